@@ -52,6 +52,7 @@ from clsparse_py.krylov import (
     panel,
     polynomials,
     radius,
+    scaling,
 )
 from clsparse_py.krylov.sweep import Sweep
 from clsparse_py.krylov.together import Iterations
@@ -467,7 +468,7 @@ def _of_indexing(device: Device, arithmetic: Arithmetic) -> dict[str, programs.P
 def _of_methods(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
     """Return the records of the passes of Krylov methods, over vectors of the arithmetic's result, or float32 for integers."""
     dtype = arithmetic.result.name if arithmetic.result.kind in "fc" else "float32"
-    methods = basis, bicgstab, cg, lsmr, lsqr, minres, multigrid, one_reduction, panel, polynomials, radius
+    methods = basis, bicgstab, cg, lsmr, lsqr, minres, multigrid, one_reduction, panel, polynomials, radius, scaling
     found: dict[str, programs.Parameters] = {
         f"vectors/sweep:{each.name}": Sweep.legal(device, dtype, each, of.LAYOUT) for of in methods for each in of.PASSES
     }

@@ -115,7 +115,7 @@ def solve(
         norms.append(float(np.linalg.norm(b - host[0].A @ x)))
         if callback is not None:
             callback(x)
-        if norms[-1] < bound:
+        if norms[-1] <= bound:
             return x, 0
         if not np.isfinite(norms[-1]):
             return x, iteration

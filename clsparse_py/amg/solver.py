@@ -272,20 +272,25 @@ class MultilevelSolver:
     def _iterate(self, system: System, kind: str, again: int, residuals: list[float] | None) -> int:
         """Solve a system by cycles, and return info."""
         space = self._workspace(system.chain.queue, system.dtype)
+        if kind == "AMLI":
+            system.scaling.leave_vectors()  # beside which the ones that it begins with count
         with space.borrowed(system.b, system.x) as (b, x, r):
             measured, cycle = space.residual(b, x, r), space.cycle(kind, again, b, x, r)
             with space.lock:
-                bound = system.rtol * (space.norm(b) or 1.0)
+                norm_of_b, unit = space.norm(b), 2.0**system.scaling.b
+            if not norm_of_b:
+                system.atol = system.rtol
+            bound = max(system.rtol * norm_of_b, system.atol)
             norm = _run(space, measured)
             if residuals is not None:
-                residuals[:] = [norm]
+                residuals[:] = [norm * unit]
             for iteration in range(1, system.maxiter + 1):
                 norm = _run(space, [*cycle, *measured])
                 if residuals is not None:
-                    residuals.append(norm)
+                    residuals.append(norm * unit)
                 if system.callback is not None:
                     system.callback(x)
-                if norm < bound:
+                if norm <= bound:
                     return 0
                 if not np.isfinite(norm):
                     return iteration

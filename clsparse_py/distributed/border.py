@@ -23,10 +23,10 @@ __all__ = ["Border"]
 _MOST = 0.5
 
 
-def _add_product(A: csr_array, x: cl_array.Array, out: cl_array.Array) -> None:
-    """Enqueue ``out += A @ x`` on the queue of x and out."""
+def _add_product(A: csr_array, x: cl_array.Array, out: cl_array.Array, alpha: float | None) -> None:
+    """Enqueue ``out += alpha * A @ x`` on the queue of x and out."""
     if A.nnz:
-        (spmv if x.ndim == 1 else spmm)(A, x, beta=True, out=out)
+        (spmv if x.ndim == 1 else spmm)(A, x, alpha=alpha, beta=True, out=out)
 
 
 class Border:
@@ -49,22 +49,22 @@ class Border:
             self._border = csr_array.assembled(structure, A.indices)
         self._places: dict[int, cl_array.Array] = {}
 
-    def add(self, A: csr_array, x: cl_array.Array, out: cl_array.Array) -> None:
-        """Enqueue ``out += A @ x`` for a matrix of the structure, on the queue of x and out, which is contiguous."""
+    def add(self, A: csr_array, x: cl_array.Array, out: cl_array.Array, alpha: float | None = None) -> None:
+        """Enqueue ``out += alpha * A @ x`` for a matrix of the structure, on the queue of x and out, which is contiguous."""
         if not out.size:
             return
         if self._border is None:
-            _add_product(A, x, out)
+            _add_product(A, x, out, alpha)
             return
         rows: Any = self._border.with_values(A.data)
-        found = rows @ x
+        found = rows @ x if alpha is None else (spmv if x.ndim == 1 else spmm)(rows, x, alpha=alpha)
         try:
             chain = Chain(found.queue or A.queue, found, writes=(out,))
             enqueue_add_at(chain, self._of_columns(A, 1 if x.ndim == 1 else x.shape[1]), found, out, found.size)
             chain.finish(out)
         except BuildError:
             self._border = None
-            _add_product(A, x, out)
+            _add_product(A, x, out, alpha)
 
     def _of_columns(self, A: csr_array, columns: int) -> cl_array.Array:
         """Return the places of the rows' entries in a result of as many columns."""

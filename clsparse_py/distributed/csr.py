@@ -245,13 +245,15 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return self.comm.sum if self.comm.size > 1 else None
 
     @override
-    def around(self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array) -> tuple[Callable[[], object], ...]:
+    def around(
+        self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array, alpha: float | None = None
+    ) -> tuple[Callable[[], object], ...]:
         """Return what gathers and sends entries of x, and what adds the product of those that came to y."""
         fetching, border = self.halo.fetching(x), self._rows_with_others()
 
         def end() -> None:
             # On the queue of all others: passes over vectors take no notice of events.
-            border.add(self.remote, fetching.finish().with_queue(queue), y)
+            border.add(self.remote, fetching.finish().with_queue(queue), y, alpha)
 
         return functools.partial(fetching.start, x), end
 

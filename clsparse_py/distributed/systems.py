@@ -242,6 +242,7 @@ class DividedProblem(Problem):
             shown,
             options.check_every,
             all_sum=self.comm.sum if self.comm.size > 1 else None,
+            all_max=self.comm.max if self.comm.size > 1 else None,
         )
 
     def _column(self, values: Any, column: int) -> Any:
@@ -252,15 +253,19 @@ class DividedProblem(Problem):
         cast = cast_to(A, self.dtype)
         local, local_is_empty = applied(cast.local, self.queue, self.dtype), not A.local.nnz
 
-        def apply(x: cl_array.Array, y: cl_array.Array) -> None:
-            begin, end = cast.around(self.queue, x, y)
+        def apply(x: cl_array.Array, y: cl_array.Array, alpha: float | None = None) -> None:
+            begin, end = cast.around(self.queue, x, y, alpha)
             begin()
             if local_is_empty:
                 Chain(self.queue).fill(y, 0, y.size)
-            else:
+            elif alpha is None:
                 local(x, y)
+            else:
+                local(x, y, alpha)  # type: ignore[call-arg] # of a csr_array
             self.queue.flush()
             end()
+
+        apply.takes_alpha = True  # type: ignore[attr-defined] # see `clsparse_py.krylov.scaling`
 
         return apply
 

@@ -154,9 +154,11 @@ class Basis:
         try:
             for column in range(self.size):
                 made.append(self.extend(column))
-                if column:
-                    yield made[-2].values()
-            yield made[-1].values()
+                # The first column is waited for: with a preconditioner that is almost the inverse there is no other one.
+                if column != 1:
+                    yield made[max(column - 1, 0)].values()
+            if self.size > 1:
+                yield made[-1].values()
         finally:
             # What is being read is not written to before.
             for each in made[-2:]:

@@ -31,7 +31,7 @@ _DIRECTION = Pass(
     takes=("bound", "tolerance", "code_after", "rho_before", "alpha", "omega"),
     first=(
         "R code = real_part(code_after);",
-        "if (code == 1 && real_part(rr) < real_part(bound)) code = 0;",
+        "if (code == 1 && real_part(rr) <= real_part(bound)) code = 0;",
         "if (code == 1 && square(shadow_r) < real_part(tolerance)) code = -10;",
         "if (code == 1 && square(omega) < real_part(tolerance)) code = -11;",
         "const bool active = code == 1;",
@@ -61,7 +61,7 @@ def _end(name: str, r_m: str) -> Pass:
         name, reads=("t", "shadow", "p_m", *((r_m,) if r_m != "r" else ())), updates=("x", "r"), totals=("ss", "ts", "tt"),
         takes=("bound", "middle", "alpha", "rho"),
         first=(
-            "const bool active = real_part(middle) == 1, found = real_part(ss) < real_part(bound);",
+            "const bool active = real_part(middle) == 1, found = real_part(ss) <= real_part(bound);",
             "const T omega = quotient(ts, tt);",
         ),
         lines=(
@@ -103,8 +103,12 @@ def bicgstab(system: System) -> int:
     if totals["bb"] == 0:
         sweeps.fill(x)
         return 0
-    if norm < bound:
+    if norm <= bound:
         return 0
+    if system.held is not None:
+        if M is not None:
+            M(r, r_m)
+        system.find(r_m, v)
     for each in (p, v):
         sweeps.fill(each)
     tolerance = float(np.finfo(system.dtype).eps) ** 4
@@ -115,8 +119,9 @@ def bicgstab(system: System) -> int:
             return maxiter
         return None if code == 1 else int(code)
 
-    def last(norm: float, _: float, code_after: float) -> int:
-        # The norm after the last iteration is not looked at, as in SciPy.
+    def last(norm: float, code: float, code_after: float) -> int:
+        if code == 0 and not np.isnan(norm):
+            return 0
         return maxiter if code_after == 1 or np.isnan(norm) else int(code_after)
 
     if system.held is not None:
@@ -127,19 +132,23 @@ def bicgstab(system: System) -> int:
     half, stabiliser = sweeps.bind(_HALF, v=v, r=r), sweeps.bind(_STABILISER, t=t, r=r)
     end = sweeps.bind(_END if M is None else _END_OF_M, t=t, shadow=shadow, p_m=p_m, r_m=r_m, x=x, r=r)
 
-    def begin(_: int, turn: int) -> cl.Event:
+    def begin(_: int, turn: int, goes_on: bool) -> cl.Event:  # noqa: ARG001 - no product is among it
         return direction[turn]()
 
-    def rest(_: int) -> None:
+    def rest(number: int) -> bool:
         if M is not None:
             M(p, p_m)
         A(p_m, v)
         along()
         half()
+        if not number and sweeps.totals()["ss"].real <= bound:
+            end()
+            return True
         if M is not None:
             M(r, r_m)
         A(r_m, t)
         stabiliser()
         end()
+        return False
 
     return iterate(system, sweeps, Iteration(begin, rest, info, last, lambda _norm, _code, code_after: code_after == 1))

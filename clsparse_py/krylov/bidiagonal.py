@@ -137,7 +137,7 @@ class Bidiagonal:
         return dict(
             zip(
                 (f"{each}_set" for each in CONSTANTS),
-                (problem.damp, problem.atol, problem.btol, ctol, self.bnorm, eps),
+                (problem.damp * problem.scaling.A.alpha, problem.atol, problem.btol, ctol, self.bnorm, eps),
                 strict=True,
             )
         )
@@ -156,8 +156,8 @@ class Bidiagonal:
         )
         found: list[tuple[float, ...]] = []
 
-        def begin(number: int, turn: int) -> cl.Event:
-            if number < problem.maxiter:
+        def begin(_: int, turn: int, goes_on: bool) -> cl.Event:
+            if goes_on:
                 problem.A(self.v, self.q)
             return to_left[turn]()
 

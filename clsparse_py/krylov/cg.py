@@ -33,7 +33,7 @@ _STEP = Pass(
     "cg_step", reads=("q",), updates=("x", "r", "p"), takes=("bound", "norm"), totals=("pq", "qq", "rq"),
     first=(
         "const R size = real_part(norm);",
-        "const bool active = size >= real_part(bound) && size > 0;",
+        "const bool active = size > real_part(bound);",
         "const T alpha = quotient(norm, pq);",
         "const R predicted = size - 2 * real_part(times(alpha, rq)) + square(alpha) * real_part(qq);",
         "const R beta = fmax(predicted, (R)0) / size;",
@@ -48,7 +48,7 @@ _CURVATURE_OF_M = Pass(
 _RESIDUAL = Pass(
     "cg_residual", reads=("q",), updates=("r",), takes=("bound", "rho", "norm"), totals=("pq",),
     first=(
-        "const bool active = real_part(norm) >= real_part(bound) && real_part(norm) > 0;",
+        "const bool active = real_part(norm) > real_part(bound);",
         "const T alpha = quotient(rho, pq);",
     ),
     lines=("if (active) r -= times(alpha, q);",), sums=(_RR,),
@@ -87,20 +87,18 @@ def cg(system: System) -> int:
     if totals["bb"] == 0:
         sweeps.fill(x)
         return 0
-    if norm < bound:
+    if norm <= bound:
         return 0
     sweeps.set(bound=bound, rho=totals["rz"], going=1)
 
     def info(norm: float, _: float) -> int | None:
-        if norm >= bound and norm > 0:
-            return None
-        return maxiter if np.isnan(norm) else 0
+        return maxiter if np.isnan(norm) else 0 if norm <= bound else None
 
-    def last(norm: float, going: float) -> int:
-        # The last iteration's norm is not looked at, as in SciPy: but whether it was needed.
-        return maxiter if going or np.isnan(norm) else 0
+    def last(norm: float, _: float) -> int:
+        return 0 if norm <= bound else maxiter
 
     if system.held is not None:
+        system.find(p, q)
         vectors = {"x": x, "r": r, "p": p, "q": q, "z": z}
         return iterate_together(system, system.held, sweeps, _TOGETHER if M is None else _TOGETHER_M, vectors, info, last)
     if M is None:
@@ -110,8 +108,8 @@ def cg(system: System) -> int:
         curvature = [sweeps.bind(_CURVATURE_OF_M, 0, turn, p=p, q=q) for turn in (0, 1)]
         residual, direction = sweeps.bind(_RESIDUAL, q=q, r=r), sweeps.bind(_DIRECTION, z=z, x=x, p=p)
 
-    def begin(number: int, turn: int) -> cl.Event:
-        if number < maxiter:
+    def begin(_: int, turn: int, goes_on: bool) -> cl.Event:
+        if goes_on:
             A(p, q)
         return curvature[turn]()
 
@@ -124,4 +122,4 @@ def cg(system: System) -> int:
         inner()
         direction()
 
-    return iterate(system, sweeps, Iteration(begin, rest, info, last))
+    return iterate(system, sweeps, Iteration(begin, rest, info, last, early=1))

@@ -83,7 +83,7 @@ def gmres(system: System, restart: int, told: Callable[[float], object] | None, 
     if bb == 0:
         basis.sweeps.fill(x)
         return 0
-    if norm < limit or norm == 0:
+    if norm <= limit:
         return 0
     basis.preconditioned(system.b, basis.w)
     b_norm, most, eps = float(np.sqrt(bb)), 1.0, float(np.finfo(system.dtype).eps)
@@ -99,7 +99,7 @@ def gmres(system: System, restart: int, told: Callable[[float], object] | None, 
             estimate = rotations.add(column, 0.0 if exact else below)
             made += 1
             if told is not None:
-                told(np.float64(estimate / b_norm))
+                told(np.float64(estimate / b_norm / system.scaling.M.alpha))
             if estimate <= bound or exact or (by_columns and made == maxiter):
                 break
         basis.add(x, rotations.solution())

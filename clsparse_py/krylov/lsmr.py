@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from clsparse_py.krylov.bidiagonal import CONSTANTS, START, Bidiagonal, initial, left, right, scalars, unpacked
@@ -77,8 +79,7 @@ _UPDATE = Pass(
         "    d += betacheck * betacheck;",
         "    normr = sqrt(d + (betad - taud) * (betad - taud) + betadd * betadd);",
         "    below_A = square_of_A + beta * beta; square_of_A = below_A + alpha * alpha;",
-        "    maxrbar = fmax(maxrbar, rhobar_old);",
-        "    if (itn > 0) minrbar = fmin(minrbar, rhobar_old);",
+        "    if (itn > 0) { maxrbar = fmax(maxrbar, rhobar_old); minrbar = fmin(minrbar, rhobar_old); }",
         "    condA = fmax(maxrbar, rhotemp) / fmin(minrbar, rhotemp);",
         "    normar = fabs(zetabar);",
         "    itn += 1;",
@@ -87,17 +88,19 @@ _UPDATE = Pass(
     lines=("if (active) { hbar = h + hbar * of_hbar; x += hbar * step; h = v * scale + h * of_h; }",),
     sums=(("xx", "of_real(square(x))"),), keeps=tuple((f"{each}_1", f"of_real({each})") for each in _CARRIED), guarded=True,
 )  # fmt: skip
+#: Powers of the units of b and of A in what is returned: normr, normar, norma, conda, normx.
+_UNITS = (1, 1, 0, 0, 1), (0, 1, 1, 0, -1)
 PASSES = (*START, _FIRST, _LEFT, _RIGHT, _UPDATE)
 
 
-def lsmr(problem: LeastSquares) -> tuple[int, int, float, float, float, float, float]:
-    """Solve a problem by the method, and return what SciPy's function returns after x."""
+def lsmr(problem: LeastSquares) -> tuple[Any, ...]:
+    """Solve a problem by the method, and return what SciPy's function returns after x, as `lsqr`."""
     state = Bidiagonal.begun(problem, LAYOUT)
     alpha, beta, sweeps = state.alpha, state.beta, state.sweeps
     if alpha * beta == 0 or state.bnorm == 0 or problem.maxiter < 1:
         if state.bnorm == 0:
             sweeps.fill(problem.x)
-        return 0, 0, beta, alpha * beta, alpha, 1.0, 0.0
+        return 0, 0, *zip((beta, alpha * beta, alpha, 1.0, 0.0), *_UNITS, strict=True)
     values = initial(
         _CARRIED, normr=beta, normar=alpha * beta, condA=1, alpha=alpha, beta=beta, alphabar=alpha, rho=1, rhobar=1, cbar=1,
         zetabar=alpha * beta, betadd=beta, rhodold=1, square_of_A=alpha**2, below_A=alpha**2, minrbar=np.finfo(problem.dtype).max,
@@ -106,5 +109,5 @@ def lsmr(problem: LeastSquares) -> tuple[int, int, float, float, float, float, f
     h, hbar = sweeps.vector(problem.shape[1]), sweeps.vector(problem.shape[1])
     sweeps.fill(hbar)
     sweeps.bind(_FIRST, v=state.v, x=problem.x, h=h)()
-    stop, itn, normr, normar, norm_of_A, condition, normx = state.run(_LEFT, _RIGHT, _UPDATE, h=h, hbar=hbar)
-    return int(stop) if stop > 0 else 7, int(itn), normr, normar, norm_of_A, condition, normx
+    stop, itn, *norms = state.run(_LEFT, _RIGHT, _UPDATE, h=h, hbar=hbar)
+    return int(stop) if stop > 0 else 7, int(itn), *zip(norms, *_UNITS, strict=True)

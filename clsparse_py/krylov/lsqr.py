@@ -82,15 +82,20 @@ def _update(name: str, *, variance: bool) -> Pass:
 
 
 _UPDATE, _UPDATE_OF_VARIANCE = _update("lsqr_update", variance=False), _update("lsqr_update_var", variance=True)
+#: Powers of the units of b and of A in what is returned: r1norm, r2norm, anorm, acond, arnorm, xnorm.
+_UNITS = (1, 1, 0, 0, 1, 1), (0, 0, 1, 0, 1, -1)
 PASSES = (*START, _FIRST, _LEFT, _RIGHT, _UPDATE, _UPDATE_OF_VARIANCE)
 
 
-def lsqr(problem: LeastSquares, variance: cl_array.Array | None) -> tuple[int, int, float, float, float, float, float, float]:
-    """Solve a problem by the method, and return what SciPy's function returns after x and before var."""
+def lsqr(problem: LeastSquares, variance: cl_array.Array | None) -> tuple[Any, ...]:
+    """Solve a problem by the method, and return what SciPy's function returns after x and before var.
+
+    Each norm with the powers of b's and A's units in it.
+    """
     state = Bidiagonal.begun(problem, LAYOUT)
     alpha, beta, sweeps = state.alpha, state.beta, state.sweeps
     if alpha * beta == 0 or problem.maxiter < 1:
-        return 0, 0, beta, beta, 0.0, 0.0, alpha * beta, 0.0
+        return 0, 0, *zip((beta, beta, 0.0, 0.0, alpha * beta, 0.0), *_UNITS, strict=True)
     values: dict[str, Any] = {"alpha": alpha, "beta": beta, "rhobar": alpha, "phibar": beta, "cs2": -1}
     sweeps.set(**initial(_CARRIED, r1norm=beta, r2norm=beta, arnorm=alpha * beta, **values), **state.constants())
     w = sweeps.vector(problem.shape[1])
@@ -100,5 +105,6 @@ def lsqr(problem: LeastSquares, variance: cl_array.Array | None) -> tuple[int, i
     else:
         sweeps.fill(variance)
         stop, itn, *norms = state.run(_LEFT, _RIGHT, _UPDATE_OF_VARIANCE, w=w, var=variance)
-    r1norm, r2norm, anorm, acond, arnorm, xnorm = norms
-    return int(stop) if stop > 0 else 7, int(itn), r1norm, r2norm, anorm, acond, arnorm, xnorm
+    if variance is not None:
+        problem.scaling.ldexp(variance, -2 * (problem.scaling.A.exponent or 0))
+    return int(stop) if stop > 0 else 7, int(itn), *zip(norms, *_UNITS, strict=True)

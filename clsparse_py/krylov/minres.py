@@ -17,9 +17,11 @@ __all__ = ["LAYOUT", "PASSES", "minres"]
 _CARRIED = ("beta", "old_beta", "c", "s", "d", "e", "phi", "size", "largest", "smallest", "root", "count", "stop")
 #: Why the method stops: a test holds; M is not positive definite; a number is none.
 _FOUND, _INDEFINITE, _NOT_A_NUMBER = 1, 2, 3
+#: How much further the norm by M has to fall, whose rate is another one than that of the residual.
+_SAFETY = 0.1
 
 LAYOUT = Layout(
-    scalars=(*_CARRIED, *(f"{name}_0" for name in _CARRIED), "beta_1", "rtol", "eps", "shift"),
+    scalars=(*_CARRIED, *(f"{name}_0" for name in _CARRIED), "beta_1", "rtol", "eps", "goal"),
     sums=("rr", "bb", "alpha", "bz", "xx"),
     told=("stop",),
 )
@@ -35,7 +37,7 @@ _FIRST = Pass(
 )  # fmt: skip
 # Begins an iteration, and first says whether the one before was the last: x is there by now, and so is its norm.
 _LANCZOS = Pass(
-    "minres_lanczos", reads=("v", "r1"), updates=("y",), totals=("xx",), takes=(*_CARRIED, "beta_1", "rtol", "eps", "shift"),
+    "minres_lanczos", reads=("v", "r1"), updates=("y",), totals=("xx",), takes=(*_CARRIED, "beta_1", "rtol", "eps", "goal"),
     first=(
         "const R a_norm = sqrt(real_part(size)), x_norm = sqrt(real_part(xx)), tiny = real_part(eps);",
         "const R by_residual = a_norm > 0 && x_norm > 0 ? real_part(phi) / (a_norm * x_norm) : INFINITY;",
@@ -43,7 +45,8 @@ _LANCZOS = Pass(
         "R why = real_part(stop);",
         "if (why == 0 && real_part(count) > 0) {",
         "    if (isnan(real_part(phi)) || isnan(x_norm)) why = 3;",
-        "    else if (by_residual <= real_part(rtol) || by_normal <= real_part(rtol) || 1 + by_residual <= 1",
+        "    else if (by_residual <= real_part(rtol) || by_normal <= real_part(rtol) || real_part(phi) <= real_part(goal)",
+        "        || 1 + by_residual <= 1",
         "        || 1 + by_normal <= 1 || real_part(largest) >= (R)0.1 / tiny * real_part(smallest)",
         "        || a_norm * x_norm * tiny >= real_part(beta_1)",
         "        || (real_part(count) == 1 && real_part(beta) <= 10 * tiny * real_part(beta_1))) why = 1;",
@@ -51,7 +54,7 @@ _LANCZOS = Pass(
         "const bool active = why == 0;",
         "const R back = real_part(beta) / real_part(old_beta);",
     ),
-    lines=("if (active) y -= times(shift, v) + r1 * back;",), sums=(("alpha", "of_real(real_part(times(conjugate(v), y)))"),),
+    lines=("if (active) y -= r1 * back;",), sums=(("alpha", "of_real(real_part(times(conjugate(v), y)))"),),
     keeps=(*((f"{name}_0", name) for name in _CARRIED[:-1]), ("stop_0", "of_real(why)")), tells=(("stop", "of_real(why)"),),
     guarded=True,
 )  # fmt: skip
@@ -87,8 +90,8 @@ _END = Pass(
 PASSES = (_START, _PRECONDITIONED, _FIRST, _LANCZOS, _ORTHOGONAL, _END)
 
 
-def minres(system: System, shift: float) -> int:
-    """Solve ``(A - shift I) x = b`` by the method, and return info.
+def minres(system: System) -> int:
+    """Solve a system by the method, and return info.
 
     Raises
     ------
@@ -121,7 +124,8 @@ def minres(system: System, shift: float) -> int:
     eps = np.finfo(system.dtype)
     beta = np.sqrt(square)
     sweeps.set(
-        beta=beta, old_beta=1, c=-1, phi=beta, smallest=eps.max, beta_1=beta, rtol=system.rtol, eps=eps.eps, shift=shift
+        beta=beta, old_beta=1, c=-1, phi=beta, smallest=eps.max, beta_1=beta, rtol=0 if system.goal else system.rtol, eps=eps.eps,
+        goal=beta * system.goal * (1 if M is None else _SAFETY),
     )  # fmt: skip
     sweeps.bind(_FIRST, z=z[2], x=x, v=v)()
     lanczos: dict[tuple[int, int], Bound] = {
@@ -130,8 +134,8 @@ def minres(system: System, shift: float) -> int:
     orthogonal = [sweeps.bind(_ORTHOGONAL, r2=y[(i + 2) % 3], y=y[i]) for i in range(3)]
     end = [sweeps.bind(_END, z=z[i % 3], w2=w[1 - i % 2], x=x, w1=w[i % 2], v=v) for i in range(6)]
 
-    def begin(number: int, turn: int) -> cl.Event:
-        if number < maxiter:
+    def begin(number: int, turn: int, goes_on: bool) -> cl.Event:
+        if goes_on:
             A(v, y[number % 3])
         # After the last iteration this says whether it was enough; what it makes of vectors is not used then.
         return lanczos[number % 3, turn]()
@@ -147,7 +151,7 @@ def minres(system: System, shift: float) -> int:
     def info(stop: float) -> int | None:
         return _info(int(stop), maxiter) if stop else None
 
-    return iterate(system, sweeps, Iteration(begin, rest, info, lambda stop: _info(int(stop), maxiter)))
+    return iterate(system, sweeps, Iteration(begin, rest, info, lambda stop: _info(int(stop), maxiter), early=2))
 
 
 def _info(why: int, maxiter: int) -> int:

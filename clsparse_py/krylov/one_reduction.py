@@ -44,7 +44,7 @@ def _step(name: str, z: str) -> Pass:
         takes=("bound", "alpha_before", "rho_before", "counted"), totals=("rr", "rz", "zw"),
         first=(
             "const bool was_active = real_part(counted) > 0;",
-            "const bool active = was_active && real_part(rr) >= real_part(bound) && real_part(rr) > 0;",
+            "const bool active = was_active && real_part(rr) > real_part(bound);",
             "const bool first = !(square(alpha_before) > 0);",
             "const T beta = first ? ZERO : quotient(rz, rho_before);",
             "const T alpha = quotient(rz, first ? zw : zw - times(beta, quotient(rz, alpha_before)));",
@@ -78,7 +78,7 @@ def cg_one_reduction(system: System) -> int:
     if totals["bb"] == 0:
         sweeps.fill(x)
         return 0
-    if norm < bound:
+    if norm <= bound:
         return 0
     for each in (p, s):
         sweeps.fill(each)
@@ -86,24 +86,26 @@ def cg_one_reduction(system: System) -> int:
     if M is not None:
         M(r, z)
 
-    def begin(number: int, turn: int) -> cl.Event:
+    def begin(_: int, turn: int, goes_on: bool) -> cl.Event:
         # After the last iteration the residual alone is asked for, and x has the last step to come.
-        if number < maxiter:
+        if goes_on:
             A(z, w)
         sums()
         return step[turn]()
 
-    def rest(_: int) -> None:
+    def rest(number: int) -> bool:
         if M is not None:
             M(r, z)
+        if number:
+            return False
+        # These sums are begun again with the product, unless the first residual is small enough.
+        sums()
+        return bool(sweeps.totals()["rr"].real <= bound)
 
     def info(norm: float, _: float) -> int | None:
-        if norm >= bound and norm > 0:
-            return None
-        return maxiter if np.isnan(norm) else 0
+        return maxiter if np.isnan(norm) else 0 if norm <= bound else None
 
-    def last(norm: float, going: float) -> int:
-        # As in `cg`.
-        return maxiter if going or np.isnan(norm) else 0
+    def last(norm: float, _: float) -> int:
+        return 0 if norm <= bound else maxiter
 
     return iterate(system, sweeps, Iteration(begin, rest, info, last))

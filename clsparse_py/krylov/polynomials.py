@@ -16,7 +16,7 @@ __all__ = ["LAYOUT", "PASSES", "chebyshev", "jacobi"]
 #: For each step: how much of the direction is kept, and how much of the residual is added.
 LAYOUT = Layout(scalars=("kept", "gain"), sums=())
 
-_JACOBI = Pass("jacobi", reads=("x", "inverse"), writes=("y",), lines=("y = times(inverse, x);",))
+_JACOBI = Pass("jacobi", reads=("x", "inverse"), writes=("y",), takes=("gain",), lines=("y = times(gain, times(inverse, x));",))
 _FIRST = Pass(
     "chebyshev_first", reads=("x", "inverse"), writes=("r", "d", "y"), takes=("gain",),
     lines=("r = times(inverse, x);", "d = times(gain, r);", "y = d;"),
@@ -43,12 +43,19 @@ class _Remembered:
 
 
 def jacobi(chain: Chain, inverse: cl_array.Array) -> Apply:
-    """Return ``y = inverse * x`` for the inverse of a diagonal."""
-    sweeps = Sweeps(chain, inverse.size, inverse.dtype, LAYOUT)
+    """Return ``y = alpha * inverse * x`` for the inverse of a diagonal."""
+    sweeps, gain = Sweeps(chain, inverse.size, inverse.dtype, LAYOUT), 1.0
+    sweeps.fill(sweeps.scalars, gain)
     bound = _Remembered(lambda x, y: [sweeps.bind(_JACOBI, x=x, inverse=inverse, y=y)])
 
-    def apply(x: cl_array.Array, y: cl_array.Array) -> None:
+    def apply(x: cl_array.Array, y: cl_array.Array, alpha: float = 1.0) -> None:
+        nonlocal gain
+        if alpha != gain:
+            gain = alpha
+            sweeps.fill(sweeps.scalars, gain)
         bound(x, y)[0]()
+
+    apply.takes_alpha = True  # type: ignore[attr-defined] # see `clsparse_py.krylov.scaling`
 
     return apply
 

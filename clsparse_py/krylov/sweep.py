@@ -56,11 +56,11 @@ R square(const T a) { return a.x * a.x + a.y * a.y; }
 R magnitude(const T a) { return hypot(a.x, a.y); }"""
 
 
-def numbers(dtype: np.dtype[Any]) -> list[str]:
+def numbers(dtype: np.dtype[Any], addition: str = "((a) + (b))") -> list[str]:
     """Return lines of OpenCL C: real or complex numbers T, their real ones R, and functions that serve both; see `Pass`."""
     real = "double" if needs_fp64(dtype) else "float"
     fp64 = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(dtype) else []
-    types = [*type_of_sums(dtype), f"typedef {real} R;", "#define ZERO ((T)(0))", "#define ADD(a, b) ((a) + (b))"]
+    types = [*type_of_sums(dtype), f"typedef {real} R;", "#define ZERO ((T)(0))", f"#define ADD(a, b) {addition}"]
     return [*fp64, *types, _COMPLEX if dtype.kind == "c" else _REAL]
 
 
@@ -93,6 +93,8 @@ class Pass:
         Vectors are written only if ``active``, which ``first`` declares, is true.
     numbered : bool
         ``number`` in lines is the place of the entry.
+    largest : bool
+        Sums are the largest of numbers that are not negative, of complex ones part by part. None of ``totals``.
     """
 
     name: str
@@ -108,6 +110,7 @@ class Pass:
     tells: tuple[tuple[str, str], ...] = ()
     guarded: bool = False
     numbered: bool = False
+    largest: bool = False
 
     @property
     def vectors(self) -> tuple[str, ...]:
@@ -170,7 +173,8 @@ class Sweep(Parameters):
     @property
     @override
     def prelude(self) -> str:
-        return "\n".join([self.portability.defines, *numbers(np.dtype(self.dtype))])
+        addition = ("fmax(a, b)",) if self.of.largest else ()
+        return "\n".join([self.portability.defines, *numbers(np.dtype(self.dtype), *addition)])
 
     @override
     def arguments(self) -> Mapping[str, object]:

@@ -25,6 +25,7 @@ class Iterated(Protocol):
     maxiter: int
     callback: Callable[[cl_array.Array], object] | None
     check_every: int
+    made: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,8 +74,16 @@ class System:
         How many iterations pass between two looks at the norm.
     held : Held or None
         Its matrices, if one work-group makes iterations sooner than launches of many.
-    all_sum : callable, optional
-        If ranks share the system: adds numbers up over them.
+    all_sum, all_max : callable, optional
+        If ranks share the system: adds numbers up over them; the largest of them.
+    shift : float
+        The system is ``(A - shift I) x = b``.
+    goal : float
+        If the method goes on from a solution that is not good enough: what the residual is to be multiplied with, else 0.
+    made : int
+        Iterations that were enqueued, if they were one by one.
+    scaling : Scaling
+        Set when the system is solved.
     """
 
     chain: Chain
@@ -92,6 +101,11 @@ class System:
     check_every: int
     held: Held | None = None
     all_sum: AllSum | None = None
+    all_max: Callable[[Any], Any] | None = None
+    shift: float = 0.0
+    goal: float = 0.0
+    made: int = 0
+    scaling: Any = None
 
     def sweeps(self, layout: Layout) -> Sweeps:
         """Return what passes over the system's vectors share."""
@@ -104,6 +118,11 @@ class System:
         else:
             sweeps.fill(q)
         sweeps.bind(start, 0, 0, b=self.b, q=q, **vectors)()
+
+    def find(self, x: cl_array.Array, y: cl_array.Array) -> None:
+        """Find the power of two of A by the product y with a vector, if it is not known yet; waits."""
+        if self.scaling.A.exponent is None:
+            self.A(x, y)
 
     def bound(self, bb: Any) -> np.floating[Any]:
         """Return the square below which the residual's has to be, for the square of b's norm."""
@@ -120,7 +139,7 @@ class LeastSquares:
 
     Attributes
     ----------
-    chain, dtype, b, x, guessed, maxiter, callback, check_every
+    chain, dtype, b, x, guessed, maxiter, callback, check_every, made, scaling
         As of a `System`.
     shape : tuple of int
         Of A, which need not be square; neither is 0.
@@ -146,3 +165,5 @@ class LeastSquares:
     maxiter: int
     check_every: int
     callback: Callable[[cl_array.Array], object] | None = None
+    made: int = 0
+    scaling: Any = None

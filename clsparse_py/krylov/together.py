@@ -16,7 +16,7 @@ from typing_extensions import Self, override
 from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import Device, Portability
 from clsparse_py.krylov.sweep import Bound, Layout, Pass, Sweeps, numbers
-from clsparse_py.krylov.system import Held, Iterated
+from clsparse_py.krylov.system import Held, System
 from clsparse_py.krylov.watch import Watch
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
@@ -153,7 +153,7 @@ class Iterations(Parameters):
 
 
 def iterate_together(
-    system: Iterated,
+    system: System,
     held: Held,
     sweeps: Sweeps,
     script: Script,
@@ -165,7 +165,7 @@ def iterate_together(
 
     Parameters
     ----------
-    system : Iterated
+    system : System
         Without a callback.
     held : Held
         Its matrices.
@@ -180,15 +180,18 @@ def iterate_together(
     matrices = {"A": held.A} if held.M is None else {"A": held.A, "M": held.M}
     indices = tuple((name, of[0].dtype.name if len(of) == 3 else "") for name, of in matrices.items())
     built, _ = chain.build(Iterations.legal(chain.device, sweeps.dtype.name, script, sweeps.layout, indices))
+    real = np.zeros(0, sweeps.dtype).real.dtype.type
     arrays = [sweeps.scalars, sweeps.sums, *(vectors[name] for name in script.vectors)]
     arrays += [each for of in matrices.values() for each in of]
     sizes = [np.uint64(size) for size in (sweeps.n, sweeps.groups, sweeps.told_at)]
+    alphas = [real(getattr(system.scaling, name).alpha) for name in matrices]
     watch, left = Watch(sweeps, 1), system.maxiter
     while True:
         count = min(left, _AT_ONCE)
         left -= count
         numbers_of_launch = [np.uint32(count), np.uint32(left == 0)]
-        seen = watch.now(Bound(chain.queue, built, 1, [*sizes, *numbers_of_launch, *(each.base_data for each in arrays)])())
+        arguments = [*sizes, *numbers_of_launch, *alphas, *(each.base_data for each in arrays)]
+        seen = watch.now(Bound(chain.queue, built, 1, arguments)())
         found = info(*seen) if left else last(*seen)
         if found is not None:
             return found

@@ -96,30 +96,36 @@ class Iteration:
     Attributes
     ----------
     begin : callable
-        Enqueues what an iteration begins with, for its number and the turn of what is told; the event is that of the pass that
-        tells how the iteration before ended. After the last iteration it is called once more.
+        Enqueues what an iteration begins with, for its number, the turn of what is told, and whether it is made, its product too;
+        the event is that of the pass that tells how the iteration before ended. After the last iteration it is called once more.
     rest : callable
-        Enqueues what follows, for the number of the iteration.
+        Enqueues what follows, for the number of the iteration. True: the host saw that it was the last.
     info : callable
         Returns info for what was told, or None if iterations go on.
     last : callable
         Returns info for what was told after the last iteration.
     counts : callable
         Returns whether the callback is called, for what was told.
+    early : int
+        After so many iterations the host waits for what is told before it enqueues another product: a preconditioner that is
+        almost the inverse needs no more. What an iteration begins with may be repeated then.
     """
 
-    begin: Callable[[int, int], cl.Event]
-    rest: Callable[[int], None]
+    begin: Callable[[int, int, bool], cl.Event]
+    rest: Callable[[int], bool | None]
     info: Callable[..., int | None]
     last: Callable[..., int]
     counts: Callable[..., bool] = _always
+    early: int = 0
 
 
 def iterate(system: Iterated, sweeps: Sweeps, iteration: Iteration) -> int:
     """Enqueue iterations until one tells that it was the last, or ``maxiter`` of them, and return info."""
     watch = Watch(sweeps, system.check_every)
+    number = 0
     for number in range(system.maxiter):
-        told = iteration.begin(number, watch.turn)
+        system.made = number
+        told = iteration.begin(number, watch.turn, True)
         seen = watch.late(number, told) if system.callback is None else watch.now(told)
         if seen is not None:
             if system.callback is not None and number and iteration.counts(*seen):
@@ -127,8 +133,13 @@ def iterate(system: Iterated, sweeps: Sweeps, iteration: Iteration) -> int:
             info = iteration.info(*seen)
             if info is not None:
                 return info
-        iteration.rest(number)
-    seen = watch.now(iteration.begin(system.maxiter, watch.turn))
+        is_last = iteration.rest(number)
+        if is_last or (
+            number < iteration.early and iteration.info(*watch.now(iteration.begin(number + 1, watch.turn, False))) is not None
+        ):
+            break
+    system.made = number + 1
+    seen = watch.now(iteration.begin(number + 1, watch.turn, False))
     if system.callback is not None and system.maxiter and iteration.counts(*seen):
         system.callback(system.x)
     return iteration.last(*seen)

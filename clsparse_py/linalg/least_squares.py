@@ -17,6 +17,7 @@ from clsparse_py.errors import BuildError
 from clsparse_py.hosted import on_host
 from clsparse_py.krylov import lsmr as krylov_lsmr
 from clsparse_py.krylov import lsqr as krylov_lsqr
+from clsparse_py.krylov.scaling import solve_least_squares
 from clsparse_py.krylov.system import LeastSquares
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import adjoint_applied, applied
@@ -92,7 +93,7 @@ def _solved(
     if not show and 0 not in given.shape:
         try:
             problem = given.problem(maxiter)
-            found = method(problem)
+            found = solve_least_squares(problem, method)
         except BuildError as error:
             _log.info("SciPy solves on the host, as %s is refused", error.kernel)
         else:

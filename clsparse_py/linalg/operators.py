@@ -196,17 +196,18 @@ def _product(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Ap
     plan = kept_plan(rows)
     refused = False
 
-    def apply(x: cl_array.Array, y: cl_array.Array) -> None:
+    def apply(x: cl_array.Array, y: cl_array.Array, alpha: float | None = None) -> None:
         nonlocal refused
         if not refused:
             try:
-                plan.execute(rows, x, y, queue=queue)
+                plan.execute(rows, x, y, alpha=alpha, queue=queue)
             except BuildError:
                 # The kernel of SpMM is another one; the plan has tried all of its own.
                 refused = True
         if refused:
-            enqueue_spmm(rows, x, y, (y.dtype.itemsize, 0), 1, None, None, plus_times)
+            enqueue_spmm(rows, x, y, (y.dtype.itemsize, 0), 1, alpha, None, plus_times)
 
+    apply.takes_alpha = True  # type: ignore[attr-defined] # see `clsparse_py.krylov.scaling`
     return apply
 
 

@@ -21,6 +21,7 @@ from clsparse_py.convert import converted
 from clsparse_py.device import default_queue, describe, in_order
 from clsparse_py.errors import BuildError, DtypeError
 from clsparse_py.hosted import on_host, queue_in
+from clsparse_py.krylov.scaling import solve
 from clsparse_py.krylov.sweep import AllSum
 from clsparse_py.krylov.system import System
 from clsparse_py.launch import Chain
@@ -94,8 +95,10 @@ class Divided(abc.ABC):
         """What adds numbers up over ranks; None for a single one."""
 
     @abc.abstractmethod
-    def around(self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array) -> tuple[Callable[[], object], ...]:
-        """Return what is to be called before and after ``y = local @ x`` is enqueued on a queue, so that y is ``A @ x``."""
+    def around(
+        self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array, alpha: float | None = None
+    ) -> tuple[Callable[[], object], ...]:
+        """Return what is to be called before and after ``y = alpha local @ x`` is enqueued, so that y is ``alpha A @ x``."""
 
     @abc.abstractmethod
     def mapped(self, of_local: Callable[[Any], Any], of_others: Callable[[Any], Any]) -> Any:
@@ -295,7 +298,8 @@ def solved(read: Callable[[], Options], A: Any, b: Any, x0: Any, M: Any) -> tupl
                 is_refused = method is None
                 if method is not None:
                     system = problem.system(column)
-                    info, x = method(system) if problem.n else 0, system.x
+                    system.shift = problem.options.own.get("shift", 0.0)
+                    info, x = solve(system, method) if problem.n else 0, system.x
                     note_written(x, cl.enqueue_marker(problem.queue))
             except BuildError as error:
                 _log.info("SciPy solves on the host, as %s is refused", error.kernel)

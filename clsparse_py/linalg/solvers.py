@@ -45,7 +45,8 @@ def cg(
     x0 : array or "Mb", optional
         The first guess, of b's shape, which is copied; by default 0.
     rtol, atol : float
-        A solution is found if the norm of b - A x is below the larger of ``atol`` and ``rtol`` times the norm of b.
+        A solution is found if the norm of b - A x is at most the larger of ``atol`` and ``rtol`` times the norm of b, but for
+        rounding.
     maxiter : int, optional
         Iterations at most; by default 10 n.
     M : sparse array, operator or callable, optional
@@ -63,8 +64,8 @@ def cg(
     x : numpy.ndarray or pyopencl.array.Array
         The solution, as b is; of n entries if b is n x 1.
     info : int
-        0 if a solution was found, else the number of iterations, as if all had been made. Of several systems, that of the first
-        without a solution.
+        0 if a solution was found, which the residual itself tells at the end; else the number of iterations, as if all had been
+        made, and 1 at least. Of several systems, that of the first without a solution.
 
     Raises
     ------
@@ -75,7 +76,7 @@ def cg(
     -----
     Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems"; with one reduction, Chronopoulos and Gear,
     "s-step iterative methods for symmetric linear systems". The norm of the residual reaches the host
-    while the next iteration runs. An iteration ends early, with ``info > 0``, if that norm is not a number. If one work-group
+    while the next iteration runs. Iterations end early, with ``info > 0``, if that norm is not a number. If one work-group
     holds the system, it makes all iterations in one launch: up to 4096 rows and 32768 entries, values of the vectors' dtype, M a
     sparse array, `jacobi` or None, no callback, and two reductions.
 
@@ -269,8 +270,8 @@ def minres(
     b, x0, callback, check_every
         As for `cg`.
     rtol : float
-        A solution is found if the norm of the residual is at most ``rtol`` times those of A and x, or that of A times the
-        residual at most ``rtol`` times those of A and the residual; A's norm is estimated.
+        A solution is found if the norm of the residual is at most ``rtol`` times that of b, but for rounding. Iterations end
+        first as SciPy's do, by norms of A and x that are estimated, and go on from there once.
     shift : float
         Solve ``(A - shift I) x = b``.
     maxiter : int, optional
@@ -308,7 +309,7 @@ def minres(
     """
 
     def read() -> Options:
-        method = None if show or check else functools.partial(krylov_minres.minres, shift=shift)
+        method = None if show or check else krylov_minres.minres
         return Options.checked(
             "minres", method, functools.partial(scipy.sparse.linalg.minres, shift=shift, show=show, check=check),
             rtol=rtol, maxiter=maxiter, callback=callback, check_every=check_every, iterations_each=5,

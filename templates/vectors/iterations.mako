@@ -6,7 +6,7 @@ registers, and the same in all work-items.
 Source        the recurrences are those of the methods; their modules name them
 Index space   one work-group; entries i, i + work_group, ... of all vectors belong to one work-item, and so do these rows
 Inputs        as of `sweep.mako`, of one part; A, and M if there is one: the arrays of CSR, or a diagonal. At most count
-              iterations are made, and if the launch is the final one, the pass that tells how the last of them ended
+              iterations are made, with products times alpha, and if the launch is the final one, the pass that tells how the last of them ended
 Local memory  work_group * sizeof(T) for each eight sums where lanes do not reach over the work-group
 Result        deterministic
 </%doc>
@@ -61,9 +61,9 @@ ${sweep.ended([sum for sum, _ in of.sums], "_0")}\
             T found = ZERO;
             for (${index_type(matrices, of.matrix)} k = ${of.matrix}_indptr[i]; k < ${of.matrix}_indptr[i + 1]; ++k)
                 found += times(${of.matrix}_data[k], ${of.x}_at[${of.matrix}_indices[k]]);
-            ${of.y}_at[i] = found;
+            ${of.y}_at[i] = found * alpha_${of.matrix};
 % else:
-            ${of.y}_at[i] = times(${of.matrix}_data[i], ${of.x}_at[i]);
+            ${of.y}_at[i] = times(${of.matrix}_data[i], ${of.x}_at[i]) * alpha_${of.matrix};
 % endif
         }
         barrier(CLK_GLOBAL_MEM_FENCE);
@@ -71,6 +71,9 @@ ${sweep.ended([sum for sum, _ in of.sums], "_0")}\
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong n_groups, const ulong told_at, const uint count, const uint final,
+% for matrix, _ in matrices:
+    const R alpha_${matrix},
+% endfor
     global T *all_scalars, global T *all_sums
 % for vector in vectors:
     , global T *${vector}_at

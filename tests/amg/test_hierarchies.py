@@ -417,3 +417,19 @@ def test_methods_with_pyamgs_interface_and_without_a_preconditioner(queue: cl.Co
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             ml.solve(b, **wrong)
+
+
+def test_cycles_do_not_depend_on_the_size_of_values(queue: cl.CommandQueue) -> None:
+    host = grid(16, np.float32)
+    for options in ({"accel": "cg"}, {"accel": "minres"}, {"accel": "bicgstab"}, {"accel": "gmres"}, {}, {"cycle": "K"}):
+        solutions, b = [], np.ones(256, np.float32)
+        for scale in (1.0, 1e30, 2.0**-90):
+            A, residuals = (host * np.float32(scale)).astype(np.float32), list[float]()
+            told = residuals if "accel" not in options else None
+            x, info = solver(queue, A).solve(b * np.float32(scale), tol=1e-4, return_info=True, residuals=told, **options)
+            assert info == 0
+            assert np.linalg.norm(1 - host.astype(float) @ x) < 2e-4 * 16
+            assert told is None or abs(residuals[0] / (16 * scale) - 1) < 1e-4
+            solutions.append(x)
+        np.testing.assert_allclose(solutions[1], solutions[0], rtol=1e-3)
+        np.testing.assert_array_equal(solutions[2], solutions[0])

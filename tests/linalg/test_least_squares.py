@@ -157,3 +157,24 @@ def test_scipy_solves_least_squares_if_a_kernel_is_refused(wide: cl.CommandQueue
     for one, other in zip(linalg.lsqr(A, b, calc_var=True), wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
     assert isinstance(linalg.lsmr(A, cl_array.to_device(wide, b))[0], cl_array.Array)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_least_squares_do_not_depend_on_the_size_of_values(queue: cl.CommandQueue, method: str) -> None:
+    wide = describe(queue.device).fp64
+    for dtype, scales in (("float32", (1e30, 2.0**-90)), ("complex128", (1e150, 2.0**-400))):
+        if dtype == "complex128" and not wide:
+            continue
+        host, b = problem((90, 50), dtype)
+        for case in ({}, {"damp": 0.3}, {"x0": np.ones(50, dtype)}, {"calc_var": True} if method == "lsqr" else {"conlim": 3.0}):
+            found = []
+            for scale in (1.0, *scales):
+                A = clsparse_py.csr_array((host * scale).astype(dtype), queue=queue)
+                scaled = {"damp": case["damp"] * scale} if "damp" in case else case
+                found.append(getattr(linalg, method)(A, (b * scale).astype(dtype), **scaled))
+            for scale, (x, stop, itn, *norms) in zip(scales, found[1:], strict=True):
+                assert stop == found[0][1]
+                assert abs(itn - found[0][2]) <= 1
+                np.testing.assert_allclose(x, found[0][0], rtol=1e-3, atol=1e-3)
+                np.testing.assert_allclose(norms[0] / scale, found[0][3], rtol=1e-3)
+            np.testing.assert_array_equal(found[-1][0], found[0][0])

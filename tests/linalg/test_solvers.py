@@ -67,15 +67,19 @@ def test_iterations_are_scipys(wide: cl.CommandQueue, method: str) -> None:
             wanted, info, n = calls(getattr(of_scipy, method), host, b, rtol=rtol, **case)
             found, ours, n_ours = calls(getattr(linalg, method), A, b, rtol=rtol, **ours_alone, **case)
             assert ours == info, case
-            assert abs(n_ours - n) <= (2 if dtype == "float32" else 1)
+            # After SciPy's iterations minres goes on once, until the residual is as small as it says.
+            most = 2 if dtype == "float32" else 1
+            assert -most <= n_ours - n <= (15 if method == "minres" else most)
             assert found.dtype == np.dtype(dtype)  # SciPy's minres computes in double precision on the way
-            np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3 if dtype == "float32" else 1e-7)
+            near = {"rtol": 1e-3, "atol": 1e-3 if dtype == "float32" else 1e-7}
+            # SciPy's minres ends earlier.
+            np.testing.assert_allclose(found, wanted, **({"rtol": 1e-2, "atol": 1e-2} if method == "minres" else near))
             # Without a callback the norm is read late, and x is that of the same iteration.
             for every in ({}, {"check_every": 5}) if method != "gmres" else ({},):
                 again, info = getattr(linalg, method)(A, b, rtol=rtol, **every, **ours_alone, **case)
                 assert info == ours
                 # One work-group makes the iterations of a small system, and adds up in another order.
-                np.testing.assert_allclose(again, found, rtol=1e-3, atol=1e-3 if dtype == "float32" else 1e-7)
+                np.testing.assert_allclose(again, found, **near)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -157,7 +161,9 @@ def test_systems_without_a_solution_end(wide: cl.CommandQueue, method: str) -> N
     for case, wanted in ((singular, None), (skew, None), (0 * host, None), (host * np.nan, None)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            wanted = getattr(of_scipy, method)(case, b, maxiter=30)[1]
+            there, wanted = getattr(of_scipy, method)(case, b, maxiter=30)
+            if method == "minres" and np.linalg.norm(b - case @ there) > 1e-3:
+                wanted = 30  # SciPy says 0 of least squares
         info = solver(clsparse_py.csr_array(case, queue=wide), b, maxiter=30)[1]
         assert np.sign(info) == np.sign(wanted)
     indefinite = host - 3 * scipy.sparse.eye_array(144)
@@ -179,7 +185,12 @@ def test_what_needs_no_iteration(wide: cl.CommandQueue, method: str) -> None:
     if method != "minres":  # whose tests need an iteration
         assert (info, n) == (0, 0)
         np.testing.assert_array_equal(found, x)
-    assert solver(A, b, maxiter=0)[1] == 0
+    found, info = solver(A, b, maxiter=0)
+    assert info == 1
+    assert not found.any()
+    found, info = solver(A, b, x0=x, maxiter=0)
+    assert info == 0
+    np.testing.assert_array_equal(found, x)
     empty = clsparse_py.csr_array((0, 0), queue=wide)
     for right in (np.zeros(0), np.zeros((0, 2)), cl_array.empty(wide, 0, np.float64)):
         found, info = solver(empty, right)
@@ -291,7 +302,7 @@ def test_the_host_looks_as_often_as_it_is_told_to(wide: cl.CommandQueue, monkeyp
 
     monkeypatch.setattr(Watch, "_enqueued", counted)
     monkeypatch.setattr("clsparse_py.linalg.operators._ROWS_HELD", 0)
-    for every, wanted in ((1, 20), (5, 4), (30, 1)):
+    for every, wanted in ((1, 21), (5, 5), (30, 2)):
         linalg.cg(clsparse_py.csr_array(host, queue=wide), b, rtol=0, maxiter=20, check_every=every)
         assert len(reads) == wanted
         reads.clear()
@@ -309,7 +320,7 @@ def test_a_small_system_is_solved_in_one_launch(wide: cl.CommandQueue, method: s
         long = clsparse_py.csr_array((A.data, A.indices.astype(np.int64), A.indptr.astype(np.int64)), A.shape)
         wide_A = clsparse_py.csr_array(host.astype(np.result_type(dtype, "float64")), queue=wide)
         M = linalg.jacobi(A)
-        for of, options in ((A, {}), (long, {"M": M}), (A, {"M": A}), (A, {"maxiter": 5}), (A, {"maxiter": 0}), (A, {"x0": b})):
+        for of, options in ((A, {}), (long, {"M": M}), (A, {"M": A}), (A, {"maxiter": 5}), (A, {"x0": b})):
             x, info = solver(of, b, rtol=1e-5, **options)
             assert len(launches) == 1
             with monkeypatch.context() as patch:
@@ -351,3 +362,85 @@ def test_scipy_solves_if_a_kernel_is_refused(wide: cl.CommandQueue, monkeypatch:
         x, info = linalg.cg(A, right, x0=right)
         assert info == 0
         np.testing.assert_allclose(x.get() if right is not b else x, wanted, rtol=1e-3, atol=1e-3)
+
+
+#: A method, and what is asked of it.
+OF_ANY_SIZE = {"cg": {}, "cg of one reduction": {"one_reduction": True}, "bicgstab": {}, "gmres": {}, "minres": {}}
+
+
+@pytest.mark.parametrize("method", OF_ANY_SIZE)
+def test_solutions_do_not_depend_on_the_size_of_values(queue: cl.CommandQueue, method: str) -> None:
+    solver, options = getattr(linalg, method.partition(" of ")[0]), OF_ANY_SIZE[method]
+    single, double = (1e30, 1e-30, 2.0**60), (1e150, 1e-150, 2.0**-300)
+    for dtype, scales in (("float32", single), ("complex64", single), ("float64", double), ("complex128", double)):
+        if dtype in ("float64", "complex128") and not describe(queue.device).fp64:
+            continue
+        host, b = system(np.complex128 if dtype[0] == "c" else np.float64)
+        for case in ("", "jacobi", "M as it is", "x0", "operator"):
+            solutions, infos = [], []
+            for scale in (1.0, *scales):
+                scaled, right = (host * scale).astype(dtype), (b * scale).astype(dtype)
+                A: Any = clsparse_py.csr_array(scaled, queue=queue)
+                more: dict[str, Any] = {"callback": (seen := []).append} if case == "x0" else {}
+                if more and method == "gmres":
+                    more["callback_type"] = "x"
+                if case == "operator":
+                    A = of_scipy.aslinearoperator(scaled)
+                elif case:
+                    diagonal = scipy.sparse.diags_array(1 / host.diagonal().astype(dtype)).tocsr()
+                    inverse = clsparse_py.csr_array(diagonal, queue=queue)
+                    more |= {"jacobi": {"M": linalg.jacobi(A)}, "M as it is": {"M": inverse}, "x0": {"x0": b.astype(dtype)}}[case]
+                place = cl_array.to_device(queue, right)
+                x, info = solver(A, place, rtol=1e-4, **options, **more)
+                solutions.append(x.get())
+                infos.append((info, len(seen) if more and case == "x0" else 0))
+                if case == "x0":
+                    # In the units of the system. bicgstab ends between two iterations.
+                    np.testing.assert_allclose(seen[-1].get(), solutions[-1], rtol=0.1, atol=0.1)
+            assert {info for info, _ in infos} == {0}
+            assert max(n for _, n in infos) - min(n for _, n in infos) <= 1
+            # The norm by which minres ends with M depends on the size of M, which is known to a factor of two.
+            near = 1e-3 if dtype in ("float32", "complex64") or method == "minres" else 1e-9
+            for x in solutions[1:]:
+                np.testing.assert_allclose(x, solutions[0], rtol=near, atol=near)
+            np.testing.assert_array_equal(solutions[-1], solutions[0])
+
+
+@pytest.mark.parametrize("method", OF_ANY_SIZE)
+def test_an_exact_preconditioner_takes_a_product_more_than_scipys(wide: cl.CommandQueue, method: str) -> None:
+    name, host, b = method.partition(" of ")[0], *system()
+    M = of_scipy.LinearOperator(host.shape, of_scipy.splu(host.tocsc()).solve, dtype=host.dtype)
+    counts = []
+    for solver, options in ((getattr(of_scipy, name), {}), (getattr(linalg, name), OF_ANY_SIZE[method])):
+        products: list[None] = []
+
+        def multiplied(x: Any, products: list[None] = products) -> Any:
+            products.append(None)
+            return host @ x
+
+        A = of_scipy.LinearOperator(host.shape, multiplied, dtype=host.dtype)
+        right = cl_array.to_device(wide, b) if solver.__module__.startswith("clsparse") else b
+        _, info = solver(A, right, M=M, rtol=1e-8, **options)
+        assert info == 0
+        counts.append(len(products))
+    assert counts[1] <= counts[0] + 1
+
+
+@pytest.mark.parametrize("method", OF_ANY_SIZE)
+def test_a_solution_is_one_and_what_is_none_leaves_x(wide: cl.CommandQueue, method: str) -> None:
+    solver, options = getattr(linalg, method.partition(" of ")[0]), OF_ANY_SIZE[method]
+    step = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(40, 40))
+    host = scipy.sparse.kronsum(step, step).tocsr()
+    for dtype in ("float32", "float64"):
+        for rtol in (1e-3, 1e-5, 1e-10, 0):
+            A, b = host.astype(dtype), np.ones(1600, dtype)
+            x, info = solver(clsparse_py.csr_array(A, queue=wide), b, rtol=rtol, **options)
+            residual = np.linalg.norm(b - host @ x.astype(float))
+            rounding = 10 * np.finfo(dtype).eps * (8 * np.linalg.norm(x) + 40)
+            assert info or residual <= 1.001 * (rtol * 40 + rounding)
+            assert not (info and rtol > 1e-5)
+    with_nan = np.diag([1.0, np.nan, 3.0])
+    for first in (None, np.array([1.0, 2.0, 3.0])):
+        x, info = solver(clsparse_py.csr_array(with_nan, queue=wide), np.ones(3), x0=first, **options)
+        assert info > 0
+        np.testing.assert_array_equal(x, np.zeros(3) if first is None else first)

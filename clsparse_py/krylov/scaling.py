@@ -1,0 +1,239 @@
+"""Systems scaled by exact powers of two, so that no sum of squares leaves the range of numbers, and their solutions checked.
+
+b is scaled by its exponent, A and M by that of what they first make of a vector: ``2^-a A (2^(a - b) x) = 2^-b b``. What methods
+see is thus the same for (s A, s b) as for (A, b).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py.krylov.sweep import Bound, Layout, Pass, Sweeps
+from clsparse_py.krylov.system import Apply, LeastSquares, System
+from clsparse_py.memory import allocated
+
+__all__ = ["LAYOUT", "PASSES", "Scaling", "solve", "solve_least_squares"]
+
+#: A part for each power of two, the first one for vectors; ``shift`` is that of A.
+LAYOUT = Layout(scalars=("exponent", "shift"), sums=("top", "rr", "xx", "qq", "bb"))
+_OF_VECTORS, _OF_A, _OF_M = range(3)
+#: Times the spacing of numbers: how far |A| |x| + |b| may round a residual.
+_ROUNDING = 10
+
+_TOP = Pass("scaling_top", reads=("y",), sums=(("top", "fabs(y)"),), largest=True)
+_LDEXP = Pass("scaling_ldexp", updates=("y",), takes=("exponent",), lines=("y = ldexp(y, (int)real_part(exponent));",))
+_SHIFTED = Pass("scaling_shifted", reads=("x",), updates=("y",), takes=("shift",), lines=("y -= times(shift, x);",))
+_RESIDUAL = Pass(
+    "scaling_residual", reads=("b", "x"), updates=("q",), lines=("const T product = q;", "q = b - q;"),
+    sums=(
+        ("rr", "of_real(square(q))"), ("xx", "of_real(square(x))"), ("qq", "of_real(square(product))"),
+        ("bb", "of_real(square(b))"),
+    ),
+)  # fmt: skip
+PASSES = (_TOP, _LDEXP, _SHIFTED, _RESIDUAL)
+
+
+class Power:
+    """The power of two by which operators are scaled: ``2^-exponent``, which is not known before the first product."""
+
+    exponent: int | None = None
+
+    def __init__(self, part: int) -> None:
+        self.part = part
+
+    @property
+    def alpha(self) -> float:
+        """The factor."""
+        return 2.0 ** -(self.exponent or 0)
+
+
+class _Scaled:
+    """The product with an operator times a power of two, which the first one finds; waits for that once."""
+
+    def __init__(self, scaling: Scaling, apply: Apply, power: Power, shift: float = 0.0) -> None:
+        self._scaling, self._apply, self._power, self._shift = scaling, apply, power, shift
+        self._takes_alpha = getattr(apply, "takes_alpha", False)
+
+    def __call__(self, x: cl_array.Array, y: cl_array.Array) -> None:
+        power, scaling = self._power, self._scaling
+        if self._takes_alpha and power.exponent:
+            self._apply(x, y, power.alpha)  # type: ignore[call-arg] # which this one takes
+        else:
+            self._apply(x, y)
+        if self._shift:
+            factor = power.alpha if self._takes_alpha else 1.0
+            scaling.enqueue(_SHIFTED, power.part, -(power.exponent or 0), self._shift * factor, x=x, y=y)
+        if power.exponent and not self._takes_alpha:
+            scaling.enqueue(_LDEXP, power.part, -power.exponent, self._shift, y=y)
+        if power.exponent is None:
+            scaling.find(power, x, y)
+
+
+class Scaling:
+    """The powers of two of a system, whose right-hand side, guess and operators are scaled.
+
+    Attributes
+    ----------
+    b : int
+        The exponent of the right-hand side.
+    A, M : Power
+    """
+
+    def __init__(self, of: System | LeastSquares, n: int, all_max: Callable[[Any], Any] | None = None) -> None:
+        self._of, self._all_max = of, all_max
+        self.sweeps = Sweeps(of.chain, n, of.dtype, LAYOUT, 3)
+        self.A, self.M = Power(_OF_A), Power(_OF_M)
+        self._values = np.zeros((3, 2), of.dtype)
+        self.sweeps.set_all(self._values.ravel())
+        self._bound: dict[tuple[Any, ...], tuple[Bound, tuple[cl_array.Array, ...]]] = {}
+        (self.b,) = self._exponents(of.b) or (0,)
+        self.ldexp(of.b, -self.b)
+        if of.guessed:
+            self.ldexp(of.x, -self.b)
+
+    def scaled(self, apply: Apply, power: Power, shift: float = 0.0) -> Apply:
+        """Return the product with a scaled operator."""
+        return _Scaled(self, apply, power, shift)
+
+    @property
+    def x(self) -> int:
+        """The exponent of the solution: what it is to be multiplied with."""
+        return self.b - (self.A.exponent or 0)
+
+    def leave_vectors(self) -> None:
+        """Enqueue what gives the right-hand side and the guess the size that they had, before any product."""
+        self.ldexp(self._of.b, self.b)
+        self.ldexp(self._of.x, self.b)
+        self.b = 0
+
+    def find(self, power: Power, x: cl_array.Array, y: cl_array.Array) -> None:
+        """Find a power by the first product y with a vector x, unless that is 0, and scale y, or x if it is the guess."""
+        exponents = self._exponents(x, y)
+        if exponents is None:
+            return
+        most = np.finfo(self._of.dtype).maxexp - 2
+        found = power.exponent = max(min(exponents[1] - exponents[0], most), -most)
+        if x is not self._of.x:
+            self.ldexp(y, -found)
+        if power is self.A and (x is self._of.x or self._of.guessed):
+            self.ldexp(self._of.x, found)
+
+    def ldexp(self, y: cl_array.Array, exponent: int) -> None:
+        """Enqueue the product of a vector with a power of two."""
+        if exponent:
+            self.enqueue(_LDEXP, _OF_VECTORS, exponent, y=y)
+
+    def enqueue(self, of: Pass, part: int, exponent: int, shift: float = 0.0, **vectors: cl_array.Array) -> None:
+        """Enqueue a pass, which is bound once for the vectors."""
+        if not np.array_equal(self._values[part], [exponent, shift]):
+            self._values[part] = exponent, shift
+            self.sweeps.set_all(self._values.ravel())
+        key = of.name, part, *map(id, vectors.values())
+        if key not in self._bound:
+            self._bound[key] = self.sweeps.bind(of, part, 0, **vectors), tuple(vectors.values())
+        self._bound[key][0]()
+
+    def _exponents(self, *vectors: cl_array.Array) -> list[int] | None:
+        """Return the exponents of the largest entries of vectors; None if one of these is 0 or not finite. Waits."""
+        for part, each in enumerate(vectors):
+            self.sweeps.bind(_TOP, part, 0, y=each)()
+        parts = self.sums()[: len(vectors), 0]
+        tops = parts.view(np.zeros(0, parts.dtype).real.dtype).max(axis=1)
+        if self._all_max is not None:
+            tops = self._all_max(tops)
+        return [math.frexp(top)[1] for top in tops] if np.isfinite(tops).all() and tops.all() else None
+
+    def sums(self) -> np.ndarray[Any, Any]:
+        """Return what the work-groups have of all sums, by parts; waits."""
+        sweeps = self.sweeps
+        shape = sweeps.parts, len(LAYOUT.sums), sweeps.groups
+        return sweeps.chain.read(sweeps.sums, math.prod(shape)).reshape(shape)
+
+
+class _Check:
+    """Whether the residual of a solution is as small as was asked for, or as rounding lets it be."""
+
+    def __init__(self, system: System, scaling: Scaling) -> None:
+        self._system, self._scaling, self._q, self.is_finite, self.goal = system, scaling, scaling.sweeps.vector(), True, 0.0
+
+    def _norms(self, b: cl_array.Array, x: cl_array.Array, q: cl_array.Array) -> np.ndarray[Any, Any]:
+        """Return the norms of ``b - A x``, which q becomes, of x, A x and b."""
+        self._system.A(x, q)
+        self._scaling.enqueue(_RESIDUAL, 0, 0, b=b, x=x, q=q)
+        with np.errstate(all="ignore"):
+            squares = self._scaling.sums()[0, 1:].sum(axis=1).real
+            return np.sqrt(squares if self._system.all_sum is None else self._system.all_sum(squares)).astype(np.float64)
+
+    def __call__(self) -> bool:
+        system, q = self._system, self._q
+        r, x, product, b = self._norms(system.b, system.x, q)
+        self.is_finite = bool(np.isfinite(x))
+        limit, eps = max(system.rtol * b, system.atol), _ROUNDING * float(np.finfo(system.dtype).eps)
+        if not np.isfinite(r):
+            return False
+        if r <= limit + eps * (product + b):
+            return True
+        # What rounding leaves is rich in the largest eigenvalues, so that the norm of A shows in its product.
+        _, size, of_r, _ = self._norms(q, q, self._scaling.sweeps.vector())
+        self.goal = limit / r
+        return bool(r <= limit + eps * (of_r / size * x + b))
+
+
+def solve(system: System, method: Callable[[System], int]) -> int:
+    """Solve a system by a method, and return info: 0 only if the residual itself is small enough, for which it is computed.
+
+    If it is not, though the method found it so, the method goes on once, from there. If a number of x is none, x is what it was.
+    """
+    first, maxiter, callback = None, system.maxiter, system.callback
+    if system.guessed:
+        first = allocated(system.chain.queue, "x0", system.n, system.dtype)
+        system.chain.copy(first, system.x, system.n)
+    scaling = system.scaling = Scaling(system, system.n, system.all_max)
+    system.atol = math.ldexp(system.atol, -scaling.b) if np.isfinite(system.atol) else system.atol
+    system.A = scaling.scaled(system.A, scaling.A, system.shift)
+    if system.M is not None:
+        system.M = scaling.scaled(system.M, scaling.M)
+    if callback is not None:
+        shown = scaling.sweeps.vector()
+
+        def show(x: cl_array.Array) -> None:
+            scaling.sweeps.copy(shown, x)
+            scaling.ldexp(shown, scaling.x)
+            callback(shown)
+
+        system.callback = show
+    info = method(system) if maxiter else 0
+    check = _Check(system, scaling)
+    is_small = check()
+    if info == 0 and not is_small:
+        system.maxiter, system.guessed, system.goal = max(maxiter - system.made, 0), True, check.goal
+        if system.maxiter and check.is_finite:
+            info = method(system)
+            is_small = check()
+        if info == 0 and not is_small:
+            info = max(maxiter, 1)
+    if check.is_finite:
+        scaling.ldexp(system.x, scaling.x)
+    elif first is None:
+        scaling.sweeps.fill(system.x)
+    else:
+        scaling.sweeps.copy(system.x, first)
+    return info
+
+
+def solve_least_squares(problem: LeastSquares, method: Callable[[LeastSquares], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Solve a problem by a method, and return what that does, in the units of the problem.
+
+    After the reason to stop and the number of iterations the method returns numbers, with the powers of b and A in them.
+    """
+    scaling = problem.scaling = Scaling(problem, max(problem.shape))
+    problem.A, problem.adjoint = scaling.scaled(problem.A, scaling.A), scaling.scaled(problem.adjoint, scaling.A)
+    stop, itn, *units = method(problem)
+    scaling.ldexp(problem.x, scaling.x)
+    of_A = scaling.A.exponent or 0
+    return stop, itn, *(float(np.ldexp(value, in_b * scaling.b + in_A * of_A)) for value, in_b, in_A in units)
