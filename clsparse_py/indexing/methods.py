@@ -219,7 +219,12 @@ class Indexing:
         if is_sparse(values) and not is_single:
             given = sparse_values(A.queue, values, A.dtype, places.shape)
             if places.size and 0 not in values.shape:
-                assign(A, places, Values(from_host(A.queue, np.zeros(1, A.dtype), copy=True), 0, 0), inserts=False)
+                zero = from_host(A.queue, np.zeros(1, A.dtype), copy=True)
+                is_box = not _are_points(rows, columns)
+                # Of the places that have entries, not of all: a box may have many.
+                there = sparse_values(A.queue, self[key], A.dtype, places.shape) if is_box else None
+                if there is not None or not is_box:
+                    assign(A, places, Values(zero, 0, 0, None if there is None else there.listed), inserts=False)
             if drops_zeros:
                 A.eliminate_zeros()
         else:

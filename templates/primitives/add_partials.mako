@@ -30,7 +30,7 @@ void ${name}(global const ulong *restrict cuts, global const T *restrict partial
     for (ulong p = is_last ? first + me : part + 1; p <= part; p += ${work_group})
         sum = ADD(sum, partial[p]);
     const T before = group_before(box, sum);
-    // A place that there is for the first part, too: a compiler reads it whatever the condition says.
+    // A place that there is for the first part, too: a compiler reads it whatever the condition says (quirk 42).
     const ulong to = max(segment, (ulong)1) - 1;
     if (is_last && me == ${work_group - 1})
         out[to] = (TARGET)(ADD((T)(out[to]), ADD(before, sum)));

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyopencl import array as cl_array
 
+import clsparse_py
 from clsparse_py import coo_array, csc_array, csr_array
 from clsparse_py.device import describe
 
@@ -228,3 +229,29 @@ def test_a_diagonal_of_a_wider_dtype(queue: cl.CommandQueue) -> None:
                 assert (A.dtype, A.format) == (host.dtype, host.format)
                 if A.dtype != np.int16 or not np.ndim(values) or values.max() < 1000:
                     np.testing.assert_array_equal(A.toarray(), host.toarray())
+
+
+@pytest.mark.any_platform
+@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_a_box_of_many_places_takes_memory_for_its_entries(queue: cl.CommandQueue, form: str) -> None:
+    """Its 10^10 places would take 200 GB, as they do in SciPy."""
+    rng, n = np.random.default_rng(5), 1 << 17
+    near = rng.integers(0, 40, (2, 300))
+    coordinates = np.concatenate([rng.integers(0, n, (2, 300)), near, [[n - 1], [n - 1]]], axis=1)
+    given = sp.coo_array((rng.integers(1, 9, 601).astype(np.float32), tuple(coordinates)), shape=(n, n)).asformat(form)
+    for rows, columns in ((slice(None, n - n // 4), slice(None)), (slice(n // 2, None, -1), slice(0, n, 2))):
+        of_rows, of_columns = range(n)[rows], range(n)[columns]
+        values = sp.coo_array(
+            (np.ones(200, np.float32), tuple(rng.integers(0, 30, (2, 200)))), shape=(len(of_rows), len(of_columns))
+        )
+        values.sum_duplicates()
+        A = getattr(clsparse_py, f"{form}_array")(given, queue=queue)
+        A[rows, columns] = values
+        there, found = (sp.coo_array(each.tocsr()) for each in (given, A.get()))
+        wanted = dict(zip(zip(*there.coords, strict=True), there.data, strict=True))
+        wanted |= {(i, j): 0 for i, j in wanted if i in of_rows and j in of_columns}
+        wanted |= {(of_rows[i], of_columns[j]): v for i, j, v in zip(*values.coords, values.data, strict=True)}
+        kept = {place: value for place, value in wanted.items() if value}
+        got = {place: value for place, value in zip(zip(*found.coords, strict=True), found.data, strict=True) if value}
+        assert got == kept
