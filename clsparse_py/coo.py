@@ -27,6 +27,7 @@ from clsparse_py.matrix import Structure, is_sparse
 from clsparse_py.memory import allocated
 from clsparse_py.parts import coordinates_of, dense_values, is_shape
 from clsparse_py.placement import index_dtype, index_vector, place_part, queue_for, shape_of, value_dtype_on, vector
+from clsparse_py.reductions.axes import axis_of
 from clsparse_py.structure import Facts
 from clsparse_py.transfer import fetched
 from clsparse_py.vector import csr_vector
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["coo_array"]
 
 _NAMES = {1: ("col",), 2: ("row", "col")}
+#: Rows to an entry beyond which none is listed, as pointers to them would take more than entries do; and rows that are few.
+_MOST_ROWS, _FEW_ROWS = 8, 1 << 20
 
 
 class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
@@ -275,9 +278,25 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         """
         if self._canonical:
             return
+        if self._has_many_rows():
+            flat = self._flat()
+            flat.sum_duplicates()
+            places, index = flat._coords[0], self._coords[0].dtype
+            self._become(regrouped(self._queue, places, places, (0, 1), self._shape[1], index), flat._data, is_canonical=True)
+            return
         (data, indices, indptr), _ = self._sorted(by_column=False)
         coordinates = (indices,) if self.ndim == 1 else (rows_of(self._queue, indptr, indices.size), indices)
         self._become(coordinates, data, is_canonical=True)
+
+    def _has_many_rows(self) -> bool:
+        """Return whether entries are better sorted by the numbers of their places than row by row."""
+        if self.ndim == 1 or self._shape[0] <= max(_MOST_ROWS * self._data.size, _FEW_ROWS):
+            return False
+        return 0 < math.prod(self._shape) <= np.iinfo(np.int64).max
+
+    def _flat(self) -> Self:
+        """Return the array with its places, row by row, along one axis."""
+        return self._reshaped((math.prod(self._shape),), "C")
 
     def _sorted(self, *, by_column: bool) -> tuple[Parts, Facts]:
         """Return the array in CSR form or, ``by_column``, its transposed; that of one row, if it has one dimension."""
@@ -559,8 +578,14 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         if not self._canonical and self.dtype.kind in "biu" and (name == "mean" or (name == "sum" and axis is not None)):
             # As in SciPy: duplicates are added up in the dtype of the result.
             A = self.astype(np.float64 if name == "mean" else np.zeros(0, self.dtype).sum().dtype)
+        along = axis_of(axis)
+        if along is None and A._has_many_rows():
+            return getattr(A._flat(), name)(None, *arguments, **named)
+        if along == 0 and A.ndim == 2:
+            # Sums of columns need no rows.
+            A, axis = A.T, 1
         found = getattr(A.tocsr(), name)(axis, *arguments, **named)
-        return found if name != "count_nonzero" or axis is None else found.astype(np.int64)
+        return found if name not in ("count_nonzero", "getnnz") or along is None else found.astype(np.int64)
 
     def explain(self) -> Held:
         """Return how many bytes the array holds, what it keeps for products included; prints as a table."""

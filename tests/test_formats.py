@@ -616,3 +616,32 @@ def test_a_vector_times_one_column_is_a_vector(queue: cl.CommandQueue) -> None:
     for form in FORMATS.values():
         A = form(column, queue=queue)
         assert (z @ A).shape == (A.T @ z).shape == (z @ column).shape
+
+
+@pytest.mark.any_platform
+def test_many_rows_take_memory_for_their_entries(queue: cl.CommandQueue) -> None:
+    """Pointers to 2^31 rows would take 16 GB."""
+    n, rng = 2**31 + 5, np.random.default_rng(1)
+    rows, columns = np.r_[rng.integers(0, n, 90), [n - 1, n - 1, 5, 5]], np.r_[rng.integers(0, 3, 90), [2, 2, 1, 1]]
+    values = rng.integers(-9, 9, 94)
+    places, at = np.unique(rows * 3 + columns, return_inverse=True)
+    for dtype in (np.int8, np.float32, np.complex64):
+        given = values.astype(dtype)
+        sums = np.zeros(places.size, dtype)
+        np.add.at(sums, at, given)
+        A, B = (coo_array((given, (rows, columns)), shape=(n, 3), queue=queue) for _ in range(2))
+        to = np.complex64 if dtype == np.float32 else np.float32
+        A.sum_duplicates()
+        for found, wanted in ((A, sums), (abs(B), abs(sums)), (B.astype(to), sums.real.astype(to))):
+            assert (found.shape, found.dtype) == ((n, 3), wanted.dtype)
+            np.testing.assert_array_equal(found.data.get(), wanted)
+            for part, of in zip(found.coords, divmod(places, 3), strict=True):
+                np.testing.assert_array_equal(part.get(), of)
+        assert B.sum() == sums.sum()
+        np.testing.assert_array_equal(B.sum(axis=0), [sums[places % 3 == j].sum() for j in range(3)])
+        if dtype != np.complex64:
+            assert (B.max(), B.min()) == (sums.max(), sums.min())
+            assert (B.argmax(), B.argmin()) == (places[sums.argmax()], places[sums.argmin()])
+            np.testing.assert_array_equal(B.max(axis=0).toarray(), [max(0, sums[places % 3 == j].max()) for j in range(3)])
+        assert B.count_nonzero() == np.count_nonzero(sums)
+        np.testing.assert_array_equal(A.getnnz(axis=0), np.bincount(places % 3, minlength=3))
