@@ -17,10 +17,9 @@ from clsparse_py import refusals, runtimes, trial
 from clsparse_py.capabilities import Portability, probe, query, type_of
 from clsparse_py.errors import NoDeviceError
 from clsparse_py.forked import use_device
-from clsparse_py.pool import side_queue
 from clsparse_py.records import dataclass
 
-__all__ = ["RESERVED", "Device", "Portability", "choose_device", "default_queue", "describe", "devices", "in_order", "unusable"]
+__all__ = ["RESERVED", "Device", "Portability", "choose_device", "default_queue", "describe", "devices", "unusable"]
 
 _log = logging.getLogger(__name__)
 
@@ -309,13 +308,3 @@ def default_queue() -> cl.CommandQueue:
     """
     use_device()
     return _chosen(os.environ.get("PYOPENCL_CTX"))[1]
-
-
-def in_order(queue: cl.CommandQueue) -> cl.CommandQueue:
-    """Return ``queue`` if it is in order, else its side queue, which is.
-
-    Inspection and planning wait for the device anyway; on a queue in order their steps need no events.
-    """
-    if queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE:
-        return side_queue(queue)
-    return queue

@@ -16,7 +16,7 @@ from typing_extensions import Self
 from clsparse_py import forked
 from clsparse_py.forked import is_forked, use_device
 from clsparse_py.memory import array_with, attributes_of, submit
-from clsparse_py.order import forget_ended, note_use, note_written, unordered
+from clsparse_py.order import forget_ended, note_use, note_written, of_others
 from clsparse_py.pool import Arena, Pool, arena_of
 from clsparse_py.programs import Built
 from clsparse_py.semiring import plus_times
@@ -147,16 +147,15 @@ class Executable:
                 if each.events:  # to ask once whether they have ended spares looking at them in each product
                     forget_ended(each)
             wait_for = self.waits.before(queue, *operands, writes=operands[2:])
-            ordered = self.waits.ordered
             if not self.launches:
                 return [cl.enqueue_marker(queue, wait_for=wait_for)]
             # What is known is of the arguments that are set: nothing, if an exception leaves some of them set.
             former, self.queue, self.ready = self.queue, None, None
             same_y = self._set(operands, scale)
             if not same_y or queue is not former:
-                self.noted = unordered(queue, *operands, *self.keep[:2])
+                self.noted = of_others(queue, *operands, *self.keep[:2])
             self.queue = queue
-            if len(self.launches) > 1 and self.last is not None and not (ordered and self.last is queue):
+            if len(self.launches) > 1 and self.last is not None and self.last is not queue:
                 self.last.flush()  # OpenCL asks for it where one queue waits for another
                 wait_for = [*(wait_for or ()), *([] if self.event is None else [self.event])]
             events: list[cl.Event] = []
@@ -169,11 +168,11 @@ class Executable:
                 self.last, self.event = queue, event
                 if self.noted:
                     note_use(queue, self.noted, event)
-                wait_for = None if ordered else [event]
+                wait_for = None
             self.waits.made(event)
-            if ordered and not self.noted:
+            arena = arena_of(queue)
+            if arena.beside is None and not self.noted:
                 commands = tuple((each.kernel, each.global_size, each.local_size) for each in self.launches)
-                arena = arena_of(queue)
                 self.ready = Ready(queue, arena, arena.pool, commands, arena.pool.n_released)
             return events
 

@@ -17,7 +17,7 @@ from clsparse_py.blocks import Lent, lent, wholes
 from clsparse_py.device import Device, describe
 from clsparse_py.forked import use_device
 from clsparse_py.memory import allocated, array_of, submit
-from clsparse_py.order import forget_ended, note_use, note_written, unordered
+from clsparse_py.order import forget_ended, note_use, note_written, of_others
 from clsparse_py.pool import Arena, arena_of, side_queue
 from clsparse_py.transfer import from_host, in_place, pending
 from clsparse_py.workspace import current
@@ -93,14 +93,14 @@ def enqueue_copy(
 
 
 def at_rest(queue: cl.CommandQueue, *arrays: cl_array.Array) -> Arena | None:
-    """Return the arena of a queue if commands that read these arrays have nothing to wait for but its order, and nothing to note.
+    """Return the arena of a queue in order if commands that read these have nothing else to wait for, and nothing to note.
 
     Else None, or where memory is counted. For calls of one or two launches: to make a `Chain` takes half as long as a launch.
     """
     if forked.forked:
         use_device()
     arena = arena_of(queue)
-    if not arena.ordered or arena.pool.uses or current() is not None:
+    if arena.beside is not None or arena.pool.uses or current() is not None:
         return None
     own = arena.itself
     for array in arrays:
@@ -126,7 +126,7 @@ class Command(Protocol):
 
 
 class Chain:
-    """Commands that run one after another on a queue, whether the queue keeps their order or not.
+    """Commands that run one after another on a queue.
 
     Parameters
     ----------
@@ -150,19 +150,17 @@ class Chain:
         self.queue = queue
         # From the arena, as to ask the queue itself takes longer.
         arena = arena_of(queue)
-        self._ordered, self._context, self._cl_device = arena.ordered, arena.pool.context, arena.pool.device
+        self._beside, self._context, self._cl_device = arena.beside, arena.pool.context, arena.pool.device
         self.device: Device = describe(self._cl_device)
         self.events: list[cl.Event] = []
         self._wait_for = pending(queue, *operands, *writes, writes=writes)
         self._counters: list[cl_array.Array] = []
-        self._noted = unordered(queue, *operands, *writes)
+        self._noted = of_others(queue, *operands, *writes)
 
     @property
     def wait_for(self) -> list[cl.Event] | None:
         """Events that the next command has to wait for explicitly; for commands that are enqueued by the caller."""
-        if not self.events:
-            return self._wait_for
-        return None if self._ordered else self.events[-1:]
+        return None if self.events else self._wait_for
 
     def _add(self, event: cl.Event) -> None:
         """Take note of a command."""
@@ -190,7 +188,7 @@ class Chain:
         To set them takes as long as a launch. Those of few are kept, and set to zero again by `finish`, when the device is busy
         with what the chain is for; not where memory is counted, of which they would take more than is asked for.
         """
-        if not self._ordered or n > _COUNTERS or current() is not None:
+        if n > _COUNTERS or current() is not None:
             found = self.scratch(n, np.uint32)
             self.fill(found, 0, n)
             return found
@@ -237,8 +235,11 @@ class Chain:
         """Do as `launch`, in less time: with sizes of `Built.sizes`, and arrays given by their memory."""
         # As `wait_for` and `_add` have it.
         events = self.events
-        wait_for = self._wait_for if not events else None if self._ordered else events[-1:]
-        event = built.enqueue(self.queue, sizes, arguments, wait_for)
+        wait_for = None if events else self._wait_for
+        if self._beside is None:
+            event = built.enqueue(self.queue, sizes, arguments, wait_for)
+        else:
+            event = self._beside.run(built.enqueue, self.queue, sizes, arguments, wait_for)
         events.append(event)
         if self._noted:
             note_use(self.queue, self._noted, event)
@@ -247,9 +248,12 @@ class Chain:
         """Enqueue commands that were noted down; their arguments stand in a table."""
         wait_for = self.wait_for
         for command in commands:
-            event = command.enqueue(self.queue, table, wait_for)
+            if self._beside is None:
+                event = command.enqueue(self.queue, table, wait_for)
+            else:
+                event = self._beside.run(command.enqueue, self.queue, table, wait_for)
             self._add(event)
-            wait_for = None if self._ordered else [event]
+            wait_for = None
 
     def copy(self, target: cl_array.Array, source: cl_array.Array, n: int, target_begin: int = 0, source_begin: int = 0) -> None:
         """Enqueue a copy of ``n`` entries, counted from the beginning of the arrays' buffers."""
@@ -312,15 +316,14 @@ class Chain:
     def side_queue(self, wanted: bool = True) -> Iterator[Chain]:
         """Give a chain whose commands come after all so far, and run at the same time as what this chain enqueues meanwhile.
 
-        At the end of the block this chain waits for it. It is this chain itself where it is not ``wanted``, or where the queue
-        keeps no order, and so scratch memory not for long enough.
+        At the end of the block this chain waits for it. It is this chain itself where it is not ``wanted``.
         """
-        if not wanted or not self._ordered:
+        if not wanted:
             yield self
             return
         other = Chain(side_queue(self.queue))
         # A queue's order says nothing to another queue: the side queue must wait for earlier commands of the main queue, too.
-        other._wait_for = self.events[-1:] or [cl.enqueue_marker(self.queue, wait_for=self._wait_for)]
+        other._wait_for = self.events[-1:] or [*(self._wait_for or ()), cl.enqueue_marker(self.queue)]
         # Before another queue waits for a command, OpenCL asks that the command's own queue be flushed.
         self.queue.flush()
         try:

@@ -291,6 +291,8 @@ def _from(allocator: Any, n_bytes: int, pool: Pool) -> Any:
 def submit(what: str | cl.Kernel, command: Callable[..., _Made], queue: cl.CommandQueue, *arguments: Any, **named: Any) -> _Made:
     """Enqueue a command and return its result. Drivers may find memory for a buffer only at its first use (quirk 17).
 
+    What is for a queue without order runs on the one beside it.
+
     Parameters
     ----------
     what : str or pyopencl.Kernel
@@ -303,6 +305,9 @@ def submit(what: str | cl.Kernel, command: Callable[..., _Made], queue: cl.Comma
     MemoryError
         There is no memory, not even after the pool gave back all that it kept unused.
     """
+    beside = arena_of(queue).beside
+    if beside is not None:
+        command = functools.partial(beside.run, command)
     try:
         return command(queue, *arguments, **named)
     except cl.MemoryError:

@@ -16,7 +16,7 @@ from clsparse_py.overlap import whole_of
 from clsparse_py.pool import arena_of
 from clsparse_py.uses import flush
 
-__all__ = ["forget_ended", "note_use", "note_written", "record_use", "unordered", "uses_before_writing"]
+__all__ = ["forget_ended", "note_use", "note_written", "of_others", "record_use", "uses_before_writing"]
 
 #: An array's list of events, if other arrays share it, is shortened from this length on.
 _MAX_EVENTS = 64
@@ -37,16 +37,10 @@ def _handle(data: Any) -> int:
     return int(data.svm_ptr)
 
 
-def unordered(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[int, ...]:
-    """Return the handles of those arrays' memory whose uses on a queue have to be noted, as no order of commands covers them.
-
-    On a queue without order that is all memory; on a queue in order, the memory that belongs to other queues.
-    """
-    arena = arena_of(queue)
-    if not arena.ordered:
-        return tuple(_handle(array.base_data) for array in arrays if array.base_data is not None)
+def of_others(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[int, ...]:
+    """Return the handles of those arrays' memory that belongs to other queues: its uses on this one have to be noted."""
     found: list[int] = []
-    own = arena.itself
+    own = arena_of(queue).itself
     for array in arrays:
         data = array.base_data
         block = lent.get(id(data))
@@ -62,18 +56,17 @@ def unordered(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[int, ...
 
 
 def note_use(queue: cl.CommandQueue, handles: Iterable[int], event: cl.Event) -> None:
-    """Note that a command uses memory, given by the handles that `unordered` returned."""
-    arena = arena_of(queue)
-    arena.pool.note(handles, queue, event, arena.ordered)
+    """Note that a command uses memory, given by the handles that `of_others` returned."""
+    arena_of(queue).pool.note(handles, queue, event)
 
 
 def uses_before_writing(queue: cl.CommandQueue, *arrays: cl_array.Array) -> list[cl.Event]:
     """Return the noted events that a command which writes to arrays has to wait for; their queues are flushed."""
-    arena = arena_of(queue)
-    if not arena.pool.uses:
+    pool = arena_of(queue).pool
+    if not pool.uses:
         return []
     handles = [_handle(array.base_data) for array in arrays if array.base_data is not None]
-    events = arena.pool.uses_before_writing(handles, queue, arena.ordered)
+    events = pool.uses_before_writing(handles, queue)
     flush(events)
     return events
 
@@ -157,5 +150,5 @@ def record_use(array: cl_array.Array, queue: cl.CommandQueue) -> None:
         raise TypeError(f"queue: must be a pyopencl.CommandQueue, is {type(queue).__name__}")
     if array.context != queue.context:
         raise ValueError("queue: is of another context than the array")
-    if handles := unordered(queue, array):
+    if handles := of_others(queue, array):
         note_use(queue, handles, cl.enqueue_marker(queue))

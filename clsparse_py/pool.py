@@ -1,8 +1,7 @@
 """Memory that is let go and kept for the next allocation: a pool for each context and device, an arena in it for each queue.
 
 A block is used again at once on the queue of its arena, as the queue's order lets earlier commands finish first. If commands of
-other queues may still use the block, the queue waits for them; the host never waits. Queues without order take memory from the
-driver, and give it back to the driver.
+other queues may still use the block, the queue waits for them; the host never waits.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ import numpy as np
 import pyopencl as cl
 
 from clsparse_py.blocks import MAPPED, Block, Lent, lent
+from clsparse_py.unordered import Beside, has_order, queue_beside
 from clsparse_py.uses import Uses, flush
 
 __all__ = ["Arena", "MemoryInfo", "Pool", "arena_of", "pools", "side_queue"]
@@ -138,7 +138,7 @@ class Pool:
         pyopencl.Error
             The driver has no memory, not even after the pool gave back all that it kept unused.
         """
-        size = self._rounded(n_bytes) if arena.ordered else n_bytes
+        size = self._rounded(n_bytes)
         with self._lock:
             if self.returned or self.gone or self.uses:
                 self._sort_in(everything=bool(self.uses))
@@ -179,7 +179,7 @@ class Pool:
             self._looked_at = used
 
     def _rounded(self, n_bytes: int) -> int:
-        """Return the size of the block for so many bytes, on a queue in order."""
+        """Return the size of the block for so many bytes."""
         size = _block_size(n_bytes)
         return size if size <= self._largest_kept else n_bytes
 
@@ -255,7 +255,7 @@ class Pool:
         while returned:
             block = returned.popleft()
             arena, size = block.arena(), block.size
-            if arena is not None and arena.ordered and size <= self._cap:
+            if arena is not None and size <= self._cap:
                 block.idle_since = next(clock)
                 arena.idle[size].append(block)
                 pooled += size
@@ -295,16 +295,15 @@ class Pool:
             blocks = sum(block.pool is self for block in lent.copy().values())
             return MemoryInfo(self._total - self._pooled, self._pooled, self._peak, blocks)
 
-    def note(self, pointers: Iterable[int], queue: cl.CommandQueue, event: cl.Event, ordered: bool) -> None:
+    def note(self, pointers: Iterable[int], queue: cl.CommandQueue, event: cl.Event) -> None:
         """Note that a command on a queue uses memory."""
         with self._lock:
-            self.uses.note(pointers, queue, event, ordered)
+            self.uses.note(pointers, queue, event)
 
-    def uses_before_writing(self, pointers: Iterable[int], queue: cl.CommandQueue, ordered: bool) -> list[cl.Event]:
+    def uses_before_writing(self, pointers: Iterable[int], queue: cl.CommandQueue) -> list[cl.Event]:
         """Return the events of noted commands that use memory, without those that the order of ``queue`` already covers."""
-        own = queue.int_ptr if ordered else None
         with self._lock:
-            return [event for pointer in pointers for event in self.uses.running(pointer, own)]
+            return [event for pointer in pointers for event in self.uses.running(pointer, queue.int_ptr)]
 
     def has_uses(self) -> bool:
         """Return whether a command that uses memory outside of the order of its own queue has not ended; forget ended ones."""
@@ -342,8 +341,8 @@ class Arena:
     Attributes
     ----------
     pool : Pool
-    ordered : bool
-        Whether the queue keeps its commands in order.
+    beside : Beside or None
+        What runs the commands of operations if the queue keeps no order.
     idle : dict of int to list of blocks
         Idle blocks of each size, the one that is idle for longest first.
     in_view : dict of int to deque of pyopencl.Buffer
@@ -357,8 +356,8 @@ class Arena:
     itself : weakref.ref
     """
 
-    def __init__(self, pool: Pool, ordered: bool) -> None:
-        self.pool, self.ordered = pool, ordered
+    def __init__(self, pool: Pool, beside: Beside | None) -> None:
+        self.pool, self.beside = pool, beside
         self.idle: defaultdict[int, list[Block]] = defaultdict(list)
         self.in_view: dict[int, deque[cl.Buffer]] = {}
         self.counters: deque[cl.Buffer] = deque()
@@ -391,7 +390,7 @@ class Arena:
         made: Any = cl.Buffer.from_int_ptr(block.pointer, True)
         made.__class__ = Lent
         lent[id(made)] = block
-        if self.ordered and pool.is_small(block):
+        if pool.is_small(block):
             if in_view is None:
                 if len(self.in_view) >= _MAX_SIZES:
                     self.in_view = {}
@@ -451,7 +450,7 @@ def arena_of(queue: cl.CommandQueue) -> Arena:
             pool = _pools.get(key)
             if pool is None:
                 pool = _pools[key] = Pool(context, device)
-            found = Arena(pool, not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
+            found = Arena(pool, None if has_order(queue) else Beside(queue))
             pool.add(found)
             keeper._clsparse_py = found
     return found
@@ -466,6 +465,5 @@ def side_queue(queue: cl.CommandQueue) -> cl.CommandQueue:
     """Return a second queue on the same device, in order; the same one at each call."""
     arena = arena_of(queue)
     if arena.side_queue is None:
-        properties: Any = queue.properties & ~cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-        arena.side_queue = cl.CommandQueue(arena.pool.context, queue.device, properties)
+        arena.side_queue = queue_beside(queue)
     return arena.side_queue

@@ -12,7 +12,6 @@ from typing_extensions import override
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
-from clsparse_py.device import in_order
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
@@ -194,7 +193,7 @@ def check_structure(
     ValueError
         The arrays are no CSR structure of that shape; the message says why.
     """
-    chain = Chain(in_order(queue), indptr, indices)
+    chain = Chain(queue, indptr, indices)
     try:
         found = _counted(chain, shape, indices, indptr, work_group)
     except BuildError:

@@ -80,16 +80,10 @@ def in_place(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> bool:
 
 
 class Waits:
-    """The events that commands on a queue wait for. Remembers the queue and its events: asking a driver takes microseconds.
-
-    Attributes
-    ----------
-    ordered : bool
-        Whether the queue keeps its commands in order.
-    """
+    """The events that commands on a queue wait for. Remembers the queue and its events: asking a driver takes microseconds."""
 
     def __init__(self) -> None:
-        self.ordered = False
+        self._running: cl.CommandQueue | None = None
         self._queue: cl.CommandQueue | None = None
         self._own: list[cl.Event] = []
 
@@ -98,7 +92,7 @@ class Waits:
     ) -> list[cl.Event] | None:
         """Return the events that a command on a queue, which uses these arrays, has to wait for explicitly.
 
-        On a queue in order, the queue's own events are left out: naming them would cost time on the host and on the device.
+        Events of the queue that runs them are left out: naming them would cost time on the host and on the device.
         Queues of other events are flushed, as OpenCL asks. A command that ``writes`` to arrays also waits for those that read
         them.
 
@@ -110,7 +104,8 @@ class Waits:
         use_device()
         if queue is not self._queue:
             self._queue, self._own = queue, []
-            self.ordered = not queue.properties & cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+            beside = arena_of(queue).beside
+            self._running = queue if beside is None else beside.queue
         own: list[cl.Event] = []
         foreign: list[cl.Event] = []
         for array in arrays:
@@ -119,7 +114,7 @@ class Waits:
                     own.append(event)
                     continue
                 other = event.command_queue
-                if other == queue:
+                if other == self._running:
                     own.append(event)
                 else:
                     foreign.append(event)
@@ -127,7 +122,7 @@ class Waits:
                         other.flush()
         self._own = own
         foreign += uses_before_writing(queue, *writes) if writes else ()
-        return (foreign if self.ordered else own + foreign) or None
+        return foreign or None
 
     def knows(self, events: list[cl.Event]) -> bool:
         """Return whether all these are events of the queue that commands met before."""
@@ -178,8 +173,14 @@ def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any
     buffer: Any = array.base_data
     if in_place(queue, host):
         # Memory that host and device share has to be mapped before the host sees the device's writes.
-        mapped, _ = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, 0, host.shape, host.dtype, wait_for=[*array.events])
-        mapped.base.release(queue)
+        submit("a read", _seen, queue, buffer, host, [*array.events])
         return host
     submit("a read", cl.enqueue_copy, queue, host, buffer, wait_for=[*array.events], is_blocking=True)
     return host
+
+
+def _seen(queue: cl.CommandQueue, buffer: cl.Buffer, host: np.ndarray[Any, Any], wait_for: list[cl.Event]) -> cl.Event:
+    """Map a buffer on a host array's memory, wait, and let go of it."""
+    mapped: Any = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, 0, host.shape, host.dtype, wait_for=wait_for)[0]
+    ended: cl.Event = mapped.base.release(queue)
+    return ended

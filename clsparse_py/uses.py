@@ -8,31 +8,25 @@ import pyopencl as cl
 
 __all__ = ["Uses", "flush"]
 
-#: From this many uses of one block on a queue without order on, one marker replaces them.
+#: From this many pieces of memory on, those that nothing uses any more are forgotten.
 _MAX_USES = 16
 
 _COMPLETE = cl.command_execution_status.COMPLETE
 
 
-class Uses(dict[int, dict[int, list[cl.Event]]]):
-    """Events of commands, by the handle of the memory that they use, then by the handle of their queue.
+class Uses(dict[int, dict[int, cl.Event]]):
+    """The last commands, as events, by the handle of the memory that they use, then by the handle of their queue.
 
     For one thread at a time: the pool of the memory calls it under its lock.
     """
 
-    def note(self, pointers: Iterable[int], queue: cl.CommandQueue, event: cl.Event, ordered: bool) -> None:
-        """Note that a command on a queue, which keeps its commands in order or does not, uses memory."""
-        of = queue.int_ptr
+    def note(self, pointers: Iterable[int], queue: cl.CommandQueue, event: cl.Event) -> None:
+        """Note that a command on a queue, which ends after all that were noted for it before, uses memory."""
         if len(self) > _MAX_USES:
             for pointer in tuple(self):
                 self.running(pointer)
         for pointer in pointers:
-            by_queue = self.setdefault(pointer, {})
-            # On a queue in order, the newest command ends last: its event is enough.
-            events = [] if ordered else by_queue.get(of, [])
-            if len(events) >= _MAX_USES:
-                events = [cl.enqueue_marker(queue, wait_for=events)]
-            by_queue[of] = [*events, event]
+            self.setdefault(pointer, {})[queue.int_ptr] = event
 
     def any_running(self) -> bool:
         """Return whether a command has not ended; forget those that have."""
@@ -47,15 +41,12 @@ class Uses(dict[int, dict[int, list[cl.Event]]]):
         by_queue = self.get(pointer)
         if by_queue is None:
             return []
-        left: dict[int, list[cl.Event]] = {}
-        for of, events in by_queue.items():
-            if running := [event for event in events if event.command_execution_status > _COMPLETE]:
-                left[of] = running
+        left = {of: event for of, event in by_queue.items() if event.command_execution_status > _COMPLETE}
         if left:
             self[pointer] = left
         else:
             del self[pointer]
-        return [event for of, events in left.items() if of != own for event in events]
+        return [event for of, event in left.items() if of != own]
 
 
 def flush(events: Iterable[cl.Event]) -> None:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 import clsparse_py
 from clsparse_py import NoDeviceError, cache, capabilities, csr_array, default_queue, device, programs, sources, trial
-from clsparse_py.device import Portability, choose_device, describe, devices, in_order
+from clsparse_py.device import Portability, choose_device, describe, devices
 
 
 def test_description_is_what_the_driver_reports(queue: cl.CommandQueue) -> None:
@@ -228,13 +228,6 @@ def test_pyopencl_ctx_that_names_no_device(queue: cl.CommandQueue, monkeypatch: 
         with pytest.raises(NoDeviceError, match=rf"^PYOPENCL_CTX: '{named}' names no device .*There are: ") as caught:
             use()
         assert queue.device.name.strip() in str(caught.value)
-
-
-def test_in_order(queue: cl.CommandQueue) -> None:
-    assert in_order(queue) is queue
-    unordered = cl.CommandQueue(queue.context, queue.device, cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE)
-    assert in_order(unordered) is not unordered
-    assert in_order(unordered).context == queue.context
 
 
 def test_a_query_that_a_driver_does_not_know_has_a_default(queue: cl.CommandQueue) -> None:

@@ -95,8 +95,3 @@ def test_nothing_runs_beside_where_it_is_not_wanted(queue: cl.CommandQueue) -> N
     with chain.side_queue(wanted=False) as beside:
         assert beside is chain
     assert not chain.events
-    properties = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-    if queue.device.queue_properties & properties:
-        chain = Chain(cl.CommandQueue(queue.context, queue.device, properties))
-        with chain.side_queue() as beside:
-            assert beside is chain

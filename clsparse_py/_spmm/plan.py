@@ -16,7 +16,7 @@ from clsparse_py._spmm.cuts import Cut, Together, cut, rows_as_parts
 from clsparse_py._spmm.explanation import Explanation, Product
 from clsparse_py._spmm.kernels import Combine, Pack, Parts
 from clsparse_py.arithmetic import Arithmetic, name_of
-from clsparse_py.device import Device, describe, in_order
+from clsparse_py.device import Device, describe
 from clsparse_py.errors import BuildError
 from clsparse_py.executable import Checked, Executable, Launch
 from clsparse_py.launch import Chain
@@ -100,7 +100,7 @@ class SpmmPlan(SetOnce):
     """
 
     def __init__(self, A: Matrix, work_group: int | None = None) -> None:
-        self.queue = in_order(A.queue)
+        self.queue = A.queue
         self.device: Device = describe(A.queue.device)
         self.shape, self.nnz = A.shape, A.nnz
         longest, adjacent = (None, 0) if A.facts is None else (A.facts.longest, A.facts.adjacent)

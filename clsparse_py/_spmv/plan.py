@@ -18,7 +18,7 @@ from clsparse_py._spmv.explanation import Explanation, Share
 from clsparse_py._spmv.features import Features, Inspected, inspect, inspected_on_host
 from clsparse_py._spmv.narrowing import Narrowing
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.device import Device, describe, in_order
+from clsparse_py.device import Device, describe
 from clsparse_py.errors import BuildError
 from clsparse_py.executable import Checked, Executable
 from clsparse_py.matrix import Matrix
@@ -54,7 +54,7 @@ class SpmvPlan(SetOnce):
     """
 
     def __init__(self, A: Matrix, features: Features, decision: Decision) -> None:
-        self.queue = in_order(A.queue)
+        self.queue = A.queue
         self.device: Device = describe(A.queue.device)
         self.shape = A.shape
         self.nnz = A.nnz
@@ -77,7 +77,7 @@ class SpmvPlan(SetOnce):
         """Inspect a matrix and decide; see `spmv_plan`."""
         refused: dict[str, None] = {}
         try:
-            features = inspect(in_order(A.queue), A.shape, A.nnz, A.indptr, A.indices)
+            features = inspect(A.queue, A.shape, A.nnz, A.indptr, A.indices)
         except BuildError as error:
             refused[error.kernel] = None
             features = inspected_on_host(A.shape, A.nnz, A.indptr.get(A.queue))

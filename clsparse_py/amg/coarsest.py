@@ -14,7 +14,6 @@ from clsparse_py.aggregation.kernels import MAX_INVERTED, DenseInverse
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.csr import csr_array
-from clsparse_py.device import in_order
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Parts, Structure
 from clsparse_py.memory import allocated
@@ -44,7 +43,7 @@ def inverse(A: csr_array) -> csr_array:
 
 def inverse_values(A: csr_array) -> cl_array.Array:
     """Return the values of `inverse`, row by row."""
-    found = _by_group(in_order(A.queue), A.parts)
+    found = _by_group(A.queue, A.parts)
     return placed(A.queue, "an inverse", inverted(A.get()).data) if found is None else found
 
 

@@ -14,7 +14,6 @@ from clsparse_py.aggregation.graph import inverse_diagonal, smoothing_values
 from clsparse_py.amg.products import all_sum_of, own_block, product
 from clsparse_py.amg.smoothers import Smoother
 from clsparse_py.csr import csr_array
-from clsparse_py.device import in_order
 from clsparse_py.krylov import multigrid as passes
 from clsparse_py.krylov.radius import spectral_radius
 from clsparse_py.krylov.sweep import Sweeps
@@ -74,7 +73,7 @@ class Level:
         """Return the inverse of the diagonal, of this rank's own rows, 0 where that is 0; made at the first call."""
         if self._inverse is None:
             A = own_block(self.A)
-            self._inverse = inverse_diagonal(in_order(A.queue), A)
+            self._inverse = inverse_diagonal(A.queue, A)
         return self._inverse
 
     def longest_row(self) -> int:
@@ -91,7 +90,7 @@ class Level:
         """
         if self._rho is None:
             A = self.A
-            queue, steps, begin = in_order(A.queue), min(_STEPS, A.shape[0]), A.begin if isinstance(A, Divided) else 0
+            queue, steps, begin = A.queue, min(_STEPS, A.shape[0]), A.begin if isinstance(A, Divided) else 0
             multiply = functools.partial(product, queue, A)
             found = spectral_radius(Chain(queue), multiply, self.inverse(), steps, begin, all_sum_of(A), symmetric=self.symmetric)
             if not np.isfinite(found):
@@ -110,7 +109,7 @@ class Level:
     def relaxed(self, x: cl_array.Array, omega: float, iterations: int) -> cl_array.Array:
         """Return a vector, or one column, after steps of the Jacobi method to ``A x = 0``."""
         A, gain = self.A, omega / self.rho()
-        queue = in_order(A.queue)
+        queue = A.queue
         for event in Chain(queue, x).wait_for or ():
             event.wait()
         sweeps = Sweeps(Chain(queue), x.size, x.dtype, passes.LAYOUT)
@@ -128,7 +127,7 @@ class Level:
 
         def smoothed(part: csr_array, first: int = 0) -> csr_array:
             parts = part.parts
-            values = smoothing_values(in_order(part.queue), parts, inverse, gain, first) if part.nnz else part.data
+            values = smoothing_values(part.queue, parts, inverse, gain, first) if part.nnz else part.data
             return part.with_values(values)
 
         if isinstance(self.A, Divided):

@@ -24,7 +24,7 @@ from clsparse_py.amg.smoothers import as_list, smoother_of, unpacked
 from clsparse_py.amg.solver import MultilevelSolver
 from clsparse_py.base import on_device
 from clsparse_py.csr import csr_array
-from clsparse_py.device import default_queue, describe, in_order
+from clsparse_py.device import default_queue, describe
 from clsparse_py.elementwise.values import mapped
 from clsparse_py.errors import BuildError
 from clsparse_py.hosted import on_host, queue_in
@@ -125,7 +125,7 @@ class _Step:
 
         ``below`` is the one of before, of which the values are overwritten, as those of P and R are.
         """
-        A, queue = level.A, in_order(level.A.queue)
+        A, queue = level.A, level.A.queue
         level.P = P = self._prolongator(queue, level)
         self._transposed = self._transposed or P.transpose_plan()
         is_conjugate = P.dtype.kind == "c" and self._symmetry == "hermitian"
@@ -318,7 +318,7 @@ def _smooth(levels: list[Level], options: Options) -> None:
 def _step(level: Level, at: int, options: Options) -> _Step | None:
     """Return what leads from a level to the next, of which nothing but the candidates is made; None if it were no smaller."""
     graph = strong_entries(nodes_of(level.A, level.blocksize), options.at("strength", at))
-    queue = in_order(level.A.queue)
+    queue = level.A.queue
     found = aggregates(queue, graph.indices, graph.indptr)
     improve(level, *options.at("improve_candidates", at))
     assert level.B is not None

@@ -22,7 +22,6 @@ from clsparse_py.amg.cycles import CYCLES, Workspace
 from clsparse_py.amg.levels import Level
 from clsparse_py.base import on_device
 from clsparse_py.csr import csr_array
-from clsparse_py.device import in_order
 from clsparse_py.errors import BuildError
 from clsparse_py.krylov.system import Apply, System
 from clsparse_py.launch import Chain
@@ -401,7 +400,7 @@ class Preconditioner(DeviceOperator):
 
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-        space = self._hierarchy._workspace(in_order(queue), dtype)
+        space = self._hierarchy._workspace(queue, dtype)
         known: list[Any] = [None, None, []]
 
         def apply(x: cl_array.Array, y: cl_array.Array) -> None:

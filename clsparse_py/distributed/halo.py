@@ -169,7 +169,7 @@ class _Staged:
 
     def _send(self, chain: Chain, leaving: cl_array.Array | None) -> None:
         """Enqueue the way of values to the host, beside what the operand's queue does after all that is on it now."""
-        if chain.events and chain._ordered:
+        if chain.events:
             self._before = chain.events[-1:]
         else:
             self._before = [*(chain.wait_for or ()), cl.enqueue_marker(self._queue)]

@@ -20,7 +20,6 @@ from clsparse_py.amg.setup import Options, checked_candidates, improve, levels_o
 from clsparse_py.amg.solver import MultilevelSolver, Preconditioner, cycle_named
 from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array as device_array
-from clsparse_py.device import in_order
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division
 from clsparse_py.distributed.plans import SpgemmPlan, TransposePlan, have_one_structure
@@ -136,7 +135,7 @@ def _transposed(A: csr_array) -> csr_array:
 def _step(level: Level, at: int, options: Options) -> _Coarsening | None:
     """Return what leads from a level to the next, of which nothing but the candidates is made; None if it were no smaller."""
     A = level.A
-    comm, queue = A.comm, in_order(A.queue)
+    comm, queue = A.comm, A.queue
     found = _aggregates(level, options.at("strength", at))
     improve(level, *options.at("improve_candidates", at))
     assert level.B is not None
@@ -161,7 +160,7 @@ def _aggregates(level: Level, theta: float) -> Aggregates | None:
     A node whose strong entries are all in others' columns is one of its own: on coarse levels a rank may have no more than that.
     """
     A, block = level.A, level.blocksize
-    queue, n = in_order(A.queue), A.local.shape[0] // block
+    queue, n = A.queue, A.local.shape[0] // block
     own, others = nodes_of(A.local, block), nodes_of(A.remote, block)
     if theta:
         own, others = _strong(level, own, others, theta)
@@ -181,7 +180,7 @@ def _aggregates(level: Level, theta: float) -> Aggregates | None:
 def _strong(level: Level, own: Matrix, others: Matrix, theta: float) -> tuple[Matrix, Matrix]:
     """Return the strong entries of nodes in own columns and in others', whose diagonals are fetched."""
     A, block = level.A, level.blocksize
-    queue, n = in_order(A.queue), own.shape[0]
+    queue, n = A.queue, own.shape[0]
     diagonal = fetched(diagonal_on_device(own), queue)
     of_others = fetched(A.halo.fetch(placed(queue, "a diagonal", np.repeat(diagonal, block))), queue)
     both = placed(queue, "a diagonal", np.concatenate([diagonal, of_others[::block]]))

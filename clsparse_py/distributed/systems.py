@@ -12,7 +12,6 @@ from scipy.sparse.linalg import LinearOperator
 from typing_extensions import override
 
 from clsparse_py.by_host import placed
-from clsparse_py.device import in_order
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division
 from clsparse_py.distributed.shared import Distributed
@@ -80,8 +79,6 @@ def require_square(A: Any) -> None:
         raise ValueError(f"A: must be square, has shape {A.shape}")
     if A.rows != A.columns:
         raise ValueError(f"A: its rows and columns must be divided alike, are {A.rows} and {A.columns}")
-    if in_order(A.queue) is not A.queue:
-        raise ValueError("A: its queue must keep the order of commands")
 
 
 def own_part(name: str, values: Any, division: Division, comm: Communicator) -> Any:

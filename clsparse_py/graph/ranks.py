@@ -8,8 +8,7 @@ import numpy as np
 
 from clsparse_py._spmv import spmv
 from clsparse_py.by_host import placed
-from clsparse_py.csr import csr_array
-from clsparse_py.device import describe, in_order
+from clsparse_py.device import describe
 from clsparse_py.graph.operands import delivered, graph_of
 from clsparse_py.krylov.sweep import Layout, Pass, Sweeps
 from clsparse_py.launch import Chain
@@ -71,11 +70,7 @@ def pagerank(
     True
     """
     G = graph_of(A)
-    n, queue = G.shape[0], in_order(G.queue)
-    if queue is not G.queue:
-        G.queue.finish()
-        parts = tuple(part.with_queue(queue) for part in (G.data, G.indices, G.indptr))
-        G = csr_array(parts, shape=G.shape)
+    n, queue = G.shape[0], G.queue
     if G.dtype.kind == "c":
         raise TypeError(f"A: weights must be real, are {G.dtype}")
     if not 0 <= alpha <= 1:
@@ -106,8 +101,7 @@ def pagerank(
         spmv(incoming, share, out=arrived)
         moving()
         if float(sweeps.totals()["change"]) < n * tol:
-            ranks = delivered(queue, rank, like)
-            return ranks if like is None or queue is A.queue else ranks.with_queue(A.queue)
+            return delivered(queue, rank, like)
     raise RuntimeError(f"max_iter: ranks still change by more than tol after {max_iter} iterations")
 
 

@@ -137,7 +137,7 @@ def eigsh(
         raise ValueError(f"sigma: must be a finite number, is {sigma}")
     generator = np.random.default_rng(rng)
     first = generator.standard_normal(n) if v0 is None else right_side("v0", v0, n)
-    given, queue = place_of_solution(A, {"b": v0, "v0": v0})
+    queue = place_of_solution(A, {"b": v0, "v0": v0})
     dtype = dtype_of_solution(A, A if hasattr(A, "dtype") else first, queue)
     try:
         multiplied = applied(A, queue, dtype) if sigma is None else _inverse(A, float(sigma), OPinv, queue, dtype)
@@ -153,13 +153,12 @@ def eigsh(
         if OPinv is None and (isinstance(A, SparseArray) or scipy.sparse.issparse(A)):
             belongs = _belong(on_host(A), values, [fetched(vector, queue) for vector in found.vectors])
             found = dataclasses.replace(found, converged=found.converged & belongs)
-    return _delivered(found, values, given, queue, isinstance(v0, cl_array.Array), dtype, n, return_eigenvectors)
+    return _delivered(found, values, queue, isinstance(v0, cl_array.Array), dtype, n, return_eigenvectors)
 
 
 def _delivered(
     found: Eigenpairs,
     values: np.ndarray[Any, Any],
-    given: cl.CommandQueue,
     queue: cl.CommandQueue,
     on_device: bool,
     dtype: np.dtype[Any],
@@ -174,7 +173,7 @@ def _delivered(
         order = order[found.converged[order]]
     vectors: Any = None
     if with_vectors or not fine:
-        vectors = joined([found.vectors[i] for i in order], given, queue, on_device, dtype, n)
+        vectors = joined([found.vectors[i] for i in order], queue, on_device, dtype, n)
     if not fine:
         raise scipy.sparse.linalg.ArpackNoConvergence(
             f"No convergence ({found.restarts} restarts, %d/%d eigenvectors converged)" % (order.size, found.converged.size),
@@ -185,7 +184,7 @@ def _delivered(
 
 
 def joined(
-    columns: list[cl_array.Array], given: cl.CommandQueue, queue: cl.CommandQueue, on_device: bool, dtype: np.dtype[Any], n: int
+    columns: list[cl_array.Array], queue: cl.CommandQueue, on_device: bool, dtype: np.dtype[Any], n: int
 ) -> Any:
     """Return columns of n entries as a matrix, of the device or NumPy's."""
     if not columns:
@@ -196,10 +195,7 @@ def joined(
     for i, column in enumerate(columns):
         chain.copy(rows, column, n, i * n)
     chain.finish(rows)
-    if queue is given:
-        return rows.T
-    queue.finish()
-    return rows.T.with_queue(given)
+    return rows.T
 
 
 def _inverse(A: Any, sigma: float, OPinv: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
@@ -346,7 +342,7 @@ def lobpcg(
             raise ValueError(f"{name}: must be {n} x {n}, as X has {n} rows, has shape {tuple(each.shape)}")
     if Y is not None and np.shape(Y)[0] != n:
         raise ValueError(f"Y: must have {n} rows, as X has, has shape {np.shape(Y)}")
-    given, queue = place_of_solution(A, {"b": X, "X": X, "B": B, "M": M, "Y": Y})
+    queue = place_of_solution(A, {"b": X, "X": X, "B": B, "M": M, "Y": Y})
     dtype = dtype_of_solution(X if is_function(A) else A, X if isinstance(X, cl_array.Array) else np.asarray(X), queue)
     try:
         chain = Chain(queue)
@@ -364,7 +360,7 @@ def lobpcg(
         message = f"lobpcg: ended with residuals of norms {found.norms}, not all at most {limit}"
         warnings.warn(message, UserWarning, stacklevel=2)
     values = found.values.astype(np.zeros(0, dtype).real.dtype)
-    vectors = joined(found.vectors, given, queue, isinstance(X, cl_array.Array), dtype, n)
+    vectors = joined(found.vectors, queue, isinstance(X, cl_array.Array), dtype, n)
     asked = [each for wanted, each in zip(histories, (found.all_values, found.all_norms), strict=True) if wanted]
     return values, vectors, *asked
 

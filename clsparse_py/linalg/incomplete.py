@@ -12,7 +12,7 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.base import on_device
-from clsparse_py.device import default_queue, in_order
+from clsparse_py.device import default_queue
 from clsparse_py.errors import runs_on_host
 from clsparse_py.hosted import on_host, queue_in
 from clsparse_py.krylov.system import Apply
@@ -189,11 +189,8 @@ def ic0(A: Any, sweeps: int = 5) -> DeviceOperator:
 
 def _swept(rows: Any, guess: np.ndarray[Any, Any], sweeps: int, *, hermitian: bool) -> Any:
     """Return the values of factors after sweeps from a guess."""
-    queue = in_order(rows.queue)
-    start = cl_array.to_device(queue, guess.astype(rows.dtype))
-    found: Any = swept(queue, rows, start, sweeps, hermitian=hermitian)
-    queue.finish()
-    return found.with_queue(rows.queue)
+    start = cl_array.to_device(rows.queue, guess.astype(rows.dtype))
+    return swept(rows.queue, rows, start, sweeps, hermitian=hermitian)
 
 
 def _require_diagonal(diagonal: np.ndarray[Any, Any]) -> None:

@@ -44,7 +44,7 @@ class _Given:
         self.limits, self.every = limits, operator.index(every)
         if self.every < 1:
             raise ValueError(f"check_every: must be at least 1, is {every}")
-        self.given, self.queue = place_of_solution(A, {"b": self.b, "x0": self.x0})
+        self.queue = place_of_solution(A, {"b": self.b, "x0": self.x0})
         self.dtype = dtype_of_solution(A, self.b, self.queue)
 
     @staticmethod
@@ -75,10 +75,7 @@ class _Given:
         if not isinstance(self.b, cl_array.Array):
             return fetched(x, self.queue)
         note_written(x, cl.enqueue_marker(self.queue))
-        if self.queue is self.given:
-            return x
-        self.queue.finish()
-        return x.with_queue(self.given)
+        return x
 
 
 def _solved(
@@ -191,7 +188,7 @@ def lsqr(
         var = np.zeros(given.shape[1])
     else:
         var = fetched(variance, given.queue).real.astype(np.float64)
-    return *found[:_LSQR], cl_array.to_device(given.given, var) if isinstance(b, cl_array.Array) else var
+    return *found[:_LSQR], cl_array.to_device(given.queue, var) if isinstance(b, cl_array.Array) else var
 
 
 #: How much the method returns.

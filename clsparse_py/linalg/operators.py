@@ -19,7 +19,6 @@ from clsparse_py.base import SparseArray, on_device
 from clsparse_py.bsr import bsr_array
 from clsparse_py.bsr.products import enqueue_product
 from clsparse_py.by_host import placed
-from clsparse_py.device import in_order
 from clsparse_py.errors import BuildError
 from clsparse_py.krylov import polynomials
 from clsparse_py.krylov.system import Apply, Held
@@ -59,7 +58,7 @@ class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] 
 
     @override
     def _matvec(self, x: Any) -> Any:
-        dtype, queue = np.result_type(self.dtype, x.dtype), in_order(self.queue)
+        dtype, queue = np.result_type(self.dtype, x.dtype), self.queue
         given = placed(queue, "x", np.ravel(x).astype(dtype, copy=False))
         result = allocated(queue, "the product", given.size, dtype)
         self.bound(queue, dtype)(given, result)

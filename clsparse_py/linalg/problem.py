@@ -18,7 +18,7 @@ from clsparse_py.arithmetic import needs_fp64
 from clsparse_py.base import SparseArray, on_device
 from clsparse_py.by_host import placed
 from clsparse_py.convert import converted
-from clsparse_py.device import default_queue, describe, in_order
+from clsparse_py.device import default_queue, describe
 from clsparse_py.errors import BuildError, DtypeError
 from clsparse_py.hosted import on_host, queue_in
 from clsparse_py.krylov.scaling import solve
@@ -144,7 +144,7 @@ class _Problem(Problem):
         self.columns = 1 if self.b.ndim == 1 else self.b.shape[1]
         if self.x0 is not None and not isinstance(self.x0, str) and _columns(self.x0) != self.columns:
             raise ValueError(f"x0: must have b's shape, {self.b.shape}, has {self.x0.shape}")
-        self.given, self.queue = place_of_solution(A, {"b": self.b, "x0": self.x0, "M": M})
+        self.queue = place_of_solution(A, {"b": self.b, "x0": self.x0, "M": M})
         self.dtype = dtype_of_solution(A, self.b, self.queue)
         self._on_queue = [on_device(self.queue, each) if scipy.sparse.issparse(each) else each for each in (A, M)]
 
@@ -190,18 +190,13 @@ class _Problem(Problem):
             host = [fetched(x, self.queue) for x in solutions]
             return host[0] if single else np.stack(host, axis=1) if host else np.zeros(self.b.shape, self.dtype)
         if single:
-            x = solutions[0]
-        else:
-            chain = Chain(self.queue)
-            joined = allocated(self.queue, "x", (self.columns, self.n), self.dtype)
-            for column, each in enumerate(solutions):
-                chain.copy(joined, each, self.n, column * self.n)
-            chain.finish(joined)
-            x = joined.T
-        if self.queue is self.given:
-            return x
-        self.queue.finish()
-        return x.with_queue(self.given)
+            return solutions[0]
+        chain = Chain(self.queue)
+        joined = allocated(self.queue, "x", (self.columns, self.n), self.dtype)
+        for column, each in enumerate(solutions):
+            chain.copy(joined, each, self.n, column * self.n)
+        chain.finish(joined)
+        return joined.T
 
 
 def order_of(A: Any) -> int:
@@ -239,21 +234,20 @@ def copied(queue: cl.CommandQueue, name: str, values: Any, dtype: np.dtype[Any])
     return placed(queue, name, np.asarray(values).astype(dtype))
 
 
-def place_of_solution(A: Any, others: dict[str, Any]) -> tuple[cl.CommandQueue, cl.CommandQueue]:
-    """Return the queue of the operands, and one that keeps the order of commands, on which their system is solved.
+def place_of_solution(A: Any, others: dict[str, Any]) -> cl.CommandQueue:
+    """Return the queue of the operands, on which their system is solved.
 
     Raises
     ------
     ValueError
         One of the others lives in another context than A; the message has its name.
     """
-    given = queue_in((others["b"], A, *others.values())) or getattr(others.get("M"), "queue", None) or default_queue()
-    queue = in_order(given)
+    queue = queue_in((others["b"], A, *others.values())) or getattr(others.get("M"), "queue", None) or default_queue()
     context = A.context if isinstance(A, SparseArray) else queue.context
     for name, each in others.items():
         if isinstance(each, (SparseArray, cl_array.Array)) and each.context != context:
             raise ValueError(f"{name}: lives in another context than A")
-    return given, queue
+    return queue
 
 
 def dtype_of_solution(A: Any, b: Any, queue: cl.CommandQueue) -> np.dtype[Any]:

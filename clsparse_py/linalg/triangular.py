@@ -76,14 +76,14 @@ def spsolve_triangular(
     """
     n = order_of(A)
     right = right_side("b", b, n)
-    given, queue = place_of_solution(A, {"b": right})
-    matrix: Any = A if isinstance(A, SparseArray) else on_device(given, scipy.sparse.csr_array(A))
+    queue = place_of_solution(A, {"b": right})
+    matrix: Any = A if isinstance(A, SparseArray) else on_device(queue, scipy.sparse.csr_array(A))
     rows = matrix._as_csr()
     if not unit_diagonal and not rows.diagonal().all():
         raise np.linalg.LinAlgError("A: is singular, as its diagonal has a zero")
     dtype = dtype_of_solution(A, right, queue)
     if right.size == 0:
-        return array_on(given, np.zeros(right.shape, dtype)) if isinstance(b, cl_array.Array) else np.zeros(right.shape, dtype)
+        return array_on(queue, np.zeros(right.shape, dtype)) if isinstance(b, cl_array.Array) else np.zeros(right.shape, dtype)
     try:
         rows.require_valid()
         # Values alone are converted: rows stay in their order, and keep their levels.
@@ -93,7 +93,7 @@ def spsolve_triangular(
     except BuildError as error:
         _log.info("SciPy solves on the host, as %s is refused", error.kernel)
         host = scipy.sparse.linalg.spsolve_triangular(on_host(A), np.asarray(on_host(b)), lower, unit_diagonal=unit_diagonal)
-        return array_on(given, host) if isinstance(b, cl_array.Array) else host
+        return array_on(queue, host) if isinstance(b, cl_array.Array) else host
     if not isinstance(right, cl_array.Array):
         values = placed(queue, "b", np.ascontiguousarray(right, dtype).ravel())
     elif right.ndim == 1:
@@ -105,4 +105,4 @@ def spsolve_triangular(
     if not isinstance(b, cl_array.Array):
         return fetched(x, queue).reshape(right.shape)
     queue.finish()
-    return x.with_queue(given).reshape(right.shape)
+    return x.reshape(right.shape)  # type: ignore[no-untyped-call] # PyOpenCL's
