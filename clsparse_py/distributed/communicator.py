@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing_extensions import Self
 
 from clsparse_py import __version__
 
-__all__ = ["Communicator", "Counter", "Exchange", "RankError", "check_time_limit"]
+__all__ = ["Communicator", "Counter", "Exchange", "RankError", "check_time_limit", "name_of", "of_all_ranks", "said_of"]
 
 #: The attribute of exceptions that every rank raises, or a `RankError` in its place.
 _AGREED = "raised_by_all_ranks"
@@ -122,54 +123,89 @@ class Communicator(abc.ABC):
         """The queue of this rank's device."""
 
     @abc.abstractmethod
-    def alltoall(self, objects: Sequence[Any]) -> list[Any]:
-        """Send an object to each rank; return those that came, in the order of ranks."""
+    def alltoall(self, objects: Sequence[Any], note: str = "alltoall") -> list[Any]:
+        """Send an object to each rank; return those that came, in the order of ranks.
+
+        Parameters
+        ----------
+        objects : sequence
+            One for each rank.
+        note : str
+            What the call is for: it travels with the first message, and is to be the same on all ranks.
+
+        Raises
+        ------
+        ValueError
+            On all ranks, which may go on: they do not make the same call.
+        """
 
     @abc.abstractmethod
-    def stacked(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the arrays of all ranks, which have one shape and dtype, stacked in the order of ranks."""
+    def _stacked(self, values: np.ndarray[Any, Any], note: str) -> np.ndarray[Any, Any]: ...
+
+    def stacked(self, values: np.ndarray[Any, Any], note: str = "stacked") -> np.ndarray[Any, Any]:
+        """Return the arrays of all ranks, stacked in the order of ranks.
+
+        Parameters
+        ----------
+        values : numpy.ndarray
+            Of one shape and dtype on all ranks.
+        note : str
+            As of `alltoall`.
+
+        Raises
+        ------
+        ValueError
+            On all ranks, which may go on: they do not make the same call, or have arrays of other shapes or dtypes.
+        """
+        return self._stacked(values, f"{note}, {name_of(values.dtype)} of shape {values.shape}")
 
     @abc.abstractmethod
-    def exchange(self, sends: Mapping[int, np.ndarray[Any, Any]], receives: Mapping[int, np.ndarray[Any, Any]]) -> Exchange:
-        """Return the exchange of these buffers with neighbours, to be started as often as wanted. Not collective."""
+    def exchange(
+        self, sends: Mapping[int, np.ndarray[Any, Any]], receives: Mapping[int, np.ndarray[Any, Any]], note: str = ""
+    ) -> Exchange:
+        """Return the exchange of these buffers with neighbours, to be started as often as wanted. Not collective.
+
+        The note says what is exchanged; a neighbour that sends something else is an error.
+        """
 
     @abc.abstractmethod
     def fail(self, error: BaseException) -> None:
         """Make all other ranks raise a `RankError` when they next wait. Not collective."""
 
-    def allgather(self, value: Any) -> list[Any]:
+    def allgather(self, value: Any, note: str = "allgather") -> list[Any]:
         """Return the objects of all ranks."""
-        return self.alltoall([value] * self.size)
+        return self.alltoall([value] * self.size, note)
 
-    def gather(self, value: Any, root: int = 0) -> list[Any] | None:
+    def gather(self, value: Any, root: int = 0, note: str = "gather") -> list[Any] | None:
         """Return the objects of all ranks on one of them, None on the others."""
-        came = self.alltoall([value if rank == root else None for rank in range(self.size)])
+        objects = [value if rank == root else None for rank in range(self.size)]
+        came = self.alltoall(objects, f"{note} to rank {root}")
         return came if self.rank == root else None
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return the object of one rank."""
-        return self.alltoall([value if self.rank == root else None] * self.size)[root]
+        return self.alltoall([value if self.rank == root else None] * self.size, f"broadcast from rank {root}")[root]
 
     def scatter(self, values: Sequence[Any] | None, root: int = 0) -> Any:
         """Return the object that one rank has for this one."""
         given = values if self.rank == root and values is not None else [None] * self.size
-        return self.alltoall(given)[root]
+        return self.alltoall(given, f"scatter from rank {root}")[root]
 
-    def sum(self, values: Any) -> Any:
+    def sum(self, values: Any, note: str = "sum") -> Any:
         """Return the sum over ranks of a number or array: added in the order of ranks, so that all have the same bits."""
-        return self.stacked(np.asarray(values)).sum(axis=0)
+        return self.stacked(np.asarray(values), note).sum(axis=0)
 
-    def max(self, values: Any) -> Any:
+    def max(self, values: Any, note: str = "max") -> Any:
         """Return the largest over ranks of a number or of each number of an array."""
-        return self.stacked(np.asarray(values)).max(axis=0)
+        return self.stacked(np.asarray(values), note).max(axis=0)
 
-    def min(self, values: Any) -> Any:
+    def min(self, values: Any, note: str = "min") -> Any:
         """Return the smallest over ranks of a number or of each number of an array."""
-        return self.stacked(np.asarray(values)).min(axis=0)
+        return self.stacked(np.asarray(values), note).min(axis=0)
 
     def barrier(self) -> None:
         """Wait for all ranks."""
-        self.stacked(np.zeros(1, np.uint8))
+        self.stacked(np.zeros(1, np.uint8), "barrier")
 
     def agree(self, error: Exception | None = None, **facts: Any) -> None:
         """Check that no rank has an error and that facts are the same on all: if not, every rank raises, and all may go on.
@@ -188,19 +224,24 @@ class Communicator(abc.ABC):
         ValueError
             A fact differs; the message has its name and two values.
         """
-        told = self.allgather((None if error is None else f"{type(error).__name__}: {error}", facts))
+        told = self.allgather((None if error is None else said_of(error), facts), "agreement")
         if error is not None:
-            vars(error)[_AGREED] = True
-            raise error
-        for rank, (of_rank, its_facts) in enumerate(told):
-            if of_rank is not None:
-                raise RankError(f"rank {rank} failed: {of_rank}")
-            for name, value in its_facts.items():
-                first = told[0][1][name]
+            raise of_all_ranks(error)
+        failed = [(rank, of_rank) for rank, (of_rank, _) in enumerate(told) if of_rank is not None]
+        if failed:
+            raise RankError("rank {} failed: {}".format(*failed[0]))
+        for rank, (_, its_facts) in enumerate(told):
+            for name in {**told[0][1], **its_facts}:
+                first, value = (each.get(name, "not asked for") for each in (told[0][1], its_facts))
                 if value != first and repr(value) != repr(first):
-                    found = ValueError(f"{name}: is {first} on rank 0 and {value} on rank {rank}; it must be one for all")
-                    vars(found)[_AGREED] = True
-                    raise found
+                    message = f"{name}: is {first} on rank 0 and {value} on rank {rank}; it must be one for all"
+                    raise of_all_ranks(ValueError(message))
+
+    def _require_one_call(self, notes: Sequence[str]) -> None:
+        """Raise a ValueError, as all ranks do, if the notes of a call are not one."""
+        for rank, note in enumerate(notes):
+            if note != notes[0]:
+                raise of_all_ranks(ValueError(f"ranks do not make the same call: rank 0 {notes[0]!r}, rank {rank} {note!r}"))
 
     @contextmanager
     def agreeing(self, **facts: Any) -> Iterator[dict[str, Any]]:
@@ -214,6 +255,10 @@ class Communicator(abc.ABC):
         except Exception as caught:
             error = caught
         self.agree(error, **facts)
+
+    def other_kind(self, source: int, wanted: str, came: str) -> ValueError:
+        """Return the error of a message of a neighbour that is not what this rank waits for."""
+        return ValueError(f"ranks do not make the same call: rank {self.rank} waits for {wanted}, rank {source} sent {came}")
 
     def require_one_version(self) -> None:
         """Check that all ranks run the same version of the package."""
@@ -233,6 +278,23 @@ class Communicator(abc.ABC):
             if _AGREED not in vars(error):
                 self.fail(error)
             raise
+
+
+@functools.cache
+def name_of(dtype: np.dtype[Any]) -> str:
+    """Return the name of a dtype, which NumPy puts together in some microseconds."""
+    return str(dtype)
+
+
+def of_all_ranks(error: Exception) -> Exception:
+    """Return an error that every rank raises, or a `RankError` in its place: all are still in step."""
+    vars(error)[_AGREED] = True
+    return error
+
+
+def said_of(error: BaseException) -> str:
+    """Return what other ranks are told of an error."""
+    return f"{type(error).__name__}: {error}"
 
 
 def check_time_limit(seconds: Any) -> float:

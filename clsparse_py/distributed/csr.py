@@ -22,7 +22,7 @@ from clsparse_py.distributed.division import Division, by_boundaries, by_entries
 from clsparse_py.distributed.halo import Halo
 from clsparse_py.distributed.multigrid import Hierarchy, set_up
 from clsparse_py.distributed.products import entry_by_entry, product
-from clsparse_py.distributed.shared import Distributed
+from clsparse_py.distributed.shared import Distributed, after, collective, described, spelled
 from clsparse_py.distributed.split import Parts, joined, split
 from clsparse_py.distributed.systems import DividedProblem, by_blocks
 from clsparse_py.distributed.transposed import Transposed
@@ -206,6 +206,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return 2
 
     @property
+    @collective
     def nnz(self) -> int:
         """Stored entries of all ranks."""
         if self._nnz is None:
@@ -264,10 +265,10 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         raise error
 
     @override
+    @collective
     def whole(self) -> Any:
         """Return the matrix on every rank, as a `scipy.sparse.csr_array`."""
-        with self.together():
-            return self.comm.broadcast(self.gather())
+        return self.comm.broadcast(self.gather())
 
     def by_root(self, function: Callable[[Any], Any]) -> Self:
         """Return the matrix that a function makes, on rank 0, of the whole one: both of SciPy, and of one shape."""
@@ -288,6 +289,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     # ---- products
 
+    @collective
     def __matmul__(self, other: Any) -> Any:
         """Return ``A @ x``, ``A @ X`` or ``A @ B``.
 
@@ -315,12 +317,11 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         """Return this rank's entries of ``A @ x``: the local product runs while the halo is exchanged."""
         if self.halo.silent:
             return self.local @ x
-        with self.comm.together():
-            fetching = self.halo.fetching(x)
-            fetching.start(x)
-            y = self.local @ x
-            (y.queue or self.queue).flush()
-            self._rows_with_others().add(self.remote, fetching.finish(), y)
+        fetching = self.halo.fetching(x)
+        fetching.start(x)
+        y = self.local @ x
+        (y.queue or self.queue).flush()
+        self._rows_with_others().add(self.remote, fetching.finish(), y)
         return y
 
     def _rows_with_others(self) -> Border:
@@ -333,13 +334,12 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         """Return this rank's entries of ``A.T @ x``: sums of other ranks' columns are sent to these, which add them."""
         if self.halo.silent:
             return self.local.T @ x
-        with self.comm.together():
-            sums = self.remote.T @ x
-            returning = self.halo.returning(sums.dtype, sums.shape[1:])
-            returning.start(sums)
-            y = self.local.T @ x
-            (y.queue or self.queue).flush()
-            self.halo.add(returning.finish(), y)
+        sums = self.remote.T @ x
+        returning = self.halo.returning(sums.dtype, sums.shape[1:])
+        returning.start(sums)
+        y = self.local.T @ x
+        (y.queue or self.queue).flush()
+        self.halo.add(returning.finish(), y)
         return y
 
     def __rmatmul__(self, other: Any) -> Any:
@@ -356,12 +356,15 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         """Return the matrix that functions of values make of the local part and of the other; the halo's columns are the same."""
         made = object.__new__(type(self))
         made._hold(self.comm, self.rows, self.columns, of_local(self.local), of_others(self.remote), self.halo)
+        made.history = self.history
         if made.remote.structure is self.remote.structure:
             made._border = self._border
         return made
 
-    def _mapped(self, apply: Callable[[device_array], Any]) -> Self:
-        return self.mapped(apply, apply)
+    def _mapped(self, step: str, apply: Callable[[device_array], Any]) -> Self:
+        made = self.mapped(apply, apply)
+        made.history = after(step, self)
+        return made
 
     def __add__(self, other: Any) -> Any:
         return self._with(other, operator.add)
@@ -369,36 +372,37 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     def __sub__(self, other: Any) -> Any:
         return self._with(other, operator.sub)
 
+    @collective
     def _with(self, other: Any, apply: Callable[[Any, Any], Any]) -> Any:
         return entry_by_entry(self, _rows_of(other), apply) if isinstance(other, csr_array | Transposed) else NotImplemented
 
     def __mul__(self, other: Any) -> Any:
-        return self._mapped(lambda part: part * other) if np.isscalar(other) else NotImplemented
+        return self._mapped(f"* {spelled(other)}", lambda part: part * other) if np.isscalar(other) else NotImplemented
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        return self._mapped(lambda part: part / other) if np.isscalar(other) else NotImplemented
+        return self._mapped(f"/ {spelled(other)}", lambda part: part / other) if np.isscalar(other) else NotImplemented
 
     def __neg__(self) -> Self:
-        return self._mapped(lambda part: -part)
+        return self._mapped("neg", lambda part: -part)
 
     def __abs__(self) -> Self:
-        return self._mapped(abs)
+        return self._mapped("abs", abs)
 
     def conj(self) -> Self:
         """Return the complex conjugate. Not collective."""
-        return self._mapped(lambda part: part.conj())
+        return self._mapped("conj", lambda part: part.conj())
 
     def astype(self, dtype: Any, copy: bool = True) -> Self:
         """Return the matrix with values of another dtype, or without ``copy`` these if they have it. Not collective."""
         if self.dtype == dtype and not copy:
             return self
-        return self._mapped(lambda part: part.astype(dtype, copy=copy))
+        return self._mapped(f"astype {np.dtype(dtype)}", lambda part: part.astype(dtype, copy=copy))
 
     def copy(self) -> Self:
         """Return a matrix with memory of its own. Not collective."""
-        return self._mapped(lambda part: part.copy())
+        return self._mapped("copy", lambda part: part.copy())
 
     @property
     def T(self) -> Transposed:  # noqa: N802 - SciPy's name for it
@@ -409,6 +413,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         """Return the transposed matrix, as `T`."""
         return self.T
 
+    @collective
     def diagonal(self, k: int = 0) -> vector:
         """Return a diagonal: its entries are divided as the rows that they are in. Duplicates are added up.
 
@@ -419,13 +424,15 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         """
         first, last = max(0, -k), max(0, -k, min(self.shape[0], self.shape[1] - k))
         cuts = np.clip(self.rows.boundaries, first, last) - first
-        with self.comm.together():
-            if k == 0 and self.rows == self.columns:
-                own = self.local.diagonal()
-            else:
-                own = self.own_rows().diagonal(self.rows.part(self.comm.rank).start + k)
-            return vector.over(on_device(self.queue, own), self.comm, Division(cuts))
+        if k == 0 and self.rows == self.columns:
+            own = self.local.diagonal()
+        else:
+            own = self.own_rows().diagonal(self.rows.part(self.comm.rank).start + k)
+        found = vector.over(on_device(self.queue, own), self.comm, Division(cuts))
+        found.history = after(f"diagonal {k}", self)
+        return found
 
+    @collective
     def norm(self, ord: Any = "fro") -> float:  # noqa: A002 - SciPy's name for it
         """Return a norm of the matrix, as `scipy.sparse.linalg.norm`.
 
@@ -443,15 +450,15 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
             raise ValueError(f'ord: must be "fro", 1 or inf, is {ord!r}')
         if 0 in self.shape:
             return 0.0
-        with self.comm.together():
-            if ord == "fro":
-                parts = [_without_duplicates(part).data for part in (self.local, self.remote)]
-                return float(np.sqrt(self.comm.sum(sum(share_of_norm(data, 2) for data in parts))))
-            sizes = abs(self._mapped(_without_duplicates))
-            if ord == 1:
-                return float((sizes.T @ vector.over(self._ones(), self.comm, self.rows)).norm(np.inf))
-            sums = sizes.local.sum(axis=1) + sizes.remote.sum(axis=1)
-            return float(self.comm.max(np.float64(sums.max(initial=0))))
+        note = f"norm({described(self)}, {ord})"
+        if ord == "fro":
+            parts = [_without_duplicates(part).data for part in (self.local, self.remote)]
+            return float(np.sqrt(self.comm.sum(sum(share_of_norm(data, 2) for data in parts), note)))
+        sizes = abs(self.mapped(_without_duplicates, _without_duplicates))
+        if ord == 1:
+            return float((sizes.T @ vector.over(self._ones(), self.comm, self.rows)).norm(np.inf))
+        sums = sizes.local.sum(axis=1) + sizes.remote.sum(axis=1)
+        return float(self.comm.max(np.float64(sums.max(initial=0)), note))
 
     def _ones(self) -> cl_array.Array:
         return on_device(self.queue, np.ones(self.rows.length(self.comm.rank), np.zeros(0, self.dtype).real.dtype))
@@ -463,11 +470,11 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         part = self.columns.part(self.comm.rank)
         return joined(Parts(self.local.get(), self.remote.get(), self.halo.columns), part.start, self.shape[1])
 
+    @collective
     def gather(self, root: int = 0) -> Any:
         """Return the whole matrix on one rank, a `scipy.sparse.csr_array`, and None on the others."""
-        with self.comm.together():
-            shares = self.comm.gather(self.own_rows(), root)
-            return None if shares is None else scipy.sparse.vstack(shares, format="csr")
+        shares = self.comm.gather(self.own_rows(), root, f"gather({described(self)})")
+        return None if shares is None else scipy.sparse.vstack(shares, format="csr")
 
 
 def _without_duplicates(A: device_array) -> device_array:

@@ -136,6 +136,8 @@ class _Staged:
     dtype : numpy.dtype
     more : tuple of int
         The lengths of further axes.
+    what : str
+        What the values are.
     """
 
     def __init__(
@@ -147,13 +149,16 @@ class _Staged:
         sizes: tuple[int, int],
         dtype: np.dtype[Any],
         more: tuple[int, ...],
+        what: str,
     ) -> None:
         self._queue, self._side = queue, side_queue(queue)
         self._out, self._in = (_on_host(queue, (n, *more), dtype) for n in sizes)
         # The same object each time, and of the queue where it is read: products know their operands by it.
         self._came = allocated(queue, "the halo", (sizes[1], *more), dtype)
         self._exchange = comm.exchange(
-            {rank: self._out[part] for rank, part in leaving.items()}, {rank: self._in[part] for rank, part in coming.items()}
+            {rank: self._out[part] for rank, part in leaving.items()},
+            {rank: self._in[part] for rank, part in coming.items()},
+            f"{what} of {dtype}" + (f" in {more[0]} columns" if more else ""),
         )
         self._before: list[cl.Event] = []
         self._left: cl.Event | None = None
@@ -201,7 +206,7 @@ class Fetch(_Staged):
 
     def __init__(self, comm: Communicator, queue: cl.CommandQueue, halo: Halo, x: cl_array.Array) -> None:
         more, self._sent = x.shape[1:], halo.sent
-        super().__init__(comm, queue, halo.targets, halo.sources, (halo.sent.size, halo.columns.size), x.dtype, more)
+        super().__init__(comm, queue, halo.targets, halo.sources, (halo.sent.size, halo.columns.size), x.dtype, more, "entries")
         steps = [each // x.dtype.itemsize for each in x.strides]
         places = halo.sent * steps[0]
         if more:
@@ -228,7 +233,7 @@ class Return(_Staged):
     def __init__(
         self, comm: Communicator, queue: cl.CommandQueue, halo: Halo, dtype: np.dtype[Any], more: tuple[int, ...]
     ) -> None:
-        super().__init__(comm, queue, halo.sources, halo.targets, (halo.columns.size, halo.sent.size), dtype, more)
+        super().__init__(comm, queue, halo.sources, halo.targets, (halo.columns.size, halo.sent.size), dtype, more, "sums")
 
     def start(self, sums: cl_array.Array) -> None:
         """Enqueue the way of the sums to the host; they are kept by the caller until `finish` returns."""

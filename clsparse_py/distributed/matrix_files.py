@@ -83,12 +83,13 @@ def mmread(
     """
     with comm.agreeing() as facts:
         facts["file"] = head = _head(Path(path))
-    wanted = None
-    if not isinstance(division, str):
-        cuts = division.boundaries if isinstance(division, Division) else division
-        wanted = by_boundaries(cuts, head.shape[0], comm.size)
-    elif division not in ("entries", "rows"):
-        raise ValueError(f'division: must be "entries", "rows" or boundaries, is {division!r}')
+        wanted = None
+        if not isinstance(division, str):
+            cuts = division.boundaries if isinstance(division, Division) else division
+            wanted = by_boundaries(cuts, head.shape[0], comm.size)
+        elif division not in ("entries", "rows"):
+            raise ValueError(f'division: must be "entries", "rows" or boundaries, is {division!r}')
+        facts["division"] = division if wanted is None else wanted
     with comm.together():
         entries, n_lines = _slice(Path(path), head, comm.rank, comm.size)
         found = int(comm.sum(np.int64(n_lines)))

@@ -23,7 +23,7 @@ from clsparse_py.csr import csr_array as device_array
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division
 from clsparse_py.distributed.plans import SpgemmPlan, TransposePlan, have_one_structure
-from clsparse_py.distributed.shared import Distributed
+from clsparse_py.distributed.shared import Distributed, described
 from clsparse_py.distributed.systems import DividedOperator, own_part, require_square
 from clsparse_py.distributed.vectors import share_of_norm
 from clsparse_py.errors import BuildError
@@ -59,7 +59,7 @@ def set_up(A: csr_array, B: Any, read: Callable[[], Options]) -> Hierarchy:
         with comm.agreeing() as facts:
             options, finest = read(), _finest(A)
             given = _candidates(B, finest)
-            facts.update(dataclasses.asdict(options), **{"columns of B": given.shape[1]})
+            facts.update(dataclasses.asdict(options), A=described(A), B=described(B), **{"columns of B": given.shape[1]})
         if not comm.max(np.uint8(given.any())):
             comm.agree(ValueError("B: has zeros alone"))
         level = Level(finest, B=from_host(finest.queue, given, copy=True), symmetric=options.symmetry == "symmetric")
@@ -226,7 +226,7 @@ class Hierarchy(Distributed, MultilevelSolver):
         """
         A, comm = self.levels[0].A, self.comm
         with comm.together():
-            with comm.agreeing():
+            with comm.agreeing(values=described(values)):
                 found = _like(A, values)
             self.levels[0].A = found
             assert self._refreshed is not None

@@ -11,7 +11,7 @@ from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array as device_array
 from clsparse_py.distributed.products import needed_rows, of_product, require_fitting, side_by_side
 from clsparse_py.distributed.rearranged import Numbered, Rearranged, places_of, taken
-from clsparse_py.distributed.shared import Distributed
+from clsparse_py.distributed.shared import Distributed, described
 from clsparse_py.set_once import SetOnce
 from clsparse_py.transfer import fetched
 
@@ -70,7 +70,7 @@ class SpgemmPlan(Distributed, SetOnce):
         ValueError, TypeError
             On all ranks: one has another structure, division or dtype.
         """
-        with self.comm.agreeing():
+        with self.comm.agreeing(A=described(A), B=described(B)):
             for name, given, planned in (("A", A, self._A), ("B", B, self._B)):
                 if given is not None:
                     require_structure(name, given, planned)
@@ -117,8 +117,8 @@ def spgemm_plan(A: csr_array, B: csr_array) -> SpgemmPlan:
     ...     int(abs(C.gather() + S @ S).nnz)
     0
     """
-    require_fitting(A, B)
     with A.comm.together():
+        require_fitting(A, B)
         return SpgemmPlan(A, B)
 
 

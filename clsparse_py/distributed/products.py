@@ -10,6 +10,7 @@ import scipy.sparse
 
 from clsparse_py.csr import csr_array as device_array
 from clsparse_py.distributed.columns import renumbered, without_unused
+from clsparse_py.distributed.shared import after, described
 from clsparse_py.distributed.split import SentRows
 from clsparse_py.functions import hstack, vstack
 
@@ -41,8 +42,8 @@ def product(A: csr_array, B: csr_array) -> csr_array:
     -----
     Columns are numbered anew meanwhile: the rank's own come first, and behind them those of others that the rows of B have.
     """
-    require_fitting(A, B)
     with A.comm.together():
+        require_fitting(A, B)
         rows, halo = needed_rows(A, B)
         return of_product(A, B, side_by_side(A) @ rows, halo)
 
@@ -71,7 +72,7 @@ def needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndarray[An
     """Return the rows of B that a rank's rows of A refer to, and the columns of others that stand behind its own."""
     own = B.columns.part(A.comm.rank)
     n_own = own.stop - own.start
-    came = A.comm.alltoall(_leaving(A, B))
+    came = A.comm.alltoall(_leaving(A, B), f"product({described(A, B)})")
     columns = np.concatenate([each.columns for each in came])
     outside = (columns < own.start) | (columns >= own.stop)
     halo = np.union1d(B.halo.columns, columns[outside])
@@ -135,8 +136,9 @@ def entry_by_entry(A: csr_array, B: csr_array, apply: Callable[[Any, Any], Any])
     for name, ours, others in (("rows", A.rows, B.rows), ("columns", A.columns, B.columns)):
         if ours != others:
             raise ValueError(f"B: its {name} must be divided as A's, {ours}, are as {others}")
-    with A.comm.together():
-        halo = np.union1d(A.halo.columns, B.halo.columns)
-        parts = (renumbered(each.remote, np.searchsorted(halo, each.halo.columns), halo.size) for each in (A, B))
-        local, (remote, halo) = apply(A.local, B.local), without_unused(apply(*parts), halo)
-    return A.assembled(A.comm, A.rows, A.columns, local, remote, halo)
+    halo = np.union1d(A.halo.columns, B.halo.columns)
+    parts = (renumbered(each.remote, np.searchsorted(halo, each.halo.columns), halo.size) for each in (A, B))
+    local, (remote, halo) = apply(A.local, B.local), without_unused(apply(*parts), halo)
+    found = A.assembled(A.comm, A.rows, A.columns, local, remote, halo)
+    found.history = after(apply.__name__, A, B)
+    return found

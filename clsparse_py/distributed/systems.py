@@ -14,7 +14,7 @@ from typing_extensions import override
 from clsparse_py.by_host import placed
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division
-from clsparse_py.distributed.shared import Distributed
+from clsparse_py.distributed.shared import Distributed, collective, described
 from clsparse_py.distributed.vectors import multiplied, vector
 from clsparse_py.errors import class_of
 from clsparse_py.krylov.system import Apply, System
@@ -50,9 +50,9 @@ class DividedOperator(Distributed, DeviceOperator):
     def _matmat(self, x: Any) -> Any:
         return self @ x
 
+    @collective
     def __matmul__(self, x: Any) -> Any:
-        with self.comm.together():
-            return multiplied(self, x, self.division, self.division, self._times)
+        return multiplied(self, x, self.division, self.division, self._times)
 
     def _times(self, x: cl_array.Array) -> cl_array.Array:
         """Return this rank's part of the product."""
@@ -148,9 +148,9 @@ def by_blocks(A: Any, preconditioner: Callable[[Any], Any]) -> Blocks:
     >>> info, bool(np.allclose(S @ x, 1, atol=1e-4))
     (0, True)
     """
-    if A.rows != A.columns:
-        raise ValueError(f"A: its rows and columns must be divided alike, are {A.rows} and {A.columns}")
     with A.comm.together():
+        if A.rows != A.columns:
+            raise ValueError(f"A: its rows and columns must be divided alike, are {A.rows} and {A.columns}")
         return Blocks(A.rows, preconditioner(A.local) if A.local.shape[0] else None)
 
 
@@ -196,7 +196,8 @@ class DividedProblem(Problem):
         # Of these it depends what ranks say to one another.
         guess = x0 if x0 is None or isinstance(x0, str) else "an array"
         kinds = {"kind of b": class_of(b), "kind of M": "function" if is_function(M) else class_of(M), "x0": guess}
-        return {"dtype": self.dtype, "columns": self.columns, **kinds}
+        operands = {name: described(each) for name, each in {"A": A, "b": b, "guess": x0, "M": M}.items()}
+        return {"dtype": self.dtype, "columns": self.columns, **kinds, **operands}
 
     def _checked(self, M: Any) -> Any:
         if isinstance(M, Divided):

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from clsparse_py.csr import csr_array as device_array
-from clsparse_py.distributed.shared import Distributed
+from clsparse_py.distributed.shared import Distributed, after, collective, described
 from clsparse_py.distributed.split import SentRows
 from clsparse_py.distributed.vectors import multiplied, vector
 
@@ -33,6 +33,7 @@ class Transposed(Distributed):
         self.T, self.comm, self.queue = A, A.comm, A.queue
         self.rows, self.columns = A.columns, A.rows
         self.shape = A.shape[1], A.shape[0]
+        self.history = after("T", A)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -52,6 +53,7 @@ class Transposed(Distributed):
     def __repr__(self) -> str:
         return f"<the transposed of {self.T!r}>"
 
+    @collective
     def __matmul__(self, other: Any) -> Any:
         """Return the product with a dense operand, as of `csr_array`."""
         if isinstance(other, Distributed) and not isinstance(other, vector):
@@ -66,16 +68,16 @@ class Transposed(Distributed):
         """Return a norm, as of `csr_array`."""
         return self.T.norm({1: np.inf, np.inf: 1}.get(ord, ord))
 
+    @collective
     def tocsr(self) -> csr_array:
         """Return it as a `csr_array`, whose rows are divided as the columns were: entries are sent to the ranks of their rows.
 
         Each rank transposes on its device; through the host goes what is sent.
         """
         A, comm = self.T, self.comm
-        with comm.together():
-            remote, halo = _of_others(A, comm.alltoall(_leaving(A)))
-            local: device_array = A.local.T.tocsr()
-            return A.assembled(comm, self.rows, self.columns, local, device_array(remote, queue=A.queue), halo)
+        remote, halo = _of_others(A, comm.alltoall(_leaving(A), f"tocsr({described(self)})"))
+        local: device_array = A.local.T.tocsr()
+        return A.assembled(comm, self.rows, self.columns, local, device_array(remote, queue=A.queue), halo)
 
     def gather(self, root: int = 0) -> Any:
         """Return the whole matrix on one rank, a `scipy.sparse.csc_array`, and None on the others."""

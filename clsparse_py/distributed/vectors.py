@@ -16,7 +16,7 @@ from clsparse_py.base import SparseArray
 from clsparse_py.by_host import placed
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division, by_rows
-from clsparse_py.distributed.shared import Distributed
+from clsparse_py.distributed.shared import Distributed, after, collective, described, spelled
 from clsparse_py.errors import class_of
 
 __all__ = ["multiplied", "on_device", "share_of_norm", "vector"]
@@ -141,9 +141,19 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     # ---- arithmetic, entry by entry
 
-    def _with(self, other: Any, apply: Callable[[Any, Any], Any]) -> Any:
+    def _with(self, other: Any, apply: Callable[[Any, Any], Any], *, reflected: bool = False) -> Any:
         operand = self._operand(other)
-        return NotImplemented if operand is NotImplemented else self.over(apply(self.own, operand), self.comm, self.division)
+        if operand is NotImplemented:
+            return NotImplemented
+        return self._made(
+            apply(*((operand, self.own) if reflected else (self.own, operand))), _step(apply, other, reflected), other
+        )
+
+    def _made(self, own: cl_array.Array, step: str, *others: Any) -> Self:
+        """Return the vector that a step makes of this one, and of others that are over ranks."""
+        made = self.over(own, self.comm, self.division)
+        made.history = after(step, self, *(each for each in others if isinstance(each, vector)))
+        return made
 
     def _operand(self, other: Any) -> Any:
         if isinstance(other, vector):
@@ -164,7 +174,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         return self._with(other, operator.sub)
 
     def __rsub__(self, other: Any) -> Any:
-        return self._with(other, lambda own, number: number - own)
+        return self._with(other, operator.sub, reflected=True)
 
     def __mul__(self, other: Any) -> Any:
         return self._with(other, operator.mul)
@@ -175,10 +185,10 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         return self._with(other, operator.truediv)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return self._with(other, lambda own, number: number / own)
+        return self._with(other, operator.truediv, reflected=True)
 
     def __neg__(self) -> Self:
-        return self.over(-self.own, self.comm, self.division)
+        return self._made(-self.own, "neg")
 
     def _in_place(self, other: Any, apply: Callable[[Any, Any], Any]) -> Any:
         operand = self._operand(other)
@@ -186,6 +196,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
             return NotImplemented
         if self.own.size:
             self.own = apply(self.own, operand)
+        self.history = self._made(self.own, _step(apply, other), other).history
         return self
 
     def __iadd__(self, other: Any) -> Self:
@@ -204,15 +215,15 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     def conj(self) -> Self:
         """Return the complex conjugate. Not collective."""
-        return self.over(self.own.conj(), self.comm, self.division) if self.dtype.kind == "c" else self
+        return self._made(self.own.conj(), "conj") if self.dtype.kind == "c" else self
 
     def copy(self) -> Self:
         """Return a vector with memory of its own. Not collective."""
-        return self.over(self.own.copy(), self.comm, self.division)
+        return self._made(self.own.copy(), "copy")
 
     def astype(self, dtype: Any) -> Self:
         """Return the vector with entries of another dtype. Not collective."""
-        return self.over(self.own.astype(np.dtype(dtype)), self.comm, self.division)
+        return self._made(self.own.astype(np.dtype(dtype)), f"astype {np.dtype(dtype)}")
 
     # ---- numbers: sums over ranks are added in their order
 
@@ -235,6 +246,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         """Return the sum of products of the conjugate of each entry with the other vector's."""
         return self._dotted(other, "vdot", np.vdot)
 
+    @collective
     def _dotted(self, other: vector, name: str, by_numpy: Callable[[Any, Any], Any]) -> Any:
         if not isinstance(other, vector):
             raise TypeError(f"{name}: needs a vector over the same ranks, is given {class_of(other)}")
@@ -242,27 +254,27 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         if self.ndim != 1:
             raise ValueError(f"{name}: needs vectors of one dimension, has {self.ndim}")
         dtype = np.result_type(self.dtype, other.dtype)
-        with self.comm.together():
-            if self.own.size == 0:
-                own = dtype.type(0)
-            elif dtype.kind in "fc":
-                own = getattr(cl_array, name)(self.own, other.own).get()
-            else:
-                own = by_numpy(self.own.get(), other.own.get())
-            return self.comm.sum(np.asarray(own, dtype))[()]
+        if self.own.size == 0:
+            own = dtype.type(0)
+        elif dtype.kind in "fc":
+            own = getattr(cl_array, name)(self.own, other.own).get()
+        else:
+            own = by_numpy(self.own.get(), other.own.get())
+        return self.comm.sum(np.asarray(own, dtype), f"{name}({described(self, other)})")[()]
 
+    @collective
     def sum(self) -> Any:
         """Return the sum of all entries, in the dtype that NumPy gives it."""
         dtype = np.zeros(0, self.dtype).sum().dtype
-        with self.comm.together():
-            if self.own.size == 0:
-                own = dtype.type(0)
-            elif self.dtype.kind in "fc":
-                own = cl_array.sum(self.own).get()
-            else:
-                own = self.own.get().sum()
-            return self.comm.sum(np.asarray(own, dtype))[()]
+        if self.own.size == 0:
+            own = dtype.type(0)
+        elif self.dtype.kind in "fc":
+            own = cl_array.sum(self.own).get()
+        else:
+            own = self.own.get().sum()
+        return self.comm.sum(np.asarray(own, dtype), f"sum({described(self)})")[()]
 
+    @collective
     def norm(self, ord: Any = 2) -> float:  # noqa: A002 - NumPy's name for it
         """Return a norm of the vector, of all columns as one.
 
@@ -278,24 +290,28 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         """
         if ord not in (1, 2, np.inf):
             raise ValueError(f"ord: must be 1, 2 or inf, is {ord!r}")
-        with self.comm.together():
-            own = share_of_norm(self.own, ord)
-            if ord == np.inf:
-                return float(self.comm.max(own))
-            return float(np.sqrt(self.comm.sum(own)) if ord == 2 else self.comm.sum(own))
+        own, note = share_of_norm(self.own, ord), f"norm({described(self)}, {ord})"
+        if ord == np.inf:
+            return float(self.comm.max(own, note))
+        return float(np.sqrt(self.comm.sum(own, note)) if ord == 2 else self.comm.sum(own, note))
 
     # ---- to the host
 
+    @collective
     def gather(self, root: int = 0) -> Any:
         """Return the whole on one rank, as a NumPy array, and None on the others."""
-        with self.comm.together():
-            shares = self.comm.gather(self.own.get(), root)
-            return None if shares is None else np.concatenate(shares)
+        shares = self.comm.gather(self.own.get(), root, f"gather({described(self)})")
+        return None if shares is None else np.concatenate(shares)
 
+    @collective
     def allgather(self) -> np.ndarray[Any, Any]:
         """Return the whole on every rank, as a NumPy array."""
-        with self.comm.together():
-            return np.concatenate(self.comm.allgather(self.own.get()))
+        return np.concatenate(self.comm.allgather(self.own.get(), f"allgather({described(self)})"))
+
+
+def _step(apply: Callable[[Any, Any], Any], other: Any, reflected: bool = False) -> str:
+    """Return an operation with a vector or a number in words."""
+    return f"{'r' if reflected else ''}{apply.__name__} {'vector' if isinstance(other, vector) else spelled(other)}"
 
 
 def share_of_norm(own: cl_array.Array, ord: Any) -> np.float64:  # noqa: A002 - NumPy's name for it
@@ -348,7 +364,9 @@ def multiplied(A: Any, other: Any, of_x: Division, of_y: Division, times: Callab
     if isinstance(other, vector):
         if other.division != of_x:
             raise ValueError(f"x: is divided as {other.division}, and the matrix needs {of_x}")
-        return vector.over(times(other.own), A.comm, of_y)
+        found = vector.over(times(other.own), A.comm, of_y)
+        found.history = after("@", A, other)
+        return found
     if isinstance(other, SparseArray) or scipy.sparse.issparse(other) or np.isscalar(other):
         return NotImplemented
     if isinstance(other, cl_array.Array):
@@ -357,7 +375,9 @@ def multiplied(A: Any, other: Any, of_x: Division, of_y: Division, times: Callab
     whole = np.asarray(other)
     _require_length(whole, of_x.n, f"x, as A is {A.shape[0]} x {A.shape[1]}")
     own = np.ascontiguousarray(whole[of_x.part(rank)])
-    return vector.over(times(on_device(queue, own)), A.comm, of_y).allgather()
+    found = vector.over(times(on_device(queue, own)), A.comm, of_y)
+    found.history = after(f"@ {whole.dtype}", A)
+    return found.allgather()
 
 
 def _require_length(x: Any, n: int, what: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any
 
+import disagreements
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -230,6 +232,27 @@ def test_a_rank_that_fails_makes_every_rank_raise(queue: cl.CommandQueue) -> Non
             team.each(lambda comm: comm.barrier() if comm.rank == 0 else None)
         # The team works on.
         assert ((A @ x).gather() == S @ np.ones(20)).all()
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_ranks_that_differ_are_told_and_go_on(queue: cl.CommandQueue, size: int) -> None:
+    with distributed.over([queue] * size, disagreements.TIME_LIMIT) as team:
+        assert len(set(team.each(disagreements.check))) == 1
+
+
+def test_ranks_that_go_on_are_waited_for_no_longer_than_others(queue: cl.CommandQueue) -> None:
+    def go_on(comm: Any) -> None:
+        with contextlib.suppress(KeyError, RankError), comm.together():
+            if comm.rank == 0:
+                raise KeyError("lost")
+            comm.barrier()
+        if comm.rank == 0:
+            comm.barrier()
+
+    with team_on(queue, 3) as team:
+        with pytest.raises(RankError, match=r"no longer in step: KeyError: 'lost'"):
+            team.each(go_on)
+        assert team.each(lambda comm: int(comm.sum(1))) == [3, 3, 3]
 
 
 def test_a_wait_has_a_time_limit(queue: cl.CommandQueue) -> None:

@@ -44,6 +44,28 @@ def test_two_ranks_are_right_and_told_of_a_failure(queue: cl.CommandQueue) -> No
     assert said == ["rank 0 right; rank 1 failed: KeyError: 'wrong'", "rank 1 right; failed"]
 
 
+def ran(queue: cl.CommandQueue, size: int, how: str) -> subprocess.CompletedProcess[str]:
+    """Return what the program of ranks that differ did."""
+    program = str(Path(__file__).with_name("mpi_disagreements.py"))
+    command = [mpiexec(), "-n", str(size), sys.executable, program, queue.device.platform.name, how]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+
+
+def test_ranks_that_differ_are_told_and_go_on(queue: cl.CommandQueue) -> None:
+    done = ran(queue, 2, "differ")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(re.findall(r"rank \d: 34 cases", done.stdout)) == 2
+
+
+@pytest.mark.parametrize(
+    ("how", "said"), [("fail", "rank 2 failed: KeyError: 'wrong'"), ("end", "rank 2 has ended, and rank . waits for it")]
+)
+def test_a_rank_that_ends_is_waited_for_no_longer(queue: cl.CommandQueue, how: str, said: str) -> None:
+    done = ran(queue, 3, how)
+    # Who waited is told by the one that ended, or by another that was.
+    assert len(re.findall(rf"{said}, after [0-9] s", done.stdout)) == 2, done.stdout + done.stderr
+
+
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mpi4py.MPI", None)
     with pytest.raises(ImportError, match=r"mpi4py.*clsparse_py\[mpi\].*clsparse_py\[mpi-wheel\]"):

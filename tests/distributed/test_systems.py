@@ -185,6 +185,7 @@ def test_ranks_agree_on_options(queue: cl.CommandQueue) -> None:
             linalg.cg(A, list(b) if last else b)
         with pytest.raises(ValueError, match="rtol: must be a number that is not negative, is nan"):
             linalg.cg(A, b, rtol=np.nan)
+        A.comm.agree(number=np.nan)
         return [*found, ("0", str(linalg.cg(A, b, rtol=1e-10)[1]))]
 
     with distributed.over([queue] * 2, time_limit=30) as team:
