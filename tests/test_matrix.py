@@ -24,6 +24,12 @@ _EXEMPT = ("matrix.py",)
 def _pairs(source: str) -> Iterator[tuple[int, str]]:
     """Return where a source puts values and structure of two objects together, or does by hand what a method does."""
     for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            given = {each.arg: ast.unparse(each.annotation or ast.Name("")) for each in (*node.args.args, *node.args.kwonlyargs)}
+            loose = [name for name in ("values", "data") if "Array" in given.get(name, "")]
+            if loose and "Matrix" in given.values():
+                yield node.lineno, f"{node.name}({', '.join(given)})"
+            continue
         if isinstance(node, ast.Call):
             parts = [*node.args, *(each.value for each in node.keywords)]
             parts = [inner for each in parts for inner in (each.elts if isinstance(each, ast.Tuple) else [each])]
@@ -49,6 +55,7 @@ def test_values_and_structures_of_different_objects_never_meet() -> None:
     assert [*_pairs("f(a.data, b.indices, b.indptr)")], "calls are seen"
     assert [*_pairs("parts = a.data, b.structure.indices")], "and tuples"
     assert [*_pairs("C = A.assembled(A.structure, values)")], "and what `with_values` is for"
+    assert [*_pairs("def solver(queue: Queue, A: Matrix, values: Array | None): ...")], "and functions that take both apart"
     assert not [*_pairs("f(queue, (a.data, a.indices, a.indptr), b.data.dtype)")]
     for path in sorted(PACKAGE.rglob("*.py")):
         if path.relative_to(PACKAGE).as_posix() not in _EXEMPT:

@@ -28,25 +28,25 @@ class Made(NamedTuple):
     moved: cl_array.Array
 
 
-def transposed_at_once(A: Matrix, values: cl_array.Array | None) -> Made | None:
+def transposed_at_once(A: Matrix, *, valued: bool) -> Made | None:
     """Return the transposed of a matrix whose rows, columns and entries one work-group holds; None if they are too many.
 
     Parameters
     ----------
     A : Matrix
         Valid.
-    values : pyopencl.array.Array or None
-        Moved; without them positions of entries are, the permutation that a plan keeps.
+    valued : bool
+        Whether its values are moved; else positions of entries are, the permutation that a plan keeps.
     """
     structure = A.structure
     indptr, indices, (n_rows, n_columns) = structure.indptr, structure.indices, structure.shape
     nnz = indices.size
     if not nnz or n_rows + n_columns + nnz > AtOnce.PLACES:
         return None
-    index, of_values = indptr.dtype, () if values is None else (values,)
-    moved_type = index if values is None else values.dtype
+    index, of_values = indptr.dtype, (A.data,) if valued else ()
+    moved_type = A.data.dtype if valued else index
     queue, read = structure.queue, (indptr, indices, *of_values)
-    kind = AtOnce, index, None if values is None else moved_type, n_rows, n_columns, nnz
+    kind = AtOnce, index, moved_type if valued else None, n_rows, n_columns, nnz
     arena = at_rest(queue, *read)
     call: _Call | None = known(arena.pool.context, arena.pool.device, kind) if arena is not None else None
     if call is not None and arena is not None and A.data.allocator is None and call.commands:

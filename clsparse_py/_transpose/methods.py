@@ -1,6 +1,6 @@
 """The methods of SpTRANS: from the arrays of a matrix to those of its transposed, each by a few launches.
 
-A method is a function ``method(chain, A, values, moved) -> Pattern``. It enqueues commands that put the values of A into
+A method is a function ``method(chain, A, valued, moved) -> Pattern``. It enqueues commands that put the values of A into
 ``moved`` in the order of the transposed, and returns the structure of the transposed. Without values it puts the positions of
 entries there: the permutation that a plan keeps. A's structure is valid, and A has entries.
 """
@@ -123,7 +123,7 @@ def _value_bytes(values: cl_array.Array | None) -> int:
 def gather(
     chain: Chain,
     A: Matrix,
-    values: cl_array.Array | None,
+    valued: bool,
     moved: cl_array.Array,
     *,
     at_first: int = 0,
@@ -138,7 +138,7 @@ def gather(
 
     Parameters
     ----------
-    chain, A, values, moved
+    chain, A, valued, moved
         As for every method; A is square.
     at_first : int
         How many of 1024 entries of the sample have to be found at the first place that is looked at, which is cheap.
@@ -159,7 +159,15 @@ def gather(
         # Read before anything else is enqueued: most patterns are refused here, and need not wait for more.
         A.structure.symmetry = known = _symmetry(chain, found, verified=False)
     _require_symmetric(known, at_first)
-    run(chain, _enqueue_gather, (A.indptr, A.indices, values, known.flags, moved), A.shape[0], A.nnz, work_group, items)
+    run(
+        chain,
+        _enqueue_gather,
+        (A.indptr, A.indices, A.data if valued else None, known.flags, moved),
+        A.shape[0],
+        A.nnz,
+        work_group,
+        items,
+    )
     if not known.verified:
         A.structure.symmetry = known = _symmetry(chain, known.flags, verified=True)
         _require_symmetric(known, at_first)
@@ -223,7 +231,7 @@ def _enqueue_gather(
     chain.launch(built, groups, *leading, *parts, indptr, indices, *given, found, moved)
 
 
-def binned(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_array.Array) -> Pattern:
+def binned(chain: Chain, A: Matrix, valued: bool, moved: cl_array.Array) -> Pattern:
     """Transpose by a stable sort of the entries by column.
 
     The first transposition of a large structure on a CPU device waits for a look at a sample, whose outcome is kept with it.
@@ -233,7 +241,7 @@ def binned(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_arr
     index, n = of_entries.dtype, of_entries.size
     scattered = chain.device.is_cpu and is_scattered(chain, A, moved.dtype.itemsize)
     made = arrays_of(A, (shape[1] + 1, index), (n, index))
-    run(chain, _enqueue_binned, (of_rows, of_entries, values, *made, moved), shape, n, scattered)
+    run(chain, _enqueue_binned, (of_rows, of_entries, A.data if valued else None, *made, moved), shape, n, scattered)
     indptr, indices = made
     return Pattern(indptr, indices, _SCATTERED if scattered else _ANY)
 
@@ -269,7 +277,7 @@ def _enqueue_binned(
 def atomics(
     chain: Chain,
     A: Matrix,
-    values: cl_array.Array | None,
+    valued: bool,
     moved: cl_array.Array,
     *,
     longest: int | None = None,
@@ -283,7 +291,7 @@ def atomics(
 
     Parameters
     ----------
-    chain, A, values, moved
+    chain, A, valued, moved
         As for every method.
     longest : int, optional
         The longest row that the transposed may have.
@@ -316,6 +324,7 @@ def atomics(
     found = A.structure.longest_column
     indices, pairs = empty(A, "indices", n, dtype), chain.scratch(n, np.uint64)
     run(chain, _enqueue_insertion, (A.indptr, A.indices, ranks, indptr, pairs), A.shape[0], n, work_group)
+    values = A.data if valued else None
     order_group, items = tile(device, work_group or 256, 8, entry_bytes=12)
     order = chain.build(Order(order_group, name_of(dtype), _value_bytes(values), items))[1]
     # Not up to the number found, which would be another kind of call each time.

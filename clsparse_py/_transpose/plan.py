@@ -113,33 +113,31 @@ class Explanation(Shown):
         return Table(title, ("method", "taken", "why"), rows, self.rule)
 
 
-def run(
-    A: Matrix, values: cl_array.Array | None, moved: cl_array.Array, method: str
-) -> tuple[Pattern, Callable[[], Explanation]]:
+def run(A: Matrix, valued: bool, moved: cl_array.Array, method: str) -> tuple[Pattern, Callable[[], Explanation]]:
     """Transpose by the method asked for or, with "auto", by the strategy that the device's profile has.
 
     Returns the pattern, and a function that tells which method was taken and why: most callers do not ask.
 
-    See `methods` for the values that are moved.
+    See `methods` for what is moved: A's values, if it is ``valued``, or positions.
 
     Raises
     ------
     ValueError
         The method asked for does not take this matrix.
     """
-    chain = Chain(A.queue, A.indptr, A.indices, *(() if values is None else (values,)))
+    chain = Chain(A.queue, A.indptr, A.indices, *((A.data,) if valued else ()))
     if not A.nnz:
         index = A.indptr.dtype
         indptr, indices = empty(A, "indptr", A.shape[1] + 1, index), empty(A, "indices", 0, index)
         chain.fill(indptr, 0, indptr.size)
         chain.finish(indptr)
         return Pattern(indptr, indices, ""), lambda: Explanation((), len(chain.events))
-    features = features_of(A, 0 if values is None else values.dtype.itemsize)
+    features = features_of(A, A.data.dtype.itemsize if valued else 0)
     ruling = profiles.decide(chain.device, "transpose", "any", "method", features, parse)
     why_not: dict[str, str] = {}
-    found = None if method == "auto" else _named(chain, A, values, moved, method, why_not)
+    found = None if method == "auto" else _named(chain, A, valued, moved, method, why_not)
     if found is None:
-        found = attempt(chain, A, values, moved, ruling.value, why_not)
+        found = attempt(chain, A, valued, moved, ruling.value, why_not)
     pattern, taken = found
     # A result that shares A's structure need not wait for these arrays.
     chain.finish(moved, *(each for each in (pattern.indptr, pattern.indices) if each is not A.indptr and each is not A.indices))
@@ -157,7 +155,7 @@ def run(
 def attempt(
     chain: Chain,
     A: Matrix,
-    values: cl_array.Array | None,
+    valued: bool,
     moved: cl_array.Array,
     strategy: Strategy,
     why_not: dict[str, str],
@@ -173,18 +171,18 @@ def attempt(
     BuildError
         No method that takes this matrix builds.
     """
-    refused = refusals.avoided(chain.device, _about(A, values))
+    refused = refusals.avoided(chain.device, _about(A, valued))
     first = (("gather", _AT_FIRST if chain.device.is_cpu else 0),) if _asks_again(A, strategy) else ()
     A.structure.transposed = True
     for method, limit in (*first, *strategy.limits, ("binned", None), ("atomics", None), ("gather", 0)):
         if method not in refused:
             try:
-                return _TRIED[method](chain, A, values, moved, limit), method
+                return _TRIED[method](chain, A, valued, moved, limit), method
             except (NotSymmetricError, LongRowsError) as error:
                 why_not[method] = str(error)
             except BuildError as error:
-                _avoid(chain, A, values, method, error)
-                refused = refusals.avoided(chain.device, _about(A, values))
+                _avoid(chain, A, valued, method, error)
+                refused = refusals.avoided(chain.device, _about(A, valued))
         if method in refused:
             why_not[method] = f"the driver's compiler refuses {refused[method].kernel}"
     raise list(refused.values())[-1].again()
@@ -202,35 +200,35 @@ def _asks_again(A: Matrix, strategy: Strategy) -> bool:
     return A.structure.transposed if known is None else known.verified
 
 
-def _about(A: Matrix, values: cl_array.Array | None) -> Hashable:
+def _about(A: Matrix, valued: bool) -> Hashable:
     """Return the key of the kernels of a method: the operation and its dtypes."""
-    return "transpose", name_of(A.indptr.dtype), 0 if values is None else values.dtype.itemsize
+    return "transpose", name_of(A.indptr.dtype), A.data.dtype.itemsize if valued else 0
 
 
-def _avoid(chain: Chain, A: Matrix, values: cl_array.Array | None, method: str, error: BuildError) -> None:
-    refusals.avoid(chain.device, _about(A, values), method, error)
+def _avoid(chain: Chain, A: Matrix, valued: bool, method: str, error: BuildError) -> None:
+    refusals.avoid(chain.device, _about(A, valued), method, error)
 
 
 def _named(
-    chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_array.Array, method: str, why_not: dict[str, str]
+    chain: Chain, A: Matrix, valued: bool, moved: cl_array.Array, method: str, why_not: dict[str, str]
 ) -> tuple[Pattern, str] | None:
     """Transpose by the method that was named; None if a kernel of it is refused, which is put into ``why_not``."""
-    refused = refusals.avoided(chain.device, _about(A, values))
+    refused = refusals.avoided(chain.device, _about(A, valued))
     try:
         if method not in refused:
             return (
-                _gathered(chain, A, values, moved, None) if method == "gather" else METHODS[method](chain, A, values, moved)
+                _gathered(chain, A, valued, moved, None) if method == "gather" else METHODS[method](chain, A, valued, moved)
             ), method
     except NotSymmetricError as error:
         raise ValueError(f"method: gather does not take this matrix: {error}") from None
     except BuildError as error:
-        _avoid(chain, A, values, method, error)
-        refused = refusals.avoided(chain.device, _about(A, values))
+        _avoid(chain, A, valued, method, error)
+        refused = refusals.avoided(chain.device, _about(A, valued))
     why_not[method] = f"the driver's compiler refuses {refused[method].kernel}"
     return None
 
 
-def _gathered(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_array.Array, at_first: int | None) -> Pattern:
+def _gathered(chain: Chain, A: Matrix, valued: bool, moved: cl_array.Array, at_first: int | None) -> Pattern:
     if A.shape[0] != A.shape[1]:
         raise NotSymmetricError(f"it is {A.shape[0]} x {A.shape[1]}")
     # If nothing is known of the format, gather's kernels look at it: to ask first is another launch and another wait. It is done
@@ -238,17 +236,17 @@ def _gathered(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_
     known = A.structure.checked() if at_first is None else A.facts
     if known is not None and not known.canonical:
         raise NotSymmetricError(NOT_CANONICAL)
-    return gather(chain, A, values, moved, at_first=at_first or 0)
+    return gather(chain, A, valued, moved, at_first=at_first or 0)
 
 
-def _inserted(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_array.Array, longest: int | None) -> Pattern:
+def _inserted(chain: Chain, A: Matrix, valued: bool, moved: cl_array.Array, longest: int | None) -> Pattern:
     if max(A.shape[0], A.nnz) >= 1 << 32:
         raise LongRowsError("it counts in 32 bits")
-    return atomics(chain, A, values, moved, longest=longest)
+    return atomics(chain, A, valued, moved, longest=longest)
 
 
-def _binned(chain: Chain, A: Matrix, values: cl_array.Array | None, moved: cl_array.Array, limit: None) -> Pattern:  # noqa: ARG001
-    return binned(chain, A, values, moved)
+def _binned(chain: Chain, A: Matrix, valued: bool, moved: cl_array.Array, limit: None) -> Pattern:  # noqa: ARG001
+    return binned(chain, A, valued, moved)
 
 
 _TRIED: dict[str, Callable[..., Pattern]] = {"gather": _gathered, "binned": _binned, "atomics": _inserted}
@@ -272,11 +270,11 @@ def _structure(A: Matrix, indptr: cl_array.Array, indices: cl_array.Array) -> St
 
 def transposed(A: MatrixT, method: str) -> MatrixT:
     """Return the transposed matrix, with no permutation kept."""
-    made = transposed_at_once(A, A.data) or sorted_unasked(A) if method == "auto" else None
+    made = transposed_at_once(A, valued=True) or sorted_unasked(A) if method == "auto" else None
     if made is not None:
         return A.assembled(_structure(A, made.indptr, made.indices), made.moved)
     data = empty(A, "values", A.nnz, A.data.dtype)
-    pattern, _ = run(A, A.data, data, method)
+    pattern, _ = run(A, True, data, method)
     return A.assembled(_structure(A, pattern.indptr, pattern.indices), data)
 
 
@@ -316,7 +314,7 @@ def _commands(chain: Chain, A: Matrix, strategy: Strategy | None) -> tuple[Lower
     if strategy is None:
         features = features_of(A, A.dtype.itemsize)
         strategy = profiles.decide(chain.device, "transpose", "any", "method", features, parse).value
-    if strategy.limits or refusals.avoided(chain.device, _about(A, A.data)):
+    if strategy.limits or refusals.avoided(chain.device, _about(A, valued=True)):
         return ()
     try:
         return (sorting(chain, A),)
@@ -344,14 +342,14 @@ class Permutation:
 
 def permutation(A: Matrix, method: str) -> Permutation:
     """Find the permutation of a structure's transposition."""
-    small = transposed_at_once(A, None) if method == "auto" else None
+    small = transposed_at_once(A, valued=False) if method == "auto" else None
     if small is not None:
         whys = {"at once": "rows, columns and entries fit one work-group", **dict.fromkeys(METHODS, "takes several launches")}
         verdicts = tuple(Verdict(name, name == "at once", why) for name, why in whys.items())
         explanation = Explanation(verdicts, 1, "small matrices are transposed by one work-group")
         return Permutation(small.moved, _structure(A, small.indptr, small.indices), explanation)
     positions = empty(A, "permutation", A.nnz, A.indptr.dtype)
-    pattern, explain = run(A, None, positions, method)
+    pattern, explain = run(A, False, positions, method)
     found = _structure(A, pattern.indptr, pattern.indices)
     return Permutation(positions, None if found is A.structure else found, explain())
 
@@ -429,7 +427,7 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
                 chain.finish(target)
             except BuildError:
                 # The permutation is not needed to transpose once more.
-                run(Matrix.assembled(self._of, values), values, target, "auto")
+                run(Matrix.assembled(self._of, values), True, target, "auto")
         if out is None:
             return self._assembled(self._structure, target)
         out.data = target  # says that the values are others

@@ -92,7 +92,7 @@ class SpTransTunable(Tunable[TransposeProblem]):
         if not matrix.nnz:
             raise ValueError(f"{name}: has no entries")
         A = csr_array(matrix, queue=queue)
-        if transposed_at_once(A, A.data) is not None:
+        if transposed_at_once(A, valued=True) is not None:
             raise ValueError(f"{name}: is so small that one launch transposes it, whatever is chosen")
         return TransposeProblem(name, queue, matrix, A)
 
@@ -130,7 +130,7 @@ class SpTransTunable(Tunable[TransposeProblem]):
             if made is None:
                 moved = empty(A, "values", A.nnz, A.data.dtype)
                 chain = Chain(problem.queue, A.data, A.indices, A.indptr)
-                pattern, _ = attempt(chain, fresh, A.data, moved, strategy, {})
+                pattern, _ = attempt(chain, fresh, True, moved, strategy, {})
                 chain.finish(moved)
                 made = Made(pattern.indptr, pattern.indices, moved)
             problem.found = made

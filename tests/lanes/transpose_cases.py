@@ -64,12 +64,12 @@ def transposed(
     values = numbers(matrix.nnz, dtype)
     wanted = scipy.sparse.csr_array((np.arange(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape).T.tocsr()
     A = on_device(matrix, values, index)
-    for given in (A.data, None):
-        moved = room(A.nnz, index if given is None else dtype)
+    for valued in (True, False):
+        moved = room(A.nnz, dtype if valued else index)
         chain = chain_on(device_type, A.data, A.indices, A.indptr)
-        found = METHODS[method](chain, A, given, moved, **options)
+        found = METHODS[method](chain, A, valued, moved, **options)
         chain.finish(moved)
-        same(moved.get(), wanted.data.astype(index) if given is None else values[wanted.data])
+        same(moved.get(), values[wanted.data] if valued else wanted.data.astype(index))
         same(found.indices.get(), wanted.indices.astype(index))
         same(found.indptr.get(), wanted.indptr.astype(index))
 

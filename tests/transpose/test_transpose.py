@@ -115,13 +115,13 @@ def test_method(case: dict[str, Any], take_for: Callable[[str], None]) -> None:
     wanted = matrix.T.tocsr()
     group = {"max": describe(queue.device).max_work_group, None: None}.get(case["work_group"], case["work_group"])
     options = {} if group is None else {"work_group": group}
-    values = A.data if case["moved"] == "values" else None
+    valued = case["moved"] == "values"
     for _ in range(2):
-        moved = empty(A, "", A.nnz, A.indices.dtype if values is None else A.dtype)
+        moved = empty(A, "", A.nnz, A.dtype if valued else A.indices.dtype)
         chain = Chain(queue, A.data, A.indices, A.indptr)
-        pattern = METHODS[case["method"]](chain, A, values, moved, **options)
+        pattern = METHODS[case["method"]](chain, A, valued, moved, **options)
         chain.finish(moved)
-        np.testing.assert_array_equal(moved.get() if values is not None else matrix.data[moved.get()], wanted.data)
+        np.testing.assert_array_equal(moved.get() if valued else matrix.data[moved.get()], wanted.data)
         np.testing.assert_array_equal(pattern.indices.get(), wanted.indices)
         np.testing.assert_array_equal(pattern.indptr.get(), wanted.indptr)
         assert pattern.indices.dtype == pattern.indptr.dtype == case["index"]
@@ -242,7 +242,7 @@ def test_a_limit_is_held_against_facts_that_are_kept(queue: cl.CommandQueue) -> 
     for limit in (longest - 1, longest, longest - 1):
         strategy = Strategy((("gather", 1024), ("atomics", limit)))
         chain, moved, why_not = Chain(queue, A.data), cl_array.empty_like(A.data), {}
-        _, method = attempt(chain, A, A.data, moved, strategy, why_not)
+        _, method = attempt(chain, A, True, moved, strategy, why_not)
         assert "only" in why_not["gather"]
         assert method == ("binned" if limit < longest else "atomics")
         chain.finish(moved)
@@ -271,7 +271,7 @@ def test_gather_looks_itself_whether_a_format_is_canonical(
     )
     chain, moved, why_not = Chain(queue, A.data), cl_array.empty_like(A.data), {}
     with programs.recording() as asked:
-        pattern, method = attempt(chain, A, A.data, moved, Strategy((("gather", 0),)), why_not)
+        pattern, method = attempt(chain, A, True, moved, Strategy((("gather", 0),)), why_not)
     assert not any("check" in each.parameters.name for each in asked)
     assert A.facts is None
     chain.finish(moved)

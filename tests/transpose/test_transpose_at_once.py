@@ -63,5 +63,5 @@ def test_larger_ones_and_empty_ones_go_elsewhere(queue: cl.CommandQueue) -> None
     wide = sp.csr_array(([1.0], [0], [0, 1]), shape=(1, AtOnce.PLACES)).astype(np.float32)
     for host in (wide, sp.csr_array((3, 4), dtype=np.float32)):
         A = csr_array(host, queue=queue)
-        assert transposed_at_once(A, A.data) is None
+        assert transposed_at_once(A, valued=True) is None
         assert abs(transpose(A).get() - host.T).nnz == 0
