@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pyopencl as cl
-
-from clsparse_py.forked import is_forked
 
 if TYPE_CHECKING:
     from clsparse_py.pool import Arena
@@ -36,8 +33,6 @@ class Block:
 lent: dict[int, Block] = {}
 #: The whole of each sub-buffer, by the identity of the sub-buffer.
 wholes: dict[int, cl.Buffer] = {}
-#: Buffers that a forked child let go: the driver, whose threads are not in the child, is not asked to release them (quirk 19).
-_unreleased: list[cl.Buffer] = []
 
 
 class Lent(cl.Buffer):
@@ -65,10 +60,7 @@ class Lent(cl.Buffer):
         self.__del__()
         super().release()
 
-    def __del__(self, blocks: dict[int, Block] = lent, forked: Callable[[], bool] = is_forked) -> None:
-        if forked():
-            _unreleased.append(self)
-            return
+    def __del__(self, blocks: dict[int, Block] = lent) -> None:
         block = blocks.pop(id(self), None)
         # Memory that is mapped to the host may be read there after the array has gone: the mapping keeps it, not the pool.
         if block is not None and not self.get_info(MAPPED):
@@ -80,10 +72,7 @@ class _Part(cl.Buffer):
 
     __slots__ = ()
 
-    def __del__(self, wholes: dict[int, cl.Buffer] = wholes, forked: Callable[[], bool] = is_forked) -> None:
-        if forked():
-            _unreleased.append(self)
-            return
+    def __del__(self, wholes: dict[int, cl.Buffer] = wholes) -> None:
         wholes.pop(id(self), None)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
+import sys
 
 __all__ = ["is_forked", "use_device"]
 
@@ -14,6 +17,31 @@ forked = False
 def _in_child() -> None:
     global forked
     forked = _used
+    if forked:
+        _keep_all()
+
+
+def _keep_all() -> None:
+    """Keep all objects of PyOpenCL for ever: to release one is a call of the driver, which may end the process (quirk 19)."""
+    kinds: set[type] = {dict, tuple}
+    found: list[type] = [each for each in vars(sys.modules["pyopencl._cl"]).values() if isinstance(each, type)]
+    while found:
+        kinds.update(found)
+        found = [each for kind in found for each in type.__subclasses__(kind)]
+    frame, ahead = sys._getframe(), gc.get_objects()
+    while frame.f_back is not None:  # what functions that are being called have is no object that the collector knows
+        frame = frame.f_back
+        ahead.append(frame.f_locals)
+    seen: set[int] = set()
+    while ahead:
+        met = {id(each): each for each in gc.get_referents(*ahead) if type(each) in kinds}
+        ahead = []
+        for key in met.keys() - seen:
+            if not isinstance(met[key], (dict, tuple)):
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(met[key]))
+            elif not gc.is_tracked(met[key]):  # the collector does not know those that have nothing it knows
+                ahead.append(met[key])
+        seen.update(met)
 
 
 def use_device() -> None:

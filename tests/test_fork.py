@@ -116,6 +116,33 @@ def test_a_child_that_uses_no_device_is_not_disturbed(queue: cl.CommandQueue) ->
     np.testing.assert_array_equal(made[-1].get(), S @ (S @ x))
 
 
+def test_a_child_releases_nothing_of_pyopencls(queue: cl.CommandQueue) -> None:
+    """Each object of a driver has one reference more than in the parent, so that it is never let go, whoever held it."""
+    A, x = csr_array(S, queue=queue), cl_array.to_device(queue, np.ones(3, np.float32))
+    event = cl.enqueue_marker(queue)
+    program = cl.Program(queue.context, "kernel void nothing(global int *a) { }").build()
+    made = {
+        "buffer": A.data.base_data, "event": event, "context": cl.Context([queue.device]), "kernel": program.nothing,
+        "part": A.data[1:].base_data, "queue": cl.CommandQueue(queue.context, queue.device), "array": x.base_data,
+    }  # fmt: skip
+    # A tuple and a dictionary that the collector forgets, as events refer to nothing.
+    made["in a tuple"], made["in a dictionary"] = cl.enqueue_marker(queue), cl.enqueue_marker(queue)
+    nested = [{"event": made.pop("in a dictionary")}, (made.pop("in a tuple"),)]
+    gc.collect()
+    before = (
+        {name: sys.getrefcount(each) for name, each in made.items()},
+        [sys.getrefcount(nested[0]["event"]), sys.getrefcount(nested[1][0])],
+    )
+
+    def look() -> None:
+        for name, each in made.items():
+            assert sys.getrefcount(each) > before[0][name], name
+        assert sys.getrefcount(nested[0]["event"]) > before[1][0]
+        assert sys.getrefcount(nested[1][0]) > before[1][1]
+
+    assert in_child(look) == ""
+
+
 BEFORE = """
 import os, sys
 import clsparse_py, numpy as np, scipy.sparse as sp
