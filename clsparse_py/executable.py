@@ -226,7 +226,7 @@ class Executable:
             # As `submit` does, which takes longer.
             try:
                 event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, global_size, local_size)
-            except cl.MemoryError:  # noqa: PERF203 - a try block costs nothing if nothing is raised
+            except cl.Error:  # noqa: PERF203 - a try block costs nothing if nothing is raised
                 event = submit(kernel, cl.enqueue_nd_range_kernel, queue, kernel, global_size, local_size)
         self.event = event
         return event

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import os
 import sys
+from typing import Any
 
 __all__ = ["is_forked", "use_device"]
 
@@ -23,11 +24,11 @@ def _in_child() -> None:
 
 def _keep_all() -> None:
     """Keep all objects of PyOpenCL for ever: to release one is a call of the driver, which may end the process (quirk 19)."""
-    kinds: set[type] = {dict, tuple}
-    found: list[type] = [each for each in vars(sys.modules["pyopencl._cl"]).values() if isinstance(each, type)]
+    kinds: set[type[Any]] = {dict, tuple}
+    found: list[type[Any]] = [each for each in vars(sys.modules["pyopencl._cl"]).values() if isinstance(each, type)]
     while found:
         kinds.update(found)
-        found = [each for kind in found for each in type.__subclasses__(kind)]
+        found = [below for kind in found for below in type.__subclasses__(kind)]
     frame, ahead = sys._getframe(), gc.get_objects()
     while frame.f_back is not None:  # what functions that are being called have is no object that the collector knows
         frame = frame.f_back

@@ -56,7 +56,7 @@ class _Launch:
             kernel = self._built.typed(self._pick(table))
         try:
             event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, *self._sizes, None, wait_for)
-        except (cl.MemoryError, cl.LogicError) as error:
+        except cl.Error as error:
             kernel, event = self._built.again(error, kernel, queue, self._sizes, self._pick(table), wait_for)
         self._idle.append(kernel)
         return event

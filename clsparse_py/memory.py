@@ -36,6 +36,10 @@ _Made = TypeVar("_Made")
 _NO_MEMORY = object()
 _new = object.__new__
 
+_CODES = cl.status_code
+#: What drivers say of a command for which there is not enough memory, beside what PyOpenCL makes a MemoryError of.
+_LACKING = {_CODES.OUT_OF_RESOURCES, _CODES.OUT_OF_HOST_MEMORY, _CODES.INVALID_BUFFER_SIZE, _CODES.MAP_FAILURE}
+
 
 def array_of(
     queue: cl.CommandQueue,
@@ -288,6 +292,11 @@ def _from(allocator: Any, n_bytes: int, pool: Pool) -> Any:
         return allocator(n_bytes)
 
 
+def _is_of_memory(error: cl.Error) -> bool:
+    """Return whether a command failed as there was not enough memory."""
+    return isinstance(error, cl.MemoryError) or error.code in _LACKING
+
+
 def submit(what: str | cl.Kernel, command: Callable[..., _Made], queue: cl.CommandQueue, *arguments: Any, **named: Any) -> _Made:
     """Enqueue a command and return its result. Drivers may find memory for a buffer only at its first use (quirk 17).
 
@@ -310,12 +319,16 @@ def submit(what: str | cl.Kernel, command: Callable[..., _Made], queue: cl.Comma
         command = functools.partial(beside.run, command)
     try:
         return command(queue, *arguments, **named)
-    except cl.MemoryError:
+    except cl.Error as first:
+        if not _is_of_memory(first):
+            raise
         pool = arena_of(queue).pool
         pool.empty()
         try:
             return command(queue, *arguments, **named)
-        except cl.MemoryError as error:
+        except cl.Error as error:
+            if not _is_of_memory(error):
+                raise
             name = what.function_name if isinstance(what, cl.Kernel) else what
             raise MemoryError(f"{name}: the device has not the memory for its arrays ({error}); {pool.capacity()}") from error
 

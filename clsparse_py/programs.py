@@ -171,7 +171,7 @@ class Built:
             kernel = self.typed(arguments)
         try:
             event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, *sizes, wait_for=wait_for)
-        except (cl.MemoryError, cl.LogicError) as error:
+        except cl.Error as error:
             kernel, event = self.again(error, kernel, queue, sizes, arguments, wait_for)
         self._idle.append(kernel)
         return event
@@ -186,9 +186,7 @@ class Built:
         wait_for: list[cl.Event] | None,
     ) -> tuple[cl.Kernel, cl.Event]:
         """Enqueue a kernel object which an attempt failed with, or another if that may help; return it with the event."""
-        if isinstance(error, cl.LogicError):
-            if error.code != cl.status_code.INVALID_KERNEL_ARGS:
-                raise error
+        if isinstance(error, cl.LogicError) and error.code == cl.status_code.INVALID_KERNEL_ARGS:
             # Quirk 18: the kernel may have had shared virtual memory where it is given none now.
             kernel = self.typed(arguments)
         return kernel, submit(kernel, cl.enqueue_nd_range_kernel, queue, kernel, *sizes, wait_for=wait_for)

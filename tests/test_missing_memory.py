@@ -23,7 +23,15 @@ pytestmark = pytest.mark.any_platform
 N = 60
 #: Whether one fails or all from the N-th on, and whether the pool has what an earlier call let go.
 MODES = tuple(itertools.product((True, False), repeat=2)) if os.environ.get("CLSPARSE_FULL") else ((True, True), (False, False))
-COMMANDS = ("enqueue_nd_range_kernel", "enqueue_copy", "enqueue_fill_buffer")
+COMMANDS = ("enqueue_nd_range_kernel", "enqueue_copy", "enqueue_fill_buffer", "enqueue_map_buffer")
+#: Drivers' words for it; PyOpenCL has a class of errors for the first alone.
+ERRORS = (
+    ("MEM_OBJECT_ALLOCATION_FAILURE", cl.MemoryError),
+    ("OUT_OF_RESOURCES", cl.RuntimeError),
+    ("OUT_OF_HOST_MEMORY", cl.RuntimeError),
+    ("MAP_FAILURE", cl.RuntimeError),
+    ("INVALID_BUFFER_SIZE", cl.LogicError),
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -133,6 +141,7 @@ class Fails:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
         self.nth, self.once, self.seen = 0, True, 0
+        self.errors = itertools.cycle(ERRORS)
         places = [(pool, "_create")] if what == "allocation" else [(cl, name) for name in COMMANDS]
         for owner, name in places:
             monkeypatch.setattr(owner, name, self.counted(getattr(owner, name)))
@@ -141,7 +150,8 @@ class Fails:
         def counting(*given: Any, **named: Any) -> Any:
             self.seen += 1
             if self.nth and (self.seen == self.nth or (self.seen > self.nth and not self.once)):
-                raise cl.MemoryError("there is no more")
+                code, kind = next(self.errors)
+                raise kind(cl._cl._ErrorRecord("a command", getattr(cl.status_code, code), ""))
             return call(*given, **named)
 
         return counting
