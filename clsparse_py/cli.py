@@ -28,7 +28,7 @@ from clsparse_py._transpose.methods import METHODS
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.catalogue import catalogue
 from clsparse_py.console import plain
-from clsparse_py.device import Device, choose_device, describe, devices, unusable
+from clsparse_py.device import Device, choose_device, describe, devices, first_usable, throughput, unusable
 from clsparse_py.errors import BuildError, NoDeviceError, ProfileError
 from clsparse_py.matrix_files import read_matrix, suffix_of, write_matrix
 from clsparse_py.semiring import SEMIRINGS
@@ -76,10 +76,10 @@ def find_device(substring: str | None) -> cl.Device:
         lambda device: sought in device.name.lower(),
     )
     for matches in ways:
-        for device in filter(matches, present):
-            if reason := unusable(device):
-                raise CommandError(f"--device: {_title(device)} cannot be used: {reason}")
-            return device
+        if named := [*filter(matches, present)]:
+            if device := first_usable(named):
+                return device
+            raise CommandError(f"--device: {_title(named[0])} cannot be used: {unusable(named[0])}")
     raise CommandError(f"--device: {substring!r} is in none of {', '.join(_title(device) for device in present)}")
 
 
@@ -138,13 +138,14 @@ def _capabilities(device: Device) -> dict[str, str]:
     return found
 
 
-def _devices(_arguments: argparse.Namespace) -> int:
+def _devices(arguments: argparse.Namespace) -> int:
     chosen = choose_device()
-    usable = [(device, unusable(device)) for device in devices()]
+    listed = [find_device(arguments.device)] if arguments.device else devices()
+    usable = [(device, unusable(device)) for device in listed]
     present = [device for device, reason in usable if reason is None]
     # A context may name a device by other means than the list shows, such as one of its parts.
-    columns = present if chosen in present else [chosen, *present]
-    why = "PYOPENCL_CTX names it" if os.environ.get("PYOPENCL_CTX") else _first_reason(present)
+    columns = present if arguments.device or chosen in present else [chosen, *present]
+    why = "PYOPENCL_CTX names it" if os.environ.get("PYOPENCL_CTX") else _first_reason()
     console = _console()
     described = [_capabilities(describe(device)) for device in columns]
     # As many side by side as there is room for.
@@ -174,8 +175,10 @@ def _devices(_arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _first_reason(present: Sequence[cl.Device]) -> str:
-    """Return why the first device in the library's order is that."""
+def _first_reason() -> str:
+    """Return why the first usable device in the library's order is that."""
+    there = devices()
+    present = [device for device in there if unusable(device) is None]
     if len(present) == 1:
         return "it is the only one"
     first, second = (describe(device) for device in present[:2])
@@ -183,9 +186,8 @@ def _first_reason(present: Sequence[cl.Device]) -> str:
         return f"a {first.type} comes before a {second.type}"
     if first.unified_memory != second.unified_memory:
         return "of its type, one with memory of its own comes first"
-    speeds = [device.max_compute_units * device.max_clock_frequency for device in present[:2]]
-    if speeds[0] != speeds[1]:
-        return "of its type, the one with more compute units times clock rate comes first"
+    if throughput(present[0], there) != throughput(present[1], there):
+        return "of its type, the one with more compute units times width of vectors times clock rate comes first"
     return "among equals, the order of the platforms decides"
 
 
@@ -470,7 +472,7 @@ def parser() -> argparse.ArgumentParser:
     on_device = argparse.ArgumentParser(add_help=False)
     on_device.add_argument("--device", metavar="SUBSTRING", help="the first device in whose name or platform this is found")
 
-    command = commands.add_parser("devices", help="list the devices, what they can do, and which one is used")
+    command = commands.add_parser("devices", parents=[on_device], help="list devices, what they can do, and which one is used")
     command.set_defaults(run=_devices)
 
     command = commands.add_parser("source", parents=[on_device], help="print a kernel as it is built for a device")

@@ -19,7 +19,18 @@ from clsparse_py.errors import NoDeviceError
 from clsparse_py.forked import use_device
 from clsparse_py.records import dataclass
 
-__all__ = ["RESERVED", "Device", "Portability", "choose_device", "default_queue", "describe", "devices", "unusable"]
+__all__ = [
+    "RESERVED",
+    "Device",
+    "Portability",
+    "choose_device",
+    "default_queue",
+    "describe",
+    "devices",
+    "first_usable",
+    "throughput",
+    "unusable",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -195,8 +206,8 @@ def devices() -> list[cl.Device]:
     """List the devices present, the one chosen by default first.
 
     GPUs come before accelerators before CPUs; among equals, those with memory of their own before those that share the host's,
-    then the one with more compute units times clock rate, then in the order of the platforms. A platform without devices is
-    skipped, and one that an OpenCL loader shows twice is listed once.
+    then by `throughput`, then in the order of the platforms. A platform without devices is skipped, and one that an OpenCL loader
+    shows twice is listed once.
 
     Raises
     ------
@@ -227,15 +238,28 @@ def devices() -> list[cl.Device]:
             seen.add(shown)
             found.extend(device for device in present if device.available)
 
-    def rank(device: cl.Device) -> tuple[int, bool, int]:
-        shares = bool(query(device, "host_unified_memory", False))
-        return _TYPE_ORDER.index(type_of(device)), shares, -device.max_compute_units * device.max_clock_frequency
+    return sorted(found, key=lambda device: (*_kind(device), -throughput(device, found)))
 
-    return sorted(found, key=rank)
+
+def _kind(device: cl.Device) -> tuple[int, bool]:
+    """Return what comes first of a device's rank: its type, and whether it shares the host's memory."""
+    return _TYPE_ORDER.index(type_of(device)), bool(query(device, "host_unified_memory", False))
+
+
+def throughput(device: cl.Device, others: Iterable[cl.Device]) -> int:
+    """Return what a device is compared by with others of its type and memory: compute units times the width of float vectors.
+
+    That times the clock rate, if all of them tell one: some drivers say 0.
+    """
+    clocks = [each.max_clock_frequency for each in others if _kind(each) == _kind(device)]
+    lanes = device.max_compute_units * max(query(device, "native_vector_width_float", 1), 1)
+    return int(lanes * (device.max_clock_frequency if all(clocks) else 1))
 
 
 def choose_device() -> cl.Device:
     """Return the device for calls without a queue: the one that ``PYOPENCL_CTX`` names, else the first usable of `devices`.
+
+    A name that several platforms have means the first of them with a device that can be used.
 
     Raises
     ------
@@ -248,12 +272,15 @@ def choose_device() -> cl.Device:
         raise NoDeviceError(f"no OpenCL device was found. {runtimes.advice()}")
     if named := os.environ.get("PYOPENCL_CTX"):
         try:
-            chosen: cl.Device = cl.create_some_context(interactive=False).devices[0]
+            chosen: cl.Device = cl.choose_devices(interactive=False)[0]
         except (cl.Error, ValueError, IndexError) as error:
             there = "; ".join(f"{device.name.strip()} of platform {device.platform.name.strip()}" for device in present)
             said = f"PYOPENCL_CTX: {named!r} names no device ({error}). There are: {there}. {runtimes.unseen()}"
             raise NoDeviceError(said.rstrip()) from error
-        return chosen
+        platform, _, name = named.lower().partition(":")
+        # Two releases of a runtime have one name.
+        alike = [each for each in present if each.platform.name == chosen.platform.name and name in each.name.lower()]
+        return chosen if platform.isdigit() else first_usable([chosen, *alike]) or chosen
     refused: list[str] = []
     for device in present:
         reason = unusable(device)
@@ -263,6 +290,11 @@ def choose_device() -> cl.Device:
         _log.info("%s is passed over: %s", device.name.strip(), reason)
     said = f"no OpenCL device can be used ({'; '.join(refused)})"
     raise NoDeviceError(f"{said}. {runtimes.advice()}")
+
+
+def first_usable(alternatives: Iterable[cl.Device]) -> cl.Device | None:
+    """Return the first of some devices whose compiler can be used; None if there is none."""
+    return next((device for device in alternatives if unusable(device) is None), None)
 
 
 @functools.cache

@@ -149,6 +149,14 @@ def test_devices_are_shown_with_all_that_is_known(queue: cl.CommandQueue, capsys
     assert max(len(line) for line in shown.splitlines()[:-1]) <= 100
 
 
+def test_one_device_is_shown_alone(queue: cl.CommandQueue, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["devices", "--device", queue.device.platform.name]) == 0
+    shown = capsys.readouterr().out
+    assert re.findall(r"^platform +(.*?) *$", shown, re.MULTILINE) == [queue.device.platform.name.strip()]
+    assert "is used by default: " in shown.splitlines()[-1]
+    assert cli.main(["devices", "--device", "no such card"]) == 2
+
+
 def test_every_field_of_a_device_is_shown() -> None:
     shown = cli._capabilities(GPU)
     assert shown["lane exchange"] == "inline PTX, 32 lanes"
@@ -214,7 +222,8 @@ def test_source_takes_types_semiring_and_scaling(capsys: pytest.CaptureFixture[s
 
 
 def test_source_lists_the_names(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["source"]) == 0
+    # Some kernels take values of four bytes alone.
+    assert cli.main(["source"]) == cli.main(["source", "--dtype", "float32"]) == 0
     listed = capsys.readouterr().out.split()
     lanes = describe(cli.find_device(None)).portability.lane_width > 1
     assert {*template_names(), *KERNELS} - (set() if lanes else {"spgemm/merge_team", "spgemm/merge_staged"}) <= set(listed)

@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 import clsparse_py
-from clsparse_py import NoDeviceError, cache, capabilities, csr_array, default_queue, device, programs, sources, trial
+from clsparse_py import NoDeviceError, cache, capabilities, cli, csr_array, default_queue, device, programs, sources, trial
 from clsparse_py.device import Portability, choose_device, describe, devices
 
 
@@ -125,9 +125,15 @@ def test_portability_as_macros() -> None:
     ]
 
 
-def made_up(name: str, kind: int, units: int = 1, clock: int = 1000, shares: bool = False) -> Any:
+def made_up(name: str, kind: int, units: int = 1, clock: int = 1000, shares: bool = False, width: int = 1) -> Any:
     return types.SimpleNamespace(
-        name=name, type=kind, available=True, max_compute_units=units, max_clock_frequency=clock, host_unified_memory=shares
+        name=name,
+        type=kind,
+        available=True,
+        max_compute_units=units,
+        max_clock_frequency=clock,
+        host_unified_memory=shares,
+        native_vector_width_float=width,
     )
 
 
@@ -161,6 +167,37 @@ def test_order_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     monkeypatch.setattr(cl, "get_platforms", lambda: platforms)
     assert [each.name for each in devices()] == ["fast", "slow", "shared", "npu", "cpu", "newer", "small cpu", "fpga"]
+
+
+def test_a_clock_that_one_driver_does_not_tell_counts_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu, gpu = cl.device_type.CPU, cl.device_type.GPU
+    for name, wide, narrow in (("clock told", 1000, 3000), ("clock not told", 0, 3000)):
+        there = [made_up("narrow", cpu, 4, narrow, width=8), made_up("wide", cpu, 4, wide, width=16)]
+        # Those of another type do not matter.
+        there += [made_up("gpu", gpu, 9, 0), made_up("larger gpu", gpu, 10, 0)]
+        platforms = [MadeUpPlatform(name=name, version="1", devices=there)]
+        monkeypatch.setattr(cl, "get_platforms", lambda platforms=platforms: platforms)
+        found = [each.name for each in devices()]
+        assert found == ["larger gpu", "gpu", *(("narrow", "wide") if wide else ("wide", "narrow"))]
+
+
+@pytest.mark.parametrize(("named", "number"), [("portable", 1), ("Portable:pth", 1), ("2", 2), ("2:0", 2), ("other", 0)])
+def test_a_name_of_several_platforms_means_the_one_that_can_be_used(
+    monkeypatch: pytest.MonkeyPatch, named: str, number: int
+) -> None:
+    platforms = [
+        MadeUpPlatform(name=name, version=str(n), devices=[made_up("pthread", cl.device_type.CPU)])
+        for n, name in enumerate(("Other", "Portable", "Portable"))
+    ]
+    for platform in platforms:
+        platform.devices[0].platform = platform
+    monkeypatch.setattr(cl, "get_platforms", lambda: platforms)
+    monkeypatch.setattr(cl, "choose_devices", lambda **_: platforms[0 if named == "other" else 2].devices)
+    monkeypatch.setattr(device, "unusable", lambda each: None if each is platforms[1].devices[0] else "builds nothing")
+    monkeypatch.setenv("PYOPENCL_CTX", named)
+    assert choose_device() is platforms[number].devices[0]
+    if named == "portable":
+        assert cli.find_device("portable") is platforms[1].devices[0]
 
 
 @pytest.mark.parametrize("refuse", [True, False])
@@ -202,10 +239,10 @@ def test_a_device_whose_compiler_builds_nothing_is_passed_over(
     assert device.unusable(queue.device) is None
 
 
-def test_default_queue_is_one_and_is_the_first_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_queue_is_one_and_is_the_first_usable_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYOPENCL_CTX", raising=False)
     assert default_queue() is default_queue()
-    assert default_queue().device == devices()[0]
+    assert default_queue().device == next(each for each in devices() if device.unusable(each) is None)
     A = csr_array(np.eye(3, dtype=np.float32))
     assert A.queue is default_queue()
 

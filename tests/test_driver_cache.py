@@ -22,7 +22,8 @@ import numpy as np
 import pyopencl as cl
 from clsparse_py import csr_array, devices, programs
 device = next(each for each in devices() if programs.identity(each) == sys.argv[1])
-queue = cl.CommandQueue(cl.Context([device]))
+context = cl.Context([device])
+queue = cl.CommandQueue(context)
 A = csr_array((np.ones(2, np.float32), np.zeros(2, np.int32), np.array([0, 1, 2], np.int32)), shape=(2, 1), queue=queue)
 print((A @ np.ones(1, np.float32)).tolist(), flush=True)
 if sys.argv[2:]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import petsc4py
-import pyopencl as cl
 import scipy.sparse
 
 import clsparse_py
@@ -16,7 +15,7 @@ from petsc4py import PETSc  # noqa: E402 - after init, as PETSc asks for
 
 n = 60
 S = scipy.sparse.diags_array([-1.0, np.linspace(4, 6, n), -2.0], offsets=[-7, 0, 1], shape=(n, n)).tocsr()
-comm = distributed.world(time_limit=60, queue=cl.CommandQueue(cl.Context([clsparse_py.devices()[0]])))
+comm = distributed.world(time_limit=60, queue=clsparse_py.default_queue())
 A = distributed.csr_array.scattered(S, comm, division=[0, *([n // 3] * (comm.size - 1)), n])
 own = A.rows.part(comm.rank)
 mat = distributed.petsc_mat(A)
