@@ -105,7 +105,11 @@ def _trusted(place: Path, key: str, owner: int | None) -> bytes | None:
     """Return all that a file holds; None if it is not there, cannot be read or is not to be trusted."""
     path = place / key
     try:
-        reason = distrust(place.stat(), owner)
+        found = place.stat()
+    except OSError:
+        return None  # `write` tells what is wrong with the folder
+    try:
+        reason = distrust(found, owner)
         if reason is not None:
             _say(place, "nothing is taken from %s: %s", place, reason)
             return None

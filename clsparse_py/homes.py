@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import platformdirs
 
-__all__ = ["pocl_cache", "provide"]
+__all__ = ["pocl_cache", "provide", "temporary_folder"]
 
 _log = logging.getLogger(__name__)
 
@@ -46,23 +47,38 @@ def pocl_cache() -> Path:
 
 
 def _can_be_written(folder: Path) -> bool:
-    """Return whether a folder is there and can be written to, or can be made."""
+    """Return whether folders can be made in a folder, or in the closest one above it that is there: seen by making one."""
+    if folder.parts[:1] == ("~",):
+        return False  # the user has no home folder
     try:
-        there = next((each for each in (folder, *folder.parents) if each.exists()), None)
-        known = folder.parts[:1] != ("~",)  # else the user has no home folder
-        return known and there is not None and there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+        there = next(each for each in (folder, *folder.parents) if each.exists())
+        trial = there / f".clsparse_py-{secrets.token_hex(8)}"
+        trial.mkdir(mode=0o700)
+        trial.rmdir()
     except OSError:
         return False
+    return True
+
+
+def temporary_folder() -> Path:
+    """Return a new folder that only this user may enter, and which goes with this process.
+
+    Raises
+    ------
+    OSError
+        There is no place for one.
+    """
+    made = tempfile.mkdtemp(prefix="clsparse_py-")
+    atexit.register(_remove, made, os.getpid())
+    return Path(made)
 
 
 def _replace(variable: str, folder: Path) -> None:
     try:
-        temporary = tempfile.mkdtemp(prefix="clsparse_py-")
+        os.environ[variable] = str(temporary_folder())
     except OSError as error:
         _log.warning("%s cannot be written to, and there is no temporary folder either: %s", folder, error)
         return
-    atexit.register(_remove, temporary, os.getpid())
-    os.environ[variable] = temporary
     _log.warning("%s cannot be written to: kernels are kept in a temporary folder, and built anew by the next process", folder)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyopencl as cl
 
-from clsparse_py import cache
+from clsparse_py import cache, homes
 from clsparse_py.files import distrust, replacing
 
 __all__ = ["advice", "intel", "register", "unseen"]
@@ -44,7 +44,7 @@ def register() -> None:
     """Make the OpenCL loader find what pip installed, if it is not asked for platforms before.
 
     Nothing is done if the user chose the runtimes by ``OCL_ICD_VENDORS``, or if the system has Intel's runtime: a process must
-    not have it twice (quirk 15). Failing to write costs the runtime, never an error; `unseen` tells then.
+    not have it twice (quirk 15). Where nothing can be written, not even in a temporary folder, `unseen` tells.
     """
     library = intel() if _X86_LINUX else None
     if library is None or "OCL_ICD_VENDORS" in os.environ or any(map(_names_intel, _VENDORS.glob("*.icd"))):
@@ -80,11 +80,24 @@ def _names_intel(file: Path) -> bool:
 def _home(libraries: list[str]) -> Path:
     """Return a folder of the user's whose ``.libs`` has an ``.icd`` file for each library and nothing else.
 
-    Its name tells its content, so that processes share it and none changes it.
+    Its name tells its content, so that processes share it and none changes it. If it cannot be kept, it is this process's alone.
     """
-    home = cache.make_folder(f"runtimes-{cache.key_of(*libraries)[:16]}")
-    folder = cache.make_folder(f"{home.name}/.libs")
-    for place in (cache.folder(), home, folder):
+    try:
+        home = cache.make_folder(f"runtimes-{cache.key_of(*libraries)[:16]}")
+        _name_in(cache.make_folder(f"{home.name}/.libs"), libraries, cache.folder(), home)
+    except OSError as error:
+        # The cache warns of its folder when it comes to keep something.
+        _log.info("runtimes are named in a temporary folder: %s", error)
+        home = homes.temporary_folder()
+        folder = home / ".libs"
+        folder.mkdir()
+        _name_in(folder, libraries)
+    return home
+
+
+def _name_in(folder: Path, libraries: list[str], *above: Path) -> None:
+    """Write an ``.icd`` file for each library that a folder lacks, which no one else may write to, nor to those above it."""
+    for place in (*above, folder):
         if reason := distrust(place.stat()):
             raise PermissionError(f"{place} cannot be used: {reason}")
     for number, library in enumerate(libraries):
@@ -92,7 +105,6 @@ def _home(libraries: list[str]) -> Path:
         if not file.exists():
             with replacing(file, private=True) as written:
                 written.write(f"{library}\n".encode())
-    return home
 
 
 def unseen() -> str:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 import pytest
@@ -36,12 +37,13 @@ HOMES = {
     "a home below a file": {"HOME": "FILE/below"},
     "a home that is not there": {"HOME": "NONE/home"},
     "folders below a file": {"XDG_CACHE_HOME": "FILE/c", "XDG_DATA_HOME": "FILE/d"},
+    "folders where none can be made": {"XDG_CACHE_HOME": "/proc", "XDG_DATA_HOME": "/proc"},
     "PoCL's folder below a file": {"POCL_CACHE_DIR": "FILE/pocl"},
     "all below a file": {"HOME": "FILE", "TMPDIR": "FILE/tmp", "CLSPARSE_CACHE_DIR": "FILE/c", "CLSPARSE_PROFILES": "FILE/p"},
 }
 
 
-# Each case on one platform, in turns; that of PoCL's own folder is the fifth and falls to PoCL.
+# Each case on one platform, in turns; that of PoCL's own folder falls to PoCL.
 @pytest.mark.parametrize(("wrong", "platform"), [*zip(HOMES, itertools.cycle(sorted(PLATFORMS, reverse=True)), strict=False)])
 def test_products_are_right_whatever_the_home_is(tmp_path: Path, wrong: str, platform: str) -> None:
     (tmp_path / "file").touch()
@@ -84,7 +86,14 @@ def test_a_folder_of_anothers_is_replaced(
 ) -> None:
     (cache / below).mkdir(parents=True)
     # Permissions do not stop the superuser.
-    monkeypatch.setattr(homes.os, "access", lambda path, _mode: path != cache / below)
+    mkdir = Path.mkdir
+
+    def mkdir_of_another(self: Path, *args: Any, **named: Any) -> None:
+        if self.parent == cache / below:
+            raise PermissionError(13, "Permission denied")
+        mkdir(self, *args, **named)
+
+    monkeypatch.setattr(Path, "mkdir", mkdir_of_another)
     homes.provide()
     replaced = Path(os.environ["XDG_CACHE_HOME"])
     assert replaced != cache

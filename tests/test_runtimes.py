@@ -12,7 +12,7 @@ from typing import Any
 import pyopencl as cl
 import pytest
 
-from clsparse_py import NoDeviceError, device, runtimes
+from clsparse_py import NoDeviceError, device, homes, runtimes
 
 INTEL = runtimes.intel()
 needs_intel = pytest.mark.skipif(INTEL is None, reason="pip has not installed Intel's runtime here")
@@ -101,8 +101,9 @@ def test_pyopencl_that_was_asked_before_is_told(tmp_path: Path) -> None:
 @needs_intel
 @pytest.mark.usefixtures("as_installed")
 @pytest.mark.parametrize("damage", ["a file", "open to all"])
-def test_a_folder_that_cannot_be_used_is_told(
-    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("temporary", [True, False])
+def test_a_folder_that_cannot_be_used_costs_no_runtime(
+    damage: str, temporary: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     cache = tmp_path / "cache"
     if damage == "a file":
@@ -111,12 +112,29 @@ def test_a_folder_that_cannot_be_used_is_told(
         cache.mkdir()
         cache.chmod(0o777)
     monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(cache))
+    monkeypatch.setattr(homes.tempfile, "tempdir", str(tmp_path if temporary else cache / "none"))
     own = os.environ["PYOPENCL_HOME"]
     runtimes.register()
-    assert os.environ["PYOPENCL_HOME"] == own
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
     monkeypatch.setattr(cl, "get_platforms", list)
-    assert f"its name could not be kept in {cache}" in runtimes.unseen()
+    if temporary:
+        assert f"{INTEL}\n" in [file.read_text() for file in Path(os.environ["PYOPENCL_HOME"], ".libs").iterdir()]
+        assert not caplog.records
+        assert "could not be kept" not in runtimes.unseen()
+    else:
+        assert os.environ["PYOPENCL_HOME"] == own
+        assert [record.levelname for record in caplog.records] == ["WARNING"]
+        assert f"its name could not be kept in {cache}" in runtimes.unseen()
+
+
+@pytest.mark.parametrize("folder", ["/dev/null/x", f"/dev/null/{'a' * 300}", "/proc/nope"])
+def test_a_folder_that_cannot_be_used_costs_one_sentence(tmp_path: Path, folder: str) -> None:
+    product = "import numpy as np, clsparse_py as sp; A = sp.csr_array(np.eye(3, dtype=np.float32)); A @ A"
+    told = f"{product}; print(A.queue.device.platform.name)"
+    code = f"import logging, sys; logging.basicConfig(stream=sys.stdout, format='%(message)s'); {told}"
+    *said, chosen = run(code, Path(folder))
+    assert [chosen] == run(told, tmp_path)
+    assert len(said) == 1
+    assert said[0].startswith(f"nothing can be kept in {folder}")
 
 
 @needs_intel
