@@ -1,10 +1,11 @@
 """What pyproject.toml cannot say: what of profiles and templates a wheel leaves out, and what it has in one file.
 
 Profiles come without their evidence and scores, nine tenths of them, and with little white space; kernels' sources without
-headers and comments, a third; modules with empty lines in place of comments. All these are there to be read, decide nothing, and
-stand in the repository and in source distributions.
+headers and comments, a third; modules with empty lines in place of comments and of private functions' docstrings. All these are
+there to be read, decide nothing, and stand in the repository and in source distributions.
 """
 
+import ast
 import json
 import re
 import tokenize
@@ -15,6 +16,16 @@ from setuptools.command.build_py import build_py
 
 # A comment of Mako, which no rendered source holds, and lines that are comments.
 _COMMENT = re.compile(r"<%doc>.*?</%doc>|^[ \t]*(?://|##)[^\n]*\n", re.DOTALL | re.MULTILINE)
+
+
+def _private_docstrings(source: str) -> list[ast.expr]:
+    """Return the docstrings of functions and classes whose names begin with one underscore, where a statement follows."""
+    private = (
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and re.match("_[^_]", node.name) and len(node.body) > 1
+    )
+    return [node.body[0].value for node in private if ast.get_docstring(node, clean=False) is not None]
 
 
 class WithoutWhatIsRead(build_py):
@@ -36,6 +47,9 @@ class WithoutWhatIsRead(build_py):
             for token in found:
                 if token.line.lstrip().startswith("#"):
                     lines[token.start[0] - 1] = "\n"
+            for docstring in _private_docstrings("".join(lines)):
+                for line in range(docstring.lineno - 1, docstring.end_lineno):
+                    lines[line] = "\n"
             module.write_text("".join(lines), "utf-8")
         files = sorted(path for folder in ("cl", "templates") for path in Path(folder).rglob("*.*"))
         packed = {path.as_posix(): _COMMENT.sub("", path.read_text("utf-8")) for path in files}
