@@ -263,7 +263,6 @@ class Pool:
         self._pooled += pooled
         while self._pooled > self._cap:
             self._give_up_one()
-            self._count_gone()
         if self.gone:
             self._count_gone()
 
@@ -274,9 +273,11 @@ class Pool:
             self._pooled -= size * was_idle
 
     def _give_up_one(self) -> None:
-        """Give the block that has been idle for longest back to the driver."""
+        """Give the block that has been idle for longest back to the driver, once the caller that let it go has lost it, too."""
         lists = [idle for arena in self._arenas for idle in arena.idle.values() if idle]
-        del min(lists, key=lambda idle: idle[0].idle_since or 0)[0]
+        block = min(lists, key=lambda idle: idle[0].idle_since or 0).pop(0)
+        block.idle_since = None
+        self._pooled -= block.size
 
     def empty(self) -> None:
         """Give all memory that is kept unused back to the driver."""

@@ -374,6 +374,19 @@ def test_what_is_kept_is_bounded(own: cl.CommandQueue, n_bytes: int, monkeypatch
         assert memory_info(queue).pooled < before, large.size
 
 
+def test_blocks_of_a_workspace_that_the_bound_has_no_room_for_go(own: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLSPARSE_POOL_BYTES", str(1 << 20))
+    context = cl.Context([own.device])
+    queue = cl.CommandQueue(context)
+    sizes = [3 << 18, 3 << 18, 1 << 20]
+    for _ in range(2):
+        # Who gives them back still has them while the pool looks for what has to go.
+        with memory.scratch(queue, sizes):
+            assert memory_info(queue).used == sum(sizes)
+        info = memory_info(queue)
+        assert (info.used, info.pooled) == (0, 1 << 20)
+
+
 @pytest.mark.parametrize("given", ["-1", "1G", "", "1e9"])
 def test_a_bound_that_is_no_number_is_refused(own: cl.CommandQueue, given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLSPARSE_POOL_BYTES", given)

@@ -6,7 +6,8 @@ registers, and the same in all work-items.
 Source        the recurrences are those of the methods; their modules name them
 Index space   one work-group; entries i, i + work_group, ... of all vectors belong to one work-item, and so do these rows
 Inputs        as of `sweep.mako`, of one part; A, and M if there is one: the arrays of CSR, or a diagonal. At most count
-              iterations are made, with products times alpha, and if the launch is the final one, the pass that tells how the last of them ended
+              iterations are made, with products times alpha, and if the launch is the final one, the pass that tells how the
+              last of them ended
 Local memory  work_group * sizeof(T) for each eight sums where lanes do not reach over the work-group
 Result        deterministic
 </%doc>
