@@ -363,7 +363,9 @@ def test_rows_of_a_refused_kernel_are_made_by_others(
         np.testing.assert_allclose(got.data, wanted.data * np.float32(factor), rtol=1e-4)
     assert asked
     assert len(asked) == len(set(asked))
-    assert f"without {asked[0]}" in plan.explain().rule
+    _, without, refused = plan.explain().rule.partition("without ")
+    assert without
+    assert any(name in refused for name in asked)  # threads build them, so any may be first
     assert plan.explain().rule.endswith("which the driver's compiler refuses")
     assert sum(f"kernel {asked[0]} is refused" in record.message for record in caplog.records) == 1
 

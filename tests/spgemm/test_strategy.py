@@ -121,8 +121,9 @@ def test_a_profile_decides(
 ) -> None:
     decided_by(describe(queue.device), {"spgemm": {"any": {"strategy": {"take": label, "note": "as measured"}}}})
     rng = np.random.default_rng(5)
-    # Neither very uneven nor dense: both have bins that come after strategies.
-    A = rows_of([0, *([6] * 300), *([20] * 50), 100, 150], 400, rng, real)
+    # Neither very uneven nor dense: both have bins that come after strategies. Tables in 48 KB of local memory, which GPUs have,
+    # hold rows of 4096 products.
+    A = rows_of([0, *([6] * 300), *([20] * 50), 300, 350], 400, rng, real)
     B = random_matrix((400, 20_000), 20, rng, real)
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B))
     explanation = plan.explain()

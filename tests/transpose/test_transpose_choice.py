@@ -52,7 +52,7 @@ def test_what_is_no_label(label: str) -> None:
 
 
 def made_up(kind: str) -> Device:
-    return replace(describe(next(iter(PLATFORMS.values()))), name="made up", platform="made up", type=kind)
+    return replace(describe(next(iter(PLATFORMS.values()))), name="made up", platform="made up", vendor="made up", type=kind)
 
 
 @pytest.mark.parametrize(
