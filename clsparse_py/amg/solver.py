@@ -271,8 +271,8 @@ class MultilevelSolver:
     def _iterate(self, system: System, kind: str, again: int, residuals: list[float] | None) -> int:
         """Solve a system by cycles, and return info."""
         space = self._workspace(system.chain.queue, system.dtype)
-        if kind == "AMLI":
-            system.scaling.leave_vectors()  # beside which the ones that it begins with count
+        if kind != "AMLI":  # whose cycles begin with ones, beside which the size of b counts
+            system.scaling.scale_b()
         with space.borrowed(system.b, system.x) as (b, x, r):
             measured, cycle = space.residual(b, x, r), space.cycle(kind, again, b, x, r)
             with space.lock:

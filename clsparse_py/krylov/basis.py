@@ -24,11 +24,11 @@ _PLACES = range(_AT_ONCE)
 _BASIS = tuple(f"v{i}" for i in _PLACES)
 
 #: A part for each set of vectors of the basis: the products h of w with them, and the norm of what is left of w.
-LAYOUT = Layout(scalars=(*(f"h{i}" for i in _PLACES), "norm"), sums=(*(f"s{i}" for i in _PLACES), "ww"))
+LAYOUT = Layout(scalars=(*(f"h{i}" for i in _PLACES), "norm"), sums=(*(f"s{i}" for i in _PLACES), "ww", "bb"))
 
 _WW = ("ww", "of_real(square(w))")
 START = Pass(
-    "basis_start", reads=("b", "q"), writes=("w",), lines=("w = b - q;",), sums=(_WW, ("s0", "of_real(square(b))"))
+    "basis_start", reads=("b", "q"), writes=("w",), lines=("w = b - q;",), sums=(_WW, ("bb", "of_real(square(b))"))
 )  # fmt: skip
 _NORM = Pass("basis_norm", reads=("w",), sums=(_WW,))
 _PRODUCTS = Pass("basis_products", reads=("w", *_BASIS), sums=tuple((f"s{i}", f"times(conjugate(v{i}), w)") for i in _PLACES))

@@ -118,14 +118,17 @@ class Bidiagonal:
         (m, n), A, adjoint = problem.shape, problem.A, problem.adjoint
         sweeps = Sweeps(problem.chain, max(m, n), problem.dtype, layout)
         u, q, v, t = sweeps.vector(m), sweeps.vector(m), sweeps.vector(n), sweeps.vector(n)
-        if problem.guessed:
-            A(problem.x, q)
-        else:
-            sweeps.fill(q)
-        sweeps.bind(_LEFT, b=problem.b, q=q, u=u)()
-        adjoint(u, t)
-        sweeps.bind(_RIGHT, t=t, v=v)()
-        totals = sweeps.totals()
+
+        def start() -> None:
+            if problem.guessed:
+                A(problem.x, q)
+            else:
+                sweeps.fill(q)
+            sweeps.bind(_LEFT, b=problem.b, q=q, u=u)()
+            adjoint(u, t)
+            sweeps.bind(_RIGHT, t=t, v=v)()
+
+        totals = problem.scaling.begun(start, sweeps)
         alpha, beta, bnorm = (float(np.sqrt(totals[name].real)) for name in ("vv", "uu", "bb"))
         return cls(problem, sweeps, u, v, q, t, alpha, beta, bnorm)
 

@@ -76,13 +76,16 @@ def cg(system: System) -> int:
     sweeps = system.sweeps(LAYOUT)
     r, p, q = (sweeps.vector() for _ in range(3))
     z = r if M is None else sweeps.vector()
-    system.begin(_START, sweeps, r=r, q=q)
-    if M is not None:
-        inner = sweeps.bind(_PRECONDITIONED, r=r, z=z)
-        M(r, z)
-        inner()
-    sweeps.copy(p, z)
-    totals = sweeps.totals()
+    inner = None if M is None else sweeps.bind(_PRECONDITIONED, r=r, z=z)
+
+    def start() -> None:
+        system.begin(_START, sweeps, r=r, q=q)
+        if M is not None and inner is not None:
+            M(r, z)
+            inner()
+        sweeps.copy(p, z)
+
+    totals = system.scaling.begun(start, sweeps)
     norm, bound = totals["rr"].real, system.bound(totals["bb"])
     if totals["bb"] == 0:
         sweeps.fill(x)
@@ -114,7 +117,7 @@ def cg(system: System) -> int:
         return curvature[turn]()
 
     def rest(_: int) -> None:
-        if M is None:
+        if M is None or inner is None:
             step()
             return
         residual()

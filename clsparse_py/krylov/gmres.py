@@ -76,10 +76,9 @@ def gmres(system: System, restart: int, told: Callable[[float], object] | None, 
     basis = Basis(system.chain, system.n, system.dtype, system.A, system.M, restart, system.all_sum)
     r, x, maxiter = basis.sweeps.vector(), system.x, system.maxiter
     residual = functools.partial(system.begin, START, basis.sweeps, q=basis.q, w=r)
-    residual()
-    totals = basis.sweeps.totals()
-    bb, norm = totals["s0"].real, float(np.sqrt(totals["ww"].real))
-    limit = float(np.sqrt(system.bound(totals["s0"])))
+    totals = system.scaling.begun(residual, basis.sweeps)
+    bb, norm = totals["bb"].real, float(np.sqrt(totals["ww"].real))
+    limit = float(np.sqrt(system.bound(totals["bb"])))
     if bb == 0:
         basis.sweeps.fill(x)
         return 0

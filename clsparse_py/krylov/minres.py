@@ -17,8 +17,10 @@ __all__ = ["LAYOUT", "PASSES", "minres"]
 _CARRIED = ("beta", "old_beta", "c", "s", "d", "e", "phi", "size", "largest", "smallest", "root", "count", "stop")
 #: Why the method stops: a test holds; M is not positive definite; a number is none.
 _FOUND, _INDEFINITE, _NOT_A_NUMBER = 1, 2, 3
-#: How much further the norm by M has to fall, whose rate is another one than that of the residual.
+#: How much further the norm by M has to fall where it fell enough and the residual did not.
 _SAFETY = 0.1
+#: Times the spacing of numbers: where the norm of A r ends a method that goes on, as it does for least squares.
+_ROUNDING = 10
 
 LAYOUT = Layout(
     scalars=(*_CARRIED, *(f"{name}_0" for name in _CARRIED), "beta_1", "rtol", "eps", "goal"),
@@ -45,8 +47,7 @@ _LANCZOS = Pass(
         "R why = real_part(stop);",
         "if (why == 0 && real_part(count) > 0) {",
         "    if (isnan(real_part(phi)) || isnan(x_norm)) why = 3;",
-        "    else if (by_residual <= real_part(rtol) || by_normal <= real_part(rtol) || real_part(phi) <= real_part(goal)",
-        "        || 1 + by_residual <= 1",
+        "    else if (real_part(phi) <= real_part(goal) || by_normal <= real_part(rtol) || 1 + by_residual <= 1",
         "        || 1 + by_normal <= 1 || real_part(largest) >= (R)0.1 / tiny * real_part(smallest)",
         "        || a_norm * x_norm * tiny >= real_part(beta_1)",
         "        || (real_part(count) == 1 && real_part(beta) <= 10 * tiny * real_part(beta_1))) why = 1;",
@@ -103,12 +104,15 @@ def minres(system: System) -> int:
     v, *older = (sweeps.vector() for _ in range(6))
     y, w = older[:3], older[3:]
     z = [*y] if M is None else [sweeps.vector()] * 3
-    system.begin(_START, sweeps, q=y[0], r=y[2])
     inner = [sweeps.bind(_PRECONDITIONED, y=each, z=of_each) for each, of_each in zip(y, z, strict=True)] if M is not None else []
-    if M is not None:
-        M(y[2], z[2])
-        inner[2]()
-    totals = sweeps.totals()
+
+    def start() -> None:
+        system.begin(_START, sweeps, q=y[0], r=y[2])
+        if M is not None:
+            M(y[2], z[2])
+            inner[2]()
+
+    totals = system.scaling.begun(start, sweeps)
     square = float(totals["rr" if M is None else "bz"].real)
     if square < 0:
         raise ValueError("M: is not positive definite")
@@ -123,9 +127,12 @@ def minres(system: System) -> int:
         sweeps.fill(each)
     eps = np.finfo(system.dtype)
     beta = np.sqrt(square)
+    # How far the residual has to fall, and with it this norm, which is its own without M.
+    with np.errstate(all="ignore"):
+        fall = float(np.sqrt(system.bound(totals["bb"]) / totals["rr"].real)) * (_SAFETY if system.again and M is not None else 1)
     sweeps.set(
-        beta=beta, old_beta=1, c=-1, phi=beta, smallest=eps.max, beta_1=beta, rtol=0 if system.goal else system.rtol, eps=eps.eps,
-        goal=beta * system.goal * (1 if M is None else _SAFETY),
+        beta=beta, old_beta=1, c=-1, phi=beta, smallest=eps.max, beta_1=beta, eps=eps.eps,
+        goal=beta * fall, rtol=_ROUNDING * eps.eps if system.again else system.rtol,
     )  # fmt: skip
     sweeps.bind(_FIRST, z=z[2], x=x, v=v)()
     lanczos: dict[tuple[int, int], Bound] = {

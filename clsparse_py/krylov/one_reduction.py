@@ -72,8 +72,7 @@ def cg_one_reduction(system: System) -> int:
     more = {} if M is None else {"z": z}
     sums = sweeps.bind(_SUMS if M is None else _SUMS_OF_M, 0, 0, r=r, w=w, **more)
     step = [sweeps.bind(_STEP if M is None else _STEP_OF_M, 0, turn, w=w, x=x, r=r, p=p, s=s, **more) for turn in (0, 1)]
-    system.begin(_START, sweeps, r=r, q=w)
-    totals = sweeps.totals()
+    totals = system.scaling.begun(lambda: system.begin(_START, sweeps, r=r, q=w), sweeps)
     norm, bound = totals["rr"].real, system.bound(totals["bb"])
     if totals["bb"] == 0:
         sweeps.fill(x)

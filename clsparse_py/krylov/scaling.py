@@ -1,7 +1,10 @@
 """Systems scaled by exact powers of two, so that no sum of squares leaves the range of numbers, and their solutions checked.
 
 b is scaled by its exponent, A and M by that of what they first make of a vector: ``2^-a A (2^(a - b) x) = 2^-b b``. What methods
-see is thus the same for (s A, s b) as for (A, b).
+see is thus the same for (s A, s b) as for (A, b), whose products with any vector differ by s. That of A is a product which the
+method needs anyway: one with b would be another one, and as exact, as nothing but the exponent is taken from it.
+
+A power of two changes no bit of a number, so that b stays as it is where no sum of its squares comes near the limits.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ LAYOUT = Layout(scalars=("exponent", "shift"), sums=("top", "rr", "xx", "qq", "b
 _OF_VECTORS, _OF_A, _OF_M = range(3)
 #: Times the spacing of numbers: how far |A| |x| + |b| may round a residual.
 _ROUNDING = 10
+#: By how much the residual has to fall for another x to be the better one.
+_BETTER = 0.9
 
 _TOP = Pass("scaling_top", reads=("y",), sums=(("top", "fabs(y)"),), largest=True)
 _LDEXP = Pass("scaling_ldexp", updates=("y",), takes=("exponent",), lines=("y = ldexp(y, (int)real_part(exponent));",))
@@ -91,10 +96,7 @@ class Scaling:
         self._values = np.zeros((3, 2), of.dtype)
         self.sweeps.set_all(self._values.ravel())
         self._bound: dict[tuple[Any, ...], tuple[Bound, tuple[cl_array.Array, ...]]] = {}
-        (self.b,) = self._exponents(of.b) or (0,)
-        self.ldexp(of.b, -self.b)
-        if of.guessed:
-            self.ldexp(of.x, -self.b)
+        self.b, self._is_found = 0, False
 
     def scaled(self, apply: Apply, power: Power, shift: float = 0.0) -> Apply:
         """Return the product with a scaled operator."""
@@ -105,11 +107,38 @@ class Scaling:
         """The exponent of the solution: what it is to be multiplied with."""
         return self.b - (self.A.exponent or 0)
 
-    def leave_vectors(self) -> None:
-        """Enqueue what gives the right-hand side and the guess the size that they had, before any product."""
-        self.ldexp(self._of.b, self.b)
-        self.ldexp(self._of.x, self.b)
-        self.b = 0
+    def scale_b(self) -> None:
+        """Find the exponent of the right-hand side, unless it is known, and scale by it what has its unit; waits."""
+        if self._is_found:
+            return
+        of, self._is_found = self._of, True
+        (self.b,) = self._exponents(of.b) or (0,)
+        self.ldexp(of.b, -self.b)
+        if of.guessed:
+            self.ldexp(of.x, -self.b)
+        if isinstance(of, System) and np.isfinite(of.atol):
+            of.atol = math.ldexp(of.atol, -self.b)
+
+    def begun(self, enqueue: Callable[[], object], sweeps: Sweeps) -> dict[str, Any]:
+        """Return the sums that commands begin, ``bb`` of the right-hand side among them; waits.
+
+        If that is large or small, b is scaled, and the commands run again.
+        """
+        if self._of.guessed:
+            # Whose product may have any size.
+            self.scale_b()
+        enqueue()
+        totals = sweeps.totals()
+        most = 2.0 ** (np.finfo(sweeps.dtype).maxexp // 4)
+        if not (self._is_found or 1 / most <= totals["bb"].real <= most):
+            self.scale_b()
+            if self.b:
+                # Of products that may have left the range.
+                self.A.exponent = self.M.exponent = None
+                enqueue()
+                totals = sweeps.totals()
+        self._is_found = True
+        return totals
 
     def find(self, power: Power, x: cl_array.Array, y: cl_array.Array) -> None:
         """Find a power by the first product y with a vector x, unless that is 0, and scale y, or x if it is the guess."""
@@ -159,7 +188,8 @@ class _Check:
     """Whether the residual of a solution is as small as was asked for, or as rounding lets it be."""
 
     def __init__(self, system: System, scaling: Scaling) -> None:
-        self._system, self._scaling, self._q, self.is_finite, self.goal = system, scaling, scaling.sweeps.vector(), True, 0.0
+        self._system, self._scaling, self._q, self.norm = system, scaling, scaling.sweeps.vector(), 0.0
+        self.is_finite = True
 
     def _norms(self, b: cl_array.Array, x: cl_array.Array, q: cl_array.Array) -> np.ndarray[Any, Any]:
         """Return the norms of ``b - A x``, which q becomes, of x, A x and b."""
@@ -172,7 +202,7 @@ class _Check:
     def __call__(self) -> bool:
         system, q = self._system, self._q
         r, x, product, b = self._norms(system.b, system.x, q)
-        self.is_finite = bool(np.isfinite(x))
+        self.is_finite, self.norm = bool(np.isfinite(x)), r
         limit, eps = max(system.rtol * b, system.atol), _ROUNDING * float(np.finfo(system.dtype).eps)
         if not np.isfinite(r):
             return False
@@ -180,7 +210,6 @@ class _Check:
             return True
         # What rounding leaves is rich in the largest eigenvalues, so that the norm of A shows in its product.
         _, size, of_r, _ = self._norms(q, q, self._scaling.sweeps.vector())
-        self.goal = limit / r
         return bool(r <= limit + eps * (of_r / size * x + b))
 
 
@@ -194,7 +223,6 @@ def solve(system: System, method: Callable[[System], int]) -> int:
         first = allocated(system.chain.queue, "x0", system.n, system.dtype)
         system.chain.copy(first, system.x, system.n)
     scaling = system.scaling = Scaling(system, system.n, system.all_max)
-    system.atol = math.ldexp(system.atol, -scaling.b) if np.isfinite(system.atol) else system.atol
     system.A = scaling.scaled(system.A, scaling.A, system.shift)
     if system.M is not None:
         system.M = scaling.scaled(system.M, scaling.M)
@@ -207,14 +235,24 @@ def solve(system: System, method: Callable[[System], int]) -> int:
             callback(shown)
 
         system.callback = show
-    info = method(system) if maxiter else 0
+    if maxiter:
+        info = method(system)
+    else:
+        info = 0
+        scaling.scale_b()
     check = _Check(system, scaling)
     is_small = check()
     if info == 0 and not is_small:
-        system.maxiter, system.guessed, system.goal = max(maxiter - system.made, 0), True, check.goal
+        system.maxiter, system.guessed, system.again = max(maxiter - system.made, 0), True, True
         if system.maxiter and check.is_finite:
+            before, norm = scaling.sweeps.vector(), check.norm
+            scaling.sweeps.copy(before, system.x)
             info = method(system)
             is_small = check()
+            if not is_small and not check.norm < _BETTER * norm:
+                # Of least squares x had to be kept: what rounding adds to it has no bound.
+                scaling.sweeps.copy(system.x, before)
+                check.is_finite = True
         if info == 0 and not is_small:
             info = max(maxiter, 1)
     if check.is_finite:

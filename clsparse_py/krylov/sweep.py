@@ -345,12 +345,15 @@ class Sweeps:
         submit("sums", cl.enqueue_copy, queue, self.sums.base_data, parts, dst_offset=part * parts.nbytes, is_blocking=True)
 
     def set(self, **values: Any) -> None:
-        """Set the scalars of the first part, those that are not named to 0; waits."""
+        """Enqueue setting the scalars of the first part, those that are not named to 0."""
         self.set_all(np.array([values.get(name, 0) for name in self.layout.scalars], self.dtype))
 
     def set_all(self, values: np.ndarray[Any, Any]) -> None:
-        """Set the scalars of the first parts to values in their order; waits."""
-        submit("scalars", cl.enqueue_copy, self.chain.queue, self.scalars.base_data, values, is_blocking=True)
+        """Enqueue setting the scalars of the first parts to values in their order, which are copied."""
+        # The event keeps the copy, and is kept itself: one that is let go of waits.
+        self._setting = submit(
+            "scalars", cl.enqueue_copy, self.chain.queue, self.scalars.base_data, values.copy(), is_blocking=False
+        )  # fmt: skip
 
     def totals(self) -> dict[str, Any]:
         """Return all sums of the first part, by name; waits. Sums that no pass has begun yet are any number."""

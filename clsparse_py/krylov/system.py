@@ -78,8 +78,8 @@ class System:
         If ranks share the system: adds numbers up over them; the largest of them.
     shift : float
         The system is ``(A - shift I) x = b``.
-    goal : float
-        If the method goes on from a solution that is not good enough: what the residual is to be multiplied with, else 0.
+    again : bool
+        Whether the method goes on from a solution that it found, and that is not good enough.
     made : int
         Iterations that were enqueued, if they were one by one.
     scaling : Scaling
@@ -103,7 +103,7 @@ class System:
     all_sum: AllSum | None = None
     all_max: Callable[[Any], Any] | None = None
     shift: float = 0.0
-    goal: float = 0.0
+    again: bool = False
     made: int = 0
     scaling: Any = None
 

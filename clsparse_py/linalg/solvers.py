@@ -270,8 +270,8 @@ def minres(
     b, x0, callback, check_every
         As for `cg`.
     rtol : float
-        A solution is found if the norm of the residual is at most ``rtol`` times that of b, but for rounding. Iterations end
-        first as SciPy's do, by norms of A and x that are estimated, and go on from there once.
+        A solution is found if the norm of the residual is at most ``rtol`` times that of b, but for rounding. SciPy's docstring
+        says so, too, but SciPy compares with norms of A and x that are estimated, and may end far earlier.
     shift : float
         Solve ``(A - shift I) x = b``.
     maxiter : int, optional

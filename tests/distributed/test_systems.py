@@ -11,6 +11,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from clsparse_py import distributed, linalg
+from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 
 #: Divisions of 60 unknowns: one rank has none.
@@ -204,14 +205,21 @@ def test_ranks_agree_on_options(queue: cl.CommandQueue) -> None:
 
 
 def test_solutions_do_not_depend_on_the_size_of_values(queue: cl.CommandQueue) -> None:
-    S, b = system(np.float32)
+    single, double = (1.0, 1e30, 1e-30, 2.0**-90), (1.0, 1e150, 1e-150, 2.0**-400)
+    others = (linalg.minres, {}), (linalg.gmres, {}), (linalg.bicgstab, {})
     with team_on(queue, DIVISIONS[1]) as team:
-        for solver, options in ((linalg.cg, {}), (linalg.cg, {"one_reduction": True}), (linalg.minres, {}), (linalg.gmres, {})):
-            solutions = []
-            for scale in (np.float32(1), np.float32(1e30), np.float32(2.0**-90)):
-                A = team.csr_array(S * scale, division=DIVISIONS[1])
-                x, info = team.run(solver, A, team.vector(b * scale, A.rows), **options)
-                assert info == 0
-                solutions.append(x.allgather())
-            np.testing.assert_allclose(solutions[1], solutions[0], rtol=1e-3, atol=1e-3)
-            np.testing.assert_array_equal(solutions[2], solutions[0])
+        for dtype, scales in ((np.float32, single), (np.complex64, single), (np.float64, double), (np.complex128, double)):
+            if scales is double and not describe(queue.device).fp64:
+                continue
+            S, b = system(dtype)
+            for solver, options in ((linalg.cg, {}), (linalg.cg, {"one_reduction": True}), *others):
+                solutions = []
+                for scale in scales:
+                    A = team.csr_array((S * scale).astype(dtype), division=DIVISIONS[1])
+                    x, info = team.run(solver, A, team.vector((b * scale).astype(dtype), A.rows), **options)
+                    assert info == 0
+                    solutions.append(x.allgather())
+                rounding = 64 * np.finfo(dtype).eps * np.abs(solutions[0]).max()
+                for x in solutions[1:]:
+                    np.testing.assert_allclose(x, solutions[0], rtol=0, atol=rounding)
+                np.testing.assert_array_equal(solutions[-1], solutions[0])
