@@ -13,10 +13,10 @@ from clsparse_py.krylov.watch import Iteration, iterate
 __all__ = ["LAYOUT", "PASSES", "SCRIPTS", "bicgstab"]
 
 #: A code is 1 while iterations go on, 0 once a solution is found, -10 or -11 after a breakdown: `code` at the begin of an
-#: iteration, `middle` after its first product, `code_after` at its end. bound and norm are squares, and so is tolerance: that of
-#: rho and omega.
+#: iteration, `middle` after its first product, `code_after` at its end. bound and norm are squares; tiny is the least omega,
+#: and tolerance the least rho by the norm of the residual: SciPy has one number for both, which suits residuals of size 1.
 LAYOUT = Layout(
-    scalars=("bound", "tolerance", "code", "code_after", "middle", "rho", "rho_before", "alpha", "omega"),
+    scalars=("bound", "tolerance", "tiny", "code", "code_after", "middle", "rho", "rho_before", "alpha", "omega"),
     sums=("rr", "bb", "shadow_r", "shadow_v", "ts", "tt", "ss"),
     told=("norm", "code", "code_after"),
 )
@@ -28,12 +28,12 @@ _START = Pass(
 )  # fmt: skip
 _DIRECTION = Pass(
     "bicgstab_direction", reads=("r", "v"), updates=("p",), totals=("shadow_r", "rr"),
-    takes=("bound", "tolerance", "code_after", "rho_before", "alpha", "omega"),
+    takes=("bound", "tolerance", "tiny", "code_after", "rho_before", "alpha", "omega"),
     first=(
         "R code = real_part(code_after);",
         "if (code == 1 && real_part(rr) <= real_part(bound)) code = 0;",
-        "if (code == 1 && square(shadow_r) < real_part(tolerance)) code = -10;",
-        "if (code == 1 && square(omega) < real_part(tolerance)) code = -11;",
+        "if (code == 1 && magnitude(shadow_r) <= real_part(tolerance) * sqrt(real_part(rr))) code = -10;",
+        "if (code == 1 && magnitude(omega) < real_part(tiny)) code = -11;",
         "const bool active = code == 1;",
         "const T beta = times(quotient(shadow_r, rho_before), quotient(alpha, omega));",
     ),
@@ -110,8 +110,8 @@ def bicgstab(system: System) -> int:
         system.find(r_m, v)
     for each in (p, v):
         sweeps.fill(each)
-    tolerance = float(np.finfo(system.dtype).eps) ** 4
-    sweeps.set(bound=bound, tolerance=tolerance, code_after=1, rho_before=1, alpha=1, omega=1)
+    tiny = float(np.finfo(system.dtype).eps) ** 2
+    sweeps.set(bound=bound, tolerance=tiny * np.sqrt(norm), tiny=tiny, code_after=1, rho_before=1, alpha=1, omega=1)
 
     def info(norm: float, code: float, _: float) -> int | None:
         if np.isnan(norm):

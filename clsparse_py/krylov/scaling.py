@@ -216,7 +216,8 @@ class _Check:
 def solve(system: System, method: Callable[[System], int]) -> int:
     """Solve a system by a method, and return info: 0 only if the residual itself is small enough, for which it is computed.
 
-    If it is not, though the method found it so, the method goes on once, from there. If a number of x is none, x is what it was.
+    If it is not, though the method found it so or broke down, the method goes on once, from there. If a number of x is none, x is
+    what it was.
     """
     first, maxiter, callback = None, system.maxiter, system.callback
     if system.guessed:
@@ -242,7 +243,8 @@ def solve(system: System, method: Callable[[System], int]) -> int:
         scaling.scale_b()
     check = _Check(system, scaling)
     is_small = check()
-    if info == 0 and not is_small:
+    # Where it broke down another residual to begin with may help.
+    if info <= 0 and not is_small:
         system.maxiter, system.guessed, system.again = max(maxiter - system.made, 0), True, True
         if system.maxiter and check.is_finite:
             before, norm = scaling.sweeps.vector(), check.norm

@@ -128,7 +128,8 @@ def bicgstab(
     x : numpy.ndarray or pyopencl.array.Array
         The solution, as b is; of n entries if b is n x 1.
     info : int
-        0 if a solution was found, the number of iterations if not; -10 or -11 if the method broke down, as rho or omega was 0.
+        0 if a solution was found, the number of iterations if not; -10 or -11 if the method broke down, as rho or omega was 0,
+        and did so again from there.
 
     Raises
     ------

@@ -455,6 +455,12 @@ def test_a_solution_is_one_and_what_is_none_leaves_x(wide: cl.CommandQueue, meth
         x, info = solver(clsparse_py.csr_array(ring, queue=wide), b, rtol=1e-8)
         assert info > 0
         np.testing.assert_allclose(ring @ x, b - b.mean(), atol=1e-4)
+    if method == "bicgstab":
+        # A breakdown on the way to a solution: SciPy's info is -10.
+        breaking = clsparse_py.csr_array(np.array([[0.0, -2.0, 0.0], [2.0, -2.0, 2.0], [-2.0, 1.0, 1.0]]), queue=wide)
+        x, info = solver(breaking, np.array([2.0, -1.0, -1.0]), rtol=1e-8)
+        assert info == 0
+        np.testing.assert_allclose(x, [-0.5, -1, -1], rtol=1e-7)
     with_nan = np.diag([1.0, np.nan, 3.0])
     for first in (None, np.array([1.0, 2.0, 3.0])):
         x, info = solver(clsparse_py.csr_array(with_nan, queue=wide), np.ones(3), x0=first, **options)
