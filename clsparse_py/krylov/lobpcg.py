@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 
 from clsparse_py.krylov.panel import Columns, Panel
+from clsparse_py.krylov.scaling import Scaling, Vectors
 from clsparse_py.krylov.system import Apply
 
 __all__ = ["Block", "Problem", "lobpcg"]
@@ -82,12 +83,19 @@ def lobpcg(problem: Problem, x: Columns) -> Block:
         The guesses, or the constraints, depend on each other, or products with them are no numbers.
     """
     panel, k = problem.panel, len(x)
+    sweeps = panel.sweeps
+    scaling = Scaling(Vectors(sweeps.chain, sweeps.dtype), sweeps.n)
+    problem.A = scaling.scaled(problem.A, scaling.A)
+    if problem.M is not None:
+        problem.M = scaling.scaled(problem.M, scaling.M)
     eps = float(np.finfo(panel.sweeps.dtype).eps)
     room, best = panel.columns(k), panel.columns(k)
     X, W, P = (_Part.of(problem, columns) for columns in (x, panel.columns(k), panel.columns(k)))
     constrain = _constraint(problem, room)
     constrain(X.x)
     values = _begun(problem, X, room)
+    unit = 2.0 ** (scaling.A.exponent or 0)
+    tol = problem.tol / unit
     all_values, all_norms = [values], []
     least, active, has_directions = np.inf, np.ones(k, bool), False
     for iteration in range(problem.maxiter + 1):
@@ -98,7 +106,7 @@ def lobpcg(problem: Problem, x: Columns) -> Block:
         if norms.mean() < least:
             least = norms.mean()
             panel.copy(best, X.x)
-        active &= norms > problem.tol
+        active &= norms > tol
         if not active.any() or iteration == problem.maxiter or not np.isfinite(norms).all():
             break
         if problem.M is not None:
@@ -123,7 +131,9 @@ def lobpcg(problem: Problem, x: Columns) -> Block:
     values = _begun(problem, X, room)
     panel.replace(W.x, (X.ax, np.eye(k)), (X.bx, -np.diag(values)), room=room)
     norms = np.sqrt(np.abs(np.diag(panel.products(W.x, W.x)).real))
-    return Block(values, X.x, norms, all_values, all_norms)
+    return Block(
+        values * unit, X.x, norms * unit, [each * unit for each in all_values], [each * unit for each in all_norms]
+    )  # fmt: skip
 
 
 def _constraint(problem: Problem, room: Columns) -> Any:

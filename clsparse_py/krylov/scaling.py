@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py.krylov.sweep import Bound, Layout, Pass, Sweeps
 from clsparse_py.krylov.system import Apply, LeastSquares, System
+from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
 
-__all__ = ["LAYOUT", "PASSES", "Scaling", "solve", "solve_least_squares"]
+__all__ = ["LAYOUT", "PASSES", "Scaling", "Vectors", "solve", "solve_least_squares"]
 
 #: A part for each power of two, the first one for vectors; ``shift`` is that of A.
 LAYOUT = Layout(scalars=("exponent", "shift"), sums=("top", "rr", "xx", "qq", "bb"))
@@ -79,8 +80,17 @@ class _Scaled:
             scaling.find(power, x, y)
 
 
+class Vectors(NamedTuple):
+    """What is known of vectors that operators are scaled for, if they belong to no system."""
+
+    chain: Chain
+    dtype: np.dtype[Any]
+    x: None = None
+    guessed: bool = False
+
+
 class Scaling:
-    """The powers of two of a system, whose right-hand side, guess and operators are scaled.
+    """The powers of two of a system, whose right-hand side, guess and operators are scaled; or of operators alone.
 
     Attributes
     ----------
@@ -89,7 +99,7 @@ class Scaling:
     A, M : Power
     """
 
-    def __init__(self, of: System | LeastSquares, n: int, all_max: Callable[[Any], Any] | None = None) -> None:
+    def __init__(self, of: Any, n: int, all_max: Callable[[Any], Any] | None = None) -> None:
         self._of, self._all_max = of, all_max
         self.sweeps = Sweeps(of.chain, n, of.dtype, LAYOUT, 3)
         self.A, self.M = Power(_OF_A), Power(_OF_M)

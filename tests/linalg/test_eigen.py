@@ -196,3 +196,14 @@ def test_shifts_beside_eigenvalues_are_right_or_refused(queue: cl.CommandQueue, 
 def test_arguments_of_eigsh_that_are_no_numbers(name: str, value: float) -> None:
     with pytest.raises(ValueError, match=name):
         linalg.eigsh(clsparse_py.csr_array(scipy.sparse.eye_array(9, format="csr", dtype=np.float32)), k=2, **{name: value})
+
+
+def test_blocks_of_eigenvectors_of_any_size(queue: cl.CommandQueue) -> None:
+    host = scipy.sparse.diags_array(np.r_[np.linspace(1, 2, 57), 5, 7, 9]).tocsr()
+    X = np.random.default_rng(0).random((60, 3))
+    for scale in (1e30, 1e-25, 2.0**70):
+        A, scaled = clsparse_py.csr_array((host * scale).astype(np.float32), queue=queue), X.astype(np.float32)
+        for M in (None, linalg.jacobi(A)):
+            values, vectors = linalg.lobpcg(A, scaled, M=M, tol=1e-3 * scale, maxiter=40)
+            np.testing.assert_allclose(np.sort(values / scale), [5, 7, 9], rtol=1e-4)
+            np.testing.assert_allclose(vectors.T @ vectors, np.eye(3), atol=1e-4)
