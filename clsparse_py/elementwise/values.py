@@ -199,7 +199,7 @@ def scaled(queue: cl.CommandQueue, values: cl_array.Array, scalar: Any, dtype: A
     TypeError
         The product is of a dtype that is not supported, or that the device lacks.
     """
-    result = (np.zeros(1, dtype or values.dtype) * scalar).dtype
+    result = (np.ones(1, dtype or values.dtype) * scalar).dtype
     require_results(queue, f"{values.dtype} times {scalar!r}", result)
     return mapped_with(queue, values, "multiply", result, scalar)
 

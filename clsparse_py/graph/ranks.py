@@ -57,7 +57,7 @@ def pagerank(
     Raises
     ------
     ValueError, TypeError
-        A is no square sparse array, or has values that are negative or complex; an argument is out of its range.
+        A is no square sparse array, or has values that are negative, complex or not finite; an argument is out of its range.
     RuntimeError
         Ranks change by more after ``max_iter`` iterations.
 
@@ -86,6 +86,9 @@ def pagerank(
         raise ValueError("A: weights must not be negative")
     G = G.astype(dtype, copy=False)
     weights = np.asarray(G.sum(axis=1), dtype)
+    if (wrong := np.flatnonzero(~np.isfinite(weights))).size:
+        row = wrong[0]
+        raise ValueError(f"A: weights and their sums must be finite in {dtype}; those of row {row} add up to {weights[row]}")
     inverse = np.divide(1, weights, out=np.zeros_like(weights), where=weights > 0)
     incoming = G._transposed()
     chain = Chain(queue)

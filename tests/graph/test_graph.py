@@ -189,6 +189,8 @@ def test_bad_input(queue: cl.CommandQueue) -> None:
         (ValueError, r"^alpha: must lie in", lambda: graph.pagerank(A, 2)),
         (ValueError, r"^max_iter: must be at least 1", lambda: graph.pagerank(A, max_iter=0)),
         (ValueError, r"^A: weights must not be negative", lambda: graph.pagerank(-A)),
+        (ValueError, r"^A: weights .* must be finite .* row 0 add up to inf", lambda: graph.pagerank(A * np.inf)),
+        (ValueError, r"^A: weights .* must be finite .* row 0 add up to nan", lambda: graph.pagerank(A * np.nan)),
         (TypeError, r"^A: weights must be real", lambda: graph.pagerank(A.astype(np.complex64))),
         (ValueError, r"^personalization: must have shape", lambda: graph.pagerank(A, personalization=[1, 2])),
         (ValueError, r"^personalization: must be numbers", lambda: graph.pagerank(A, personalization=[0, 0, 0])),
