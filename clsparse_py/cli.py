@@ -339,6 +339,9 @@ def _profile_show(arguments: argparse.Namespace) -> int:
 
 def _profile_export(arguments: argparse.Namespace) -> int:
     named = arguments.name
+    folder = Path(arguments.file).parent
+    if not folder.is_dir():
+        raise CommandError(f"{arguments.file}: there is no folder {folder}")
     profile = profiles.load(named) if named else profiles.find(describe(find_device(arguments.device)))[0]
     print(f"{profile} is written to {profiles.save(profile.content, Path(arguments.file))}")
     return 0

@@ -19,6 +19,7 @@ __all__ = [
     "Shapes",
     "allocated",
     "allocated_each",
+    "also_let_go",
     "array_of",
     "array_with",
     "attributes_of",
@@ -35,6 +36,8 @@ __all__ = [
 _Made = TypeVar("_Made")
 _NO_MEMORY = object()
 _new = object.__new__
+#: Called by `free_memory` with a context, or None for all: modules above this one that keep more than memory.
+also_let_go: list[Callable[[cl.Context | None], None]] = []
 
 _CODES = cl.status_code
 #: What drivers say of a command for which there is not enough memory, beside what PyOpenCL makes a MemoryError of.
@@ -340,12 +343,14 @@ def _asked(queue: cl.CommandQueue | None) -> Iterator[Pool]:
 
 
 def free_memory(queue: cl.CommandQueue | None = None) -> None:
-    """Give the memory that is kept for later results and scratch back to the driver.
+    """Give the memory that is kept for later results and scratch back to the driver, and let go of built kernels.
+
+    Kernels that plans hold stay. Others are read from the disk when they are asked for again, which takes some milliseconds each.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue, optional
-        Memory of this queue's context and device; by default of all.
+        Memory of this queue's context and device, and kernels of its context; by default of all.
 
     Examples
     --------
@@ -356,6 +361,8 @@ def free_memory(queue: cl.CommandQueue | None = None) -> None:
     """
     for pool in _asked(queue):
         pool.empty()
+    for let_go in also_let_go:
+        let_go(None if queue is None else queue.context)
 
 
 def memory_info(queue: cl.CommandQueue | None = None) -> MemoryInfo:

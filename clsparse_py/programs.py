@@ -9,6 +9,7 @@ cache is used where PyOpenCL knows it to be sound, and `clsparse_py.cache` elsew
 from __future__ import annotations
 
 import abc
+import itertools
 import logging
 import os
 import re
@@ -29,7 +30,7 @@ from typing_extensions import Self
 
 from clsparse_py import cache, driver_cache, refusals, sources
 from clsparse_py.errors import BuildError
-from clsparse_py.memory import submit
+from clsparse_py.memory import also_let_go, submit
 from clsparse_py.records import dataclass
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "forget_refused",
     "identity",
     "known",
+    "let_go",
     "note_asked",
     "recording",
     "refused",
@@ -55,9 +57,13 @@ _lock = threading.RLock()
 _Made = TypeVar("_Made")
 # By the handles of context and device. Entries of a context go with it: its handle may then be another's.
 _built: dict[tuple[int, int, Parameters], Built] = {}
+# All that there are: those that are kept, and those that only plans hold.
+_alive: weakref.WeakValueDictionary[tuple[int, int, Parameters], Built] = weakref.WeakValueDictionary()
 _recorders: list[list[Built]] = []
 _together: dict[tuple[int, int, Hashable], bool] = {}
-_worked_out: dict[tuple[int, int, Hashable], Any] = {}
+# What was worked out, and when it was used last.
+_worked_out: dict[tuple[int, int, Hashable], list[Any]] = {}
+_clock = itertools.count()
 _refused: dict[tuple[int, int, Parameters], BuildError] = {}
 #: By device and work-group: what `_understates_limit` found.
 _understated: dict[tuple[int, int], bool] = {}
@@ -69,6 +75,9 @@ _SIZE_AS_HINT = "-Dreqd_work_group_size=work_group_size_hint"
 _AT_A_TIME = 8
 #: What `worked_out` keeps at a time.
 _KINDS = 1024
+#: Kernels that a process keeps, and their bytes, at most. Drivers tell no bytes: a kernel that has run was seen to take 1.8 MB of
+#: Intel's runtime and 1.1 MB of PoCL, many times its binary, and binaries grow by what a kernel does (`docs/kept_programs.py`).
+_MOST, _MOST_BYTES, _BYTES_OF_ONE = 1000, 512 << 20, 1 << 20
 # The head of a kernel, which begins a line in all that is rendered.
 _KERNEL = re.compile(r"^kernel\b[^;{]*?\bvoid\s+(\w+)\(", flags=re.MULTILINE)
 
@@ -147,6 +156,8 @@ class Built:
     options: tuple[str, ...] = ()
     _idle: deque[cl.Kernel] = field(default_factory=deque, init=False, repr=False, compare=False)
     _returned: deque[cl.Kernel] = field(default_factory=deque, init=False, repr=False, compare=False)
+    # When it was asked for last.
+    _used: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
 
     def sizes(self, groups: int) -> tuple[tuple[int], tuple[int]]:
         """Return the global and the local size of so many work-groups."""
@@ -385,13 +396,50 @@ def build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Bui
             if key in _refused:
                 raise _refused[key].again()
             try:
-                kept = _built[key] = _build(context, device, parameters)
+                kept = _alive.get(key) or _build(context, device, parameters)
             except BuildError as error:
                 _note_refused(key, device, error)
                 raise
+            _keep(key, kept)
+        kept._used[0] = next(_clock)
         for recorder in _recorders:
             recorder.append(kept)
         return kept
+
+
+def _keep(key: tuple[int, int, Parameters], made: Built) -> None:
+    """Keep a kernel; what was used least recently goes for it, if there are too many.
+
+    Plans hold theirs, and so may what was worked out: of the latter and of kernels a number stay, however many plans hold.
+    """
+    made._used[0] = next(_clock)
+    _built[key] = _alive[key] = made
+    if _are_few():
+        return
+    of_all: list[tuple[int, dict[Any, Any], Any]] = [(each._used[0], _built, of) for of, each in _built.items()]
+    of_all += [(each[1], _worked_out, of) for of, each in tuple(_worked_out.items())]
+    of_all.sort(key=lambda each: each[0])
+    for _, kept, of in of_all[: -max(_MOST // 2, 1)]:
+        kept.pop(of, None)
+        if _are_few():
+            return
+
+
+def _are_few() -> bool:
+    return len(_alive) <= min(_MOST, _MOST_BYTES // _BYTES_OF_ONE)
+
+
+def let_go(context: cl.Context | None = None) -> None:
+    """Let go of all kernels, or a context's, but for those that plans hold: they come back from where they are kept on disk."""
+    handle = None if context is None else context.int_ptr
+    of_contexts: tuple[dict[Any, Any], ...] = (_built, _together, _worked_out)
+    with _lock:
+        for kept in of_contexts:
+            for key in [key for key in tuple(kept) if handle in (None, key[0])]:
+                kept.pop(key, None)
+
+
+also_let_go.append(let_go)
 
 
 def _note_refused(key: tuple[int, int, Parameters], device: cl.Device, error: BuildError) -> None:
@@ -427,7 +475,7 @@ def build_together(context: cl.Context, device: cl.Device, what: Hashable, make:
     with _lock:
         _together[asked] = True
         keys = {(handle, device.int_ptr, record): record for record in records}
-        missing = [(key, record) for key, record in keys.items() if key not in _built and key not in _refused]
+        missing = [(key, record) for key, record in keys.items() if key not in _alive and key not in _refused]
         if len(missing) < 2:
             return
 
@@ -451,7 +499,7 @@ def build_together(context: cl.Context, device: cl.Device, what: Hashable, make:
                 if isinstance(made, BuildError):
                     _note_refused(key, device, made)
                 elif made is not None:
-                    _built[key] = made
+                    _keep(key, made)
 
 
 def worked_out(context: cl.Context, device: cl.Device, what: Hashable, work_out: Callable[[], _Made]) -> _Made:
@@ -466,19 +514,25 @@ def worked_out(context: cl.Context, device: cl.Device, what: Hashable, work_out:
     work_out : callable
     """
     key = _handle_of(context), device.int_ptr, what
-    found: _Made | None = _worked_out.get(key)
-    if found is None:
-        found = work_out()
+    kept = _worked_out.get(key)
+    if kept is None:
+        kept = [work_out(), 0]
         with _lock:
             while len(_worked_out) >= _KINDS:
                 _worked_out.pop(next(iter(_worked_out)), None)
-            _worked_out[key] = found
+            _worked_out[key] = kept
+    kept[1] = next(_clock)
+    found: _Made = kept[0]
     return found
 
 
 def known(context: cl.Context, device: cl.Device, what: Hashable) -> Any:
     """Return what `worked_out` keeps under ``what``; None if there is nothing."""
-    return _worked_out.get((_handle_of(context), device.int_ptr, what))
+    kept = _worked_out.get((_handle_of(context), device.int_ptr, what))
+    if kept is None:
+        return None
+    kept[1] = next(_clock)
+    return kept[0]
 
 
 def note_asked(kernels: Iterable[Built]) -> None:
@@ -646,17 +700,17 @@ class recording:  # noqa: N801 - used as a with statement, where lower case is t
 
 
 def clear() -> None:
-    """Forget all built and refused kernels of this process."""
+    """Forget all built and refused kernels of this process, so that they are built again."""
+    let_go()
     with _lock:
-        _built.clear()
-        _together.clear()
+        _alive.clear()
     forget_refused()
 
 
 def built() -> Iterator[Built]:
-    """Iterate over the kernels that this process has built so far."""
+    """Iterate over the kernels that this process has built, but for those that were let go."""
     with _lock:
-        return iter(tuple(_built.values()))
+        return iter(tuple(_alive.values()))
 
 
 def forget_refused() -> None:

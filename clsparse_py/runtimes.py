@@ -36,7 +36,7 @@ def intel() -> Path | None:
         files = importlib.metadata.files("intel-opencl-rt") or []
     except importlib.metadata.PackageNotFoundError:
         return None
-    found = (Path(str(file.locate())).resolve() for file in files if file.name == "libintelocl.so")
+    found = (Path(str(file.locate())).resolve() for file in files if file.name in ("libintelocl.so", "intelocl64.dll"))
     return next((path for path in found if path.exists()), None)
 
 
@@ -46,7 +46,7 @@ def register() -> None:
     Nothing is done if the user chose the runtimes by ``OCL_ICD_VENDORS``, or if the system has Intel's runtime: a process must
     not have it twice (quirk 15). Where nothing can be written, not even in a temporary folder, `unseen` tells.
     """
-    library = intel() if _X86_LINUX else None
+    library = intel() if _X86_LINUX or sys.platform == "win32" else None
     if library is None or "OCL_ICD_VENDORS" in os.environ or any(map(_names_intel, _VENDORS.glob("*.icd"))):
         return
     beside = Path(cl.__file__).parent / ".libs"
@@ -162,7 +162,7 @@ def _cpu_runtimes() -> str:
     if sys.platform == "darwin":
         return ", or PoCL from conda-forge (conda install -c conda-forge pyopencl pocl)"
     if sys.platform == "win32":
-        return ", or Intel's CPU Runtime for OpenCL Applications, from Intel's site"
+        return ", or Intel's runtime for any x86-64 CPU (pip install intel-opencl-rt intel-cmplr-lib-rt)"
     return ", or PoCL, from your distribution (Debian: pocl-opencl-icd) or from conda-forge (conda install -c conda-forge pocl)"
 
 

@@ -47,7 +47,15 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
     copy : bool
         False: where the device works on the host's memory, the array is that memory. It is kept alive, and who writes to one
         writes to the other.
+
+    Raises
+    ------
+    MemoryError
+        The device allows not so much in one array, which is said before anything is copied; or has not so much.
     """
+    pool = arena_of(queue).pool
+    if values.nbytes > pool.largest:
+        raise MemoryError(f"a copy of host memory: {values.nbytes:,} bytes; {pool.capacity()}")
     if not in_place(queue, values):
         array = allocated(queue, "a copy of host memory", values.shape, values.dtype)
         if values.size:

@@ -13,6 +13,7 @@ import scipy.io
 import scipy.sparse
 import scipy.sparse as sp
 
+from clsparse_py import matrix_files
 from clsparse_py.matrix_files import SUFFIXES, read_matrix, write_matrix
 
 MATRIX = sp.csr_array(np.array([[0.0, 1.5, 0, 0], [0, 0, 0, 0], [-2, 0, 0, 1e-300]]))
@@ -191,3 +192,23 @@ def test_a_full_disk_is_an_error(tmp_path: Path, suffix: str) -> None:
     path.symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space left on device"):
         write_matrix(path, MATRIX)
+
+
+def test_a_file_of_many_rows_and_few_entries_is_read_by_its_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = "%%MatrixMarket matrix coordinate real general\n"
+    path = tmp_path / "long.mtx"
+    path.write_text(f"{head}40000 30 6\n40000 2 1.5\n7 30 2\n7 3 4\n1 1 8\n7 30 3\n40000 1 0.5\n")
+    usual = read_matrix(path)
+    monkeypatch.setattr(matrix_files, "_MANY_ROWS", 0)
+    # SciPy's conversion passes over all rows, again and again: 10^9 of them took it 20 s.
+    monkeypatch.setattr(scipy.sparse.coo_array, "tocsr", None)
+    found = read_matrix(path)
+    assert found.has_canonical_format
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(usual, name))
+        assert getattr(found, name).dtype == getattr(usual, name).dtype
+    path.write_text(f"{head}40000 30 0\n")
+    assert read_matrix(path).nnz == 0
+    path.write_text(f"{head}900000000000000000 3 1\n5 1 1\n")
+    with pytest.raises(ValueError, match=r"long.mtx: holds no sparse matrix that can be read: .*allocate"):
+        read_matrix(path)

@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 from pyopencl import array as cl_array
 
-from clsparse_py import csr_array, free_memory, memory, memory_info, programs, record_use, spgemm, spmv, transpose
+from clsparse_py import csr_array, free_memory, memory, memory_info, programs, record_use, spgemm, spmv, transfer, transpose
 from clsparse_py.executable import Executable
 from clsparse_py.launch import Chain
 from clsparse_py.order import _MAX_EVENTS, uses_before_writing
@@ -474,3 +474,14 @@ def test_matrices_in_shared_virtual_memory(queue: cl.CommandQueue) -> None:
     empty = csr_array(sp.csr_array((3, 4), dtype=np.float32), queue=queue)
     assert transpose(empty).nnz == 0
     queue.finish()
+
+
+def test_arrays_of_the_host_that_are_too_large_are_refused_at_once(own: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before they are copied: of 2^31 rows that took 43 s."""
+    monkeypatch.setattr(arena_of(own).pool, "largest", 1 << 20)
+    copied: list[int] = []
+    for name in ("in_place", "allocated"):
+        monkeypatch.setattr(transfer, name, lambda *given, **_: copied.append(len(given)))
+    with pytest.raises(MemoryError, match=r"4,000,004 bytes; .* allows 1,048,576 in one array"):
+        csr_array((1_000_000, 3), queue=own)
+    assert len(copied) <= 4  # of the values and columns, which are empty

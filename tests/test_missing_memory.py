@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import os
@@ -16,7 +17,7 @@ import scipy.sparse as sp
 from pyopencl import array as cl_array
 
 import clsparse_py
-from clsparse_py import coo_array, csr_array, free_memory, memory_info, pool, primitives
+from clsparse_py import amg, coo_array, csr_array, free_memory, graph, memory_info, pool, primitives
 
 pytestmark = pytest.mark.any_platform
 
@@ -191,3 +192,52 @@ def test_memory_is_missing(queue: cl.CommandQueue, name: str, what: str, monkeyp
             gc.collect()
             free_memory(operands.queue)
             assert memory_info(operands.queue).blocks == blocks
+
+
+def poisson(n: int) -> sp.csr_array:
+    line = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
+    return sp.csr_array(sp.kron(line, sp.eye_array(n)) + sp.kron(sp.eye_array(n), line), dtype=np.float32)
+
+
+FILLING: dict[str, Callable[[csr_array, csr_array], Any]] = {
+    "spgemm": lambda A, _: A @ A,
+    "spgemm hash": lambda A, _: clsparse_py.spgemm(A, A, method="hash"),
+    "spgemm esc": lambda A, _: clsparse_py.spgemm(A, A, method="esc"),
+    "spgemm plan": lambda A, _: clsparse_py.spgemm_plan(A, A)(A.data),
+    "spgemm masked": lambda A, _: clsparse_py.spgemm(A, A, mask=A),
+    "transpose atomics": lambda A, _: clsparse_py.transpose(A, method="atomics"),
+    "amg": lambda _, G: amg.smoothed_aggregation_solver(G),
+    "betweenness centrality": lambda _, G: graph.betweenness_centrality(abs(G), sources=range(8)),
+}
+
+
+@pytest.mark.parametrize("name", FILLING)
+def test_a_fill_that_fails_leaves_no_memory_behind(queue: cl.CommandQueue, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a driver says of it: an error that is no lack of memory goes through to the caller."""
+    own = cl.CommandQueue(queue.context, queue.device)
+    rng = np.random.default_rng(5)
+    A = csr_array(sp.random_array((700, 700), density=0.02, format="csr", dtype=np.float32, rng=rng), queue=own)
+    G, fill, seen, nth = csr_array(poisson(12), queue=own), cl.enqueue_fill_buffer, 0, 0
+
+    def filling(*given: Any, **named: Any) -> Any:
+        nonlocal seen
+        seen += 1
+        if seen == nth:
+            raise cl.LogicError(cl._cl._ErrorRecord("a fill", cl.status_code.INVALID_VALUE, ""))
+        return fill(*given, **named)
+
+    def left() -> int:
+        gc.collect()
+        free_memory(own)
+        return memory_info(own).blocks
+
+    monkeypatch.setattr(cl, "enqueue_fill_buffer", filling)
+    FILLING[name](A, G)
+    blocks = left()
+    for nth in itertools.count(1):
+        seen = 0
+        with contextlib.suppress(cl.LogicError):
+            FILLING[name](A, G)
+        assert left() == blocks
+        if seen < nth:
+            break

@@ -100,7 +100,9 @@ pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="
 
 def run(*command: str, cwd: Path, path: Path | None = None) -> str:
     """Run Python in a folder, with another one to import from, and return what it prints."""
-    environment = {**os.environ, "PYTHONPATH": str(path or "")}
+    # What the tests were given comes after it: dependencies may lie there.
+    found = os.pathsep.join(filter(None, (str(path or ""), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": found}
     done = subprocess.run([sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -157,6 +159,18 @@ def test_a_wheel_holds_the_package_alone(distributions: Path, checkout: Path, tm
         assert "<%doc>" not in text
 
 
+def test_an_editable_install_has_types(checkout: Path, tmp_path: Path) -> None:
+    """It is a folder on the path: type checkers do not follow hooks of the import system."""
+    run("-c", f"from setuptools import build_meta; build_meta.build_editable({str(tmp_path)!r})", cwd=checkout)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        (link,) = (name for name in packed.namelist() if name.endswith(".pth"))
+        assert not [name for name in packed.namelist() if name.endswith(".py")]
+        folder = Path(packed.read(link).decode().strip())
+    assert folder.samefile(checkout)
+    assert (folder / "clsparse_py" / "py.typed").exists()
+
+
 def test_profiles_of_a_wheel_lack_their_evidence_and_scores_alone(distributions: Path, checkout: Path, tmp_path: Path) -> None:
     folders = (folder / "clsparse_py" / "tuning" / "profiles" for folder in (checkout, installed(distributions, tmp_path)))
     whole, cut = ({path.name: json.loads(path.read_text()) for path in folder.glob("*.json")} for folder in folders)
@@ -195,9 +209,9 @@ def test_the_public_names_are_these() -> None:
 
 
 def test_without_its_dependencies_the_package_names_what_is_missing() -> None:
-    # Without the folder of installed packages.
-    command = [sys.executable, "-S", "-m", "clsparse_py", "devices"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    # Without the folder of installed packages, and what the tests were given.
+    command, path = [sys.executable, "-S", "-m", "clsparse_py", "devices"], {**os.environ, "PYTHONPATH": ""}
+    done = subprocess.run(command, cwd=ROOT, env=path, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     last = done.stderr.splitlines()[-1]
     assert re.search(r"clsparse_py needs \w+, which this Python lacks: .*pip install '\.\[pocl\]'", last)

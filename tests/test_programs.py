@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import pickle
 import re
@@ -17,10 +18,12 @@ import numpy as np
 import pyopencl as cl
 import pyopencl.array
 import pytest
+import scipy.sparse as sp
 from platforms import PLATFORMS, queue_on
+from pyopencl.characterize import has_src_build_cache
 from typing_extensions import Self
 
-from clsparse_py import BuildError, cache, programs, sources
+from clsparse_py import BuildError, cache, csr_array, free_memory, programs, sources
 from clsparse_py._spmm import kernels as spmm_kernels
 from clsparse_py._spmv.binning import Binning, ScanCounts
 from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, CountFeatures, Merge, Subvector, VectorLong
@@ -342,6 +345,71 @@ def test_a_kernel_is_built_once(queue: cl.CommandQueue, probe: list[str]) -> Non
     context = cl.Context([queue.device])
     assert programs.build(context, queue.device, Probe(8)) is not first
     assert len(probe) == 3
+
+
+def test_kernels_that_are_kept_are_few(queue: cl.CommandQueue, probe: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Used least recently, used last, and one that is worked with stay or go as they should; bytes bound as numbers do."""
+
+    def build(work_group: int) -> programs.Built:
+        return programs.build(queue.context, queue.device, Probe(work_group))
+
+    def there() -> list[int]:
+        return sorted(each.parameters.work_group for each in programs.built())
+
+    def worked_out() -> programs.Built:
+        return programs.worked_out(queue.context, queue.device, "used", lambda: build(1))
+
+    monkeypatch.setattr(programs, "_MOST", 4)
+    held = build(8)
+    for each in (1, 2, 3, 4, 5):
+        build(each)
+        worked_out()
+    # A plan's is there, and what is used again and again, although it was asked for long ago.
+    assert there() == [1, 4, 5, 8]
+    assert build(8) is held
+    assert len(probe) == 6
+    build(2)
+    assert len(probe) == 7
+    del held
+    for each in (5, 6, 7, 9):
+        build(each)
+        worked_out()
+    assert there() == [1, 6, 7, 9]
+    monkeypatch.setattr(programs, "_MOST_BYTES", 2 * programs._BYTES_OF_ONE)
+    build(10)
+    assert there() == [1, 10]
+
+
+def test_kernels_of_plans_stay_and_others_are_let_go(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = cl.Context([queue.device])
+    own = cl.CommandQueue(context)
+    host = sp.random_array((300, 300), density=0.02, format="csr", dtype=np.float32, rng=np.random.default_rng(1))
+    A, x = csr_array(host, queue=own), cl.array.to_device(own, np.ones(300, np.float32))
+    plan = A.spmv_plan()
+
+    def left() -> list[str]:
+        gc.collect()
+        return [each.parameters.name for key, each in programs._alive.items() if key[0] == context.int_ptr]
+
+    _ = A @ x, A @ A, A + A, A.T.tocsr(), A.sum(axis=0), A[::2]
+    del _
+    of_all = left()
+    free_memory(own)
+    of_plan = left()
+    assert 0 < len(of_plan) < len(of_all) - 5
+    compiled: list[str] = []
+    uncached = programs._uncached
+    monkeypatch.setattr(programs, "_uncached", lambda of, source: (compiled.append(source), uncached(of, source))[1])
+    with programs.recording() as asked:
+        np.testing.assert_allclose((A @ x).get(), host @ np.ones(300, np.float32), rtol=1e-5)
+        np.testing.assert_allclose((A @ A).get().toarray(), (host @ host).toarray(), rtol=1e-5)
+    assert asked
+    # Where PyOpenCL knows a driver's own cache to be sound, it is asked in place of the package's.
+    assert has_src_build_cache(queue.device) or not compiled
+    assert len(left()) > len(of_plan)
+    del plan, A, asked
+    free_memory(own)
+    assert not left()
 
 
 def test_a_kernel_that_spills_is_built_without_the_demand_of_a_size(

@@ -144,6 +144,7 @@ def plant(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Iterator[Callable
         for key, each in list(programs._built.items()):
             if re.search(pattern, each.parameters.name):
                 programs._built.pop(key, None)
+                programs._alive.pop(key, None)
         return asked
 
     yield planted
@@ -267,7 +268,7 @@ def test_a_broken_entry_of_a_cache_is_built_around(
     def from_cache(context: Any, device: Any, source: str, options: Any = ()) -> Any:
         return compile_source(context, device, source if programs._ANEW in options else broken, options)
 
-    programs._built.clear()
+    programs.clear()
     monkeypatch.setattr(programs, "compile_source", from_cache)
     host = matrix()
     np.testing.assert_allclose((clsparse_py.csr_array(host, queue=queue) @ np.ones(60, np.float32)), host.sum(axis=1), rtol=1e-5)

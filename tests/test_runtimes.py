@@ -164,7 +164,7 @@ def test_other_loaders_are_given_a_list(tmp_path: Path, monkeypatch: pytest.Monk
     ("system", "advice"),
     [
         ("darwin", "or PoCL from conda-forge (conda install -c conda-forge pyopencl pocl)."),
-        ("win32", "or Intel's CPU Runtime for OpenCL Applications, from Intel's site."),
+        ("win32", "or Intel's runtime for any x86-64 CPU (pip install intel-opencl-rt intel-cmplr-lib-rt)."),
         ("linux", "or PoCL, from your distribution (Debian: pocl-opencl-icd) or"),
     ],
 )

@@ -18,6 +18,7 @@ from clsparse_py import (
     csc_array,
     csr_array,
     default_queue,
+    linalg,
     min_plus,
     primitives,
     spgemm,
@@ -104,6 +105,20 @@ def matrices(A: csr_array) -> None:
     assert_type(min_plus, Semiring)
     assert_type(Semiring("plus_first"), Semiring)
     assert_type(Semiring("lor_land"), Semiring)
+
+
+def entries(A: csr_array, X: cl_array.Array, x: cl_array.Array, host: npt.NDArray[np.float32]) -> None:
+    """Operations entry by entry of a 3 x 3 matrix, of float32, and parts of it."""
+    for found in (A + A, A - A.T, A * A, A * 2, A.multiply(A), A / np.float32(2), A > 1, A.maximum(A), -A, abs(A), A**2):
+        assert_type(found, csr_array)
+    assert_type(A[1:], csr_array)
+    assert_type(A[::2, 1:], csr_array)
+    assert_type(A + X, cl_array.Array)
+    assert_type(A - X, cl_array.Array)
+    assert_type(A.copy(), csr_array)
+    assert_type(csr_array(A), csr_array)
+    assert_type(linalg.spsolve(A, x), cl_array.Array)
+    assert_type(linalg.spsolve(A, host), Host)
 
 
 def arrays(ptr: cl_array.Array, keys: cl_array.Array) -> None:

@@ -18,8 +18,9 @@ from clsparse_py._spmv.division import Speed
 from clsparse_py._spmv.plan import SpmvPlan
 from clsparse_py.device import describe
 from clsparse_py.matrix import Matrix, Structure
-from clsparse_py.memory import allocated, free_memory
+from clsparse_py.memory import allocated
 from clsparse_py.order import note_written
+from clsparse_py.pool import arena_of
 from clsparse_py.structure import Facts
 from clsparse_py.transfer import from_host, on_host, to_host
 
@@ -79,7 +80,7 @@ def measure(queue: cl.CommandQueue) -> Speed:
         if seconds >= _LONG or n >= _MOST:
             break
         n *= 4
-    free_memory(queue)
+    arena_of(queue).pool.empty()
     # On a device whose allocations are that small, a launch is all there is to know.
     moved = n * 8 + n // _ROW * 8
     speed = moved / max(seconds - least, 1e-9) if seconds else moved / launch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 import scipy.sparse
@@ -20,10 +20,12 @@ from clsparse_py.elementwise.products import divided_by_dense, divided_by_sparse
 from clsparse_py.elementwise.union import canonical_of, combined
 from clsparse_py.elementwise.values import add_entries, dense_values, scaled
 from clsparse_py.errors import DtypeError
-from clsparse_py.matrix import Matrix, is_sparse
+from clsparse_py.matrix import Matrix, Sparse, is_sparse
 from clsparse_py.transfer import contexts_match, fetched, from_host
 
 __all__ = ["Elementwise"]
+
+_Number: TypeAlias = complex | np.number[Any] | np.bool_
 
 
 class Elementwise(Functions):
@@ -33,6 +35,15 @@ class Elementwise(Functions):
     are 0, as in SciPy; the host waits once, for their number. With a dense array the result is dense: NumPy for NumPy, device
     array for device array. With a scalar it shares the structure.
     """
+
+    @overload
+    def __add__(self, other: Sparse) -> Self: ...
+
+    @overload
+    def __add__(self, other: cl_array.Array) -> cl_array.Array: ...
+
+    @overload
+    def __add__(self, other: Any) -> Any: ...
 
     def __add__(self, other: Any) -> Any:
         """Return ``A + other``, of a sparse or dense matrix, or 0.
@@ -47,6 +58,15 @@ class Elementwise(Functions):
         return self._sum(other, "plus")
 
     __radd__ = __add__
+
+    @overload
+    def __sub__(self, other: Sparse) -> Self: ...
+
+    @overload
+    def __sub__(self, other: cl_array.Array) -> cl_array.Array: ...
+
+    @overload
+    def __sub__(self, other: Any) -> Any: ...
 
     def __sub__(self, other: Any) -> Any:
         """Return ``A - other``; as for ``A + other``."""
@@ -70,6 +90,12 @@ class Elementwise(Functions):
         if is_sparse(other):
             return combined(operator, self, self._of_this_shape(other))
         return self._with_dense(other, 1 if operator == "plus" else -1, "plus")
+
+    @overload
+    def multiply(self, other: Matrix | _Number) -> Self: ...
+
+    @overload
+    def multiply(self, other: Any) -> Any: ...
 
     def multiply(self, other: Any) -> Any:
         """Return the product entry by entry with a sparse or dense matrix or a scalar.
@@ -111,6 +137,12 @@ class Elementwise(Functions):
             found = self._times_repeated(other)
             return found.asformat(wanted) if wanted in ("csc", "coo") else found
         return self._by_dense(other, times_dense)
+
+    @overload
+    def __mul__(self, other: Matrix | _Number) -> Self: ...
+
+    @overload
+    def __mul__(self, other: Any) -> Any: ...
 
     def __mul__(self, other: Any) -> Any:
         """Return `multiply`."""
@@ -155,6 +187,12 @@ class Elementwise(Functions):
         self.require_valid()
         return operate(self, dense)
 
+    @overload
+    def __truediv__(self, other: _Number) -> Self: ...
+
+    @overload
+    def __truediv__(self, other: Any) -> Any: ...
+
     def __truediv__(self, other: Any) -> Any:
         """Return ``A / other``.
 
@@ -176,6 +214,12 @@ class Elementwise(Functions):
         A.require_valid()
         return A.with_values(scaled(self.queue, A.data, factor, dtype if np.can_cast(self.dtype, dtype) else None))
 
+    @overload
+    def maximum(self, other: Sparse | _Number) -> Self: ...
+
+    @overload
+    def maximum(self, other: Any) -> Any: ...
+
     def maximum(self, other: Any) -> Any:
         """Return the larger one of each value and that of a sparse or dense matrix of the same shape, or a scalar.
 
@@ -193,6 +237,12 @@ class Elementwise(Functions):
             ``other`` is none of these, as in SciPy.
         """
         return self._chosen("maximum", other)
+
+    @overload
+    def minimum(self, other: Sparse | _Number) -> Self: ...
+
+    @overload
+    def minimum(self, other: Any) -> Any: ...
 
     def minimum(self, other: Any) -> Any:
         """Return the smaller one of each value and that of ``other``; as for `maximum`, with a negative scalar."""
@@ -220,17 +270,41 @@ class Elementwise(Functions):
         """Return where the entries differ; as for ``==``."""
         return self._compared(other, "ne")
 
+    @overload
+    def __lt__(self, other: Sparse | _Number) -> Self: ...
+
+    @overload
+    def __lt__(self, other: Any) -> Any: ...
+
     def __lt__(self, other: Any) -> Any:
         """Return where the entries are less; as for ``==``, but other shapes are an error."""
         return self._compared(other, "lt")
+
+    @overload
+    def __gt__(self, other: Sparse | _Number) -> Self: ...
+
+    @overload
+    def __gt__(self, other: Any) -> Any: ...
 
     def __gt__(self, other: Any) -> Any:
         """Return where the entries are greater; as for ``<``."""
         return self._compared(other, "gt")
 
+    @overload
+    def __le__(self, other: Sparse | _Number) -> Self: ...
+
+    @overload
+    def __le__(self, other: Any) -> Any: ...
+
     def __le__(self, other: Any) -> Any:
         """Return where the entries are less or equal; as for ``<``."""
         return self._compared(other, "le")
+
+    @overload
+    def __ge__(self, other: Sparse | _Number) -> Self: ...
+
+    @overload
+    def __ge__(self, other: Any) -> Any: ...
 
     def __ge__(self, other: Any) -> Any:
         """Return where the entries are greater or equal; as for ``<``."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
+from typing_extensions import Self
 
 from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
 from clsparse_py.base import class_of_format
@@ -112,6 +113,12 @@ class Indexing:
         return found
 
     # ----
+
+    @overload
+    def __getitem__(self, key: slice | tuple[slice, slice]) -> Self: ...
+
+    @overload
+    def __getitem__(self, key: Any) -> Any: ...
 
     def __getitem__(self, key: Any) -> Any:
         """Return ``A[key]``: a scalar, a dense array of values for places one by one, else a sparse array.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
+import numpy.typing as npt
 import pyopencl as cl
 import scipy.sparse
 import scipy.sparse.linalg
+from pyopencl import array as cl_array
 
 from clsparse_py.base import SparseArray, on_device
 from clsparse_py.errors import runs_on_host
@@ -189,6 +191,18 @@ def factorized(A: Any) -> Callable[[Any], Any]:
 
 
 @runs_on_host("linalg.spsolve")
+@overload
+def spsolve(A: Any, b: cl_array.Array, permc_spec: str | None = None, use_umfpack: bool = True) -> cl_array.Array: ...
+
+
+@overload
+def spsolve(A: Any, b: npt.NDArray[Any], permc_spec: str | None = None, use_umfpack: bool = True) -> npt.NDArray[Any]: ...
+
+
+@overload
+def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any: ...
+
+
 def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
     """Return the solution of ``A x = b``. Runs on the host.
 

@@ -171,12 +171,15 @@ def test_what_cannot_be_used_is_not_imported(
 def test_errors_are_told_in_a_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "bad.json").write_text('{"schema": 7}')
     (tmp_path / "file").write_text("")
+    (tmp_path / "made").mkdir()
     profiles.save(made())
     monkeypatch.setattr(Path, "unlink", _refuse)
     for arguments, message in (
         (("import", str(tmp_path / "bad.json")), "version 7 of the schema"),
         (("import", str(tmp_path / "none.json")), "cannot be read: No such file"),
-        (("export", str(tmp_path / "file" / "below" / "x.json")), "cannot be written: Not a directory"),
+        (("export", str(tmp_path / "file" / "below" / "x.json")), f"there is no folder {tmp_path}/file/below"),
+        (("export", str(tmp_path / "none" / "below" / "x.json")), f"there is no folder {tmp_path}/none/below"),
+        (("export", str(tmp_path / "made")), "cannot be written: Is a directory"),
         (("remove", "mine"), "cannot be removed: Permission denied"),
         (("remove", "none"), "no profile of yours is named 'none'"),
     ):
@@ -186,6 +189,7 @@ def test_errors_are_told_in_a_line(capsys: pytest.CaptureFixture[str], tmp_path:
         assert told.err.startswith("clsparse: ")
         assert message in told.err
         assert not told.out
+    assert not (tmp_path / "none").exists()
 
 
 def _refuse(_path: Path, missing_ok: bool = False) -> None:
