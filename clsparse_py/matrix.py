@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import weakref
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -16,7 +17,7 @@ from clsparse_py.blocks import is_released
 from clsparse_py.records import dataclass
 from clsparse_py.structure import Facts, check_structure
 
-__all__ = ["Matrix", "MatrixT", "Parts", "Sparse", "Structure", "Symmetry", "is_sparse"]
+__all__ = ["Matrix", "MatrixT", "Origin", "Parts", "Sparse", "Structure", "Symmetry", "is_sparse"]
 
 #: The values, columns and row pointers of one matrix.
 Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
@@ -313,6 +314,25 @@ class Matrix:
             if self._data.size != structure.n_given:
                 raise ValueError(f"data: must have the {n} entries of indices, has {self._data.size}")
             self._data = self._data[:n]
+
+
+class Origin:
+    """The matrix that a plan was made of, and which structure it had then: later values may come with another.
+
+    Parameters
+    ----------
+    A : Matrix
+        Valid.
+    """
+
+    def __init__(self, A: Matrix) -> None:
+        self._matrix, self._indices = weakref.ref(A), weakref.ref(A.structure.indices)
+
+    def check(self, name: str, values: object) -> None:
+        """Raise a ValueError if these are the values that the matrix has in another structure by now."""
+        A = self._matrix()
+        if A is not None and values is A._data and A.structure.indices is not self._indices():
+            raise ValueError(f"{name}: the matrix has other indices than were planned for, which its values now go with")
 
 
 class Sparse:

@@ -77,3 +77,20 @@ def test_other_values_have_the_structure_and_its_plans(queue: cl.CommandQueue) -
     np.testing.assert_array_equal(A.toarray(), host.toarray())
     with pytest.raises(ValueError, match=r"^values: must have the 4 entries of the matrix, has 3$"):
         A.with_values(cl_array.to_device(queue, np.zeros(3, np.float32)))
+
+
+def test_plans_refuse_values_of_a_matrix_that_has_another_structure_by_now(queue: cl.CommandQueue) -> None:
+    host = scipy.sparse.csr_array((np.float32([1, 2, 3, 4]), np.int32([2, 0, 0, 1]), np.int32([0, 2, 4, 4])), shape=(3, 3))
+    for change in (lambda A: A.sort_indices(), lambda A: A.setdiag(9)):
+        A, B = csr_array(host, copy=True, queue=queue), csr_array(host, copy=True, queue=queue)
+        multiply, masked = clsparse_py.spgemm_plan(A, B), clsparse_py.spgemm_plan(B, B, mask=A, structural=False)
+        transpose, wanted = clsparse_py.transpose_plan(A), A.T.toarray()
+        np.testing.assert_array_equal(transpose(A.data).toarray(), wanted)
+        multiply(a_data=A.data), masked(mask_data=A.data)
+        change(A)
+        for plan, name in ((multiply, "a_data"), (masked, "mask_data"), (transpose, "data")):
+            with pytest.raises(ValueError, match=f"^{name}: the matrix has other indices than were planned for"):
+                plan(**{name: A.data})
+        # The values that were planned with, and others that come with no matrix, are in the order of its entries then.
+        np.testing.assert_array_equal(transpose().toarray(), wanted)
+        np.testing.assert_array_equal(transpose(2 * host.data).toarray(), 2 * wanted)

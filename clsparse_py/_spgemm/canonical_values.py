@@ -12,7 +12,7 @@ from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import with_sorted_rows, without_duplicates
 from clsparse_py.convert import converted
 from clsparse_py.launch import Chain
-from clsparse_py.matrix import Matrix, Structure
+from clsparse_py.matrix import Matrix, Origin, Structure
 from clsparse_py.memory import allocated
 from clsparse_py.placement import place_part, value_dtype
 from clsparse_py.primitives.addition import sum_dtype
@@ -54,7 +54,7 @@ class CanonicalOperand:
         self.n_values: int = A.structure.indices.size
         known = A.facts
         self.matrix = matrix = A if (known.canonical if known else A.has_canonical_format) else self._canonical(A)
-        structure = matrix.structure
+        structure, self._origin = matrix.structure, Origin(A)
         self.indptr, self.indices, self.known = structure.indptr, structure.indices, structure.facts
         self.data = matrix.data
         self.nnz: int = self.indices.size
@@ -86,10 +86,11 @@ class CanonicalOperand:
         Raises
         ------
         ValueError, TypeError
-            A wrong shape, dtype or context; the message begins with ``name``.
+            A wrong shape, dtype or context, or values of another structure; the message begins with ``name``.
         """
         if given is None:
             return planned
+        self._origin.check(name, given)
         values = given if isinstance(given, cl_array.Array) else np.asarray(given)
         value_dtype(name, values.dtype)
         if values.shape != (self.n_values,):

@@ -31,7 +31,7 @@ from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.lowering import Lowered
-from clsparse_py.matrix import Matrix, MatrixT, Structure
+from clsparse_py.matrix import Matrix, MatrixT, Origin, Structure
 from clsparse_py.memory import allocated
 from clsparse_py.operands import values_of_result
 from clsparse_py.overlap import require_inside
@@ -376,7 +376,7 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
         self._explanation = found.explanation
         self._assembled = type(A).assembled
         self._data = A.data
-        self._of = A.structure
+        self._of, self._origin = A.structure, Origin(A)
         self._structure = found.transposed or A.structure
         self.indptr, self.indices = self._structure.indptr, self._structure.indices
 
@@ -411,8 +411,10 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
         Raises
         ------
         ValueError, TypeError
-            A wrong shape, dtype or context, or an ``out`` that is none of this plan's results; the message names the argument.
+            A wrong shape, dtype or context, values of another structure, or an ``out`` that is none of this plan's results; the
+            message names the argument.
         """
+        self._origin.check("data", data)
         values = self._placed(self._data if data is None else data)
         queue = values.queue or self.queue
         if out is None:
