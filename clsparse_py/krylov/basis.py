@@ -125,20 +125,25 @@ class Basis:
         self.pass_over(_NORM, w=self.w)
         self.pass_over(_SCALING, w=self.w, v=self.vectors[0])
 
-    def extend(self, column: int) -> _Column:
-        """Enqueue what makes the next vector of the basis, and the read of its column of the Hessenberg matrix."""
+    def extend(self, column: int, others: int | None = None, target: cl_array.Array | None = None) -> _Column:
+        """Enqueue what makes the next vector of the basis, and the read of its column of the Hessenberg matrix.
+
+        The vector is what the product of that of this column has beside the first ``others``, by default those to this column;
+        it comes behind these, or to ``target``.
+        """
+        others = column + 1 if others is None else others
         if self._M is None:
             self._A(self.vectors[column], self.w)
         else:
             self._A(self.vectors[column], self.q)
             self._M(self.q, self.w)
-        part, used, first = 0, column // _AT_ONCE + 1, column % 2 * 2 * self.blocks
+        part, used, first = 0, -(-others // _AT_ONCE), column % 2 * 2 * self.blocks
         for again in (0, 1):
             for number in range(used):
                 part = first + again * self.blocks + number
                 self.pass_over(_PRODUCTS, part, w=self.w, **self.block(number))
                 self.pass_over(_SUBTRACTION, part, w=self.w, **self.block(number))
-        scaled = self.pass_over(_SCALING, part, w=self.w, v=self.vectors[column + 1])
+        scaled = self.pass_over(_SCALING, part, w=self.w, v=self.vectors[others] if target is None else target)
         queue, n = self.sweeps.chain.queue, len(LAYOUT.scalars)
         host = np.empty((2, self.blocks, n), self.sweeps.dtype)
         queue.flush()
@@ -146,7 +151,7 @@ class Basis:
             "a read", cl.enqueue_copy, self._reading, host, self.sweeps.scalars.base_data, is_blocking=False,
             src_offset=first * n * host.itemsize, wait_for=None if self._reading is queue else [scaled],
         )  # fmt: skip
-        return _Column(event, host, column, used)
+        return _Column(event, host, others - 1, used)
 
     def columns(self) -> Iterator[tuple[np.ndarray[Any, Any], float]]:
         """Yield the columns of the Hessenberg matrix, and the numbers below them, while the device makes the next one."""
@@ -166,9 +171,27 @@ class Basis:
 
     def replace(self, number: int, values: np.ndarray[Any, Any]) -> None:
         """Make a vector of the basis from other values: what of them is orthogonal to the vectors before."""
-        submit("a vector", cl.enqueue_copy, self.sweeps.chain.queue, self.w.base_data, values, is_blocking=True)
+        self.assign(self.q, values)
+        self.orthogonalise(number, self.q)
+
+    def assign(self, vector: cl_array.Array, values: np.ndarray[Any, Any]) -> None:
+        """Copy values of the host to a vector."""
+        ready = np.ascontiguousarray(values, self.sweeps.dtype)
+        submit("a vector", cl.enqueue_copy, self.sweeps.chain.queue, vector.base_data, ready, is_blocking=True)
+
+    def product(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the product of the operator, without M, with values of the host, in double precision; waits."""
+        self.assign(self.q, values)
+        self._A(self.q, self.w)
+        found = self.sweeps.chain.read(self.w, values.size)
+        return found.astype(np.result_type(found, np.float64))
+
+    def orthogonalise(self, number: int, values: cl_array.Array) -> None:
+        """Make a vector of the basis what of a vector of the device is orthogonal to the vectors before."""
+        self.sweeps.copy(self.w, values)
         # What rounding left for it is no vector of the basis: it may be the only direction that is free.
         self.sweeps.fill(self.vectors[number])
+        self.pass_over(_NORM, w=self.w)
         for _ in (0, 1):
             for block in range(-(-number // _AT_ONCE)):
                 self.pass_over(_PRODUCTS, 0, w=self.w, **self.block(block))

@@ -35,6 +35,14 @@ WANTED: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 }
 
 
+#: Products that look for copies of eigenvalues which were missed, and for what rounding left, beside all until then.
+_SEARCH = 0.3
+#: What rounding leaves of a vector of which nothing should be left, at most, in units of the precision.
+_NOISE = 8.0
+#: Residuals by products, which round as restarts do, beside those of the recurrence, at most.
+_DRIFT = 4.0
+
+
 @dataclasses.dataclass(frozen=True)
 class Eigenpairs:
     """Eigenvalues that ascend, their vectors on the device, which of them are converged, and the restarts made."""
@@ -85,47 +93,122 @@ def lanczos(
     n, dtype = first.size, first.dtype
     eps = float(np.finfo(dtype).eps)
     basis = Basis(chain, n, dtype, A, None, size)
-    rotated = [basis.sweeps.vector() for _ in range(k + (size - k) // 2)]
+    if floor and n <= (1 + _SEARCH) * (size + 1):
+        return _of_all_products(basis, k, which)
+    room = [basis.sweeps.vector() for _ in range(k + max(1, (size - k) // 2))]
     projected = np.zeros((size, size), np.result_type(dtype, np.float64))
     basis.begin(first)
-    kept, restarts = 0, 0
+    values, norm = np.zeros(0), 0.0
+    # Locked are the wanted pairs while a random vector's products, until there have been ``end``, look for others.
+    kept, locked, restarts, products, end = 0, 0, 0, 0, 0
+
+    def few(errors: np.ndarray[Any, Any], values: np.ndarray[Any, Any], times: float = 1.0) -> np.ndarray[Any, Any]:
+        """Return which errors are small."""
+        least = times * floor * norm * eps if floor else (tol or eps) * eps ** (2 / 3)
+        found: np.ndarray[Any, Any] = errors <= np.maximum((tol or eps) * np.abs(values), least)
+        return found
+
     while True:
-        restarts += 1
-        below = 0.0
-        for number in range(kept, size):
+        below, filled = 0.0, min(size, kept + max(1, end - products)) if locked else size
+        for number in range(kept, filled):
             column, below = basis.extend(number).values()
+            products += 1
             if not np.isfinite(column).all() or not np.isfinite(below):
-                return Eigenpairs(np.full(k, np.nan), basis.vectors[:k], np.zeros(k, bool), restarts)
+                return Eigenpairs(np.full(k, np.nan), basis.vectors[:k], np.zeros(k, bool), restarts + 1)
             projected[: number + 1, number], projected[number, : number + 1] = column, column.conj()
-            if below <= eps * float(np.linalg.norm([*np.abs(column), below])):
+            if below <= _NOISE * eps * float(np.linalg.norm([*np.abs(column), below])):
                 below = 0.0
-                if number + 1 < size:
-                    basis.replace(number + 1, rng.standard_normal(n).astype(dtype))
-        values, vectors = scipy.linalg.eigh(projected)
-        order = WANTED[which](values)
-        errors = below * np.abs(vectors[-1])
-        limits = (tol or eps) * np.maximum(eps ** (2 / 3), np.abs(values))
-        fine = errors <= np.maximum(limits, floor * eps * np.abs(values).max())
-        if fine[order[:k]].all() or restarts >= maxiter:
-            break
-        # Some more than are wanted are kept, so that a restart loses less.
-        kept = min(k + (size - k) // 2, size - 1)
-        _rotate(basis, rotated, vectors[:, order[:kept]])
-        basis.sweeps.copy(basis.vectors[kept], basis.vectors[size])
+                basis.replace(number + 1, rng.standard_normal(n).astype(dtype))
+        others, vectors = scipy.linalg.eigh(projected[locked:filled, locked:filled])
+        values, vectors = np.concatenate([values[:locked], others]), scipy.linalg.block_diag(np.eye(locked), vectors)
+        rank, norm = np.argsort(values, kind="stable"), max(norm, float(np.abs(values).max()))
+        order = rank[WANTED[which](values[rank])]
+        chosen, following = rank[np.isin(rank, order[:k])], basis.vectors[filled]
+        fine = few(below * np.abs(vectors[-1]), values)[chosen]
+        if locked and few(np.abs(values[chosen] - values[:k]), values[:k]).all():
+            if products >= end:
+                return Eigenpairs(values[:k], basis.vectors[:k], np.ones(k, bool), restarts)
+            chosen = np.concatenate([np.arange(k), order[order >= k]])[: min(k + (size - k) // 2, filled - 1)]
+            _rotate(basis, room, vectors[:, chosen])
+            values = values[chosen]
+        else:
+            # A locked basis that is left has met a better value: a copy that was missed.
+            end, locked, restarts = 0 if locked else end, 0, restarts + 1
+            if restarts >= maxiter and not fine.all():
+                _rotate(basis, room, vectors[:, chosen])
+                return Eigenpairs(values[chosen], basis.vectors[:k], fine, restarts)
+            if not fine.all():
+                # Some more than are wanted are kept, so that a restart loses less.
+                chosen = order[: min(k + (size - k) // 2, filled - 1)]
+                _rotate(basis, room, vectors[:, chosen])
+                values = values[chosen]
+            else:
+                # Where a cycle or two were enough, there may be few distinct eigenvalues: half a cycle is the least then.
+                least = (k if floor else 0) + ((size - k) // 2 if k > 1 else 0)
+                end = end or max(int((1 + _SEARCH) * products), products + least)
+                _rotate(basis, room, vectors[:, chosen], anew=True)
+                values = values[chosen]
+                if floor:
+                    # What rounding has left in many restarts is seen by products alone.
+                    values, vectors, errors = _by_products(basis, room[k], k)
+                    fine, products, following = few(errors, values, _DRIFT), products + k, room[k]
+                    _rotate(basis, room, vectors)
+                if fine.all() and products < end and size < n:
+                    locked = k
+                elif fine.all() or restarts >= maxiter:
+                    return Eigenpairs(values, basis.vectors[:k], fine, restarts)
+        kept = values.size
+        basis.sweeps.copy(basis.vectors[kept], following)
         for vector in basis.vectors[kept + 1 :]:
             basis.sweeps.fill(vector)
+        if locked == kept:
+            basis.replace(kept, rng.standard_normal(n).astype(dtype))
         projected[:] = 0
-        projected[range(kept), range(kept)] = values[order[:kept]]
-    chosen = np.sort(order[:k])
-    _rotate(basis, rotated, vectors[:, chosen])
-    return Eigenpairs(values[chosen], basis.vectors[: chosen.size], fine[chosen], restarts)
+        projected[range(kept), range(kept)] = values
 
 
-def _rotate(basis: Basis, room: list[cl_array.Array], factors: np.ndarray[Any, Any]) -> None:
-    """Make the first vectors of a basis combinations of all but the last one, one for each column of factors."""
+def _of_all_products(basis: Basis, k: int, which: str) -> Eigenpairs:
+    """Return the eigenpairs of an operator of few rows by the products with all unit vectors, which tell of its entries."""
+    entries = np.stack([basis.product(unit) for unit in np.eye(basis.w.size)], axis=1)
+    if not np.isfinite(entries).all():
+        return Eigenpairs(np.full(k, np.nan), basis.vectors[:k], np.zeros(k, bool), 1)
+    values, vectors = scipy.linalg.eigh((entries + entries.conj().T) / 2)
+    chosen = np.sort(WANTED[which](values)[:k])
+    for vector, column in zip(basis.vectors, vectors[:, chosen].T, strict=False):
+        basis.assign(vector, column)
+    return Eigenpairs(values[chosen], basis.vectors[:k], np.ones(k, bool), 1)
+
+
+def _by_products(
+    basis: Basis, worst: cl_array.Array, k: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return eigenvalues of the operator among k vectors of a basis, factors of their vectors, and bounds of their residuals.
+
+    What the operator adds to these vectors, where that is most, is copied to ``worst``.
+    """
+    projected, norms = np.zeros((k, k), np.result_type(basis.sweeps.dtype, np.float64)), np.zeros(k)
+    for i in range(k):
+        projected[:, i], norms[i] = basis.extend(i, k, basis.q).values()
+        if norms[i] >= norms.max():
+            basis.sweeps.copy(worst, basis.q)
+    values, factors = scipy.linalg.eigh((projected + projected.T.conj()) / 2)
+    return values, factors, norms @ np.abs(factors)
+
+
+def _rotate(basis: Basis, room: list[cl_array.Array], factors: np.ndarray[Any, Any], anew: bool = False) -> None:
+    """Make the first vectors of a basis combinations of its first ones, one for each column of factors.
+
+    If ``anew``, these are made orthogonal again, and the others 0.
+    """
     columns = factors.shape[1]
     for target, column in zip(room[:columns], factors.T, strict=True):
         basis.sweeps.fill(target)
         basis.add(target, column)
-    for source, target in zip(room[:columns], basis.vectors[:columns], strict=True):
-        basis.sweeps.copy(target, source)
+    if anew:
+        for vector in basis.vectors:
+            basis.sweeps.fill(vector)
+    for number, target in enumerate(room[:columns]):
+        if anew:
+            basis.orthogonalise(number, target)
+        else:
+            basis.sweeps.copy(basis.vectors[number], target)

@@ -7,10 +7,12 @@ import logging
 import operator
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
+import scipy.sparse.csgraph
 import scipy.sparse.linalg
 from pyopencl import array as cl_array
 
@@ -97,6 +99,8 @@ def eigsh(
     ------
     ValueError, TypeError
         An argument has a wrong shape, dtype or value, or `minres` has not solved a system.
+    MemoryError
+        The factors of ``A - sigma I`` may not fit the host's free memory, by a bound that the message names.
     RuntimeError
         ``A - sigma I`` is singular, or was not solved well.
     ArpackNoConvergence
@@ -232,6 +236,12 @@ def _by_factors(A: Any, sigma: float, rough: float, queue: cl.CommandQueue, dtyp
     """
     host = scipy.sparse.csc_array(on_host(A)).astype(dtype)
     shifted = scipy.sparse.csc_array(host - dtype.type(sigma) * scipy.sparse.eye_array(host.shape[0], dtype=dtype))
+    needed, free = _bytes_of_factors(shifted), _free_host_memory()
+    if free is not None and needed > free:
+        raise MemoryError(
+            f"sigma: factors of A - {sigma} I may take {needed / 1e6:,.0f} MB, by a bound of their fill, and the host has "
+            f"{free / 1e6:,.0f} MB; give OPinv=, such as minres on the device or multigrid (amg.solve)"
+        )
     options = {"SymmetricMode": True}
     factors = scipy.sparse.linalg.splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options=options)
     size = float(scipy.sparse.linalg.norm(shifted))
@@ -245,6 +255,33 @@ def _by_factors(A: Any, sigma: float, rough: float, queue: cl.CommandQueue, dtyp
         return array_on(queue, solution)
 
     return solve
+
+
+def _bytes_of_factors(A: Any) -> int:
+    """Return a bound of the memory of both factors of a matrix of symmetric pattern, in bytes.
+
+    With pivots on the diagonal, an order that makes the band narrow fills no more than its envelope; minimum degree, as a
+    rule, less.
+    """
+    n = A.shape[0]
+    order = scipy.sparse.csgraph.reverse_cuthill_mckee(scipy.sparse.csr_array(A), symmetric_mode=True)
+    place = np.empty(n, np.int64)
+    place[order] = np.arange(n)
+    entries = A.tocoo()
+    first = np.arange(n)
+    np.minimum.at(first, place[entries.row], place[entries.col])
+    entries_of_factors = 2 * int((np.arange(n) - first + 1).sum())
+    # An entry has a number and an index of a row.
+    return entries_of_factors * int(A.dtype.itemsize + np.dtype(np.int32).itemsize)
+
+
+def _free_host_memory() -> int | None:
+    """Return the bytes of memory that the host has free, or None where the system does not tell."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return None
 
 
 def _by_arpack(A: Any, k: int, M: Any, sigma: Any, **options: Any) -> Any:

@@ -15,6 +15,7 @@ from pyopencl import array as cl_array
 import clsparse_py
 from clsparse_py import BuildError, linalg, programs
 from clsparse_py.device import describe
+from clsparse_py.linalg import eigen
 
 pytestmark = pytest.mark.any_platform
 
@@ -207,3 +208,37 @@ def test_blocks_of_eigenvectors_of_any_size(queue: cl.CommandQueue) -> None:
             values, vectors = linalg.lobpcg(A, scaled, M=M, tol=1e-3 * scale, maxiter=40)
             np.testing.assert_allclose(np.sort(values / scale), [5, 7, 9], rtol=1e-4)
             np.testing.assert_allclose(vectors.T @ vectors, np.eye(3), atol=1e-4)
+
+
+def test_factors_that_do_not_fit_are_refused(queue: cl.CommandQueue, real: np.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = scipy.sparse.csr_array(grid(real))
+    A = clsparse_py.csr_array(host, queue=queue)
+    # The bound holds for what SuperLU makes of it.
+    shifted = scipy.sparse.csc_array(host - real.type(2.1) * scipy.sparse.eye_array(100, dtype=real))
+    options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.01, "options": {"SymmetricMode": True}}
+    factors = of_scipy.splu(shifted, **options)
+    each, bound = real.itemsize + 4, eigen._bytes_of_factors(shifted)
+    assert (factors.L.nnz + factors.U.nnz) * each <= bound <= 2 * 100**2 * each
+    monkeypatch.setattr(eigen, "_free_host_memory", lambda: 10_000)
+    with pytest.raises(MemoryError, match=r"may take .* MB, by a bound of their fill.*give OPinv=.*minres.*multigrid"):
+        linalg.eigsh(A, k=2, sigma=2.1)
+    # Nothing is factored for these.
+    inverse = factors.solve
+    linalg.eigsh(A, k=2, sigma=2.1, OPinv=lambda x: inverse(x.get()), rng=1)
+    linalg.eigsh(A, k=2, rng=1)
+
+
+def test_copies_of_eigenvalues_are_not_missed(queue: cl.CommandQueue, real: np.dtype) -> None:
+    """Products from one vector do not leave a space in which each eigenvalue is once."""
+    ring = scipy.sparse.diags_array([-1.0, 2, -1, -1, -1], offsets=[-1, 0, 1, 9, -9], shape=(10, 10))
+    host = scipy.sparse.csr_array(scipy.sparse.kronsum(ring, ring)).astype(real)
+    spectrum = np.linalg.eigvalsh(host.toarray().astype(float))
+    near = 100 * float(np.finfo(real).eps)
+    for seed in range(4):
+        for which, wanted in (("SA", spectrum[:4]), ("LA", spectrum[-4:])):
+            values = linalg.eigsh(clsparse_py.csr_array(host, queue=queue), k=4, which=which, rng=seed, return_eigenvectors=False)
+            np.testing.assert_allclose(values, wanted, atol=near * spectrum[-1])
+    low = np.linalg.qr(np.random.default_rng(1).standard_normal((100, 3)))[0]
+    dense = np.eye(100) + low @ np.diag([1, 1, 0.5]) @ low.T
+    values = linalg.eigsh(clsparse_py.csr_array(dense.astype(real), queue=queue), k=4, rng=0, return_eigenvectors=False)
+    np.testing.assert_allclose(values, [1, 1.5, 2, 2], atol=near)
