@@ -15,7 +15,11 @@ WORKERS ?= 2
 # Site and examples have an environment of their own: they need much that nothing else does.
 DOCS := .venv-docs
 
-.PHONY: help demo test test-full lint docs examples dist clean
+# Random programs: how long, and from which seed; PROGRAMS="--device intel" and the like says more.
+MINUTES ?= 10
+SEED ?=
+
+.PHONY: help demo test test-full fuzz lint docs examples dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -28,6 +32,10 @@ test: lint ## lint, then the tests on PoCL and Intel's runtime, and the lanes wh
 
 test-full: export CLSPARSE_FULL := 1
 test-full: test ## the same with every combination of what is covered pairwise
+
+fuzz: $(VENV)/test ## random programs beside SciPy for MINUTES=10, from SEED=...; what they find is printed as a script
+	OCL_ICD_VENDORS="$(OCL_ICD_VENDORS)" $(IN_VENV)/python -m tests.programs --minutes $(MINUTES) \
+	    $(if $(SEED),--seed $(SEED)) --keep build/fuzz $(PROGRAMS)
 
 lint: $(VENV)/test ## ruff, mypy and the layers of modules
 	$(IN_VENV)/ruff check .

@@ -1,0 +1,368 @@
+"""Runs a step on our arrays and on SciPy's, and says in what they differ."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+from pyopencl import array as cl_array
+
+import clsparse_py
+from tests.programs import prelude, references
+from tests.programs.drawing import SkipError
+from tests.programs.prelude import ERRORS
+from tests.programs.program import Input, Program, Step
+
+__all__ = ["Find", "Machine"]
+
+
+@dataclass
+class Find:
+    """What is wrong after a step: a kind, by which shrunken programs are compared, and all else in words."""
+
+    kind: str
+    text: str
+    wanted: Any = None
+    number: int = 0
+
+
+class DifferenceError(Exception):
+    """Values that are not as they should be."""
+
+
+def _parts(value: Any) -> list[np.ndarray]:
+    """Return the arrays of a value on the host, as they are stored."""
+    if clsparse_py.issparse(value):
+        names = ("data", "coords") if value.format == "coo" else ("data", "indices", "indptr")
+        parts = [part for name in names for part in (getattr(value, name) if name == "coords" else (getattr(value, name),))]
+        return [each.get() for each in parts]
+    return [value.get()] if isinstance(value, cl_array.Array) else [value] if isinstance(value, np.ndarray) else []
+
+
+def _host(value: Any) -> Any:
+    """Return the host's form of a value of ours."""
+    if clsparse_py.issparse(value) and not scipy.sparse.issparse(value):
+        return value.get()
+    if isinstance(value, tuple):
+        return tuple(map(_host, value))
+    return value.get() if isinstance(value, cl_array.Array) else value
+
+
+def _absolute(value: Any) -> Any:
+    """Return sizes in float64: what is not finite has none."""
+    if scipy.sparse.issparse(value):
+        wide = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+        data = _absolute(wide.data)
+        return wide._with_data(data) if wide.format != "coo" else type(wide)((data, wide.coords), shape=wide.shape)
+    if isinstance(value, np.ndarray):
+        wide = value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
+        size = np.abs(wide.real) + np.abs(wide.imag)
+        return np.where(np.isfinite(size), size, 0)
+    return value
+
+
+def _unit(value: Any) -> float:
+    """Return the exponent of the largest power of two of which all values are multiples."""
+    data = value.data if scipy.sparse.issparse(value) else value if isinstance(value, np.ndarray) else None
+    if data is None or data.dtype.kind not in "fc" or not data.size:
+        return 0.0
+    flat = np.ravel(data)
+    parts = np.concatenate([flat.real, flat.imag]) if data.dtype.kind == "c" else flat
+    parts = np.unique(np.abs(parts[np.isfinite(parts) & (parts != 0)].astype(np.float64)))
+    if not parts.size:
+        return 0.0
+    mantissa, exponent = np.frexp(parts)
+    whole = (mantissa * 2.0**53).astype(np.int64)
+    return float(np.min(exponent - 53 + np.log2((whole & -whole).astype(np.float64))))
+
+
+def _rounds(value: Any) -> bool:
+    """Return whether sums of a matrix's duplicates are rounded: what is no sum of them depends on their order."""
+    if not scipy.sparse.issparse(value) or value.dtype.kind not in "fc" or (value.format != "coo" and value.has_canonical_format):
+        return False
+    sums = _absolute(value).tocsr()
+    sums.sum_duplicates()
+    return sums.nnz < value.nnz and _largest(sums) * 2.0 ** -_unit(value) > 1 / float(np.finfo(value.dtype).eps)
+
+
+def _largest(value: Any) -> float:
+    data = value.data if scipy.sparse.issparse(value) else np.asarray(value)
+    return float(np.max(np.abs(data), initial=0)) if data.dtype.kind in "fiub" else float("inf")
+
+
+class Machine:
+    """A process's queues, and the variables of a program on both sides.
+
+    Parameters
+    ----------
+    program : Program
+        Whose steps may come later.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.ours: dict[str, Any] = dict(vars(prelude))
+        self.ours["q"], self.ours["q2"] = (self.ours["queue"](mode) for mode in program.queues)
+        self.oracle: dict[str, Any] = {
+            **{name: getattr(references, name) for name in vars(references) if not name.startswith("__")},
+            "eye": lambda _, m, n: scipy.sparse.eye_array(m, n, format="csr"),
+            "np": np,
+            "sp": scipy.sparse,
+            "linalg": scipy.sparse.linalg,
+            "q": None,
+            "inf": np.inf,
+            "nan": np.nan,
+        }
+        self.ours_of: dict[str, Any] = {}
+        self.values: dict[str, Any] = {}
+
+    def make(self, given: Input) -> Find | None:
+        """Make an input on both sides."""
+        for i, part in enumerate(given.parts):
+            self.ours[f"{given.target}_{i}"] = part.copy()
+            self.oracle[f"{given.target}_{i}"] = part
+        wanted = eval(given.text(False), self.oracle)
+        self._keep(given.target, None, wanted)
+        try:
+            found = eval(given.text(True), self.ours)
+        except Exception as error:
+            return self._raised(given.name, error)
+        self._keep(given.target, found, wanted)
+        summed = given.made == "coordinates" and wanted.dtype.kind in "fc"
+        bound = 32 * np.finfo(wanted.dtype).eps * _largest(_absolute(wanted)) if summed else None
+        find = self._judged(given, found, wanted, bound)
+        if summed:
+            self._keep(given.target, found, _host(found))
+        return find
+
+    def bounds(self, step: Step, wanted: Any) -> tuple[bool, Any]:
+        """Return whether a step is exact in every order, and bounds of its errors if not.
+
+        Raises
+        ------
+        SkipError
+            Numbers grow too large or too small for either.
+        """
+        names = [name for name in step.uses() if name in self.values]
+        of = [self.values[name] for name in names]
+        if step.grade == "move" and any(map(_rounds, of)):
+            raise SkipError
+        wanted = wanted[-1] if isinstance(wanted, tuple) else wanted
+        dtype = np.asarray(wanted.data if scipy.sparse.issparse(wanted) else wanted).dtype
+        if step.grade == "move" or (dtype.kind not in "fc" and step.grade != "round"):
+            return True, None
+        if step.grade == "round":
+            return False, step.tolerance * np.finfo(dtype).eps if dtype.kind in "fc" else 0.0
+        sizes = {**self.oracle, **{name: _absolute(value) for name, value in zip(names, of, strict=True)}}
+        with np.errstate(all="ignore"):
+            magnitude = eval(step.magnitude or step.oracle or step.ours, sizes)
+        magnitude = magnitude[-1] if isinstance(magnitude, tuple) else magnitude
+        largest = _largest(magnitude)
+        units = [_unit(value) for value in of]
+        unit = (
+            sum(units)
+            if step.grade == "product"
+            else min([0.0, *units] if any(not _floats(each) for each in of) else units or [0.0])
+        )
+        info = np.finfo(dtype)
+        if not largest < float(info.max) / 8:
+            raise SkipError
+        if largest * 2.0**-unit <= 1 / float(info.eps) and unit > info.minexp + 2:
+            return True, None
+        if largest < float(info.tiny) / float(info.eps) * 4 and largest:
+            raise SkipError
+        eps = float(info.eps) * (step.terms + 8) * 4
+        return False, eps * largest
+
+    def run(self, step: Step, before_ours: Callable[[], None] = lambda: None) -> Find | None:
+        """Do a step on both sides, and compare; raise a SkipError if the oracle cannot say what is right."""
+        if step.name == "del":
+            before_ours()
+            self.forget(step.ours.split()[1])
+            return None
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            # SciPy's methods put their own operand in order; ours leave it.
+            operands = {name: self.values[name] for name in step.uses() if name in self.values}
+            copied = {name: value.copy() for name, value in operands.items() if scipy.sparse.issparse(value)}
+            # As docs/arrays.md has it of products of matrices.
+            several = step.grade == "product" and sum(map((step.oracle or step.ours).count, copied)) > 1
+            for each in copied.values() if several else ():
+                each.sum_duplicates()
+            try:
+                wanted: Any = eval(step.oracle or step.ours, {**self.oracle, **copied})
+            except ERRORS as error:
+                wanted = error
+            except Exception as error:
+                raise SkipError from error
+            if isinstance(wanted, Exception):
+                exact, bound = True, None
+            else:
+                exact, bound = self.bounds(step, wanted)
+            names = [name for name in step.uses() if name in self.ours_of]
+            before = {name: _parts(self.ours_of[name]) for name in names}
+            before_ours()
+            if step.fails:
+                try:
+                    self.ours["failing"](*step.fails, lambda: eval(step.ours, self.ours))
+                except Exception as error:
+                    return self._raised(f"{step.name}: planted failure", error)
+            find = self._ours(step, wanted, exact, bound)
+            if find is None:
+                for name in names:
+                    after = _parts(self.ours_of[name])
+                    if any(a.tobytes() != b.tobytes() for a, b in zip(before[name], after, strict=True)):
+                        return Find(f"{step.name}: operand", f"{name} is not the same after {step.ours}")
+            return find
+
+    def _ours(self, step: Step, wanted: Any, exact: bool, bound: Any) -> Find | None:
+        for text in (step.ours, step.same):
+            if not text:
+                continue
+            try:
+                found = eval(text, self.ours)
+            except Exception as error:
+                if isinstance(wanted, Exception):
+                    if isinstance(error, type(wanted)) or isinstance(wanted, type(error)):
+                        continue
+                    return Find(
+                        f"{step.name}: error",
+                        f"{type(wanted).__name__} is wanted ({wanted}), not {type(error).__name__}: {error}",
+                        wanted,
+                    )
+                return self._raised(step.name, error)
+            if isinstance(wanted, Exception):
+                return Find(f"{step.name}: no error", f"{type(wanted).__name__} is wanted: {wanted}", wanted)
+            self._keep(step.target, found, wanted)
+            of = step if text is step.ours else replace(step, name=f"{step.name}: relation")
+            find = self._judged(of, found, wanted, None if exact else bound)
+            if find:
+                return find
+        if isinstance(wanted, Exception):
+            return None
+        if not exact or not step.stored:
+            # What follows is judged by what our value is.
+            self._keep(step.target, self.ours[step.target], _host(self.ours[step.target]))
+        return None
+
+    def _keep(self, name: str, found: Any, wanted: Any) -> None:
+        self.ours[name] = self.ours_of[name] = found
+        self.oracle[name] = self.values[name] = wanted
+
+    def forget(self, name: str) -> None:
+        """Let a variable die."""
+        for each in (self.ours, self.ours_of, self.oracle, self.values):
+            each.pop(name, None)
+
+    @staticmethod
+    def _raised(name: str, error: Exception) -> Find:
+        return Find(f"{name}: {type(error).__name__}", "".join(traceback.format_exception(error)[-4:]), None)
+
+    def _judged(self, step: Any, found: Any, wanted: Any, bound: Any) -> Find | None:
+        try:
+            compare(found, wanted, bound, step)
+        except DifferenceError as difference:
+            return Find(f"{step.name}: {str(difference).partition(':')[0]}", str(difference), wanted)
+        except Exception as error:
+            return self._raised(f"{step.name}: reading", error)
+        return None
+
+
+def _floats(value: Any) -> bool:
+    return bool(getattr(value, "dtype", np.dtype(int)).kind in "fc")
+
+
+def compare(found: Any, wanted: Any, bound: Any, step: Any) -> None:
+    """Compare a value of ours with the oracle's."""
+    if isinstance(wanted, tuple):
+        if not isinstance(found, tuple) or len(found) != len(wanted):
+            raise DifferenceError(f"kind: {type(found).__name__}, not a tuple of {len(wanted)}")
+        for each in zip(found, wanted, strict=True):
+            compare(*each, bound, step)
+        return
+    if scipy.sparse.issparse(wanted):
+        _compare_sparse(found, wanted, bound, step)
+        return
+    if clsparse_py.issparse(found):
+        raise DifferenceError(f"kind: {type(found).__name__} instead of a dense result")
+    found, wanted = np.asarray(_host(found)), np.asarray(wanted)
+    if step.name not in ("triangles", "connected_components", "bfs", "positions", "arguments of extremes"):
+        _same("dtype", found.dtype, wanted.dtype)
+    _same("shape", found.shape, wanted.shape)
+    _compare_values(found, wanted, bound, step)
+
+
+def _same(what: str, found: Any, wanted: Any) -> None:
+    if found != wanted:
+        raise DifferenceError(f"{what}: {found} instead of {wanted}")
+
+
+def _compare_sparse(found: Any, wanted: Any, bound: Any, step: Any) -> None:
+    if not clsparse_py.issparse(found):
+        raise DifferenceError(f"kind: {type(found).__name__} instead of {wanted.format}")
+    if wanted.format in ("csr", "csc", "coo") and not step.name.endswith("relation"):
+        _same("format", found.format, wanted.format)
+    _same("dtype", found.dtype, wanted.dtype)
+    _same("shape", found.shape, wanted.shape)
+    ours = found.get()
+    if getattr(step, "stored", True):
+        _same("nnz", ours.nnz, wanted.nnz)
+    ours, others = (_entries(each) for each in (ours, wanted))
+    if not getattr(step, "stored", True) or bound is not None:
+        keys = np.union1d(ours[0], others[0])
+        ours, others = ((keys, _spread(keys, *each)) for each in (ours, others))
+    elif not np.array_equal(ours[0], others[0]):
+        raise DifferenceError("structure: entries are at other places")
+    _compare_values(ours[1], others[1], bound, step, ours[0], wanted.shape)
+
+
+def _spread(keys: np.ndarray, of: np.ndarray, values: np.ndarray) -> np.ndarray:
+    all_of = np.zeros(keys.size, values.dtype)
+    all_of[np.searchsorted(keys, of)] = values
+    return all_of
+
+
+def _entries(S: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return places in order, and the sum of the values at each."""
+    S = S.tocoo()
+    with np.errstate(all="ignore"):
+        coords = S.coords if S.ndim == 2 else (np.zeros(S.nnz, np.int64), *S.coords)
+        keys = coords[0].astype(np.int64) * S.shape[-1] + coords[1]
+        order = np.lexsort((S.data.imag, S.data.real, keys))  # sums of duplicates do not depend on how they are stored
+        keys, values = keys[order], S.data[order]
+        if keys.size < 2 or (np.diff(keys) > 0).all():
+            return keys, values
+        first = np.flatnonzero(np.concatenate(([True], np.diff(keys) > 0)))
+        add = np.logical_or if values.dtype.kind == "b" else np.add
+        return keys[first], add.reduceat(values, first).astype(values.dtype)
+
+
+def _compare_values(found: np.ndarray, wanted: np.ndarray, bound: Any, step: Any, keys: Any = None, shape: Any = None) -> None:
+    if bound is None:
+        signs = getattr(step, "signs", False)
+        right = (found == wanted) | ((found != found) & (wanted != wanted))
+        if signs and found.dtype.kind == "f":
+            right &= (np.signbit(found) == np.signbit(wanted)) | (found != found)
+    else:
+        with np.errstate(all="ignore"):
+            sizes = np.abs(wanted.astype(np.complex128 if wanted.dtype.kind == "c" else float))
+            finite = np.isfinite(sizes)
+            limit = bound if getattr(step, "grade", "") != "round" else bound * np.max(np.where(finite, sizes, 0), initial=0)
+            right = np.where(
+                finite,
+                np.abs(found.astype(sizes.dtype if wanted.dtype.kind != "c" else complex) - wanted) <= limit,
+                ~np.isfinite(found),
+            )
+    if not np.all(right):
+        wrong = np.flatnonzero(~np.ravel(right))
+        at = int(wrong[0]) if keys is None else int(keys[wrong[0]])
+        where = tuple(map(int, np.unravel_index(at, shape or found.shape))) if found.ndim or keys is not None else ()
+        raise DifferenceError(
+            f"value: {np.ravel(found)[wrong[0]]!r} instead of {np.ravel(wanted)[wrong[0]]!r} at {where}, "
+            f"{wrong.size} of {right.size} are wrong"
+        )

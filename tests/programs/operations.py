@@ -1,0 +1,721 @@
+"""The operations of programs: each draws its operands and options, and says what ours is, the oracle, and what has to be equal.
+
+To add one, write a function of ten lines below `operation`: draw operands (``d.matrix``, ``d.array``), return ``Step(name, ours,
+oracle, grade=...)``. Texts see ``np``, ``sp`` (ours: clsparse_py, the oracle's: scipy.sparse), ``linalg``, the queues ``q`` and
+``q2``; the oracle's see the functions of `references` besides. Raise `SkipError` where there is nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tests.programs.drawing import Draw, SkipError
+from tests.programs.program import Step
+
+__all__ = ["OPERATIONS", "operation"]
+
+OPERATIONS: dict[str, tuple[float, Callable[[Draw], Step]]] = {}
+#: Methods that SpGEMM, SpTRANS and SpMV may be told to take.
+SPGEMM = (
+    "auto",
+    "reg-merge",
+    "merge",
+    "reg-sort",
+    "sort",
+    "dense",
+    "esc",
+    "hash",
+    "reg-hash",
+    "large-hash",
+    "esc-local",
+    "long-rows",
+)
+KERNELS = (
+    "serial",
+    "subvector4",
+    "subvector32",
+    "vector",
+    "vector_long",
+    "adaptive",
+    "nonzero_split",
+    "merge",
+    "chunked",
+    "narrow",
+)
+SCHEMES = ("auto", "single", "fine", "coarse-10", "hybrid-1000")
+SEMIRINGS = ("min_plus", "max_times", "or_and", "plus_pair")
+
+
+def operation(name: str, weight: float = 1.0) -> Callable[[Callable[[Draw], Step]], Callable[[Draw], Step]]:
+    """Register an operation by its name, and how often it is drawn."""
+
+    def register(draw: Callable[[Draw], Step]) -> Callable[[Draw], Step]:
+        OPERATIONS[name] = weight, draw
+        return draw
+
+    return register
+
+
+def simple(
+    name: str,
+    *texts: str,
+    kinds: str = "biufc",
+    grade: str = "move",
+    weight: float = 1.0,
+    formats: tuple[str, ...] = ("csr", "csc", "coo"),
+    signs: bool = False,
+    **more: Any,
+) -> None:
+    """Register an operation of one matrix: one of some texts, in which A stands for it."""
+
+    @operation(name, weight)
+    def draw(d: Draw) -> Step:
+        A = d.matrix(kinds=kinds, formats=formats)
+        more["signs"] = signs and d.canonical(A)
+        return Step(name, d.few(texts).replace("{A}", A), grade=grade, terms=max(d.shape(A)), **more)
+
+
+# Products.
+
+
+@operation("A @ x", 3)
+def _product(d: Draw) -> Step:
+    A = d.matrix()
+    side = d.one(["A @ x", "A.T @ x", "x @ A", "A @ X", "A @ one", "A.dot"])
+    m, n = d.shape(A)
+    if side in ("A @ x", "A.dot"):
+        x = d.array((n,))
+        return Step("A @ x", f"{A} @ {x}" if side == "A @ x" else f"{A}.dot({x})", grade="product", terms=n)
+    if side == "A.T @ x":
+        return Step("A.T @ x", f"{A}.T @ {d.array((m,))}", grade="product", terms=m)
+    if side == "x @ A":
+        x = d.array((m,))
+        return Step("x @ A", f"{x} @ {A}", f"product_from_left({A}, {x})", grade="product", terms=m)
+    k = 1 if side == "A @ one" else int(d.few([2, 3, 7, 8, 20]))
+    return Step("A @ X", f"{A} @ {d.array((n, k))}", grade="product", terms=n)
+
+
+@operation("spmv", 2)
+def _spmv(d: Draw) -> Step:
+    A = d.matrix(formats=("csr",))
+    m, n = d.shape(A)
+    x = d.array((n,), on_device=True)
+    result = np.result_type(d.values[A], d.values[x])
+    alpha, beta = d.scalar(result), d.scalar(result)
+    plan = (
+        f"plan=sp.spmv_plan({A}, kernel={d.few(KERNELS)!r})"
+        if d.chance(0.5)
+        else f"plan=sp.spmv_plan({A}, scheme={d.few(SCHEMES)!r})"
+    )
+    tail = f", {plan}" if d.chance(0.6) else ""
+    if result.kind == "b" or d.chance(0.5):
+        return Step("spmv", f"sp.spmv({A}, {x}{tail})", f"{A} @ {x}", grade="product", terms=n)
+    if d.chance(0.4):
+        return Step(
+            "spmv alpha", f"sp.spmv({A}, {x}, alpha={alpha}{tail})", f"scaled({alpha}, {A} @ {x})", grade="product", terms=n
+        )
+    y = d.array((m,), dtype=result.name, on_device=True)
+    oracle = f"scaled({alpha}, {A} @ {x}, {beta}, {y})"
+    return Step(
+        "spmv out", f"sp.spmv({A}, {x}, alpha={alpha}, beta={beta}, out={y}.copy(){tail})", oracle, grade="product", terms=n + 2
+    )
+
+
+@operation("spmm", 2)
+def _spmm(d: Draw) -> Step:
+    A = d.matrix(formats=("csr",))
+    n = d.shape(A)[1]
+    X = d.array((n, int(d.few([1, 2, 3, 5, 8, 17]))), on_device=True)
+    tail = f", work_group={d.few([1, 7, 64])}" if d.chance(0.3) else ""
+    return Step("spmm", f"sp.spmm({A}, {X}{tail})", f"{A} @ {X}", grade="product", terms=n)
+
+
+@operation("products by semirings", 2)
+def _semirings(d: Draw) -> Step:
+    A = d.matrix(kinds="biuf", formats=("csr",))
+    n, name = d.shape(A)[1], d.few(SEMIRINGS)
+    x = d.array((n,) if d.chance(0.5) else (n, 3), kinds="biuf", on_device=True)
+    function = "spmv" if d.values[x].ndim == 1 else "spmm"
+    return Step(name, f"sp.{function}({A}, {x}, semiring=sp.{name})", f"by_semiring({A}, {x}, {name!r})", signs=False)
+
+
+@operation("A @ B", 3)
+def _spgemm(d: Draw) -> Step:
+    A = d.matrix()
+    B = d.matrix((d.shape(A)[1], None))
+    more = {"grade": "product", "terms": d.shape(A)[1], "stored": False}
+    if d.chance(0.2):
+        return Step("(A @ B).T", f"({A} @ {B}).T", same=f"{B}.T @ {A}.T", **more)
+    return Step("A @ B", f"{A} @ {B}", **more)
+
+
+@operation("spgemm", 4)
+def _spgemm_methods(d: Draw) -> Step:
+    A = d.matrix(formats=("csr",))
+    B = d.matrix((d.shape(A)[1], None), formats=("csr",))
+    options = [f"method={d.few(SPGEMM)!r}"]
+    if d.chance(0.2):
+        options.append("deterministic=False")
+    if d.chance(0.3):
+        return Step(
+            "spgemm plan",
+            f"sp.spgemm_plan({A}, {B}, {', '.join(options)})()",
+            f"{A} @ {B}",
+            grade="product",
+            terms=d.shape(A)[1],
+            stored=False,
+            same=f"{A} @ {B}",
+        )
+    return Step(
+        "spgemm", f"sp.spgemm({A}, {B}, {', '.join(options)})", f"{A} @ {B}", grade="product", terms=d.shape(A)[1], stored=False
+    )
+
+
+@operation("a plan with new values", 2)
+def _new_values(d: Draw) -> Step:
+    A = d.matrix(formats=("csr",), kinds="iufc", where=lambda S: S.has_canonical_format)
+    if not d.canonical(A):
+        raise SkipError
+    B = d.matrix((d.shape(A)[1], None), formats=("csr",), where=lambda S: S.has_canonical_format)
+    if not d.canonical(B):
+        raise SkipError
+    data = d.array((d.values[A].nnz,), dtype=d.values[A].dtype.name, on_device=True)
+    kind = d.one(["spgemm", "transpose"])
+    if kind == "spgemm":
+        return Step(
+            "spgemm plan, new values",
+            f"sp.spgemm_plan({A}, {B}, method={d.few(SPGEMM)!r})({data}, {B}.data)",
+            f"with_values({A}, {data}) @ {B}",
+            grade="product",
+            terms=d.shape(A)[1],
+            stored=False,
+        )
+    return Step(
+        "transpose plan, new values",
+        f"sp.transpose_plan({A}, method={d.few(TRANSPOSE)!r})({data})",
+        f"with_values({A}, {data}).T.tocsr()",
+        signs=True,
+    )
+
+
+@operation("masked products", 2)
+def _masked(d: Draw) -> Step:
+    A = d.matrix(formats=("csr",))
+    B = d.matrix((d.shape(A)[1], None), formats=("csr",))
+    M = d.matrix((d.shape(A)[0], d.shape(B)[1]), formats=("csr",))
+    complement, structural = d.chance(0.4), d.chance(0.6)
+    options = f"mask={M}, complement={complement}, structural={structural}"
+    return Step(
+        "masked spgemm",
+        f"sp.spgemm({A}, {B}, {options})",
+        f"masked({A}, {B}, {M}, {complement}, {structural})",
+        magnitude=f"{A} @ {B}",
+        grade="product",
+        terms=d.shape(A)[1],
+        stored=False,
+    )
+
+
+@operation("sddmm")
+def _sddmm(d: Draw) -> Step:
+    M = d.matrix(kinds="f", formats=("csr",), where=lambda S: S.has_canonical_format)
+    if not d.canonical(M):
+        raise SkipError
+    (m, n), k, dtype = d.shape(M), int(d.one([1, 3, 8])), d.values[M].dtype.name
+    X, Y = d.array((m, k), dtype=dtype), d.array((k, n), dtype=dtype)
+    return Step(
+        "sddmm",
+        f"sp.sddmm({M}, {X}, {Y})",
+        f"sampled({M}, {X}, {Y})",
+        magnitude=f"{X} @ {Y}",
+        grade="product",
+        terms=k,
+        stored=False,
+    )
+
+
+TRANSPOSE = ("auto", "binned", "atomics")
+
+
+@operation("transposition", 2)
+def _transpose(d: Draw) -> Step:
+    A = d.matrix()
+    if d.values[A].format == "csr" and d.chance(0.7):
+        return Step("transpose", f"sp.transpose({A}, method={d.few(TRANSPOSE)!r})", f"{A}.T.tocsr()", signs=d.canonical(A))
+    return Step("A.T", f"{A}.T", signs=d.canonical(A))
+
+
+# One entry at a time.
+@operation("A + B", 3)
+def _sum(d: Draw) -> Step:
+    A = d.matrix()
+    B = d.matrix(d.shape(A))
+    text = d.one(["{A} + {B}", "{A} - {B}", "{A} + {B}", "2 * {A} - {B}"]).format(A=A, B=B)
+    if "-" in text and d.values[A].dtype.kind == d.values[B].dtype.kind == "b":
+        raise SkipError
+    return Step("A + B", text, magnitude=f"2 * {A} + {B}", grade="sum", terms=4, stored=False)
+
+
+@operation("by entry", 3)
+def _by_entry(d: Draw) -> Step:
+    A = d.matrix(kinds="biuf")
+    B = d.matrix(d.shape(A), kinds="biuf")
+    text = d.one(["{A}.multiply({B})", "{A} * {B}", "{A}.maximum({B})", "{A}.minimum({B})"]).format(A=A, B=B)
+    product = "multiply" in text or "*" in text
+    return Step(
+        "A * B" if product else "maximum",
+        text,
+        grade="product" if product else "sum",
+        magnitude=f"{A} * {B}" if product else f"{A} + {B}",
+        terms=4,
+        stored=False,
+    )
+
+
+@operation("comparison", 2)
+def _compared(d: Draw) -> Step:
+    A = d.matrix(kinds="biuf")
+    other = d.one(["matrix", "scalar", "dense"])
+    sign = d.one(["==", "!=", "<", ">", "<=", ">="])
+    if other == "matrix":
+        B = d.matrix(d.shape(A), kinds="biuf")
+        return Step("A < B", f"{A} {sign} {B}", stored=False)
+    if other == "dense":
+        return Step("A < D", f"{A} {sign} {d.array(d.shape(A), kinds='biuf')}")
+    scalar = d.one(["0", "1", "-1", "2", "2.5", "np.nan", "2**63", "-2**63", "2**64 - 1", "2**53 + 1"])
+    return Step("A < 1", f"{A} {sign} {scalar}", stored=False)
+
+
+@operation("with a dense array", 2)
+def _dense(d: Draw) -> Step:
+    A = d.matrix()
+    m, n = d.shape(A)
+    shape = d.one([(m, n), (m, n), (1, n), (m, 1)])
+    D = d.array(shape)
+    if "b" in (d.values[A].dtype.kind, d.values[D].dtype.kind):
+        raise SkipError
+    if shape == (m, n) and d.chance(0.5):
+        return Step(
+            "A + D",
+            d.one(["{A} + {D}", "{D} + {A}", "{A} - {D}", "{D} - {A}"]).format(A=A, D=D),
+            magnitude=f"{A} + {D}",
+            grade="sum",
+            terms=4,
+        )
+    return Step(
+        "A * D",
+        d.one(["{A}.multiply({D})", "{A} * {D}"]).format(A=A, D=D),
+        magnitude=f"{A}.multiply({D})",
+        grade="product",
+        terms=4,
+        stored=False,
+    )
+
+
+@operation("with a scalar", 2)
+def _scalar(d: Draw) -> Step:
+    A = d.matrix()
+    scalar = d.scalar(d.values[A].dtype)
+    text = d.one(["{A} * {k}", "{k} * {A}", "-{A}", "abs({A})", "{A} / {k}", "{A}.multiply({k})"]).format(A=A, k=scalar)
+    if text.startswith("-") and d.values[A].dtype.kind == "b":
+        raise SkipError
+    grade = "round" if "/" in text or (text.startswith("abs") and d.values[A].dtype.kind == "c") else "product"
+    return Step("A * 2", text, magnitude=f"{A} * 3", grade=grade, terms=4)
+
+
+simple(
+    "signs",
+    "abs({A})",
+    "{A}.sign()",
+    "{A}.ceil()",
+    "{A}.floor()",
+    "{A}.rint()",
+    "{A}.trunc()",
+    "{A}.real",
+    "{A}.conj()",
+    kinds="f",
+    signs=True,
+)
+simple(
+    "functions",
+    *(
+        f"{{A}}.{name}()"
+        for name in ("sqrt", "sin", "tan", "arctan", "sinh", "tanh", "arcsinh", "expm1", "log1p", "deg2rad", "rad2deg")
+    ),
+    kinds="fc",
+    grade="round",
+)
+simple("powers", "{A}.power(2)", "{A}.power(3)", "{A} ** 2", grade="round", kinds="iuf")
+simple("parts of complex values", "{A}.real", "{A}.imag", "{A}.conj()", "{A}.conj().T", kinds="c")
+
+
+@operation("astype", 2)
+def _astype(d: Draw) -> Step:
+    A, to = d.matrix(), d.dtype()
+    kind = d.values[A].dtype.kind
+    if (kind == "c" and np.dtype(to).kind != "c") or (kind == "f" and np.dtype(to).kind in "iu"):
+        raise SkipError
+    return Step("astype", f"{A}.astype({to!r})", grade="round" if kind in "fc" else "move", tolerance=2)
+
+
+# Reductions.
+simple("sums", "{A}.sum()", "{A}.sum(axis=0)", "{A}.sum(axis=1)", "{A}.trace()", grade="sum", weight=2)
+simple("means", "{A}.mean()", "{A}.mean(axis=0)", "{A}.mean(axis=1)", kinds="iuf", grade="round", magnitude="abs({A}).sum()")
+simple(
+    "extremes",
+    *(f"{{A}}.{name}({axis})" for name in ("max", "min", "nanmax", "nanmin") for axis in ("", "axis=0", "axis=1")),
+    kinds="biuf",
+    weight=2,
+)
+simple(
+    "arguments of extremes",
+    *(f"{{A}}.{name}(axis={axis})" for name in ("argmax", "argmin") for axis in (None, 0, 1)),
+    kinds="iuf",
+)
+simple("counts", *(f"{{A}}.count_nonzero({axis})" for axis in ("", "axis=0", "axis=1")), "{A}.nnz")
+simple("diagonals", "{A}.diagonal()", "{A}.diagonal(1)", "{A}.diagonal(-2)", grade="sum")
+simple("norms", "linalg.norm({A})", "linalg.norm({A}, 1)", "linalg.norm({A}, np.inf)", kinds="f", grade="round")
+
+
+@operation("sums with a dtype")
+def _sums(d: Draw) -> Step:
+    A, to = d.matrix(kinds="biuf"), d.dtype("iuf")
+    if d.values[A].dtype.kind == "f" and np.dtype(to).kind in "iu":
+        raise SkipError
+    axis = d.one(["None", "0", "1"])
+    return Step("sum(dtype)", f"{A}.sum(axis={axis}, dtype={to!r})", grade="sum", terms=max(d.shape(A)))
+
+
+# Formats and structure.
+simple(
+    "conversion",
+    "{A}.tocsr()",
+    "{A}.tocsc()",
+    "{A}.tocoo()",
+    "{A}.toarray()",
+    "{A}.copy()",
+    "{A}.asformat('csr')",
+    weight=2,
+    grade="sum",
+)
+simple("triangles", *(f"sp.{name}({{A}}, {k}, format='csr')" for name in ("tril", "triu") for k in (0, 1, -1)), grade="sum")
+simple("positions", "{A}.nonzero()", "sp.find({A})", grade="sum")
+
+
+@operation("blocks")
+def _blocks(d: Draw) -> Step:
+    A = d.matrix((d.size(), d.size()))
+    m, n = d.shape(A)
+    if m * n == 0 or m > 300:
+        raise SkipError
+    size = (d.one([k for k in (1, 2, 3, 5) if m % k == 0]), d.one([k for k in (1, 2, 4, 7) if n % k == 0]))
+    bsr = f"{A}.tobsr(blocksize={size})"
+    if d.chance(0.5):
+        return Step("bsr @ x", f"{bsr} @ {d.array((n,))}", grade="product", terms=n)
+    return Step("bsr.tocsr", f"{bsr}.tocsr()", grade="sum", stored=False)
+
+
+@operation("reshape")
+def _reshape(d: Draw) -> Step:
+    A = d.matrix()
+    m, n = d.shape(A)
+    shapes = [(n, m), (1, m * n), (m * n, 1)] + [(m * k, n // k) for k in (2, 5) if n % k == 0]
+    return Step("reshape", f"{A}.reshape({d.one(shapes)})", grade="sum")
+
+
+@operation("stacks", 2)
+def _stacks(d: Draw) -> Step:
+    A = d.matrix()
+    m, n = d.shape(A)
+    form = d.one(["None", "'csr'", "'csc'", "'coo'"])
+    what = d.one(["hstack", "vstack", "block_diag", "block_array"])
+    B = d.matrix((m, None) if what == "hstack" else (None, n) if what == "vstack" else (None, None))
+    if what == "block_array":
+        return Step(what, f"sp.block_array([[{A}, None], [None, {B}]], format={form})", grade="sum", stored=False)
+    if what == "vstack" and d.chance(0.3):
+        return Step(
+            "split and stack",
+            f"sp.vstack([{A}, {B}], format='csr')[{m}:]",
+            f"sp.csr_array({B}.astype(np.result_type({A}, {B})))",
+            grade="sum",
+            stored=False,
+        )
+    return Step(what, f"sp.{what}([{A}, {B}], format={form})", grade="sum", stored=False)
+
+
+@operation("kron")
+def _kron(d: Draw) -> Step:
+    A, B = d.matrix(), d.matrix()
+    (m, n), (k, j) = d.shape(A), d.shape(B)
+    if m * n * k * j > 4_000_000 or d.values[A].nnz * d.values[B].nnz > 50_000:
+        raise SkipError
+    return Step("kron", f"sp.kron({A}, {B}, format='csr')", grade="product", stored=False)
+
+
+def positions(d: Draw, n: int) -> str:
+    """Return the text of an index of n places."""
+    if not n:
+        raise SkipError
+    a, b = sorted(int(each) for each in d.rng.integers(-n, n + 1, 2))
+    which = d.one(["slice", "step", "list", "mask", "integer", "all", "permutation", "back"])
+    if which in ("list", "permutation"):
+        listed = d.rng.permutation(n) if which == "permutation" else d.rng.integers(-n, n, int(d.one([0, 1, 5, n])))
+        return f"np.array({listed.tolist()}, {d.one(['int32', 'int64'])!r})"
+    if which == "mask":
+        return f"np.array({d.rng.integers(0, 2, n).tolist()}, bool)"
+    return {
+        "slice": f"{a}:{b}",
+        "step": f"{a}::{d.one([2, 3, 7])}",
+        "back": f"::{d.one([-1, -3])}",
+        "integer": str(a if a < n else 0),
+        "all": ":",
+    }[which]
+
+
+@operation("indexing", 3)
+def _index(d: Draw) -> Step:
+    A = d.matrix(formats=("csr", "csc"))
+    m, n = d.shape(A)
+    if max(m, n) > 300:
+        raise SkipError
+    rows, cols = positions(d, m), positions(d, n) if d.chance(0.6) else ":"
+    if "[" in rows and "[" in cols:
+        if rows.endswith("bool)") or cols.endswith("bool)"):
+            raise SkipError
+        return Step("A[p][:, q]", f"{A}[{rows}][:, {cols}]", grade="sum", stored=False)
+    # SciPy combines a list with some slices alone.
+    apart = f"{A}[{rows}][:, {cols}]" if "[" in rows else f"{A}[:, {cols}][{rows}]" if "[" in cols else ""
+    return Step(
+        "A[i, j]", f"{A}[{rows}, {cols}]" if cols != ":" or d.chance(0.5) else f"{A}[{rows}]", apart, grade="sum", stored=False
+    )
+
+
+@operation("places", 1)
+def _places(d: Draw) -> Step:
+    A = d.matrix(formats=("csr", "csc"))
+    m, n = d.shape(A)
+    if not m * n:
+        raise SkipError
+    count = int(d.one([0, 1, 7, 50]))
+    rows, cols = d.rng.integers(-m, m, count).tolist(), d.rng.integers(0, n, count).tolist()
+    return Step("A[rows, cols]", f"{A}[np.array({rows}, int), np.array({cols}, int)]", grade="sum")
+
+
+@operation("permutations beside products")
+def _permuted(d: Draw) -> Step:
+    A = d.matrix(formats=("csr",))
+    m, n = d.shape(A)
+    if max(m, n) > 300 or not m * n or d.values[A].dtype.kind == "b":
+        raise SkipError
+    p, c = d.rng.permutation(m).tolist(), d.rng.permutation(n).tolist()
+    one = f"np.ones({{}}, {d.values[A].dtype.name!r})"
+    P = f"sp.csr_array(({one.format(m)}, (np.arange({m}), np.array({p}))), shape=({m}, {m}), queue=q)"
+    Q = f"sp.csr_array(({one.format(n)}, (np.array({c}), np.arange({n}))), shape=({n}, {n}), queue=q)"
+    return Step("P A Q", f"{A}[np.array({p})][:, np.array({c})]", same=f"{P} @ {A} @ {Q}", grade="sum", stored=False)
+
+
+@operation("assignment", 3)
+def _assign(d: Draw) -> Step:
+    A = d.matrix(formats=("csr", "csc"))
+    m, n = d.shape(A)
+    if max(m, n) > 300 or not m * n:
+        raise SkipError
+    rows, cols = positions(d, m), positions(d, n)
+    if "[" in rows and "[" in cols:
+        rows = ":"
+    if "array" in rows + cols and "bool" not in rows + cols:
+        # Places that are named twice: the last counts here.
+        rows, cols = rows.replace("-", ""), cols.replace("-", "")
+    value = d.scalar(d.values[A].dtype)
+    return Step(
+        "A[i, j] = x", f"assigned({A}, lambda B: B.__setitem__({slices(rows, cols)}, {value}))", grade="sum", stored=False
+    )
+
+
+def slices(*texts: str) -> str:
+    """Return the text of an index by which ``__setitem__`` may be called."""
+    return f"np.s_[{', '.join(texts)}]"
+
+
+@operation("changes in place", 2)
+def _in_place(d: Draw) -> Step:
+    A = d.matrix(formats=("csr", "csc"))
+    kind = d.values[A].dtype.kind
+    change = d.one(
+        [
+            "B.sum_duplicates()",
+            "B.sort_indices()",
+            "B.eliminate_zeros()",
+            "B.setdiag(1)",
+            "B.setdiag(2, 1)",
+            "B.prune()",
+            "B.__imul__(2)" if kind in "iufc" else "B.sort_indices()",
+            "B.resize(({m}, {n}))",
+        ]
+    )
+    if change == "B.eliminate_zeros()" and not d.canonical(A):
+        raise SkipError
+    change = change.format(m=d.size(), n=d.size())
+    return Step(change.partition("(")[0], f"assigned({A}, lambda B: {change})", grade="sum", stored=False)
+
+
+# Systems and graphs.
+def well_posed(d: Draw, n: int, dtype: str) -> str:
+    """Return a new diagonally dominant matrix."""
+    from tests.programs.program import Input
+
+    row, col = d.structure(n, n)
+    off = row != col
+    row, col = row[off], col[off]
+    values = d.rng.integers(-2, 3, row.size).astype(float)
+    total = np.bincount(row, np.abs(values), n) + np.bincount(col, np.abs(values), n) + 1
+    arrays = (
+        np.concatenate((row, np.arange(n))),
+        np.concatenate((col, np.arange(n))),
+        np.concatenate((values, total)).astype(dtype),
+    )
+    if not d.has("unsorted"):
+        order = np.lexsort(arrays[1::-1])
+        arrays = arrays[0][order], arrays[1][order], arrays[2][order]
+    return d.add(Input(d.one(["csr", "csc"]), "parts", (n, n), arrays, d.block.index))
+
+
+@operation("triangular systems", 2)
+def _triangular(d: Draw) -> Step:
+    n = max(d.size(), 1)
+    A = well_posed(d, n, d.dtype("fc"))
+    if not d.values[A].dtype.kind == "f" and d.chance(0.5):
+        raise SkipError
+    b = d.array((n,) if d.chance(0.6) else (n, 3), kinds="ifc", small=True)
+    lower, unit = d.chance(0.5), d.chance(0.2)
+    form = d.values[A].format
+    T = f"sp.{'tril' if lower else 'triu'}({A}, format={form!r})"
+    if unit:
+        T += " / 50"
+    text = f"linalg.spsolve_triangular({T}, {b}, lower={lower}, unit_diagonal={unit})"
+    return Step("spsolve_triangular", text, f"triangular({T}, {b}, {unit})", grade="round", tolerance=3000)
+
+
+@operation("solvers", 2)
+def _solver(d: Draw) -> Step:
+    n = max(d.size(), 1)
+    if n > 300:
+        raise SkipError
+    dtype = d.dtype("f")
+    A = well_posed(d, n, dtype)
+    b = d.array((n,), dtype=dtype, small=True)
+    name = d.one(["cg", "bicgstab", "gmres", "minres", "spsolve"])
+    matrix = f"({A} + {A}.T)" if name in ("cg", "minres") else A
+    scale = d.one(["", "", " * 2.0**60", " * 2.0**-60"]) if name != "spsolve" and d.has("scales") else ""
+    if scale:
+        matrix, b = f"({matrix}{scale})", f"({b}{scale})"
+    if name == "spsolve":
+        return Step(name, f"linalg.spsolve({matrix}.tocsr(), {b})", f"solved({matrix}, {b})", grade="round", tolerance=1e4)
+    rtol = 1e-5 if dtype == "float32" else 1e-10
+    more = "" if d.chance(0.6) or scale else ", M=linalg.jacobi({A})".replace("{A}", matrix)
+    if name == "minres":
+        more = ""
+    return Step(
+        name,
+        f"linalg.{name}({matrix}, {b}, rtol={rtol}{more})[0]",
+        f"solved({matrix}, {b})",
+        grade="round",
+        tolerance=3000 * rtol / np.finfo(dtype).eps,
+    )
+
+
+@operation("graphs", 2)
+def _graphs(d: Draw) -> Step:
+    n = max(d.size(), 1)
+    A = d.matrix((n, n), kinds="biuf", formats=("csr",))
+    data = d.values[A].data
+    if not np.isfinite(data).all() or np.abs(data.astype(float)).max(initial=0) > 1e30 or (np.abs(data) < 0).any():
+        raise SkipError
+    symmetric = f"(lambda B: B + B.T)(sp.csr_array(abs({A}).astype('float32')) != 0).astype('float32')"
+    what = d.one(["components", "bfs", "triangles", "pagerank"])
+    if what == "components":
+        return Step("connected_components", f"graph.connected_components({symmetric})", f"components({symmetric})")
+    if what == "bfs":
+        source = int(d.rng.integers(n))
+        return Step("bfs", f"graph.bfs({A}, {source})[0]", f"levels({A}, {source})")
+    if what == "pagerank":
+        return Step(
+            "pagerank", f"graph.pagerank(abs({A}).astype('float32'), tol=1e-7)", f"ranks({A})", grade="round", tolerance=20_000
+        )
+    return Step("triangles", f"graph.triangles({symmetric})", f"triangles({symmetric})")
+
+
+# Primitives.
+@operation("scans", 2)
+def _scans(d: Draw) -> Step:
+    x = d.array((int(d.one([0, 1, 5, 100, 1000, 5000])),), kinds="iuf", fresh=0.6, on_device=True)
+    name = d.one(["exclusive_scan", "inclusive_scan"])
+    return Step(
+        name, f"primitives.{name}({x})", f"{name}({x})", magnitude=f"np.sum({x})", grade="sum", terms=max(d.values[x].size, 1)
+    )
+
+
+@operation("sorts")
+def _sorts(d: Draw) -> Step:
+    n = int(d.one([0, 1, 50, 700, 5000]))
+    dtype = d.one([each for each in d.block.dtypes if each in ("int32", "uint32", "int64", "uint64")] or ["uint32"])
+    keys = d.array((n,), dtype=dtype, values=d.rng.integers(0, int(d.one([2, 50, 2**30])), n), on_device=True)
+    if d.chance(0.5):
+        return Step("radix_sort", f"primitives.radix_sort({keys})", f"np.sort({keys}, kind='stable')")
+    values = d.array((n,), dtype="uint32", values=np.arange(n), on_device=True)
+    return Step("radix_sort of pairs", f"primitives.radix_sort({keys}, {values})", f"sorted_pairs({keys}, {values})")
+
+
+@operation("segments", 2)
+def _segments(d: Draw) -> Step:
+    n = int(d.one([1, 50, 700, 5000]))
+    x = d.array((n,), dtype=d.dtype("iuf"), on_device=True)
+    cuts = np.sort(d.rng.integers(0, n + 1, int(d.one([0, 1, 3, 40]))))
+    pointers = d.array((cuts.size + 2,), dtype=d.block.index, values=[0, *cuts.tolist(), n], on_device=True)
+    name = d.one(["segmented_sum", "segmented_scan", "segmented_sort"])
+    if name == "segmented_sort":
+        if d.values[x].dtype.itemsize < 4 or d.values[x].dtype.kind == "f":
+            raise SkipError
+        return Step(name, f"primitives.{name}({pointers}, {x})", f"{name}({pointers}, {x})", stored=False)
+    return Step(
+        name, f"primitives.{name}({pointers}, {x})", f"{name}({pointers}, {x})", magnitude=f"np.sum({x})", grade="sum", terms=n
+    )
+
+
+@operation("ranks", 0.3)
+def _ranks(d: Draw) -> Step:
+    A = d.matrix(kinds="f", formats=("csr",))
+    m, n = d.shape(A)
+    if not m * n or max(m, n) > 300:
+        raise SkipError
+    x = d.array((n,), dtype=d.values[A].dtype.name, on_device=False)
+    text = f"by_ranks([q, q2], lambda team: (team.csr_array({A}.get()) @ {x}))"
+    return Step("a team's A @ x", text, f"{A} @ {x}", grade="product", terms=n)
+
+
+@operation("mistakes", 0.7)
+def _mistakes(d: Draw) -> Step:
+    A = d.matrix(formats=("csr", "csc"))
+    m, n = d.shape(A)
+    text = d.one(
+        [
+            "{A} @ np.ones({n} + 1)",
+            "{A}[{m}]",
+            "{A}[:, {n}]",
+            "{A}[-{m} - 1]",
+            "{A} + eye(q, {m}, {n} + 1)",
+            "{A}.reshape(({m} + 1, {n} + 2))",
+            "{A} @ eye(q, {n} + 1, 2)",
+            "{A}.sum(axis=3)",
+            "{A}.astype('no dtype')",
+            "sp.hstack([{A}, eye(q, {m} + 1, 2)])",
+            "{A}.multiply(np.ones(({m} + 2, {n} + 3)))",
+            "{A}.asformat('abc')",
+            "{A} + 1",
+            "{A}.setdiag([1, 2], {n} + {m})",
+        ]
+    )
+    return Step("a mistake", text.format(A=A, m=m, n=n))

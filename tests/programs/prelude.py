@@ -1,0 +1,101 @@
+"""Names of scripts that shrunken programs are: ``python script.py [PLATFORM]``, with the checkout's root in PYTHONPATH."""
+
+# ruff: noqa: F401
+import functools
+import os
+import sys
+import tempfile
+import zlib
+from base64 import b64decode
+from dataclasses import replace
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from numpy import inf, nan
+from pyopencl import array as cl_array
+
+import clsparse_py as sp
+from clsparse_py import distributed, graph, linalg, pool, primitives
+from clsparse_py.device import unusable
+
+ERRORS = (TypeError, ValueError, IndexError, NotImplementedError, OverflowError, ZeroDivisionError, AttributeError)
+
+
+def device_of(name):
+    """Return the first usable device by part of its platform's name; "pocl" is one, too."""
+    name = "portable computing language" if name == "pocl" else name.lower()
+    return next(each for each in sp.devices() if name in each.platform.name.lower() and unusable(each) is None)
+
+
+PLACES = [(pool, "_create"), *((cl, f"enqueue_{name}") for name in ("nd_range_kernel", "copy", "fill_buffer", "map_buffer"))]
+
+DEVICE = device_of(sys.argv[1] if len(sys.argv) == 2 and not sys.argv[1].startswith("-") else "")
+CONTEXT = cl.Context([DEVICE])
+
+
+def queue(mode):
+    """Return a new queue."""
+    return cl.CommandQueue(
+        CONTEXT, DEVICE, {"ordered": 0, "unordered": cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE}[mode]
+    )
+
+
+def host(value):
+    """Return NumPy's array of a result."""
+    if isinstance(value, tuple):
+        return np.concatenate([np.ravel(host(each)) for each in value])
+    return value.toarray() if sp.issparse(value) else value.get() if hasattr(value, "get") else np.asarray(value)
+
+
+def eye(q, m, n):
+    """Return ones on a diagonal."""
+    return sp.eye_array(m, n, format="csr", queue=q)
+
+
+def failing(nth, code, call):
+    """Call a function of which the nth command or allocation fails, the first attempt of a step."""
+    seen, kept = [0], [(owner, name, getattr(owner, name)) for owner, name in PLACES]
+
+    def counted(original):
+        def counting(*given, **named):
+            seen[0] += 1
+            if seen[0] == nth:
+                kind = cl.MemoryError if "ALLOCATION" in code else cl.RuntimeError
+                raise kind(cl._cl._ErrorRecord("a command", getattr(cl.status_code, code), ""))
+            return original(*given, **named)
+
+        return counting
+
+    for owner, name, original in kept:
+        setattr(owner, name, counted(original))
+    try:
+        return call()
+    except (MemoryError, cl.Error, RuntimeError, *ERRORS):
+        return None
+    finally:
+        for owner, name, original in kept:
+            setattr(owner, name, original)
+
+
+def assigned(A, change):
+    """Return a changed copy."""
+    B = A.copy()
+    changed = change(B)
+    return B if changed is None else changed
+
+
+def by_ranks(queues, function):
+    """Return what a function makes of a team of ranks."""
+    with distributed.over(queues, time_limit=60.0) as team:
+        found = function(team)
+        return found.gather() if hasattr(found, "gather") else found
+
+
+def check(found, wanted, rtol=0, signs=False):
+    """Compare a result with NumPy's array of the right values."""
+    found = host(found)
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), (found.dtype, found.shape)
+    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol * np.max(np.abs(wanted), initial=0))
+    if signs:
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))

@@ -1,0 +1,115 @@
+"""What the programs of a block share: dtypes, features, and how the package is made to take its ways on small matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.programs.drawing import DTYPES, FEATURES, Block
+from tests.programs.operations import KERNELS, OPERATIONS, SPGEMM
+
+__all__ = ["draw_block"]
+
+#: Module, name and values: where work is cut, and from where on another way is taken.
+CUTS = (
+    ("clsparse_py.primitives.scan", "_CHUNK", (67, 1000)),
+    ("clsparse_py.primitives.scan", "_ONE_TILE", (64, 500)),
+    ("clsparse_py.primitives.radix_sort", "_CHUNK_BITS", (9,)),
+    ("clsparse_py.primitives.segment_classes", "_FEW", (64,)),
+    ("clsparse_py.indexing.rows", "_MIN_CHUNK", (16,)),
+    ("clsparse_py.construct.tiles", "_MIN_TILE", (1,)),
+    ("clsparse_py.launch", "_FEW_BYTES", (64,)),
+    ("clsparse_py._transpose.kernels", "AtOnce.PLACES", (0,)),
+    ("clsparse_py._sddmm", "_WORK_GROUP", (1, 32)),
+    ("clsparse_py.graph.search", "_WORK_GROUP", (1, 32)),
+)
+#: Devices to take this one for: of another type, with other units and smaller work-groups.
+DEVICES = (
+    "type='gpu', compute_units=7",
+    "compute_units=7",
+    "max_work_group=1",
+    "type='gpu', max_work_group=64, local_memory=16 << 10",
+    "compute_units=32",
+)
+DECISIONS = {
+    "spgemm": ("strategy", [f"{method} esc" for method in SPGEMM[1:] if method not in ("esc", "esc-local", "long-rows")]),
+    "spmv": ("single", [f"{kernel}/{group}/4" for kernel in KERNELS if kernel != "narrow" for group in (32, 64)]),
+    "transpose": ("method", ["gather:0 binned", "gather:0 atomics:256 binned", "gather:900 binned", "binned"]),
+    "masked": ("accumulator", ["chunked:places", "chunked:search"]),
+    "segmented_sort": ("shape", ["chunks/1/50/8", "chunks/7/50/8", "lanes/64/48/4/32"]),
+}
+THRESHOLDS = {
+    "spgemm": {
+        "max_small_products": (0, 64),
+        "max_upper_mean": (0, 4),
+        "max_joined_rows": (0, 7),
+        "max_item_length": (0, 12),
+        "sort_items": (2, 8),
+        "max_hash_products": (16, 64),
+        "max_span": (512,),
+        "min_span": (32,),
+        "max_slots": (128,),
+        "expected_fill": (0, 0.5),
+    },
+    "spmm": {
+        "max_direct_columns": (1, 2),
+        "min_core_part": (1, 7),
+        "part_of_few": (1, 7),
+        "part_of_many": (4,),
+        "max_lanes": (2, 32),
+        "cached_columns": (4,),
+    },
+}
+
+
+def draw_block(
+    rng: np.random.Generator, *, fp64: bool, plain: bool = False, threads: bool = True, unordered: bool = True
+) -> Block:
+    """Return what a block's programs share, half of all features on."""
+    dtypes = [each for each in DTYPES if fp64 or np.dtype(each).char not in "dD"]
+    real = [each for each in dtypes if np.dtype(each).kind == "f"]
+    chosen = {str(rng.choice(real)), *map(str, rng.choice(dtypes, int(rng.integers(0, 3))))}
+    features = frozenset(each for each in FEATURES if rng.random() < 0.5)
+    operations = frozenset(each for each in OPERATIONS if rng.random() < 0.5) or frozenset(OPERATIONS)
+    settings = () if plain or rng.random() < 0.3 else _settings(rng)
+    mode = str(rng.choice(["ordered", "unordered"])) if unordered else "ordered"
+    other = mode if rng.random() < 0.5 else "ordered"
+    several = 3 if threads and mode == other == "ordered" and rng.random() < 0.15 else 1
+    return Block(
+        tuple(sorted(chosen)),
+        str(rng.choice(["int32", "int64"])),
+        features,
+        operations,
+        settings,
+        (mode, other),
+        several,
+        int(rng.integers(1 << 30)),
+    )
+
+
+def _settings(rng: np.random.Generator) -> tuple[str, ...]:
+    lines = []
+    for module, name, values in CUTS:
+        if rng.random() < 0.5:
+            lines.append(f"import {module}; {module}.{name} = {values[rng.integers(len(values))]}")
+    if rng.random() < 0.4:
+        changed = DEVICES[rng.integers(len(DEVICES))]
+        lines.append(
+            "import clsparse_py.device as devices; described = devices._described; "
+            f"devices._described = functools.cache(lambda device: replace(described(device), {changed}))"
+        )
+    operations, thresholds = {}, {}
+    for name, (question, labels) in DECISIONS.items():
+        if rng.random() < 0.4:
+            operations[name] = {"any": {question: {"take": labels[rng.integers(len(labels))]}}}
+    for name, numbers in THRESHOLDS.items():
+        if rng.random() < 0.5:
+            drawn = {each: {"value": values[rng.integers(len(values))]} for each, values in numbers.items() if rng.random() < 0.4}
+            if drawn:
+                thresholds[name] = {"any": drawn}
+    if operations or thresholds:
+        profile = f"{{'schema': profiles.SCHEMA, 'name': 'drawn', 'operations': {operations}, 'thresholds': {thresholds}, "
+        lines.append(
+            "from clsparse_py.tuning import profiles; os.environ['CLSPARSE_PROFILES'] = tempfile.mkdtemp(); profiles.forget(); "
+            f"profiles.save({profile}'device': profiles.identity(sp.describe(DEVICE))}})"
+        )
+    return tuple(lines)

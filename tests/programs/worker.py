@@ -1,0 +1,160 @@
+"""A child process that runs programs: those of a block, which it draws, or one again."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from tests.programs.drawing import Block, Draw, SkipError
+from tests.programs.judge import Find, Machine
+from tests.programs.operations import OPERATIONS
+from tests.programs.program import Input, Program, Step
+
+__all__ = ["draw_program", "replay", "serve"]
+
+_CODES = ("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY")
+
+
+class _FoundError(Exception):
+    def __init__(self, find: Find) -> None:
+        super().__init__(find.text)
+        self.find = find
+
+
+def draw_program(seed: tuple[int, ...], block: Block, tell: Any) -> tuple[Program, Find | None]:
+    """Draw a program and run it, step by step; ``tell`` is told of each step before it runs on the device."""
+    rng = np.random.default_rng(seed)
+    program = Program([], block.settings, block.queues, f"seed {seed[0]}, block {seed[1]}, program {seed[2]}")
+    machine = Machine(program)
+    n_variables = 0
+
+    def add(given: Input) -> str:
+        nonlocal n_variables
+        given.target, n_variables = f"v{n_variables}", n_variables + 1
+        tell(given)
+        program.steps.append(given)
+        find = machine.make(given)
+        if find:
+            raise _FoundError(find)
+        return given.target
+
+    draw = Draw(rng, block, bool(rng.random() < 0.8), add, machine.values)
+    names = sorted(block.operations)
+    weights = np.array([OPERATIONS[name][0] for name in names])
+    fails_at = int(rng.integers(3, 9)) if block.threads == 1 and rng.random() < 0.05 else -1
+    try:
+        for number in range(int(rng.integers(10, 17))):
+            for _ in range(5):
+                try:
+                    step = OPERATIONS[names[int(rng.choice(len(names), p=weights / weights.sum()))]][1](draw)
+                    if number == fails_at:
+                        step.fails = int(rng.integers(1, 8)), str(rng.choice(_CODES))
+                    step.target, n_variables = f"v{n_variables}", n_variables + 1
+                    _do(machine, program, step, tell)
+                    break
+                except SkipError:
+                    continue
+            if draw.has("deaths") and machine.values and rng.random() < 0.15:
+                _do(machine, program, Step("del", f"del {rng.choice(sorted(machine.values))}"), tell)
+                if rng.random() < 0.2:
+                    _do(machine, program, Step("free", "sp.free_memory()", "None", f"v{n_variables}"), tell)
+                    n_variables += 1
+    except _FoundError as error:
+        error.find.number = len(program.steps)
+        return program, error.find
+    return program, None
+
+
+def _do(machine: Machine, program: Program, step: Step, tell: Any) -> None:
+    def before() -> None:
+        tell(step)
+        program.steps.append(step)
+
+    find = machine.run(step, before)
+    if find:
+        raise _FoundError(find)
+    value = machine.values.get(step.target)
+    if getattr(value, "nnz", getattr(value, "size", 0)) > 100_000:
+        machine.forget(step.target)
+
+
+def replay(program: Program) -> tuple[Find | None, dict[str, Any]]:
+    """Run a program again; return what is wrong, and the oracle's values before the last step."""
+    machine = Machine(program)
+    before: dict[str, Any] = {}
+    for number, each in enumerate(program.steps):
+        before = dict(machine.values)
+        try:
+            find = machine.make(each) if isinstance(each, Input) else machine.run(each)
+        except SkipError:
+            find = None
+        except Exception as error:  # a variable that is not there
+            return None, {"error": repr(error)}
+        if find:
+            find.number = number + 1
+            return find, before
+    return None, before
+
+
+def _block(connection: Connection, seed: int, number: int, block: Block, programs: range, until: float) -> None:
+    lock = threading.Lock()
+
+    def work(numbers: list[int]) -> None:
+        for i in numbers:
+            if time.time() > until:
+                return
+
+            def tell(what: Any, i: int = i) -> None:
+                with lock:
+                    connection.send(("step", i, what))
+
+            with lock:
+                connection.send(
+                    ("program", i, Program([], block.settings, block.queues, f"seed {seed}, block {number}, program {i}"))
+                )
+            program, find = draw_program((seed, number, i), block, tell)
+            with lock:
+                connection.send(("ran", i, (program, find) if find else None))
+
+    threads = [
+        threading.Thread(target=work, args=(list(programs[k :: block.threads]),), daemon=True) for k in range(block.threads)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    connection.send(("end", 0, None))
+
+
+def serve(connection: Connection, name: str, settings: tuple[str, ...]) -> None:
+    """Do what the parent asks for, until there is nothing more."""
+    warnings.simplefilter("ignore")
+    os.environ.setdefault("CL_CONFIG_LLVM_OPTIONS", "-opt-disable=sycl-kernel-reduce-cross-barrier-values -opt-bisect-verbose=0")
+    os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
+    # Here, as it sets up the device.
+    from tests import unoptimised
+    from tests.programs import prelude
+
+    unoptimised.install()
+    device = prelude.DEVICE = prelude.device_of(name)
+    prelude.CONTEXT = cl.Context([device])
+    names = dict(vars(prelude))
+    for line in settings:
+        exec(line, names)
+    try:
+        while True:
+            what, *arguments = connection.recv()
+            if what == "block":
+                seed, number, block, programs, until = arguments
+                _block(connection, seed, number, block, programs, until)
+            else:
+                connection.send(replay(arguments[0]))
+    except (EOFError, BrokenPipeError):
+        return
