@@ -10,7 +10,7 @@ import sys
 import types
 from collections.abc import Callable, Mapping
 from numbers import Number
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, overload
 
 import numpy as np
 import pyopencl as cl
@@ -32,7 +32,7 @@ from clsparse_py.transfer import contexts_match
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from clsparse_py.annotations import SciPySparse
+    from clsparse_py.annotations import Gives, SciPySparse
     from clsparse_py.bsr import bsr_array
     from clsparse_py.coo import coo_array
     from clsparse_py.csc import csc_array
@@ -51,6 +51,7 @@ __all__ = [
 
 #: The formats that live on the device.
 ON_DEVICE = ("csr", "csc", "coo", "bsr")
+_Given = TypeVar("_Given")
 _CLASSES: dict[tuple[str, bool], Any] = {}
 
 
@@ -286,7 +287,7 @@ class SparseArray(InPlace, Sparse):
             raise ValueError(f"format: must be csr, csc, coo, dia, bsr, lil or dok, is {format!r}")
         return convert(copy=copy)
 
-    def reshape(self, *shape: Any, order: str = "C", copy: bool = False) -> Any:
+    def reshape(self, *shape: Any, order: str = "C", copy: bool = False) -> coo_array | Self:
         """Return the entries in another shape of as many places, as a `coo_array`; the array itself if it has that shape.
 
         Parameters
@@ -397,6 +398,9 @@ class SparseArray(InPlace, Sparse):
     def __matmul__(self, other: cl_array.Array) -> cl_array.Array: ...
 
     @overload
+    def __matmul__(self: Gives[_Given], other: SparseArray | SciPySparse) -> _Given: ...
+
+    @overload
     def __matmul__(self, other: SparseArray | SciPySparse) -> Any: ...
 
     @overload
@@ -441,6 +445,21 @@ class SparseArray(InPlace, Sparse):
             shown = " x ".join(map(str, self.shape))
             raise ValueError(f"x: must have {of}, as A is {shown}, has shape {dense.shape} (dimension mismatch)")
         return self._dense_times(dense)
+
+    @overload
+    def dot(self, other: cl_array.Array) -> cl_array.Array: ...
+
+    @overload
+    def dot(self: Gives[_Given], other: SparseArray) -> _Given: ...
+
+    @overload
+    def dot(self, other: complex | np.number[Any]) -> Self: ...
+
+    @overload
+    def dot(self, other: npt.NDArray[Any]) -> npt.NDArray[Any]: ...
+
+    @overload
+    def dot(self, other: Any) -> Any: ...
 
     def dot(self, other: Any) -> Any:
         """Return ``A @ other`` or, of a scalar, ``A * other``."""

@@ -102,6 +102,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     """
 
     _format = "coo"
+    _of_two: csr_array  # for type checkers: see `annotations.Gives`
 
     def __init__(
         self,
@@ -527,7 +528,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
             raise ValueError(f"axes: leave {len(shape)} axes of A and other, at most 2 are possible")
         n, rows = (math.prod(self.shape[axis] for axis in of) for of in (of_A, left))
         columns = math.prod(B.shape[axis] for axis in right)
-        found = self.transpose((*left, *of_A)).reshape(rows, n) @ B.transpose((*of_B, *right)).reshape(n, columns)
+        found: Any = self.transpose((*left, *of_A)).reshape(rows, n) @ B.transpose((*of_B, *right)).reshape(n, columns)
         if not shape:
             return np.asarray((found.toarray() if is_sparse(found) else found)[0, 0])
         return found.reshape(shape).tocoo(copy=False) if is_sparse(found) else found.reshape(shape)

@@ -92,6 +92,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
     """
 
     _format = "csc"
+    _of_two: Self  # for type checkers: see `annotations.Gives`
     _columns: csr_array | None
     _rows: csr_array | None = None
 

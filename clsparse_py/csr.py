@@ -21,7 +21,7 @@ from clsparse_py.elementwise.methods import Elementwise
 from clsparse_py.forked import use_device
 from clsparse_py.indexing.methods import Indexing, resize
 from clsparse_py.kept import Held, Kept, held_by
-from clsparse_py.matrix import Structure
+from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.parts import SetStructure, is_one_dimensional, made_of
 from clsparse_py.placement import place_part, value_dtype_on, vector
 from clsparse_py.reductions import Reductions
@@ -32,7 +32,7 @@ from clsparse_py.zero_copy import on_memory_of
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from clsparse_py.annotations import SciPySparse
+    from clsparse_py.annotations import Number, SciPySparse
     from clsparse_py.coo import coo_array
     from clsparse_py.csc import csc_array
 
@@ -110,6 +110,7 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
     _kept: Kept
     _plan: TransposePlan[csr_array] | None
     _set: dict[str, cl_array.Array]
+    _of_two: Self  # for type checkers: see `annotations.Gives`
 
     def __new__(cls, arg1: Any = None, shape: Any = None, *options: Any, **named: Any) -> Self:
         """Return an empty array, of the class of one-dimensional ones if such a one is asked for."""
@@ -360,7 +361,7 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
     def __matmul__(self, other: cl_array.Array) -> cl_array.Array: ...
 
     @overload
-    def __matmul__(self, other: SparseArray | SciPySparse) -> csr_array: ...
+    def __matmul__(self, other: SparseArray | SciPySparse) -> Self: ...
 
     @overload
     def __matmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
@@ -420,6 +421,12 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
     @override
     def __rsub__(self, other: Any) -> Any:
         return with_scipys("__rsub__", self, other) if scipy.sparse.issparse(other) else super().__rsub__(other)
+
+    @overload
+    def __rmul__(self, other: Matrix | Number) -> Self: ...
+
+    @overload
+    def __rmul__(self, other: Any) -> Any: ...
 
     @override
     def __rmul__(self, other: Any) -> Any:

@@ -44,9 +44,9 @@ def test_functions_give_what_mypy_knows(queue: cl.CommandQueue, monkeypatch: pyt
     seen = []
 
     def look(value: Any, of: Any) -> None:
-        of = get_args(of)[0] if get_origin(of) in (Union, UnionType) else of
-        named = getattr(get_origin(of), "__value__", of)  # of NumPy's aliases from 2.5 on
-        assert isinstance(value, get_origin(named) or named)
+        alike = get_args(of) if get_origin(of) in (Union, UnionType) else (of,)
+        named = [getattr(get_origin(each), "__value__", each) for each in alike]  # of NumPy's aliases from 2.5 on
+        assert isinstance(value, tuple(get_origin(each) or each for each in named if each is not Any)), of
         seen.append(of)
 
     monkeypatch.setattr(typed, "assert_type", look)
@@ -61,7 +61,12 @@ def test_functions_give_what_mypy_knows(queue: cl.CommandQueue, monkeypatch: pyt
     square = cl_array.to_device(queue, np.ones((3, 3), np.float32))
     typed.entries(A, square, x, host)
     typed.arrays(ptr, keys)
-    assert len(seen) == Path(typed.__file__).read_text().count("assert_type(") + 11  # one is in a loop of two, one of eleven
+    typed.parts(A, x, host)
+    typed.of_other_formats(A)
+    typed.systems(csr_array(sp.diags_array(np.array([1, 2, 3], np.float32)), queue=queue), x, host)
+    typed.made(A)
+    # Loops: of 2, 11, 4 with 12 lines, 11, 7, 5, 4, 4, 2 and 3.
+    assert len(seen) == Path(typed.__file__).read_text().count("assert_type(") + 1 + 10 + 12 * 3 + 10 + 6 + 4 + 3 + 3 + 1 + 2
 
 
 def test_types_of_names_are_the_names() -> None:

@@ -14,13 +14,19 @@ from pyopencl import array as cl_array
 from typing_extensions import assert_type
 
 from clsparse_py import (
+    block_array,
     coo_array,
     csc_array,
     csr_array,
     default_queue,
+    diags_array,
+    eye_array,
+    hstack,
+    kron,
     linalg,
     min_plus,
     primitives,
+    random_array,
     spgemm,
     spgemm_estimate,
     spgemm_plan,
@@ -29,6 +35,7 @@ from clsparse_py import (
     spmv_plan,
     transpose,
     transpose_plan,
+    vstack,
 )
 from clsparse_py._spgemm import Estimate, SpgemmPlan
 from clsparse_py._spgemm.masked_plan import MaskedPlan
@@ -121,6 +128,63 @@ def entries(A: csr_array, X: cl_array.Array, x: cl_array.Array, host: npt.NDArra
     assert_type(linalg.spsolve(A, host), Host)
 
 
+def parts(A: csr_array, x: cl_array.Array, host: npt.NDArray[np.float32]) -> None:
+    """Rows, entries and reductions of a 3 x 3 matrix of float32, in each format."""
+    assert_type(A[0], coo_array | Any)
+    assert_type(A[0, :], coo_array)
+    assert_type(A.tocsc()[1:, 2], coo_array)
+    assert_type(A.tocsc()[1:], csc_array)
+    for each in (A, A.tocsc(), A.tocoo(), A.tobsr()):
+        assert_type(each[0, 1], np.number[Any])
+        assert_type(each.sum(), np.number[Any])
+        assert_type(each.mean(), np.number[Any])
+        assert_type(each.max(), np.number[Any])
+        assert_type(each.min(), np.number[Any])
+        assert_type(each.sum(axis=0), Host)
+        assert_type(each.mean(axis=1), Host)
+        assert_type(each.max(axis=0), coo_array)
+        assert_type(each.sum(axis=1, like=x), cl_array.Array)
+        assert_type(each.dot(x), cl_array.Array)
+        assert_type(each.dot(host), Host)
+        assert_type(linalg.norm(each), np.number[Any])
+    assert_type(A.reshape(1, 9), coo_array | csr_array)
+    assert_type(A.tocoo().reshape(9, 1), coo_array)
+
+
+def of_other_formats(A: csr_array) -> None:
+    """Operators of matrices in CSC and COO form, by numbers and by each other."""
+    C, O = A.tocsc(), A.tocoo()  # noqa: E741
+    for rows in (A != A, A != A.T, 2 * A, A.dot(A), A.dot(2), O + O, O - A, O.multiply(O), O @ O, O.dot(A), O * C):
+        assert_type(rows, csr_array)
+    for columns in (C + C, C - A, C.multiply(C), C * 2, 2 * C, C @ A, C.dot(C)):
+        assert_type(columns, csc_array)
+    for entries in (O * 2, 2 * O, O.multiply(2), O.T, O.dot(2)):
+        assert_type(entries, coo_array)
+    assert_type(C != C, csr_array | csc_array)
+
+
+def systems(A: csr_array, b: cl_array.Array, host: npt.NDArray[np.float32]) -> None:
+    """Solutions for a diagonal 3 x 3 matrix are where b is."""
+    for on_device in (linalg.cg(A, b), linalg.gmres(A, b, restart=2), linalg.bicgstab(A, b), linalg.minres(A, b, rtol=1e-3)):
+        assert_type(on_device, tuple[cl_array.Array, int])
+    for on_host in (linalg.cg(A, host), linalg.gmres(A, host), linalg.bicgstab(A, host), linalg.minres(A, host)):
+        assert_type(on_host, tuple[Host, int])
+    assert_type(linalg.cg(A=A, b=host, rtol=1e-3), tuple[Host, int])
+    assert_type(linalg.spsolve_triangular(A, b), cl_array.Array)
+    assert_type(linalg.spsolve_triangular(A, host, lower=False), Host)
+    assert_type(linalg.eigsh(A, k=1)[0], Host | Any)
+
+
+def made(A: csr_array) -> None:
+    """Matrices that functions make."""
+    for found in (eye_array(3), diags_array([1.0, 2.0])):
+        assert_type(found, csr_array | Any)
+    for stacked in (vstack([A, A]), hstack([A, A.T], "csr"), block_array([[A, None], [None, A]])):
+        assert_type(stacked, csr_array | Any)
+    assert_type(kron(A, A), csr_array | coo_array | Any)
+    assert_type(random_array((3, 3)), coo_array | Any)
+
+
 def arrays(ptr: cl_array.Array, keys: cl_array.Array) -> None:
     """Primitives: keys alone, or with values. ``ptr`` is 0, 1, ..., as many as there are keys."""
     assert_type(primitives.exclusive_scan(keys), cl_array.Array)
@@ -144,6 +208,7 @@ def mistakes() -> None:
     transpose(A, method="fast")  # type: ignore[arg-type]
     spmv_plan(A, scheme="fast")  # type: ignore[call-overload]
     spmv_plan(A, kernel="subvector3")  # type: ignore[call-overload]
+    linalg.cg(A, x, rtoll=1)  # type: ignore[call-overload]
     KernelChoice("subvector3")  # type: ignore[arg-type]
     Semiring(3)  # type: ignore[arg-type]
     Semiring("best_plus")  # type: ignore[arg-type]

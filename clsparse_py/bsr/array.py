@@ -117,6 +117,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
     """
 
     _format = "bsr"
+    _of_two: Self  # for type checkers: see `annotations.Gives`
     _structure: Structure
     _data: cl_array.Array
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, overload
+from typing import Any, overload
 
 import numpy as np
 import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import Self
 
+from clsparse_py.annotations import Number
 from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64, unsupported
 from clsparse_py.device import describe
 from clsparse_py.elementwise.chosen import chosen_of_dense, chosen_of_scalar
@@ -24,8 +25,6 @@ from clsparse_py.matrix import Matrix, Sparse, is_sparse
 from clsparse_py.transfer import contexts_match, fetched, from_host
 
 __all__ = ["Elementwise"]
-
-_Number: TypeAlias = complex | np.number[Any] | np.bool_
 
 
 class Elementwise(Functions):
@@ -92,7 +91,7 @@ class Elementwise(Functions):
         return self._with_dense(other, 1 if operator == "plus" else -1, "plus")
 
     @overload
-    def multiply(self, other: Matrix | _Number) -> Self: ...
+    def multiply(self, other: Matrix | Number) -> Self: ...
 
     @overload
     def multiply(self, other: Any) -> Any: ...
@@ -139,7 +138,7 @@ class Elementwise(Functions):
         return self._by_dense(other, times_dense)
 
     @overload
-    def __mul__(self, other: Matrix | _Number) -> Self: ...
+    def __mul__(self, other: Matrix | Number) -> Self: ...
 
     @overload
     def __mul__(self, other: Any) -> Any: ...
@@ -188,7 +187,7 @@ class Elementwise(Functions):
         return operate(self, dense)
 
     @overload
-    def __truediv__(self, other: _Number) -> Self: ...
+    def __truediv__(self, other: Number) -> Self: ...
 
     @overload
     def __truediv__(self, other: Any) -> Any: ...
@@ -215,7 +214,7 @@ class Elementwise(Functions):
         return A.with_values(scaled(self.queue, A.data, factor, dtype if np.can_cast(self.dtype, dtype) else None))
 
     @overload
-    def maximum(self, other: Sparse | _Number) -> Self: ...
+    def maximum(self, other: Sparse | Number) -> Self: ...
 
     @overload
     def maximum(self, other: Any) -> Any: ...
@@ -239,7 +238,7 @@ class Elementwise(Functions):
         return self._chosen("maximum", other)
 
     @overload
-    def minimum(self, other: Sparse | _Number) -> Self: ...
+    def minimum(self, other: Sparse | Number) -> Self: ...
 
     @overload
     def minimum(self, other: Any) -> Any: ...
@@ -259,6 +258,12 @@ class Elementwise(Functions):
             raise NotImplementedError(f"other: must be a sparse or dense array or a scalar, is {type(other).__name__}")
         return chosen_of_dense(operator, self, dense)
 
+    @overload
+    def __eq__(self, other: Sparse | Number) -> Self: ...
+
+    @overload
+    def __eq__(self, other: Any) -> Any: ...
+
     def __eq__(self, other: Any) -> Any:
         """Return where the entries are equal, as a sparse matrix of booleans; beside a dense array as a dense one.
 
@@ -266,12 +271,18 @@ class Elementwise(Functions):
         """
         return self._compared(other, "eq")
 
+    @overload
+    def __ne__(self, other: Sparse | Number) -> Self: ...
+
+    @overload
+    def __ne__(self, other: Any) -> Any: ...
+
     def __ne__(self, other: Any) -> Any:
         """Return where the entries differ; as for ``==``."""
         return self._compared(other, "ne")
 
     @overload
-    def __lt__(self, other: Sparse | _Number) -> Self: ...
+    def __lt__(self, other: Sparse | Number) -> Self: ...
 
     @overload
     def __lt__(self, other: Any) -> Any: ...
@@ -281,7 +292,7 @@ class Elementwise(Functions):
         return self._compared(other, "lt")
 
     @overload
-    def __gt__(self, other: Sparse | _Number) -> Self: ...
+    def __gt__(self, other: Sparse | Number) -> Self: ...
 
     @overload
     def __gt__(self, other: Any) -> Any: ...
@@ -291,7 +302,7 @@ class Elementwise(Functions):
         return self._compared(other, "gt")
 
     @overload
-    def __le__(self, other: Sparse | _Number) -> Self: ...
+    def __le__(self, other: Sparse | Number) -> Self: ...
 
     @overload
     def __le__(self, other: Any) -> Any: ...
@@ -301,7 +312,7 @@ class Elementwise(Functions):
         return self._compared(other, "le")
 
     @overload
-    def __ge__(self, other: Sparse | _Number) -> Self: ...
+    def __ge__(self, other: Sparse | Number) -> Self: ...
 
     @overload
     def __ge__(self, other: Any) -> Any: ...

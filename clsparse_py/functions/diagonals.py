@@ -36,7 +36,7 @@ def eye_array(
     dtype: Any = float,
     format: str | None = None,
     queue: cl.CommandQueue | None = None,
-) -> Any:
+) -> csr_array | Any:
     """Return a sparse array with ones on a diagonal.
 
     Parameters
@@ -86,7 +86,7 @@ def diags_array(
     format: str | None = None,
     dtype: Any = _NOT_GIVEN,
     queue: cl.CommandQueue | None = None,
-) -> Any:
+) -> csr_array | Any:
     """Return a sparse array with these diagonals.
 
     Parameters

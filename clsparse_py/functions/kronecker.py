@@ -21,7 +21,7 @@ from clsparse_py.structure import Facts
 __all__ = ["kron", "kronsum"]
 
 
-def kron(A: Any, B: Any, format: str | None = None) -> Any:
+def kron(A: Any, B: Any, format: str | None = None) -> csr_array | coo_array | Any:
     """Return the Kronecker product: B times each entry of A, in its place.
 
     Parameters

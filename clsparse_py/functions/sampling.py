@@ -24,7 +24,7 @@ def random_array(
     data_sampler: Any = None,
     queue: cl.CommandQueue | None = None,
     **random_state: Any,
-) -> Any:
+) -> coo_array | Any:
     """Return a sparse array with random entries at random places.
 
     Parameters

@@ -24,7 +24,7 @@ __all__ = ["block_array", "block_diag", "hstack", "vstack"]
 Grid = list[list[Any]]
 
 
-def hstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> Any:
+def hstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> csr_array | Any:
     """Put sparse arrays side by side.
 
     Parameters
@@ -57,7 +57,7 @@ def hstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) 
     return _block([list(blocks)], format, dtype)
 
 
-def vstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> Any:
+def vstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> csr_array | Any:
     """Put sparse arrays one below the other.
 
     Parameters
@@ -88,7 +88,7 @@ def vstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) 
     return _block([[block] for block in blocks], format, dtype)
 
 
-def block_array(blocks: Sequence[Sequence[Any]], *, format: str | None = None, dtype: Any = None) -> Any:
+def block_array(blocks: Sequence[Sequence[Any]], *, format: str | None = None, dtype: Any = None) -> csr_array | Any:
     """Put sparse arrays into the places of a grid.
 
     Parameters

@@ -32,6 +32,10 @@ from clsparse_py.matrix import Matrix, MatrixT, Structure, is_sparse
 from clsparse_py.memory import allocated
 from clsparse_py.transfer import fetched, from_host
 
+if TYPE_CHECKING:
+    from clsparse_py.annotations import Found
+    from clsparse_py.coo import coo_array
+
 __all__ = ["Indexing"]
 
 #: Dtypes of indices on the host whose range the device checks.
@@ -116,6 +120,15 @@ class Indexing:
 
     @overload
     def __getitem__(self, key: slice | tuple[slice, slice]) -> Self: ...
+
+    @overload
+    def __getitem__(self, key: tuple[int, int]) -> Found: ...
+
+    @overload
+    def __getitem__(self, key: tuple[int, slice] | tuple[slice, int]) -> coo_array: ...
+
+    @overload  # of one dimension it is a number
+    def __getitem__(self, key: int) -> coo_array | Any: ...
 
     @overload
     def __getitem__(self, key: Any) -> Any: ...

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyopencl as cl
 import scipy.sparse.csgraph
 import scipy.sparse.linalg
@@ -56,7 +57,7 @@ def eigsh(
     OPinv: Any = None,
     mode: str = "normal",
     rng: Any = None,
-) -> Any:
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any] | Any] | Any:
     """Return some eigenvalues of a Hermitian matrix, and their eigenvectors, by Lanczos' method on the device.
 
     Parameters

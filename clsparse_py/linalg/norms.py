@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import scipy.sparse.linalg
 
+from clsparse_py.annotations import Found
 from clsparse_py.base import SparseArray
 
 __all__ = ["norm"]
 
 #: Pairs of axes that stand for a whole matrix: a 1-norm adds up along the first, the other one along the last.
 _BOTH_AXES = tuple((row, column) for row in (-2, -1, 0, 1) for column in (-2, -1, 0, 1) if row % 2 != column % 2)
+
+
+@overload
+def norm(x: Any, ord: Any = None, axis: tuple[int, int] | None = None) -> Found: ...
+
+
+@overload
+def norm(x: Any, ord: Any = None, axis: Any = None) -> Any: ...
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 
 import scipy.sparse.linalg
 
+from clsparse_py.annotations import solver
 from clsparse_py.krylov import bicgstab as krylov_bicgstab
 from clsparse_py.krylov import cg as krylov_cg
 from clsparse_py.krylov import gmres as krylov_gmres
@@ -21,6 +22,7 @@ from clsparse_py.linalg.problem import order_of, solved
 __all__ = ["bicgstab", "cg", "gmres", "minres"]
 
 
+@solver
 def cg(
     A: Any,
     b: Any,
@@ -100,6 +102,7 @@ def cg(
     return solved(read, A, b, x0, M)
 
 
+@solver
 def bicgstab(
     A: Any,
     b: Any,
@@ -160,6 +163,7 @@ def bicgstab(
     return solved(read, A, b, x0, M)
 
 
+@solver
 def gmres(
     A: Any,
     b: Any,
@@ -248,6 +252,7 @@ def gmres(
     return solved(read, A, b, x0, M)
 
 
+@solver
 def minres(
     A: Any,
     b: Any,

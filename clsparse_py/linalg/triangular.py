@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 import scipy.sparse.linalg
 from pyopencl import array as cl_array
@@ -23,6 +24,18 @@ from clsparse_py.triangular.solve import solver
 __all__ = ["spsolve_triangular"]
 
 _log = logging.getLogger(__name__)
+
+
+@overload
+def spsolve_triangular(
+    A: Any, b: cl_array.Array, lower: bool = ..., overwrite_A: bool = ..., overwrite_b: bool = ..., unit_diagonal: bool = ...
+) -> cl_array.Array: ...
+
+
+@overload
+def spsolve_triangular(
+    A: Any, b: npt.ArrayLike, lower: bool = ..., overwrite_A: bool = ..., overwrite_b: bool = ..., unit_diagonal: bool = ...
+) -> npt.NDArray[Any]: ...
 
 
 def spsolve_triangular(

@@ -13,6 +13,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
+from clsparse_py.annotations import of_extreme
 from clsparse_py.arithmetic import extreme, name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import with_marked
@@ -139,6 +140,7 @@ class Extremes(Matrix):
     def _vector(self, values: cl_array.Array, places: cl_array.Array, n: int) -> Any:
         """Return a one-dimensional `coo_array` of n places."""
 
+    @of_extreme
     def max(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
         """Return the largest value of all, or of each column (axis 0) or row (axis 1); NaN if there is one.
 
@@ -162,14 +164,17 @@ class Extremes(Matrix):
         """
         return self._extreme("maximum", axis, out, explicit)
 
+    @of_extreme
     def min(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
         """Return the smallest value of all, or of each column or row; as for `max`."""
         return self._extreme("minimum", axis, out, explicit)
 
+    @of_extreme
     def nanmax(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
         """Return the largest value but NaN of all, or of each column or row; as for `max`."""
         return self._extreme("fmax", axis, out, explicit)
 
+    @of_extreme
     def nanmin(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
         """Return the smallest value but NaN of all, or of each column or row; as for `max`."""
         return self._extreme("fmin", axis, out, explicit)

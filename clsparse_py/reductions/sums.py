@@ -13,6 +13,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py.annotations import of_axis
 from clsparse_py.arithmetic import name_of, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import without_zeros
@@ -52,6 +53,7 @@ class Sums(Matrix):
     def _transposed(self) -> Matrix:
         """Return the transposed matrix, which is kept."""
 
+    @of_axis
     def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, *, like: Any = None) -> Any:
         """Sum the entries of all rows, of each row, or of each column.
 
@@ -91,6 +93,7 @@ class Sums(Matrix):
         where = _Where(self, (A.shape[0],), out, like)
         return where.summed(A.indptr, A.data, _device_dtype(self, accumulated), dtype, longest_row(A))
 
+    @of_axis
     def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, *, like: Any = None) -> Any:
         """Return the mean over all places, stored or not, or over those of each column or row.
 
