@@ -381,7 +381,8 @@ class Arena:
     def allocate(self, queue: cl.CommandQueue, n_bytes: int) -> cl.Buffer:
         """Return memory for the next commands of the arena's queue; raises as `Pool.block`."""
         pool = self.pool
-        in_view = self.in_view.get(_block_size(n_bytes))
+        size = _block_size(n_bytes)
+        in_view = self.in_view.get(size)
         if in_view and not pool.uses:
             for _ in range(len(in_view)):  # to look at each takes a tenth of the time to make another one
                 first: cl.Buffer | None = _unused(in_view)
@@ -391,11 +392,12 @@ class Arena:
         made: Any = cl.Buffer.from_int_ptr(block.pointer, True)
         made.__class__ = Lent
         lent[id(made)] = block
-        if pool.is_small(block):
+        # A block is shorter where memory was too little for one of this size: nobody else may be given it for as many bytes.
+        if pool.is_small(block) and block.size == size:
             if in_view is None:
                 if len(self.in_view) >= _MAX_SIZES:
                     self.in_view = {}
-                in_view = self.in_view.setdefault(block.size, deque())
+                in_view = self.in_view.setdefault(size, deque())
             if len(in_view) < _MAX_IN_VIEW:
                 in_view.append(made)
         found: cl.Buffer = made

@@ -191,7 +191,7 @@ class Machine:
             operands = {name: self.values[name] for name in step.uses() if name in self.values}
             copied = {name: value.copy() for name, value in operands.items() if scipy.sparse.issparse(value)}
             # As docs/arrays.md has it of products of matrices.
-            several = step.grade == "product" and sum(map((step.oracle or step.ours).count, copied)) > 1
+            several = step.grade == "product" and step.name != "kron" and sum(map((step.oracle or step.ours).count, copied)) > 1
             for each in copied.values() if several else ():
                 each.sum_duplicates()
             try:
