@@ -13,8 +13,9 @@ from clsparse_py.krylov.watch import Iteration, iterate
 __all__ = ["LAYOUT", "PASSES", "SCRIPTS", "bicgstab"]
 
 #: A code is 1 while iterations go on, 0 once a solution is found, -10 or -11 after a breakdown: `code` at the begin of an
-#: iteration, `middle` after its first product, `code_after` at its end. bound and norm are squares; tiny is the least omega,
-#: and tolerance the least rho by the norm of the residual: SciPy has one number for both, which suits residuals of size 1.
+#: iteration, `middle` after its first product, `code_after` at its end. bound and norm are squares; tiny is the least
+#: cosine that omega is made of, and tolerance the least rho by the norm of the residual: SciPy has one number for omega and rho,
+#: which suits numbers of size 1.
 LAYOUT = Layout(
     scalars=("bound", "tolerance", "tiny", "code", "code_after", "middle", "rho", "rho_before", "alpha", "omega"),
     sums=("rr", "bb", "shadow_r", "shadow_v", "ts", "tt", "ss"),
@@ -28,12 +29,12 @@ _START = Pass(
 )  # fmt: skip
 _DIRECTION = Pass(
     "bicgstab_direction", reads=("r", "v"), updates=("p",), totals=("shadow_r", "rr"),
-    takes=("bound", "tolerance", "tiny", "code_after", "rho_before", "alpha", "omega"),
+    takes=("bound", "tolerance", "code_after", "rho_before", "alpha", "omega"),
     first=(
         "R code = real_part(code_after);",
         "if (code == 1 && real_part(rr) <= real_part(bound)) code = 0;",
         "if (code == 1 && magnitude(shadow_r) <= real_part(tolerance) * sqrt(real_part(rr))) code = -10;",
-        "if (code == 1 && magnitude(omega) < real_part(tiny)) code = -11;",
+        "if (code == 1 && magnitude(omega) == 0) code = -11;",
         "const bool active = code == 1;",
         "const T beta = times(quotient(shadow_r, rho_before), quotient(alpha, omega));",
     ),
@@ -45,7 +46,7 @@ _ALONG = Pass("bicgstab_along", reads=("shadow", "v"), sums=(("shadow_v", "times
 _HALF = Pass(
     "bicgstab_half", reads=("v",), updates=("r",), takes=("code", "rho"), totals=("shadow_v",),
     first=(
-        "const bool active = real_part(code) == 1 && square(shadow_v) != 0;",
+        "const bool active = real_part(code) == 1 && magnitude(shadow_v) != 0;",
         "const T alpha = quotient(rho, shadow_v);",
     ),
     lines=("if (active) r -= times(alpha, v);",), sums=(("ss", "of_real(square(r))"),),
@@ -59,10 +60,11 @@ def _end(name: str, r_m: str) -> Pass:
     # Where the first half was enough, its part of x is all.
     return Pass(
         name, reads=("t", "shadow", "p_m", *((r_m,) if r_m != "r" else ())), updates=("x", "r"), totals=("ss", "ts", "tt"),
-        takes=("bound", "middle", "alpha", "rho"),
+        takes=("bound", "tiny", "middle", "alpha", "rho"),
         first=(
             "const bool active = real_part(middle) == 1, found = real_part(ss) <= real_part(bound);",
-            "const T omega = quotient(ts, tt);",
+            "const bool across = magnitude(ts) <= real_part(tiny) * sqrt(real_part(ss)) * sqrt(real_part(tt));",
+            "const T omega = across ? ZERO : quotient(ts, tt);",
         ),
         lines=(
             "x += times(alpha, p_m);",
@@ -104,10 +106,6 @@ def bicgstab(system: System) -> int:
         return 0
     if norm <= bound:
         return 0
-    if system.held is not None:
-        if M is not None:
-            M(r, r_m)
-        system.find(r_m, v)
     for each in (p, v):
         sweeps.fill(each)
     tiny = float(np.finfo(system.dtype).eps) ** 2
@@ -124,7 +122,7 @@ def bicgstab(system: System) -> int:
         return maxiter if code_after == 1 or np.isnan(norm) else int(code_after)
 
     if system.held is not None:
-        vectors = {"x": x, "r": r, "shadow": shadow, "p": p, "v": v, "t": t, "p_m": p_m, "r_m": r_m}
+        vectors = {"x": x, "r": r, "shadow": shadow, "p": p, "v": v, "t": t, "p_m": p_m, "r_m": r_m, "q": t}
         return iterate_together(system, system.held, sweeps, _TOGETHER if M is None else _TOGETHER_M, vectors, info, last)
     direction = [sweeps.bind(_DIRECTION, 0, turn, r=r, v=v, p=p) for turn in (0, 1)]
     along = sweeps.bind(_ALONG, shadow=shadow, v=v)

@@ -101,7 +101,6 @@ def cg(system: System) -> int:
         return 0 if norm <= bound else maxiter
 
     if system.held is not None:
-        system.find(p, q)
         vectors = {"x": x, "r": r, "p": p, "q": q, "z": z}
         return iterate_together(system, system.held, sweeps, _TOGETHER if M is None else _TOGETHER_M, vectors, info, last)
     if M is None:

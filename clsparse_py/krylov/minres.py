@@ -101,6 +101,8 @@ def minres(system: System) -> int:
     """
     A, M, x, maxiter = system.A, system.M, system.x, system.maxiter
     sweeps = system.sweeps(LAYOUT)
+    # The norm of A, beside that of b.
+    system.scaling.near = -1
     v, *older = (sweeps.vector() for _ in range(6))
     y, w = older[:3], older[3:]
     z = [*y] if M is None else [sweeps.vector()] * 3

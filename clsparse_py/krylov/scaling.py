@@ -4,12 +4,15 @@ b is scaled by its exponent, A and M by that of what they first make of a vector
 see is thus the same for (s A, s b) as for (A, b), whose products with any vector differ by s. That of A is a product which the
 method needs anyway: one with b would be another one, and as exact, as nothing but the exponent is taken from it.
 
-A power of two changes no bit of a number, so that b stays as it is where no sum of its squares comes near the limits.
+A power of two changes no bit of a number, so that b stays as it is where no sum of its squares comes near the limits, and so do A
+and M if the method allows it.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,7 +24,7 @@ from clsparse_py.krylov.system import Apply, LeastSquares, System
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
 
-__all__ = ["LAYOUT", "PASSES", "Scaling", "Vectors", "solve", "solve_least_squares"]
+__all__ = ["LAYOUT", "PASSES", "RESIDUAL", "Scaling", "Vectors", "near", "solve", "solve_least_squares"]
 
 #: A part for each power of two, the first one for vectors; ``shift`` is that of A.
 LAYOUT = Layout(scalars=("exponent", "shift"), sums=("top", "rr", "xx", "qq", "bb"))
@@ -34,14 +37,19 @@ _BETTER = 0.9
 _TOP = Pass("scaling_top", reads=("y",), sums=(("top", "fabs(y)"),), largest=True)
 _LDEXP = Pass("scaling_ldexp", updates=("y",), takes=("exponent",), lines=("y = ldexp(y, (int)real_part(exponent));",))
 _SHIFTED = Pass("scaling_shifted", reads=("x",), updates=("y",), takes=("shift",), lines=("y -= times(shift, x);",))
-_RESIDUAL = Pass(
+RESIDUAL = Pass(
     "scaling_residual", reads=("b", "x"), updates=("q",), lines=("const T product = q;", "q = b - q;"),
     sums=(
         ("rr", "of_real(square(q))"), ("xx", "of_real(square(x))"), ("qq", "of_real(square(product))"),
         ("bb", "of_real(square(b))"),
     ),
 )  # fmt: skip
-PASSES = (_TOP, _LDEXP, _SHIFTED, _RESIDUAL)
+PASSES = (_TOP, _LDEXP, _SHIFTED, RESIDUAL)
+
+
+def near(dtype: np.dtype[Any]) -> int:
+    """Return up to which exponent operators stay as they are: no square of what methods make of them leaves the range."""
+    return int(np.finfo(dtype).maxexp) // 16
 
 
 class Power:
@@ -97,16 +105,25 @@ class Scaling:
     b : int
         The exponent of the right-hand side.
     A, M : Power
+    near : int
+        As `near`; less than 0 for methods that compare numbers of other units than each other's.
     """
 
     def __init__(self, of: Any, n: int, all_max: Callable[[Any], Any] | None = None) -> None:
-        self._of, self._all_max = of, all_max
-        self.sweeps = Sweeps(of.chain, n, of.dtype, LAYOUT, 3)
+        # In a cycle, vectors would be kept until the collector of such comes.
+        self._of: Any = of if isinstance(of, Vectors) else weakref.proxy(of)
+        self._n, self._all_max = n, all_max
         self.A, self.M = Power(_OF_A), Power(_OF_M)
-        self._values = np.zeros((3, 2), of.dtype)
-        self.sweeps.set_all(self._values.ravel())
+        self.near = near(of.dtype) if isinstance(of, System) else -1
+        # Set on the device before they are first used.
+        self._values = np.full((3, 2), np.nan, of.dtype)
         self._bound: dict[tuple[Any, ...], tuple[Bound, tuple[cl_array.Array, ...]]] = {}
         self.b, self._is_found = 0, False
+
+    @functools.cached_property
+    def sweeps(self) -> Sweeps:
+        """The passes, made when the first one is needed."""
+        return Sweeps(self._of.chain, self._n, self._of.dtype, LAYOUT, 3)
 
     def scaled(self, apply: Apply, power: Power, shift: float = 0.0) -> Apply:
         """Return the product with a scaled operator."""
@@ -156,7 +173,8 @@ class Scaling:
         if exponents is None:
             return
         most = np.finfo(self._of.dtype).maxexp - 2
-        found = power.exponent = max(min(exponents[1] - exponents[0], most), -most)
+        found = max(min(exponents[1] - exponents[0], most), -most)
+        power.exponent = found = 0 if abs(found) <= self.near else found
         if x is not self._of.x:
             self.ldexp(y, -found)
         if power is self.A and (x is self._of.x or self._of.guessed):
@@ -169,7 +187,7 @@ class Scaling:
 
     def enqueue(self, of: Pass, part: int, exponent: int, shift: float = 0.0, **vectors: cl_array.Array) -> None:
         """Enqueue a pass, which is bound once for the vectors."""
-        if not np.array_equal(self._values[part], [exponent, shift]):
+        if of.takes and not np.array_equal(self._values[part], [exponent, shift]):
             self._values[part] = exponent, shift
             self.sweeps.set_all(self._values.ravel())
         key = of.name, part, *map(id, vectors.values())
@@ -198,29 +216,39 @@ class _Check:
     """Whether the residual of a solution is as small as was asked for, or as rounding lets it be."""
 
     def __init__(self, system: System, scaling: Scaling) -> None:
-        self._system, self._scaling, self._q, self.norm = system, scaling, scaling.sweeps.vector(), 0.0
-        self.is_finite = True
+        self._system, self._scaling, self.norm, self.is_finite = system, scaling, 0.0, True
 
     def _norms(self, b: cl_array.Array, x: cl_array.Array, q: cl_array.Array) -> np.ndarray[Any, Any]:
         """Return the norms of ``b - A x``, which q becomes, of x, A x and b."""
         self._system.A(x, q)
-        self._scaling.enqueue(_RESIDUAL, 0, 0, b=b, x=x, q=q)
+        self._scaling.enqueue(RESIDUAL, 0, 0, b=b, x=x, q=q)
         with np.errstate(all="ignore"):
             squares = self._scaling.sums()[0, 1:].sum(axis=1).real
             return np.sqrt(squares if self._system.all_sum is None else self._system.all_sum(squares)).astype(np.float64)
 
+    def _limit(self, b: float, of_rounding: float) -> float:
+        """Return how large the residual may be, for the norm of b and of what is rounded."""
+        system = self._system
+        return max(system.rtol * b, system.atol) + _ROUNDING * float(np.finfo(system.dtype).eps) * of_rounding
+
     def __call__(self) -> bool:
-        system, q = self._system, self._q
+        system, squares = self._system, self._system.checked
+        if squares is not None:
+            system.checked = None
+            with np.errstate(all="ignore"):
+                r, x, product, b = np.sqrt(squares.astype(np.float64))
+            if np.isfinite([r, x]).all() and r <= self._limit(b, product + b):
+                return True
+        q = self._scaling.sweeps.vector()
         r, x, product, b = self._norms(system.b, system.x, q)
         self.is_finite, self.norm = bool(np.isfinite(x)), r
-        limit, eps = max(system.rtol * b, system.atol), _ROUNDING * float(np.finfo(system.dtype).eps)
         if not np.isfinite(r):
             return False
-        if r <= limit + eps * (product + b):
+        if r <= self._limit(b, product + b):
             return True
         # What rounding leaves is rich in the largest eigenvalues, so that the norm of A shows in its product.
         _, size, of_r, _ = self._norms(q, q, self._scaling.sweeps.vector())
-        return bool(r <= limit + eps * (of_r / size * x + b))
+        return bool(r <= self._limit(b, of_r / size * x + b))
 
 
 def solve(system: System, method: Callable[[System], int]) -> int:

@@ -35,6 +35,8 @@ _WORK_GROUP, _GROUPS_PER_UNIT, _UNROLL = 512, 2, 4
 _REGISTERS = 32
 #: Work-groups, of one work-item, to a compute unit of a CPU device, and entries that a work-item has in flight there.
 _CHUNKS_PER_UNIT, _CHUNK_UNROLL = 4, 4
+#: Numbers that follow what passes tell: `clsparse_py.krylov.together` has more to tell.
+_MORE = 8
 #: The place of the part among a kernel's arguments.
 _PART = 2
 
@@ -44,7 +46,8 @@ T conjugate(const T a) { return a; }
 R real_part(const T a) { return a; }
 T of_real(const R a) { return a; }
 R square(const T a) { return a * a; }
-R magnitude(const T a) { return fabs(a); }"""
+R magnitude(const T a) { return fabs(a); }
+R largest(const T a) { return fabs(a); }"""
 _COMPLEX = """T times(const T a, const T b) { return (T)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 #define REAL R
 #include "complex_functions.cl"
@@ -53,7 +56,8 @@ T conjugate(const T a) { return (T)(a.x, -a.y); }
 R real_part(const T a) { return a.x; }
 T of_real(const R a) { return (T)(a, 0); }
 R square(const T a) { return a.x * a.x + a.y * a.y; }
-R magnitude(const T a) { return hypot(a.x, a.y); }"""
+R magnitude(const T a) { return hypot(a.x, a.y); }
+R largest(const T a) { return fmax(fabs(a.x), fabs(a.y)); }"""
 
 
 def numbers(dtype: np.dtype[Any], addition: str = "((a) + (b))") -> list[str]:
@@ -289,7 +293,7 @@ class Sweeps:
         self.groups = -(-max(n, 1) // _rounded(-(-max(n, 1) // most), at_once))
         # Behind the parts is what the host is told, twice: one is read while the other is written.
         self.told_at = parts * len(layout.scalars)
-        self.scalars = allocated(chain.queue, "scalars", max(self.told_at + 2 * len(layout.told), 1), dtype)
+        self.scalars = allocated(chain.queue, "scalars", self.told_at + 2 * len(layout.told) + _MORE, dtype)
         self.sums = allocated(chain.queue, "sums", parts * max(len(layout.sums), 1) * self.groups, dtype)
 
     def vector(self, n: int | None = None) -> cl_array.Array:

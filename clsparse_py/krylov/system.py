@@ -84,6 +84,8 @@ class System:
         Iterations that were enqueued, if they were one by one.
     scaling : Scaling
         Set when the system is solved.
+    checked : numpy.ndarray or None
+        The sums of `scaling.RESIDUAL` for x, if the method made them itself.
     """
 
     chain: Chain
@@ -106,6 +108,7 @@ class System:
     again: bool = False
     made: int = 0
     scaling: Any = None
+    checked: np.ndarray[Any, Any] | None = None
 
     def sweeps(self, layout: Layout) -> Sweeps:
         """Return what passes over the system's vectors share."""
@@ -118,11 +121,6 @@ class System:
         else:
             sweeps.fill(q)
         sweeps.bind(start, 0, 0, b=self.b, q=q, **vectors)()
-
-    def find(self, x: cl_array.Array, y: cl_array.Array) -> None:
-        """Find the power of two of A by the product y with a vector, if it is not known yet; waits."""
-        if self.scaling.A.exponent is None:
-            self.A(x, y)
 
     def bound(self, bb: Any) -> np.floating[Any]:
         """Return the square below which the residual's has to be, for the square of b's norm."""

@@ -6,6 +6,7 @@ iteration, and the iterations one after another, from the same passes that `clsp
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -15,9 +16,9 @@ from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import Device, Portability
+from clsparse_py.krylov.scaling import RESIDUAL, near
 from clsparse_py.krylov.sweep import Bound, Layout, Pass, Sweeps, numbers
 from clsparse_py.krylov.system import Held, System
-from clsparse_py.krylov.watch import Watch
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 
@@ -36,6 +37,10 @@ class Product:
     matrix: str
     x: str
     y: str
+
+
+#: Whether the solution is one is checked behind the last iteration.
+_CHECK = Product("A", "x", "q"), RESIDUAL
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,7 @@ class Script:
     @property
     def vectors(self) -> tuple[str, ...]:
         """All vectors, in the order of the kernel's arguments."""
-        used = [(step.x, step.y) if isinstance(step, Product) else step.vectors for step in (*self.steps, self.ending)]
+        used = [(step.x, step.y) if isinstance(step, Product) else step.vectors for step in (*self.steps, self.ending, *_CHECK)]
         return tuple(dict.fromkeys(name for names in used for name in names))
 
     @property
@@ -129,9 +134,11 @@ class Iterations(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        most = max(len(step.sums) for step in (*self.of.steps, self.of.ending) if isinstance(step, Pass))
+        most = max(len(step.sums) for step in (*self.of.steps, self.of.ending, *_CHECK) if isinstance(step, Pass))
         return {
             "work_group": self.work_group,
+            "most": np.finfo(self.dtype).maxexp - 2,
+            "near": near(np.dtype(self.dtype)),
             "needs_box": self.work_group > self.portability.lane_width,
             "boxes": max(-(-most // 8), 1),
             "scalars": self.layout.scalars,
@@ -141,6 +148,7 @@ class Iterations(Parameters):
             "steps": self.of.steps,
             "going": self.of.going,
             "ending": self.of.ending,
+            "check": _CHECK,
             "vectors": self.of.vectors,
             "matrices": tuple((matrix, index and OPENCL_TYPES[index]) for matrix, index in self.matrices),
         }
@@ -173,6 +181,7 @@ def iterate_together(
         With scalars, sums and vectors as they are before the first iteration.
     script : Script
     vectors : mapping of str to pyopencl.array.Array
+        All but b; q is room.
     info, last : callable
         As of `Iteration`.
     """
@@ -181,17 +190,25 @@ def iterate_together(
     indices = tuple((name, of[0].dtype.name if len(of) == 3 else "") for name, of in matrices.items())
     built, _ = chain.build(Iterations.legal(chain.device, sweeps.dtype.name, script, sweeps.layout, indices))
     real = np.zeros(0, sweeps.dtype).real.dtype.type
+    vectors = {**vectors, "b": system.b}
     arrays = [sweeps.scalars, sweeps.sums, *(vectors[name] for name in script.vectors)]
     arrays += [each for of in matrices.values() for each in of]
     sizes = [np.uint64(size) for size in (sweeps.n, sweeps.groups, sweeps.told_at)]
-    alphas = [real(getattr(system.scaling, name).alpha) for name in matrices]
-    watch, left = Watch(sweeps, 1), system.maxiter
+    powers = [getattr(system.scaling, name) for name in matrices]
+    left, told = system.maxiter, len(sweeps.layout.told)
+    known = told + len(powers)
     while True:
         count = min(left, _AT_ONCE)
         left -= count
         numbers_of_launch = [np.uint32(count), np.uint32(left == 0)]
+        # 0: the launch finds it, by its first product.
+        alphas = [real(0 if power.exponent is None else power.alpha) for power in powers]
         arguments = [*sizes, *numbers_of_launch, *alphas, *(each.base_data for each in arrays)]
-        seen = watch.now(Bound(chain.queue, built, 1, arguments)())
-        found = info(*seen) if left else last(*seen)
+        Bound(chain.queue, built, 1, arguments)()
+        seen = chain.read(sweeps.scalars, known + len(RESIDUAL.sums), sweeps.told_at).real
+        for power, alpha in zip(powers, seen[told:known], strict=True):
+            power.exponent = 1 - math.frexp(alpha)[1] if alpha else None
+        found = info(*seen[:told]) if left else last(*seen[:told])
         if found is not None:
+            system.checked = seen[known:]
             return found

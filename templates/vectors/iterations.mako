@@ -7,13 +7,17 @@ Source        the recurrences are those of the methods; their modules name them
 Index space   one work-group; entries i, i + work_group, ... of all vectors belong to one work-item, and so do these rows
 Inputs        as of `sweep.mako`, of one part; A, and M if there is one: the arrays of CSR, or a diagonal. At most count
               iterations are made, with products times alpha, and if the launch is the final one, the pass that tells how the
-              last of them ended
+              last of them ended. An alpha of 0 is found by the first product, as a power of two, and 1 if no square comes near
+              the limits so; what it is then lies behind what passes tell, and behind
+              that sums of the residual after the last iteration
 Local memory  work_group * sizeof(T) for each eight sums where lanes do not reach over the work-group
 Result        deterministic
 </%doc>
 <%namespace name="sweep" file="vectors/sweep"/>\
 #define MAX_LANES ${work_group}
 #include "lanes_t.cl"
+// Of 0, and of what is no number, or infinite.
+#define NO_EXPONENT 9999
 <%!
     def index_type(matrices, name):
         return dict(matrices)[name]
@@ -57,23 +61,42 @@ ${sweep.ended([sum for sum, _ in of.sums], "_0")}\
 <%def name="multiplied(of)">\
         // Entries of ${of.x} belong to other work-items; and these are through with it before it changes.
         barrier(CLK_GLOBAL_MEM_FENCE);
-        for (ulong i = me; i < n; i += ${work_group}) {
+        {
+            const R by = alpha_${of.matrix} == 0 ? 1 : alpha_${of.matrix};
+            for (ulong i = me; i < n; i += ${work_group}) {
 % if index_type(matrices, of.matrix):
-            T found = ZERO;
-            for (${index_type(matrices, of.matrix)} k = ${of.matrix}_indptr[i]; k < ${of.matrix}_indptr[i + 1]; ++k)
-                found += times(${of.matrix}_data[k], ${of.x}_at[${of.matrix}_indices[k]]);
-            ${of.y}_at[i] = found * alpha_${of.matrix};
+                T found = ZERO;
+                for (${index_type(matrices, of.matrix)} k = ${of.matrix}_indptr[i]; k < ${of.matrix}_indptr[i + 1]; ++k)
+                    found += times(${of.matrix}_data[k], ${of.x}_at[${of.matrix}_indices[k]]);
+                ${of.y}_at[i] = found * by;
 % else:
-            ${of.y}_at[i] = times(${of.matrix}_data[i], ${of.x}_at[i]) * alpha_${of.matrix};
+                ${of.y}_at[i] = times(${of.matrix}_data[i], ${of.x}_at[i]) * by;
 % endif
+            }
+            if (alpha_${of.matrix} == 0) {
+                if (me == 0)
+                    tops[0] = tops[1] = -NO_EXPONENT;
+                barrier(CLK_LOCAL_MEM_FENCE);
+                for (ulong i = me; i < n; i += ${work_group}) {
+                    atomic_max(&tops[0], clamp(ilogb(largest(${of.x}_at[i])), -NO_EXPONENT, NO_EXPONENT));
+                    atomic_max(&tops[1], clamp(ilogb(largest(${of.y}_at[i])), -NO_EXPONENT, NO_EXPONENT));
+                }
+                barrier(CLK_LOCAL_MEM_FENCE);
+                const int found = tops[1] - tops[0];
+                if (tops[0] > -NO_EXPONENT && abs(tops[1]) < NO_EXPONENT)
+                    alpha_${of.matrix} = abs(found) <= ${near} ? (R)1 : ldexp((R)1, -clamp(found, -${most}, ${most}));
+                if (alpha_${of.matrix} != 0 && alpha_${of.matrix} != 1)
+                    for (ulong i = me; i < n; i += ${work_group})
+                        ${of.y}_at[i] *= alpha_${of.matrix};
+            }
         }
-        barrier(CLK_GLOBAL_MEM_FENCE);
+        barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
 </%def>\
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong n_groups, const ulong told_at, const uint count, const uint final,
 % for matrix, _ in matrices:
-    const R alpha_${matrix},
+    R alpha_${matrix},
 % endfor
     global T *all_scalars, global T *all_sums
 % for vector in vectors:
@@ -92,6 +115,7 @@ void ${name}(
 % else:
     local T *box = 0;
 % endif
+    local int tops[2];
     const uint me = get_local_id(0);
 % for scalar in scalars:
     T scalar_${scalar} = all_scalars[${loop.index}];
@@ -114,12 +138,26 @@ ${multiplied(step) if hasattr(step, "matrix") else passed(step)}\
     if (final) {
 ${passed(ending)}\
     }
+    if (final || !going) {
+${multiplied(check[0])}\
+% for sum, _ in check[1].sums:
+        T sum_${sum};
+% endfor
+${passed(check[1])}\
+% for sum, _ in check[1].sums:
+        if (me == 0)
+            all_scalars[told_at + ${len(told) + len(matrices) + loop.index}] = sum_${sum};
+% endfor
+    }
     barrier(CLK_GLOBAL_MEM_FENCE);
 % for sum in carried:
     for (ulong group = me; group < n_groups; group += ${work_group})
         all_sums[${sums.index(sum)} * n_groups + group] = group == 0 ? sum_${sum} : ZERO;
 % endfor
     if (me == 0) {
+% for matrix, _ in matrices:
+        all_scalars[told_at + ${len(told) + loop.index}] = of_real(alpha_${matrix});
+% endfor
 % for scalar in scalars:
         all_scalars[${loop.index}] = scalar_${scalar};
 % endfor

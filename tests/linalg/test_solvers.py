@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +16,7 @@ import scipy.sparse.linalg as of_scipy
 from pyopencl import array as cl_array
 
 import clsparse_py
-from clsparse_py import BuildError, linalg, programs
+from clsparse_py import BuildError, linalg, memory_info, programs
 from clsparse_py.device import describe
 from clsparse_py.krylov import together
 from clsparse_py.krylov.watch import Watch
@@ -466,3 +467,44 @@ def test_a_solution_is_one_and_what_is_none_leaves_x(wide: cl.CommandQueue, meth
         x, info = solver(clsparse_py.csr_array(with_nan, queue=wide), np.ones(3), x0=first, **options)
         assert info > 0
         np.testing.assert_array_equal(x, np.zeros(3) if first is None else first)
+
+
+@pytest.mark.parametrize("method", OF_ANY_SIZE)
+def test_a_solve_leaves_no_vectors_to_the_collector_of_cycles(wide: cl.CommandQueue, method: str) -> None:
+    solver, options = getattr(linalg, method.partition(" of ")[0]), OF_ANY_SIZE[method]
+    host, b = system()
+    A, right = clsparse_py.csr_array(host, queue=wide), cl_array.to_device(wide, b)
+    solver(A, right, **options)
+    gc.collect()
+    used = memory_info(wide).used
+    gc.disable()
+    try:
+        solver(A, right, **options)
+        assert memory_info(wide).used == used
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("solver", [linalg.cg, linalg.bicgstab])
+def test_a_small_system_is_scaled_and_checked_in_the_launch_that_solves_it(
+    wide: cl.CommandQueue, solver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, b = system()
+    launches: list[str] = []
+    enqueue = cl.enqueue_nd_range_kernel
+
+    def counted(queue: cl.CommandQueue, kernel: cl.Kernel, *args: Any, **named: Any) -> cl.Event:
+        if not kernel.function_name.startswith("csr_convert"):
+            launches.append(kernel.function_name)
+        return enqueue(queue, kernel, *args, **named)
+
+    monkeypatch.setattr(cl, "enqueue_nd_range_kernel", counted)
+    # Values that are far from the limits stay as they are; of others x is scaled behind.
+    for scale, wanted in ((1.0, 2), (2.0**300, 3)):
+        A, right = clsparse_py.csr_array(host * scale, queue=wide), cl_array.to_device(wide, b)
+        solver(A, right)
+        launches.clear()
+        x, info = solver(A, right, rtol=1e-8)
+        assert info == 0
+        assert len(launches) == wanted, launches
+        np.testing.assert_allclose(host @ x.get() * scale, b, atol=1e-6)
