@@ -28,7 +28,7 @@ from clsparse_py._transpose.methods import METHODS
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.catalogue import catalogue
 from clsparse_py.console import plain
-from clsparse_py.device import Device, choose_device, describe, devices, first_usable, throughput, unusable
+from clsparse_py.device import Device, choose_device, describe, devices, first_usable, preference, unusable
 from clsparse_py.errors import BuildError, NoDeviceError, ProfileError
 from clsparse_py.matrix_files import read_matrix, suffix_of, write_matrix
 from clsparse_py.semiring import SEMIRINGS
@@ -186,8 +186,14 @@ def _first_reason() -> str:
         return f"a {first.type} comes before a {second.type}"
     if first.unified_memory != second.unified_memory:
         return "of its type, one with memory of its own comes first"
-    if throughput(present[0], there) != throughput(present[1], there):
-        return "of its type, the one with more compute units times width of vectors times clock rate comes first"
+    reasons = (
+        "the one that was tuned on this machine",
+        "the one of the higher rank, by its profile,",
+        "the one with more compute units times width of vectors times clock rate",
+    )
+    for reason, *compared in zip(reasons, *(preference(each, there) for each in present[:2]), strict=True):
+        if compared[0] != compared[1]:
+            return f"of its type, {reason} comes first"
     return "among equals, the order of the platforms decides"
 
 

@@ -18,6 +18,7 @@ from clsparse_py.capabilities import Portability, probe, query, type_of
 from clsparse_py.errors import NoDeviceError
 from clsparse_py.forked import use_device
 from clsparse_py.records import dataclass
+from clsparse_py.standing import standing
 
 __all__ = [
     "RESERVED",
@@ -28,7 +29,7 @@ __all__ = [
     "describe",
     "devices",
     "first_usable",
-    "throughput",
+    "preference",
     "unusable",
 ]
 
@@ -206,7 +207,7 @@ def devices() -> list[cl.Device]:
     """List the devices present, the one chosen by default first.
 
     GPUs come before accelerators before CPUs; among equals, those with memory of their own before those that share the host's,
-    then by `throughput`, then in the order of the platforms. A platform without devices is skipped, and one that an OpenCL loader
+    then by `preference`, then in the order of the platforms. A platform without devices is skipped, and one that an OpenCL loader
     shows twice is listed once.
 
     Raises
@@ -238,7 +239,7 @@ def devices() -> list[cl.Device]:
             seen.add(shown)
             found.extend(device for device in present if device.available)
 
-    return sorted(found, key=lambda device: (*_kind(device), -throughput(device, found)))
+    return sorted(found, key=lambda device: (*_kind(device), *preference(device, found)))
 
 
 def _kind(device: cl.Device) -> tuple[int, bool]:
@@ -246,14 +247,20 @@ def _kind(device: cl.Device) -> tuple[int, bool]:
     return _TYPE_ORDER.index(type_of(device)), bool(query(device, "host_unified_memory", False))
 
 
-def throughput(device: cl.Device, others: Iterable[cl.Device]) -> int:
-    """Return what a device is compared by with others of its type and memory: compute units times the width of float vectors.
+def preference(device: cl.Device, others: Iterable[cl.Device]) -> tuple[bool, float, int]:
+    """Return what a device is compared by with others of its type and memory; the least comes first.
 
-    That times the clock rate, if all of them tell one: some drivers say 0.
+    That it was not tuned on this machine; its rank, if profiles tell those of all of them; and compute units times the width of
+    float vectors, times the clock rate if all of them tell one, as some drivers say 0. The latter two are negative.
     """
-    clocks = [each.max_clock_frequency for each in others if _kind(each) == _kind(device)]
+    rivals = [each for each in others if _kind(each) == _kind(device)]
+    if len(rivals) < 2:
+        return False, 0, 0
+    known = [standing(each.name.strip(), each.platform.name.strip(), type_of(each)) for each in rivals]
+    tuned, rank = known[rivals.index(device)]
     lanes = device.max_compute_units * max(query(device, "native_vector_width_float", 1), 1)
-    return int(lanes * (device.max_clock_frequency if all(clocks) else 1))
+    clock = device.max_clock_frequency if all(each.max_clock_frequency for each in rivals) else 1
+    return not tuned, -rank if rank is not None and all(of is not None for _, of in known) else 0, -int(lanes * clock)
 
 
 def choose_device() -> cl.Device:

@@ -15,7 +15,8 @@ import scipy.sparse as sp
 
 import clsparse_py
 from clsparse_py import NoDeviceError, cache, capabilities, cli, csr_array, default_queue, device, programs, sources, trial
-from clsparse_py.device import Portability, choose_device, describe, devices
+from clsparse_py.device import Portability, choose_device, describe, devices, preference
+from clsparse_py.tuning import profiles
 
 
 def test_description_is_what_the_driver_reports(queue: cl.CommandQueue) -> None:
@@ -76,7 +77,7 @@ def test_probing_is_kept_on_disk(queue: cl.CommandQueue, tmp_path: Path, monkeyp
 
     monkeypatch.setattr(programs, "compile_source", refuse)
     assert capabilities.probe(queue.device) == found
-    for path in tmp_path.iterdir():
+    for path in filter(Path.is_file, tmp_path.iterdir()):  # driver_cache has a folder there while PoCL builds
         path.write_bytes(b"")
     with pytest.raises(AssertionError, match="probed again"):
         capabilities.probe(queue.device)
@@ -125,9 +126,12 @@ def test_portability_as_macros() -> None:
     ]
 
 
-def made_up(name: str, kind: int, units: int = 1, clock: int = 1000, shares: bool = False, width: int = 1) -> Any:
+def made_up(
+    name: str, kind: int, units: int = 1, clock: int = 1000, shares: bool = False, width: int = 1, platform: str = "made up"
+) -> Any:
     return types.SimpleNamespace(
         name=name,
+        platform=types.SimpleNamespace(name=platform),
         type=kind,
         available=True,
         max_compute_units=units,
@@ -179,6 +183,40 @@ def test_a_clock_that_one_driver_does_not_tell_counts_for_none(monkeypatch: pyte
         monkeypatch.setattr(cl, "get_platforms", lambda platforms=platforms: platforms)
         found = [each.name for each in devices()]
         assert found == ["larger gpu", "gpu", *(("narrow", "wide") if wide else ("wide", "narrow"))]
+
+
+def test_a_device_tuned_here_comes_first_then_ranks_that_profiles_tell_of_all(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CLSPARSE_PROFILES", str(tmp_path))
+    cpu, gpu = cl.device_type.CPU, cl.device_type.GPU
+    portable, intel = "Portable Computing Language", "Intel(R) OpenCL"
+    there = [
+        made_up("pthread-of another maker", cpu, 4, width=16, platform=portable),
+        made_up("of another maker", cpu, 4, 0, width=8, platform=intel),
+        made_up("NVIDIA H100 80GB HBM3", gpu, 132, 1980, platform="NVIDIA CUDA"),
+        made_up("NVIDIA H200", gpu, 132, 1980, platform="NVIDIA CUDA"),
+    ]
+
+    def order() -> list[int]:
+        monkeypatch.setattr(cl, "get_platforms", lambda: [MadeUpPlatform(name="all", version="1", devices=there)])
+        return [there.index(each) for each in devices()]
+
+    def tuned(at: int, name: str) -> None:
+        of = {"name": there[at].name, "platform": there[at].platform.name, "vendor": "", "driver": "", "compute_units": 1}
+        kind = {cpu: "cpu", gpu: "gpu"}[there[at].type]
+        profiles.save({"schema": profiles.SCHEMA, "name": name, "device": {**of, "type": kind}, "operations": {}})
+
+    assert order() == [3, 2, 1, 0]  # a CPU's runtime has a rank on any processor
+    assert preference(there[1], there)[:2] == (True, -1.21)
+    (tmp_path / "damaged.json").write_text("{")
+    tuned(0, "a")
+    tuned(2, "b")
+    assert order() == [2, 3, 0, 1]
+    # The H200 has another GPU beside it of which no profile tells a rank: units, width and clock decide.
+    there[2] = made_up("NVIDIA of another kind", gpu, 150, 1980, platform="NVIDIA CUDA")
+    assert order() == [2, 3, 0, 1]
+    assert preference(there[3], there)[:2] == (True, 0)
 
 
 @pytest.mark.parametrize(("named", "number"), [("portable", 1), ("Portable:pth", 1), ("2", 2), ("2:0", 2), ("other", 0)])

@@ -12,7 +12,6 @@ import functools
 import json
 import logging
 import math
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
@@ -20,12 +19,12 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-import platformdirs
 
 from clsparse_py.device import Device
 from clsparse_py.errors import ProfileError
 from clsparse_py.files import make_private, write_text
 from clsparse_py.records import dataclass
+from clsparse_py.standing import folder, head, members, shipped
 from clsparse_py.tuning import tree as trees
 
 __all__ = [
@@ -74,7 +73,7 @@ class Profile:
     shipped : bool
         Whether it came with the package.
     head : mapping
-        Its name, device and date: what tells whether it is asked at all.
+        Its name, device, date and rank: what tells whether it is asked at all.
     """
 
     path: Path
@@ -152,12 +151,6 @@ def _stand_ins(dtype: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((dtype, real, "any")))
 
 
-def folder() -> Path:
-    """Where the user's profiles are kept: ``CLSPARSE_PROFILES``, or a folder of the user's data."""
-    named = os.environ.get("CLSPARSE_PROFILES")
-    return Path(named) if named else platformdirs.user_data_path("clsparse_py") / "profiles"
-
-
 @functools.cache
 def _validate() -> Callable[[Any], Any]:
     # Here, as few users have profiles of their own.
@@ -202,7 +195,7 @@ def read(path: Path, *, shipped: bool = False) -> Profile:
     """
     try:
         if shipped:
-            return Profile(path, shipped, _head(path), lambda: _decisions_in(path), lambda: json.loads(path.read_bytes()))
+            return Profile(path, shipped, head(path), lambda: _decisions_in(path), lambda: json.loads(path.read_bytes()))
         content = json.loads(path.read_bytes(), parse_constant=_no_number)
     except OSError as error:
         raise ProfileError(f"it cannot be read: {error.strerror or error}") from None
@@ -212,33 +205,8 @@ def read(path: Path, *, shipped: bool = False) -> Profile:
     return Profile(path, shipped, content, lambda: content, lambda: content)
 
 
-#: Characters in which `save` writes what stands before the trees.
-_HEAD = 2048
-
-
-def _members(text: str, *names: str) -> dict[str, Any]:
-    """Return members of a shipped profile that are there; tests check it. Nearly all of it is evidence, and never parsed."""
-    decoder = json.JSONDecoder()
-    found: dict[str, Any] = {}
-    for name in names:
-        # How `save` writes what lies at the top.
-        member = f'\n "{name}": '
-        at = text.find(member)
-        if at >= 0:
-            found[name] = decoder.raw_decode(text, at + len(member))[0]
-    return found
-
-
-def _head(path: Path) -> dict[str, Any]:
-    with path.open(encoding="utf-8") as file:
-        head = _members(file.read(_HEAD), "name", "device", "date")
-    if not {"name", "device"} <= head.keys():
-        raise ValueError("its name or device is not where it belongs")
-    return head
-
-
 def _decisions_in(path: Path) -> Mapping[str, Any]:
-    return _members(path.read_text(encoding="utf-8"), "operations", "thresholds")
+    return members(path.read_text(encoding="utf-8"), "operations", "thresholds")
 
 
 def _no_number(text: str) -> Any:
@@ -272,11 +240,6 @@ def own() -> list[Path]:
     except OSError as error:
         _report(folder(), f"its profiles cannot be listed: {error.strerror or error}")
         return []
-
-
-def shipped() -> list[Path]:
-    """Return the files of the profiles that came with the package."""
-    return sorted((Path(__file__).parent / "profiles").glob("*.json"))
 
 
 def _files() -> Iterator[tuple[Path, bool]]:

@@ -9,11 +9,12 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from clsparse_py import files
@@ -331,6 +332,21 @@ def test_shipped_profiles_are_whole(tmp_path: Path) -> None:
         assert profile.head.items() <= profile.content.items()
         assert profile.operations == profile.content["operations"]
         assert profiles.save(profile.content, tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(("faster", "other"), [("intel-cpu", "pocl-cpu"), ("nvidia-h200", "nvidia-h100")])
+def test_ranks_are_what_the_evidence_says(faster: str, other: str) -> None:
+    def least(of: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
+        keys = ("operation", "dtype", "question", "case")
+        return {tuple(each[key] for key in keys): min(each["times"].values()) for each in of["evidence"]}
+
+    contents = [profiles.load(name).content for name in (faster, other)]
+    times = [least(each) for each in contents]
+    ratios = [times[1][case] / times[0][case] for case in times[0].keys() & times[1].keys()]
+    ranks = [each["rank"]["value"] for each in contents]
+    assert np.exp(np.mean(np.log(ratios))) == pytest.approx(ranks[0] / ranks[1], abs=0.005)
+    for each in contents:
+        assert f"{len(ratios)} cases" in each["rank"]["note"]
 
 
 def test_the_schema_is_one(mine: Path) -> None:
