@@ -156,7 +156,8 @@ class SampledByTeams(Sampled):
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         group = work_group // self.lanes * self.lanes
-        return replace(self, work_group=group) if group and self.lanes <= lane_width else None
+        portability = self.portability.at_most(lane_width)
+        return replace(self, work_group=group, portability=portability) if group and self.lanes <= lane_width else None
 
 
 def vector_items(device: Device, result: np.dtype[Any]) -> int:

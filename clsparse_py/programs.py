@@ -583,7 +583,7 @@ def _build(context: cl.Context, device: cl.Device, asked: Parameters) -> Built:
             if verdicts and _compiler_works(context, device):
                 refusals.note(identity(device), verdicts)
             raise first_error or _build_error(
-                device, parameters, source, f"the driver allows {limit} work-items in a work-group", "too large"
+                device, parameters, source, f"the driver allows {limit} work-items in a work-group, {lanes} in a sub-group", "too large"
             )
         _log.info("%s: the driver allows less, trying %s", parameters.name, smaller)
         parameters = smaller

@@ -35,7 +35,7 @@ _ROUNDING = 10
 _BETTER = 0.9
 
 _TOP = Pass("scaling_top", reads=("y",), sums=(("top", "fabs(y)"),), largest=True)
-_LDEXP = Pass("scaling_ldexp", updates=("y",), takes=("exponent",), lines=("y = ldexp(y, (int)real_part(exponent));",))
+_LDEXP = Pass("scaling_ldexp", updates=("y",), takes=("exponent",), lines=("y = times_power(y, (int)real_part(exponent));",))
 _SHIFTED = Pass("scaling_shifted", reads=("x",), updates=("y",), takes=("shift",), lines=("y -= times(shift, x);",))
 RESIDUAL = Pass(
     "scaling_residual", reads=("b", "x"), updates=("q",), lines=("const T product = q;", "q = b - q;"),

@@ -47,7 +47,8 @@ R real_part(const T a) { return a; }
 T of_real(const R a) { return a; }
 R square(const T a) { return a * a; }
 R magnitude(const T a) { return fabs(a); }
-R largest(const T a) { return fabs(a); }"""
+R largest(const T a) { return fabs(a); }
+T times_power(const T a, const int exponent) { return ldexp(a, exponent); }"""
 _COMPLEX = """T times(const T a, const T b) { return (T)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
 #define REAL R
 #include "complex_functions.cl"
@@ -57,7 +58,8 @@ R real_part(const T a) { return a.x; }
 T of_real(const R a) { return (T)(a, 0); }
 R square(const T a) { return a.x * a.x + a.y * a.y; }
 R magnitude(const T a) { return hypot(a.x, a.y); }
-R largest(const T a) { return fmax(fabs(a.x), fabs(a.y)); }"""
+R largest(const T a) { return fmax(fabs(a.x), fabs(a.y)); }
+T times_power(const T a, const int exponent) { return (T)(ldexp(a.x, exponent), ldexp(a.y, exponent)); } // quirk 45"""
 
 
 def numbers(dtype: np.dtype[Any], addition: str = "((a) + (b))") -> list[str]:
@@ -73,7 +75,8 @@ class Pass:
     """A pass over vectors, as OpenCL C that uses names.
 
     In ``lines``, which are run for each entry, the name of a vector is its entry. ``times``, ``quotient``, ``conjugate``,
-    ``real_part``, ``of_real``, ``magnitude`` and its ``square`` serve real and complex numbers T; real ones have type R.
+    ``real_part``, ``of_real``, ``magnitude``, its ``square`` and ``times_power`` (of two) serve real and complex numbers T; real
+    ones have type R.
 
     Attributes
     ----------

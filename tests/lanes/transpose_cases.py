@@ -142,7 +142,7 @@ def refused(index: type[Any], device_type: str) -> None:
         part = scipy.sparse.csr_array((np.ones(kept.sum()), (rows[kept], cols[kept])), shape=MIRRORED.shape)
         A = on_device(part, np.ones(part.nnz, np.float32), index)
         try:
-            METHODS["gather"](chain_on(device_type, A.data), A, A.data, room(A.nnz, np.float32))
+            METHODS["gather"](chain_on(device_type, A.data), A, True, room(A.nnz, np.float32))
         except NotSymmetricError:
             continue
         raise AssertionError("was not refused")
