@@ -62,7 +62,7 @@ def test_all_arrays_are_the_hosts_own(sharing: cl.CommandQueue, requested: list[
     n_bytes = sum(part.nbytes for part in before)
     A = csr_array(S, queue=sharing, zero_copy=True)
     own = sum(max(n, 0 if host is None else host.nbytes) for n, host in requested if not _within(host, before))
-    assert own < 0.01 * n_bytes
+    assert own < 0.01 * n_bytes + 1024 * sharing.device.max_compute_units  # what checks count, a part for each work-group
     assert sum(_within(host, before) for _, host in requested) == 3
     np.testing.assert_array_equal(A @ x, wanted)
     # What the device writes, the host reads.

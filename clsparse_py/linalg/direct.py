@@ -190,7 +190,6 @@ def factorized(A: Any) -> Callable[[Any], Any]:
     return _factors_of(scipy.sparse.linalg.splu, A).solve
 
 
-@runs_on_host("linalg.spsolve")
 @overload
 def spsolve(A: Any, b: cl_array.Array, permc_spec: str | None = None, use_umfpack: bool = True) -> cl_array.Array: ...
 
@@ -203,6 +202,7 @@ def spsolve(A: Any, b: npt.NDArray[Any], permc_spec: str | None = None, use_umfp
 def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any: ...
 
 
+@runs_on_host("linalg.spsolve")
 def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
     """Return the solution of ``A x = b``. Runs on the host.
 
