@@ -170,7 +170,8 @@ def test_a_whole_process_that_forks(program: str, tmp_path: Path) -> None:
     if program is AFTER and not describe(default_queue().device).is_cpu:
         pytest.skip("quirk 19: the driver ends a forked child by a signal when the interpreter exits, whatever the child did")
     ended = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program],  # of a fork beside threads, from Python 3.12 on
-        capture_output=True, text=True, timeout=LIMIT * 3, cwd=tmp_path, check=False
-    )
+        # The warning is of a fork beside threads, from Python 3.12 on.
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program],
+        capture_output=True, text=True, timeout=LIMIT * 3, cwd=tmp_path, check=False,
+    )  # fmt: skip
     assert (ended.returncode, ended.stderr) == (0, "")
