@@ -582,9 +582,8 @@ def _build(context: cl.Context, device: cl.Device, asked: Parameters) -> Built:
         if smaller is None or smaller == parameters:
             if verdicts and _compiler_works(context, device):
                 refusals.note(identity(device), verdicts)
-            raise first_error or _build_error(
-                device, parameters, source, f"the driver allows {limit} work-items in a work-group, {lanes} in a sub-group", "too large"
-            )
+            allowed = f"the driver allows {limit} work-items in a work-group, {lanes} in a sub-group"
+            raise first_error or _build_error(device, parameters, source, allowed, "too large")
         _log.info("%s: the driver allows less, trying %s", parameters.name, smaller)
         parameters = smaller
 
