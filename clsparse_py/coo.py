@@ -18,6 +18,7 @@ from clsparse_py.coordinates import placed_coordinates, regrouped, rows_of, sort
 from clsparse_py.csc import csc_array
 from clsparse_py.csr import csr_array
 from clsparse_py.delegation import BY_SCALAR, OF_SUMS, OF_VALUES, Delegating, delegated, result_of
+from clsparse_py.device import describe
 from clsparse_py.elementwise.operands import is_scalar
 from clsparse_py.forked import use_device
 from clsparse_py.indexing.methods import Indexing
@@ -557,9 +558,12 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
             found = result_of(rows, name, *arguments, **named)
             return found.tocoo(copy=False) if _is_of_coo(name, arguments) else found
         A = self
-        if not of_values and not self._canonical:
+        if not self._canonical and not of_values:
             A = self.copy()
             A.sum_duplicates()
+        elif not self._canonical and name == "__truediv__" and describe(self._queue.device).fp64:
+            # The quotient is float64, or complex as it was.
+            A = self.astype(np.promote_types(self.dtype, np.float64)) if self.dtype.kind != "c" else self
         found = result_of(A._values_as_row(), name, *arguments, **named)
         return A._with_values(found.data) if isinstance(found, csr_array) else found
 

@@ -95,6 +95,8 @@ def _triangle(A: Any, k: int, format: str | None, *, upper: bool) -> Any:
         data = copied(rows.queue, "data", data)
     facts = rows.facts and Facts(int(indices.size), sorted=rows.facts.sorted, canonical=rows.facts.canonical)
     made = csr_array.assembled(Structure(rows.queue, rows.shape, indices, indptr, facts), data)
+    if format not in (None, "coo"):
+        made.sum_duplicates()
     return in_format(made, format or "coo")
 
 

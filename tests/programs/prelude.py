@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pyopencl as cl
 import scipy.sparse
+import scipy.sparse.linalg
 from numpy import inf, nan
 from pyopencl import array as cl_array
 
