@@ -94,7 +94,7 @@ def spsolve_triangular(
     rows = matrix._as_csr()
     if not unit_diagonal and not rows.diagonal().all():
         raise np.linalg.LinAlgError("A: is singular, as its diagonal has a zero")
-    # As SciPy's: b adds no more than it needs; the inverse of an integer diagonal is float64, and a diagonal of 1 is not inverted.
+    # As SciPy's: b adds no more than it needs; the inverse of an integer diagonal is float64, and one of 1 is not inverted.
     of_b = np.promote_types(np.float32, right.dtype)
     of_A = np.empty(0, np.promote_types(A.dtype, of_b)) if unit_diagonal else A
     dtype = dtype_of_solution(of_A, np.empty(0, of_b), queue)

@@ -5,9 +5,9 @@ from tests.programs.prelude import *
 q = queue("ordered")
 S = scipy.sparse.csr_array((np.ones(4, "float32"), np.array([1, 1, 2, 2]), np.array([0, 3, 4, 4])), shape=(3, 4))
 A = sp.csr_array(S, queue=q)
-for format in ("csr", "csc", "bsr"):
+for kind in ("csr", "csc", "bsr"):
     for of, ours in ((scipy.sparse.triu, sp.triu), (scipy.sparse.tril, sp.tril)):
-        assert ours(A, 1, format=format).nnz == of(S, 1, format=format).nnz, format
+        assert ours(A, 1, format=kind).nnz == of(S, 1, format=kind).nnz, kind
 for dtype in ("int8", "float32", "float64", "complex64"):
     C = scipy.sparse.coo_array((np.array([-3, -6, 6], dtype), (np.array([0, 0, 6]), np.array([2, 2, 2]))), shape=(7, 3))
     assert (sp.coo_array(C, queue=q) / 2).nnz == (C / 2).nnz, dtype
