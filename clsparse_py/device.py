@@ -290,7 +290,7 @@ def choose_device() -> cl.Device:
         return chosen if platform.isdigit() else first_usable([chosen, *alike]) or chosen
     refused: list[str] = []
     for device in present:
-        reason = unusable(device)
+        reason = _refusing.get(device) or unusable(device)
         if reason is None:
             return device
         refused.append(f"{device.name.strip()} of platform {device.platform.name.strip()}: {reason}")
@@ -320,13 +320,24 @@ def unusable(device: cl.Device) -> str | None:
     return None
 
 
+#: Devices for which no context could be made in this process, and why: what probes kept on disk does not tell.
+_refusing: dict[cl.Device, str] = {}
+
+
 @functools.cache
 def _chosen(named: str | None) -> tuple[cl.Context, cl.CommandQueue]:
     """Return the queue, and the context beside it (quirk 9)."""
-    device = choose_device()
-    _log.debug("chose %s, PYOPENCL_CTX is %s", device.name, named)
-    context = cl.Context([device])
-    return context, cl.CommandQueue(context, device)
+    while True:
+        device = choose_device()
+        if device in _refusing:
+            raise NoDeviceError(f"{device.name.strip()} cannot be used: {_refusing[device]}")
+        try:
+            context = cl.Context([device])
+        except cl.Error as error:
+            _refusing[device] = f"its driver refuses a context: {error}"
+            continue
+        _log.debug("chose %s, PYOPENCL_CTX is %s", device.name, named)
+        return context, cl.CommandQueue(context, device)
 
 
 def default_queue() -> cl.CommandQueue:

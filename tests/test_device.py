@@ -277,6 +277,37 @@ def test_a_device_whose_compiler_builds_nothing_is_passed_over(
     assert device.unusable(queue.device) is None
 
 
+def test_a_driver_that_refuses_a_context_is_passed_over(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("PYOPENCL_CTX", raising=False)
+    monkeypatch.setattr(device, "_refusing", {})
+    monkeypatch.setattr(device, "_chosen", device._chosen.__wrapped__)  # keeps nothing
+    monkeypatch.setattr(device, "unusable", lambda _: None)
+    another = type("Device", (), {"name": "another", "platform": types.SimpleNamespace(name="all")})()
+    context = cl.Context
+
+    def refuse(of: Any) -> cl.Context:
+        if of == [another]:
+            raise cl.RuntimeError("clCreateContext failed: OUT_OF_HOST_MEMORY")
+        return context(of)
+
+    monkeypatch.setattr(cl, "Context", refuse)
+    for there in ([another, queue.device], [another]):
+        monkeypatch.setattr(device, "devices", lambda there=there: there)
+        caplog.clear()
+        if len(there) == 2:
+            with caplog.at_level("INFO"):
+                assert default_queue().device == queue.device
+            assert "another is passed over: its driver refuses a context" in caplog.text
+        else:
+            with pytest.raises(NoDeviceError, match="another of platform all: its driver refuses a context"):
+                default_queue()
+    monkeypatch.setattr(device, "choose_device", lambda: another)  # as PYOPENCL_CTX may name it
+    with pytest.raises(NoDeviceError, match="another cannot be used: its driver refuses a context"):
+        default_queue()
+
+
 def test_default_queue_is_one_and_is_the_first_usable_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYOPENCL_CTX", raising=False)
     assert default_queue() is default_queue()
