@@ -5,11 +5,13 @@ NetworkX finds it by an entry point of the package. It converts a graph at the f
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from clsparse_py import graph as graphs
 from clsparse_py.csr import csr_array
@@ -25,6 +27,7 @@ __all__ = [
     "k_truss",
     "number_connected_components",
     "pagerank",
+    "should_run",
     "single_source_shortest_path_length",
     "triangles",
 ]
@@ -41,6 +44,19 @@ _FUNCTIONS = {
 }
 #: Arguments that are not supported.
 _REFUSED = {"betweenness_centrality": ("k", "weight", "endpoints"), "pagerank": ("nstart", "dangling")}
+#: Edges from which a call takes less time than NetworkX's own, and whether with the conversion of the graph, too. Random graphs
+#: of four edges a node, Intel Xeon (family 6, model 207), Intel's runtime 2026.22, 2026-11-26: with 4,000 edges `triangles` took
+#: 1.0 + 1.7 ms where NetworkX took 10, `pagerank` 1.4 + 1.7 (57), `k_truss` 48 + 1.7 (95); `connected_components` with 40,000
+#: edges 3.3 + 68 (46).
+_LEAST_EDGES = {
+    "betweenness_centrality": (1_000, True),
+    "connected_components": (10_000, False),
+    "k_truss": (4_000, True),
+    "number_connected_components": (10_000, False),
+    "pagerank": (2_000, True),
+    "single_source_shortest_path_length": (100_000, False),
+    "triangles": (2_000, True),
+}
 
 
 class Graph:
@@ -61,10 +77,10 @@ class Graph:
 
     def __init__(self, original: Any, weight: str | None) -> None:
         self.original, self.weight = original, weight
-        self._matrices: dict[str | None, csr_array] = {}
-        self.weighted(weight)
         self.nodes = list(original)
         self.numbers = {node: number for number, node in enumerate(self.nodes)}
+        self._matrices: dict[str | None, csr_array] = {}
+        self.weighted(weight)
 
     @property
     def matrix(self) -> csr_array:
@@ -77,12 +93,18 @@ class Graph:
         NetworkX keeps a graph that it converted, and hands it over for other attributes, too, and for none.
         """
         if weight not in self._matrices:
-            import networkx as nx
-
-            dtype = np.int8 if weight is None else np.float64
-            has_nodes = len(self.original) > 0
-            parts = nx.to_scipy_sparse_array(self.original, format="csr", dtype=dtype, weight=weight) if has_nodes else (0, 0)
-            self._matrices[weight] = csr_array(parts)
+            # By hand: NetworkX dispatches its own conversion, to this backend too, and it takes three times as long.
+            rows = [neighbours for _, neighbours in self.original.adjacency()]
+            indptr = np.cumsum([0, *map(len, rows)])
+            indices = np.fromiter(map(self.numbers.__getitem__, itertools.chain.from_iterable(rows)), np.int32, indptr[-1])
+            if weight is None:
+                values = np.ones(indices.size, np.int8)
+            else:
+                edges = (edge for neighbours in rows for edge in neighbours.values())
+                values = np.fromiter((edge.get(weight, 1) for edge in edges), np.float64, indices.size)
+            found = scipy.sparse.csr_array((values, indices, indptr.astype(np.int32)), shape=(len(rows), len(rows)))
+            found.sort_indices()
+            self._matrices[weight] = csr_array(found)
         return self._matrices[weight]
 
     def is_directed(self) -> bool:
@@ -128,6 +150,18 @@ def can_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> boo
             return f"{each} is not supported"
     G = arguments[0] if arguments else named.get("G")
     return "multigraphs are not supported" if G is not None and G.is_multigraph() else True
+
+
+def should_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool | str:
+    """Return whether a call takes less time here than NetworkX's own, or why not; NetworkX asks before it converts by itself."""
+    G = arguments[0] if arguments else named.get("G")
+    least, is_worth_converting = _LEAST_EDGES[name]
+    if isinstance(G, Graph):
+        return True
+    if G.number_of_edges() < least:
+        return f"with fewer than {least:,} edges NetworkX takes less time"
+    is_converted = "clsparse" in getattr(G, "__networkx_cache__", {}).get("backends", {})
+    return is_worth_converting or is_converted or "to convert the graph takes longer than NetworkX's own function"
 
 
 def _require_none(**named: Any) -> None:

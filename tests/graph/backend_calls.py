@@ -65,8 +65,23 @@ def what_is_refused() -> None:
     assert nx.pagerank(nx.empty_graph(0), backend=NAME) == {}
 
 
+def what_is_worth_it() -> None:
+    small, large = nx.path_graph(4), nx.gnm_random_graph(3000, 20_000, seed=2)
+    calls = networkx_backend._FUNCTIONS
+    assert not [name for name in calls if networkx_backend.should_run(name, (small,), {}) is True]
+    worth = {name for name in calls if networkx_backend.should_run(name, (large,), {}) is True}
+    assert worth == {"betweenness_centrality", "k_truss", "pagerank", "triangles"}
+    with nx.config(backend_priority=[NAME]):
+        assert nx.triangles(small) == dict.fromkeys(small, 0)
+        assert "__networkx_cache__" not in vars(small) or not small.__networkx_cache__.get("backends")
+        nx.triangles(large)
+    assert NAME in large.__networkx_cache__["backends"]
+    assert networkx_backend.should_run("connected_components", (), {"G": large}) is True
+
+
 if __name__ == "__main__":
     same_as_networkx()
     directed_and_weighted()
     what_is_refused()
+    what_is_worth_it()
     print("right")
