@@ -154,7 +154,7 @@ def can_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> boo
 
 def should_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool | str:
     """Return whether a call takes less time here than NetworkX's own, or why not; NetworkX asks before it converts by itself."""
-    G = arguments[0] if arguments else named.get("G")
+    G = arguments[0] if arguments else named["G"]
     least, is_worth_converting = _LEAST_EDGES[name]
     if isinstance(G, Graph):
         return True
