@@ -8,6 +8,7 @@ own cache folder unless it is set.
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import re
@@ -30,6 +31,7 @@ import unoptimised
 from pairs import exhaustive
 from platforms import PLATFORMS, queue_on
 
+from clsparse_py import device as devices
 from clsparse_py import launch, programs, refusals
 from clsparse_py._spmv import plan
 from clsparse_py.device import Device, describe
@@ -212,6 +214,17 @@ def take_for(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
     def take(device_type: str) -> None:
         monkeypatch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type=device_type))
+
+    return take
+
+
+@pytest.fixture
+def take_units(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Make the package take devices to have so many compute units."""
+    described = devices._described
+
+    def take(units: int) -> None:
+        monkeypatch.setattr(devices, "_described", functools.cache(lambda of: replace(described(of), compute_units=units)))
 
     return take
 

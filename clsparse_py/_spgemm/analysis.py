@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.bins import Bins
@@ -20,7 +19,7 @@ from clsparse_py.memory import constants
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.programs import Built, note_asked
-from clsparse_py.workspace import suffices
+from clsparse_py.workspace import current, suffices
 
 __all__ = ["Analysed", "Analysing", "Work", "analyse", "enqueue_analysis"]
 
@@ -104,7 +103,7 @@ def _record(device: Device, index: str, lanes: int, work_group: int | None) -> A
     return legal
 
 
-def _as_data(chain: Chain, bins: Bins) -> tuple[cl.Buffer, np.uint32, np.uint32]:
+def _as_data(bins: Bins) -> tuple[np.ndarray[Any, Any], tuple[np.uint32, np.uint32]]:
     """Return the kernel's arguments that are bins: an array, how many they are, and how many stand before those of spans."""
     assert len(bins) <= Analysis.MAX_BINS  # all methods together have fewer
     limits = np.array(bins.limits, np.int64)
@@ -113,7 +112,7 @@ def _as_data(chain: Chain, bins: Bins) -> tuple[cl.Buffer, np.uint32, np.uint32]
     starts = [int(np.argmax(limits[:, 0] >= (1 << bits) // 2)) for bits in range(33)]
     spanless = next((number for number, (*_, span) in enumerate(bins.limits) if span >= 0), len(bins))
     numbers = np.concatenate([starts, limits.ravel()]).astype(np.uint32)
-    return constants(chain.queue, numbers), np.uint32(len(bins)), np.uint32(spanless)
+    return numbers, (np.uint32(len(bins)), np.uint32(spanless))
 
 
 class _Launch(NamedTuple):
@@ -124,24 +123,33 @@ class _Launch(NamedTuple):
     built : Built
     groups : int
     sizes : tuple
-        The kernel's first arguments: sizes, and the bins.
+        The kernel's first arguments.
+    limits : Buffer or numpy.ndarray
+        Those of the bins: kept on the device or, where memory is counted, on the host.
+    bins : tuple
+        How many there are, and how many stand before those of spans.
     """
 
     built: Built
     groups: int
     sizes: tuple[Any, ...]
+    limits: Any
+    bins: tuple[np.uint32, np.uint32]
 
 
-def _launch(chain: Chain, shape: tuple[int, int], nnz: int, index: np.dtype[Any], bins: Bins, work_group: int | None) -> _Launch:
-    """Return the launch for a product of some size."""
+def _launch(
+    chain: Chain, shape: tuple[int, int], nnz: int, index: np.dtype[Any], bins: Bins, work_group: int | None, *, counted: bool
+) -> _Launch:
+    """Return the launch for a product of some size; ``counted``: whether memory is."""
     n_rows, device = shape[0], chain.device
     lanes = _lanes(nnz / n_rows, min(device.portability.lane_width, device.resident))
     built, record = chain.build(_record(device, name_of(index), lanes, work_group))
     groups, sizes = spread(device, n_rows, record.work_group)
     if record.long:
         groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
-    as_data = chain.worked_out(bins, lambda: _as_data(chain, bins))
-    return _Launch(built, groups, (*sizes, np.uint64(shape[1]), *as_data))
+    limits, numbers = chain.worked_out(bins, lambda: _as_data(bins))
+    kept = limits if counted else chain.worked_out((bins, "limits"), lambda: constants(chain.queue, limits))
+    return _Launch(built, groups, (*sizes, np.uint64(shape[1])), kept, numbers)
 
 
 class Analysing:
@@ -198,13 +206,17 @@ def enqueue_analysis(
         Whether several bins are likely to have rows: then these are listed at once.
     """
     n_rows, index = shape[0], structure[0].dtype
-    kind = bins, chain.device, shape, nnz, index, work_group
-    launch = chain.worked_out(kind, lambda: _launch(chain, shape, nnz, index, bins, work_group))
+    counted = current() is not None
+    kind = bins, chain.device, shape, nnz, index, work_group, counted
+    launch = chain.worked_out(kind, lambda: _launch(chain, shape, nnz, index, bins, work_group, counted=counted))
     note_asked(launch[:1])
-    built, groups, sizes = launch
+    built, groups, sizes, limits, numbers = launch
+    if counted:
+        # Memory that outlives the call would be beyond its limit.
+        limits = chain.sent(limits)
     products, bin_ = chain.scratch(n_rows, _UINT32), chain.scratch(n_rows, index)
     found = chain.counters(_N_FOUND + len(bins))
-    chain.launch(built, groups, *sizes, *structure, products, bin_, found)
+    chain.launch(built, groups, *sizes, limits, *numbers, *structure, products, bin_, found)
     listed: list[cl_array.Array] = []
     if uneven:
         # Without memory for it rows may need no list.

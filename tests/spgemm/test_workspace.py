@@ -15,10 +15,11 @@ from platforms import PLATFORMS, queue_on
 from problems import device_matrix, random_matrix, rows_of
 from scratch import counted
 
-from clsparse_py import BuildError, csr_array, refusals, spgemm, spgemm_plan
+from clsparse_py import BuildError, csr_array, programs, refusals, spgemm, spgemm_plan
 from clsparse_py._spgemm import METHODS, count
 from clsparse_py._spgemm import plan as plan_module
 from clsparse_py._spgemm.methods.base import Product, Result
+from clsparse_py._spgemm.pipeline import multiply
 from clsparse_py._spgemm.plan import SpgemmPlan
 from clsparse_py._spgemm.refused import RefusedError
 from clsparse_py._spgemm.request import Request
@@ -137,14 +138,21 @@ def needed(error: MemoryError) -> int:
     return int(found[1].replace(",", ""))
 
 
-@pytest.mark.parametrize("case", list(CASES))
+@pytest.mark.parametrize(("case", "units"), [*((case, 0) for case in CASES), ("one-long-row", 16)])
 @pytest.mark.parametrize("device", DEVICES, ids="-".join)
 def test_a_limit_is_kept_or_what_is_needed_is_said(
-    case: str, device: tuple[str, str], take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    case: str,
+    units: int,
+    device: tuple[str, str],
+    take_for: Callable[[str], None],
+    take_units: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Over all methods; without a limit the workspace is bounded by what A, B and C take, but for the reference ESC."""
     name, kind = device
     take_for(kind)
+    if units:
+        take_units(units)
     (A, B), queue = operands(case), queue_on(name)
     (left, right), wanted = placed(queue, A, B), product(A, B)
     accumulators = (describe(queue.device).compute_units + 1) * (B.shape[1] * 4 + B.shape[1] // 7 + 1024)
@@ -176,6 +184,24 @@ def test_a_limit_is_kept_or_what_is_needed_is_said(
                 spgemm(left, right, method=method, memory_limit=least - 1)
         else:
             assert peak(method, 1) == 0
+
+
+@pytest.mark.parametrize("device", DEVICES, ids="-".join)
+def test_no_buffer_goes_uncounted(
+    device: tuple[str, str], take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even those that calls without a limit keep for later ones."""
+    take_for(device[1])
+    (A, B), queue = operands("one-long-row"), queue_on(device[0])
+    (left, right), wanted = placed(queue, A, B), product(A, B)
+    for method in TAKING:
+        monkeypatch.setattr(programs, "_worked_out", {})
+        workspace = Workspace(10**9)
+        with counted(monkeypatch) as allocations:
+            parts = multiply(left, right, Request(method, memory_limit=10**9), workspace=workspace).parts
+        C = csr_array(parts, shape=wanted.shape)
+        assert_same(C, wanted)
+        assert allocations.peak(C) <= workspace.peak, method
 
 
 def hypersparse(long: int) -> sp.csr_array:
