@@ -25,7 +25,7 @@ from tests.programs.worker import serve
 
 #: Seconds without a word from a child, after which it stands still.
 STILL = 120.0
-PER_BLOCK = 300
+PER_BLOCK = 500
 
 
 class Child:

@@ -120,6 +120,8 @@ class Machine:
         }
         self.ours_of: dict[str, Any] = {}
         self.values: dict[str, Any] = {}
+        #: Arrays of variables that have been operands, as they were.
+        self.parts: dict[str, list[np.ndarray]] = {}
 
     def make(self, given: Input) -> Find | None:
         """Make an input on both sides."""
@@ -205,7 +207,9 @@ class Machine:
             else:
                 exact, bound = self.bounds(step, wanted)
             names = [name for name in step.uses() if name in self.ours_of]
-            before = {name: _parts(self.ours_of[name]) for name in names}
+            for name in names:
+                if name not in self.parts:
+                    self.parts[name] = _parts(self.ours_of[name])
             before_ours()
             if step.fails:
                 try:
@@ -216,7 +220,7 @@ class Machine:
             if find is None:
                 for name in names:
                     after = _parts(self.ours_of[name])
-                    if any(a.tobytes() != b.tobytes() for a, b in zip(before[name], after, strict=True)):
+                    if any(a.tobytes() != b.tobytes() for a, b in zip(self.parts[name], after, strict=True)):
                         return Find(f"{step.name}: operand", f"{name} is not the same after {step.ours}")
             return find
 
@@ -251,12 +255,13 @@ class Machine:
         return None
 
     def _keep(self, name: str, found: Any, wanted: Any) -> None:
+        self.parts.pop(name, None)
         self.ours[name] = self.ours_of[name] = found
         self.oracle[name] = self.values[name] = wanted
 
     def forget(self, name: str) -> None:
         """Let a variable die."""
-        for each in (self.ours, self.ours_of, self.oracle, self.values):
+        for each in (self.ours, self.ours_of, self.oracle, self.values, self.parts):
             each.pop(name, None)
 
     @staticmethod

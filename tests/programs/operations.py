@@ -562,6 +562,50 @@ def _in_place(d: Draw) -> Step:
     return Step(change.partition("(")[0], f"assigned({A}, lambda B: {change})", grade="sum", stored=False)
 
 
+# Relations: what is the same bit for bit, whatever is rounded.
+def product_of(d: Draw, kinds: str) -> tuple[str, str, str]:
+    """Return a CSR matrix, what it is multiplied by, both of sizes that nothing grows too large with, and the product's text."""
+    A = d.matrix(kinds=kinds, formats=("csr",))
+    n = d.shape(A)[1]
+    B = d.array((n,) if d.chance(0.5) else (n, 3), kinds=kinds) if d.chance(0.6) else d.matrix((n, None), kinds, formats=("csr",))
+    for each in (A, B):
+        sizes = np.abs(d.values[each].data if hasattr(d.values[each], "tocsr") else d.values[each])
+        if not ((sizes == 0) | ((sizes > 2.0**-12) & (sizes < 2.0**20))).all() or max(d.shape(each)) > 300:
+            raise SkipError
+    return A, B, d.one(["{A} @ {B}", "{A} @ {B}", "({A}.T @ {A}) @ {B}"])
+
+
+@operation("powers of two")
+def _powers_of_two(d: Draw) -> Step:
+    A, B, text = product_of(d, "fc")
+    a, b = (f"{d.values[each].dtype.type(2.0 ** int(d.rng.integers(-9, 10)))!r}" for each in (A, B))
+    squared = f" * {a}" if ".T" in text else ""
+    scaled = text.format(A=f"({A} * {a})", B=f"({B} * {b})")
+    return Step("powers of two", f"alike({scaled}, ({text.format(A=A, B=B)}) * {a}{squared} * {b})", "np.array(True)")
+
+
+@operation("one queue beside another")
+def _queues(d: Draw) -> Step:
+    A, B, text = product_of(d, "biufc")
+    there = text.format(A=f"on(q2, {A})", B=f"on(q2, {B})")
+    return Step("one queue beside another", f"alike({text.format(A=f'on(q, {A})', B=f'on(q, {B})')}, {there})", "np.array(True)")
+
+
+@operation("memory limits")
+def _limits(d: Draw) -> Step:
+    A = d.matrix(formats=("csr",))
+    B, n = d.matrix((d.shape(A)[1], None), formats=("csr",)), d.shape(A)[1]
+    text = f"limited(lambda limit: sp.spgemm({A}, {B}, memory_limit=limit, method={d.few(SPGEMM)!r}), {d.one([1, 64, 4096])})"
+    return Step("memory limits", text, f"{A} @ {B}", grade="product", terms=n, stored=False)
+
+
+@operation("residues", 0.1)
+def _residues(d: Draw) -> Step:
+    dtype = d.one([each for each in d.block.dtypes if each in ("int32", "int64", "float32", "float64")])
+    made = f"{int(d.rng.integers(1 << 30))}, {d.one([200, 1500])}, {dtype!r}, {d.few(SPGEMM)!r}"
+    return Step("residues", f"residues(q, {made})", "np.array(True)")
+
+
 # Systems and graphs.
 def well_posed(d: Draw, n: int, dtype: str) -> str:
     """Return a new diagonally dominant matrix."""
@@ -599,10 +643,10 @@ def _triangular(d: Draw) -> Step:
     return Step("spsolve_triangular", text, f"triangular({T}, {b}, {unit})", grade="round", tolerance=3000)
 
 
-@operation("solvers", 2)
+@operation("solvers", 1)
 def _solver(d: Draw) -> Step:
     n = max(d.size(), 1)
-    if n > 300:
+    if n > 130:
         raise SkipError
     dtype = d.dtype("f")
     A = well_posed(d, n, dtype)

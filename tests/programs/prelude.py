@@ -3,6 +3,7 @@
 # ruff: noqa: F401
 import functools
 import os
+import re
 import sys
 import tempfile
 import zlib
@@ -84,6 +85,49 @@ def assigned(A, change):
     B = A.copy()
     changed = change(B)
     return B if changed is None else changed
+
+
+def alike(one, other):
+    """Return whether two results are the same, bit for bit."""
+    one, other = host(one), host(other)
+    return np.array((one.dtype, one.shape, one.tobytes()) == (other.dtype, other.shape, other.tobytes()))
+
+
+def on(q, value):
+    """Return a copy of a CSR matrix or an array that belongs to another queue."""
+    if not sp.issparse(value):
+        return cl_array.to_device(q, host(value))
+    parts = (cl_array.to_device(q, each.get()) for each in (value.data, value.indices, value.indptr))
+    return sp.csr_array(tuple(parts), shape=value.shape, queue=q)
+
+
+def limited(call, limit):
+    """Call a function with a limit of memory, and again with the one that a refusal says is enough."""
+    try:
+        return call(limit)
+    except MemoryError as error:
+        enough = max(int(each.replace(",", "")) for each in re.findall(r"[\d,]*\d", str(error)))
+    return call(enough)
+
+
+def residues(q, seed, n, dtype, method):
+    """Return whether a large product is right modulo 2^61 - 1 for a vector of residues: A (B x) beside (A B) x."""
+    p, rng = (1 << 61) - 1, np.random.default_rng(seed)
+
+    def made():
+        row, col = rng.integers(0, n, (2, 6 * n))
+        row[:n] = np.where(rng.random(n) < 0.3, n // 2, row[:n])
+        M = scipy.sparse.coo_array((rng.integers(-4, 5, row.size).astype(dtype), (row, col)), shape=(n, n)).tocsr()
+        return sp.csr_array(M, queue=q), M.astype(np.int64)
+
+    def times(M, x):
+        parts = [M @ np.array([int(each) >> shift & (1 << 21) - 1 for each in x]) for shift in (0, 21, 42)]
+        return [(int(a) + (int(b) << 21) + (int(c) << 42)) % p for a, b, c in zip(*parts, strict=True)]
+
+    (A, M), (B, N) = made(), made()
+    x, C = rng.integers(0, p, n), sp.spgemm(A, B, method=method).get()
+    assert C.dtype == dtype, C.dtype
+    return np.array(times(C.astype(np.int64), x) == times(M, times(N, x)) and bool((C.data == np.rint(C.data)).all()))
 
 
 def by_ranks(queues, function):

@@ -70,10 +70,10 @@ def solved(A: Any, b: np.ndarray) -> np.ndarray:
 
 def triangular(T: Any, b: np.ndarray, unit: bool) -> np.ndarray:
     """Return the solution of a triangular system."""
-    dense = T.toarray().astype(complex)
+    wide = T.tocsc().astype(complex)
     if unit:
-        np.fill_diagonal(dense, 1)
-    found = np.linalg.solve(dense, b.astype(complex))
+        wide.setdiag(1)
+    found = splinalg.spsolve(wide, b.astype(complex), permc_spec="NATURAL").reshape(b.shape)
     dtype = splinalg.spsolve_triangular(sp.csr_array(np.eye(1, dtype=T.dtype)), np.ones(1, b.dtype)).dtype
     return (found if dtype.kind == "c" else found.real).astype(dtype)
 

@@ -67,9 +67,9 @@ def draw_block(
     """Return what a block's programs share, half of all features on."""
     dtypes = [each for each in DTYPES if fp64 or np.dtype(each).char not in "dD"]
     real = [each for each in dtypes if np.dtype(each).kind == "f"]
-    chosen = {str(rng.choice(real)), *map(str, rng.choice(dtypes, int(rng.integers(0, 3))))}
+    chosen = {str(rng.choice(real)), *map(str, rng.choice(dtypes, 0 if plain else int(rng.integers(0, 3))))}
     features = frozenset(each for each in FEATURES if rng.random() < 0.5)
-    operations = frozenset(each for each in OPERATIONS if rng.random() < 0.5) or frozenset(OPERATIONS)
+    operations = frozenset(each for each in OPERATIONS if rng.random() < (0.25 if plain else 0.5)) or frozenset(OPERATIONS)
     settings = () if plain or rng.random() < 0.3 else _settings(rng)
     mode = str(rng.choice(["ordered", "unordered"])) if unordered else "ordered"
     other = mode if rng.random() < 0.5 else "ordered"
@@ -97,6 +97,8 @@ def _settings(rng: np.random.Generator) -> tuple[str, ...]:
             "import clsparse_py.device as devices; described = devices._described; "
             f"devices._described = functools.cache(lambda device: replace(described(device), {changed}))"
         )
+    if rng.random() < 0.3:
+        lines.append(f"os.environ['CLSPARSE_POOL_BYTES'] = '{rng.choice([0, 4096, 1 << 20])}'")
     operations, thresholds = {}, {}
     for name, (question, labels) in DECISIONS.items():
         if rng.random() < 0.4:

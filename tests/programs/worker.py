@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
@@ -11,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
+from pyopencl import invoker
 
+from clsparse_py import programs
 from tests.programs.drawing import Block, Draw, SkipError
 from tests.programs.judge import Find, Machine
 from tests.programs.operations import OPERATIONS
@@ -19,6 +22,8 @@ from tests.programs.program import Input, Program, Step
 
 __all__ = ["draw_program", "replay", "serve"]
 
+#: Kernels that are there when memory is let go of: to load them all again takes half a minute.
+_kernels: list[Any] = []
 _CODES = ("MEM_OBJECT_ALLOCATION_FAILURE", "OUT_OF_RESOURCES", "OUT_OF_HOST_MEMORY")
 
 
@@ -50,7 +55,7 @@ def draw_program(seed: tuple[int, ...], block: Block, tell: Any) -> tuple[Progra
     weights = np.array([OPERATIONS[name][0] for name in names])
     fails_at = int(rng.integers(3, 9)) if block.threads == 1 and rng.random() < 0.05 else -1
     try:
-        for number in range(int(rng.integers(10, 17))):
+        for number in range(int(rng.integers(10, 13))):
             for _ in range(5):
                 try:
                     step = OPERATIONS[names[int(rng.choice(len(names), p=weights / weights.sum()))]][1](draw)
@@ -63,7 +68,8 @@ def draw_program(seed: tuple[int, ...], block: Block, tell: Any) -> tuple[Progra
                     continue
             if draw.has("deaths") and machine.values and rng.random() < 0.15:
                 _do(machine, program, Step("del", f"del {rng.choice(sorted(machine.values))}"), tell)
-                if rng.random() < 0.2:
+                if rng.random() < 0.1:
+                    _kernels[:] = programs.built()
                     _do(machine, program, Step("free", "sp.free_memory()", "None", f"v{n_variables}"), tell)
                     n_variables += 1
     except _FoundError as error:
@@ -103,11 +109,11 @@ def replay(program: Program) -> tuple[Find | None, dict[str, Any]]:
     return None, before
 
 
-def _block(connection: Connection, seed: int, number: int, block: Block, programs: range, until: float) -> None:
+def _block(connection: Connection, seed: int, number: int, block: Block, numbers: range, until: float) -> None:
     lock = threading.Lock()
 
-    def work(numbers: list[int]) -> None:
-        for i in numbers:
+    def work(own: range) -> None:
+        for i in own:
             if time.time() > until:
                 return
 
@@ -123,9 +129,7 @@ def _block(connection: Connection, seed: int, number: int, block: Block, program
             with lock:
                 connection.send(("ran", i, (program, find) if find else None))
 
-    threads = [
-        threading.Thread(target=work, args=(list(programs[k :: block.threads]),), daemon=True) for k in range(block.threads)
-    ]
+    threads = [threading.Thread(target=work, args=(numbers[k :: block.threads],), daemon=True) for k in range(block.threads)]
     for each in threads:
         each.start()
     for each in threads:
@@ -143,6 +147,8 @@ def serve(connection: Connection, name: str, settings: tuple[str, ...]) -> None:
     from tests.programs import prelude
 
     unoptimised.install()
+    # PyOpenCL compiles a module of Python for each kernel object; without this it takes a third of the time.
+    invoker._generate_enqueue_and_set_args_module = functools.cache(invoker._generate_enqueue_and_set_args_module)
     device = prelude.DEVICE = prelude.device_of(name)
     prelude.CONTEXT = cl.Context([device])
     names = dict(vars(prelude))
@@ -152,8 +158,7 @@ def serve(connection: Connection, name: str, settings: tuple[str, ...]) -> None:
         while True:
             what, *arguments = connection.recv()
             if what == "block":
-                seed, number, block, programs, until = arguments
-                _block(connection, seed, number, block, programs, until)
+                _block(connection, *arguments)
             else:
                 connection.send(replay(arguments[0]))
     except (EOFError, BrokenPipeError):
