@@ -20,16 +20,16 @@ __all__ = ["WANTED", "Eigenpairs", "lanczos"]
 def _both_ends(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the order of values that ascend: the largest, the smallest, the second largest and so on."""
     order = np.empty(values.size, np.intp)
-    half = -(-values.size // 2)
-    order[0::2], order[1::2] = np.arange(values.size)[::-1][:half], np.arange(values.size - half)
+    top = np.argsort(-values, kind="stable")[: -(-values.size // 2)]
+    order[0::2], order[1::2] = top, np.setdiff1d(np.arange(values.size), top)
     return order
 
 
-#: The order of eigenvalues that ascend, those that are wanted first; by SciPy's names.
+#: The order of eigenvalues that ascend, those that are wanted first, and equal ones as they come; by SciPy's names.
 WANTED: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
     "LM": lambda values: np.argsort(-np.abs(values), kind="stable"),
     "SM": lambda values: np.argsort(np.abs(values), kind="stable"),
-    "LA": lambda values: np.arange(values.size)[::-1],
+    "LA": lambda values: np.argsort(-values, kind="stable"),
     "SA": lambda values: np.arange(values.size),
     "BE": _both_ends,
 }
@@ -39,8 +39,10 @@ WANTED: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 _SEARCH = 0.3
 #: What rounding leaves of a vector of which nothing should be left, at most, in units of the precision.
 _NOISE = 8.0
-#: Residuals by products, which round as restarts do, beside those of the recurrence, at most.
-_DRIFT = 4.0
+#: Residuals by products, which round as restarts do, beside those of the recurrence, at most: ARPACK leaves up to 50 units.
+_DRIFT = 8.0
+#: What values drift in the restarts of a search, at most: a copy of a value that is locked is no better one.
+_DRIFT_OF_VALUES = 32.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,12 +122,13 @@ def lanczos(
                 below = 0.0
                 basis.replace(number + 1, rng.standard_normal(n).astype(dtype))
         others, vectors = scipy.linalg.eigh(projected[locked:filled, locked:filled])
+        _part_copies(others, vectors, _NOISE * eps * float(np.abs(others).max()))
         values, vectors = np.concatenate([values[:locked], others]), scipy.linalg.block_diag(np.eye(locked), vectors)
         rank, norm = np.argsort(values, kind="stable"), max(norm, float(np.abs(values).max()))
         order = rank[WANTED[which](values[rank])]
         chosen, following = rank[np.isin(rank, order[:k])], basis.vectors[filled]
         fine = few(below * np.abs(vectors[-1]), values)[chosen]
-        if locked and few(np.abs(values[chosen] - values[:k]), values[:k]).all():
+        if locked and few(np.abs(values[chosen] - values[:k]), values[:k], _DRIFT_OF_VALUES).all():
             if products >= end:
                 return Eigenpairs(values[:k], basis.vectors[:k], np.ones(k, bool), restarts)
             chosen = np.concatenate([np.arange(k), order[order >= k]])[: min(k + (size - k) // 2, filled - 1)]
@@ -143,8 +146,8 @@ def lanczos(
                 _rotate(basis, room, vectors[:, chosen])
                 values = values[chosen]
             else:
-                # Where a cycle or two were enough, there may be few distinct eigenvalues: half a cycle is the least then.
-                least = (k if floor else 0) + ((size - k) // 2 if k > 1 else 0)
+                # Where a cycle or two were enough, there may be few distinct eigenvalues: another cycle is the least then.
+                least = (k if floor else 0) + (size - k if k > 1 else 0)
                 end = end or max(int((1 + _SEARCH) * products), products + least)
                 _rotate(basis, room, vectors[:, chosen], anew=True)
                 values = values[chosen]
@@ -165,6 +168,18 @@ def lanczos(
             basis.replace(kept, rng.standard_normal(n).astype(dtype))
         projected[:] = 0
         projected[range(kept), range(kept)] = values
+
+
+def _part_copies(values: np.ndarray[Any, Any], vectors: np.ndarray[Any, Any], near: float) -> None:
+    """Make equal the values that are near each other, and choose vectors of theirs of which the last alone has a residual.
+
+    Else each copy has a part of the residual of the one that came last, and a restart that keeps some of them loses those that
+    had converged: where both ends compete for room, for ever.
+    """
+    for copies in np.split(np.arange(values.size), 1 + np.flatnonzero(np.diff(values) > near)):
+        if copies.size > 1:
+            values[copies] = values[copies].mean()
+            vectors[:, copies] = vectors[:, copies] @ scipy.linalg.qr(vectors[-1:, copies].T.conj())[0][:, ::-1]
 
 
 def _of_all_products(basis: Basis, k: int, which: str) -> Eigenpairs:

@@ -155,9 +155,8 @@ def eigsh(
     values = found.values
     if sigma is not None:
         values = sigma + 1 / values
-        if OPinv is None and (isinstance(A, SparseArray) or scipy.sparse.issparse(A)):
-            belongs = _belong(on_host(A), values, [fetched(vector, queue) for vector in found.vectors])
-            found = dataclasses.replace(found, converged=found.converged & belongs)
+        belongs = _belong(A, values, [fetched(vector, queue) for vector in found.vectors], generator)
+        found = dataclasses.replace(found, converged=found.converged & belongs)
     return _delivered(found, values, queue, isinstance(v0, cl_array.Array), dtype, n, return_eigenvectors)
 
 
@@ -224,9 +223,14 @@ def _inverse(A: Any, sigma: float, OPinv: Any, queue: cl.CommandQueue, dtype: np
     return applied(solve, queue, dtype)
 
 
-def _belong(A: Any, values: np.ndarray[Any, Any], vectors: list[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """Return which pairs are eigenpairs of A, not of what rounding leaves of an inverse that is nearly singular."""
-    limit = float(np.sqrt(np.finfo(vectors[0].dtype).eps)) * float(scipy.sparse.linalg.norm(A))
+def _belong(
+    A: Any, values: np.ndarray[Any, Any], vectors: list[np.ndarray[Any, Any]], generator: np.random.Generator
+) -> np.ndarray[Any, Any]:
+    """Return which pairs are eigenpairs of A, not of another inverse or of what rounding leaves of one nearly singular."""
+    A = scipy.sparse.linalg.aslinearoperator(on_host(A) if isinstance(A, SparseArray) else A)
+    # The mean square of this norm is that of Frobenius' norm.
+    size = np.linalg.norm(A @ generator.standard_normal(vectors[0].size).astype(vectors[0].dtype))
+    limit = float(np.sqrt(np.finfo(vectors[0].dtype).eps)) * float(size)
     return np.array([np.linalg.norm(A @ v - w * v) <= limit for w, v in zip(values, vectors, strict=True)])
 
 

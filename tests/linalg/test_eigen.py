@@ -242,3 +242,45 @@ def test_copies_of_eigenvalues_are_not_missed(queue: cl.CommandQueue, real: np.d
     dense = np.eye(100) + low @ np.diag([1, 1, 0.5]) @ low.T
     values = linalg.eigsh(clsparse_py.csr_array(dense.astype(real), queue=queue), k=4, rng=0, return_eigenvectors=False)
     np.testing.assert_allclose(values, [1, 1.5, 2, 2], atol=near)
+
+
+def test_ends_that_compete_for_room(queue: cl.CommandQueue, real: np.dtype) -> None:
+    """A 5 x 5 x 5 torus has more copies at either end than a basis has room for."""
+    ring = scipy.sparse.diags_array([-1.0, 2, -1, -1, -1], offsets=[-1, 0, 1, 4, -4], shape=(5, 5))
+    host = scipy.sparse.csr_array(scipy.sparse.kronsum(scipy.sparse.kronsum(ring, ring), ring)).astype(real)
+    spectrum = np.linalg.eigvalsh(host.toarray().astype(float))
+    A, near = clsparse_py.csr_array(host, queue=queue), 100 * float(np.finfo(real).eps) * spectrum[-1]
+    for k, seed in ((4, 1051), (4, 1055), (4, 1063), (6, 1007), (6, 1019), (6, 1031), (10, 1023), (10, 1047)):
+        v0 = np.random.default_rng(seed).standard_normal(125)
+        values = linalg.eigsh(A, k=k, which="BE", v0=v0, rng=seed - 1000, maxiter=100, return_eigenvectors=False)
+        np.testing.assert_allclose(values, spectrum[[*range(k // 2), *range(-k // 2, 0)]], atol=near)
+
+
+def test_tol_0_is_the_precision(queue: cl.CommandQueue, real: np.dtype) -> None:
+    host = grid(real)
+    spectrum = np.linalg.eigvalsh(host.toarray().astype(float))
+    values, vectors = linalg.eigsh(clsparse_py.csr_array(host, queue=queue), k=4, tol=0, rng=1)
+    unit = float(np.finfo(real).eps) * spectrum[-1]
+    np.testing.assert_allclose(values, spectrum[-4:], atol=32 * unit)
+    assert np.linalg.norm(host @ vectors - vectors * values, axis=0).max() <= 64 * unit
+
+
+@pytest.mark.parametrize("k", [-1, 0, 9, 10])
+def test_numbers_of_eigenvalues_beyond_scipys(k: int) -> None:
+    host = scipy.sparse.diags_array(np.arange(1, 10, dtype=np.float32), format="csr")
+    with pytest.warns(RuntimeWarning) if k >= 9 else warnings.catch_warnings(), pytest.raises((ValueError, TypeError)) as wanted:
+        of_scipy.eigsh(host, k=k)
+    with pytest.warns(RuntimeWarning) if k >= 9 else warnings.catch_warnings(), pytest.raises(wanted.type):
+        linalg.eigsh(clsparse_py.csr_array(host), k=k)
+
+
+def test_pairs_of_another_inverse_are_refused(queue: cl.CommandQueue, real: np.dtype) -> None:
+    """Pairs are checked by A, whatever solves with its shift."""
+    host = scipy.sparse.diags_array(np.arange(1.0, 31.0)).astype(real).tocsr()
+    A = clsparse_py.csr_array(host, queue=queue)
+    right = scipy.sparse.diags_array(1 / (np.arange(1.0, 31.0) - 2.3)).astype(real).tocsr()
+    for given in (A, host, of_scipy.aslinearoperator(host), linalg.aslinearoperator(A)):
+        values = linalg.eigsh(given, k=2, sigma=2.3, OPinv=right, rng=1, return_eigenvectors=False)
+        np.testing.assert_allclose(values, [2, 3], rtol=1e-3)
+        with pytest.raises(of_scipy.ArpackNoConvergence, match="0/2"):
+            linalg.eigsh(given, k=2, sigma=2.3, OPinv=right * real.type(2), rng=1)
