@@ -72,7 +72,7 @@ def eigsh(
     sigma : float, optional
         Find eigenvalues near this number: those for which ``1 / (w - sigma)`` is as ``which`` says. Systems with ``A - sigma I``
         are solved by ``OPinv``; else a matrix is factorised once, on the host, and an operator's systems are solved by `minres`
-        on the device. Each solution is checked.
+        on the device. Each solution is checked, and each pair by products with A.
     which : {"LM", "SM", "LA", "SA", "BE"}
         The largest or smallest magnitudes, the largest or smallest values, or half of them from each end.
     v0 : array, optional
