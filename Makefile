@@ -19,7 +19,7 @@ DOCS := .venv-docs
 MINUTES ?= 10
 SEED ?=
 
-.PHONY: help demo test test-full fuzz lint docs examples dist clean
+.PHONY: help demo test test-full fuzz mutants lint docs examples dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /make \1: /p' Makefile
@@ -36,6 +36,9 @@ test-full: test ## the same with every combination of what is covered pairwise
 fuzz: $(VENV)/test ## random programs beside SciPy for MINUTES=10, from SEED=...; what they find is printed as a script
 	OCL_ICD_VENDORS="$(OCL_ICD_VENDORS)" $(IN_VENV)/python -m tests.programs --minutes $(MINUTES) \
 	    $(if $(SEED),--seed $(SEED)) --keep build/fuzz $(PROGRAMS)
+
+mutants: $(VENV)/test ## faults planted in copies of the package, each of which random programs have to find; ARGS="SpMV SpMM" chooses
+	OCL_ICD_VENDORS="$(OCL_ICD_VENDORS)" $(IN_VENV)/python -m tests.programs.mutants $(ARGS)
 
 lint: $(VENV)/test ## ruff, mypy and the layers of modules
 	$(IN_VENV)/ruff check .

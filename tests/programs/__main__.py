@@ -96,6 +96,9 @@ class Session:
                     begun.pop(i, None)
                     if content:
                         self.found(*content)
+                        if self.options.stop:
+                            child.process.kill()
+                            break
                 else:
                     break
         except (EOFError, ConnectionResetError):
@@ -134,7 +137,7 @@ class Session:
         bounded = getattr(small.steps[-1], "grade", "move") != "move" if small.steps else False
         script = small.script(f"{again.kind}: {again.text.strip()[-600:]}".replace("\\", "/"), again.wanted, bounded)
         self.scripts.append(script)
-        print(f"--- found in {small.origin}\n{script}---", flush=True)
+        print(f"--- found in {small.origin} on {self.device}\n{script}---", flush=True)
         if self.options.keep:
             self.options.keep.mkdir(parents=True, exist_ok=True)
             (self.options.keep / f"find_{self.device}_{self.seed}_{len(self.scripts)}.py").write_text(script)
@@ -150,6 +153,7 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="the one block to run")
     parser.add_argument("--one", type=int, help="the one program of that block to run")
     parser.add_argument("--shrink", type=float, default=60, help="seconds to shrink a find for")
+    parser.add_argument("--block", type=int, default=PER_BLOCK, help="how many share dtypes, operations and settings")
     parser.add_argument("--plain", action="store_true", help="no thresholds and shapes of kernels but the device's own")
     parser.add_argument("--stop", action="store_true", help="end at the first find")
     parser.add_argument("--keep", type=Path, help="a folder for scripts of finds")
@@ -163,8 +167,8 @@ def main() -> int:
     print(f"seed {seed}", flush=True)
     while time.time() < until and any(each.programs < share for each in sessions):
         for each in sessions:
-            count = min(PER_BLOCK, share - each.programs)
-            if count > 0 and time.time() < until:
+            count = min(options.block, share - each.programs)
+            if count > 0 and time.time() < until and not (options.stop and any(other.scripts for other in sessions)):
                 at = time.time()
                 each.run_block(number if options.only is None else options.only, count, until, options.one)
                 spent[each.device] += time.time() - at

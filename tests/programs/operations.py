@@ -248,6 +248,20 @@ def _transpose(d: Draw) -> Step:
     return Step("A.T", f"{A}.T", signs=d.canonical(A))
 
 
+@operation("queues that wait for each other")
+def _queues(d: Draw) -> Step:
+    A = d.matrix(formats=("csr",))
+    B = d.matrix((d.shape(A)[1], None), formats=("csr",), where=lambda S: d.values[A].dtype == S.dtype)
+    dtype = d.values[A].dtype
+    if d.values[B].dtype != dtype:
+        raise SkipError
+    x = d.array((d.shape(B)[1],), dtype=dtype.name, on_device=True)
+    # The second product with B is not there yet when A's queue is to read it: zeros are, in the memory of the first.
+    given = f"sp.csr_array({B}.get(), queue=k), *(cl_array.to_device(k, each) for each in (0 * {x}.get(), {x}.get()))"
+    text = f"(lambda k: (lambda B, z, x: {A} @ ((B @ z).get(), held(k), B @ x)[-1])({given}))(queue('ordered'))"
+    return Step("A @ (B @ x)", text, f"{A} @ ({B} @ {x})", grade="product", terms=max(d.shape(A)[1], d.shape(B)[1]) ** 2)
+
+
 # One entry at a time.
 @operation("A + B", 3)
 def _sum(d: Draw) -> Step:
@@ -286,6 +300,12 @@ def _compared(d: Draw) -> Step:
     if other == "dense":
         return Step("A < D", f"{A} {sign} {d.array(d.shape(A), kinds='biuf')}")
     scalar = d.one(["0", "1", "-1", "2", "2.5", "np.nan", "2**63", "-2**63", "2**64 - 1", "2**53 + 1"])
+    if d.values[A].dtype.kind == "b" and "**" in scalar:
+        raise SkipError  # an OverflowError of SciPy's
+    if d.values[A].dtype.kind in "iu" and d.chance(0.4):
+        # Beside the bounds of the dtype.
+        info = np.iinfo(d.values[A].dtype)
+        scalar = str(d.one([n for n in (info.max, info.max + 1, info.min, info.min - 1) if -(2**63) <= n < 2**64]))
     return Step("A < 1", f"{A} {sign} {scalar}", stored=False)
 
 
@@ -304,6 +324,7 @@ def _dense(d: Draw) -> Step:
             magnitude=f"{A} + {D}",
             grade="sum",
             terms=4,
+            signs=d.canonical(A),
         )
     return Step(
         "A * D",
@@ -387,6 +408,13 @@ def _sums(d: Draw) -> Step:
         raise SkipError
     axis = d.one(["None", "0", "1"])
     return Step("sum(dtype)", f"{A}.sum(axis={axis}, dtype={to!r})", grade="sum", terms=max(d.shape(A)))
+
+
+@operation("sums into an array")
+def _sums_into(d: Draw) -> Step:
+    A = d.matrix(kinds="iu", formats=("csr",))
+    to, out = d.one(["int8", "uint8", "uint16", "int64", "float64"]), d.one(["int64", "float64"])
+    return Step("sum(dtype, out)", f"{A}.sum(axis=1, dtype={to!r}, out=np.zeros({d.shape(A)[0]}, {out!r}))")
 
 
 # Formats and structure.
@@ -637,9 +665,11 @@ def _triangular(d: Draw) -> Step:
     lower, unit = d.chance(0.5), d.chance(0.2)
     form = d.values[A].format
     T = f"sp.{'tril' if lower else 'triu'}({A}, format={form!r})"
+    # What is on the other side of the diagonal is passed over, and A's entries may be in any order.
+    given = A if d.chance(0.5) else T
     if unit:
-        T += " / 50"
-    text = f"linalg.spsolve_triangular({T}, {b}, lower={lower}, unit_diagonal={unit})"
+        T, given = f"{T} / 50", f"{given} / 50"
+    text = f"linalg.spsolve_triangular({given}, {b}, lower={lower}, unit_diagonal={unit})"
     return Step("spsolve_triangular", text, f"triangular({T}, {b}, {unit})", grade="round", tolerance=3000)
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import tempfile
+import threading
 import zlib
 from base64 import b64decode
 from dataclasses import replace
@@ -41,6 +42,14 @@ def queue(mode):
     return cl.CommandQueue(
         CONTEXT, DEVICE, {"ordered": 0, "unordered": cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE}[mode]
     )
+
+
+def held(k):
+    """Hold back what comes to a queue, for a while."""
+    event = cl.UserEvent(k.context)
+    cl.enqueue_barrier(k, wait_for=[event])
+    k.flush()
+    threading.Timer(0.02, event.set_status, (cl.command_execution_status.COMPLETE,)).start()
 
 
 def host(value):
