@@ -7,6 +7,7 @@ oracle, grade=...)``. Texts see ``np``, ``sp`` (ours: clsparse_py, the oracle's:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -215,6 +216,27 @@ def _masked(d: Draw) -> Step:
         magnitude=f"{A} @ {B}",
         grade="product",
         terms=d.shape(A)[1],
+        stored=False,
+    )
+
+
+@operation("writes under masks")
+def _written(d: Draw) -> Step:
+    C = d.matrix(kinds="iuf", formats=("csr",))
+    A = d.matrix((d.shape(C)[0], None), formats=("csr",), where=lambda S: S.dtype == d.values[C].dtype)
+    B = d.matrix((d.shape(A)[1], d.shape(C)[1]), formats=("csr",), where=lambda S: S.dtype == d.values[C].dtype)
+    M = d.matrix(d.shape(C), formats=("csr",))
+    if len({d.values[each].dtype for each in (A, B, C)}) > 1 or not d.canonical(C) or max(d.shape(C)) > 300:
+        raise SkipError
+    how, accum, replace = f"{d.chance(0.4)}, {d.chance(0.6)}", d.one([None, "plus", "first", "second"]), d.chance(0.4)
+    options = "mask={}, complement={}, structural={}".format(M, *how.split(", "))
+    return Step(
+        "masked spgemm, out",
+        f"sp.spgemm({A}, {B}, out={C}.copy(), accum={accum!r}, replace={replace}, {options})",
+        f"written({A}, {B}, {C}, let_through({M}, {how}), {accum!r}, {replace})",
+        magnitude=f"{A} @ {B} + {C}",
+        grade="product",
+        terms=d.shape(A)[1] + 1,
         stored=False,
     )
 
@@ -709,16 +731,26 @@ def _graphs(d: Draw) -> Step:
     if not np.isfinite(data).all() or np.abs(data.astype(float)).max(initial=0) > 1e30 or (np.abs(data) < 0).any():
         raise SkipError
     symmetric = f"(lambda B: B + B.T)(sp.csr_array(abs({A}).astype('float32')) != 0).astype('float32')"
-    what = d.one(["components", "bfs", "triangles", "pagerank"])
+    what = d.one(["components", "bfs", "triangles", "triangle_count", "k_truss", "betweenness", "pagerank"])
+    if what == "k_truss":
+        return Step("k_truss", f"graph.k_truss({symmetric}, {(k := d.one([2, 3, 4]))})", f"truss({symmetric}, {k})")
+    if what == "betweenness":
+        if n > 65:
+            raise SkipError
+        text = f"graph.betweenness_centrality({A}, batch={d.one([1, 7, 64])})"
+        return Step(what, text, f"betweenness({A})", grade="round", tolerance=1e5)
+    if what == "triangle_count":
+        return Step(what, f"graph.triangle_count({symmetric})", f"int(triangles({symmetric}).sum()) // 3")
     if what == "components":
         return Step("connected_components", f"graph.connected_components({symmetric})", f"components({symmetric})")
     if what == "bfs":
         source = int(d.rng.integers(n))
         return Step("bfs", f"graph.bfs({A}, {source})[0]", f"levels({A}, {source})")
     if what == "pagerank":
-        return Step(
-            "pagerank", f"graph.pagerank(abs({A}).astype('float32'), tol=1e-7)", f"ranks({A})", grade="round", tolerance=20_000
-        )
+        if n > 130:
+            raise SkipError
+        text = f"graph.pagerank(abs({A}).astype('float32'), tol=1e-8)"
+        return Step(what, text, f"ranks({A})", grade="round", tolerance=20_000)
     return Step("triangles", f"graph.triangles({symmetric})", f"triangles({symmetric})")
 
 
@@ -741,6 +773,42 @@ def _sorts(d: Draw) -> Step:
         return Step("radix_sort", f"primitives.radix_sort({keys})", f"np.sort({keys}, kind='stable')")
     values = d.array((n,), dtype="uint32", values=np.arange(n), on_device=True)
     return Step("radix_sort of pairs", f"primitives.radix_sort({keys}, {values})", f"sorted_pairs({keys}, {values})")
+
+
+@operation("runs of keys")
+def _runs(d: Draw) -> Step:
+    n = int(d.one([0, 1, 50, 700, 5000]))
+    keys = d.array((n,), dtype=d.block.index, values=np.repeat(d.rng.integers(-3, 9, n), d.one([1, 7, 90]))[:n], on_device=True)
+    x = d.array((n,), dtype=d.dtype("iuf"), on_device=True)
+    return Step(
+        "reduce_by_key",
+        f"primitives.reduce_by_key({keys}, {x})",
+        f"reduce_by_key({keys}, {x})",
+        magnitude=f"np.sum({x})",
+        grade="sum",
+        terms=max(n, 1),
+    )
+
+
+@operation("merges")
+def _merges(d: Draw) -> Step:
+    n, count = int(d.one([1, 50, 700, 5000])), int(d.one([1, 2, 3, 40]))
+    dtype = d.one([each for each in d.block.dtypes if each in ("int32", "uint32", "int64", "uint64")] or ["uint32"])
+    cuts = [0, *np.sort(d.rng.integers(0, n + 1, count - 1)).tolist(), n]
+    keys = np.concatenate([np.sort(d.rng.integers(0, 50, b - a)) for a, b in itertools.pairwise(cuts)])
+    middle = int(d.rng.integers(0, count + 1))
+    of, segments = (
+        d.array((len(each),), dtype=d.block.index, values=each, on_device=True)
+        for each in ([0, middle, count], [0, cuts[middle], n])
+    )
+    parts = d.array((len(cuts),), dtype=d.block.index, values=cuts, on_device=True)
+    x = d.array((n,), dtype=dtype, values=keys, on_device=True)
+    algorithm = d.few(("balanced", "simple", "serial"))
+    return Step(
+        "segmented_merge",
+        f"primitives.segmented_merge({of}, {parts}, {x}, algorithm={algorithm!r})",
+        f"segmented_sort({segments}, {x})",
+    )
 
 
 @operation("segments", 2)

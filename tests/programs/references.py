@@ -37,17 +37,36 @@ def with_values(A: Any, data: np.ndarray) -> Any:
     return type(A)((data, A.indices, A.indptr), shape=A.shape)
 
 
+def ones(M: Any) -> Any:
+    """Return a matrix of ones where another has entries."""
+    return sp.coo_array((np.ones(M.nnz), M.tocoo().coords), shape=M.shape)
+
+
+def let_through(M: Any, complement: bool, structural: bool) -> np.ndarray:
+    """Return of each place whether a mask lets it through."""
+    return ((ones(M) if structural else M).toarray() != 0) != complement
+
+
 def masked(A: Any, B: Any, M: Any, complement: bool, structural: bool) -> Any:
     """Return the entries of a product that a mask lets through."""
-    C, M = (A @ B).tocoo(), M.tocoo()
+    C = (A @ B).tocoo()
     C.sum_duplicates()
-    there = np.zeros(M.shape, bool)
-    if structural:
-        there[M.row, M.col] = True
-    else:
-        there[M.toarray() != 0] = True
-    keep = there[C.row, C.col] != complement
+    keep = let_through(M, complement, structural)[C.row, C.col]
     return sp.csr_array((C.data[keep], (C.row[keep], C.col[keep])), shape=C.shape)
+
+
+def written(A: Any, B: Any, C: Any, let: np.ndarray, accum: str | None, replace: bool) -> Any:
+    """Return C after a product went into it at the places that are let through, as GraphBLAS has it."""
+    old = dict(zip(zip(*C.tocoo().coords, strict=True), C.data, strict=True))
+    # SciPy's product lacks entries that are zero.
+    there, product = (ones(A) @ ones(B)).tocoo(), (A @ B).toarray()
+    found = {at: v for at, v in old.items() if (accum if let[at] else not replace)}
+    for at in zip(*there.coords, strict=True):
+        if let[at]:
+            new = product[at]
+            found[at] = {"plus": old[at] + new, "first": old[at]}.get(accum or "", new) if at in found else new
+    rows, cols = np.array([*found], int).reshape(-1, 2).T
+    return sp.csr_array((np.array([*found.values()], C.dtype), (rows, cols)), shape=C.shape)
 
 
 def sampled(M: Any, X: np.ndarray, Y: np.ndarray) -> Any:
@@ -103,6 +122,35 @@ def triangles(A: Any) -> np.ndarray:
     return np.diag(dense @ dense @ dense) // 2
 
 
+def truss(A: Any, k: int) -> Any:
+    """Return the edges that are in k - 2 triangles of such edges each."""
+    B = A.toarray() * (1 - np.eye(A.shape[0], dtype=A.dtype))
+    while True:
+        left = np.where((B != 0) & ((B != 0).astype(int) @ (B != 0) >= k - 2), B, 0)
+        if (left == B).all():
+            return sp.csr_array(B)
+        B = left
+
+
+def betweenness(A: Any) -> np.ndarray:
+    """Return the share of shortest paths through each vertex: by distances, and numbers of paths."""
+    n = A.shape[0]
+    edges = ones(A).toarray() != 0
+    np.fill_diagonal(edges, False)
+    distance, paths, step = np.where(np.eye(n) > 0, 0, np.inf), np.eye(n), np.eye(n)
+    for length in range(1, n):
+        step = np.where(np.isinf(distance), step @ edges, 0)
+        distance[step > 0] = length
+        paths += step
+    found = np.zeros(n)
+    for v in range(n):
+        on = (distance[:, [v]] + distance[[v]] == distance) & np.isfinite(distance)
+        on[v], on[:, v] = False, False
+        np.fill_diagonal(on, False)
+        found[v] = np.sum(np.outer(paths[:, v], paths[v])[on] / paths[on])
+    return found / max((n - 1) * (n - 2), 1)
+
+
 def ranks(A: Any) -> np.ndarray:
     """Return PageRank by dense steps."""
     W = abs(A).toarray().astype(float)
@@ -128,6 +176,12 @@ def sorted_pairs(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.n
     """Return sorted keys and their values."""
     order = np.argsort(keys, kind="stable")
     return keys[order], values[order]
+
+
+def reduce_by_key(keys: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the key of each run, and the sum of its values."""
+    first = np.flatnonzero(np.concatenate((np.ones(1, bool), np.diff(keys) != 0))[: keys.size])
+    return keys[first], np.add.reduceat(values, first, dtype=values.dtype) if first.size else values
 
 
 def _of_segments(pointers: np.ndarray, function: Any) -> list[np.ndarray]:

@@ -69,7 +69,7 @@ def draw_block(
     real = [each for each in dtypes if np.dtype(each).kind == "f"]
     chosen = {str(rng.choice(real)), *map(str, rng.choice(dtypes, 0 if plain else int(rng.integers(0, 3))))}
     features = frozenset(each for each in FEATURES if rng.random() < 0.5)
-    operations = frozenset(each for each in OPERATIONS if rng.random() < (0.25 if plain else 0.5)) or frozenset(OPERATIONS)
+    operations = frozenset(each for each in OPERATIONS if rng.random() < (0.15 if plain else 0.5)) or frozenset(OPERATIONS)
     settings = () if plain or rng.random() < 0.3 else _settings(rng)
     mode = str(rng.choice(["ordered", "unordered"])) if unordered else "ordered"
     other = mode if rng.random() < 0.5 else "ordered"
