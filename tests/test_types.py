@@ -46,7 +46,8 @@ def test_functions_give_what_mypy_knows(queue: cl.CommandQueue, monkeypatch: pyt
     def look(value: Any, of: Any) -> None:
         alike = get_args(of) if get_origin(of) in (Union, UnionType) else (of,)
         named = [getattr(get_origin(each), "__value__", each) for each in alike]  # of NumPy's aliases from 2.5 on
-        assert isinstance(value, tuple(get_origin(each) or each for each in named if each is not Any)), of
+        # Some results have a type but for cases, or versions of SciPy.
+        assert Any in alike or isinstance(value, tuple(get_origin(each) or each for each in named)), of
         seen.append(of)
 
     monkeypatch.setattr(typed, "assert_type", look)
