@@ -14,39 +14,15 @@ from tests.programs.program import Input
 __all__ = ["DTYPES", "Block", "Draw", "SkipError"]
 
 DTYPES = (
-    "bool",
-    "int8",
-    "uint8",
-    "int16",
-    "uint16",
-    "int32",
-    "uint32",
-    "int64",
-    "uint64",
-    "float32",
-    "float64",
-    "complex64",
+    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64", "complex64",
     "complex128",
-)
+)  # fmt: skip
 FORMATS = ("csr", "csc", "coo")
 #: Features of inputs that a block has or has not.
 FEATURES = (
-    "unsorted",
-    "duplicates",
-    "zeros",
-    "negative zeros",
-    "nan",
-    "scales",
-    "hubs",
-    "empty",
-    "single",
-    "large",
-    "formats",
-    "host",
-    "forms",
-    "deaths",
-    "order",
-)
+    "unsorted", "duplicates", "zeros", "negative zeros", "nan", "scales", "hubs", "empty", "single", "large", "formats",
+    "host", "forms", "deaths", "order",
+)  # fmt: skip
 
 
 class SkipError(Exception):

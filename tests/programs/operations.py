@@ -21,31 +21,13 @@ __all__ = ["OPERATIONS", "operation"]
 OPERATIONS: dict[str, tuple[float, Callable[[Draw], Step]]] = {}
 #: Methods that SpGEMM, SpTRANS and SpMV may be told to take.
 SPGEMM = (
-    "auto",
-    "reg-merge",
-    "merge",
-    "reg-sort",
-    "sort",
-    "dense",
-    "esc",
-    "hash",
-    "reg-hash",
-    "large-hash",
-    "esc-local",
+    "auto", "reg-merge", "merge", "reg-sort", "sort", "dense", "esc", "hash", "reg-hash", "large-hash", "esc-local",
     "long-rows",
-)
+)  # fmt: skip
 KERNELS = (
-    "serial",
-    "subvector4",
-    "subvector32",
-    "vector",
-    "vector_long",
-    "adaptive",
-    "nonzero_split",
-    "merge",
-    "chunked",
+    "serial", "subvector4", "subvector32", "vector", "vector_long", "adaptive", "nonzero_split", "merge", "chunked",
     "narrow",
-)
+)  # fmt: skip
 SCHEMES = ("auto", "single", "fine", "coarse-10", "hybrid-1000")
 SEMIRINGS = ("min_plus", "max_times", "or_and", "plus_pair")
 
