@@ -71,7 +71,8 @@ def _product(d: Draw) -> Step:
     m, n = d.shape(A)
     if side in ("A @ x", "A.dot"):
         x = d.array((n,))
-        return Step("A @ x", f"{A} @ {x}" if side == "A @ x" else f"{A}.dot({x})", grade="product", terms=n)
+        ours = f"{A} @ {x}" if side == "A @ x" else f"{A}.dot({x})"
+        return Step("A @ x", ours, f"{A}.tocsr() @ {x}", grade="product", terms=n)  # SciPy's COO drops a lone row
     if side == "A.T @ x":
         return Step("A.T @ x", f"{A}.T @ {d.array((m,))}", grade="product", terms=m)
     if side == "x @ A":
