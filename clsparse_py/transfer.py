@@ -14,6 +14,7 @@ from clsparse_py.forked import is_forked, use_device
 from clsparse_py.memory import allocated, on_host_memory, submit
 from clsparse_py.order import forget_ended, uses_before_writing
 from clsparse_py.pool import arena_of
+from clsparse_py.uses import Uses
 
 __all__ = ["Waits", "contexts_match", "fetched", "from_host", "in_place", "on_host", "pending", "to_host"]
 
@@ -26,13 +27,21 @@ def contexts_match(array: cl_array.Array, context: cl.Context) -> bool:
 
 
 class _Lent(np.ndarray):
-    """Host memory that a buffer works on: it is not let go before the queue's commands, which may use it, have ended."""
+    """Host memory that a buffer works on: it is not let go before the commands that may use it have ended.
+
+    These are its queue's, and those of other queues that were noted for the buffer.
+    """
 
     queue: cl.CommandQueue | None = None
+    uses: Uses
+    pointer: int
 
     def __del__(self) -> None:
         if self.queue is not None and not is_forked():
             self.queue.finish()
+            # Not under the pool's lock, which this thread may have: the garbage collector comes at any time.
+            for event in list(self.uses.get(self.pointer, {}).values()):
+                event.wait()
 
 
 def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: bool) -> cl_array.Array:
@@ -68,8 +77,8 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
     flags = cl.mem_flags
     access = flags.READ_WRITE if values.flags.writeable else flags.READ_ONLY
     lent = values.view(_Lent)
-    lent.queue = queue
     buffer = on_host_memory(queue, lent, access)
+    lent.queue, lent.uses, lent.pointer = queue, pool.uses, buffer.int_ptr
     order = "C" if values.flags.c_contiguous else "F"
     return DeviceArray(queue, values.shape, values.dtype, order=order, data=buffer)
 
