@@ -77,6 +77,7 @@ def test_the_catalogue_holds_what_plans_build(queue: cl.CommandQueue) -> None:
 
 
 def test_after_a_warm_up_products_build_nothing(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs.let_go()  # those of other tests, beside which a process keeps fewer
     context = cl.Context([queue.device])
     fresh = cl.CommandQueue(context, queue.device)
     assert clsparse_py.warmup(fresh) > 0

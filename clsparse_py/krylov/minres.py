@@ -101,7 +101,7 @@ def minres(system: System) -> int:
     """
     A, M, x, maxiter = system.A, system.M, system.x, system.maxiter
     sweeps = system.sweeps(LAYOUT)
-    # The norm of A, beside that of b.
+    # The norm of A, beside that of b; and the first iteration compares numbers of both units.
     system.scaling.near = -1
     v, *older = (sweeps.vector() for _ in range(6))
     y, w = older[:3], older[3:]
@@ -114,6 +114,7 @@ def minres(system: System) -> int:
             M(y[2], z[2])
             inner[2]()
 
+    system.scaling.scale_b()
     totals = system.scaling.begun(start, sweeps)
     square = float(totals["rr" if M is None else "bz"].real)
     if square < 0:

@@ -1,0 +1,11 @@
+# A number with A's unit was compared with the norm of b, and the iterations ended at once.
+# seed 106, block 0, program 112
+from tests.programs.prelude import *
+
+q = queue("ordered")
+for of_A in (0, 60):
+    A = sp.csr_array(np.diag([8.0, 10.0]) * 2.0**of_A, queue=q)
+    for of_b in (0, 50, 100):
+        x, info = linalg.minres(A, np.ones(2) * 2.0**of_b, rtol=1e-10)
+        assert info == 0
+        check(x * 2.0 ** (of_A - of_b), np.array([0.125, 0.1]), 1e-9)
