@@ -18,6 +18,16 @@ _LESS = "(a.x < b.x || (a.x == b.x && a.y < b.y))"
 _GREATER = "(a.x > b.x || (a.x == b.x && a.y > b.y))"
 _NOT_GREATER = "(a.x < b.x || (a.x == b.x && a.y <= b.y))"
 _NOT_LESS = "(a.x > b.x || (a.x == b.x && a.y >= b.y))"
+_TIMES = "(T)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x)"
+
+
+def _modulo(sign: str) -> str:
+    """Return a sum or product of integers, which leaves their range as NumPy's does.
+
+    C does not define that for signed ones: a compiler may take a product of numbers that are not 0 for one that is not, and then
+    a kernel counts an entry that another one does not write.
+    """
+    return f"(T)((ulong)a {sign} (ulong)b)"
 
 
 @dataclass(frozen=True)
@@ -70,9 +80,9 @@ class Operator:
 OPERATORS: dict[str, Operator] = {
     each.name: each
     for each in (
-        Operator("plus", operator.add, "a + b", "a || b", "a + b"),
-        Operator("minus", operator.sub, "a - b", "a != b", "a - b"),
-        Operator("multiply", lambda A, B: A.multiply(B), "a * b", "a && b", "(T)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x)"),
+        Operator("plus", operator.add, "a + b", "a || b", "a + b", integer=_modulo("+")),
+        Operator("minus", operator.sub, "a - b", "a != b", "a - b", integer=_modulo("-")),
+        Operator("multiply", lambda A, B: A.multiply(B), "a * b", "a && b", _TIMES, integer=_modulo("*")),
         # If one of them is NaN, the first one counts, as in SciPy.
         Operator("maximum", lambda A, B: A.maximum(B), "a < b ? b : a", "a || b", f"{_LESS} ? b : a"),
         Operator("minimum", lambda A, B: A.minimum(B), "b < a ? b : a", "a && b", f"{_GREATER} ? b : a"),

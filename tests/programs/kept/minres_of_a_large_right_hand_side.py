@@ -3,9 +3,9 @@
 from tests.programs.prelude import *
 
 q = queue("ordered")
-for of_A in (0, 60):
-    A = sp.csr_array(np.diag([8.0, 10.0]) * 2.0**of_A, queue=q)
-    for of_b in (0, 50, 100):
-        x, info = linalg.minres(A, np.ones(2) * 2.0**of_b, rtol=1e-10)
+for a in (0, 60):
+    A = sp.csr_array(np.diag([8.0, 10.0]) * 2.0**a, queue=q)
+    for b in (0, 50, 100):
+        x, info = linalg.minres(A, np.ones(2) * 2.0**b, rtol=1e-10)
         assert info == 0
-        check(x * 2.0 ** (of_A - of_b), np.array([0.125, 0.1]), 1e-9)
+        check(x * 2.0 ** (a - b), np.array([0.125, 0.1]), 1e-9)
