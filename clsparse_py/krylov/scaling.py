@@ -75,7 +75,8 @@ class _Scaled:
 
     def __call__(self, x: cl_array.Array, y: cl_array.Array) -> None:
         power, scaling = self._power, self._scaling
-        if self._takes_alpha and power.exponent:
+        if self._takes_alpha and power.exponent is not None:
+            # If it is 1, too: without it the product is another kernel's, which a compiler may round otherwise.
             self._apply(x, y, power.alpha)  # type: ignore[call-arg] # which this one takes
         else:
             self._apply(x, y)
