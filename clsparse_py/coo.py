@@ -561,9 +561,8 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         if not self._canonical and not of_values:
             A = self.copy()
             A.sum_duplicates()
-        elif not self._canonical and name == "__truediv__" and describe(self._queue.device).fp64:
-            # The quotient is float64, or complex as it was.
-            A = self.astype(np.promote_types(self.dtype, np.float64)) if self.dtype.kind != "c" else self
+        elif not self._canonical and name == "__truediv__" and self.dtype.kind != "c" and describe(self._queue.device).fp64:
+            A = self.astype(np.float64, copy=False)  # the quotient's; as in SciPy, a cast to another dtype sums duplicates
         found = result_of(A._values_as_row(), name, *arguments, **named)
         return A._with_values(found.data) if isinstance(found, csr_array) else found
 
