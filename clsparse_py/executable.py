@@ -126,6 +126,8 @@ class Executable:
     y_offset: int = 0
     waits: Waits = field(default_factory=Waits)
     queue: cl.CommandQueue | None = None
+    # Memory of other queues: of what is kept, and of that and the operands.
+    kept_of_others: tuple[int, ...] = ()
     noted: tuple[int, ...] = ()
     # The queue and the event of the command before.
     last: cl.CommandQueue | None = None
@@ -152,8 +154,10 @@ class Executable:
             # What is known is of the arguments that are set: nothing, if an exception leaves some of them set.
             former, self.queue, self.ready = self.queue, None, None
             same_y = self._set(operands, scale)
+            if queue is not former:
+                self.kept_of_others = of_others(queue, *self.keep)
             if not same_y or queue is not former:
-                self.noted = of_others(queue, *operands, *self.keep[:2])
+                self.noted = (*of_others(queue, *operands), *self.kept_of_others)
             self.queue = queue
             if len(self.launches) > 1 and self.last is not None and self.last is not queue:
                 self.last.flush()  # OpenCL asks for it where one queue waits for another

@@ -102,7 +102,7 @@ class Graph:
             else:
                 edges = (edge for neighbours in rows for edge in neighbours.values())
                 values = np.fromiter((edge.get(weight, 1) for edge in edges), np.float64, indices.size)
-            found = scipy.sparse.csr_array((values, indices, indptr.astype(np.int32)), shape=(len(rows), len(rows)))
+            found = scipy.sparse.csr_array((values, indices, indptr), shape=(len(rows), len(rows)))
             found.sort_indices()
             self._matrices[weight] = csr_array(found)
         return self._matrices[weight]

@@ -81,6 +81,24 @@ MUTANTS = (
         "inner if dtype is None else np.dtype(dtype)",
         "inner if dtype is None or self._out is not None else np.dtype(dtype)",
     ),
+    Mutant(
+        "memory of the host that goes before another queue's commands have ended",
+        "clsparse_py/transfer.py",
+        "list(self.uses.get(self.pointer, {}).values())",
+        "()",
+    ),
+    Mutant(
+        "products of integers that are 0, as C has them",
+        "clsparse_py/elementwise/operators.py",
+        'integer=_modulo("*")',
+        'integer="a * b"',
+    ),
+    Mutant(
+        "b of minres as it is",
+        "clsparse_py/krylov/minres.py",
+        "    system.scaling.scale_b()\n",
+        "",
+    ),
     Mutant("-0.0 of A - D", "clsparse_py/elementwise/methods.py", 'else "from_zero", dtype)', 'else "negative", dtype)'),
     Mutant(
         "identity of extremes in the dtype of sums",

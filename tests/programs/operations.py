@@ -267,6 +267,15 @@ def _queues(d: Draw) -> Step:
     return Step("A @ (B @ x)", text, f"{A} @ ({B} @ {x})", grade="product", terms=max(d.shape(A)[1], d.shape(B)[1]) ** 2)
 
 
+@operation("a matrix that dies before its product is there")
+def _dies(d: Draw) -> Step:
+    A = d.matrix(formats=("csr",))
+    x = d.array((d.shape(A)[1],), on_device=True)
+    # The product is x's queue's, and the matrix another one's.
+    text = f"(lambda B: [B @ {x} for _ in range(3)][-1])(sp.csr_array({A}.get(), queue=queue('ordered')))"
+    return Step("A @ x", text, f"{A} @ {x}", grade="product", terms=d.shape(A)[1])
+
+
 # One entry at a time.
 @operation("A + B", 3)
 def _sum(d: Draw) -> Step:
@@ -620,7 +629,7 @@ def _powers_of_two(d: Draw) -> Step:
 
 
 @operation("one queue beside another")
-def _queues(d: Draw) -> Step:
+def _beside(d: Draw) -> Step:
     A, B, text = product_of(d, "biufc")
     there = text.format(A=f"on(q2, {A})", B=f"on(q2, {B})")
     return Step("one queue beside another", f"alike({text.format(A=f'on(q, {A})', B=f'on(q, {B})')}, {there})", "np.array(True)")
