@@ -155,7 +155,8 @@ class Executable:
             former, self.queue, self.ready = self.queue, None, None
             same_y = self._set(operands, scale)
             if queue is not former:
-                self.kept_of_others = of_others(queue, *self.keep)
+                # Buffers beside arrays hold constants, which belong to no queue.
+                self.kept_of_others = of_others(queue, *(each for each in self.keep if isinstance(each, cl_array.Array)))
             if not same_y or queue is not former:
                 self.noted = (*of_others(queue, *operands), *self.kept_of_others)
             self.queue = queue
