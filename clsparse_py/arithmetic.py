@@ -217,7 +217,7 @@ class Arithmetic:
         result = self.result
         kind = OPENCL_TYPES[result.name]
         propagating = "a {} b || a != a ? a : b" if result.kind == "f" else "a {} b ? a : b"
-        product = {"c": "(T)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x)", "b": "a && b"}.get(result.kind, "a * b")
+        product = operation("times", result)
         total = "a || b" if result.kind == "b" else "a + b"
         if self.semiring == "plus_times":
             return total, product, "(T)(0)"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clsparse_py.arithmetic import extreme
+from clsparse_py.arithmetic import extreme, operation
 from clsparse_py.records import dataclass
 
 __all__ = ["BINARY", "OPERATORS", "UFUNCS", "UNARY", "Operator", "Unary", "included"]
@@ -18,7 +18,7 @@ _LESS = "(a.x < b.x || (a.x == b.x && a.y < b.y))"
 _GREATER = "(a.x > b.x || (a.x == b.x && a.y > b.y))"
 _NOT_GREATER = "(a.x < b.x || (a.x == b.x && a.y <= b.y))"
 _NOT_LESS = "(a.x > b.x || (a.x == b.x && a.y >= b.y))"
-_TIMES = "(T)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x)"
+_TIMES = operation("times", np.dtype("F"))
 
 
 def _modulo(sign: str) -> str:
