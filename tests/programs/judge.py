@@ -174,11 +174,13 @@ class Machine:
         info = np.finfo(dtype)
         if not largest < float(info.max) / 8:
             raise SkipError
-        if largest * 2.0**-unit <= 1 / float(info.eps) and unit > info.minexp + 2:
+        # Sums of duplicates are rounded to their own dtype, whatever the result's is.
+        rough = [float(np.finfo(each.dtype).eps) for each in of if _rounds(each)]
+        if not rough and largest * 2.0**-unit <= 1 / float(info.eps) and unit > info.minexp + 2:
             return True, None
         if largest < float(info.tiny) / float(info.eps) * 4 and largest:
             raise SkipError
-        eps = float(info.eps) * (step.terms + 8) * 4
+        eps = max([float(info.eps), *rough]) * (step.terms + 8) * 4
         return False, eps * largest
 
     def run(self, step: Step, before_ours: Callable[[], None] = lambda: None) -> Find | None:

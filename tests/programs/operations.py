@@ -74,7 +74,8 @@ def _product(d: Draw) -> Step:
         ours = f"{A} @ {x}" if side == "A @ x" else f"{A}.dot({x})"
         return Step("A @ x", ours, f"{A}.tocsr() @ {x}", grade="product", terms=n)  # SciPy's COO drops a lone row
     if side == "A.T @ x":
-        return Step("A.T @ x", f"{A}.T @ {d.array((m,))}", grade="product", terms=m)
+        x = d.array((m,))
+        return Step("A.T @ x", f"{A}.T @ {x}", f"{A}.T.tocsr() @ {x}", grade="product", terms=m)
     if side == "x @ A":
         x = d.array((m,))
         return Step("x @ A", f"{x} @ {A}", f"product_from_left({A}, {x})", grade="product", terms=m)

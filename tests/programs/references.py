@@ -22,7 +22,7 @@ def by_semiring(A: Any, x: np.ndarray, name: str) -> np.ndarray:
 
 def product_from_left(A: Any, x: np.ndarray) -> np.ndarray:
     """Return x @ A, in NumPy's shape where SciPy's differs."""
-    return np.asarray(A.T @ x)
+    return np.asarray(A.T.tocsr() @ x)
 
 
 def scaled(alpha: Any, product: np.ndarray, beta: Any = 0, y: Any = None) -> np.ndarray:
