@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import importlib.resources
+import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -20,19 +21,17 @@ from rich.table import Table
 from rich.text import Text
 
 from clsparse_py import programs
+from clsparse_py._spgemm import spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._spmv import spmv_plan
 from clsparse_py._transpose import transpose, transpose_plan
 from clsparse_py.csr import csr_array
-from clsparse_py.demo_spgemm import Square, squared
 from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.matrix_files import SUFFIXES, read_matrix
 from clsparse_py.records import dataclass
 from clsparse_py.rounding import max_share, rounding_bound
 
-T = TypeVar("T")
-
-__all__ = ["Case", "Measurement", "Product", "Transposition", "copy_bandwidth", "generated", "given", "measure", "run", "samples"]
+__all__ = ["MOST_PRODUCTS", "Case", "Measurement", "Result", "copy_bandwidth", "generated", "given", "measure", "run", "samples"]
 
 #: How long one time is measured: at most this many repeats, and this many seconds beyond the first few.
 REPEATS = 20
@@ -53,17 +52,13 @@ GB/s   A, x and y, each array once, by the device's clock where it has one
 copy   share of the bandwidth of a copy of as many bytes on the same device
 error  of the worst row, as a share of what rounding explains
 SciPy  its time for the same product on the host
+
+SpTRANS (A.T) and SpGEMM (A @ A, or A @ A.T where A is not square) are whole calls that are waited for, by the host's clock:
+GB/s   each array of the operands and of the result, once
+error  A.T is compared entry by entry; of products the worst value, whose structure is that of the product of the patterns
 """
-_TRANSPOSITION_LEGEND = """
-GB/s   each array of A read once and of A.T written once, by the host's clock
-result whether it is SciPy's, entry by entry
-SciPy  its time for A.T.tocsr() on the host
-"""
-_SQUARES_LEGEND = """
-GB/s   each array of both operands and of the result, once, by the host's clock
-error  of the worst value, as a share of what rounding explains; the structure is that of the product of the patterns
-SciPy  its time for the same product on the host, rows unsorted
-"""
+#: Products of sparse matrices with more multiplications than these are left to the benchmarks.
+MOST_PRODUCTS = 40_000_000
 
 
 @dataclass(frozen=True)
@@ -89,62 +84,34 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Transposition:
-    """Findings on a transposed matrix.
+class Result:
+    """Findings on one operation.
 
     Attributes
     ----------
     method : str
-        What was chosen to transpose it.
+        The kernel or method that was chosen.
     seconds, scipy_seconds : float
-        Of one transposition, the median, by the host's clock: waits and the allocation of the result included.
+        The median time of the operation, and of SciPy's on the host.
     minimal_bytes : int
-        Each array of A read once, and each of the transposed written once.
-    right : bool
-        Whether it is SciPy's, entry by entry.
+        Each array that is read or written, once.
+    error : float
+        Of the worst entry, as a share of what rounding explains; above 1, or NaN, the result is wrong.
+    copy_bandwidth : float
+        Bytes a second of a copy that moves as many bytes on the same device; NaN where it is not compared.
     """
 
     method: str
     seconds: float
     scipy_seconds: float
     minimal_bytes: int
-    right: bool
-
-
-@dataclass(frozen=True)
-class Product:
-    """Findings on a product with a vector.
-
-    Attributes
-    ----------
-    plan : str
-        What was chosen to multiply the matrix.
-    seconds, scipy_seconds : float
-        Of one product, the median: the device's own time, and SciPy's on the host.
-    minimal_bytes : int
-        A, x and y, each array once.
-    copy_bandwidth : float
-        Bytes a second of a copy that moves as many bytes on the same device.
-    error : float
-        Of the worst row, as a share of what rounding explains; above 1, or NaN, the result is wrong.
-    """
-
-    plan: str
-    seconds: float
-    scipy_seconds: float
-    minimal_bytes: int
-    copy_bandwidth: float
     error: float
+    copy_bandwidth: float = math.nan
 
     @property
     def right(self) -> bool:
         """Whether it is SciPy's up to rounding."""
         return self.error <= 1
-
-    @property
-    def bandwidth(self) -> float:
-        """Minimal bytes a second."""
-        return self.minimal_bytes / self.seconds
 
 
 @dataclass(frozen=True)
@@ -156,28 +123,22 @@ class Measurement:
     case : Case
     shape : tuple of int
     nnz : int
-    product : Product or None
-        What was found of its product with a vector; None if that failed, and so for the others.
-    transposition : Transposition or None
-        What was found of its transposed.
-    square : Square or None
-        What was found of its product with itself; None also where that is left out.
-    failures : tuple of (str, Exception)
-        What failed: the operation and its error.
+    results : dict of str to Result or None
+        By operation, in order; None where a product of sparse matrices is too large. One that failed is not there.
+    failures : dict of str to Exception
+        The operations that failed, and their errors.
     """
 
     case: Case
     shape: tuple[int, int]
     nnz: int
-    product: Product | None
-    transposition: Transposition | None
-    square: Square | None
-    failures: tuple[tuple[str, Exception], ...] = ()
+    results: dict[str, Result | None]
+    failures: dict[str, Exception]
 
     @property
     def right(self) -> bool:
         """Whether all results that there are are SciPy's: products up to rounding, the transposed entry by entry."""
-        return all(each.right for each in (self.product, self.transposition, self.square) if each is not None)
+        return all(each.right for each in self.results.values() if each is not None)
 
 
 def samples() -> list[Case]:
@@ -226,25 +187,24 @@ def _power_law(n: int, entries: int) -> scipy.sparse.csr_array:
     return graph
 
 
-def _median(seconds: Iterator[float]) -> float:
+def _median(measure: Callable[[], float]) -> float:
     """Return the median of some measurements, fewer where they take long."""
     found: list[float] = []
     began = time.perf_counter()
     while len(found) < 3 or (len(found) < REPEATS and time.perf_counter() - began < SECONDS):
-        found.append(next(seconds))
+        found.append(measure())
     return statistics.median(found)
 
 
-def _repeated(measure: Callable[[], float]) -> Iterator[float]:
-    while True:
-        yield measure()
+def _time(action: Callable[[], object]) -> float:
+    """Return the median seconds of an action by the host's clock."""
 
+    def once() -> float:
+        began = time.perf_counter()
+        action()
+        return time.perf_counter() - began
 
-def _wall(action: Callable[[], object]) -> float:
-    """Return the seconds of an action by the host's clock."""
-    began = time.perf_counter()
-    action()
-    return time.perf_counter() - began
+    return _median(once)
 
 
 def copy_bandwidth(queue: cl.CommandQueue, n_bytes: int) -> float:
@@ -290,11 +250,11 @@ def _seconds(queue: cl.CommandQueue, profile: Callable[[], float], enqueue: Call
     try:
         # The first one, which finishes the build and touches the memory, is left out.
         profile()
-        found = _median(_repeated(profile))
+        found = _median(profile)
     except cl.Error:
         found = 0.0
     # No launch is that short: quirk 24.
-    return found if found > _NO_TIME else _median(_repeated(lambda: _wall(back_to_back))) / REPEATS
+    return found if found > _NO_TIME else _time(back_to_back) / REPEATS
 
 
 def _value_dtype(matrix: scipy.sparse.csr_array, *, fp64: bool) -> np.dtype[Any]:
@@ -317,24 +277,19 @@ def measure(queue: cl.CommandQueue, case: Case) -> Measurement:
     read = case.load()
     host = read.astype(_value_dtype(read, fp64=describe(queue.device).fp64))
     A = csr_array(host, queue=queue)
-    failures: list[tuple[str, Exception]] = []
-
-    def found(operation: str, action: Callable[[], T]) -> T | None:
+    results: dict[str, Result | None] = {}
+    failures: dict[str, Exception] = {}
+    for operation, act in _OPERATIONS.items():
         try:
-            return action()
-        except _FAILURES as error:
-            failures.append((operation, error))
-            return None
-
-    product = found("A @ x", lambda: _product(queue, A, host))
-    transposition = found("A.T", lambda: _transposition(queue, A, host))
-    square = found("A @ A", lambda: squared(A, host, lambda action: _median(_repeated(lambda: _wall(action)))))
-    return Measurement(case, host.shape, host.nnz, product, transposition, square, tuple(failures))
+            results[operation] = act(A, host)
+        except _FAILURES as error:  # noqa: PERF203 - one that fails leaves the others
+            failures[operation] = error
+    return Measurement(case, host.shape, host.nnz, results, failures)
 
 
-def _product(queue: cl.CommandQueue, A: csr_array, host: scipy.sparse.csr_array) -> Product:
-    """Multiply one matrix with a vector, compare with SciPy, and time both."""
-    rng = np.random.default_rng(1)
+def _multiply(A: csr_array, host: scipy.sparse.csr_array) -> Result:
+    """Multiply a matrix with a vector, compare with SciPy, and time both."""
+    rng, queue = np.random.default_rng(1), A.queue
     # Signs so that sums cancel: a product that is left out or taken twice then shows.
     x = ((rng.random(host.shape[1]) + 0.5) * rng.choice((-1, 1), host.shape[1])).astype(host.dtype)
     plan = spmv_plan(A)
@@ -342,36 +297,43 @@ def _product(queue: cl.CommandQueue, A: csr_array, host: scipy.sparse.csr_array)
     result = cl_array.to_device(queue, np.full(host.shape[0], np.nan, host.dtype))
     plan.execute(A, operand, result)
     error = _error(host, x, result.get(queue))
-    minimal = sum(part.nbytes for part in (host.indptr, host.indices, host.data, x, result))
-    return Product(
-        str(plan),
-        _seconds(queue, lambda: plan.profile(A, operand, result), lambda: plan.execute(A, operand, result)),
-        _median(_repeated(lambda: _wall(lambda: host @ x))),
-        minimal,
-        copy_bandwidth(queue, minimal),
-        error,
-    )
+    minimal = _bytes(host) + x.nbytes + result.nbytes
+    seconds = _seconds(queue, lambda: plan.profile(A, operand, result), lambda: plan.execute(A, operand, result))
+    return Result(str(plan), seconds, _time(lambda: host @ x), minimal, error, copy_bandwidth(queue, minimal))
 
 
-def _transposition(queue: cl.CommandQueue, A: csr_array, host: scipy.sparse.csr_array) -> Transposition:
-    """Transpose one matrix, compare with SciPy, and time both."""
+def _transpose(A: csr_array, host: scipy.sparse.csr_array) -> Result:
+    """Transpose a matrix, compare with SciPy, and time both."""
     found, reference = transpose(A).get(), host.T.tocsr()
-    right = all(
-        np.array_equal(getattr(found, part), getattr(reference, part), equal_nan=part == "data")
-        for part in ("indptr", "indices", "data")
+    same = np.array_equal(found.data, reference.data, equal_nan=True) and all(
+        np.array_equal(getattr(found, part), getattr(reference, part)) for part in ("indptr", "indices")
     )
+    seconds = _time(lambda: transpose(A).queue.finish())
+    error = 0.0 if same else math.nan
+    return Result(str(transpose_plan(A)), seconds, _time(host.T.tocsr), _bytes(host, reference), error)
 
-    def once() -> None:
-        transpose(A)
-        queue.finish()
 
-    return Transposition(
-        str(transpose_plan(A)),
-        _median(_repeated(lambda: _wall(once))),
-        _median(_repeated(lambda: _wall(host.T.tocsr))),
-        sum(part.nbytes for matrix in (host, reference) for part in (matrix.indptr, matrix.indices, matrix.data)),
-        right,
-    )
+def _square(A: csr_array, host: scipy.sparse.csr_array) -> Result | None:
+    """Multiply a matrix by itself, or its transposed, compare with SciPy, and time both; None beyond `MOST_PRODUCTS`."""
+    B, other = (A, host) if host.shape[0] == host.shape[1] else (transpose(A), host.T.tocsr())
+    if spgemm_estimate(A, B).n_products > MOST_PRODUCTS:
+        return None
+    C = spgemm(A, B).get()
+    seconds = _time(lambda: spgemm(A, B).queue.finish())
+    methods = ", ".join(dict.fromkeys(each.method for each in spgemm_plan(A, B).explain().bins))
+    return Result(methods, seconds, _time(lambda: host @ other), _bytes(host, other, C), _error_of_square(host, other, C))
+
+
+#: What is done with each matrix.
+_OPERATIONS: dict[str, Callable[[csr_array, scipy.sparse.csr_array], Result | None]] = {
+    "A @ x": _multiply,
+    "A.T": _transpose,
+    "A @ A": _square,
+}
+
+
+def _bytes(*matrices: scipy.sparse.csr_array) -> int:
+    return sum(part.nbytes for each in matrices for part in (each.indptr, each.indices, each.data))
 
 
 def _error(A: scipy.sparse.csr_array, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> float:
@@ -383,8 +345,37 @@ def _error(A: scipy.sparse.csr_array, x: np.ndarray[Any, Any], y: np.ndarray[Any
     return max_share(y, reference, bound)
 
 
+def _error_of_square(A: scipy.sparse.csr_array, B: scipy.sparse.csr_array, C: scipy.sparse.csr_array) -> float:
+    """Return the largest distance of a value of C from SciPy's A @ B, in units of its bound; see `rounding_bound`.
+
+    An entry of C is the sum of as many products as the row of A has entries, at most.
+    """
+    patterns = (scipy.sparse.csr_array((np.ones(each.nnz), each.indices, each.indptr), shape=each.shape) for each in (A, B))
+    left, right = patterns
+    structure = scipy.sparse.csr_array(left @ right)
+    structure.sort_indices()
+    if not (np.array_equal(C.indptr, structure.indptr) and np.array_equal(C.indices, structure.indices)):
+        return float("nan")
+    wide = np.result_type(A.dtype, np.float64)
+    reference = _values(A.astype(wide) @ B.astype(wide), structure)
+    magnitude = _values(abs(A.astype(wide)) @ abs(B.astype(wide)), structure)
+    bound = rounding_bound(np.repeat(np.diff(A.indptr), np.diff(C.indptr)), magnitude, C.dtype, wide)
+    return max_share(C.data, reference, bound)
+
+
+def _values(matrix: Any, structure: scipy.sparse.csr_array) -> np.ndarray[Any, Any]:
+    """Return a product's values by a structure that has all its entries: SciPy leaves out those that cancel."""
+    found = scipy.sparse.csr_array(matrix)
+    keys = [
+        np.repeat(np.arange(each.shape[0]), np.diff(each.indptr)) * each.shape[1] + each.indices for each in (found, structure)
+    ]
+    values = np.zeros(structure.nnz, found.dtype)
+    values[np.searchsorted(keys[1], keys[0])] = found.data
+    return values
+
+
 def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: Console) -> int:
-    """Measure the samples, the files and the generated matrices, and print the table.
+    """Measure the samples, the files and the generated matrices, and print a table for each operation.
 
     Parameters
     ----------
@@ -393,7 +384,7 @@ def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: 
     files : sequence of str
         Matrix files to multiply too.
     console, errors : rich.console.Console
-        For the table, and for progress and what cannot be read.
+        For the tables, and for progress and what cannot be read.
 
     Returns
     -------
@@ -410,19 +401,15 @@ def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: 
                 failed += 1
                 _say(errors, f"error: {_reason(case, error)}", "red")
             else:
-                for operation, failure in found[-1].failures:
+                for operation, failure in found[-1].failures.items():
                     _say(errors, f"error: {operation} of {_reason(case, failure)}", "red")
     device = describe(queue.device)
     where = f"{device.name} ({device.platform})"
-    _say(console, f"SpMV, y = A @ x, in {'double' if device.fp64 else 'single'} precision on {where}\n", "bold")
-    console.print(_table(found))
+    _say(console, f"In {'double' if device.fp64 else 'single'} precision on {where}", "bold")
+    for operation in _OPERATIONS:
+        _say(console, f"\n{operation}\n", "bold")
+        console.print(_table(operation, found))
     _say(console, _LEGEND, "dim")
-    _say(console, "\nSpTRANS, A.T, each a whole call that is waited for\n", "bold")
-    console.print(_transpositions(found))
-    _say(console, _TRANSPOSITION_LEGEND, "dim")
-    _say(console, "\nSpGEMM, A @ A, or A @ A.T where A is not square, each a whole call that is waited for\n", "bold")
-    console.print(_squares(found))
-    _say(console, _SQUARES_LEGEND, "dim")
     wrong = [each.case.name for each in found if not each.right]
     verified = sum(each.right and not each.failures for each in found)
     summary = f"{verified} of {len(found)} results verified against SciPy on {where}"
@@ -450,84 +437,33 @@ def _say(console: Console, text: str, style: str) -> None:
     console.print(text, style=style, soft_wrap=True)
 
 
-def _table(found: Sequence[Measurement]) -> Table:
+def _table(operation: str, found: Sequence[Measurement]) -> Table:
     table = Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for column in ("matrix", "rows", "nnz", "plan", "time", "GB/s", "copy", "error", "SciPy"):
-        is_text = column in ("matrix", "plan")
+    of_copy = ("copy",) if operation == "A @ x" else ()
+    for column in ("matrix", "rows", "nnz", "method", "time", "GB/s", *of_copy, "error", "SciPy"):
+        is_text = column in ("matrix", "method")
         # In a narrow terminal the columns of text give way.
         table.add_column(
             column, justify="left" if is_text else "right", no_wrap=True, overflow="ellipsis", min_width=None if is_text else 7
         )
     origin = None
     for each in found:
-        of = each.product
-        if of is None:
+        if operation in each.failures:
             continue
         if origin != each.case.origin:
             table.add_section()
             table.add_row(Text(each.case.origin), style="dim italic")
             origin = each.case.origin
-        table.add_row(
-            Text(each.case.name),
-            f"{each.shape[0]:,}",
-            f"{each.nnz:,}",
-            Text(of.plan),
-            duration(of.seconds),
-            _three_digits(of.bandwidth / 1e9),
-            _share(of.bandwidth / of.copy_bandwidth),
-            f"{of.error:.2f}" if of.right else "WRONG",
-            duration(of.scipy_seconds),
-            style=None if of.right else "red",
-        )
-    return table
-
-
-def _transpositions(found: Sequence[Measurement]) -> Table:
-    table = Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for column in ("matrix", "rows", "nnz", "method", "time", "GB/s", "result", "SciPy"):
-        table.add_column(column, justify="left" if column in ("matrix", "method") else "right", no_wrap=True, overflow="ellipsis")
-    for each in found:
-        of = each.transposition
+        head = Text(each.case.name), f"{each.shape[0]:,}", f"{each.nnz:,}"
+        of = each.results[operation]
         if of is None:
+            table.add_row(*head, Text("left to the benchmarks"), style="dim")
             continue
-        table.add_row(
-            Text(each.case.name),
-            f"{each.shape[0]:,}",
-            f"{each.nnz:,}",
-            Text(of.method),
-            duration(of.seconds),
-            _three_digits(of.minimal_bytes / of.seconds / 1e9),
-            "equal" if of.right else "WRONG",
-            duration(of.scipy_seconds),
-            style=None if of.right else "red",
-        )
-    return table
-
-
-def _squares(found: Sequence[Measurement]) -> Table:
-    table = Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for column in ("matrix", "products", "nnz", "methods", "time", "GB/s", "error", "SciPy"):
-        table.add_column(
-            column, justify="left" if column in ("matrix", "methods") else "right", no_wrap=True, overflow="ellipsis"
-        )
-    for each in found:
-        of = each.square
-        if any(operation == "A @ A" for operation, _ in each.failures):
-            continue
-        if of is None:
-            table.add_row(Text(each.case.name), "many", "", Text("left to the benchmarks"), style="dim")
-            continue
-        table.add_row(
-            Text(each.case.name),
-            f"{of.n_products:,}",
-            f"{of.nnz:,}",
-            Text(of.methods),
-            duration(of.seconds),
-            _three_digits(of.minimal_bytes / of.seconds / 1e9),
-            f"{of.error:.2f}" if of.right else "WRONG",
-            duration(of.scipy_seconds),
-            style=None if of.right else "red",
-        )
+        bandwidth = of.minimal_bytes / of.seconds
+        share = (_share(bandwidth / of.copy_bandwidth),) if of_copy else ()
+        error = f"{of.error:.2f}" if of.right else "WRONG"
+        speed = duration(of.seconds), _three_digits(bandwidth / 1e9), *share
+        table.add_row(*head, Text(of.method), *speed, error, duration(of.scipy_seconds), style=None if of.right else "red")
     return table
 
 

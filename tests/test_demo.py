@@ -17,7 +17,7 @@ import pytest
 import scipy.sparse as sp
 from rich.console import Console
 
-from clsparse_py import BuildError, demo, demo_spgemm
+from clsparse_py import BuildError, demo
 from clsparse_py.console import plain
 from clsparse_py.csr import csr_array
 from clsparse_py.matrix_files import read_matrix
@@ -27,8 +27,7 @@ pytestmark = pytest.mark.any_platform
 SAMPLES = {case.name: case for case in demo.samples()}
 
 
-MULTIPLIED = demo.Product("single: chunked", 6.82e-3, 6.2e-3, 10**8, 2e10, 0.1)
-TRANSPOSED = demo.Transposition("gather", 1.2e-3, 2.5e-2, 10**8, True)
+MULTIPLIED = demo.Result("single: chunked", 6.82e-3, 6.2e-3, 10**8, 0.1, 2e10)
 
 
 def case_of(matrix: Any, name: str = "a") -> demo.Case:
@@ -108,11 +107,11 @@ def test_all_samples_are_verified_and_shown(queue: cl.CommandQueue, monkeypatch:
 @pytest.mark.parametrize("width", [100, 160])
 def test_the_table_fits(width: int) -> None:
     found = [
-        demo.Measurement(each, (1_048_576, 1_048_576), 5_238_784, MULTIPLIED, TRANSPOSED, None)
+        demo.Measurement(each, (1_048_576, 1_048_576), 5_238_784, {"A @ x": MULTIPLIED}, {})
         for each in (*demo.samples(), *demo.generated())
     ]
     out, _ = consoles(width)
-    out.print(demo._table(found))
+    out.print(demo._table("A @ x", found))
     shown = text(out)
     assert "…" not in shown
     assert max(len(line.rstrip()) for line in shown.splitlines()) <= width
@@ -150,7 +149,7 @@ def test_a_wrong_result_is_found(queue: cl.CommandQueue, monkeypatch: pytest.Mon
     assert "WRONG" in text(out)
 
 
-@pytest.mark.parametrize(("broken", "operation"), [("spmv_plan", "A @ x"), ("transpose", "A.T"), ("squared", "A @ A")])
+@pytest.mark.parametrize(("broken", "operation"), [("spmv_plan", "A @ x"), ("transpose_plan", "A.T"), ("spgemm", "A @ A")])
 def test_an_operation_that_fails_leaves_the_others(
     queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, broken: str, operation: str
 ) -> None:
@@ -227,24 +226,17 @@ def test_durations(seconds: float, shown: str) -> None:
     assert demo.duration(seconds) == shown
 
 
-def _once(action: Any) -> float:
-    action()
-    return 1.0
-
-
-def squared(queue: cl.CommandQueue, matrix: sp.csr_array) -> demo_spgemm.Square | None:
-    return demo_spgemm.squared(csr_array(matrix, queue=queue), matrix, _once)
+def square(queue: cl.CommandQueue, matrix: sp.csr_array) -> demo.Result | None:
+    return demo._square(csr_array(matrix, queue=queue), matrix)
 
 
 def test_squares_are_checked(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     A = sp.random_array((60, 40), density=0.1, format="csr", rng=np.random.default_rng(0)).astype(np.float32)
-    found = squared(queue, A)
+    found = square(queue, A)
     assert found is not None
-    assert found.product == "A @ A.T"
     assert found.right
     assert 0 <= found.error <= 1
-    assert found.nnz == (A @ A.T).nnz
-    right = demo_spgemm.spgemm
+    right = demo.spgemm
     for spoil in (lambda C: C.data.__imul__(1.001), lambda C: C.data.__setitem__(slice(None), np.float32(np.nan))):
 
         def spoiled(A: csr_array, B: csr_array, spoil: Any = spoil) -> csr_array:
@@ -252,27 +244,26 @@ def test_squares_are_checked(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyP
             spoil(C)
             return C
 
-        monkeypatch.setattr(demo_spgemm, "spgemm", spoiled)
-        wrong = squared(queue, A)
+        monkeypatch.setattr(demo, "spgemm", spoiled)
+        wrong = square(queue, A)
         assert wrong is not None
         assert not wrong.right
-    monkeypatch.setattr(demo_spgemm, "spgemm", lambda A, _B: A)
-    wrong = squared(queue, A)
+    monkeypatch.setattr(demo, "spgemm", lambda A, _B: A)
+    wrong = square(queue, A)
     assert wrong is not None
     assert not wrong.right
 
 
 def test_squares_with_nan_and_what_cancels_are_right(queue: cl.CommandQueue) -> None:
     A = sp.csr_array(np.array([[1, 1, 0], [1, -1, 0], [0, 0, np.nan]], np.float32))
-    found = squared(queue, A)
+    found = square(queue, A)
     assert found is not None
     assert found.error == 0
-    assert found.nnz == 5
 
 
 def test_squares_of_too_many_products_are_left_out(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo_spgemm, "MOST_PRODUCTS", 10)
-    assert squared(queue, sp.csr_array(np.ones((3, 3), np.float32))) is None
+    monkeypatch.setattr(demo, "MOST_PRODUCTS", 10)
+    assert square(queue, sp.csr_array(np.ones((3, 3), np.float32))) is None
     out, _ = consoles()
-    out.print(demo._squares([demo.measure(queue, case_of(np.ones((3, 3), np.float32)))]))
+    out.print(demo._table("A @ A", [demo.measure(queue, case_of(np.ones((3, 3), np.float32)))]))
     assert "left to the benchmarks" in text(out)

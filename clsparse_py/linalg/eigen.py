@@ -187,9 +187,7 @@ def _delivered(
     return (values[order], vectors) if with_vectors else values[order]
 
 
-def joined(
-    columns: list[cl_array.Array], queue: cl.CommandQueue, on_device: bool, dtype: np.dtype[Any], n: int
-) -> Any:
+def joined(columns: list[cl_array.Array], queue: cl.CommandQueue, on_device: bool, dtype: np.dtype[Any], n: int) -> Any:
     """Return columns of n entries as a matrix, of the device or NumPy's."""
     if not columns:
         return np.zeros((n, 0), dtype)
