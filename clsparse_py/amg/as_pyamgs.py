@@ -10,9 +10,8 @@ import numpy as np
 
 from clsparse_py.amg.by_host import smoothed
 from clsparse_py.amg.levels import Level
-from clsparse_py.amg.products import whole
 from clsparse_py.amg.smoothers import Smoother
-from clsparse_py.linalg.problem import Divided
+from clsparse_py.linalg.problem import divided
 
 __all__ = ["as_pyamgs"]
 
@@ -24,11 +23,11 @@ def as_pyamgs(given: Sequence[Level]) -> Any:
     levels = []
     for level in given:
         made = OfPyamg.Level()
-        made.A = whole(level.A)
+        made.A = divided(level.A).whole()
         if level.P is not None and level.R is not None:
-            made.P, made.R = whole(level.P), whole(level.R)
+            made.P, made.R = divided(level.P).whole(), divided(level.R).whole()
             made.presmoother, made.postsmoother = (_on_host(each, made.A) for each in (level.presmoother, level.postsmoother))
-        if level.B is not None and not isinstance(level.A, Divided):
+        if level.B is not None and divided(level.A).all_sum is None:
             made.B = level.B.get()
         levels.append(made)
     found = OfPyamg(levels, coarse_solver="pinv")

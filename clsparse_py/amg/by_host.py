@@ -9,8 +9,8 @@ import numpy as np
 import scipy.linalg
 
 from clsparse_py.amg.levels import Level
-from clsparse_py.amg.products import whole
 from clsparse_py.amg.smoothers import Smoother
+from clsparse_py.linalg.problem import divided
 
 __all__ = ["cycled", "smoothed", "solve"]
 
@@ -27,10 +27,10 @@ def _copied(levels: Sequence[Level]) -> list[_Level]:
     """Return a hierarchy on the host; of its last level P is the inverse."""
     found = []
     for level in levels:
-        A = whole(level.A)
+        A = divided(level.A).whole()
         diagonal = A.diagonal()
         inverse = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal != 0)
-        P, R = (None if each is None else whole(each) for each in (level.P, level.R))
+        P, R = (None if each is None else divided(each).whole() for each in (level.P, level.R))
         found.append(_Level(A, P, R, inverse, (level.presmoother, level.postsmoother)))
     return [*found[:-1], found[-1]._replace(P=scipy.linalg.pinv(found[-1].A.toarray()))]
 

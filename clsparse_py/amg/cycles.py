@@ -13,14 +13,14 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.amg.levels import Level
-from clsparse_py.amg.products import Command, all_sum_of, own_block, product
+from clsparse_py.amg.products import Command, product
 from clsparse_py.amg.smoothers import Smoother
 from clsparse_py.csr import csr_array
 from clsparse_py.krylov import multigrid as passes
 from clsparse_py.krylov.sweep import Pass, Sweeps
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import cast_to
-from clsparse_py.linalg.problem import Divided
+from clsparse_py.linalg.problem import divided
 
 __all__ = ["CYCLES", "Workspace"]
 
@@ -33,8 +33,8 @@ class _Room:
 
     def __init__(self, queue: cl.CommandQueue, dtype: np.dtype[Any], level: Level) -> None:
         self._chain, self._level, self._dtype, self._vectors = Chain(queue), level, dtype, dict[str, cl_array.Array]()
-        n = own_block(level.A).shape[0]
-        self.sweeps = Sweeps(self._chain, n, dtype, passes.LAYOUT, max(len(self._gains), 1), all_sum_of(level.A))
+        n = divided(level.A).local.shape[0]
+        self.sweeps = Sweeps(self._chain, n, dtype, passes.LAYOUT, max(len(self._gains), 1), divided(level.A).all_sum)
         self.A, self.P, self.R = (None if each is None else _as(each, dtype) for each in (level.A, level.P, level.R))
         self._matrices = level.A, level.P, level.R
         self._set_gains()
@@ -96,10 +96,8 @@ class _Room:
 def _as(A: Any, dtype: np.dtype[Any]) -> Any:
     """Return a matrix whose products with vectors of a dtype are of that dtype."""
     found = A if np.result_type(A.dtype, dtype) == dtype else cast_to(A, dtype)
-    if isinstance(found, Divided):
-        found.mapped(_ready, _ready)
-        return found
-    return _ready(found)
+    divided(found).mapped(_ready, _ready)
+    return found
 
 
 def _ready(A: csr_array) -> csr_array:

@@ -11,14 +11,14 @@ from pyopencl import array as cl_array
 
 from clsparse_py._spmv import kept_plan
 from clsparse_py.aggregation.graph import inverse_diagonal, smoothing_values
-from clsparse_py.amg.products import all_sum_of, own_block, product
+from clsparse_py.amg.products import product
 from clsparse_py.amg.smoothers import Smoother
 from clsparse_py.csr import csr_array
 from clsparse_py.krylov import multigrid as passes
 from clsparse_py.krylov.radius import spectral_radius
 from clsparse_py.krylov.sweep import Sweeps
 from clsparse_py.launch import Chain
-from clsparse_py.linalg.problem import Divided
+from clsparse_py.linalg.problem import divided
 
 __all__ = ["Level"]
 
@@ -72,7 +72,7 @@ class Level:
     def inverse(self) -> cl_array.Array:
         """Return the inverse of the diagonal, of this rank's own rows, 0 where that is 0; made at the first call."""
         if self._inverse is None:
-            A = own_block(self.A)
+            A = divided(self.A).local
             self._inverse = inverse_diagonal(A.queue, A)
         return self._inverse
 
@@ -90,9 +90,11 @@ class Level:
         """
         if self._rho is None:
             A = self.A
-            queue, steps, begin = A.queue, min(_STEPS, A.shape[0]), A.begin if isinstance(A, Divided) else 0
+            queue, steps, begin = A.queue, min(_STEPS, A.shape[0]), divided(A).begin
             multiply = functools.partial(product, queue, A)
-            found = spectral_radius(Chain(queue), multiply, self.inverse(), steps, begin, all_sum_of(A), symmetric=self.symmetric)
+            found = spectral_radius(
+                Chain(queue), multiply, self.inverse(), steps, begin, divided(A).all_sum, symmetric=self.symmetric
+            )
             if not np.isfinite(found):
                 self._fail("A: has values that are not finite, or too large")
             if not found:
@@ -101,10 +103,7 @@ class Level:
         return self._rho
 
     def _fail(self, message: str) -> None:
-        error = ValueError(message)
-        if isinstance(self.A, Divided):
-            self.A.raise_alike(error)
-        raise error
+        divided(self.A).raise_alike(ValueError(message))
 
     def relaxed(self, x: cl_array.Array, omega: float, iterations: int) -> cl_array.Array:
         """Return a vector, or one column, after steps of the Jacobi method to ``A x = 0``."""
@@ -130,7 +129,5 @@ class Level:
             values = smoothing_values(part.queue, parts, inverse, gain, first) if part.nnz else part.data
             return part.with_values(values)
 
-        if isinstance(self.A, Divided):
-            # The diagonal is beside others' columns.
-            return self.A.mapped(smoothed, lambda part: smoothed(part, part.shape[1]))
-        return smoothed(self.A)
+        # The diagonal is beside others' columns.
+        return divided(self.A).mapped(smoothed, lambda part: smoothed(part, part.shape[1]))

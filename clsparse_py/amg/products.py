@@ -14,31 +14,15 @@ from clsparse_py._spmm import enqueue_spmm
 from clsparse_py._spmv import kept_plan
 from clsparse_py.csr import csr_array
 from clsparse_py.errors import BuildError
-from clsparse_py.krylov.sweep import AllSum, Bound
+from clsparse_py.krylov.sweep import Bound
 from clsparse_py.launch import enqueue_fill
-from clsparse_py.linalg.problem import Divided
+from clsparse_py.linalg.problem import divided
 from clsparse_py.semiring import plus_times
 
-__all__ = ["Command", "all_sum_of", "own_block", "product", "whole"]
+__all__ = ["Command", "product"]
 
 #: Enqueues a command, or several.
 Command = Callable[[], object]
-
-
-def own_block(A: Any) -> csr_array:
-    """Return the block of this rank's own rows and columns of a matrix over ranks; of one device, the matrix."""
-    found: csr_array = A.local if isinstance(A, Divided) else A
-    return found
-
-
-def all_sum_of(A: Any) -> AllSum | None:
-    """Return what adds numbers up over the ranks of a matrix, if there are several."""
-    return A.all_sum if isinstance(A, Divided) else None
-
-
-def whole(A: Any) -> Any:
-    """Return a matrix as SciPy's, on every rank."""
-    return A.whole() if isinstance(A, Divided) else A.get()
 
 
 def product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array, *, adds: bool = False) -> Command:
@@ -53,8 +37,27 @@ def product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array
     x, y : pyopencl.array.Array
         Begin their buffers. y has the dtype of the product.
     """
-    if isinstance(A, Divided):
-        return _of_ranks(queue, A, x, y, adds)
+    of_ranks = divided(A)
+    local, around = of_ranks.local, of_ranks.around(queue, x, y)
+    if not around:
+        return _own_product(queue, local, x, y, adds)
+    command = _own_product(queue, local, x, y, adds) if local.nnz else None
+    begin, end = around
+
+    def enqueue() -> None:
+        # That of the local block is made while ranks exchange what they need.
+        begin()
+        if command is not None:
+            command()
+        elif not adds and y.size:
+            enqueue_fill(queue, y.base_data, np.zeros((), y.dtype), y.nbytes, None)
+        queue.flush()
+        end()
+
+    return enqueue
+
+
+def _own_product(queue: cl.CommandQueue, A: csr_array, x: cl_array.Array, y: cl_array.Array, adds: bool) -> Command:
     plan, scale = kept_plan(A), (1, 1) if adds else (None, None)
     try:
         launches = plan.launches(A, x, y, *scale)
@@ -65,23 +68,6 @@ def product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array
         # They hand partial sums to each other, which belong to one product at a time.
         return functools.partial(plan.execute, A, x, y, alpha=scale[0], beta=scale[1], queue=queue)
     return functools.partial(_run, Bound(queue, *launches[0]), (A, x, y))
-
-
-def _of_ranks(queue: cl.CommandQueue, A: Divided, x: cl_array.Array, y: cl_array.Array, adds: bool) -> Command:
-    """Return the product of a matrix over ranks: that of the local block is made while ranks exchange what they need."""
-    local = product(queue, A.local, x, y, adds=adds) if A.local.nnz else None
-    begin, end = A.around(queue, x, y)
-
-    def enqueue() -> None:
-        begin()
-        if local is not None:
-            local()
-        elif not adds and y.size:
-            enqueue_fill(queue, y.base_data, np.zeros((), y.dtype), y.nbytes, None)
-        queue.flush()
-        end()
-
-    return enqueue
 
 
 def _run(bound: Bound, kept: object) -> None:  # noqa: ARG001 - the arrays, as long as the command is there

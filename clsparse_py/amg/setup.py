@@ -29,7 +29,7 @@ from clsparse_py.elementwise.values import mapped
 from clsparse_py.errors import BuildError
 from clsparse_py.hosted import on_host, queue_in
 from clsparse_py.launch import Chain
-from clsparse_py.linalg.problem import Divided
+from clsparse_py.linalg.problem import divided
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated
 from clsparse_py.transfer import from_host
@@ -251,10 +251,11 @@ def smoothed_aggregation_solver(
     named = {"strength": strength, "smooth": smooth, "improve_candidates": improve_candidates}
     smoothers = {"presmoother": presmoother, "postsmoother": postsmoother}
     read = functools.partial(Options.read, symmetry, named, smoothers, max_levels, max_coarse)
-    if isinstance(A, Divided):
-        found: MultilevelSolver = A.multigrid(B, read)
-        return found
-    options = read()
+    found: MultilevelSolver = divided(A).multigrid(B, read, _on_one_device)
+    return found
+
+
+def _on_one_device(A: Any, B: Any, options: Options) -> MultilevelSolver:
     finest, blocksize = _matrix(A)
     level = Level(finest, B=_candidates(B, finest, blocksize), blocksize=blocksize, symmetric=options.symmetry == "symmetric")
     return MultilevelSolver(*levels_of(level, options, _step))
@@ -334,7 +335,8 @@ def improve(level: Level, omega: float, iterations: int) -> None:
     assert B is not None
     if not iterations:
         return
-    if B.shape[1] == 1 and not isinstance(level.A, Divided):
+    # Of several ranks one alone might have a kernel refused.
+    if B.shape[1] == 1 and divided(level.A).all_sum is None:
         try:
             level.B = level.relaxed(B, omega, iterations)
         except BuildError:

@@ -283,7 +283,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return by_blocks(self, preconditioner)
 
     @override
-    def multigrid(self, B: Any, read: Callable[[], Any]) -> Hierarchy:
+    def multigrid(self, B: Any, read: Callable[[], Any], on_one_device: Callable[..., Any]) -> Hierarchy:
         """Return a hierarchy of smoothed aggregation: `clsparse_py.amg.smoothed_aggregation_solver` asks for it."""
         return set_up(self, B, read)
 

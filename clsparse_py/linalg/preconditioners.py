@@ -17,7 +17,7 @@ from clsparse_py.krylov import polynomials
 from clsparse_py.krylov.system import Apply
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import DeviceOperator, Diagonal, applied, cast_to
-from clsparse_py.linalg.problem import Divided
+from clsparse_py.linalg.problem import divided
 
 __all__ = ["chebyshev", "jacobi"]
 
@@ -81,8 +81,10 @@ def jacobi(A: Any) -> Any:
     >>> info
     0
     """
-    if isinstance(A, Divided):
-        return A.by_blocks(jacobi)  # the diagonal is in them
+    return divided(A).by_blocks(_by_diagonal)  # which is in them
+
+
+def _by_diagonal(A: Any) -> Diagonal:
     found, inverse = _with_inverse(A)
     return Diagonal(found.queue, inverse)
 

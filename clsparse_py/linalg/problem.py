@@ -34,7 +34,17 @@ from clsparse_py.transfer import fetched
 if TYPE_CHECKING:
     from clsparse_py.csr import csr_array
 
-__all__ = ["Divided", "Problem", "copied", "dtype_of_solution", "order_of", "place_of_solution", "right_side", "solved"]
+__all__ = [
+    "Divided",
+    "Problem",
+    "copied",
+    "divided",
+    "dtype_of_solution",
+    "order_of",
+    "place_of_solution",
+    "right_side",
+    "solved",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -98,7 +108,10 @@ class Divided(abc.ABC):
     def around(
         self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array, alpha: float | None = None
     ) -> tuple[Callable[[], object], ...]:
-        """Return what is to be called before and after ``y = alpha local @ x`` is enqueued, so that y is ``alpha A @ x``."""
+        """Return what is to be called before and after ``y = alpha local @ x`` is enqueued, so that y is ``alpha A @ x``.
+
+        Empty where nothing is.
+        """
 
     @abc.abstractmethod
     def mapped(self, of_local: Callable[[Any], Any], of_others: Callable[[Any], Any]) -> Any:
@@ -117,8 +130,11 @@ class Divided(abc.ABC):
         """Return the preconditioner that a function makes of each rank's block of own rows and columns."""
 
     @abc.abstractmethod
-    def multigrid(self, B: Any, read: Callable[[], Any]) -> Any:
-        """Return a hierarchy of smoothed aggregation, of candidates and what reads its options."""
+    def multigrid(self, B: Any, read: Callable[[], Any], on_one_device: Callable[[Any, Any, Any], Any]) -> Any:
+        """Return a hierarchy of smoothed aggregation, of candidates and what reads its options.
+
+        ``on_one_device`` makes it of a matrix on one device, candidates and options.
+        """
 
     @abc.abstractmethod
     def problem(self, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> Problem:
@@ -127,6 +143,54 @@ class Divided(abc.ABC):
     @abc.abstractmethod
     def together(self) -> AbstractContextManager[object]:
         """Return a context in which an exception of one rank ends the waits of all."""
+
+
+class _OnOneDevice(Divided):
+    """A matrix or operator on one device, as the only rank has it: all of it."""
+
+    begin, all_sum = 0, None
+
+    def __init__(self, A: Any) -> None:
+        self.local = A
+
+    @override
+    def around(
+        self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array, alpha: float | None = None
+    ) -> tuple[Callable[[], object], ...]:
+        return ()
+
+    @override
+    def mapped(self, of_local: Callable[[Any], Any], of_others: Callable[[Any], Any]) -> Any:
+        return of_local(self.local)
+
+    @override
+    def raise_alike(self, error: Exception) -> NoReturn:
+        raise error
+
+    @override
+    def whole(self) -> Any:
+        return self.local.get()
+
+    @override
+    def by_blocks(self, preconditioner: Callable[[Any], Any]) -> Any:
+        return preconditioner(self.local)
+
+    @override
+    def multigrid(self, B: Any, read: Callable[[], Any], on_one_device: Callable[[Any, Any, Any], Any]) -> Any:
+        return on_one_device(self.local, B, read())
+
+    @override
+    def problem(self, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> Problem:
+        return _Problem(self.local, b, x0, M, read())
+
+    @override
+    def together(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+
+def divided(A: Any) -> Divided:
+    """Return a matrix over ranks as it is, and one on one device as that of a single rank."""
+    return A if isinstance(A, Divided) else _OnOneDevice(A)
 
 
 class _Problem(Problem):
@@ -283,8 +347,9 @@ def solved(read: Callable[[], Options], A: Any, b: Any, x0: Any, M: Any) -> tupl
     ValueError, TypeError
         An argument is wrong; the message names it.
     """
-    with A.together() if isinstance(A, Divided) else nullcontext():
-        problem = A.problem(b, x0, M, read) if isinstance(A, Divided) else _Problem(A, b, x0, M, read())
+    of_ranks = divided(A)
+    with of_ranks.together():
+        problem = of_ranks.problem(b, x0, M, read)
         method = problem.options.method
         solutions, infos = [], [0]
         for column in range(problem.columns):

@@ -13,8 +13,8 @@ from pyopencl import array as cl_array
 
 from clsparse_py import BuildError, amg, csr_array, distributed, linalg, programs
 from clsparse_py.amg import by_host
-from clsparse_py.amg.products import whole
 from clsparse_py.device import describe
+from clsparse_py.linalg.problem import divided
 
 pytestmark = pytest.mark.any_platform
 
@@ -80,8 +80,8 @@ def matrices(A: Any, options: dict[str, Any]) -> list[tuple[Any, ...]]:
     for level in ml.levels:
         rho = level.rho() if level.P is not None else 0.0
         B = np.concatenate(ml.comm.allgather(level.B.get()))
-        PR = (None, None) if level.P is None else (whole(level.P), whole(level.R))
-        found.append((whole(level.A), *PR, B, rho, level.A.rows))
+        PR = (None, None) if level.P is None else (divided(level.P).whole(), divided(level.R).whole())
+        found.append((divided(level.A).whole(), *PR, B, rho, level.A.rows))
     return found
 
 
