@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from clsparse_py.device import describe
 from tests.programs.judge import Find
 from tests.programs.prelude import device_of
 from tests.programs.program import Program
@@ -69,14 +70,14 @@ class Session:
 
     def __init__(self, device: str, seed: int, options: argparse.Namespace) -> None:
         self.device, self.seed, self.options = device, seed, options
-        self.fp64 = bool(device_of(device).double_fp_config)
+        self.fp64 = describe(device_of(device)).fp64
         self.programs, self.steps, self.scripts, self.kinds = 0, 0, [], {}  # type: ignore[var-annotated]
 
     def run_block(self, number: int, count: int, until: float, one: int | None = None) -> None:
         """Run a block's programs in a child."""
         rng = np.random.default_rng((self.seed, number, 10**6))
         intel = "intel" in self.device
-        block = draw_block(rng, fp64=self.fp64, plain=self.options.plain)
+        block = draw_block(rng, fp64=self.fp64, plain=self.options.plain, limits="understated" not in self.device)
         if intel and block.threads > 1:
             block.queues = ("ordered", "ordered")  # quirk 14
         child = Child(self.device, block.settings)
@@ -149,7 +150,9 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=10**9, help="how many, at most")
     parser.add_argument("--minutes", type=float, default=10**6, help="how long, at most")
     parser.add_argument("--seed", type=int, default=None, help="of all that is drawn (the time)")
-    parser.add_argument("--device", default="", help="part of a platform's name: intel, pocl, ...; all by default, in turns")
+    parser.add_argument(
+        "--device", default="", help="part of a platform's name: intel, pocl, ..., understated64; all by default, in turns"
+    )
     parser.add_argument("--only", type=int, help="the one block to run")
     parser.add_argument("--one", type=int, help="the one program of that block to run")
     parser.add_argument("--shrink", type=float, default=60, help="seconds to shrink a find for")

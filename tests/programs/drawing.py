@@ -103,7 +103,7 @@ class Draw:
         """Return a dtype of the block, of some kinds."""
         return str(self.one([each for each in self.block.dtypes if np.dtype(each).kind in kinds]))
 
-    def numbers(self, n: Any, dtype: str, *, small: bool = False, zeros: bool = True) -> np.ndarray:
+    def numbers(self, n: Any, dtype: str, *, small: bool = False, zeros: bool = False) -> np.ndarray:
         """Return values: small integers times a power of two, or any."""
         kind = np.dtype(dtype).kind
         if kind == "b":
@@ -111,14 +111,14 @@ class Draw:
         if kind in "iu":
             low = 0 if kind == "u" else -4
             values = self.rng.integers(low, 5, n).astype(dtype)
-            if not small and self.chance(0.1):
+            if not small and self.chance(0.25):
                 info = np.iinfo(dtype)
                 values = np.where(
                     self.rng.random(n) < 0.2, self.rng.choice([info.min, info.max, info.max // 2 + 1], n), values
                 ).astype(dtype)
         elif kind == "c":
             real = "float32" if dtype == "complex64" else "float64"
-            parts = self.numbers(n, real, small=small), self.numbers(n, real, small=small)
+            parts = [self.numbers(n, real, small=small, zeros=zeros) for _ in range(2)]
             values = (parts[0] + 1j * parts[1]).astype(dtype)
             values = np.where(np.isfinite(values), values, 1).astype(dtype)
         else:
@@ -130,7 +130,7 @@ class Draw:
                 values[values == 0] *= -1
             if self.has("nan") and not small and self.chance(0.3):
                 values[self.rng.random(n) < 0.02] = self.one([np.nan, np.inf, -np.inf])
-        if kind != "b" and not (zeros and self.has("zeros")):
+        if kind != "b" and not (zeros or self.has("zeros")):
             values = np.where(values == 0, 1, values).astype(dtype)
         return values
 
@@ -228,7 +228,7 @@ class Draw:
         if fitting and not self.chance(fresh):
             return str(self.one(fitting))
         dtype = dtype or self.dtype(kinds)
-        numbers = self.numbers(shape, dtype, small=small) if values is None else np.asarray(values, dtype)
+        numbers = self.numbers(shape, dtype, small=small, zeros=True) if values is None else np.asarray(values, dtype)
         if on_device is None:
             on_device = not (self.has("host") and self.chance(0.4))
         order = "F" if len(shape) == 2 and self.has("order") and self.chance(0.5) else "C"

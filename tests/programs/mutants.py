@@ -120,9 +120,7 @@ MUTANTS = (
         "    if isinstance(scalar, (int, np.integer)) and",
     ),
     # One of each kind of operation.
-    Mutant(
-        "SpMV: a row's last entry, cut off", "templates/spmv/chunked.mako", "if (k < indptr[row]) {", "if (k + 1 < indptr[row]) {"
-    ),
+    Mutant("SpMV: a cut row's last entry", "templates/spmv/chunked.mako", "= PIECE_SUM(k, end);", "= PIECE_SUM(k, end - 1);"),
     Mutant(
         "SpGEMM by heads: the last one",
         "templates/spgemm/merge_item.mako",
@@ -142,10 +140,10 @@ MUTANTS = (
         "out[to] = values[k > begin && words[k - 1] == word ? k - 1 : k];",
     ),
     Mutant(
-        "SpMM: a row's last entry, cut off",
+        "SpMM: a cut row's last columns",
         "templates/spmm/parts.mako",
-        "bool is_rest = begin < indptr[row];",
-        "bool is_rest = begin + 1 < indptr[row];",
+        "if (column_${c} < n_columns) \\\n                STORE_YV(partial",
+        "if (column_${c} + ${width} < n_columns) \\\n                STORE_YV(partial",
     ),
     Mutant(
         "masks: the last column of a span",

@@ -50,18 +50,23 @@ def simple(
     weight: float = 1.0,
     formats: tuple[str, ...] = ("csr", "csc", "coo"),
     signs: bool = False,
+    sizes: bool = False,
     **more: Any,
 ) -> None:
-    """Register an operation of one matrix: one of some texts, in which A stands for it."""
+    """Register an operation of one matrix: one of some texts, in which A stands for it; of ``sizes`` they are bounds, too."""
 
     @operation(name, weight)
     def draw(d: Draw) -> Step:
         A = d.matrix(kinds=kinds, formats=formats)
         more["signs"] = signs and d.canonical(A)
-        return Step(name, d.few(texts).replace("{A}", A), grade=grade, terms=max(d.shape(A)), **more)
+        text = d.few(texts).replace("{A}", A)
+        return Step(name, text, grade=grade, terms=max(d.shape(A)), magnitude=text if sizes else "", **more)
 
 
 # Products.
+def sums_of_products(d: Draw, A: str) -> dict[str, Any]:
+    """Return how the entries of a sparse product of A are judged."""
+    return {"grade": "product", "terms": d.shape(A)[1], "stored": False}
 
 
 @operation("A @ x", 3)
@@ -131,7 +136,7 @@ def _semirings(d: Draw) -> Step:
 def _spgemm(d: Draw) -> Step:
     A = d.matrix()
     B = d.matrix((d.shape(A)[1], None))
-    more = {"grade": "product", "terms": d.shape(A)[1], "stored": False}
+    more = sums_of_products(d, A)
     if d.chance(0.2):
         return Step("(A @ B).T", f"({A} @ {B}).T", same=f"{B}.T @ {A}.T", **more)
     return Step("A @ B", f"{A} @ {B}", **more)
@@ -149,14 +154,10 @@ def _spgemm_methods(d: Draw) -> Step:
             "spgemm plan",
             f"sp.spgemm_plan({A}, {B}, {', '.join(options)})()",
             f"{A} @ {B}",
-            grade="product",
-            terms=d.shape(A)[1],
-            stored=False,
+            **sums_of_products(d, A),
             same=f"{A} @ {B}",
         )
-    return Step(
-        "spgemm", f"sp.spgemm({A}, {B}, {', '.join(options)})", f"{A} @ {B}", grade="product", terms=d.shape(A)[1], stored=False
-    )
+    return Step("spgemm", f"sp.spgemm({A}, {B}, {', '.join(options)})", f"{A} @ {B}", **sums_of_products(d, A))
 
 
 @operation("a plan with new values", 2)
@@ -174,9 +175,7 @@ def _new_values(d: Draw) -> Step:
             "spgemm plan, new values",
             f"sp.spgemm_plan({A}, {B}, method={d.few(SPGEMM)!r})({data}, {B}.data)",
             f"with_values({A}, {data}) @ {B}",
-            grade="product",
-            terms=d.shape(A)[1],
-            stored=False,
+            **sums_of_products(d, A),
         )
     return Step(
         "transpose plan, new values",
@@ -198,9 +197,7 @@ def _masked(d: Draw) -> Step:
         f"sp.spgemm({A}, {B}, {options})",
         f"masked({A}, {B}, {M}, {complement}, {structural})",
         magnitude=f"{A} @ {B}",
-        grade="product",
-        terms=d.shape(A)[1],
-        stored=False,
+        **sums_of_products(d, A),
     )
 
 
@@ -256,16 +253,16 @@ def _transpose(d: Draw) -> Step:
 
 @operation("queues that wait for each other")
 def _queues(d: Draw) -> Step:
-    A = d.matrix(formats=("csr",))
-    B = d.matrix((d.shape(A)[1], None), formats=("csr",), where=lambda S: d.values[A].dtype == S.dtype)
-    dtype = d.values[A].dtype
-    if d.values[B].dtype != dtype:
+    A = d.matrix(formats=("csr",), where=lambda S: S.has_canonical_format)
+    text = d.few(["B @ {x}", "{A} + B", "{A}.multiply(B)"])
+    text = text.format(A=A, x=d.array((d.shape(A)[1],), on_device=True) if "x" in text else "")
+    if not d.canonical(A):
         raise SkipError
-    x = d.array((d.shape(B)[1],), dtype=dtype.name, on_device=True)
-    # The second product with B is not there yet when A's queue is to read it: zeros are, in the memory of the first.
-    given = f"sp.csr_array({B}.get(), queue=k), *(cl_array.to_device(k, each) for each in (0 * {x}.get(), {x}.get()))"
-    text = f"(lambda k: (lambda B, z, x: {A} @ ((B @ z).get(), held(k), B @ x)[-1])({given}))(queue('ordered'))"
-    return Step("A @ (B @ x)", text, f"{A} @ ({B} @ {x})", grade="product", terms=max(d.shape(A)[1], d.shape(B)[1]) ** 2)
+    # B's values are not there yet when another queue is to read them: zeros are.
+    zeros = f"sp.csr_array(0 * {A}.get(), queue=k)"
+    ours = f"(lambda k: (lambda B, v: ({text}, later(B.data, v), {text})[-1])({zeros}, {A}.data.get()))"
+    more = {"grade": "product", "terms": max(d.shape(A)), "stored": False}
+    return Step("after another queue", f"{ours}(queue('ordered'))", text.replace("B", A), **more)
 
 
 @operation("a matrix that dies before its product is there")
@@ -291,7 +288,7 @@ def _sum(d: Draw) -> Step:
 @operation("by entry", 3)
 def _by_entry(d: Draw) -> Step:
     A = d.matrix(kinds="biuf")
-    B = d.matrix(d.shape(A), kinds="biuf")
+    B = A if d.chance(0.2) else d.matrix(d.shape(A), kinds="biuf")
     text = d.one(["{A}.multiply({B})", "{A} * {B}", "{A}.maximum({B})", "{A}.minimum({B})"]).format(A=A, B=B)
     product = "multiply" in text or "*" in text
     return Step(
@@ -324,7 +321,7 @@ def _compared(d: Draw) -> Step:
     return Step("A < 1", f"{A} {sign} {scalar}", stored=False)
 
 
-@operation("with a dense array", 2)
+@operation("with a dense array", 3)
 def _dense(d: Draw) -> Step:
     A = d.matrix()
     m, n = d.shape(A)
@@ -332,7 +329,7 @@ def _dense(d: Draw) -> Step:
     D = d.array(shape)
     if "b" in (d.values[A].dtype.kind, d.values[D].dtype.kind):
         raise SkipError
-    if shape == (m, n) and d.chance(0.5):
+    if shape == (m, n) and d.chance(0.7):
         return Step(
             "A + D",
             d.one(["{A} + {D}", "{D} + {A}", "{A} - {D}", "{D} - {A}"]).format(A=A, D=D),
@@ -399,12 +396,12 @@ def _astype(d: Draw) -> Step:
 
 # Reductions.
 simple("sums", "{A}.sum()", "{A}.sum(axis=0)", "{A}.sum(axis=1)", "{A}.trace()", grade="sum", weight=2)
-simple("means", "{A}.mean()", "{A}.mean(axis=0)", "{A}.mean(axis=1)", kinds="iuf", grade="round", magnitude="abs({A}).sum()")
+simple("means", "{A}.mean()", "{A}.mean(axis=0)", "{A}.mean(axis=1)", kinds="iuf", grade="round", sizes=True)
 simple(
     "extremes",
     *(f"{{A}}.{name}({axis})" for name in ("max", "min", "nanmax", "nanmin") for axis in ("", "axis=0", "axis=1")),
     kinds="biuf",
-    weight=2,
+    weight=3,
 )
 simple(
     "arguments of extremes",

@@ -32,7 +32,7 @@ class Step:
     grade : {"move", "sum", "product", "round"}
         "move": values are those of operands, or are computed one by one as NumPy does, bit for bit. "sum", "product": exact if
         numbers of as many bits hold every sum in every order; products have the unit of all operands together. "round": within
-        ``tolerance`` units of the last place of the largest value.
+        ``tolerance`` units of the last place of the largest value, or of the largest of ``magnitude``.
     magnitude : str
         What the oracle makes of absolute values, if that is not its own text: bounds of sums.
     terms : int

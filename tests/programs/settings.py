@@ -20,6 +20,7 @@ CUTS = (
     ("clsparse_py.launch", "_FEW_BYTES", (64,)),
     ("clsparse_py._transpose.kernels", "AtOnce.PLACES", (0,)),
     ("clsparse_py._sddmm", "_WORK_GROUP", (1, 32)),
+    ("clsparse_py._spgemm.masked_rows", "_SEARCHED", (2,)),
     ("clsparse_py.graph.search", "_WORK_GROUP", (1, 32)),
 )
 #: Devices to take this one for: of another type, with other units and smaller work-groups.
@@ -63,19 +64,19 @@ THRESHOLDS = {
 }
 
 
-def draw_block(
-    rng: np.random.Generator, *, fp64: bool, plain: bool = False, threads: bool = True, unordered: bool = True
-) -> Block:
-    """Return what a block's programs share, half of all features on."""
+def draw_block(rng: np.random.Generator, *, fp64: bool, plain: bool = False, limits: bool = True) -> Block:
+    """Return what a block's programs share, half of all features on; with ``limits`` it may have those of other devices."""
     dtypes = [each for each in DTYPES if fp64 or np.dtype(each).char not in "dD"]
     real = [each for each in dtypes if np.dtype(each).kind == "f"]
-    chosen = {str(rng.choice(real)), *map(str, rng.choice(dtypes, 0 if plain else int(rng.integers(0, 3))))}
+    # Integers twice as often: their ranges end where kernels use others.
+    menu = [*dtypes, *(each for each in dtypes if np.dtype(each).kind == "i")]
+    chosen = {str(rng.choice(real)), *map(str, rng.choice(menu, 0 if plain else int(rng.integers(1, 3))))}
     features = frozenset(each for each in FEATURES if rng.random() < 0.5)
     operations = frozenset(PLAIN if plain else (each for each in OPERATIONS if rng.random() < 0.5)) or frozenset(OPERATIONS)
-    settings = () if plain or rng.random() < 0.3 else _settings(rng)
-    mode = str(rng.choice(["ordered", "unordered"])) if unordered else "ordered"
+    settings = () if plain or rng.random() < 0.3 else _settings(rng, limits)
+    mode = str(rng.choice(["ordered", "unordered"]))
     other = mode if rng.random() < 0.5 else "ordered"
-    several = 3 if threads and mode == other == "ordered" and rng.random() < 0.15 else 1
+    several = 3 if mode == other == "ordered" and rng.random() < 0.15 else 1
     return Block(
         tuple(sorted(chosen)),
         str(rng.choice(["int32", "int64"])),
@@ -88,12 +89,12 @@ def draw_block(
     )
 
 
-def _settings(rng: np.random.Generator) -> tuple[str, ...]:
+def _settings(rng: np.random.Generator, limits: bool) -> tuple[str, ...]:
     lines = []
     for module, name, values in CUTS:
         if rng.random() < 0.5:
             lines.append(f"import {module}; {module}.{name} = {values[rng.integers(len(values))]}")
-    if rng.random() < 0.4:
+    if rng.random() < 0.4 and limits:
         changed = DEVICES[rng.integers(len(DEVICES))]
         lines.append(
             "import clsparse_py.device as devices; described = devices._described; "

@@ -69,7 +69,7 @@ def draw_program(seed: tuple[int, ...], block: Block, tell: Any) -> tuple[Progra
             if draw.has("deaths") and machine.values and rng.random() < 0.15:
                 _do(machine, program, Step("del", f"del {rng.choice(sorted(machine.values))}"), tell)
                 if rng.random() < 0.1:
-                    _kernels[:] = programs.built()
+                    _kernels.extend(programs.built())
                     _do(machine, program, Step("free", "sp.free_memory()", "None", f"v{n_variables}"), tell)
                     n_variables += 1
     except _FoundError as error:
