@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 import clsparse_py
-from clsparse_py import demo, programs, refusals
+from clsparse_py import demo, programs, refusals, runtimes
 from clsparse_py._spgemm import METHODS as PRODUCT_METHODS
 from clsparse_py._transpose.methods import METHODS
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
@@ -171,6 +171,8 @@ def _devices(arguments: argparse.Namespace) -> int:
         for each in known:
             believed = "" if each.trusted else " (seen by one process: the next one tries again)"
             console.print(Text(f"  {each.kernel}: {each.reason}{believed}"))
+    if hidden := runtimes.unseen():
+        console.print(Text(hidden), soft_wrap=True)
     console.print(Text(f"{_title(chosen)} is used by default: {why}."), soft_wrap=True)
     return 0
 

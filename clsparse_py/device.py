@@ -295,8 +295,7 @@ def choose_device() -> cl.Device:
             return device
         refused.append(f"{device.name.strip()} of platform {device.platform.name.strip()}: {reason}")
         _log.info("%s is passed over: %s", device.name.strip(), reason)
-    said = f"no OpenCL device can be used ({'; '.join(refused)})"
-    raise NoDeviceError(f"{said}. {runtimes.advice()}")
+    raise NoDeviceError(f"no OpenCL device can be used ({'; '.join(refused)}). {runtimes.advice()}")
 
 
 def first_usable(alternatives: Iterable[cl.Device]) -> cl.Device | None:

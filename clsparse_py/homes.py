@@ -32,6 +32,11 @@ def provide() -> None:
     """
     if sys.platform in ("darwin", "win32"):
         return  # their cache folders are not named by the environment
+    for name in ("XDG_CACHE_HOME", "POCL_CACHE_DIR"):
+        named = os.environ.get(name, "/")
+        if not Path(named).is_absolute():  # PoCL takes any, and ends the process where it is empty
+            del os.environ[name]
+            _log.log(logging.WARNING if named else logging.DEBUG, "%s=%r is no absolute path, and is passed over", name, named)
     cache = Path(platformdirs.user_cache_dir())
     of_pocl = os.environ.get("POCL_CACHE_DIR")
     if not all(_can_be_written(cache / needed) for needed in _NEEDED):
@@ -48,8 +53,8 @@ def pocl_cache() -> Path:
 
 def _can_be_written(folder: Path) -> bool:
     """Return whether folders can be made in a folder, or in the closest one above it that is there: seen by making one."""
-    if folder.parts[:1] == ("~",):
-        return False  # the user has no home folder
+    if not folder.is_absolute():
+        return False  # "~": the user has no home folder
     try:
         there = next(each for each in (folder, *folder.parents) if each.exists())
         trial = there / f".clsparse_py-{secrets.token_hex(8)}"

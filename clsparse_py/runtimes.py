@@ -32,10 +32,7 @@ _X86_LINUX = sys.platform == "linux" and platform.machine() == "x86_64"
 
 def intel() -> Path | None:
     """Return the library of Intel's CPU runtime that pip installed beside this Python, if it did."""
-    try:
-        files = importlib.metadata.files("intel-opencl-rt") or []
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    files = (file for of in importlib.metadata.distributions(name="intel-opencl-rt") for file in of.files or ())
     found = (Path(str(file.locate())).resolve() for file in files if file.name in ("libintelocl.so", "intelocl64.dll"))
     return next((path for path in found if path.exists()), None)
 
@@ -112,8 +109,7 @@ def unseen() -> str:
     library = intel() if _X86_LINUX else None
     if library is None or _INTEL in _platforms():
         return ""
-    vendors = os.environ.get("OCL_ICD_VENDORS")
-    if vendors is not None:
+    if (vendors := os.environ.get("OCL_ICD_VENDORS")) is not None:
         why = f"OCL_ICD_VENDORS={vendors!r} names others. Unset it, or put a file intel.icd with that path into this folder"
     elif error := _refusal(library):
         why = f"it does not load: {error}. pip install intel-cmplr-lib-rt brings what it needs"
@@ -167,8 +163,4 @@ def _cpu_runtimes() -> str:
 
 
 def _is_installed(distribution: str) -> bool:
-    try:
-        importlib.metadata.distribution(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
+    return any(True for _ in importlib.metadata.distributions(name=distribution))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -19,11 +20,11 @@ needs_intel = pytest.mark.skipif(INTEL is None, reason="pip has not installed In
 PRINT_PLATFORMS = "print(*(platform.name for platform in cl.get_platforms()), sep='\\n')"
 
 
-def run(code: str, cache: Path, **settings: str) -> list[str]:
+def run(code: str, cache: Path | None, **settings: str) -> list[str]:
     """Return the lines that a new process prints whose environment names no runtime."""
     chosen = ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "PYOPENCL_HOME", "PYOPENCL_CTX")
     environment = {name: value for name, value in os.environ.items() if name not in chosen}
-    environment |= {"CLSPARSE_CACHE_DIR": str(cache), **settings}
+    environment |= {"CLSPARSE_CACHE_DIR": str(cache or ""), **settings}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -126,15 +127,78 @@ def test_a_folder_that_cannot_be_used_costs_no_runtime(
         assert f"its name could not be kept in {cache}" in runtimes.unseen()
 
 
-@pytest.mark.parametrize("folder", ["/dev/null/x", f"/dev/null/{'a' * 300}", "/proc/nope"])
-def test_a_folder_that_cannot_be_used_costs_one_sentence(tmp_path: Path, folder: str) -> None:
-    product = "import numpy as np, clsparse_py as sp; A = sp.csr_array(np.eye(3, dtype=np.float32)); A @ A"
-    told = f"{product}; print(A.queue.device.platform.name)"
-    code = f"import logging, sys; logging.basicConfig(stream=sys.stdout, format='%(message)s'); {told}"
-    *said, chosen = run(code, Path(folder))
-    assert [chosen] == run(told, tmp_path)
-    assert len(said) == 1
-    assert said[0].startswith(f"nothing can be kept in {folder}")
+_USE = """
+import logging, os, sys
+logging.basicConfig(stream=sys.stdout, format="%(message)s")
+os.chdir(os.environ["PLACE"])
+import numpy as np, clsparse_py as sp
+A = sp.csr_array(np.eye(3, dtype=np.float32))
+assert ((A @ np.ones(3, np.float32)) == 1).all()
+print(*((of.platform.name, of.driver_version, of.name) for of in (*sp.devices(), A.queue.device)), sep=" // ")
+"""
+
+
+@pytest.fixture(scope="module")
+def unharmed(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The devices in their order, and the default one, where nothing is wrong."""
+    folder = tmp_path_factory.mktemp("unharmed")
+    (found,) = run(_USE, folder / "cache", PLACE=str(folder))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "said"),
+    [
+        ("HOME", "/dev/null", "cannot be written to: kernels are kept in a temporary folder"),
+        ("XDG_CACHE_HOME", "/proc", "cannot be written to: kernels are kept in a temporary folder"),
+        ("XDG_CACHE_HOME", "no/absolute/path", "is no absolute path, and is passed over"),
+        ("CLSPARSE_CACHE_DIR", "/dev/null/x", "nothing can be kept in /dev/null/x"),
+        ("CLSPARSE_CACHE_DIR", f"/dev/null/{'a' * 300}", "nothing can be kept in /dev/null/aaa"),
+        ("CLSPARSE_CACHE_DIR", "/proc/nope", "nothing can be kept in /proc/nope"),
+        ("PYOPENCL_HOME", "/dev/null", ""),
+        ("POCL_CACHE_DIR", "", ""),  # at which PoCL ends a process
+    ],
+)
+def test_folders_that_cannot_be_used_cost_one_sentence_and_no_device(
+    tmp_path: Path, unharmed: str, name: str, folder: str, said: str
+) -> None:
+    (tmp_path / "place").mkdir()
+    environment = {"PLACE": str(tmp_path / "place"), "XDG_CACHE_HOME": str(tmp_path / "cache"), name: folder}
+    if name == "HOME":
+        del environment["XDG_CACHE_HOME"]
+    *lines, found = run(_USE, None if "HOME" in name else tmp_path / "cache", **environment)
+    assert found == unharmed
+    assert len(lines) == bool(said), lines
+    assert all(said in line for line in lines)
+    assert not list((tmp_path / "place").iterdir())
+
+
+@needs_intel
+def test_two_copies_of_a_runtime_are_one(tmp_path: Path) -> None:
+    """By one path twice, by a link, and by a copy that the loader finds beside PyOpenCL."""
+    assert INTEL
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "a.icd").write_text(f"{INTEL}\n")
+    once = run(_USE, tmp_path / "cache", PLACE=str(tmp_path), OCL_ICD_VENDORS=f"{tmp_path}/one/")
+    shutil.copytree(tmp_path / "one", tmp_path / "more")
+    (tmp_path / "libintelocl.so").symlink_to(INTEL)
+    beside = (Path(cl.__file__).parent / ".libs").glob("libpocl*.so*")
+    for number, library in enumerate((INTEL, tmp_path / "libintelocl.so", *beside)):
+        (tmp_path / "more" / f"{number}.icd").write_text(f"{library}\n")
+    assert sorted(once[0].split(" // ")) == sorted(
+        run(_USE, tmp_path / "cache", PLACE=str(tmp_path), OCL_ICD_VENDORS=f"{tmp_path}/more/")[0].split(" // ")
+    )
+
+
+@needs_intel
+@pytest.mark.parametrize("ending", ["", "/"])
+def test_a_folder_that_names_no_runtime_is_said(tmp_path: Path, ending: str) -> None:
+    """What is left is used, such as PyPI's PoCL, and the list of devices says what is not, and why."""
+    (tmp_path / "empty").mkdir()
+    code = "import sys; sys.stderr = sys.stdout; sys.argv = ['clsparse', 'devices']; import clsparse_command; clsparse_command.main()"
+    done = "\n".join(run(code, tmp_path / "cache", OCL_ICD_VENDORS=f"{tmp_path}/empty{ending}"))
+    assert done.count(f"Intel's runtime is installed ({INTEL}) and not used, as OCL_ICD_VENDORS=") == 1
+    assert "Traceback" not in done
 
 
 @needs_intel
