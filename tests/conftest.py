@@ -49,6 +49,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # For processes that tests start, in whichever folder: the package may be importable here, and not installed.
+    path = [str(config.rootpath), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path))
     if "CLSPARSE_CACHE_DIR" not in os.environ:
         os.environ["CLSPARSE_CACHE_DIR"] = str(config.cache.mkdir("clsparse_py"))
     # Not the user's: what is chosen is tested.

@@ -193,9 +193,9 @@ def test_two_copies_of_a_runtime_are_one(tmp_path: Path) -> None:
 @needs_intel
 @pytest.mark.parametrize("ending", ["", "/"])
 def test_a_folder_that_names_no_runtime_is_said(tmp_path: Path, ending: str) -> None:
-    """What is left is used, such as PyPI's PoCL, and the list of devices says what is not, and why."""
+    """What is left is used, such as PyPI's PoCL, and the list of devices says which is not, and why."""
     (tmp_path / "empty").mkdir()
-    code = "import sys; sys.stderr = sys.stdout; sys.argv = ['clsparse', 'devices']; import clsparse_command; clsparse_command.main()"
+    code = "import sys; sys.stderr = sys.stdout; sys.argv = ['clsparse', 'devices']; import clsparse_command as c; c.main()"
     done = "\n".join(run(code, tmp_path / "cache", OCL_ICD_VENDORS=f"{tmp_path}/empty{ending}"))
     assert done.count(f"Intel's runtime is installed ({INTEL}) and not used, as OCL_ICD_VENDORS=") == 1
     assert "Traceback" not in done

@@ -46,7 +46,7 @@ def test_calls_with_the_backend(environment: dict[str, str]) -> None:
 
 
 def test_networkxs_own_tests_pass_and_reach_every_function(environment: dict[str, str], tmp_path: Path) -> None:
-    """Those of the backend's functions; with ``CLSPARSE_FULL=1`` the whole suite. What the backend does not have NetworkX runs."""
+    """Those of the backend's functions; with ``CLSPARSE_FULL=1`` all of them. What the backend does not have NetworkX runs."""
     home = Path(pytest.importorskip("networkx").__file__).parent
     if not (home / "algorithms" / FILES[0]).exists():
         pytest.skip("this NetworkX came without its tests")

@@ -74,7 +74,7 @@ def shaped(tunable: Tunable[Any], question: str, parsed: Any) -> None:
 @given(label=st.one_of(changed(), st.text(max_size=40)))
 def test_any_label_is_refused_or_bounded(operation: str, question: str, label: str) -> None:
     tunable = TUNABLES[operation]
-    begin = time.perf_counter()
+    begin = time.thread_time()
     try:
         parsed = tunable.parse(question, label)
     except ValueError as error:
@@ -82,7 +82,7 @@ def test_any_label_is_refused_or_bounded(operation: str, question: str, label: s
     else:
         assert all(0 <= each <= HIGHEST for each in integers(parsed))
         shaped(tunable, question, parsed)
-    assert time.perf_counter() - begin < SECONDS
+    assert time.thread_time() - begin < SECONDS
 
 
 @pytest.mark.parametrize(("operation", "question"), QUESTIONS)
