@@ -138,9 +138,8 @@ class Draw:
         """Return rows and columns of entries, in some order, some of them twice."""
         rng, mean = self.rng, float(self.rng.choice([0.3, 1, 3, 8]))
         wanted = int(min(mean * m, m * n / 2 + 1, 6000)) if m and n else 0
-        kind = self.one(
-            ["any", "band", "any", "hub" if self.has("hubs") else "any", "none" if self.has("empty") else "any", "full"]
-        )
+        some = ["hub"] * 3 if self.has("hubs") else ["any"]
+        kind = self.one(["any", "band", "any", *some, "none" if self.has("empty") else "any", "full"])
         if kind == "none" or not wanted:
             keys = np.zeros(0, np.int64)
         elif kind == "full" and m * n <= 1000:

@@ -97,10 +97,10 @@ def _spmv(d: Draw) -> Step:
     alpha, beta = d.scalar(result), d.scalar(result)
     plan = (
         f"plan=sp.spmv_plan({A}, kernel={d.few(KERNELS)!r})"
-        if d.chance(0.5)
+        if d.chance(0.7)
         else f"plan=sp.spmv_plan({A}, scheme={d.few(SCHEMES)!r})"
     )
-    tail = f", {plan}" if d.chance(0.6) else ""
+    tail = f", {plan}" if d.chance(0.8) else ""
     if result.kind == "b" or d.chance(0.5):
         return Step("spmv", f"sp.spmv({A}, {x}{tail})", f"{A} @ {x}", grade="product", terms=n)
     if d.chance(0.4):
