@@ -141,8 +141,10 @@ def lanczos(
                 _rotate(basis, room, vectors[:, chosen])
                 return Eigenpairs(values[chosen], basis.vectors[:k], fine, restarts)
             if not fine.all():
-                # Some more than are wanted are kept, so that a restart loses less.
-                chosen = order[: min(k + (size - k) // 2, filled - 1)]
+                # More than are wanted are kept, so that a restart loses less: as many more as have converged, which take none of
+                # the room of others. With all that find room, the filter of a restart has too low a degree for near eigenvalues.
+                more = max(int(fine.sum()), (size - k) // 4) if k > 1 else size
+                chosen = order[: min(k + min(more, (size - k) // 2), filled - 1)]
                 _rotate(basis, room, vectors[:, chosen])
                 values = values[chosen]
             else:

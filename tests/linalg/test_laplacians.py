@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from clsparse_py import linalg
 from clsparse_py.arithmetic import needs_fp64
 from clsparse_py.device import describe
 
-#: Products beside SciPy's, at most.
-MORE_PRODUCTS = 1.3
+#: Products beside SciPy's, at most; and where a wanted eigenvalue has copies, as those that were missed are found later.
+MORE_PRODUCTS, MORE_WITH_COPIES = 1.3, 1.6
 
 _SIZES = (20, 50, 100) + ((300, 2000) if exhaustive() else ())
 _AXES = {
@@ -52,6 +53,12 @@ def laplacian(kind: str, size: int) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array(found)
 
 
+@functools.cache
+def spectrum_of(kind: str, size: int) -> Any:
+    """Return the eigenvalues of a matrix of an axis."""
+    return np.linalg.eigvalsh(laplacian(kind, size).toarray())
+
+
 class Counted(of_scipy.LinearOperator):
     """A matrix that counts products."""
 
@@ -78,7 +85,7 @@ def test_laplacians(queue: cl.CommandQueue, case: dict[str, Any]) -> None:
     n = real.shape[0]
     turn = scipy.sparse.diags_array(np.exp(1j * np.arange(n)) if dtype.kind == "c" else np.ones(n))
     host = scipy.sparse.csr_array(turn @ real @ turn.conj()).astype(dtype)
-    spectrum = np.linalg.eigvalsh(real.toarray())
+    spectrum = case["scale"] * spectrum_of(*case["matrix"])
     wanted = {"LA": spectrum[-k:], "LM": spectrum[-k:], "BE": spectrum[[*range(k // 2), *range(-(k - k // 2), 0)]]}
     v0, theirs, ours = np.random.default_rng(5).standard_normal(n).astype(dtype), Counted(host), Counted(host)
     try:
@@ -98,4 +105,6 @@ def test_laplacians(queue: cl.CommandQueue, case: dict[str, Any]) -> None:
     # a cycle is the least that looks for copies, and what is found takes another one.
     size = min(n, max(2 * k + 1, 20))
     if of_them is not None and their_error < 1e4 * unit:
-        assert ours.products <= max(MORE_PRODUCTS * theirs.products, theirs.products + k + 2 * size)
+        has_copies = bool((np.diff(np.sort(exact)) <= 1e4 * unit).any())
+        more = MORE_WITH_COPIES if has_copies else MORE_PRODUCTS
+        assert ours.products <= max(more * theirs.products, theirs.products + k + 2 * size)
