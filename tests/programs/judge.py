@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 import warnings
 from collections.abc import Callable
@@ -198,7 +199,8 @@ class Machine:
             operands = {name: self.values[name] for name in step.uses() if name in self.values}
             copied = {name: value.copy() for name, value in operands.items() if scipy.sparse.issparse(value)}
             # As docs/arrays.md has it of products of matrices.
-            several = step.grade == "product" and step.name != "kron" and sum(map((step.oracle or step.ours).count, copied)) > 1
+            matrices = [name for name in re.findall(r"\bv\d+\b", step.oracle or step.ours) if name in copied]
+            several = step.grade == "product" and step.name != "kron" and len(matrices) > 1
             for each in copied.values() if several else ():
                 each.sum_duplicates()
             try:
