@@ -110,6 +110,10 @@ def lanczos(
         found: np.ndarray[Any, Any] = errors <= np.maximum((tol or eps) * np.abs(values), least)
         return found
 
+    def most(converged: int) -> int:
+        """Return how many pairs a restart keeps: more than are wanted once some have converged, as ARPACK."""
+        return min(max(k + min(converged, (size - k) // 2), size // 2), filled - 1)
+
     while True:
         below, filled = 0.0, min(size, kept + max(1, end - products)) if locked else size
         for number in range(kept, filled):
@@ -131,7 +135,7 @@ def lanczos(
         if locked and few(np.abs(values[chosen] - values[:k]), values[:k], _DRIFT_OF_VALUES).all():
             if products >= end:
                 return Eigenpairs(values[:k], basis.vectors[:k], np.ones(k, bool), restarts)
-            chosen = np.concatenate([np.arange(k), order[order >= k]])[: min(k + (size - k) // 2, filled - 1)]
+            chosen = np.concatenate([np.arange(k), order[order >= k]])[: most(k)]
             _rotate(basis, room, vectors[:, chosen])
             values = values[chosen]
         else:
@@ -141,10 +145,7 @@ def lanczos(
                 _rotate(basis, room, vectors[:, chosen])
                 return Eigenpairs(values[chosen], basis.vectors[:k], fine, restarts)
             if not fine.all():
-                # More than are wanted are kept, so that a restart loses less: as many more as have converged, which take none of
-                # the room of others. With all that find room, the filter of a restart has too low a degree for near eigenvalues.
-                more = max(int(fine.sum()), (size - k) // 4) if k > 1 else size
-                chosen = order[: min(k + min(more, (size - k) // 2), filled - 1)]
+                chosen = order[: most(int(fine.sum()))]
                 _rotate(basis, room, vectors[:, chosen])
                 values = values[chosen]
             else:
