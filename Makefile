@@ -12,6 +12,9 @@ OCL_ICD_VENDORS ?= $(CURDIR)/$(VENV)/icd/
 # Compilers take most of the tests' time, and use one core each.
 WORKERS ?= 2
 
+# All combinations take hours: they are run in so many parts.
+PARTS ?= 16
+
 # Site and examples have an environment of their own: they need much that nothing else does.
 DOCS := .venv-docs
 
@@ -30,8 +33,17 @@ demo: $(VENV)/demo ## multiply real matrices on the best device present; ARGS="a
 test: lint ## lint, then the tests on PoCL and Intel's runtime, and the lanes whose tools are installed
 	OCL_ICD_VENDORS="$(OCL_ICD_VENDORS)" $(IN_VENV)/pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
+# Every kernel is built as it ships. What passed of these very sources is not run again, so that a run that was cut short goes on.
 test-full: export CLSPARSE_FULL := 1
-test-full: test ## the same with every combination of what is covered pairwise
+test-full: lint ## the same with every combination of what is covered pairwise, in PARTS=16 that continue
+	@passed=build/full/$$({ git rev-parse HEAD; git diff HEAD; echo "$(ARGS)"; } | sha256sum | cut -c 1-16)-of-$(PARTS); mkdir -p $$passed; \
+	for part in $$(seq $(PARTS)); do \
+	    if [ -e $$passed/$$part ]; then continue; fi; \
+	    echo "part $$part of $(PARTS)"; \
+	    OCL_ICD_VENDORS="$(OCL_ICD_VENDORS)" $(IN_VENV)/pytest --numprocesses $(WORKERS) --dist worksteal --part $$part/$(PARTS) $(ARGS) \
+	        && touch $$passed/$$part || failed="$$failed $$part"; \
+	done; \
+	[ -z "$$failed" ] || { echo "these parts did not pass:$$failed"; exit 1; }
 
 fuzz: $(VENV)/test ## random programs beside SciPy for MINUTES=10, from SEED=...; what they find is printed as a script
 	OCL_ICD_VENDORS="$(OCL_ICD_VENDORS)" $(IN_VENV)/python -m tests.programs --minutes $(MINUTES) \

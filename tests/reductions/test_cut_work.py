@@ -10,6 +10,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse
 from expressions import check
+from pairs import exhaustive
 from pyopencl import array as cl_array
 
 import clsparse_py
@@ -28,9 +29,11 @@ _REDUCTIONS = {
     "gpu": ("max", "min", "argmax"),
 }
 _MASKED_BY_OTHERS = ("int16", "float32", "complex64")
+#: Dtypes in which all is looked at, unless all are asked for: each kind, and each size. Reductions on CPU devices are in all.
+_FEW = ("bool", "int8", "uint16", "float32", "int64", "complex64", "complex128")
 
 
-@pytest.fixture(params=["cpu", "gpu"])
+@pytest.fixture
 def n(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many entries are cut into several parts on the type of device that is taken for the one there is."""
     monkeypatch.setattr(scan, "_CHUNK", _PART)
@@ -38,7 +41,13 @@ def n(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     return _N[request.param]
 
 
-@pytest.fixture(params=OPENCL_TYPES)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    every = {on for on in _N if exhaustive() or (on == "cpu" and metafunc.definition.name == "test_reductions")}
+    cases = [(on, each) for on in _N for each in OPENCL_TYPES if on in every or each in _FEW]
+    metafunc.parametrize(("n", "dtype"), cases, indirect=True)
+
+
+@pytest.fixture
 def dtype(request: pytest.FixtureRequest, queue: cl.CommandQueue) -> np.dtype:
     """Each dtype that a device has."""
     found = np.dtype(request.param)
