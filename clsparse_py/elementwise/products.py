@@ -23,11 +23,11 @@ __all__ = ["divided_by_dense", "divided_by_sparse", "format_of_product", "times_
 def times_vector(A: MatrixT, vector: Matrix) -> MatrixT:
     """Return each entry of a matrix times that of a sparse row in its column, or of a sparse column in its row.
 
-    As in SciPy, which multiplies by a diagonal matrix, the result has no entry that is 0.
+    As in SciPy, which multiplies by a diagonal matrix, the result has no entry that is 0 and duplicates are summed in its dtype.
     """
     queue, dtype = A.queue, np.result_type(A.dtype, vector.dtype)
     require_results(queue, f"{A.dtype} times {vector.dtype}", dtype)
-    data, indices, indptr = canonical_parts(A, A.dtype)
+    data, indices, indptr = canonical_parts(A, dtype)
     dense = broadcast(dense_of(vector, vector.dtype), A.structure.shape)
     values = at_entries(queue, "multiply", data, (rows_of(queue, indptr, indices.size), indices), dense)
     data, indices, indptr = without_zeros(queue, (values, indices, indptr))
@@ -105,7 +105,7 @@ def divided_by_sparse(A: Matrix, B: Matrix) -> np.ndarray[Any, Any]:
     result = np.dtype(np.float64) if np.can_cast(A.dtype, np.float64) else A.dtype
     inner = np.result_type(result, B.dtype)
     require_results(A.queue, f"{A.dtype} / {B.dtype}", inner)
-    # The sign of a zero says which infinity it gives.
-    dense = (dense_of(canonical_of(each, each.dtype), inner, operator="second") for each in (A, B))
+    # Duplicates are summed as results are, as in SciPy. The sign of a zero says which infinity it gives.
+    dense = (dense_of(canonical_of(each, inner), inner, operator="second") for each in (A, B))
     found = fetched(paired(A.queue, "divide", *dense), A.queue)
     return found if found.dtype == result else found.real

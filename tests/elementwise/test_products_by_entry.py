@@ -64,6 +64,15 @@ def test_duplicates_are_added_up_where_scipy_does(queue: cl.CommandQueue) -> Non
         check(queue, expression, A=A, D=D, R=scipy.sparse.csr_array(D[1:2]))
 
 
+@pytest.mark.parametrize("of", [scipy.sparse.csr_array, scipy.sparse.csc_array])
+def test_duplicates_are_added_up_in_the_dtype_of_products_and_quotients(queue: cl.CommandQueue, of: Any) -> None:
+    """Sums of int8 would be those modulo 256."""
+    host = of((np.array([100, 100, 3, -100, -100], np.int8), [0, 0, 1, 2, 2], [0, 2, 3, 5]), shape=(3, 3))
+    B = scipy.sparse.csr_array(np.array([[2, 1, 4], [4, 8, 2], [1, 2, 16]], np.float32))
+    for expression in ("A * R", "R * A", "A * C", "A * B", *(("A / B",) if describe(queue.device).fp64 else ())):
+        check(queue, expression, A=host.copy(), B=B, R=B[:1], C=B[:, [0]])
+
+
 def test_dense_operands_on_the_device_may_have_any_strides(queue: cl.CommandQueue) -> None:
     A, D = matrix("float32"), np.arange(70, dtype=np.float32).reshape(7, 10) + 1
     ours, dense = csr_array(A, queue=queue), cl_array.to_device(queue, D)
