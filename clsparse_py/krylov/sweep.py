@@ -50,9 +50,13 @@ R magnitude(const T a) { return fabs(a); }
 R largest(const T a) { return fabs(a); }
 T times_power(const T a, const int exponent) { return ldexp(a, exponent); }"""
 _COMPLEX = """T times(const T a, const T b) { return (T)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
-#define REAL R
-#include "complex_functions.cl"
-T quotient(const T a, const T b) { return times(a, complex_inverse(b)); }
+T quotient(const T a, const T b) // Smith, "Algorithm 116": the inverse of b may overflow where a is small, too
+{
+    const bool turned = fabs(b.x) < fabs(b.y);
+    const T over = turned ? (T)(a.y, -a.x) : a, under = turned ? (T)(b.y, -b.x) : b;
+    const R ratio = under.y / under.x;
+    return (T)(over.x + over.y * ratio, over.y - over.x * ratio) / (under.x + under.y * ratio);
+}
 T conjugate(const T a) { return (T)(a.x, -a.y); }
 R real_part(const T a) { return a.x; }
 T of_real(const R a) { return (T)(a, 0); }
