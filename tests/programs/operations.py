@@ -259,7 +259,7 @@ def _queues(d: Draw) -> Step:
     if not d.canonical(A):
         raise SkipError
     # B's values are not there yet when another queue is to read them: zeros are.
-    zeros = f"sp.csr_array(0 * {A}.get(), queue=k)"
+    zeros = f"sp.csr_array((0 * {A}.get()).astype({A}.dtype), queue=k)"
     ours = f"(lambda k: (lambda B, v: ({text}, later(B.data, v), {text})[-1])({zeros}, {A}.data.get()))"
     more = {"grade": "product", "terms": max(d.shape(A)), "stored": False}
     return Step("after another queue", f"{ours}(queue('ordered'))", text.replace("B", A), **more)
