@@ -169,9 +169,9 @@ class Machine:
             magnitude = eval(step.magnitude or step.oracle or step.ours, sizes)
         magnitude = magnitude[-1] if isinstance(magnitude, tuple) else magnitude
         largest = _largest(magnitude)
-        units = [_unit(value) for value in of]
+        units = [_unit(value) for name, value in zip(names, of, strict=True) if name not in step.apart]
         unit = (
-            sum(units)
+            min([sum(units), *(_unit(self.values[name]) for name in step.apart)])
             if step.grade == "product"
             else min([0.0, *units] if any(not _floats(each) for each in of) else units or [0.0])
         )

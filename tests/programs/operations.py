@@ -110,7 +110,12 @@ def _spmv(d: Draw) -> Step:
     y = d.array((m,), dtype=result.name, on_device=True)
     oracle = f"scaled({alpha}, {A} @ {x}, {beta}, {y})"
     return Step(
-        "spmv out", f"sp.spmv({A}, {x}, alpha={alpha}, beta={beta}, out={y}.copy(){tail})", oracle, grade="product", terms=n + 2
+        "spmv out",
+        f"sp.spmv({A}, {x}, alpha={alpha}, beta={beta}, out={y}.copy(){tail})",
+        oracle,
+        grade="product",
+        terms=n + 2,
+        apart=(y,),
     )
 
 
@@ -218,6 +223,7 @@ def _written(d: Draw) -> Step:
         magnitude=f"{A} @ {B} + {C}",
         grade="product",
         terms=d.shape(A)[1] + 1,
+        apart=(C, M),
         stored=False,
     )
 

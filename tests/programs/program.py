@@ -37,6 +37,8 @@ class Step:
         What the oracle makes of absolute values, if that is not its own text: bounds of sums.
     terms : int
         Numbers that are added up, at most.
+    apart : tuple of str
+        Variables that are no factors of a product: what is added to it, and masks.
     same : str
         Another expression of ours with the same value.
     stored : bool
@@ -54,6 +56,7 @@ class Step:
     grade: str = "move"
     magnitude: str = ""
     terms: int = 1
+    apart: tuple[str, ...] = ()
     tolerance: float = 64.0
     same: str = ""
     stored: bool = True
