@@ -58,6 +58,7 @@ def product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array
 
 
 def _own_product(queue: cl.CommandQueue, A: csr_array, x: cl_array.Array, y: cl_array.Array, adds: bool) -> Command:
+    """Return what enqueues the product of a matrix on one device, or of a rank's block of own rows and columns."""
     plan, scale = kept_plan(A), (1, 1) if adds else (None, None)
     try:
         launches = plan.launches(A, x, y, *scale)

@@ -256,6 +256,7 @@ def smoothed_aggregation_solver(
 
 
 def _on_one_device(A: Any, B: Any, options: Options) -> MultilevelSolver:
+    """Return the hierarchy of a matrix on one device."""
     finest, blocksize = _matrix(A)
     level = Level(finest, B=_candidates(B, finest, blocksize), blocksize=blocksize, symmetric=options.symmetry == "symmetric")
     return MultilevelSolver(*levels_of(level, options, _step))
@@ -335,7 +336,7 @@ def improve(level: Level, omega: float, iterations: int) -> None:
     assert B is not None
     if not iterations:
         return
-    # Of several ranks one alone might have a kernel refused.
+    # If a kernel were refused on one rank alone, others would wait for its products.
     if B.shape[1] == 1 and divided(level.A).all_sum is None:
         try:
             level.B = level.relaxed(B, omega, iterations)

@@ -81,7 +81,7 @@ def jacobi(A: Any) -> Any:
     >>> info
     0
     """
-    return divided(A).by_blocks(_by_diagonal)  # which is in them
+    return divided(A).by_blocks(_by_diagonal)  # the diagonal is in each rank's block
 
 
 def _by_diagonal(A: Any) -> Diagonal:
