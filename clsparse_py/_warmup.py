@@ -129,7 +129,8 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
         more = of_lengths if kernel is not None and kernel.name == "chunked" else []
         yield partial(_multiply_vector, [*matrices, *more], scheme, kernel)
     for columns in _COLUMNS:
-        yield partial(_multiply_columns, matrices, columns)
+        # Of matrices of its own: behind some products a plan may take rows together, by other kernels.
+        yield partial(_multiply_columns, _matrices(queue, dtype), columns)
     # All at once, and step by step, as rows of the second matrix may be long.
     for A, n in ((matrices[0], 2), *((matrices[1], n) for n in _LISTED)):
         yield partial(_take_rows, A, n)
