@@ -38,6 +38,8 @@ __all__ = ["warmup"]
 
 # Longer than what any kernel takes in one part, so that the launch that adds the parts of a row is built too.
 _LONG_ROW = 1 << 16
+# Entries of rows that a GPU's teams of any size take row by row, in products with several columns.
+_TEAM_ROW = 16
 # Lengths of rows: uneven ones, with empty rows and without, and mostly empty ones. Kernels of chunks differ by them.
 _LENGTHS = ([0, 1], [1, 3], [0] * 10 + [1])
 # Numbers of columns of a dense matrix, each of which may have kernels of its own.
@@ -129,8 +131,10 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
         more = of_lengths if kernel is not None and kernel.name == "chunked" else []
         yield partial(_multiply_vector, [*matrices, *more], scheme, kernel)
     for columns in _COLUMNS:
-        # Of matrices of its own: behind some products a plan may take rows together, by other kernels.
-        yield partial(_multiply_columns, _matrices(queue, dtype), columns)
+        # Of matrices of its own: behind some products a plan may take rows together, by other kernels. Teams of many lanes take
+        # a row each where rows are alike and not short.
+        of_teams = _with_lengths(queue, dtype, [_TEAM_ROW] * 2)
+        yield partial(_multiply_columns, [*_matrices(queue, dtype), of_teams], columns)
     # All at once, and step by step, as rows of the second matrix may be long.
     for A, n in ((matrices[0], 2), *((matrices[1], n) for n in _LISTED)):
         yield partial(_take_rows, A, n)
