@@ -135,6 +135,9 @@ class Scatter(OfStructure):
     @override
     def prelude(self) -> str:
         expression = BINARY[self.operator].expression(np.dtype(self.result))
+        if self.operator == "minus" and np.dtype(self.result).kind in "fc":
+            # As in SciPy, whose dense matrix of A has 0 where A stores -0.
+            expression = "a - (b + 0.0f)"
         return "\n".join([super().prelude, *operation_lines(self.a, self.result, self.result, expression)])
 
 

@@ -202,7 +202,7 @@ def test_names_of_scipy(queue: cl.CommandQueue) -> None:
 
 @pytest.mark.any_platform
 def test_zeros_have_the_signs_of_scipys(queue: cl.CommandQueue) -> None:
-    A, D = np.float32([[1, 0, -0.0, 0], [0, 0, 3, -2]]), np.float32([[0, -0.0, 0, 2], [0, 5, 3, -2]])
+    A, D = np.float32([[1, 0, -0.0, 0], [0, 0, 3, -2]]), np.float32([[0, -0.0, -0.0, 2], [0, 5, 3, -2]])
     # Zeros are stored, too.
     stored = sp.coo_array((np.float32([1, -0.0, 0.0, 3, -2]), ([0, 0, 1, 1, 1], [0, 2, 0, 2, 3])), shape=A.shape).tocsr()
     over = sp.coo_array((np.float32([-0.0, 0.0, -0.0, -0.0, 4]), ([0, 0, 0, 1, 1], [0, 1, 3, 3, 2])), shape=A.shape).tocsr()
@@ -210,9 +210,15 @@ def test_zeros_have_the_signs_of_scipys(queue: cl.CommandQueue) -> None:
         S, B, dense = stored.astype(dtype), over.astype(dtype), D.astype(dtype)
         ours = csr_array(S, queue=queue)
         for M in (ours, ours.tocsc(), ours.tocoo()):
-            for found in (M - dense, (M - cl_array.to_device(queue, dense)).get()):
+            there = cl_array.to_device(queue, dense)
+            for found, wanted in (
+                (M - dense, S - dense),
+                ((M - there).get(), S - dense),
+                (dense - M, dense - S),
+                ((there - M).get(), dense - S),
+            ):
                 for part in ("real", "imag"):
-                    np.testing.assert_array_equal(np.signbit(getattr(found, part)), np.signbit(getattr(S - dense, part)))
+                    np.testing.assert_array_equal(np.signbit(getattr(found, part)), np.signbit(getattr(wanted, part)))
         if dtype == np.float32 and describe(queue.device).fp64:
             with np.errstate(all="ignore"):
                 np.testing.assert_array_equal(ours / csr_array(B, queue=queue), S / B)
