@@ -175,7 +175,7 @@ def main() -> int:
                 at = time.time()
                 each.run_block(number if options.only is None else options.only, count, until, options.one)
                 spent[each.device] += time.time() - at
-        number += 1
+                number += 1  # another device draws another block
         if options.only is not None or (options.stop and any(each.scripts for each in sessions)):
             break
     for each in sessions:

@@ -21,8 +21,15 @@ FORMATS = ("csr", "csc", "coo")
 #: Features of inputs that a block has or has not.
 FEATURES = (
     "unsorted", "duplicates", "zeros", "negative zeros", "nan", "scales", "hubs", "empty", "single", "large", "formats",
-    "host", "forms", "deaths", "order",
+    "host", "forms", "deaths", "order", "ends",
 )  # fmt: skip
+
+
+def ends(dtype: str) -> list[int]:
+    """Return integers whose sums and products leave a dtype's range, some as 0, or that float64 does not tell from others."""
+    info, bits = np.iinfo(dtype), 8 * np.dtype(dtype).itemsize
+    menu = (info.min, info.max, info.max - 1, info.max // 2 + 1, 1 << bits // 2, 2**53 + 1)
+    return [n for n in menu if n <= info.max]
 
 
 class SkipError(Exception):
@@ -103,19 +110,19 @@ class Draw:
         """Return a dtype of the block, of some kinds."""
         return str(self.one([each for each in self.block.dtypes if np.dtype(each).kind in kinds]))
 
-    def numbers(self, n: Any, dtype: str, *, small: bool = False, zeros: bool = False) -> np.ndarray:
-        """Return values: small integers times a power of two, or any."""
+    def numbers(self, n: Any, dtype: str, *, small: bool = False, zeros: bool = False, special: str = "") -> np.ndarray:
+        """Return values: small integers times a power of two, or any; ``special``: as of `integers`."""
         kind = np.dtype(dtype).kind
         if kind == "b":
             return self.rng.random(n) < 0.7
         if kind in "iu":
             low = 0 if kind == "u" else -4
             values = self.rng.integers(low, 5, n).astype(dtype)
-            if not small and self.chance(0.25):
-                info = np.iinfo(dtype)
-                values = np.where(
-                    self.rng.random(n) < 0.2, self.rng.choice([info.min, info.max, info.max // 2 + 1], n), values
-                ).astype(dtype)
+            if special == "one sign":
+                values = (self.one([-1, 1]) * self.rng.integers(1, 5, n)).astype(dtype)
+            elif special == "ends" or (not small and self.chance(0.5 if self.has("ends") else 0.1)):
+                far = self.rng.random(n) < self.one([0.2, 0.9])
+                values = np.where(far, self.rng.choice(np.array(ends(dtype), dtype), n), values)
         elif kind == "c":
             real = "float32" if dtype == "complex64" else "float64"
             parts = [self.numbers(n, real, small=small, zeros=zeros) for _ in range(2)]
@@ -173,11 +180,13 @@ class Draw:
         small: bool = False,
         fresh: float = 0.3,
         where: Callable[[Any], bool] = lambda _: True,
+        dtype: str = "",
+        special: str = "",
     ) -> str:
         """Return a variable that is a matrix of a shape and of some kinds of dtypes: one that there is, or a new one."""
         fitting = (
             []
-            if small
+            if small or dtype
             else [name for name, each in self.values.items() if self._fits(each, shape, kinds, formats) and where(each)]
         )
         if fitting and not self.chance(fresh):
@@ -185,12 +194,21 @@ class Draw:
         m, n = (self.size() if each is None else each for each in shape)
         if m * n > 4_000_000:
             raise SkipError
-        dtype, kind = self.dtype(kinds), self.one(formats) if self.has("formats") else formats[0]
+        dtype, kind = dtype or self.dtype(kinds), self.one(formats) if self.has("formats") else formats[0]
         row, col = self.structure(m, n)
         made = "parts" if not self.has("forms") else self.one(["parts", "coordinates", "scipy"])
-        values = self.numbers(row.size, dtype, small=small)
+        values = self.numbers(row.size, dtype, small=small, special=special)
         on_device = not (self.has("host") and self.chance(0.4))
         return self.add(Input(kind, made, (m, n), (row, col, values), self.block.index, on_device, self.queue()))
+
+    def integers(
+        self, dtypes: Sequence[str], shape: tuple[int | None, int | None] = (None, None), *, special: str = "ends"
+    ) -> str:
+        """Return a new matrix of the one of some dtypes that the block has: with many values at `ends`, or all of "one sign".
+
+        What few dtypes show is too rare where each dtype is the block's.
+        """
+        return self.matrix(shape, dtype=self.block.few(dtypes)[0], special=special)
 
     @staticmethod
     def _fits(value: Any, shape: tuple[int | None, int | None], kinds: str, formats: Sequence[str]) -> bool:

@@ -29,6 +29,7 @@ KERNELS = (
     "narrow",
 )  # fmt: skip
 SCHEMES = ("auto", "single", "fine", "coarse-10", "hybrid-1000")
+NARROW, WORDS, WIDE = ("int8", "int16"), ("int32", "int64"), ("int64", "uint64")
 SEMIRINGS = ("min_plus", "max_times", "or_and", "plus_pair")
 
 
@@ -51,15 +52,20 @@ def simple(
     formats: tuple[str, ...] = ("csr", "csc", "coo"),
     signs: bool = False,
     sizes: bool = False,
+    narrow: bool = False,
     **more: Any,
 ) -> None:
-    """Register an operation of one matrix: one of some texts, in which A stands for it; of ``sizes`` they are bounds, too."""
+    """Register an operation of one matrix: one of some texts, in which A stands for it; of ``sizes`` they are bounds, too.
+
+    ``narrow``: often it has integers of one sign that are smaller than a word.
+    """
 
     @operation(name, weight)
     def draw(d: Draw) -> Step:
-        A = d.matrix(kinds=kinds, formats=formats)
+        of_one_sign = narrow and d.chance(0.6)
+        A = d.integers(NARROW, special="one sign") if of_one_sign else d.matrix(kinds=kinds, formats=formats)
         more["signs"] = signs and d.canonical(A)
-        text = d.few(texts).replace("{A}", A)
+        text = (d.one if of_one_sign else d.few)(texts).replace("{A}", A)
         return Step(name, text, grade=grade, terms=max(d.shape(A)), magnitude=text if sizes else "", **more)
 
 
@@ -293,9 +299,11 @@ def _sum(d: Draw) -> Step:
 
 @operation("by entry", 3)
 def _by_entry(d: Draw) -> Step:
-    A = d.matrix(kinds="biuf")
-    B = A if d.chance(0.2) else d.matrix(d.shape(A), kinds="biuf")
-    text = d.one(["{A}.multiply({B})", "{A} * {B}", "{A}.maximum({B})", "{A}.minimum({B})"]).format(A=A, B=B)
+    words = d.chance(0.4)
+    A = d.integers(WORDS) if words else d.matrix(kinds="biuf")
+    B = A if d.chance(0.5 if words else 0.2) else d.integers(WORDS, d.shape(A)) if words else d.matrix(d.shape(A), kinds="biuf")
+    text = d.one(["{A}.multiply({B})", "{A} * {B}", "{A}.maximum({B})", "{A}.minimum({B})"][: 2 if words else 4])
+    text = text.format(A=A, B=B)
     product = "multiply" in text or "*" in text
     return Step(
         "A * B" if product else "maximum",
@@ -303,24 +311,26 @@ def _by_entry(d: Draw) -> Step:
         grade="product" if product else "sum",
         magnitude=f"{A} * {B}" if product else f"{A} + {B}",
         terms=4,
-        stored=False,
+        stored=all(d.values[each].dtype.kind in "iu" for each in (A, B)),
     )
 
 
-@operation("comparison", 2)
+@operation("comparison", 3)
 def _compared(d: Draw) -> Step:
-    A = d.matrix(kinds="biuf")
-    other = d.one(["matrix", "scalar", "dense"])
+    wide = d.chance(0.5)
+    A = d.integers(WIDE) if wide else d.matrix(kinds="biuf")
+    other = d.one(["matrix", "scalar", "dense", *(["scalar"] * 4 if wide else [])])
     sign = d.one(["==", "!=", "<", ">", "<=", ">="])
     if other == "matrix":
-        B = d.matrix(d.shape(A), kinds="biuf")
+        B = d.integers(WIDE, d.shape(A)) if wide else d.matrix(d.shape(A), kinds="biuf")
         return Step("A < B", f"{A} {sign} {B}", stored=False)
     if other == "dense":
         return Step("A < D", f"{A} {sign} {d.array(d.shape(A), kinds='biuf')}")
-    scalar = d.one(["0", "1", "-1", "2", "2.5", "np.nan", "2**63", "-2**63", "2**64 - 1", "2**53 + 1"])
+    beside = ["2**63", "2**63 - 1", "-2**63", "2**64 - 1", "2**53 + 1"]
+    scalar = d.one(beside if wide else ["0", "1", "-1", "2", "2.5", "np.nan", *beside])
     if d.values[A].dtype.kind == "b" and "**" in scalar:
         raise SkipError  # an OverflowError of SciPy's
-    if d.values[A].dtype.kind in "iu" and d.chance(0.4):
+    if d.values[A].dtype.kind in "iu" and not wide and d.chance(0.4):
         # Beside the bounds of the dtype.
         info = np.iinfo(d.values[A].dtype)
         scalar = str(d.one([n for n in (info.max, info.max + 1, info.min, info.min - 1) if -(2**63) <= n < 2**64]))
@@ -408,11 +418,13 @@ simple(
     *(f"{{A}}.{name}({axis})" for name in ("max", "min", "nanmax", "nanmin") for axis in ("", "axis=0", "axis=1")),
     kinds="biuf",
     weight=3,
+    narrow=True,
 )
 simple(
     "arguments of extremes",
     *(f"{{A}}.{name}(axis={axis})" for name in ("argmax", "argmin") for axis in (None, 0, 1)),
     kinds="iuf",
+    narrow=True,
 )
 simple("counts", *(f"{{A}}.count_nonzero({axis})" for axis in ("", "axis=0", "axis=1")), "{A}.nnz")
 simple("diagonals", "{A}.diagonal()", "{A}.diagonal(1)", "{A}.diagonal(-2)", grade="sum")

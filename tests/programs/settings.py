@@ -11,10 +11,13 @@ __all__ = ["draw_block"]
 
 #: Module, name and values: where work is cut, and from where on another way is taken.
 CUTS = (
-    ("clsparse_py.primitives.scan", "_CHUNK", (67, 1000)),
+    ("clsparse_py.primitives.scan", "_CHUNK", (5, 40)),
+    ("clsparse_py.primitives.scan", "_CHUNKS_PER_CORE", (7, 50)),
     ("clsparse_py.primitives.scan", "_ONE_TILE", (64, 500)),
     ("clsparse_py.primitives.radix_sort", "_CHUNK_BITS", (9,)),
     ("clsparse_py.primitives.segment_classes", "_FEW", (64,)),
+    ("clsparse_py.primitives.segmented", "_SUMMING_GROUP", (1, 32)),
+    ("clsparse_py.primitives.segmented", "_FEW_ROUNDS", (0,)),
     ("clsparse_py.indexing.rows", "_MIN_CHUNK", (16,)),
     ("clsparse_py.construct.tiles", "_MIN_TILE", (1,)),
     ("clsparse_py.launch", "_FEW_BYTES", (64,)),
@@ -73,7 +76,7 @@ def draw_block(rng: np.random.Generator, *, fp64: bool, plain: bool = False, lim
     chosen = {str(rng.choice(real)), *map(str, rng.choice(menu, 0 if plain else int(rng.integers(1, 3))))}
     features = frozenset(each for each in FEATURES if rng.random() < 0.5)
     operations = frozenset(PLAIN if plain else (each for each in OPERATIONS if rng.random() < 0.5)) or frozenset(OPERATIONS)
-    settings = () if plain or rng.random() < 0.3 else _settings(rng, limits)
+    settings = () if plain or rng.random() < 0.2 else _settings(rng, limits)
     mode = str(rng.choice(["ordered", "unordered"]))
     other = mode if rng.random() < 0.5 else "ordered"
     several = 3 if mode == other == "ordered" and rng.random() < 0.15 else 1
@@ -92,7 +95,7 @@ def draw_block(rng: np.random.Generator, *, fp64: bool, plain: bool = False, lim
 def _settings(rng: np.random.Generator, limits: bool) -> tuple[str, ...]:
     lines = []
     for module, name, values in CUTS:
-        if rng.random() < 0.5:
+        if rng.random() < 0.6:
             lines.append(f"import {module}; {module}.{name} = {values[rng.integers(len(values))]}")
     if rng.random() < 0.4 and limits:
         changed = DEVICES[rng.integers(len(DEVICES))]
