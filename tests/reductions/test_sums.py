@@ -13,7 +13,7 @@ from oracle import random_structure
 from pyopencl import array as cl_array
 from scipy.version import version as sp_version
 
-from clsparse_py import csr_array
+from clsparse_py import csr_array, linalg
 from clsparse_py.device import describe
 
 EXPRESSIONS = (
@@ -157,3 +157,23 @@ def test_sums_have_the_dtype_asked_for_before_they_go_elsewhere(queue: cl.Comman
             # All of them: each value is.
             for found in (A.sum(dtype=dtype), A.sum(dtype=dtype, out=np.zeros((), to)), A.sum(dtype=dtype, like=queue).get()):
                 np.testing.assert_allclose(found, X.sum(dtype=dtype), rtol=1e-6)
+
+
+@pytest.mark.any_platform
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_many_values_in_single_precision_keep_their_digits(queue: cl.CommandQueue, dtype: str) -> None:
+    if not describe(queue.device).fp64:
+        pytest.skip("the device has no double precision to add up in")
+    host = sp.csr_array(np.full((2, 300_000), 0.1 + (0.7j if dtype == "complex64" else 0), dtype))
+    A = csr_array(host, queue=queue)
+    exact = host.astype(complex if dtype == "complex64" else float)
+    for found, wanted in (
+        (A.sum(), exact.sum()),
+        (A.sum(axis=1), exact.sum(axis=1)),
+        (A.T.sum(axis=0), exact.sum(axis=1)),
+        (A.sum(axis=1, like=queue).get(), exact.sum(axis=1)),
+        (A.mean(), exact.mean()),
+        (linalg.norm(A), np.linalg.norm(exact.data)),
+    ):
+        assert np.asarray(found).dtype == np.asarray(wanted).astype(dtype if np.iscomplexobj(wanted) else "float32").dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
