@@ -135,7 +135,12 @@ def with_dense(operator: str, A: Matrix, other: Any) -> Any:
 
     ``other`` has one or two dimensions; rows and columns of both are repeated, as in NumPy.
     """
-    dtype = _common_dtype(A, np.dtype(other.dtype))
+    theirs = np.dtype(other.dtype)
+    if "uint64" in (A.dtype.name, theirs.name) and "i" in (A.dtype.kind, theirs.kind):
+        # Exactly, as NumPy does: no dtype has the values of both.
+        operator, dtype = f"{operator}_signed_{'left' if A.dtype.kind == 'i' else 'right'}", np.dtype(np.uint64)
+    else:
+        dtype = _common_dtype(A, theirs)
     return paired_with(A.queue, operator, dense_of(canonical_of(A, A.dtype), dtype), other)
 
 

@@ -225,6 +225,23 @@ def test_zeros_have_the_signs_of_scipys(queue: cl.CommandQueue) -> None:
 
 
 @pytest.mark.any_platform
+@pytest.mark.parametrize("signed", ["int64", "int32"])
+def test_signed_and_unsigned_integers_are_compared_exactly(queue: cl.CommandQueue, signed: str) -> None:
+    low, high = np.iinfo(signed).min, np.iinfo(signed).max
+    values = np.array([[low, high - 1, high, -1, 0, 5, min(high, 2**53 + 1)]], signed)
+    others = np.array([[0, high - 1, high, 2**64 - 1, 0, 2**63, min(high, 2**53)]], "uint64")
+    for one in (values, np.roll(values, 1)):
+        for a, b in ((one, others), (others, one)):
+            A = csr_array(a, queue=queue)
+            for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+                compare = getattr(operator, name)
+                wanted = [[compare(int(x), int(y)) for x, y in zip(a[0], b[0], strict=True)]]
+                np.testing.assert_array_equal(compare(A, b), wanted, err_msg=name)
+                np.testing.assert_array_equal(compare(A, cl_array.to_device(queue, b)).get(), wanted, err_msg=name)
+                np.testing.assert_array_equal(compare(A, b[None]), [wanted], err_msg=name)
+
+
+@pytest.mark.any_platform
 def test_integers_are_compared_exactly(queue: cl.CommandQueue) -> None:
     beyond = (0, 5, -7, 2**63 - 1, 2**63, 2**63 + 1, 2**64, 2**70, -(2**63), -(2**63) - 1)
     for dtype in (np.int64, np.uint64, np.int8, np.uint32, bool):
