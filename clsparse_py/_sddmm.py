@@ -14,10 +14,10 @@ from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, name_of, unsupported
 from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.dense_product import DenseProduct, arguments_of, recorder_of
 from clsparse_py.device import Device, describe
 from clsparse_py.elementwise.values import dense_values, require_results
 from clsparse_py.errors import BuildError
-from clsparse_py.executable import Checked, Executable, Launch
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT
 from clsparse_py.memory import allocated
@@ -263,8 +263,8 @@ class _Sampling:
     """What a structure keeps of its sampled products: the launches of the latest kinds, and the product before."""
 
     def __init__(self) -> None:
-        self.kinds: dict[Hashable, tuple[Executable, np.dtype[Any]]] = {}
-        self.last: Checked | None = None
+        self.kinds: dict[Hashable, tuple[DenseProduct, np.dtype[Any]]] = {}
+        self.last: DenseProduct | None = None
 
 
 def _sampled_by_host(
@@ -284,13 +284,13 @@ def _sampled(queue: cl.CommandQueue, M: Matrix, indices: cl_array.Array, X: cl_a
     """Return the products of rows of X and columns of Y, at the places of a matrix; values of each are adjacent."""
     sampling = M.structure.kept(_Sampling, _Sampling)
     kind = X.shape, X.dtype, X.offset, X.strides, Y.dtype, Y.strides, _are_aligned(describe(queue.device), X, Y)
-    executable, dtype = sampling.kinds.get(kind) or _made(queue, M, X, Y, sampling.kinds, kind)
+    product, dtype = sampling.kinds.get(kind) or _made(queue, M, X, Y, sampling.kinds, kind)
     values = allocated(queue, "values of the sampled product", indices.size, dtype)
-    if executable.launches:
-        note_asked([each.built for each in executable.launches])
-        note_written(values, executable.run(queue, (X, Y, values), ())[-1])
-        last = Checked.of(executable, (X, Y, values), (), None, None, None, is_new=True)
-        sampling.last = last or sampling.last
+    if len(product.recording):
+        note_asked(product.recording.kernels)
+        note_written(values, product.run(queue, (X, Y, values), ())[-1])
+        product.note_checked((X, Y, values), (), None, None, None, is_new=True)
+        sampling.last = product
     return values
 
 
@@ -299,9 +299,9 @@ def _made(
     M: Matrix,
     X: cl_array.Array,
     Y: cl_array.Array,
-    kinds: dict[Hashable, tuple[Executable, np.dtype[Any]]],
+    kinds: dict[Hashable, tuple[DenseProduct, np.dtype[Any]]],
     kind: Hashable,
-) -> tuple[Executable, np.dtype[Any]]:
+) -> tuple[DenseProduct, np.dtype[Any]]:
     """Return the launch of a kind of product, no launch if there is nothing to do, and the dtype of the result; keep both."""
     n, n_rows, n_inner = M.nnz, *X.shape
     arithmetic, chain = Arithmetic(X.dtype.name, Y.dtype.name, M.indptr.dtype.name), Chain(queue)
@@ -317,12 +317,12 @@ def _made(
     groups = -(-n_rows // (record.work_group // record.lanes)) if by_rows else -(-n // span)
     steps = X.offset, X.strides[0], Y.strides[1]
     dense = (np.uint64(each // dtype.itemsize) for each, dtype in zip(steps, (X.dtype, X.dtype, Y.dtype), strict=True))
-    own = np.uint64(n), M.indptr.dtype.type(n_rows), np.uint64(n_inner), np.uint64(span), *dense, M.indptr.base_data
-    launch = Launch(built, (*own, M.indices.base_data), groups * record.work_group, record.work_group, record.name)
-    executable = Executable(launches=[launch] if n else [], keep=[M.indptr, M.indices])
+    own = np.uint64(n), M.indptr.dtype.type(n_rows), np.uint64(n_inner), np.uint64(span), *dense, M.indptr, M.indices
+    recorder = recorder_of(chain, (X.dtype, Y.dtype, arithmetic.result), scaled=False)
+    recorder.launch(built, groups if n else 0, *arguments_of(recorder), *own)
     while len(kinds) >= _KINDS:
         kinds.pop(next(iter(kinds)), None)
-    kinds[kind] = executable, arithmetic.result
+    kinds[kind] = DenseProduct(recorder.recording(), queue), arithmetic.result
     return kinds[kind]
 
 

@@ -17,13 +17,13 @@ from clsparse_py.canonical import OfNumbers, Parts, with_sorted_rows, without_du
 from clsparse_py.convert import converted, copied
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
-from clsparse_py.lowering import run
 from clsparse_py.memory import allocated, allocated_each
 from clsparse_py.placement import index_dtype, place_part
 from clsparse_py.primitives.partition import enqueue_parts
 from clsparse_py.primitives.path_tiles import OfPath, has_few_rows, path_shape
 from clsparse_py.primitives.radix_kernels import MOVED_TYPES
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
+from clsparse_py.recording import run
 from clsparse_py.records import dataclass
 from clsparse_py.row_order import EntryOrder, order_of, row_begins
 from clsparse_py.structure import Facts, OfStructure, check_structure

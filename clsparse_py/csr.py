@@ -372,11 +372,6 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
         Of a sparse array, ours or SciPy's, the product is a `csr_array`, see `clsparse_py.spgemm`; of a one-dimensional one a
         `coo_array` of one dimension.
         """
-        last = self._last_product
-        if last is not None and last.is_plain:
-            again = last.renewed(None, self._data, other)
-            if again is not None:
-                return again
         if isinstance(other, cl_array.Array) and 0 < len(other.shape) < 3:  # before SciPy is asked, which takes microseconds
             return self._times(other)
         return super().__matmul__(other)

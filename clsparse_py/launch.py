@@ -6,7 +6,7 @@ import ctypes
 import functools
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pyopencl as cl
@@ -22,7 +22,7 @@ from clsparse_py.pool import Arena, arena_of, side_queue
 from clsparse_py.transfer import from_host, in_place, pending
 from clsparse_py.workspace import current
 
-__all__ = ["Chain", "Command", "at_rest", "enqueue_copy", "enqueue_fill", "spread"]
+__all__ = ["Chain", "at_rest", "enqueue_copy", "enqueue_fill", "spread"]
 
 #: Numbers that are kept as zeros together.
 _COUNTERS = 1024
@@ -92,10 +92,11 @@ def enqueue_copy(
     return submit("a copy", cl.enqueue_copy, queue, to, of, **named)
 
 
-def at_rest(queue: cl.CommandQueue, *arrays: cl_array.Array) -> Arena | None:
-    """Return the arena of a queue in order if commands that read these have nothing else to wait for, and nothing to note.
+def at_rest(queue: cl.CommandQueue, *arrays: cl_array.Array, known: cl.Event | None = None) -> Arena | None:
+    """Return the arena of a queue in order if commands that use these have nothing else to wait for, and nothing to note.
 
     Else None, or where memory is counted. For calls of one or two launches: to make a `Chain` takes half as long as a launch.
+    ``known`` is an event of that queue.
     """
     if forked.forked:
         use_device()
@@ -104,7 +105,8 @@ def at_rest(queue: cl.CommandQueue, *arrays: cl_array.Array) -> Arena | None:
         return None
     own = arena.itself
     for array in arrays:
-        if array.events:
+        events = array.events
+        if events and (events[0] is not known or len(events) > 1):
             forget_ended(array)
             if array.events:
                 return None
@@ -116,13 +118,6 @@ def at_rest(queue: cl.CommandQueue, *arrays: cl_array.Array) -> Arena | None:
         elif array.queue is not queue or data.__class__ is Lent or id(data) in wholes:
             return None
     return arena
-
-
-class Command(Protocol):
-    """A command that is enqueued again and again; see `lowering`."""
-
-    def enqueue(self, queue: cl.CommandQueue, table: list[Any], wait_for: list[cl.Event] | None) -> cl.Event:
-        """Enqueue it with the arguments that stand in the table."""
 
 
 class Chain:
@@ -244,14 +239,14 @@ class Chain:
         if self._noted:
             note_use(self.queue, self._noted, event)
 
-    def repeat(self, commands: Iterable[Command], table: list[Any]) -> None:
-        """Enqueue commands that were noted down; their arguments stand in a table."""
+    def repeat(self, commands: Iterable[Callable[..., cl.Event]], *given: Any) -> None:
+        """Enqueue commands of a recording, which are called with the queue, what is given, and events to wait for."""
         wait_for = self.wait_for
         for command in commands:
             if self._beside is None:
-                event = command.enqueue(self.queue, table, wait_for)
+                event = command(self.queue, *given, wait_for)
             else:
-                event = self._beside.run(command.enqueue, self.queue, table, wait_for)
+                event = self._beside.run(command, self.queue, *given, wait_for)
             self._add(event)
             wait_for = None
 

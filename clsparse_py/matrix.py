@@ -181,8 +181,6 @@ class Matrix:
     _structure: Structure
     _data: cl_array.Array
     _version: int
-    #: The last product `A @ x` (`executable.Checked`), which one with the same operands repeats.
-    _last_product: Any = None
 
     @classmethod
     def assembled(cls, structure: Structure, data: cl_array.Array) -> Self:
@@ -220,7 +218,6 @@ class Matrix:
     def _become(self, structure: Structure, data: cl_array.Array) -> None:
         """Take other parts."""
         self._structure, self._data = structure, data
-        self._last_product = None
         self._version += 1
 
     @property

@@ -181,7 +181,7 @@ class Built:
         except IndexError:
             kernel = self.typed(arguments)
         try:
-            event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, *sizes, wait_for=wait_for)
+            event = enqueue(queue, kernel, sizes, wait_for)
         except cl.Error as error:
             kernel, event = self.again(error, kernel, queue, sizes, arguments, wait_for)
         self._idle.append(kernel)
@@ -200,7 +200,7 @@ class Built:
         if isinstance(error, cl.LogicError) and error.code == cl.status_code.INVALID_KERNEL_ARGS:
             # Quirk 18: the kernel may have had shared virtual memory where it is given none now.
             kernel = self.typed(arguments)
-        return kernel, submit(kernel, cl.enqueue_nd_range_kernel, queue, kernel, *sizes, wait_for=wait_for)
+        return kernel, submit(kernel, enqueue, queue, kernel, sizes, wait_for)
 
     def typed(self, arguments: Sequence[Any]) -> cl.Kernel:
         """Return a new kernel object with these arguments, which takes others of their types."""
@@ -227,6 +227,18 @@ class Built:
         """
         if all(isinstance(each, (np.generic, cl.MemoryObjectHolder)) for each in arguments):
             self._returned.append(kernel)
+
+
+def enqueue(
+    queue: cl.CommandQueue, kernel: cl.Kernel, sizes: tuple[tuple[int], tuple[int]], wait_for: list[cl.Event] | None = None
+) -> cl.Event:
+    """Enqueue a kernel object as its arguments are set, with the sizes of `Built.sizes`: kernels are enqueued here alone.
+
+    Between setting arguments and the return of this function nobody else may have the kernel object, and whoever set them keeps
+    their memory: a kernel object keeps none.
+    """
+    event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, sizes[0], sizes[1], None, wait_for)
+    return event
 
 
 def render(parameters: Parameters) -> str:
@@ -352,7 +364,7 @@ def _runs_empty(context: cl.Context, device: cl.Device, work_group: int) -> bool
         queue = cl.CommandQueue(context, device)
         buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, 4)
         kernel.set_args(buffer)
-        cl.enqueue_nd_range_kernel(queue, kernel, (work_group,), (work_group,))
+        enqueue(queue, kernel, ((work_group,), (work_group,)))
         queue.finish()
     except cl.Error:
         return False

@@ -16,7 +16,7 @@ from clsparse_py.order import forget_ended, uses_before_writing
 from clsparse_py.pool import arena_of
 from clsparse_py.uses import Uses
 
-__all__ = ["Waits", "contexts_match", "fetched", "from_host", "in_place", "on_host", "pending", "to_host"]
+__all__ = ["contexts_match", "fetched", "from_host", "in_place", "on_host", "pending", "to_host"]
 
 
 def contexts_match(array: cl_array.Array, context: cl.Context) -> bool:
@@ -96,76 +96,38 @@ def in_place(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> bool:
     return bool(values.size and device.aliases_host and values.ctypes.data % values.itemsize == 0)
 
 
-class Waits:
-    """The events that commands on a queue wait for. Remembers the queue and its events: asking a driver takes microseconds."""
-
-    def __init__(self) -> None:
-        self._running: cl.CommandQueue | None = None
-        self._queue: cl.CommandQueue | None = None
-        self._own: list[cl.Event] = []
-
-    def before(
-        self, queue: cl.CommandQueue, *arrays: cl_array.Array, writes: tuple[cl_array.Array, ...] = ()
-    ) -> list[cl.Event] | None:
-        """Return the events that a command on a queue, which uses these arrays, has to wait for explicitly.
-
-        Events of the queue that runs them are left out: naming them would cost time on the host and on the device.
-        Queues of other events are flushed, as OpenCL asks. A command that ``writes`` to arrays also waits for those that read
-        them.
-
-        Raises
-        ------
-        RuntimeError
-            This process was forked from one that had used a device.
-        """
-        use_device()
-        if queue is not self._queue:
-            self._queue, self._own = queue, []
-            beside = arena_of(queue).beside
-            self._running = queue if beside is None else beside.queue
-        own: list[cl.Event] = []
-        foreign: list[cl.Event] = []
-        for array in arrays:
-            for event in array.events:
-                if event in self._own:
-                    own.append(event)
-                    continue
-                other = event.command_queue
-                if other == self._running:
-                    own.append(event)
-                else:
-                    foreign.append(event)
-                    if other is not None:  # a user's own event has none
-                        other.flush()
-        self._own = own
-        foreign += uses_before_writing(queue, *writes) if writes else ()
-        return foreign or None
-
-    def knows(self, events: list[cl.Event]) -> bool:
-        """Return whether all these are events of the queue that commands met before."""
-        return all(event in self._own for event in events) if events else True
-
-    def made(self, event: cl.Event) -> None:
-        """Take note of an event of the queue that commands are going to meet."""
-        self._own.append(event)
-
-
 def pending(queue: cl.CommandQueue, *arrays: cl_array.Array, writes: tuple[cl_array.Array, ...] = ()) -> list[cl.Event] | None:
-    """Return the events that a command on a queue has to wait for explicitly.
+    """Return the events that a command on a queue, which uses these arrays, has to wait for explicitly.
 
-    ``writes`` are those of the arrays that the command writes to.
+    Events of the queue that runs them are left out: naming them would cost time on the host and on the device. Queues of other
+    events are flushed, as OpenCL asks. A command that ``writes`` to arrays also waits for those that read them.
 
     Arrays forget events when all are complete: who uses them often would ask for their queues each time.
+
+    Raises
+    ------
+    RuntimeError
+        This process was forked from one that had used a device.
     """
-    waits = bool(writes)
+    use_device()
+    events: list[cl.Event] = []
     for array in arrays:
         if array.events:
             forget_ended(array)
-            waits = True
-    if not waits:
-        use_device()
-        return None
-    return Waits().before(queue, *arrays, writes=writes)
+            events += array.events
+    foreign: list[cl.Event] = []
+    if events:
+        beside = arena_of(queue).beside
+        running = queue if beside is None else beside.queue
+        for event in dict.fromkeys(events):
+            other = event.command_queue
+            if other != running:
+                foreign.append(event)
+                if other is not None:  # a user's own event has none
+                    other.flush()
+    if writes:
+        foreign += uses_before_writing(queue, *writes)
+    return foreign or None
 
 
 def fetched(array: cl_array.Array, queue: cl.CommandQueue | None = None) -> np.ndarray[Any, Any]:
@@ -176,7 +138,7 @@ def fetched(array: cl_array.Array, queue: cl.CommandQueue | None = None) -> np.n
     host = np.empty(array.shape, array.dtype)
     if host.size:
         on: Any = array.queue or queue
-        wait_for = Waits().before(on, array)
+        wait_for = pending(on, array)
         submit("a read", cl.enqueue_copy, on, host, array.base_data, wait_for=wait_for, is_blocking=True)
     return host
 

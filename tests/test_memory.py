@@ -15,10 +15,10 @@ import scipy.sparse as sp
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, free_memory, memory, memory_info, programs, record_use, spgemm, spmv, transfer, transpose
-from clsparse_py.executable import Executable
 from clsparse_py.launch import Chain
 from clsparse_py.order import _MAX_EVENTS, uses_before_writing
 from clsparse_py.pool import _block_size, arena_of
+from clsparse_py.recording import Recording
 
 pytestmark = pytest.mark.any_platform
 
@@ -312,8 +312,8 @@ def test_what_another_queue_used_is_forgotten_once_it_has_ended(
     cl.enqueue_barrier(other, wait_for=[gate])
     record_use(x, other)
     runs: list[object] = []
-    run = Executable.run
-    monkeypatch.setattr(Executable, "run", lambda *given: runs.append(given) or run(*given))
+    run = Recording.enqueue
+    monkeypatch.setattr(Recording, "enqueue", lambda *given: runs.append(given) or run(*given))
     np.testing.assert_array_equal((A @ x).get(), 1)
     assert len(runs) == 1
     opened(gate)

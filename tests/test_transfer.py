@@ -9,7 +9,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py.convert import Convert, converted
 from clsparse_py.device import describe
-from clsparse_py.transfer import Waits, contexts_match, from_host, on_host, pending
+from clsparse_py.transfer import contexts_match, from_host, on_host, pending
 
 
 @pytest.mark.parametrize("copy", [False, True])
@@ -71,21 +71,6 @@ def test_pending_names_what_a_queue_does_not_order(queue: cl.CommandQueue) -> No
     queue.finish()
     assert pending(other, array) is None
     assert not array.events
-
-
-def test_waits_remember_the_events_of_their_queue(queue: cl.CommandQueue) -> None:
-    other = cl.CommandQueue(queue.context, queue.device)
-    array, waits = cl_array.empty(queue, 3, np.int32), Waits()
-    mine, foreign = cl.enqueue_marker(queue), cl.enqueue_marker(other)
-    for _ in range(3):
-        array.events[:] = [mine, foreign]
-        assert waits.before(queue, array) == [foreign]
-        mine = cl.enqueue_marker(queue)
-        waits.made(mine)
-    assert waits.before(other, array) == [array.events[0]]
-    array.events[:] = [cl.UserEvent(queue.context)]
-    assert waits.before(queue, array) == array.events
-    array.events[0].set_status(cl.command_execution_status.COMPLETE)
 
 
 TYPES = ("bool", "int8", "uint16", "int64", "float32", "complex64")

@@ -15,8 +15,9 @@ from clsparse_py._spgemm.methods.base import Product
 from clsparse_py._spgemm.methods.merge import Merge
 from clsparse_py._spgemm.new_arrays import COUNT, new_pointers
 from clsparse_py.launch import Chain
-from clsparse_py.lowering import Lowered, lower
 from clsparse_py.primitives.scan import enqueue_scan, summed_tile
+from clsparse_py.programs import note_asked
+from clsparse_py.recording import Recording, record
 
 __all__ = ["MAX_MERGED_BY_ITEM", "Speculated", "speculate"]
 
@@ -53,25 +54,25 @@ class _Phase(NamedTuple):
 
     Attributes
     ----------
-    lowered : Lowered
+    recording : Recording
         The kernel and the scan of row pointers.
     n_sums, n_slots : int
         Partial sums of entries, and of products, in the report.
     """
 
-    lowered: Lowered
+    recording: Recording
     n_sums: int
     n_slots: int
 
 
 def _worked_out(chain: Chain, kind: Kind, accumulator: Merge, m: int) -> _Phase:
     """Return the phase for ``m`` rows."""
-    built, record = chain.build(accumulator.speculative(kind.device, kind.types.of("symbolic"), MAX_MERGED_BY_ITEM))
-    groups, rows = record.groups(m), record.work_group // record.lanes
+    built, kernel = chain.build(accumulator.speculative(kind.device, kind.types.of("symbolic"), MAX_MERGED_BY_ITEM))
+    groups, rows = kernel.groups(m), kernel.work_group // kernel.lanes
     # The kernel sums entries by the tiles of the scan of row pointers, if the scan takes such sums.
     tile = summed_tile(chain.device, COUNT, kind.c_index, m + 1)
     fits = tile > 0 and tile % rows == 0 and m <= _MAX_SUMS * tile
-    to_sum = tile // rows if fits else -(-groups // record.SLOTS)
+    to_sum = tile // rows if fits else -(-groups // kernel.SLOTS)
     n_sums = -(-groups // to_sum)
 
     def enqueue(on: Chain, *arrays: cl_array.Array) -> None:
@@ -80,7 +81,7 @@ def _worked_out(chain: Chain, kind: Kind, accumulator: Merge, m: int) -> _Phase:
         enqueue_scan(on, counts, indptr, m, kind="pointers", tile_sums=(report, tile) if fits else None)
 
     dtypes = (*[kind.index] * 4, COUNT, COUNT, kind.c_index)
-    return _Phase(lower(chain, enqueue, dtypes), n_sums, record.SLOTS)
+    return _Phase(record(chain, enqueue, dtypes), n_sums, kernel.SLOTS)
 
 
 def speculate(chain: Chain, product: Product, accumulator: Merge, max_products: int, allocator: Any) -> Speculated | None:
@@ -99,7 +100,7 @@ def speculate(chain: Chain, product: Product, accumulator: Merge, max_products: 
         Of C.
     """
     kind, m = product.kind, product.shape[0]
-    lowered, n_sums, n_slots = chain.worked_out(
+    recording, n_sums, n_slots = chain.worked_out(
         (_worked_out, kind, accumulator, m), lambda: _worked_out(chain, kind, accumulator, m)
     )
     indptr = new_pointers(chain, product, allocator)
@@ -107,7 +108,8 @@ def speculate(chain: Chain, product: Product, accumulator: Merge, max_products: 
     counts = indptr if kind.c_index.itemsize == COUNT.itemsize else chain.scratch(m, COUNT)
     n_reported = 1 + n_sums + _BEFORE_SLOTS + n_slots
     report = chain.counters(n_reported)
-    lowered.enqueue(chain, (*product.structure, counts, report, indptr))
+    note_asked(recording.kernels)
+    recording.enqueue(chain, (*product.structure, counts, report, indptr))
     # A list: Python adds a few numbers faster than NumPy.
     told: list[int] = chain.read(report, n_reported).tolist()
     n_products, nnz = sum(told[-n_slots:]), sum(told[: n_sums + 1])

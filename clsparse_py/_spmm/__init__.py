@@ -138,9 +138,9 @@ def spmm(
     array([[3, 2],
            [3, 3]])
     """
-    if plan is None and work_group is None and isinstance(A, Matrix) and len(A.shape) == 2:
+    if plan is None and work_group is None and isinstance(A, Matrix) and isinstance(X, cl_array.Array) and len(A.shape) == 2:
         kept: SpmmPlan | None = A.structure.known(SpmmPlan)
-        again = None if kept is None else kept.again(A, X, alpha, beta, out, semiring)
+        again = None if kept is None else kept.again(A.data, X, alpha, beta, out, semiring)
         if again is not None:
             return again
     check_matrix(A)

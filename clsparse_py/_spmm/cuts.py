@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
+from collections.abc import Generator
 from typing import Any
 
 import numpy as np
@@ -11,22 +10,16 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._spmm.kernels import Same, slack_of
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.partition import enqueue_partition
 from clsparse_py.records import dataclass
 from clsparse_py.transfer import fetched, from_host
 
-__all__ = ["Cut", "CutRows", "Groups", "Together", "cut", "grouped", "rows_as_parts"]
-
-_log = logging.getLogger(__name__)
+__all__ = ["Cut", "CutRows", "Groups", "cut", "grouped", "groups_of", "rows_as_parts"]
 
 #: Later pieces of a row that one work-item adds one after another for each column, at most.
 _MANY_PIECES = 16
-#: Rows that have the same columns are looked for behind this product: to load the kernels, once a process, takes the host
-#: milliseconds.
-_BEHIND = 16
 #: Rows with the same columns that a team takes at most, and what each takes of the time that their columns take.
 _TOGETHER, _OF_A_ROW = 4, 0.25
 
@@ -134,77 +127,32 @@ def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, s
     return Cut(n_parts, int(begins_inside.size), row, entry, upload(slots), cut_rows)
 
 
-class Together:
-    """Groups of adjacent rows with the same columns, found behind some products; none waits for them.
-
-    Parameters
-    ----------
-    queue : pyopencl.CommandQueue
-        Keeps the order of its commands.
-    n_rows : int
-    indptr, indices : pyopencl.array.Array
-
-    Attributes
-    ----------
-    groups : Groups or None
-        None if few rows have the same columns, or if that is not known yet.
-    """
-
-    def __init__(self, queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, indices: cl_array.Array) -> None:
-        self._queue, self._n_rows, self._indptr, self._indices = queue, n_rows, indptr, indices
-        self._products = 0
-        self._steps: list[Callable[[], list[cl.Event]]] = [self._compared, self._grouped]
-        self._events: list[cl.Event] = []
-        self.groups: Groups | None = None
-
-    def due(self) -> bool:
-        """Take note of a product, and return whether it is known by now if there are groups."""
-        self._products += 1
-        while self._products >= _BEHIND:
-            if any(each.command_execution_status != cl.command_execution_status.COMPLETE for each in self._events):
-                return False
-            if not self._steps:
-                return True
-            self._events = self._tried(self._steps.pop(0))
-        return False
-
-    def _tried(self, step: Callable[[], list[cl.Event]]) -> list[cl.Event]:
-        """Enqueue a step, if its kernel builds and memory suffices."""
-        try:
-            events = step()
-        except (BuildError, MemoryError) as error:
-            _log.info("rows are not computed together: %s", error)
-            self._steps.clear()
-            return []
-        self._queue.flush()
-        return events
-
-    def _compared(self) -> list[cl.Event]:
-        """Enqueue the comparison of each row with the one before."""
-        chain = Chain(self._queue, self._indptr, self._indices)
-        index = self._indptr.dtype
-        built, record = chain.build(Same(min(256, chain.device.max_work_group), index.name))
-        same = chain.scratch(self._n_rows, np.uint8)
-        groups = -(-self._n_rows // record.work_group)
-        chain.launch(built, groups, index.type(self._n_rows), self._indptr, self._indices, same)
-        self._same = chain.read_later(same, self._n_rows)
-        return chain.events[-1:]
-
-    def _grouped(self) -> list[cl.Event]:
-        """Enqueue the beginnings of groups, if there are."""
-        same = self._same()
-        del self._same
-        # Of pairs at best; to look at the lengths of many groups takes the host milliseconds.
-        least = (self._n_rows - np.count_nonzero(same)) * (1 + 2 * _OF_A_ROW)
-        rows, first = (1, same) if least >= self._n_rows * (1 + _OF_A_ROW) else grouped(np.flatnonzero(same == 0), self._n_rows)
-        if rows == 1:
-            return []
-        chain = Chain(self._queue)
-        self._host = first.astype(self._indptr.dtype)
-        sent = chain.sent(self._host)
-        chain.finish(sent)
-        self.groups = Groups(rows, first.size - 1, sent)
-        return chain.events
+def groups_of(
+    queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, indices: cl_array.Array
+) -> Generator[cl.Event, None, Groups | None]:
+    """Find adjacent rows with the same columns, as an `Upgrade` does; None if there are few."""
+    chain = Chain(queue, indptr, indices)
+    built, record = chain.build(Same(min(256, chain.device.max_work_group), indptr.dtype.name))
+    flags = chain.scratch(n_rows, np.uint8)
+    chain.launch(built, -(-n_rows // record.work_group), indptr.dtype.type(n_rows), indptr, indices, flags)
+    read = chain.read_later(flags, n_rows)
+    queue.flush()
+    yield chain.events[-1]
+    same = read()
+    # Of pairs at best; to look at the lengths of many groups takes the host milliseconds.
+    least = (n_rows - np.count_nonzero(same)) * (1 + 2 * _OF_A_ROW)
+    if least >= n_rows * (1 + _OF_A_ROW):
+        return None
+    rows, first = grouped(np.flatnonzero(same == 0), n_rows)
+    if rows == 1:
+        return None
+    chain, host = Chain(queue), first.astype(indptr.dtype)
+    sent = chain.sent(host)
+    chain.finish(sent)
+    queue.flush()
+    if chain.events:
+        yield chain.events[-1]
+    return Groups(rows, first.size - 1, sent)
 
 
 def grouped(begins: Any, n_rows: int) -> tuple[int, Any]:

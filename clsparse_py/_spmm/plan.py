@@ -12,21 +12,22 @@ from pyopencl import array as cl_array
 
 from clsparse_py import programs, refusals
 from clsparse_py._spmm.choose import Layout, Pattern, Shape, alternatives, choose, together
-from clsparse_py._spmm.cuts import Cut, Together, cut, rows_as_parts
+from clsparse_py._spmm.cuts import Cut, Groups, cut, groups_of, rows_as_parts
 from clsparse_py._spmm.explanation import Explanation, Product
 from clsparse_py._spmm.kernels import Combine, Pack, Parts
 from clsparse_py.arithmetic import Arithmetic, name_of
+from clsparse_py.dense_product import DenseProduct, arguments_of, recorder_of
 from clsparse_py.device import Device, describe
 from clsparse_py.errors import BuildError
-from clsparse_py.executable import Checked, Executable, Launch
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
-from clsparse_py.memory import allocated
 from clsparse_py.order import note_written
+from clsparse_py.recording import Recorder
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring
 from clsparse_py.set_once import SetOnce
 from clsparse_py.tables import plan_as_html
+from clsparse_py.upgrade import Upgrade
 
 __all__ = ["SpmmPlan"]
 
@@ -60,7 +61,7 @@ class _Made:
         The parts.
     pack : programs.Built or None
         The kernel that copies X; None if X stays where it is.
-    executable : Executable
+    product : DenseProduct
         The launches after that: of the parts, and of what adds later pieces of rows.
     awaits : bool
         Whether launches that take several rows together may take the place of these.
@@ -70,10 +71,13 @@ class _Made:
     why: str
     cut: Cut
     pack: programs.Built | None
-    executable: Executable
+    product: DenseProduct
     awaits: bool = False
 
 
+#: Rows that have the same columns are looked for behind this product: to load the kernels, once a process, takes the host
+#: milliseconds.
+_TOGETHER_AFTER = 16
 #: Kinds of products whose launches a plan keeps, the latest ones: each has memory of its own for pieces of rows.
 _KINDS = 64
 
@@ -108,16 +112,16 @@ class SpmmPlan(SetOnce):
         self.indptr, self.indices = A.indptr, A.indices
         self.work_group = work_group
         self._cuts: dict[int, Cut] = {}
-        # Rows with the same columns, whether the latest product awaits them, and the latest launches whose place was taken: to
-        # let them go waits for their last product.
-        self._together = Together(self.queue, A.shape[0], A.indptr, A.indices)
+        # Rows with the same columns, and whether the latest product awaits them.
+        self._groups: Upgrade[Groups] = Upgrade(
+            "rows with equal columns together", _TOGETHER_AFTER, lambda: groups_of(self.queue, A.shape[0], A.indptr, A.indices)
+        )
         self._awaits = False
-        self._former: _Made | None = None
         self._made: dict[_Kind, _Made] = {}
         # Kernels that are done without, in order.
         self._refused: dict[str, None] = {}
         self._making = threading.Lock()
-        self._last: Checked | None = None
+        self._last: DenseProduct | None = None
 
     def matches(self, A: Matrix) -> bool:
         """Return whether this plan was made for A's present structure."""
@@ -137,8 +141,8 @@ class SpmmPlan(SetOnce):
         """Return which kernels products take, by their numbers of columns, and why. A product is there once it was asked for."""
         products = []
         for kind, each in [*self._made.items()]:
-            launches = (each.pack is not None) + len(each.executable.launches)
-            built = each.executable.launches[0].name
+            launches = (each.pack is not None) + len(each.product.recording)
+            built = each.product.recording.kernels[0].parameters.name
             products.append(
                 Product(kind.n_columns, str(each.shape), built, each.cut.n_parts, each.cut.n_pieces, launches, each.why)
             )
@@ -188,21 +192,24 @@ class SpmmPlan(SetOnce):
         if scaled:
             scale = tuple(y.dtype.type(default if given is None else given) for given, default in ((alpha, 1), (beta, 0)))
         # The newest event stands for all before it: it waits for them.
-        note_written(y, made.executable.run(queue, (A.data, x, y), scale)[-1])
+        note_written(y, made.product.run(queue, (A.data, x, y), scale)[-1])
         if is_new is not None and made.pack is None:
-            self._awaits = made.awaits
-            self._last = Checked.of(made.executable, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new) or self._last
+            self._last, self._awaits = made.product, made.awaits
+            made.product.note_checked((A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
 
-    def again(self, A: Matrix, x: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring) -> cl_array.Array | None:
-        """Return the latest product, as `SpmvPlan.again` does."""
+    def again(
+        self, data: cl_array.Array, x: cl_array.Array, alpha: Any, beta: Any, out: Any, semiring: Semiring
+    ) -> cl_array.Array | None:
+        """Return a product like the one before, as `SpmvPlan.again` does."""
         last = self._last
-        if last is None or not isinstance(x, cl_array.Array):
+        if self._awaits and self._come():
             return None
-        if self._awaits:
-            with self._making:
-                if self._together.due():
-                    return None
-        return last.again(self.queue, A.data, x, alpha, beta, out, semiring)
+        return None if last is None else last.again(self.queue, data, x, alpha, beta, out, semiring)
+
+    def _come(self) -> bool:
+        """Take note of a product that awaits groups of rows, and return whether it is known by now if there are some."""
+        with self._making:
+            return self._groups.come()
 
     def _packed(
         self, built: programs.Built, queue: cl.CommandQueue, x: cl_array.Array, x_row: int, x_column: int
@@ -234,11 +241,11 @@ class SpmmPlan(SetOnce):
     def _renewed(self, kind: _Kind, made: _Made) -> _Made:
         """Take note of a product, and return its launches: others once it is known whether rows are computed together."""
         with self._making:
-            if not self._together.due():
+            if not self._groups.come():
                 return made
-            groups = self._together.groups
+            groups = self._groups.made
             found = groups and self._attempt(kind, self._arithmetic(kind), together(made.shape, groups.rows), made.why, [])
-            self._former, self._last = made, None
+            self._last = None
             self._made[kind] = found = found or replace(made, awaits=False)
             return found
 
@@ -257,7 +264,7 @@ class SpmmPlan(SetOnce):
         chosen, why = choose(self.device, arithmetic, kind.n_columns, self.pattern, kind.layout)
         refused: list[BuildError] = []
         shapes = [*alternatives(chosen)]
-        if chosen.rows and self._together.due() and (groups := self._together.groups) is not None:
+        if chosen.rows and self._groups.come() and (groups := self._groups.made) is not None:
             shapes.insert(0, together(chosen, groups.rows))
         for shape in shapes:
             if (found := self._attempt(kind, arithmetic, shape, why, refused)) is not None:
@@ -281,8 +288,9 @@ class SpmmPlan(SetOnce):
         adjacent = kind.n_columns == 1 or (x_column == 1 and kind.strides[3] == 1)
         parts, record = chain.build(asked.suited(kind.n_columns, x_row, adjacent=adjacent))
         pack = chain.build(Pack.legal(self.device, name_of(kind.x), kind.n_columns))[0] if shape.packed else None
-        found, arrays = self._rows(shape.rows) if shape.rows else self._parts(shape, record, kind.n_columns)
-        executable = Executable(keep=[self.indptr, self.indices, found, *arrays])
+        recorder = recorder_of(chain, (kind.a, kind.x, arithmetic.result), scaled=kind.scaled)
+        of_product = arguments_of(recorder)
+        found, arrays = self._rows(shape.rows) if shape.rows else self._parts(shape, recorder, arithmetic, kind.n_columns)
         n_blocks, n_columns = -(-kind.n_columns // record.columns), np.uint32(kind.n_columns)
         y_strides = tuple(map(np.int64, kind.strides[2:]))
         layout: tuple[Any, ...] = np.int64(x_row), np.int64(x_column), *y_strides, n_columns, np.uint32(n_blocks)
@@ -290,33 +298,36 @@ class SpmmPlan(SetOnce):
             layout = np.int32(x_row), y_strides[0]
         items = (self.indptr.dtype.itemsize, arithmetic.result.itemsize) if record.staged else ()
         staged = (cl.LocalMemory(record.room(shape.step) * item) for item in items)
-        _add(
-            executable, parts, -(-found.n_parts // record.teams) * n_blocks, *layout, index(found.n_parts), *arrays, *staged,
+        recorder.launch(
+            parts, -(-found.n_parts // record.teams) * n_blocks, *of_product, *layout, index(found.n_parts), *arrays, *staged,
             self.indptr, self.indices,
         )  # fmt: skip
         if (rows := found.cut_rows) is not None:
             combine, of = chain.build(Combine.legal(self.device, arithmetic, kind.scaled, kind.n_columns))
             numbers = index(rows.n_long), index(rows.n)
             groups = of.groups(kind.n_columns, rows.n_long, rows.n)
-            _add(executable, combine, groups, *y_strides, n_columns, *numbers, rows.rows, rows.first, rows.last, arrays[-1])
+            last = rows.rows, rows.first, rows.last, arrays[-1]
+            recorder.launch(combine, groups, *of_product, *y_strides, n_columns, *numbers, *last)
         if shape.rows < 2:
             # Products may run on other queues. Groups of rows are looked for, and awaited, after this.
             self.queue.finish()
-        return _Made(shape, why, found, pack, executable, shape.rows == 1)
+        return _Made(shape, why, found, pack, DenseProduct(recorder.recording(), self.queue), shape.rows == 1)
 
     def _rows(self, rows: int) -> tuple[Cut, tuple[cl_array.Array, ...]]:
         """Return rows as parts, or groups of so many, and the kernel's own arrays."""
-        groups = self._together.groups
+        groups = self._groups.made
         if rows == 1 or groups is None:
             return Cut(self.shape[0], 0, self.indptr, self.indptr, self.indptr, None), ()
         return Cut(groups.n, 0, groups.first, self.indptr, self.indptr, None), (groups.first,)
 
-    def _parts(self, shape: Shape, record: Parts, n_columns: int) -> tuple[Cut, tuple[cl_array.Array, ...]]:
+    def _parts(
+        self, shape: Shape, recorder: Recorder, arithmetic: Arithmetic, n_columns: int
+    ) -> tuple[Cut, tuple[cl_array.Array, ...]]:
         """Return A cut into parts, and the kernel's own arrays."""
         found = self._cut(shape.step)
         partial = found.slot  # of any kind, as no part has a piece
         if found.n_pieces:
-            partial = allocated(self.queue, "sums of parts", found.n_pieces * n_columns, record.arithmetic.result)
+            partial = recorder.scratch(found.n_pieces * n_columns, arithmetic.result)
         return found, (found.row, found.entry, found.slot, partial)
 
     def _cut(self, step: int) -> Cut:
@@ -330,10 +341,3 @@ class SpmmPlan(SetOnce):
                 found = rows_as_parts(self.queue, n_rows, self.indptr)
             self._cuts[step] = found
         return found
-
-
-def _add(executable: Executable, built: programs.Built, groups: int, *own: Any) -> None:
-    """Add a launch; ``own`` are the arguments after the operands."""
-    arguments = tuple(each.base_data if isinstance(each, cl_array.Array) else each for each in own)
-    record = built.parameters
-    executable.launches.append(Launch(built, arguments, groups * record.work_group, record.work_group, record.name))

@@ -1,4 +1,4 @@
-"""SpMV, ``y = A @ x``: inspect (`features`), decide (`choose`), plan (`builder`); held by `plan`, executed by an `Executable`."""
+"""SpMV, ``y = A @ x``: inspect (`features`), decide (`choose`), plan (`builder`); held by `plan`, which records products."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from clsparse_py._spmv.explanation import Explanation
 from clsparse_py._spmv.plan import SpmvPlan
 from clsparse_py.convert import converted
 from clsparse_py.errors import BuildError
-from clsparse_py.executable import Checked
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
@@ -39,6 +38,7 @@ __all__ = [
     "SchemeName",
     "SpmvPlan",
     "kept_plan",
+    "repeated",
     "spmv",
     "spmv_plan",
 ]
@@ -49,6 +49,14 @@ _OF_ANOTHER = "plan: was made for another structure than A's"
 def kept_plan(A: Matrix) -> SpmvPlan:
     """Return the plan of ``A @ x`` that A's structure keeps for values of this dtype; made at the first call."""
     return A.structure.kept((SpmvPlan, A.data.dtype), lambda: spmv_plan(A))
+
+
+def repeated(
+    A: Matrix, x: cl_array.Array, alpha: Any = None, beta: Any = None, out: Any = None, semiring: Semiring = plus_times
+) -> cl_array.Array | None:
+    """Return a product like the last one by the plan that is kept; None if there is none, or operands have to be checked."""
+    plan: SpmvPlan | None = A.structure.known((SpmvPlan, A._data.dtype))
+    return None if plan is None else plan.again(A._data, x, alpha, beta, out, semiring)
 
 
 @overload
@@ -218,16 +226,14 @@ def spmv(
     >>> sp.spmv(A, np.ones(2), mask=[False, True])
     array([0., 3.])
     """
-    last: Checked | None = getattr(A, "_last_product", None)
-    if last is not None and plan is None and mask is None and not complement:
-        again = last.again(None, A._data, x, alpha, beta, out, semiring)
+    if plan is None and mask is None and not complement and isinstance(A, Matrix) and isinstance(x, cl_array.Array):
+        again = repeated(A, x, alpha, beta, out, semiring)
         if again is not None:
             return again
     check_matrix(A)
     if mask is not None or complement:
         _require_plain(mask, alpha, beta, plan)
         return _spmv_of_rows(A, x, out, semiring, mask, complement)
-    is_kept = plan is None
     if plan is None:
         plan = kept_plan(A)
     elif not isinstance(plan, SpmvPlan):
@@ -237,9 +243,7 @@ def spmv(
         plan = shared.alone
     elif not plan.matches(A):
         raise ValueError(_OF_ANOTHER)
-    if (again := plan.again(A, x, alpha, beta, out, semiring)) is not None:
-        if is_kept:
-            A._last_product = plan.last
+    elif isinstance(x, cl_array.Array) and (again := plan.again(A.data, x, alpha, beta, out, semiring)) is not None:
         return again
     operand, on_device = dense_operand(A, "x", x, ndim=1)
     dtype = check_scale(A, operand, alpha, beta, out, semiring)
@@ -255,9 +259,7 @@ def spmv(
             # The newest event stands for all before it: it waits for them.
             note_written(y, plan.execute(A, operand, y, alpha=alpha, beta=beta, semiring=semiring)[-1])
             if operand is x:
-                plan.remember(A, x, y, alpha, beta, semiring, is_new=y is not out)
-                if is_kept:
-                    A._last_product = plan.last
+                plan.note_checked(A, x, y, alpha, beta, semiring, is_new=y is not out)
         except BuildError:
             # The kernel of SpMM is another one; the plan has tried all of its own.
             enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container, Generator
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py import programs
@@ -14,21 +15,28 @@ from clsparse_py._spmv.binning import N_BINS, Side, count_bins, list_rows
 from clsparse_py._spmv.choose import PIECE, Decision, KernelChoice, whole_rows
 from clsparse_py._spmv.explanation import Share
 from clsparse_py._spmv.features import Inspected
-from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, Merge, Streamed, Subvector
-from clsparse_py._spmv.narrowing import Narrowing
+from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, Merge, Narrow, Streamed, Subvector
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.executable import Executable, Launch
+from clsparse_py.dense_product import arguments_of, recorder_of
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
+from clsparse_py.recording import Recorder, Recording
 from clsparse_py.records import dataclass
 from clsparse_py.transfer import fetched, from_host
+from clsparse_py.upgrade import Upgrade
 
 __all__ = ["Builder"]
 
 #: Rows of a part, in multiples of its weight, beyond which rows are made to weigh.
 _MAX_ROWS = 16
 
+#: Columns in 16 bits are made behind this product. To make them takes the device as long as one product, which some ten repay,
+#: but to load their kernels, once a process, takes the host milliseconds.
+_NARROW_AFTER = 32
+
 _Record = TypeVar("_Record", bound=programs.Parameters)
+#: The number of parts, and where they begin, as `Inspected.cut` returns them.
+_Parts = tuple[int, list[cl_array.Array]]
 
 
 @dataclass(frozen=True)
@@ -43,16 +51,30 @@ class _List:
 
 
 class Builder:
-    """Makes the executable of a structure that was inspected, for one arithmetic."""
+    """Records the products of a structure that was inspected, for one arithmetic.
+
+    Attributes
+    ----------
+    recorder : Recorder
+    shares : list of Share
+    upgrade : Upgrade or None
+        Makes a recording by columns in 16 bits.
+    """
 
     def __init__(self, of: Inspected, arithmetic: Arithmetic, scaled: bool) -> None:
         self.of, self.arithmetic, self.scaled = of, arithmetic, scaled
         self.queue, self.device = of.queue, of.device
         self.n_rows = of.features.n_rows
         self.index = of.indptr.dtype.type
-        self.executable = Executable(keep=[of.indptr, of.indices])
+        self.recorder = self._recorder()
         self.shares: list[Share] = []
-        self.later: Narrowing | None = None
+        self.upgrade: Upgrade[Recording] | None = None
+        self._combine: Callable[[Recorder, cl_array.Array], None] | None = None
+
+    def _recorder(self) -> Recorder:
+        """Return a recorder without a launch."""
+        of = self.arithmetic
+        return recorder_of(Chain(self.queue), (np.dtype(of.a), np.dtype(of.x), of.result), scaled=self.scaled)
 
     def _built(self, parameters: _Record) -> tuple[programs.Built, _Record]:
         """Return the built kernel and the parameters that it was built with."""
@@ -61,10 +83,7 @@ class Builder:
 
     def _launch(self, built: programs.Built, work_items: int, *own: Any) -> None:
         """Add a launch; ``own`` are the arguments after the operands."""
-        self.executable.keep += [argument for argument in own if isinstance(argument, cl_array.Array)]
-        own = tuple(argument.base_data if isinstance(argument, cl_array.Array) else argument for argument in own)
-        parameters = built.parameters
-        self.executable.launches.append(Launch(built, own, work_items, parameters.work_group, parameters.name))
+        _launch(self.recorder, built, work_items, *own)
 
     def _share(self, rows: int, choice: str, built: programs.Built, why: str) -> None:
         self.shares.append(Share(rows, choice, built.parameters.name, why))
@@ -96,10 +115,10 @@ class Builder:
             weight = of.features.nnz + self.n_rows
             step = min(max(1, -(-weight // (self.device.compute_units * choice.items))), record.MAX_STEP)
             # Rows are cut only where their rest is long: each cut row costs a piece of a second launch.
-            parts, partial = self._balanced(built, step, 1, step // 2)
+            parts = self._balanced(built, step, 1, step // 2)
             large = of.features.nnz * self.arithmetic.result.itemsize >= record.NARROW_FROM
             if large and not record.is_uneven(of.features.mean, of.features.classes):
-                self._narrow_chunks(record, parts, partial)
+                self._narrow_chunks(record, parts)
         elif isinstance(record, Subvector):
             self._launch(built, self.n_rows * record.lanes, self.index(self.n_rows), *structure)
         self._share(self.n_rows, str(choice), built, why)
@@ -136,40 +155,80 @@ class Builder:
         self._launch(built, n_parts * record.work_group, rows, entries, of.indptr, of.indices)
         lanes = record.lanes
 
-        def cut(built: Streamed) -> tuple[int, list[cl_array.Array]] | None:
+        def cut(built: Streamed) -> _Parts | None:
             allowed = built.lanes == lanes and 2 * rest < built.capacity  # the driver may allow fewer work-items
             return of.cut(built.capacity - rest, 0, rest) if allowed else None
 
-        def arguments(
-            parts: tuple[int, list[cl_array.Array]], columns: cl_array.Array, lowest: cl_array.Array
-        ) -> tuple[Any, ...]:
-            _, (rows, entries, _) = parts
-            return tuple(each.base_data for each in (rows, entries, of.indptr, columns, lowest))
+        def launch(built: programs.Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
+            (n_parts, (rows, entries, _)), recorder = parts, self._recorder()
+            _launch(recorder, built, n_parts * built.parameters.work_group, rows, entries, of.indptr, *columns)
+            return recorder.recording()
 
-        self.later = Narrowing(of, replace(narrow, lanes=lanes), cut, arguments)
+        self._upgraded_by(replace(narrow, lanes=lanes), cut, launch)
         return built
 
-    def _narrow_chunks(self, record: Chunked, parts: tuple[int, list[cl_array.Array]], partial: cl_array.Array) -> None:
+    def _narrow_chunks(self, record: Chunked, parts: _Parts) -> None:
         """Have columns in 16 bits made behind some products, for the same chunks: all else of the product is as it is."""
-        of, index = self.of, self.index
+        index = self.index
 
-        def arguments(
-            parts: tuple[int, list[cl_array.Array]], columns: cl_array.Array, lowest: cl_array.Array
-        ) -> tuple[Any, ...]:
-            n_parts, (rows, entries, _) = parts
-            arrays = (rows, entries, partial, of.indptr, columns, lowest)
-            return (index(n_parts), index(of.features.nnz), *(each.base_data for each in arrays))
+        def launch(built: programs.Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
+            (n_parts, (rows, entries, _)), recorder = parts, self._recorder()
+            partial = self._sums(recorder, n_parts, is_read=self._combine is not None)
+            sizes = index(n_parts), index(self.of.features.nnz)
+            _launch(recorder, built, n_parts, *sizes, rows, entries, partial, self.of.indptr, *columns)
+            if self._combine is not None:
+                self._combine(recorder, partial)
+            return recorder.recording()
 
-        more, keep = self.executable.launches[1:], [partial, *self.executable.keep[2:]]
-        self.later = Narrowing(of, replace(record, narrow=True), lambda _: parts, arguments, more, keep)
+        self._upgraded_by(replace(record, narrow=True), lambda _: parts, launch)
 
-    def _balanced(
-        self, built: programs.Built, step: int, row_weight: int, slack: int
-    ) -> tuple[tuple[int, list[cl_array.Array]], cl_array.Array]:
-        """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each.
+    def _upgraded_by(
+        self,
+        asked: Streamed | Chunked,
+        cut: Callable[[Any], _Parts | None],
+        launch: Callable[[programs.Built, _Parts, cl_array.Array, cl_array.Array], Recording],
+    ) -> None:
+        """Have columns made as 16 bits, if they fit, and products recorded that take them.
 
-        Returns the parts, and the sums of those that begin inside a row.
+        Parameters
+        ----------
+        asked : Streamed or Chunked
+            The kernel that takes them.
+        cut : callable
+            Returns the parts for a record that was built, or None if the driver allowed another.
+        launch : callable
+            Records the product: by the kernel, parts, columns, and the lowest one of each part.
         """
+        of, queue = self.of, self.queue
+
+        def make() -> Generator[cl.Event, None, Recording | None]:
+            built, record = self._built(asked)
+            parts = cut(record)
+            if parts is None:
+                return None
+            n_parts, (_, entries, _) = parts
+            chain = Chain(queue, of.indices, entries)
+            # A core reads a part from its first entry to its last.
+            kernel, _ = chain.build(Narrow(1 if of.device.is_cpu else min(256, of.device.max_work_group), of.indices.dtype.name))
+            columns = allocated(queue, "columns in 16 bits", of.features.nnz, np.dtype(np.uint16))
+            lowest = allocated(queue, "lowest columns", n_parts, of.indices.dtype)
+            too_wide = chain.scratch(n_parts, np.uint8)
+            chain.launch(kernel, n_parts, entries, of.indices, columns, lowest, too_wide)
+            chain.finish(columns, lowest)
+            read = chain.read_later(too_wide, n_parts)
+            yield chain.events[-1]
+            return None if read().any() else launch(built, parts, columns, lowest)
+
+        self.upgrade = Upgrade("columns in 16 bits", _NARROW_AFTER, make)
+
+    def _sums(self, recorder: Recorder, n_parts: int, *, is_read: bool) -> cl_array.Array:
+        """Return memory for the sums of parts: each product's own, unless none is read."""
+        if is_read:
+            return recorder.scratch(n_parts, self.arithmetic.result)
+        return allocated(self.queue, "sums of parts", n_parts, self.arithmetic.result)
+
+    def _balanced(self, built: programs.Built, step: int, row_weight: int, slack: int) -> _Parts:
+        """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each. Returns these."""
         of, index, record = self.of, self.index, built.parameters
         n_parts, (rows, entries, cuts) = of.cut(step, row_weight, slack)
         part_row = fetched(rows)
@@ -179,7 +238,9 @@ class Builder:
             row_weight = 1
             n_parts, (rows, entries, cuts) = of.cut(step, row_weight, slack)
             part_row = fetched(rows)
-        partial = allocated(self.queue, "sums of parts", n_parts, self.arithmetic.result)
+        # A cut row's number is one below the row of the parts that begin inside it; its later pieces are those parts.
+        cut = np.flatnonzero(fetched(cuts))
+        partial = self._sums(self.recorder, n_parts, is_read=cut.size > 0)
         structure = (partial, of.indptr, of.indices)
         if isinstance(record, Chunked):
             self._launch(built, n_parts, index(n_parts), index(of.features.nnz), rows, entries, *structure)
@@ -189,11 +250,9 @@ class Builder:
             self._launch(built, n_parts * record.work_group, index(of.features.nnz), *steps, rows, entries, cuts, *structure)
         else:
             self._launch(built, n_parts * record.work_group, rows, entries, *structure)
-        # A cut row's number is one below the row of the parts that begin inside it; its later pieces are those parts.
-        cut = np.flatnonzero(fetched(cuts))
         if cut.size:
             self.combine(part_row[cut] - 1, cut, partial)
-        return (n_parts, [rows, entries, cuts]), partial
+        return n_parts, [rows, entries, cuts]
 
     def _vector_long(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> programs.Built:
         """Add the launches for rows that several work-groups share."""
@@ -204,10 +263,10 @@ class Builder:
         number = np.arange(row.size) - np.repeat(np.cumsum(n_pieces) - n_pieces, n_pieces)
         piece_begin = begin[row] + number * PIECE
         piece_end = np.minimum(piece_begin + PIECE, end[row])
-        partial = allocated(self.queue, "sums of pieces", max(row.size, 1), self.arithmetic.result)
+        later = np.flatnonzero(number > 0)
+        partial = self._sums(self.recorder, max(row.size, 1), is_read=later.size > 0)
         tables = (self._upload(rows[row]), self._upload(piece_begin), self._upload(piece_end))
         self._launch(built, row.size * parameters.work_group, *tables, partial, self.of.indptr, self.of.indices)
-        later = np.flatnonzero(number > 0)
         if later.size:
             self.combine(rows[row[later]], later, partial)
         return built
@@ -237,7 +296,12 @@ class Builder:
         suited = record or Combine.legal(self.device, self.arithmetic, self.scaled, max(64, lanes), lanes)
         built, parameters = self._built(suited)
         tables = (self._upload(rows[begins]), self._upload(pieces[begins]), self._upload(pieces[ends]))
-        self._launch(built, begins.size * parameters.lanes, self.index(begins.size), *tables, partial)
+
+        def launch(recorder: Recorder, partial: cl_array.Array) -> None:
+            _launch(recorder, built, begins.size * parameters.lanes, self.index(begins.size), *tables, partial)
+
+        launch(self.recorder, partial)
+        self._combine = launch
 
     def all(self, decision: Decision) -> None:
         """Add the launches for all rows.
@@ -321,3 +385,8 @@ class Builder:
             structure = (self.of.indptr, self.of.indices)
             n_bins, work_items = self.index(len(alike)), group * parameters.work_group
             self._launch(built, work_items, self.index(self.n_rows), n_bins, self._upload(bins), rows, *structure)
+
+
+def _launch(recorder: Recorder, built: programs.Built, work_items: int, *own: Any) -> None:
+    """Record a launch of a product; ``own`` are the arguments after the operands."""
+    recorder.launch(built, -(-work_items // built.parameters.work_group), *arguments_of(recorder), *own)

@@ -11,24 +11,26 @@ from pyopencl import array as cl_array
 
 from clsparse_py import refusals
 from clsparse_py._spmv.binning import Scheme
-from clsparse_py._spmv.bound import BoundProduct
 from clsparse_py._spmv.builder import Builder
 from clsparse_py._spmv.choose import Decision, KernelChoice, KernelName, alternatives, choose
 from clsparse_py._spmv.explanation import Explanation, Share
 from clsparse_py._spmv.features import Features, Inspected, inspect, inspected_on_host
-from clsparse_py._spmv.narrowing import Narrowing
 from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.dense_product import BoundProduct, DenseProduct
 from clsparse_py.device import Device, describe
 from clsparse_py.errors import BuildError
-from clsparse_py.executable import Checked, Executable
 from clsparse_py.matrix import Matrix
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
-from clsparse_py.programs import Built
+from clsparse_py.recording import Bound, Recording
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.set_once import SetOnce
 from clsparse_py.tables import plan_as_html
+from clsparse_py.upgrade import Upgrade
 
 __all__ = ["SpmvPlan"]
+
+#: What products of a kind have in common: dtypes of A's values and of x, semiring, whether alpha and beta scale them.
+_Kind = tuple[str, str, str, bool]
 
 
 class SpmvPlan(SetOnce):
@@ -62,15 +64,14 @@ class SpmvPlan(SetOnce):
         self.features = features
         self.inspected = Inspected(self.queue, self.device, self.indptr, self.indices, features)
         self.decision = decision
-        self._executables: dict[tuple[str, str, str, bool], Executable] = {}
-        # What will take the place of executables; those of before are kept, as to let one go waits for its last product.
-        self._later: dict[tuple[str, str, str, bool], Narrowing] = {}
-        self._former: list[Executable] = []
+        self._products: dict[_Kind, DenseProduct] = {}
+        # What will take the place of products.
+        self._upgrades: dict[_Kind, Upgrade[Recording]] = {}
         self._shares: list[Share] = []
         # Kernels that are done without, in order.
         self._refused: dict[str, None] = {}
         self._making = threading.Lock()
-        self._last: Checked | None = None
+        self._last: DenseProduct | None = None
 
     @classmethod
     def of(cls, A: Matrix, scheme: str | Scheme, kernel: KernelName | KernelChoice | None) -> SpmvPlan:
@@ -112,7 +113,7 @@ class SpmvPlan(SetOnce):
             why = "built at the first product"
             names = dict.fromkeys(str(choice) for side in self.decision.kernels for choice in side)
             shares = tuple(Share(self.shape[0], name, "", why) for name in names)
-        launches = max((len(each.launches) for each in self._executables.values()), default=0)
+        launches = max((len(each.recording) for each in self._products.values()), default=0)
         rule = self.decision.rule + refusals.in_words(self._refused)
         return Explanation(str(self.decision.scheme), rule, shares, launches)
 
@@ -128,51 +129,40 @@ class SpmvPlan(SetOnce):
         queue: cl.CommandQueue | None = None,
     ) -> list[cl.Event]:
         """Enqueue ``y = alpha * A @ x + beta * y`` and return its events, one a launch. Nothing is checked; see `spmv`."""
-        if self._later:
-            self._renewed()
-        executable, scale = self._ready(A, x, y, alpha, beta, semiring)
-        return executable.run(queue or x.queue or self.queue, (A.data, x, y), scale)
+        if self._upgrades:
+            self._upgrade()
+        product, scale = self._ready(A, x, y, alpha, beta, semiring)
+        return product.run(queue or x.queue or self.queue, (A.data, x, y), scale)
 
-    def remember(
+    def note_checked(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring, *, is_new: bool
     ) -> None:
-        """Take note that the operands of the last product were checked, so that `again` knows them.
+        """Take note that the operands of a product were checked, for `again`; ``is_new`` says that y was made for it."""
+        self._last, scale = self._ready(A, x, y, alpha, beta, semiring)
+        self._last.note_checked((A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
 
-        ``is_new`` says that y was made for the product, and is not known to be apart from what is read.
-        """
-        executable, scale = self._ready(A, x, y, alpha, beta, semiring)
-        known = Checked.of(executable, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
-        self._last = known or self._last
-
-    def again(self, A: Matrix, x: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring) -> cl_array.Array | None:
-        """Return the product that was remembered, with a new result if ``out`` is None; None if an operand is another.
-
-        Nothing is checked: operands that are the same objects were.
-        """
-        if self._later and self._renewed():
-            return None
+    def again(
+        self, data: cl_array.Array, x: cl_array.Array, alpha: Any, beta: Any, out: Any, semiring: Semiring
+    ) -> cl_array.Array | None:
+        """Return a product like the one before, with a new result if ``out`` is None; None if its operands have to be checked."""
         last = self._last
-        if last is None or not isinstance(x, cl_array.Array):
-            return None
-        return last.again(self.queue, A.data, x, alpha, beta, out, semiring)
-
-    @property
-    def last(self) -> Checked | None:
-        """The product that was remembered; None while products are counted, behind some of which others take their place."""
-        return None if self._later else self._last
+        found = None if last is None else last.again(self.queue, data, x, alpha, beta, out, semiring)
+        if found is not None and self._upgrades:
+            self._upgrade()
+        return found
 
     def _ready(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
-    ) -> tuple[Executable, tuple[Any, ...]]:
-        """Return the executable of a product, and alpha and beta as its kernels take them."""
+    ) -> tuple[DenseProduct, tuple[Any, ...]]:
+        """Return what makes a product, and alpha and beta as its kernels take them."""
         scaled = alpha is not None or beta is not None
         key = (A.data.dtype.char, x.dtype.char, semiring.name, scaled)
-        executable = self._executables.get(key)
-        if executable is None:
-            executable = self._make(key, Arithmetic(A.dtype.name, x.dtype.name, self.indptr.dtype.name, semiring.name), scaled)
+        product = self._products.get(key)
+        if product is None:
+            product = self._make(key, Arithmetic(A.dtype.name, x.dtype.name, self.indptr.dtype.name, semiring.name), scaled)
         if not scaled:
-            return executable, ()
-        return executable, (y.dtype.type(1 if alpha is None else alpha), y.dtype.type(0 if beta is None else beta))
+            return product, ()
+        return product, (y.dtype.type(1 if alpha is None else alpha), y.dtype.type(0 if beta is None else beta))
 
     def bind(self, A: Matrix, x: cl_array.Array, out: cl_array.Array, *, semiring: Semiring = plus_times) -> BoundProduct:
         """Return a function of no arguments that computes ``out = A @ x`` anew at each call, with as little as it takes.
@@ -226,19 +216,16 @@ class SpmvPlan(SetOnce):
         with self._making:
             arithmetic = Arithmetic(A.dtype.name, x.dtype.name, self.indptr.dtype.name, semiring.name)
             builder = self._built(arithmetic, scaled=False)
-            executable = (builder.later and builder.later.at_once()) or builder.executable
+            recording = (builder.upgrade and builder.upgrade.now()) or builder.recorder.recording()
             self.queue.finish()
-        return BoundProduct(x.queue or self.queue, (A.data, x, out), executable)
+        return BoundProduct(x.queue or self.queue, (A.data, x, out), recording, self.queue)
 
-    def launches(
-        self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any
-    ) -> list[tuple[Built, int, tuple[Any, ...]]]:
-        """Return the launches of a product: built kernels, work-groups and all arguments; nothing is checked.
-
-        Of several kernels, the later ones read what the earlier ones leave in arrays of this plan.
-        """
-        executable, scale = self._ready(A, x, y, alpha, beta, plus_times)
-        return executable.bound((A.data, x, y), scale)
+    def bound(
+        self, queue: cl.CommandQueue, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any = None, beta: Any = None
+    ) -> Bound:
+        """Return what enqueues a product on a queue, again and again; nothing is checked, or waited for."""
+        product, scale = self._ready(A, x, y, alpha, beta, plus_times)
+        return product.bound(queue, (A.data, x, y), scale)
 
     def profile(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> float:
         """Return the device's time for one product in seconds: the sum over its launches, by the device's own clock.
@@ -251,39 +238,38 @@ class SpmvPlan(SetOnce):
         queue.finish()
         return float(sum(event.profile.end - event.profile.start for event in events)) * 1e-9
 
-    def _make(self, key: tuple[str, str, str, bool], arithmetic: Arithmetic, scaled: bool) -> Executable:
+    def _make(self, key: _Kind, arithmetic: Arithmetic, scaled: bool) -> DenseProduct:
         """Build the kernels for an arithmetic and make the arrays that they need."""
         with self._making:
-            kept = self._executables.get(key)
+            kept = self._products.get(key)
             if kept is not None:
                 return kept
             builder = self._built(arithmetic, scaled)
             self.queue.finish()
             self._shares = builder.shares
-            self._executables[key] = builder.executable
-            if builder.later is not None:
-                self._later[key] = builder.later
-            return builder.executable
+            self._products[key] = made = DenseProduct(builder.recorder.recording(), self.queue)
+            if builder.upgrade is not None:
+                self._upgrades[key] = builder.upgrade
+            return made
 
     def settle(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> None:
         """Make now what is made behind products of these types else. Waits."""
         self._ready(A, x, y, None, None, plus_times)
-        self._renewed(at_once=True)
+        self._upgrade(now=True)
 
-    def _renewed(self, *, at_once: bool = False) -> bool:
-        """Take note of a product; return whether an executable was replaced by one that takes columns in 16 bits."""
+    def _upgrade(self, *, now: bool = False) -> None:
+        """Take note of a product: later ones take what is done by then."""
         with self._making:
-            due = [key for key, later in self._later.items() if at_once or later.due()]
-            later = [(key, self._later.pop(key)) for key in due]
-            found = ((key, each.at_once() if at_once else each.executable()) for key, each in later)
-            made = {key: executable for key, executable in found if executable is not None}
-            self._former += [self._executables[key] for key in made]
-            self._executables.update(made)
-            if made:
-                self._last = None
-                built = list(made.values())[-1].launches[0].name
-                self._shares = [replace(share, built=built, why=f"{share.why}; columns in 16 bits") for share in self._shares]
-            return bool(made)
+            for key, upgrade in tuple(self._upgrades.items()):
+                if now:
+                    upgrade.now()
+                if not upgrade.come():
+                    continue
+                del self._upgrades[key]
+                if upgrade.made is not None:
+                    self._products[key], self._last = DenseProduct(upgrade.made, self.queue), None
+                    built, why = upgrade.made.kernels[0].parameters.name, upgrade.name
+                    self._shares = [replace(share, built=built, why=f"{share.why}; {why}") for share in self._shares]
 
     def _built(self, arithmetic: Arithmetic, scaled: bool) -> Builder:
         """Return the launches of the decision or, if one of its kernels is refused, of the next alternative that builds.

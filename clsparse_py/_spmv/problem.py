@@ -19,6 +19,7 @@ from clsparse_py._spmv.features import inspect
 from clsparse_py._spmv.plan import SpmvPlan
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.csr import csr_array
+from clsparse_py.dense_product import DenseProduct
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 
@@ -121,7 +122,8 @@ class SpmvProblem:
         builder = Builder(plan.inspected, Arithmetic(self.dtype, self.dtype, self.A.indptr.dtype.name), scaled=False)
         builder.binned(decision, range(bins.begin, bins.end))
         self._spoil()
-        return lambda: builder.executable.run(self.queue, (self.A.data, self.x, self.y), ())
+        product = DenseProduct(builder.recorder.recording(), self.queue)
+        return lambda: product.run(self.queue, (self.A.data, self.x, self.y), ())
 
     def right(self, rows: np.ndarray[Any, Any] | slice = slice(None)) -> bool:
         """Return whether the last run gave the right result in these rows. Waits."""

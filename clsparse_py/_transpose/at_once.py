@@ -12,10 +12,10 @@ from clsparse_py._transpose.kernels import AtOnce
 from clsparse_py.arithmetic import name_of
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain, at_rest
-from clsparse_py.lowering import Lowered, lower
 from clsparse_py.matrix import Matrix
-from clsparse_py.memory import Shapes, allocated_each
-from clsparse_py.programs import Built, known
+from clsparse_py.memory import allocated_each
+from clsparse_py.programs import Built, known, note_asked
+from clsparse_py.recording import Recording, record
 
 __all__ = ["Made", "transposed_at_once"]
 
@@ -46,49 +46,42 @@ def transposed_at_once(A: Matrix, *, valued: bool) -> Made | None:
     index, of_values = indptr.dtype, (A.data,) if valued else ()
     moved_type = A.data.dtype if valued else index
     queue, read = structure.queue, (indptr, indices, *of_values)
-    kind = AtOnce, index, moved_type if valued else None, n_rows, n_columns, nnz
-    arena = at_rest(queue, *read)
-    call: _Call | None = known(arena.pool.context, arena.pool.device, kind) if arena is not None else None
-    if call is not None and arena is not None and A.data.allocator is None and call.commands:
-        new = call.results.new(queue, arena)
-        if new is not None:
-            made = Made(*new)
-            event = call.commands[0].enqueue_at_rest(arena, queue, (*read, *made))
-            for each in made:
-                each.events = [event]
-            return made
-    chain = Chain(queue, *read)
-    call = chain.worked_out(kind, functools.partial(_call, chain, *kind[1:]))
-    if not call.commands:
-        return None
     wanted = (n_columns + 1, index), (nnz, index), (nnz, moved_type)
+    kind = AtOnce, index, moved_type if valued else None, n_rows, n_columns, nnz
+    arena = None if A.data.allocator is not None else at_rest(queue, *read)
+    recordings: tuple[Recording, ...] | None = None if arena is None else known(arena.pool.context, arena.pool.device, kind)
+    chain = None
+    if recordings is None:
+        chain = Chain(queue, *read)
+        recordings = chain.worked_out(kind, functools.partial(_recorded, chain, *kind[1:]))
+    if not recordings:
+        return None
+    note_asked(recordings[0].kernels)
     made = Made(*allocated_each(queue, "the transposed", wanted, A.data.allocator))
-    call.commands[0].enqueue(chain, (*read, *made))
-    chain.finish(*made)
+    if arena is not None and chain is None:
+        event = recordings[0].replay(arena, queue, (*read, *made))
+        for each in made:
+            each.events = [event]
+    else:
+        chain = chain or Chain(queue, *read)
+        recordings[0].enqueue(chain, (*read, *made))
+        chain.finish(*made)
     return made
 
 
-class _Call(NamedTuple):
-    """What calls on matrices of one shape, dtypes and number of entries repeat: commands, or none where the kernel is refused."""
-
-    commands: tuple[Lowered, ...]
-    results: Shapes
-
-
-def _call(chain: Chain, index: np.dtype[Any], of_values: np.dtype[Any] | None, n_rows: int, n_columns: int, nnz: int) -> _Call:
-    """Return it; without commands also if the kernel has not the room."""
-    item, moved = 0 if of_values is None else of_values.itemsize, of_values or index
-    results = Shapes((n_columns + 1, index), (nnz, index), (nnz, moved))
+def _recorded(
+    chain: Chain, index: np.dtype[Any], of_values: np.dtype[Any] | None, n_rows: int, n_columns: int, nnz: int
+) -> tuple[Recording, ...]:
+    """Return what calls on matrices of one shape, dtypes and number of entries repeat; nothing without the kernel."""
     try:
-        built, record = chain.build(AtOnce.legal(chain.device, name_of(index), item))
+        built, kernel = chain.build(AtOnce.legal(chain.device, name_of(index), 0 if of_values is None else of_values.itemsize))
     except BuildError:
-        return _Call((), results)
-    if n_rows + n_columns + nnz > record.places:
-        return _Call((), results)
+        return ()
+    if n_rows + n_columns + nnz > kernel.places:
+        return ()
     read = index, index, *(() if of_values is None else (of_values,))
-    return _Call(
-        (lower(chain, functools.partial(_enqueue, built, n_rows, n_columns, nnz), (*read, index, index, moved)),), results
-    )
+    enqueue = functools.partial(_enqueue, built, n_rows, n_columns, nnz)
+    return (record(chain, enqueue, (*read, index, index, of_values or index)),)
 
 
 def _enqueue(built: Built, n_rows: int, n_columns: int, nnz: int, chain: Chain, *arrays: cl_array.Array) -> None:

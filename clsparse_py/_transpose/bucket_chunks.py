@@ -17,11 +17,11 @@ from clsparse_py._transpose.kernels import Transposition
 from clsparse_py.arithmetic import OPENCL_TYPES, name_of
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
-from clsparse_py.lowering import run
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.permute import Moving
 from clsparse_py.primitives.radix_kernels import AHEAD, RadixChunkCount, RadixChunkScatter, RadixChunkStarts
+from clsparse_py.recording import run
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 

@@ -21,13 +21,13 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
-from clsparse_py.lowering import Lowered, run, worked_out
 from clsparse_py.matrix import Matrix, Symmetry
 from clsparse_py.memory import allocated, allocated_each
 from clsparse_py.primitives.partition import enqueue_parts
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort
+from clsparse_py.recording import Recording, recorded, run
 from clsparse_py.records import dataclass
 
 __all__ = [
@@ -104,7 +104,7 @@ def arrays_of(A: Matrix, *sizes: tuple[int, np.dtype[Any]]) -> list[cl_array.Arr
         return [empty(A, what, *size) for what, size in zip(("indptr", "indices", "values"), sizes, strict=False)]
 
 
-def sorting(chain: Chain, A: Matrix) -> Lowered:
+def sorting(chain: Chain, A: Matrix) -> Recording:
     """Return the commands of `binned` for A's values, not on a CPU device: its arrays, then those of the transposed.
 
     Raises
@@ -113,7 +113,7 @@ def sorting(chain: Chain, A: Matrix) -> Lowered:
         A kernel is refused.
     """
     index, values = A.indices.dtype, A.data.dtype
-    return worked_out(chain, _enqueue_binned, (index, index, values, index, index, values), A.shape, A.nnz, False)
+    return recorded(chain, _enqueue_binned, (index, index, values, index, index, values), A.shape, A.nnz, False)
 
 
 def _value_bytes(values: cl_array.Array | None) -> int:

@@ -30,7 +30,6 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
-from clsparse_py.lowering import Lowered
 from clsparse_py.matrix import Matrix, MatrixT, Origin, Structure
 from clsparse_py.memory import allocated
 from clsparse_py.operands import values_of_result
@@ -38,6 +37,8 @@ from clsparse_py.overlap import require_inside
 from clsparse_py.placement import place_part, value_dtype
 from clsparse_py.primitives.either_way import refused_of
 from clsparse_py.primitives.permute import enqueue_permute
+from clsparse_py.programs import note_asked
+from clsparse_py.recording import Recording
 from clsparse_py.records import dataclass
 from clsparse_py.set_once import SetOnce
 from clsparse_py.structure import Facts
@@ -303,13 +304,14 @@ def sorted_unasked(A: Matrix, strategy: Strategy | None = None) -> Made | None:
     if not commands:
         return None
     made = Made(*arrays_of(A, (structure.shape[1] + 1, index), (n, index), (n, of_values)))
+    note_asked(commands[0].kernels)
     commands[0].enqueue(chain, (indptr, indices, data, *made))
     chain.finish(*made)
     structure.transposed = True
     return made
 
 
-def _commands(chain: Chain, A: Matrix, strategy: Strategy | None) -> tuple[Lowered, ...]:
+def _commands(chain: Chain, A: Matrix, strategy: Strategy | None) -> tuple[Recording, ...]:
     """Return the commands of `sorted_unasked`; none where it is not to be taken."""
     if strategy is None:
         features = features_of(A, A.dtype.itemsize)

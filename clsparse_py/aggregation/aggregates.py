@@ -12,11 +12,11 @@ from clsparse_py.aggregation.kernels import Advance, Begin, Choose, Join, Roots
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import work_group_of
-from clsparse_py.krylov.sweep import Bound
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.scan import enqueue_scan, summed
 from clsparse_py.programs import Built
+from clsparse_py.recording import Bound
 from clsparse_py.transfer import fetched
 
 __all__ = ["Aggregates", "aggregates"]
@@ -177,7 +177,7 @@ def _advanced(
     groups = min(chain.device.compute_units * _ITEMS_PER_UNIT // record.work_group, n)
     arguments = *graph, state, waiting, after, lists, counters
     arrays = [each.base_data if isinstance(each, cl_array.Array) else each for each in arguments]
-    steps = [Bound(chain.queue, step, groups, (turn, np.uint64(n), *arrays)) for turn in np.arange(3, dtype=np.uint32)]
+    steps = [Bound(chain.queue, (step, groups, (turn, np.uint64(n), *arrays))) for turn in np.arange(3, dtype=np.uint32)]
     while n_left:
         for _ in range(_LAUNCHES // 3):
             for each in steps:

@@ -14,7 +14,6 @@ from clsparse_py._spmm import enqueue_spmm
 from clsparse_py._spmv import kept_plan
 from clsparse_py.csr import csr_array
 from clsparse_py.errors import BuildError
-from clsparse_py.krylov.sweep import Bound
 from clsparse_py.launch import enqueue_fill
 from clsparse_py.linalg.problem import divided
 from clsparse_py.semiring import plus_times
@@ -61,15 +60,7 @@ def _own_product(queue: cl.CommandQueue, A: csr_array, x: cl_array.Array, y: cl_
     """Return what enqueues the product of a matrix on one device, or of a rank's block of own rows and columns."""
     plan, scale = kept_plan(A), (1, 1) if adds else (None, None)
     try:
-        launches = plan.launches(A, x, y, *scale)
+        return plan.bound(queue, A, x, y, *scale)
     except BuildError:
         # The kernel of SpMM is another one; the plan has tried all of its own.
         return functools.partial(enqueue_spmm, A, x, y, (y.dtype.itemsize, 0), 1, scale[0], scale[1], plus_times)
-    if len(launches) != 1:
-        # They hand partial sums to each other, which belong to one product at a time.
-        return functools.partial(plan.execute, A, x, y, alpha=scale[0], beta=scale[1], queue=queue)
-    return functools.partial(_run, Bound(queue, *launches[0]), (A, x, y))
-
-
-def _run(bound: Bound, kept: object) -> None:  # noqa: ARG001 - the arrays, as long as the command is there
-    bound()

@@ -14,10 +14,10 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import tiles, work_group_of
 from clsparse_py.launch import Chain, spread
-from clsparse_py.lowering import run
 from clsparse_py.matrix import Parts
 from clsparse_py.memory import allocated_each
 from clsparse_py.primitives.permute import Moving
+from clsparse_py.recording import run
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 from clsparse_py.transfer import fetched

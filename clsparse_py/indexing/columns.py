@@ -18,13 +18,13 @@ from clsparse_py.indexing.key import Listed
 from clsparse_py.indexing.positions import Placed, on_device, place
 from clsparse_py.indexing.rows import Parts, chunk, like, new_parts
 from clsparse_py.launch import Chain, spread
-from clsparse_py.lowering import run
 from clsparse_py.matrix import MatrixT
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.partition import enqueue_parts
 from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py.recording import run
 from clsparse_py.transfer import fetched
 
 __all__ = ["columns_at"]

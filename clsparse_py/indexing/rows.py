@@ -19,13 +19,13 @@ from clsparse_py.indexing.kernels import Lengths, Masked, MaskedPointers, Offset
 from clsparse_py.indexing.key import Listed
 from clsparse_py.indexing.positions import on_device
 from clsparse_py.launch import Chain, spread
-from clsparse_py.lowering import run
 from clsparse_py.matrix import MatrixT, Parts, Structure
 from clsparse_py.memory import allocated, allocated_each, shorten
 from clsparse_py.primitives.partition import enqueue_parts
 from clsparse_py.primitives.path_tiles import OfPath, has_few_rows
 from clsparse_py.primitives.scan import enqueue_scan, summed_tile
 from clsparse_py.programs import Built, note_asked
+from clsparse_py.recording import run
 from clsparse_py.structure import Facts
 from clsparse_py.transfer import fetched
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py.krylov.sweep import AllSum, Bound, Layout, Pass, Sweeps
+from clsparse_py.krylov.sweep import AllSum, BoundPass, Layout, Pass, Sweeps
 from clsparse_py.krylov.system import Apply
 from clsparse_py.launch import Chain
 from clsparse_py.memory import submit
@@ -91,7 +91,7 @@ class Basis:
         self._reading = chain.queue if chain.device.is_cpu else side_queue(chain.queue)
         self.vectors = [self.sweeps.vector() for _ in range(max(self.blocks * _AT_ONCE, size + 1))]
         self.w, self.q = self.sweeps.vector(), self.sweeps.vector()
-        self._bound: dict[tuple[Any, ...], Bound] = {}
+        self._bound: dict[tuple[Any, ...], BoundPass] = {}
 
     def pass_over(self, of: Pass, part: int = 0, **vectors: cl_array.Array) -> cl.Event:
         """Enqueue a pass, which is bound once, and return its event."""

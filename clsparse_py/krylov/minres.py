@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py.krylov.sweep import Bound, Layout, Pass
+from clsparse_py.krylov.sweep import BoundPass, Layout, Pass
 from clsparse_py.krylov.system import System
 from clsparse_py.krylov.watch import Iteration, iterate
 
@@ -138,7 +138,7 @@ def minres(system: System) -> int:
         goal=beta * fall, rtol=_ROUNDING * eps.eps if system.again else system.rtol,
     )  # fmt: skip
     sweeps.bind(_FIRST, z=z[2], x=x, v=v)()
-    lanczos: dict[tuple[int, int], Bound] = {
+    lanczos: dict[tuple[int, int], BoundPass] = {
         (i, turn): sweeps.bind(_LANCZOS, 0, turn, v=v, r1=y[(i + 1) % 3], y=y[i]) for i in range(3) for turn in (0, 1)
     }
     orthogonal = [sweeps.bind(_ORTHOGONAL, r2=y[(i + 2) % 3], y=y[i]) for i in range(3)]

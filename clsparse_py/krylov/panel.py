@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py.krylov.sweep import Bound, Layout, Pass, Sweeps
+from clsparse_py.krylov.sweep import BoundPass, Layout, Pass, Sweeps
 from clsparse_py.launch import Chain
 
 __all__ = ["LAYOUT", "PASSES", "Columns", "Panel"]
@@ -55,7 +55,7 @@ class Panel:
         blocks = -(-columns // _AT_ONCE)
         self.sweeps = Sweeps(chain, n, dtype, LAYOUT, blocks * blocks)
         self._one, self._spare = self.sweeps.vector(1), [self.sweeps.vector() for _ in _PLACES]
-        self._bound: dict[tuple[Any, ...], Bound] = {}
+        self._bound: dict[tuple[Any, ...], BoundPass] = {}
         for each in (self._one, *self._spare):
             self.sweeps.fill(each)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py.krylov.sweep import Bound, Layout, Pass, Sweeps
+from clsparse_py.krylov.sweep import BoundPass, Layout, Pass, Sweeps
 from clsparse_py.krylov.system import Apply
 from clsparse_py.launch import Chain
 
@@ -31,11 +31,11 @@ PASSES = (_JACOBI, _FIRST, _STEP)
 class _Remembered:
     """Passes that are bound once for each two vectors, which are kept: a solver comes with the same ones again and again."""
 
-    def __init__(self, bind: Callable[[cl_array.Array, cl_array.Array], list[Bound]]) -> None:
+    def __init__(self, bind: Callable[[cl_array.Array, cl_array.Array], list[BoundPass]]) -> None:
         self._bind = bind
-        self._known: dict[tuple[int, int], tuple[cl_array.Array, cl_array.Array, list[Bound]]] = {}
+        self._known: dict[tuple[int, int], tuple[cl_array.Array, cl_array.Array, list[BoundPass]]] = {}
 
-    def __call__(self, x: cl_array.Array, y: cl_array.Array) -> list[Bound]:
+    def __call__(self, x: cl_array.Array, y: cl_array.Array) -> list[BoundPass]:
         key = id(x), id(y)
         if key not in self._known:
             self._known[key] = x, y, self._bind(x, y)
@@ -86,7 +86,7 @@ def chebyshev(chain: Chain, A: Apply, inverse: cl_array.Array, degree: int, boun
     sweeps.set_all(np.array(factors, inverse.dtype))
     r, d, q = (sweeps.vector() for _ in range(3))
 
-    def bind(x: cl_array.Array, y: cl_array.Array) -> list[Bound]:
+    def bind(x: cl_array.Array, y: cl_array.Array) -> list[BoundPass]:
         steps = [sweeps.bind(_STEP, part, 0, q=q, inverse=inverse, r=r, d=d, y=y) for part in range(1, degree + 1)]
         return [sweeps.bind(_FIRST, x=x, inverse=inverse, r=r, d=d, y=y), *steps]
 

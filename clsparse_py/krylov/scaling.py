@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py.krylov.sweep import Bound, Layout, Pass, Sweeps
+from clsparse_py.krylov.sweep import BoundPass, Layout, Pass, Sweeps
 from clsparse_py.krylov.system import Apply, LeastSquares, System
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
@@ -118,7 +118,7 @@ class Scaling:
         self.near = near(of.dtype) if isinstance(of, System) else -1
         # Set on the device before they are first used.
         self._values = np.full((3, 2), np.nan, of.dtype)
-        self._bound: dict[tuple[Any, ...], tuple[Bound, tuple[cl_array.Array, ...]]] = {}
+        self._bound: dict[tuple[Any, ...], tuple[BoundPass, tuple[cl_array.Array, ...]]] = {}
         self.b, self._is_found = 0, False
 
     @functools.cached_property

@@ -21,9 +21,10 @@ from clsparse_py.device import Device, Portability
 from clsparse_py.launch import Chain, enqueue_fill
 from clsparse_py.memory import allocated, submit
 from clsparse_py.programs import Built, Parameters
+from clsparse_py.recording import Bound
 from clsparse_py.records import dataclass
 
-__all__ = ["AllSum", "Bound", "Layout", "Pass", "SharedPass", "Sweep", "Sweeps", "numbers"]
+__all__ = ["AllSum", "BoundPass", "Layout", "Pass", "SharedPass", "Sweep", "Sweeps", "numbers"]
 
 #: Adds up arrays of numbers over all ranks that share vectors; all of them get the same.
 AllSum: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
@@ -216,36 +217,19 @@ def _rounded(n: int, step: int) -> int:
     return -(-n // step) * step
 
 
-class Bound:
-    """A pass whose vectors are known: its kernel has all arguments, and to enqueue it takes the host a microsecond or two."""
-
-    # Until the kernel has them.
-    _keep: tuple[Any, ...] = ()
-
-    def __init__(self, queue: cl.CommandQueue, built: Built, groups: int, arguments: Sequence[Any]) -> None:
-        self._queue, self._built, self._sizes = queue, built, built.sizes(groups)
-        self._kernel = built.kernel(*arguments)
-        # A kernel does not keep the memory of its arguments alive, and does not tell whose they are.
-        self._keep = tuple(arguments)
-
-    def __del__(self) -> None:
-        if self._keep:
-            self._built.take_back(self._kernel, self._keep)
-
-    def __call__(self) -> cl.Event:
-        """Enqueue the pass."""
-        return submit(self._kernel, cl.enqueue_nd_range_kernel, self._queue, self._kernel, *self._sizes)
+class BoundPass(Bound):
+    """A pass over vectors that are known."""
 
     def use(self, part: int) -> None:
-        """Use the scalars and sums of another part from now on: another kernel takes a hundred times as long to make."""
-        self._kernel.set_arg(_PART, np.uint64(part))
+        """Use the scalars and sums of another part from now on."""
+        self.set(_PART, np.uint64(part))
 
 
-class SharedPass(Bound):
+class SharedPass(BoundPass):
     """A pass over this rank's part of vectors: the sums that it needs are added up over all ranks before it, which waits."""
 
     def __init__(self, sweeps: Sweeps, of: Pass, part: int, built: Built, arguments: Sequence[Any]) -> None:
-        super().__init__(sweeps.chain.queue, built, sweeps.groups, arguments)
+        super().__init__(sweeps.chain.queue, (built, sweeps.groups, arguments))
         self._sweeps, self._part, self._ends_sums, self._begins = sweeps, part, bool(of.totals), {name for name, _ in of.sums}
 
     @override
@@ -317,7 +301,7 @@ class Sweeps:
         if source.size:
             submit("a copy", cl.enqueue_copy, self.chain.queue, target.base_data, source.base_data, byte_count=source.nbytes)
 
-    def bind(self, of: Pass, part: int = 0, turn: int = 0, **vectors: cl_array.Array) -> Bound:
+    def bind(self, of: Pass, part: int = 0, turn: int = 0, **vectors: cl_array.Array) -> BoundPass:
         """Return a pass over vectors, which are given by name.
 
         ``part`` has its scalars and sums; ``turn``, 0 or 1, says where it writes what it tells the host.
@@ -333,7 +317,7 @@ class Sweeps:
         arrays = (self.scalars, self.sums, *(vectors[name] for name in of.vectors))
         arguments = [*map(np.uint64, sizes), *(each.base_data for each in arrays)]
         if self._all_sum is None:
-            return Bound(self.chain.queue, built, self.groups, arguments)
+            return BoundPass(self.chain.queue, (built, self.groups, arguments))
         return SharedPass(self, of, part, built, arguments)
 
     def add_up(self, part: int) -> None:

@@ -17,9 +17,10 @@ from typing_extensions import Self, override
 from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import Device, Portability
 from clsparse_py.krylov.scaling import RESIDUAL, near
-from clsparse_py.krylov.sweep import Bound, Layout, Pass, Sweeps, numbers
+from clsparse_py.krylov.sweep import Layout, Pass, Sweeps, numbers
 from clsparse_py.krylov.system import Held, System
 from clsparse_py.programs import Parameters
+from clsparse_py.recording import Bound
 from clsparse_py.records import dataclass
 
 __all__ = ["Iterations", "Product", "Script", "iterate_together"]
@@ -204,7 +205,7 @@ def iterate_together(
         # 0: the launch finds it, by its first product.
         alphas = [real(0 if power.exponent is None else power.alpha) for power in powers]
         arguments = [*sizes, *numbers_of_launch, *alphas, *(each.base_data for each in arrays)]
-        Bound(chain.queue, built, 1, arguments)()
+        Bound(chain.queue, (built, 1, arguments))()
         seen = chain.read(sweeps.scalars, known + len(RESIDUAL.sums), sweeps.told_at).real
         for power, alpha in zip(powers, seen[told:known], strict=True):
             power.exponent = 1 - math.frexp(alpha)[1] if alpha else None

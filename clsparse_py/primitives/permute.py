@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.launch import Chain, spread
-from clsparse_py.lowering import run
 from clsparse_py.primitives.radix_kernels import MOVED_TYPES
+from clsparse_py.recording import run
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure, WithValues
 

@@ -20,7 +20,6 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.device import RESERVED, Device
 from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
-from clsparse_py.lowering import run
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.radix_kernels import (
@@ -31,6 +30,7 @@ from clsparse_py.primitives.radix_kernels import (
     RadixScatter,
     RadixStarts,
 )
+from clsparse_py.recording import run
 from clsparse_py.records import dataclass
 
 if TYPE_CHECKING:
@@ -559,7 +559,7 @@ def _enqueue_sort(
     n: int,
     bits: tuple[int, int],
 ) -> None:
-    """Enqueue `enqueue_radix_sort`, in the form that `lowering.run` takes."""
+    """Enqueue `enqueue_radix_sort`, in the form that `recording.run` takes."""
     enqueue_radix_sort(chain, keys, n, bits=bits, sorted_keys=sorted_keys, values=values, sorted_values=sorted_values)
 
 

@@ -15,15 +15,14 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py import programs
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, at_rest
-from clsparse_py.lowering import Lowered, known, run
-from clsparse_py.memory import Shapes
+from clsparse_py.memory import allocated
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import Addition, Tiles, fitting, sum_dtype
 from clsparse_py.primitives.either_way import either_way
+from clsparse_py.recording import known, run
 from clsparse_py.records import dataclass
 
 __all__ = [
@@ -455,25 +454,19 @@ def _again(a: Any, kind: str) -> cl_array.Array | None:
     memory: Any = a.base_data
     if a.strides != (dtype.itemsize,) or memory is None or (arena := at_rest(a.queue, a)) is None:
         return None
-    what, pool = (_again, dtype, n, kind), arena.pool
-    found: tuple[Lowered, Shapes] | None = programs.known(pool.context, pool.device, what)
-    if found is None:
-        commands = known(arena, _enqueue_scan, (dtype, target), n, kind)
-        if commands is None:
-            return None
-        found = programs.worked_out(pool.context, pool.device, what, lambda: (commands, Shapes((n, target))))
-    if memory.size < a.nbytes or (results := found[1].new(a.queue, arena)) is None:
+    recording = known(arena, _enqueue_scan, (dtype, target), n, kind)
+    if recording is None or memory.size < a.nbytes:
         return None
-    (result,) = results
-    result.events = [found[0].enqueue_at_rest(arena, a.queue, (a, result))]
+    result = allocated(a.queue, "the scan", n, target)
+    result.events = [recording.replay(arena, a.queue, (a, result))]
     return result
 
 
 def run_scan(chain: Chain, source: cl_array.Array, target: cl_array.Array, n: int, *, kind: str) -> None:
-    """Enqueue `enqueue_scan` as `lowering.run` does: worked out once for each length, and repeated in less time."""
+    """Enqueue `enqueue_scan` as `recording.run` does: worked out once for each length, and repeated in less time."""
     run(chain, _enqueue_scan, (source, target), n, kind)
 
 
 def _enqueue_scan(chain: Chain, source: cl_array.Array, target: cl_array.Array, n: int, kind: str) -> None:
-    """Enqueue `enqueue_scan`, in the form that `lowering.run` takes."""
+    """Enqueue `enqueue_scan`, in the form that `recording.run` takes."""
     enqueue_scan(chain, source, target, n, kind=kind)

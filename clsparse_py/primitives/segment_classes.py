@@ -17,9 +17,9 @@ from typing_extensions import override
 
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
-from clsparse_py.lowering import run
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segments import OfRuns, Runs, Segments, Shape
+from clsparse_py.recording import run
 from clsparse_py.records import dataclass
 
 __all__ = [

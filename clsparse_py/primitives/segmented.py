@@ -18,11 +18,11 @@ from typing_extensions import override
 from clsparse_py.arithmetic import OPENCL_TYPES, name_of
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
-from clsparse_py.lowering import run
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import Addition, Tiles, fitting, sum_dtype
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.scan import ScanTiles, chunks, enqueue_tiles
+from clsparse_py.recording import run
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
@@ -472,7 +472,7 @@ def segmented_scan(
 def _enqueue_sum(
     chain: Chain, segment_ptr: cl_array.Array, source: cl_array.Array, target: cl_array.Array, n_segments: int, n: int
 ) -> None:
-    """Enqueue `enqueue_segmented_sum`, in the form that `lowering.run` takes."""
+    """Enqueue `enqueue_segmented_sum`, in the form that `recording.run` takes."""
     enqueue_segmented_sum(chain, segment_ptr, n_segments, source, n, target)
 
 
@@ -485,5 +485,5 @@ def _enqueue_scan(
     n: int,
     inclusive: bool,
 ) -> None:
-    """Enqueue `enqueue_segmented_scan`, in the form that `lowering.run` takes."""
+    """Enqueue `enqueue_segmented_scan`, in the form that `recording.run` takes."""
     enqueue_segmented_scan(chain, segment_ptr, n_segments, source, n, target, inclusive=inclusive)

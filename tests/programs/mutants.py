@@ -177,9 +177,9 @@ MUTANTS = (
     ),
     Mutant(
         "another queue's event that is not waited for",
-        "clsparse_py/executable.py",
-        "wait_for = self.waits.before(queue, *operands, writes=operands[2:])",
-        "wait_for = self.waits.before(queue, *operands[3:], writes=operands[2:])",
+        "clsparse_py/dense_product.py",
+        "chain = Chain(queue, *operands[:2], *recording.kept, writes=operands[2:])",
+        "chain = Chain(queue, writes=operands[2:])",
     ),
 )
 

@@ -19,6 +19,7 @@ from clsparse_py._spmv.builder import Builder
 from clsparse_py._spmv.choose import KERNELS, KernelChoice
 from clsparse_py._spmv.kernels import Adaptive, Combine, Merge, Streamed, Subvector, VectorLong, nearest_work_group
 from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.dense_product import DenseProduct
 from clsparse_py.device import Device, Portability, describe
 from clsparse_py.semiring import SEMIRINGS, plus_times
 
@@ -196,7 +197,7 @@ def _check_combine(
     alpha = scale.get("alpha", 1)
     scalars = (np.array(alpha, dtype)[()], np.array(5, dtype)[()]) if scale else ()
     # In place of A's values and of x, which this kernel does not read, stands y.
-    builder.executable.run(queue, (on_device,) * 3, scalars)
+    DenseProduct(builder.recorder.recording(), queue).run(queue, (on_device,) * 3, scalars)
     ring = SEMIRINGS[name]
     # The rows as a matrix of ones... of every ring: the pieces of a row, and then the row itself.
     wanted = y.copy()

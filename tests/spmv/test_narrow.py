@@ -26,7 +26,7 @@ def multiplied(A: csr_array, x: cl_array.Array, plan: SpmvPlan, **options: Any) 
     for _ in range(50):
         found.append(spmv(A, x, plan=plan, **options).get())
         A.queue.finish()
-        if len(found) > 32 and not plan._later:
+        if len(found) > 32 and not plan._upgrades:
             break
     return [*found, spmv(A, x, plan=plan, **options).get(), spmv(A, x, plan=plan, **options).get()]
 

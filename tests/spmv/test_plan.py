@@ -38,7 +38,7 @@ def test_plan_takes_new_x_and_new_values(queue: cl.CommandQueue) -> None:
     matrix.data *= 2
     x = random_values(np.float32, 300, rng)
     check(spmv(B, x, plan=plan), expected(host(matrix), x))
-    assert len(plan._executables) == 2
+    assert len(plan._products) == 2
 
 
 def test_plan_is_kept_on_the_matrix(queue: cl.CommandQueue) -> None:
@@ -74,9 +74,9 @@ def test_explanation_says_what_was_built(queue: cl.CommandQueue, scheme: str) ->
     after = plan.explain()
     names = {each.parameters.name for each in built}
     assert {share.built for share in after.shares} <= names
-    (executable,) = plan._executables.values()
-    assert after.launches == len(executable.launches) <= 4
-    assert {launch.name for launch in executable.launches} <= names
+    (product,) = plan._products.values()
+    assert after.launches == len(product.recording) <= 4
+    assert {built.parameters.name for built in product.recording.kernels} <= names
     assert after.scheme == scheme
     text = str(after)
     # The rule that decided is a line of its own, which terminals wrap.

@@ -11,7 +11,7 @@ import pyopencl as cl
 import pytest
 from pyopencl import array as cl_array
 
-from clsparse_py import lowering, memory_info, programs
+from clsparse_py import memory_info, programs, recording
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.workspace import Workspace, counting
@@ -38,7 +38,7 @@ class Calls(list[int]):
 def scanned(queue: cl.CommandQueue, values: np.ndarray[Any, Any], calls: Calls) -> np.ndarray[Any, Any]:
     source = cl_array.to_device(queue, values)
     chain, target = Chain(queue, source), cl_array.empty_like(source)
-    lowering.run(chain, twice, (source, target), values.size, calls)
+    recording.run(chain, twice, (source, target), values.size, calls)
     chain.finish(target)
     return target.get()
 
@@ -77,7 +77,7 @@ def test_kernels_that_are_repeated_are_recorded(queue: cl.CommandQueue) -> None:
 
 
 def nested(chain: Chain, source: cl_array.Array, target: cl_array.Array, n: int, calls: Calls) -> None:
-    lowering.run(chain, twice, (source, target), n, calls)
+    recording.run(chain, twice, (source, target), n, calls)
     chain.fill(target, 3, 5)
 
 
@@ -86,7 +86,7 @@ def test_a_kind_may_be_part_of_another(queue: cl.CommandQueue) -> None:
     source = cl_array.to_device(queue, values)
     for _ in range(2):
         chain, target = Chain(queue, source), cl_array.empty_like(source)
-        lowering.run(chain, nested, (source, target), N, calls)
+        recording.run(chain, nested, (source, target), N, calls)
         chain.finish(target)
         np.testing.assert_array_equal(target.get()[:5], 3)
         np.testing.assert_array_equal(target.get()[5:], wanted(values)[5:])
@@ -112,7 +112,7 @@ def test_pieces_of_scratch_memory_share_blocks(queue: cl.CommandQueue) -> None:
             expected = np.cumsum(expected, dtype=np.uint32)
         with counting(workspace):
             chain = Chain(queue, source)
-            lowering.run(chain, through, (source, target), N, times)
+            recording.run(chain, through, (source, target), N, times)
             chain.finish(target)
         np.testing.assert_array_equal(target.get(), expected)
         assert workspace.held == 0
@@ -137,7 +137,7 @@ def test_scratch_memory_is_let_go_if_there_is_too_little(queue: cl.CommandQueue,
 
 def through_scratch(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> None:
     source = cl_array.to_device(queue, values)
-    lowering.run(Chain(queue, source), through, (source, cl_array.empty_like(source)), values.size, 3)
+    recording.run(Chain(queue, source), through, (source, cl_array.empty_like(source)), values.size, 3)
 
 
 def test_what_a_command_raises_lets_scratch_memory_go(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,4 +165,4 @@ def peeks(_: Chain, array: cl_array.Array, of: Callable[[cl_array.Array], Any]) 
 def test_a_kind_knows_only_the_dtypes_of_arrays(queue: cl.CommandQueue, of: Callable[[cl_array.Array], Any]) -> None:
     array = cl_array.to_device(queue, np.ones(3, np.float32))
     with pytest.raises(AttributeError):
-        lowering.run(Chain(queue, array), peeks, (array,), of)
+        recording.run(Chain(queue, array), peeks, (array,), of)
