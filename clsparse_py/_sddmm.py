@@ -286,7 +286,7 @@ def _sampled(queue: cl.CommandQueue, M: Matrix, indices: cl_array.Array, X: cl_a
     kind = X.shape, X.dtype, X.offset, X.strides, Y.dtype, Y.strides, _are_aligned(describe(queue.device), X, Y)
     product, dtype = sampling.kinds.get(kind) or _made(queue, M, X, Y, sampling.kinds, kind)
     values = allocated(queue, "values of the sampled product", indices.size, dtype)
-    if len(product.recording):
+    if product.recording.n_commands:
         note_asked(product.recording.kernels)
         note_written(values, product.run(queue, (X, Y, values), ())[-1])
         product.note_checked((X, Y, values), (), None, None, None, is_new=True)

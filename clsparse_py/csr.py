@@ -373,7 +373,9 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
         `coo_array` of one dimension.
         """
         if isinstance(other, cl_array.Array) and 0 < len(other.shape) < 3:  # before SciPy is asked, which takes microseconds
-            return self._times(other)
+            plan: SpmvPlan | None = self._structure.known((SpmvPlan, self._data.dtype))
+            again = None if plan is None else plan.again(self._data, other)
+            return self._times(other) if again is None else again
         return super().__matmul__(other)
 
     @overload

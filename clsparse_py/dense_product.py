@@ -6,19 +6,24 @@ So do samples of products, whose operands are two dense matrices.
 from __future__ import annotations
 
 import weakref
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import Self
 
+from clsparse_py import forked
 from clsparse_py.blocks import is_released
 from clsparse_py.launch import Chain, at_rest
 from clsparse_py.memory import array_with, attributes_of
 from clsparse_py.order import note_written, of_others
 from clsparse_py.overlap import require_inside
-from clsparse_py.recording import Bound, Numbers, Recorder, Recording
+from clsparse_py.pool import arena_of
+from clsparse_py.programs import Numbers
+from clsparse_py.recording import Bound, Recorder, Recording
+from clsparse_py.workspace import current
 
 __all__ = ["BoundProduct", "DenseProduct", "arguments_of", "recorder_of"]
 
@@ -58,7 +63,8 @@ def _let_go(checked: Any) -> None:
     checked.memory = None
 
 
-class _Call(NamedTuple):
+@dataclass(eq=False, slots=True)
+class _Call:
     """A product whose operands were checked.
 
     Attributes
@@ -76,6 +82,8 @@ class _Call(NamedTuple):
         Of x: the queue, dtype, shape, strides and offset.
     x_bytes, y_bytes : int
         How much memory x reaches over, from the beginning of its buffer, and y takes.
+    n_released : int
+        How often memory of the pool had been released by hand; -1 if memory belongs to another queue than the plan's.
     """
 
     data: _Checked
@@ -90,6 +98,7 @@ class _Call(NamedTuple):
     form: tuple[Any, ...]
     x_bytes: int
     y_bytes: int
+    n_released: int
 
 
 class DenseProduct:
@@ -102,13 +111,15 @@ class DenseProduct:
         Of what the recording keeps.
     """
 
-    __slots__ = ("_call", "_event", "_numbers", "_own", "recording")
+    __slots__ = ("_arena", "_call", "_event", "_numbers", "_own", "recording")
 
     def __init__(self, recording: Recording, queue: cl.CommandQueue) -> None:
         self.recording = recording
-        # Elsewhere, what is kept has to be looked after.
-        self._own = None if of_others(queue, *recording.kept) or not len(recording) else queue
+        # None if there is more to keep than the order of one queue.
+        self._own = None if of_others(queue, *recording.kept) or recording.n_commands != 1 else queue
+        self._arena = arena_of(queue)
         self._call: _Call | None = None
+        # The last one on that queue.
         self._event: cl.Event | None = None
         self._numbers: Numbers = ()
 
@@ -126,13 +137,11 @@ class DenseProduct:
 
     def _enqueued(self, queue: cl.CommandQueue, operands: _Operands, numbers: Numbers) -> list[cl.Event]:
         recording = self.recording
-        if queue is self._own and len(recording) == 1:
-            arena = at_rest(queue, *operands, known=self._event)
-            if arena is not None:
-                self._event = event = recording.replay(arena, queue, operands, numbers)
-                return [event]
+        if queue is self._own and at_rest(queue, *operands, known=self._event) is not None:
+            self._event = event = recording.replay(queue, [each.base_data for each in operands], numbers)
+            return [event]
         chain = Chain(queue, *operands[:2], *recording.kept, writes=operands[2:])
-        if not len(recording):
+        if not recording.n_commands:
             return [cl.enqueue_marker(queue, wait_for=chain.wait_for)]
         recording.enqueue(chain, operands, numbers)
         if queue is self._own:
@@ -145,13 +154,14 @@ class DenseProduct:
         """Take note that these operands were checked, for `again`; ``is_new`` says that y was made for the product."""
         if any(value is not None and not isinstance(value, (int, float, complex, np.generic)) for value in (alpha, beta)):
             return  # it may change
-        data, x, y = operands
-        numbers, form = self._numbers_of(operands, scale), (x.queue, x.dtype, x.shape, x.strides, x.offset)
+        _, x, y = operands
         reach = x.offset + sum((n - 1) * step for n, step in zip(x.shape, x.strides, strict=True)) + x.dtype.itemsize
-        reach = reach if x.size and min(x.strides, default=0) >= 0 else 1 << 64
+        own = self._own
+        is_own = own is not None and x.queue is own and not of_others(own, *operands)
         self._call = _Call(
-            _Checked(data), _Checked(x), _Checked(y), is_new, alpha, beta, semiring, numbers, attributes_of(y.shape, y.dtype),
-            form, reach, y.nbytes,
+            _Checked(operands[0]), _Checked(x), _Checked(y), is_new, alpha, beta, semiring, self._numbers_of(operands, scale),
+            attributes_of(y.shape, y.dtype), (x.queue, x.dtype, x.shape, x.strides, x.offset),
+            reach if x.size and min(x.strides) >= 0 else 1 << 64, y.nbytes, self._arena.pool.n_released if is_own else -1,
         )  # fmt: skip
 
     def again(
@@ -171,36 +181,41 @@ class DenseProduct:
         call = self._call
         if call is None or alpha is not call.alpha or beta is not call.beta or semiring is not call.semiring:
             return None
-        of_data, of_x = call.data, call.x
+        of_data, of_x, of_y, y = call.data, call.x, call.y, out
         if of_data() is not data or of_data.memory is not data.base_data or of_data.shape is not data.shape:
             return None
         is_same = of_x() is x and of_x.memory is x.base_data and of_x.shape is x.shape
-        if out is None:
-            return self._renewed(call, data, x) if is_same or _is_like(x, call) else None
-        of_y, y = call.y, out
-        if not is_same or call.y_is_new or of_y() is not out or of_y.memory is not y.base_data or of_y.shape is not y.shape:
+        own, arena, known = self._own, self._arena, self._event
+        # Whether nothing but the queue's order has to be kept: its last product is the last command that arrays know of.
+        is_ready = (
+            call.n_released == arena.pool.n_released
+            and not arena.pool.uses
+            and (not data.events or data.events == [known])
+            and (not x.events or x.events == [known])
+            and current() is None
+            and not forked.forked
+        )
+        if y is not None:
+            if not is_same or call.y_is_new or of_y() is not out or of_y.memory is not y.base_data or of_y.shape is not y.shape:
+                return None
+            if own is not None and is_ready and (not y.events or y.events == [known]):
+                self._event = event = self.recording.replay(own, (data.base_data, x.base_data, y.base_data), call.numbers)
+            elif is_released(of_data.memory) or is_released(of_x.memory) or is_released(of_y.memory):
+                return None
+            else:
+                event = self._enqueued(x.queue or queue, (data, x, y), call.numbers)[-1]
+            note_written(y, event)
+            return y
+        if own is None or x.queue is not own or x.allocator is not None or call.numbers[1]:  # y begins its memory
             return None
-        if is_released(of_data.memory) or is_released(of_x.memory) or is_released(of_y.memory):
-            return None
-        note_written(y, self._enqueued(x.queue or queue, (data, x, y), call.numbers)[-1])
-        return y
-
-    def _renewed(self, call: _Call, data: cl_array.Array, x: cl_array.Array) -> cl_array.Array | None:
-        """Return the product with a new result; None if something is to be waited for, or there is no memory at hand."""
-        queue = x.queue
-        if queue is None or queue is not self._own or x.allocator is not None:
-            return None
-        arena = at_rest(queue, data, x, known=self._event)
-        if arena is None or call.numbers[1]:  # y begins its memory
+        if not (is_ready and is_same) and not ((is_same or _is_like(x, call)) and at_rest(own, data, x, known=known)):
             return None
         try:
-            memory = arena.allocate(queue, call.y_bytes)
+            memory = arena.allocate(own, call.y_bytes)
         except cl.Error:
             return None
-        y = array_with(call.attributes, queue, arena.pool.context, memory)
-        self._event = event = self.recording.replay(arena, queue, (data, x, y), call.numbers)
-        y.events = [event]
-        return y
+        self._event = event = self.recording.replay(own, (data.base_data, x.base_data, memory), call.numbers)
+        return array_with(call.attributes, own, arena.pool.context, memory, event)
 
     def bound(self, queue: cl.CommandQueue, operands: _Operands, scale: tuple[Any, ...]) -> Bound:
         """Return the launches with these operands, which are not waited for."""
@@ -235,10 +250,9 @@ class BoundProduct:
         Takes the product.
     """
 
-    def __init__(self, queue: cl.CommandQueue, operands: _Operands, recording: Recording, owner: cl.CommandQueue) -> None:
-        self._queue, self._operands = queue, operands
-        self._product = DenseProduct(recording, owner)
-        self._numbers = self._product._numbers_of(operands, ())
+    def __init__(self, queue: cl.CommandQueue, operands: _Operands, product: DenseProduct) -> None:
+        self._queue, self._operands, self._product = queue, operands, product
+        product.note_checked(operands, (), None, None, None, is_new=False)
         self._memory, self._shapes = tuple(each.base_data for each in operands), tuple(each.shape for each in operands)
         # Memory of others stays if it is released by hand. That of the pool does not.
         self._kept = [cl.Buffer.from_int_ptr(each.int_ptr, True) for each in self._memory if each.__class__ is cl.Buffer]
@@ -252,11 +266,11 @@ class BoundProduct:
         ValueError
             An array has other memory, or another shape, than when the product was bound to it, or its memory was released.
         """
-        for array, memory, shape in zip(self._operands, self._memory, self._shapes, strict=True):
-            if array.base_data is not memory or array.shape is not shape or is_released(memory):
-                self._look()
-        note_written(self.out, self._product._enqueued(self._queue, self._operands, self._numbers)[-1])
-        return self.out
+        data, x, y = self._operands
+        if self._product.again(self._queue, data, x, None, None, y, None) is None:
+            self._look()
+            note_written(y, self._product.run(self._queue, self._operands, ())[-1])
+        return y
 
     def _look(self) -> None:
         """Raise an error if an array is not as it was."""

@@ -10,8 +10,6 @@ what they are set to is kept until the last command is enqueued. To find out whi
 
 from __future__ import annotations
 
-import operator
-from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
@@ -25,11 +23,9 @@ from clsparse_py.device import describe
 from clsparse_py.launch import Chain, enqueue_copy, enqueue_fill
 from clsparse_py.memory import allocated, scratch, submit
 from clsparse_py.pool import Arena
+from clsparse_py.programs import Numbers
 
 __all__ = ["Bound", "Number", "Recorder", "Recording", "known", "record", "recorded", "run"]
-
-#: What stands in the slots of numbers: the same tuple for the same numbers, as it is compared by identity.
-Numbers = tuple[np.generic, ...]
 
 
 class _Operand(cl_array.Array):
@@ -54,55 +50,6 @@ class Number:
 
     def __init__(self, place: int) -> None:
         self.place = place
-
-
-class _Launch:
-    """A recorded launch: the kernel, and the places of its arguments in the table of all arguments.
-
-    Its kernel objects keep the arguments that are the same in all calls, and the numbers that were set last.
-    """
-
-    __slots__ = ("_idle", "_pick_arrays", "built", "groups", "pick", "sizes")
-
-    def __init__(self, built: programs.Built, groups: int, places: list[int], arrays: list[int]) -> None:
-        self.built, self.groups, self.sizes = built, groups, built.sizes(groups)
-        self.pick = _picked(places)
-        self._pick_arrays = _picked(arrays)
-        self._idle: deque[tuple[cl.Kernel, Numbers]] = deque()
-
-    def enqueue(self, queue: cl.CommandQueue, table: list[Any], numbers: Numbers, wait_for: list[cl.Event] | None) -> cl.Event:
-        try:
-            kernel, former = self._idle.pop()
-        except IndexError:
-            kernel = self.built.typed(self.pick(table))
-        else:
-            if former is numbers:
-                _set_some(kernel, self._pick_arrays(table))
-            else:
-                kernel.set_args(*self.pick(table))
-        try:
-            event = programs.enqueue(queue, kernel, self.sizes, wait_for)
-        except cl.Error as error:
-            kernel, event = self.built.again(error, kernel, queue, self.sizes, self.pick(table), wait_for)
-        # Not if something was raised: which arguments are set is not known then.
-        self._idle.append((kernel, numbers))
-        return event
-
-
-def _picked(places: list[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
-    """Return a function that picks from a table what stands at some places: in half of the time that a list of them takes."""
-    if len(places) > 1:
-        return operator.itemgetter(*places)
-    return lambda table: tuple([table[place] for place in places])  # of one place alone it would not be a tuple
-
-
-def _set_one_by_one(kernel: cl.Kernel, arguments: tuple[Any, ...]) -> None:
-    for place in range(0, len(arguments), 2):
-        kernel.set_arg(arguments[place], arguments[place + 1])
-
-
-# Sets arguments, each behind its number: PyOpenCL's own way, which takes a quarter of the time.
-_set_some: Callable[[cl.Kernel, tuple[Any, ...]], None] = getattr(cl.Kernel, "_set_arg_multi", _set_one_by_one)
 
 
 class _Fill:
@@ -159,7 +106,7 @@ class Recorder(Chain):
         self.numbers = tuple(Number(len(dtypes) + place) for place in range(n_numbers))
         self.n_slots = len(dtypes) + n_numbers
         self.table: list[Any] = [None] * self.n_slots
-        self.commands: list[_Launch | _Fill | _Copy] = []
+        self.commands: list[programs.Launch | _Fill | _Copy] = []
         self.scratches: list[_Scratch] = []
         self.kept: list[cl_array.Array] = []
 
@@ -183,7 +130,7 @@ class Recorder(Chain):
             for number, (place, each) in enumerate(zip(places, arguments, strict=True)):
                 if isinstance(each, _Operand):
                     arrays += [self._place(number), place]
-            self.commands.append(_Launch(built, groups, places, arrays))
+            self.commands.append(programs.Launch(built, groups, places, arrays))
 
     @override
     def fill(self, target: cl_array.Array, value: Any, n: int) -> None:
@@ -226,12 +173,14 @@ class Recording:
         The kernels that it launches.
     kept : tuple of pyopencl.array.Array
         Constants: arrays that are the same in all calls.
+    n_commands : int
     """
 
     def __init__(self, recorder: Recorder) -> None:
         self._commands = tuple(recorder.commands)
+        self.n_commands = len(self._commands)
         self._enqueues = tuple(each.enqueue for each in self._commands)
-        self.kernels = tuple(each.built for each in self._commands if isinstance(each, _Launch))
+        self.kernels = tuple(each.built for each in self._commands if isinstance(each, programs.Launch))
         self.kept = tuple({id(each): each for each in recorder.kept}.values())
         self._constants = tuple(recorder.table[recorder.n_slots :])
         # Scratch arrays share a block of memory if the last use of one comes before the first use of the other.
@@ -251,20 +200,9 @@ class Recording:
             until[block] = each.last
             self._blocks.append((each.place, block))
 
-    def __len__(self) -> int:
-        """Return the number of commands."""
-        return len(self._commands)
-
-    def _table(self, arrays: Iterable[cl_array.Array | None], numbers: Numbers) -> list[Any]:
-        """Return the arguments but for scratch memory."""
-        table: list[Any] = [None if array is None else array.base_data for array in arrays]
-        table += numbers
-        table += self._constants
-        return table
-
     def enqueue(self, chain: Chain, arrays: Sequence[cl_array.Array | None], numbers: Numbers = ()) -> None:
         """Enqueue the commands with these in the slots, after what the chain waits for."""
-        table = self._table(arrays, numbers)
+        table = [*_memory(arrays), *numbers, *self._constants]
         if not self._sizes:
             chain.repeat(self._enqueues, table, numbers)
             return
@@ -273,34 +211,36 @@ class Recording:
                 table[place] = blocks[block]
             chain.repeat(self._enqueues, table, numbers)
 
-    def replay(self, arena: Arena, queue: cl.CommandQueue, arrays: Sequence[cl_array.Array], numbers: Numbers = ()) -> cl.Event:
-        """Enqueue the commands, one at least, on a queue with arrays of which nothing is to be waited for.
+    def replay(self, queue: cl.CommandQueue, memory: Iterable[Any], numbers: Numbers = ()) -> cl.Event:
+        """Enqueue the commands, one at least, with arrays of which nothing is to be waited for, see `launch.at_rest`.
 
-        ``arena`` is what `launch.at_rest` returned for those that are read. Returns the event of the last command.
+        ``memory`` is that of the arrays. Returns the event of the last command.
         """
-        table = self._table(arrays, numbers)
+        table = [*memory, *numbers, *self._constants]
         if self._sizes:
-            try:
-                blocks = [arena.allocate(queue, size) for size in self._sizes]
-            except cl.Error:
-                chain = Chain(queue, *arrays)  # which says what is missing
-                self.enqueue(chain, arrays, numbers)
-                return chain.events[-1]
-            for place, block in self._blocks:
-                table[place] = blocks[block]
+            with scratch(queue, self._sizes) as blocks:
+                for place, block in self._blocks:
+                    table[place] = blocks[block]
+                for enqueue in self._enqueues:
+                    event = enqueue(queue, table, numbers, None)
+            return event
         for enqueue in self._enqueues:
             event = enqueue(queue, table, numbers, None)
         return event
 
     def bound(self, queue: cl.CommandQueue, arrays: Sequence[cl_array.Array], numbers: Numbers = ()) -> Bound:
         """Return the launches with these in the slots, and scratch memory of their own; for a recording of launches alone."""
-        table = self._table(arrays, numbers)
+        table = [*_memory(arrays), *numbers, *self._constants]
         blocks = [allocated(queue, "workspace", size, np.uint8).base_data for size in self._sizes]
         for place, block in self._blocks:
             table[place] = blocks[block]
-        launches = [each for each in self._commands if isinstance(each, _Launch)]
-        assert len(launches) == len(self)
+        launches = [each for each in self._commands if isinstance(each, programs.Launch)]
+        assert len(launches) == self.n_commands
         return Bound(queue, *((each.built, each.groups, each.pick(table)) for each in launches))
+
+
+def _memory(arrays: Iterable[cl_array.Array | None]) -> list[Any]:
+    return [None if array is None else array.base_data for array in arrays]
 
 
 class Bound:

@@ -141,7 +141,7 @@ class SpmmPlan(SetOnce):
         """Return which kernels products take, by their numbers of columns, and why. A product is there once it was asked for."""
         products = []
         for kind, each in [*self._made.items()]:
-            launches = (each.pack is not None) + len(each.product.recording)
+            launches = (each.pack is not None) + each.product.recording.n_commands
             built = each.product.recording.kernels[0].parameters.name
             products.append(
                 Product(kind.n_columns, str(each.shape), built, each.cut.n_parts, each.cut.n_pieces, launches, each.why)

@@ -38,7 +38,6 @@ __all__ = [
     "SchemeName",
     "SpmvPlan",
     "kept_plan",
-    "repeated",
     "spmv",
     "spmv_plan",
 ]
@@ -49,14 +48,6 @@ _OF_ANOTHER = "plan: was made for another structure than A's"
 def kept_plan(A: Matrix) -> SpmvPlan:
     """Return the plan of ``A @ x`` that A's structure keeps for values of this dtype; made at the first call."""
     return A.structure.kept((SpmvPlan, A.data.dtype), lambda: spmv_plan(A))
-
-
-def repeated(
-    A: Matrix, x: cl_array.Array, alpha: Any = None, beta: Any = None, out: Any = None, semiring: Semiring = plus_times
-) -> cl_array.Array | None:
-    """Return a product like the last one by the plan that is kept; None if there is none, or operands have to be checked."""
-    plan: SpmvPlan | None = A.structure.known((SpmvPlan, A._data.dtype))
-    return None if plan is None else plan.again(A._data, x, alpha, beta, out, semiring)
 
 
 @overload
@@ -227,8 +218,8 @@ def spmv(
     array([0., 3.])
     """
     if plan is None and mask is None and not complement and isinstance(A, Matrix) and isinstance(x, cl_array.Array):
-        again = repeated(A, x, alpha, beta, out, semiring)
-        if again is not None:
+        kept: SpmvPlan | None = A._structure.known((SpmvPlan, A._data.dtype))
+        if kept is not None and (again := kept.again(A._data, x, alpha, beta, out, semiring)) is not None:
             return again
     check_matrix(A)
     if mask is not None or complement:

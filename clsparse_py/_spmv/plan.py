@@ -113,7 +113,7 @@ class SpmvPlan(SetOnce):
             why = "built at the first product"
             names = dict.fromkeys(str(choice) for side in self.decision.kernels for choice in side)
             shares = tuple(Share(self.shape[0], name, "", why) for name in names)
-        launches = max((len(each.recording) for each in self._products.values()), default=0)
+        launches = max((each.recording.n_commands for each in self._products.values()), default=0)
         rule = self.decision.rule + refusals.in_words(self._refused)
         return Explanation(str(self.decision.scheme), rule, shares, launches)
 
@@ -142,7 +142,13 @@ class SpmvPlan(SetOnce):
         self._last.note_checked((A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
 
     def again(
-        self, data: cl_array.Array, x: cl_array.Array, alpha: Any, beta: Any, out: Any, semiring: Semiring
+        self,
+        data: cl_array.Array,
+        x: cl_array.Array,
+        alpha: Any = None,
+        beta: Any = None,
+        out: Any = None,
+        semiring: Semiring = plus_times,
     ) -> cl_array.Array | None:
         """Return a product like the one before, with a new result if ``out`` is None; None if its operands have to be checked."""
         last = self._last
@@ -218,7 +224,7 @@ class SpmvPlan(SetOnce):
             builder = self._built(arithmetic, scaled=False)
             recording = (builder.upgrade and builder.upgrade.now()) or builder.recorder.recording()
             self.queue.finish()
-        return BoundProduct(x.queue or self.queue, (A.data, x, out), recording, self.queue)
+        return BoundProduct(x.queue or self.queue, (A.data, x, out), DenseProduct(recording, self.queue))
 
     def bound(
         self, queue: cl.CommandQueue, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any = None, beta: Any = None

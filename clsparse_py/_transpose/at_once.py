@@ -59,7 +59,7 @@ def transposed_at_once(A: Matrix, *, valued: bool) -> Made | None:
     note_asked(recordings[0].kernels)
     made = Made(*allocated_each(queue, "the transposed", wanted, A.data.allocator))
     if arena is not None and chain is None:
-        event = recordings[0].replay(arena, queue, (*read, *made))
+        event = recordings[0].replay(queue, [each.base_data for each in (*read, *made)])
         for each in made:
             each.events = [event]
     else:

@@ -458,7 +458,7 @@ def _again(a: Any, kind: str) -> cl_array.Array | None:
     if recording is None or memory.size < a.nbytes:
         return None
     result = allocated(a.queue, "the scan", n, target)
-    result.events = [recording.replay(arena, a.queue, (a, result))]
+    result.events = [recording.replay(a.queue, (memory, result.base_data))]
     return result
 
 
