@@ -331,7 +331,7 @@ def follow_spmv() -> None:
     axes = host_and_device(84, 46, 53)
     box(axes, 3, 34, 22, 6, "csr_array.__matmul__", SKY, 8)
     box(axes, 3, 24, 22, 6, "spmv:\ncheck, plan, allocate y", SKY, 8)
-    box(axes, 3, 4, 22, 6, "Executable.run", SKY, 8)
+    box(axes, 3, 4, 22, 6, "DenseProduct.run", SKY, 8)
     box(axes, 31, 34, 18, 6, "inspect:\nfeatures of rows", YELLOW, 8)
     box(axes, 31, 24, 18, 6, "choose:\nthe profile's tree", YELLOW, 8)
     box(axes, 31, 14, 18, 6, "Builder: kernels,\nparts of equal weight", YELLOW, 8)
