@@ -223,18 +223,14 @@ class Chain:
         """Enqueue ``groups`` work-groups of a kernel, none being no command; arrays are passed from the start of their buffer."""
         if groups <= 0:
             return
-        passed = [each.base_data if isinstance(each, _ARRAY) else each for each in arguments]
-        self.launch_with(built, built.sizes(groups), passed)
-
-    def launch_with(self, built: programs.Built, sizes: tuple[tuple[int], tuple[int]], arguments: list[Any]) -> None:
-        """Do as `launch`, in less time: with sizes of `Built.sizes`, and arrays given by their memory."""
+        passed, sizes = [each.base_data if isinstance(each, _ARRAY) else each for each in arguments], built.sizes(groups)
         # As `wait_for` and `_add` have it.
         events = self.events
         wait_for = None if events else self._wait_for
         if self._beside is None:
-            event = built.enqueue(self.queue, sizes, arguments, wait_for)
+            event = built.enqueue(self.queue, sizes, passed, wait_for)
         else:
-            event = self._beside.run(built.enqueue, self.queue, sizes, arguments, wait_for)
+            event = self._beside.run(built.enqueue, self.queue, sizes, passed, wait_for)
         events.append(event)
         if self._noted:
             note_use(self.queue, self._noted, event)

@@ -167,7 +167,7 @@ def _speculative(operands: Operands, course: Course, speculation: Speculation) -
     product = product.analysed(kind, product.products, found.n_products, found.n_products)
     shares = course.alone(bin_, found.n_empty)
     (part,) = shares.parts
-    steps = (Step(bin_, part.rows, None, shares=shares),)
+    steps = (Step(bin_, part.rows, None),)
     return Counted(product, steps, found.indptr, found.nnz, shares.reason)
 
 
@@ -210,7 +210,7 @@ def share_out(
     listed = found.list_of(chain, m) if shares.is_listed else None
     # The lists of rows are made, and the numbers of bins are not needed any more.
     del found
-    return SharedOut(product, [prepared(chain, product, shares, part, listed) for part in shares.parts], work, shares)
+    return SharedOut(product, [prepared(chain, product, part, listed) for part in shares.parts], work, shares)
 
 
 def _by_upper_bound(operands: Operands, shared: SharedOut, counts: cl_array.Array) -> Result | None:

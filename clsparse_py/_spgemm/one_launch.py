@@ -143,7 +143,7 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     # A work-group for as many entries as it has work-items.
     groups = min(n_products // built.parameters.work_group + 1, n_units)
     arrays = [each.base_data for each in (*operands, indptr, indices, data)]
-    chain.launch_with(built, built.sizes(groups), [*sizes, *arrays])
+    chain.launch(built, groups, *sizes, *arrays)
     nnz = int(chain.read(indptr, 1, m)[0])
     shorten(indices, nnz)
     shorten(data, nnz)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -165,7 +164,6 @@ class Part(NamedTuple):
     is_long: bool
 
 
-# Told apart by identity: the launches of products that are alike are kept by them.
 @dataclass(frozen=True, eq=False)
 class Shares:
     """How the rows of a product are shared out among bins.
@@ -181,8 +179,6 @@ class Shares:
     reason : Reason
     suits_upper_bound : bool
         Whether C is allocated by its upper bound if there is memory, and its rows are made without being counted first.
-    met : set
-        Phases of which a product was made, each with C's entries: launches are kept from the second on.
     """
 
     parts: tuple[Part, ...]
@@ -190,7 +186,6 @@ class Shares:
     is_listed: bool
     reason: Reason
     suits_upper_bound: bool
-    met: set[tuple[str, int | None]] = field(default_factory=set)
 
 
 class Course:

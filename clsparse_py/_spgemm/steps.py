@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pyopencl import array as cl_array
 
@@ -12,12 +12,11 @@ from clsparse_py._spgemm.bins import Bin
 from clsparse_py._spgemm.kernels import RowKernel
 from clsparse_py._spgemm.methods.base import Accumulator, Product, Result, Rows
 from clsparse_py._spgemm.methods.dense import WINDOWS
-from clsparse_py._spgemm.methods.team import Team, TeamLaunch
-from clsparse_py._spgemm.refine import Part, Shares
+from clsparse_py._spgemm.methods.team import Team
+from clsparse_py._spgemm.refine import Part
 from clsparse_py._spgemm.refused import RefusedError
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
-from clsparse_py.programs import Built, note_asked
 
 __all__ = ["Step", "enqueue_numeric", "enqueue_symbolic", "enqueued", "foreseen", "in_windows", "prepared"]
 
@@ -27,19 +26,17 @@ _log = logging.getLogger(__name__)
 class Step(NamedTuple):
     """The rows of one bin, and the state that its accumulator keeps for them.
 
-    ``long``: they are few, and each takes long; those of other bins are made at the same time. ``shares``: of all steps, if the
-    launches of products that are alike are kept by them.
+    ``long``: they are few, and each takes long; those of other bins are made at the same time.
     """
 
     bin: Bin
     rows: Rows
     state: object
     long: bool = False
-    shares: Shares | None = None
 
 
-def prepared(chain: Chain, product: Product, shares: Shares, part: Part, listed: cl_array.Array | None) -> Step:
-    """Return the step of a part of the shares.
+def prepared(chain: Chain, product: Product, part: Part, listed: cl_array.Array | None) -> Step:
+    """Return the step of a part.
 
     Raises
     ------
@@ -54,7 +51,7 @@ def prepared(chain: Chain, product: Product, shares: Shares, part: Part, listed:
         state = bin_.accumulator.prepare(chain, product, rows)
     except BuildError as error:
         raise RefusedError(chain.device, product.types, bin_.accumulator, error) from error
-    return Step(bin_, rows, state, is_long, shares)
+    return Step(bin_, rows, state, is_long)
 
 
 def foreseen(product: Product, steps: Sequence[Step], phases: Sequence[str]) -> Iterator[RowKernel]:
@@ -79,7 +76,7 @@ def enqueue_symbolic(chain: Chain, product: Product, steps: Sequence[Step], coun
     def enqueue(on: Chain, step: Step, accumulator: Accumulator) -> None:
         accumulator.enqueue_symbolic(on, product, step.rows, step.state, counts)
 
-    _enqueue(chain, product, steps, "symbolic", (counts,), None, enqueue)
+    _enqueue(chain, product, steps, enqueue)
 
 
 def enqueue_numeric(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> None:
@@ -94,95 +91,30 @@ def enqueue_numeric(chain: Chain, product: Product, steps: Sequence[Step], C: Re
     def enqueue(on: Chain, step: Step, accumulator: Accumulator) -> None:
         accumulator.enqueue_numeric(on, product, step.rows, step.state, C, phase)
 
-    results = C[:3] if C.counts is None else C
-    _enqueue(chain, product, steps, phase, (product.a_data, product.b_data, *results), C.data.size, enqueue)
+    _enqueue(chain, product, steps, enqueue)
 
 
-def _enqueue(
-    chain: Chain,
-    product: Product,
-    steps: Sequence[Step],
-    phase: str,
-    arrays: tuple[Any, ...],
-    entries: int | None,
-    enqueue: Callable[[Chain, Step, Accumulator], None],
-) -> None:
-    """Enqueue a phase of each step: by the launch that is kept for it, or as its accumulator does.
-
-    Rows that take long come first, and others are made at the same time. ``arrays`` are the last arguments of kept launches.
-    """
-    pairs = list(zip(steps, _launches(chain, product, steps, phase, entries), strict=True))
-    memory = [each.base_data for each in (*product.structure, *arrays)]
-    long = [pair for pair in pairs if pair[0].long] if len(steps) > 1 else ()
+def _enqueue(chain: Chain, product: Product, steps: Sequence[Step], enqueue: Callable[[Chain, Step, Accumulator], None]) -> None:
+    """Enqueue a phase of each step. Rows that take long come first, and others are made at the same time."""
+    long = [step for step in steps if step.long] if len(steps) > 1 else ()
     if long:
         with chain.side_queue() as other:
-            _enqueue_each(other, product, long, memory, enqueue)
-            _enqueue_each(chain, product, [pair for pair in pairs if not pair[0].long], memory, enqueue)
+            _enqueue_each(other, product, long, enqueue)
+            _enqueue_each(chain, product, [step for step in steps if not step.long], enqueue)
     else:
-        _enqueue_each(chain, product, pairs, memory, enqueue)
+        _enqueue_each(chain, product, steps, enqueue)
 
 
 def _enqueue_each(
-    chain: Chain,
-    product: Product,
-    pairs: Iterable[tuple[Step, TeamLaunch | None]],
-    memory: list[Any],
-    enqueue: Callable[[Chain, Step, Accumulator], None],
+    chain: Chain, product: Product, steps: Iterable[Step], enqueue: Callable[[Chain, Step, Accumulator], None]
 ) -> None:
-    for step, launch in pairs:
-        if launch is not None:
-            built, sizes, numbers = launch
-            listed = step.rows.listed
-            where = numbers if listed is None else (*numbers, listed.base_data)
-            chain.launch_with(built, sizes, [*where, *memory])
-            continue
+    for step in steps:
         accumulator = step.bin.accumulator
         assert accumulator is not None  # steps are made of bins that have one
         try:
             enqueue(chain, step, accumulator)
         except BuildError as error:
             raise RefusedError(chain.device, product.types, accumulator, error) from error
-
-
-class _Launches(NamedTuple):
-    """The launch of each step, or None; and the kernels."""
-
-    each: tuple[TeamLaunch | None, ...]
-    kernels: tuple[Built, ...]
-
-
-def _launches(
-    chain: Chain, product: Product, steps: Sequence[Step], phase: str, entries: int | None
-) -> Sequence[TeamLaunch | None]:
-    """Return the launch that makes each step's rows in a phase; None if its accumulator is to enqueue them.
-
-    They are worked out for the second of products that are alike: that takes longer than to launch.
-
-    Raises
-    ------
-    RefusedError
-        A kernel is refused.
-    """
-    shares = steps[0].shares if steps else None
-    if shares is None or (phase, entries) not in shares.met:
-        if shares is not None:
-            shares.met.add((phase, entries))
-        return (None,) * len(steps)
-    key = shares, phase, entries, product.kind, product.deterministic
-    found = chain.worked_out(key, lambda: _new_launches(chain, product, steps, phase, entries))
-    note_asked(found.kernels)
-    return found.each
-
-
-def _new_launches(chain: Chain, product: Product, steps: Sequence[Step], phase: str, entries: int | None) -> _Launches:
-    each: list[TeamLaunch | None] = []
-    for step in steps:
-        team = step.bin.accumulator
-        try:
-            each.append(team.launch(chain, product, step.rows, phase, entries) if isinstance(team, Team) else None)
-        except BuildError as error:
-            raise RefusedError(chain.device, product.types, team, error) from error
-    return _Launches(tuple(each), tuple(launch.built for launch in each if launch is not None))
 
 
 def enqueued(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> Sequence[Step]:

@@ -12,7 +12,7 @@ from typing_extensions import Self, override
 
 from clsparse_py._spgemm.kernels import KernelTypes, OfRows
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
-from clsparse_py._spgemm.methods.team import Team, TeamLaunch
+from clsparse_py._spgemm.methods.team import Team
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
@@ -134,10 +134,6 @@ class DenseWindows(Team):
         # Half of the memory that may be taken.
         parts = min(self.parts, windows, _MANY_GROUPS // rows.n, product.spare() // (8 * rows.n))
         return chain.scratch(rows.n * parts, np.uint32) if parts > 1 else None
-
-    @override
-    def launch(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> TeamLaunch | None:
-        return None  # parts of a row have places besides
 
     @override
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: Any, counts: cl_array.Array) -> None:

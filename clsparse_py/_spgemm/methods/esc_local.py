@@ -18,7 +18,7 @@ from clsparse_py._spgemm.kernels import KernelTypes, RowKernel
 from clsparse_py._spgemm.methods.base import Product, Rows
 from clsparse_py._spgemm.methods.esc import Esc
 from clsparse_py._spgemm.methods.sort import max_columns_of
-from clsparse_py._spgemm.methods.team import Team, TeamLaunch, varied
+from clsparse_py._spgemm.methods.team import Team, varied
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.device import RESERVED, Device
@@ -276,10 +276,6 @@ class EscGroup(_SortingTeam):
     @override
     def max_columns(self, device: Device, types: KernelTypes) -> int:
         return super().max_columns(device, types) >> (self.entries - 1).bit_length()
-
-    @override
-    def launch(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> TeamLaunch | None:
-        return None  # its scratch memory is a part of what the product may take
 
     @override
     def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:

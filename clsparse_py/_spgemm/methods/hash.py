@@ -14,7 +14,7 @@ from clsparse_py._spgemm.bins import Bin, Setting
 from clsparse_py._spgemm.kernels import KernelTypes, RowKernel
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.methods.dense_windows import DenseWindows
-from clsparse_py._spgemm.methods.team import Team, TeamLaunch, varied
+from clsparse_py._spgemm.methods.team import Team, varied
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.device import Device
@@ -218,11 +218,6 @@ class HashRows(Team):
         return super().foreseen(product, rows, phase) if phase == "symbolic" else None
 
     @override
-    def launch(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> TeamLaunch | None:
-        leaves_rows = self._slots(chain, product, rows, phase, entries)
-        return None if leaves_rows else super().launch(chain, product, rows, phase, entries)
-
-    @override
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
         super().enqueue_symbolic(chain, product, rows, state, counts)
         slots = self._slots(chain, product, rows, "symbolic")
@@ -288,11 +283,6 @@ class Hash(Team):
         return suited
 
     @override
-    def launch(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> TeamLaunch | None:
-        # Where values are added in order all the same, that is logged.
-        return super().launch(chain, product, rows, phase, entries) if product.deterministic else None
-
-    @override
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
         types = product.types.of(phase)
         if types.arithmetic and not product.deterministic and not _has_atomics(chain.device, types):
@@ -323,10 +313,6 @@ class LargeHash(Hash):
     def _windows(self) -> DenseWindows:
         # In one part: a table of columns does not tell how many of a row's entries lie in each part.
         return DenseWindows(parts=1)
-
-    @override
-    def launch(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> TeamLaunch | None:
-        return None  # rows with many entries go through windows
 
     @override
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:

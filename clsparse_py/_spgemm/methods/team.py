@@ -5,9 +5,8 @@ from __future__ import annotations
 import abc
 import functools
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import Self
 
@@ -19,26 +18,9 @@ from clsparse_py.launch import Chain
 from clsparse_py.programs import Built
 from clsparse_py.records import dataclass
 
-__all__ = ["Team", "TeamLaunch", "varied"]
+__all__ = ["Team", "varied"]
 
 _Team = TypeVar("_Team", bound="Team")
-
-
-class TeamLaunch(NamedTuple):
-    """The launch that makes the rows of a bin in a phase, but for its arrays: the same for all products that are alike.
-
-    Attributes
-    ----------
-    built : Built
-    sizes : tuple
-        As `Built.sizes` gives them.
-    numbers : tuple of numpy.uint64
-        How many rows there are and, if they are listed, which place of the list is their first.
-    """
-
-    built: Built
-    sizes: tuple[tuple[int], tuple[int]]
-    numbers: tuple[np.uint64, ...]
 
 
 @dataclass(frozen=True)
@@ -76,14 +58,6 @@ class Team(abc.ABC):
     def foreseen(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
         """Return the record of the kernel that a phase will take; None if that is not known yet."""
         return product.kind.once(_record, self.suited(product.kind.device, product), phase, rows.listed is not None)
-
-    def launch(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> TeamLaunch | None:
-        """Return the launch of a phase; None if there are several, or if others make rows of products that are alike.
-
-        ``entries``: those of C, outside the symbolic phase.
-        """
-        built, record = self._built(chain, product, rows, phase, entries)
-        return TeamLaunch(built, built.sizes(record.groups(rows.n)), rows.numbers)
 
     def _built(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> tuple[Built, Any]:
         """Return the kernel for a phase of a product, and its record."""
