@@ -19,7 +19,7 @@ from clsparse_py.overlap import require_apart, require_inside, require_writable
 from clsparse_py.semiring import Semiring
 from clsparse_py.transfer import contexts_match, from_host, on_host, to_host
 
-__all__ = ["Result", "check_matrix", "check_scale", "dense_operand", "result_for", "values_of_result"]
+__all__ = ["Result", "check_matrix", "check_scale", "dense_operand", "require_calls", "result_for", "values_of_result"]
 
 _DTYPES = frozenset(np.dtype(name) for name in OPENCL_TYPES)
 
@@ -31,6 +31,12 @@ def check_matrix(A: Any) -> None:
     if len(A.shape) != 2:
         raise ValueError(f"A: must have two dimensions, has {len(A.shape)} (shape {A.shape})")
     A.require_valid()
+
+
+def require_calls(expected: Any) -> None:
+    """Check how many calls of a plan are expected."""
+    if expected is not None and (not isinstance(expected, (int, np.integer)) or expected < 0):
+        raise ValueError(f"expected_calls: must be a whole number, or None, is {expected!r}")
 
 
 def dense_operand(A: Matrix, name: str, values: Any, ndim: int) -> tuple[cl_array.Array, bool]:

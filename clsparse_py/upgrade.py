@@ -26,22 +26,28 @@ class Upgrade(Generic[_Made]):
     name : str
         What it is, for explanations.
     after : int
-        It is begun by this call.
+        It is begun by this call: behind fewer, to make it does not pay.
+    expected : int, optional
+        How many calls the caller expects: if that is ``after`` or more it is made at the first call, which waits, else never.
     make : callable
         A generator function that enqueues what makes it, and returns it, or None if it is of no use. It yields an event wherever
         it had to wait for the device: it is resumed by a call that comes after the event.
 
     Attributes
     ----------
-    name, after
+    name : str
+    after : int
     is_done : bool
         Whether it was made, or is known to be of no use.
     made : object or None
     """
 
-    def __init__(self, name: str, after: int, make: Callable[[], Generator[cl.Event, None, _Made | None]]) -> None:
+    def __init__(
+        self, name: str, after: int, expected: int | None, make: Callable[[], Generator[cl.Event, None, _Made | None]]
+    ) -> None:
         self.name, self.after = name, after
-        self.is_done = False
+        self._at_once = expected is not None
+        self.is_done = expected is not None and expected < after
         self.made: _Made | None = None
         self._calls = 0
         self._steps = make()
@@ -49,13 +55,15 @@ class Upgrade(Generic[_Made]):
 
     def __str__(self) -> str:
         if self.is_done:
-            return f"{self.name}: {'of no use' if self.made is None else 'done'}"
-        return f"{self.name}: due at call {self.after} of them, was called {self._calls} times"
+            return f"{self.name}: {'not made' if self.made is None else 'done'}"
+        return f"{self.name}: due at call {self.after}, after {self._calls} by now"
 
     def come(self) -> bool:
         """Take note of a call, and return whether it is done by now."""
         self._calls += 1
-        return self.is_done or (self._calls >= self.after and self._go_on(wait=False))
+        if self.is_done:
+            return True
+        return (self._at_once or self._calls >= self.after) and self._go_on(wait=self._at_once)
 
     def now(self) -> _Made | None:
         """Make it, and return it. Waits."""

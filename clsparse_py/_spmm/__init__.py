@@ -10,7 +10,7 @@ from pyopencl import array as cl_array
 from clsparse_py._spmm.explanation import Explanation
 from clsparse_py._spmm.plan import SpmmPlan
 from clsparse_py.matrix import Matrix
-from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
+from clsparse_py.operands import check_matrix, check_scale, dense_operand, require_calls, result_for
 from clsparse_py.semiring import Semiring, plus_times
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Explanation", "SpmmPlan", "enqueue_spmm", "kept_spmm_plan", "spmm", "spmm_plan"]
 
 
-def spmm_plan(A: Matrix, *, work_group: int | None = None) -> SpmmPlan:
+def spmm_plan(A: Matrix, *, work_group: int | None = None, expected_calls: int | None = None) -> SpmmPlan:
     """Plan products ``A @ X`` with several columns; kernels are chosen at the first product with so many columns.
 
     Parameters
@@ -31,6 +31,8 @@ def spmm_plan(A: Matrix, *, work_group: int | None = None) -> SpmmPlan:
     work_group : int, optional
         Work-items in a work-group, in place of those that the plan would choose; a number that the device does not take becomes
         the nearest that it does.
+    expected_calls : int, optional
+        How many products there will be, as of `spmv_plan`.
 
     Returns
     -------
@@ -58,7 +60,8 @@ def spmm_plan(A: Matrix, *, work_group: int | None = None) -> SpmmPlan:
     """
     check_matrix(A)
     _check_work_group(work_group)
-    return SpmmPlan(A, work_group)
+    require_calls(expected_calls)
+    return SpmmPlan(A, work_group, expected_calls)
 
 
 def _check_work_group(work_group: Any) -> None:

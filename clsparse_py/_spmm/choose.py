@@ -74,6 +74,9 @@ class Thresholds:
     #: than it copies X.
     max_local_mean: float
     min_local_share: float
+    #: Rows that have the same columns are looked for behind so many products: to load the kernels, once a process, takes the host
+    #: milliseconds.
+    together_after: float
 
     def __post_init__(self) -> None:
         """Check that kernels of these shapes exist: a profile may come from anywhere."""

@@ -11,7 +11,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py import programs, refusals
-from clsparse_py._spmm.choose import Layout, Pattern, Shape, alternatives, choose, together
+from clsparse_py._spmm.choose import Layout, Pattern, Shape, alternatives, choose, thresholds_of, together
 from clsparse_py._spmm.cuts import Cut, Groups, cut, groups_of, rows_as_parts
 from clsparse_py._spmm.explanation import Explanation, Product
 from clsparse_py._spmm.kernels import Combine, Pack, Parts
@@ -75,9 +75,6 @@ class _Made:
     awaits: bool = False
 
 
-#: Rows that have the same columns are looked for behind this product: to load the kernels, once a process, takes the host
-#: milliseconds.
-_TOGETHER_AFTER = 16
 #: Kinds of products whose launches a plan keeps, the latest ones: each has memory of its own for pieces of rows.
 _KINDS = 64
 
@@ -103,7 +100,7 @@ class SpmmPlan(SetOnce):
         Work-items in a work-group; None leaves it to the plan.
     """
 
-    def __init__(self, A: Matrix, work_group: int | None = None) -> None:
+    def __init__(self, A: Matrix, work_group: int | None = None, expected: int | None = None) -> None:
         self.queue = A.queue
         self.device: Device = describe(A.queue.device)
         self.shape, self.nnz = A.shape, A.nnz
@@ -113,9 +110,8 @@ class SpmmPlan(SetOnce):
         self.work_group = work_group
         self._cuts: dict[int, Cut] = {}
         # Rows with the same columns, and whether the latest product awaits them.
-        self._groups: Upgrade[Groups] = Upgrade(
-            "rows with equal columns together", _TOGETHER_AFTER, lambda: groups_of(self.queue, A.shape[0], A.indptr, A.indices)
-        )
+        after, of = int(thresholds_of(self.device).together_after), (self.queue, A.shape[0], A.indptr, A.indices)
+        self._groups: Upgrade[Groups] = Upgrade("rows with equal columns together", after, expected, lambda: groups_of(*of))
         self._awaits = False
         self._made: dict[_Kind, _Made] = {}
         # Kernels that are done without, in order.
@@ -143,9 +139,8 @@ class SpmmPlan(SetOnce):
         for kind, each in [*self._made.items()]:
             launches = (each.pack is not None) + each.product.recording.n_commands
             built = each.product.recording.kernels[0].parameters.name
-            products.append(
-                Product(kind.n_columns, str(each.shape), built, each.cut.n_parts, each.cut.n_pieces, launches, each.why)
-            )
+            why = f"{each.why}; {self._groups}" if each.awaits or each.shape.rows > 1 else each.why
+            products.append(Product(kind.n_columns, str(each.shape), built, each.cut.n_parts, each.cut.n_pieces, launches, why))
         return Explanation(tuple(products), refusals.in_words(self._refused).strip("; "))
 
     def enqueue(

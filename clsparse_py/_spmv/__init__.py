@@ -15,7 +15,7 @@ from clsparse_py.convert import converted
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
-from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
+from clsparse_py.operands import check_matrix, check_scale, dense_operand, require_calls, result_for
 from clsparse_py.order import note_written
 from clsparse_py.semiring import Semiring, plus_times
 
@@ -52,7 +52,11 @@ def kept_plan(A: Matrix) -> SpmvPlan:
 
 @overload
 def spmv_plan(
-    A: Matrix, *, scheme: Literal["auto", SchemeName] | Scheme = ..., kernel: KernelName | KernelChoice | None = ...
+    A: Matrix,
+    *,
+    scheme: Literal["auto", SchemeName] | Scheme = ...,
+    kernel: KernelName | KernelChoice | None = ...,
+    expected_calls: int | None = ...,
 ) -> SpmvPlan: ...
 
 
@@ -63,6 +67,7 @@ def spmv_plan(
     scheme: Literal["auto", SchemeName] | Scheme = ...,
     kernel: KernelName | KernelChoice | None = ...,
     queues: Sequence[cl.CommandQueue],
+    expected_calls: int | None = ...,
 ) -> SharedSpmvPlan: ...
 
 
@@ -72,6 +77,7 @@ def spmv_plan(
     scheme: Literal["auto", SchemeName] | Scheme = "auto",
     kernel: KernelName | KernelChoice | None = None,
     queues: Sequence[cl.CommandQueue] | None = None,
+    expected_calls: int | None = None,
 ) -> SpmvPlan | SharedSpmvPlan:
     """Plan products ``A @ x``: inspect A's structure on the device and decide which kernels take which rows.
 
@@ -94,6 +100,9 @@ def spmv_plan(
         one device alone, that one takes all rows. The division is tried beside devices alone when the plan is made, some tenths
         of a second in all, as far as these reach all of A without a copy: the fastest way is kept. With such a plan the host
         waits for each product.
+    expected_calls : int, optional
+        How many products of a kind there will be. What pays behind so many is made with the first one, which waits for it, and
+        what does not is not made; by default it is made behind as many as the profile says. ``plan.explain()`` says what is due.
 
     Returns
     -------
@@ -124,12 +133,13 @@ def spmv_plan(
     array([3, 3])
     """
     check_matrix(A)
+    require_calls(expected_calls)
     if queues is None:
-        return SpmvPlan.of(A, scheme, kernel)
+        return SpmvPlan.of(A, scheme, kernel, expected_calls)
     # Loaded when it is asked for, as few processes use it.
     from clsparse_py._spmv.shared import SharedSpmvPlan, checked_queues
 
-    return SharedSpmvPlan(A, checked_queues(A, queues), scheme, kernel)
+    return SharedSpmvPlan(A, checked_queues(A, queues), scheme, kernel, expected_calls)
 
 
 @overload

@@ -12,7 +12,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py import programs
 from clsparse_py._spmv.binning import N_BINS, Side, count_bins, list_rows
-from clsparse_py._spmv.choose import PIECE, Decision, KernelChoice, whole_rows
+from clsparse_py._spmv.choose import PIECE, Decision, KernelChoice, thresholds_of, whole_rows
 from clsparse_py._spmv.explanation import Share
 from clsparse_py._spmv.features import Inspected
 from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, Merge, Narrow, Streamed, Subvector
@@ -29,10 +29,6 @@ __all__ = ["Builder"]
 
 #: Rows of a part, in multiples of its weight, beyond which rows are made to weigh.
 _MAX_ROWS = 16
-
-#: Columns in 16 bits are made behind this product. To make them takes the device as long as one product, which some ten repay,
-#: but to load their kernels, once a process, takes the host milliseconds.
-_NARROW_AFTER = 32
 
 _Record = TypeVar("_Record", bound=programs.Parameters)
 #: The number of parts, and where they begin, as `Inspected.cut` returns them.
@@ -61,8 +57,8 @@ class Builder:
         Makes a recording by columns in 16 bits.
     """
 
-    def __init__(self, of: Inspected, arithmetic: Arithmetic, scaled: bool) -> None:
-        self.of, self.arithmetic, self.scaled = of, arithmetic, scaled
+    def __init__(self, of: Inspected, arithmetic: Arithmetic, scaled: bool, expected: int | None = None) -> None:
+        self.of, self.arithmetic, self.scaled, self.expected = of, arithmetic, scaled, expected
         self.queue, self.device = of.queue, of.device
         self.n_rows = of.features.n_rows
         self.index = of.indptr.dtype.type
@@ -219,7 +215,8 @@ class Builder:
             yield chain.events[-1]
             return None if read().any() else launch(built, parts, columns, lowest)
 
-        self.upgrade = Upgrade("columns in 16 bits", _NARROW_AFTER, make)
+        after = int(thresholds_of(self.device).narrow_after)
+        self.upgrade = Upgrade("columns in 16 bits", after, self.expected, make)
 
     def _sums(self, recorder: Recorder, n_parts: int, *, is_read: bool) -> cl_array.Array:
         """Return memory for the sums of parts: each product's own, unless none is read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Literal, cast, get_args
 
@@ -17,7 +17,7 @@ from clsparse_py.device import Device
 from clsparse_py.errors import require_name
 from clsparse_py.product import ProductKernel
 from clsparse_py.records import dataclass
-from clsparse_py.tuning.profiles import decide, rules
+from clsparse_py.tuning.profiles import decide, rules, thresholds
 
 __all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "alternatives", "choose", "default_choice", "whole_rows"]
 
@@ -241,3 +241,42 @@ def alternatives(decision: Decision, device: Device) -> Iterator[Decision]:
     yield decision
     for name in _INSTEAD[device.is_cpu]:
         yield Decision(Scheme("single"), ((default_choice(name, device),),), decision.rule)
+
+
+# Told apart by identity: they are part of what profiles keep.
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """The numbers of a profile that plans go by, beside its trees.
+
+    Raises
+    ------
+    ValueError
+        A number is out of its bounds; the message names it.
+    """
+
+    #: Columns in 16 bits are made behind so many products. To make them takes the device as long as one product, which some ten
+    #: repay, but to load their kernels, once a process, takes the host milliseconds.
+    narrow_after: float
+
+    def __post_init__(self) -> None:
+        """Check the numbers: a profile may come from anywhere."""
+        if self.narrow_after != int(self.narrow_after) or not 1 <= self.narrow_after < 1 << 31:
+            raise ValueError(f"narrow_after: must be a whole number from 1, is {self.narrow_after}")
+
+
+def made(values: Mapping[str, float]) -> Thresholds:
+    """Return thresholds by their names.
+
+    Raises
+    ------
+    ValueError
+        There is no such threshold, or it is out of its bounds.
+    """
+    if unknown := values.keys() - {"narrow_after"}:
+        raise ValueError(f"{min(unknown)} is no threshold")
+    return Thresholds(**values)
+
+
+def thresholds_of(device: Device) -> Thresholds:
+    """Return the thresholds of the profiles for a device."""
+    return thresholds(device, "spmv", "any", made)

@@ -55,7 +55,7 @@ class SpmvPlan(SetOnce):
         The binning scheme and the kernels.
     """
 
-    def __init__(self, A: Matrix, features: Features, decision: Decision) -> None:
+    def __init__(self, A: Matrix, features: Features, decision: Decision, expected: int | None = None) -> None:
         self.queue = A.queue
         self.device: Device = describe(A.queue.device)
         self.shape = A.shape
@@ -64,6 +64,7 @@ class SpmvPlan(SetOnce):
         self.features = features
         self.inspected = Inspected(self.queue, self.device, self.indptr, self.indices, features)
         self.decision = decision
+        self._expected = expected
         self._products: dict[_Kind, DenseProduct] = {}
         # What will take the place of products.
         self._upgrades: dict[_Kind, Upgrade[Recording]] = {}
@@ -74,7 +75,9 @@ class SpmvPlan(SetOnce):
         self._last: DenseProduct | None = None
 
     @classmethod
-    def of(cls, A: Matrix, scheme: str | Scheme, kernel: KernelName | KernelChoice | None) -> SpmvPlan:
+    def of(
+        cls, A: Matrix, scheme: str | Scheme, kernel: KernelName | KernelChoice | None, expected: int | None = None
+    ) -> SpmvPlan:
         """Inspect a matrix and decide; see `spmv_plan`."""
         refused: dict[str, None] = {}
         try:
@@ -82,7 +85,7 @@ class SpmvPlan(SetOnce):
         except BuildError as error:
             refused[error.kernel] = None
             features = inspected_on_host(A.shape, A.nnz, A.indptr.get(A.queue))
-        plan = cls(A, features, choose(features, describe(A.queue.device), scheme, kernel, A.dtype.name))
+        plan = cls(A, features, choose(features, describe(A.queue.device), scheme, kernel, A.dtype.name), expected)
         plan._refused |= refused
         return plan
 
@@ -108,7 +111,8 @@ class SpmvPlan(SetOnce):
     def explain(self) -> Explanation:
         """Return which rows go to which kernel with which parameters, and why."""
         if self._shares:
-            shares = tuple(self._shares)
+            due = "".join(f"; {each}" for each in dict.fromkeys(map(str, [*self._upgrades.values()])))
+            shares = tuple(replace(share, why=f"{share.why}{due}") for share in self._shares)
         else:
             why = "built at the first product"
             names = dict.fromkeys(str(choice) for side in self.decision.kernels for choice in side)
@@ -253,10 +257,12 @@ class SpmvPlan(SetOnce):
             builder = self._built(arithmetic, scaled)
             self.queue.finish()
             self._shares = builder.shares
-            self._products[key] = made = DenseProduct(builder.recorder.recording(), self.queue)
+            self._products[key] = DenseProduct(builder.recorder.recording(), self.queue)
             if builder.upgrade is not None:
                 self._upgrades[key] = builder.upgrade
-            return made
+            if self._expected is not None:
+                self._come()
+            return self._products[key]
 
     def settle(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> None:
         """Make now what is made behind products of these types else. Waits."""
@@ -266,16 +272,20 @@ class SpmvPlan(SetOnce):
     def _upgrade(self, *, now: bool = False) -> None:
         """Take note of a product: later ones take what is done by then."""
         with self._making:
-            for key, upgrade in tuple(self._upgrades.items()):
-                if now:
-                    upgrade.now()
-                if not upgrade.come():
-                    continue
-                del self._upgrades[key]
-                if upgrade.made is not None:
-                    self._products[key], self._last = DenseProduct(upgrade.made, self.queue), None
-                    built, why = upgrade.made.kernels[0].parameters.name, upgrade.name
-                    self._shares = [replace(share, built=built, why=f"{share.why}; {why}") for share in self._shares]
+            self._come(now=now)
+
+    def _come(self, *, now: bool = False) -> None:
+        """Do as `_upgrade`, under the lock."""
+        for key, upgrade in tuple(self._upgrades.items()):
+            if now:
+                upgrade.now()
+            if not upgrade.come():
+                continue
+            del self._upgrades[key]
+            if upgrade.made is not None:
+                self._products[key], self._last = DenseProduct(upgrade.made, self.queue), None
+                built, why = upgrade.made.kernels[0].parameters.name, upgrade.name
+                self._shares = [replace(share, built=built, why=f"{share.why}; {why}") for share in self._shares]
 
     def _built(self, arithmetic: Arithmetic, scaled: bool) -> Builder:
         """Return the launches of the decision or, if one of its kernels is refused, of the next alternative that builds.
@@ -287,7 +297,7 @@ class SpmvPlan(SetOnce):
         """
         first: BuildError | None = None
         for decision in alternatives(self.decision, self.device):
-            builder = Builder(self.inspected, arithmetic, scaled)
+            builder = Builder(self.inspected, arithmetic, scaled, self._expected)
             try:
                 builder.all(decision)
             except BuildError as error:

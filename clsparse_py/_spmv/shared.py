@@ -204,7 +204,12 @@ class SharedSpmvPlan(SetOnce):
     """
 
     def __init__(
-        self, A: Matrix, queues: Sequence[cl.CommandQueue], scheme: str | Scheme, kernel: KernelName | KernelChoice | None
+        self,
+        A: Matrix,
+        queues: Sequence[cl.CommandQueue],
+        scheme: str | Scheme,
+        kernel: KernelName | KernelChoice | None,
+        expected: int | None = None,
     ) -> None:
         home = next((at for at, queue in enumerate(queues) if _is_home(A, queue)), None)
         # A's device takes the first rows, which are the first entries of its arrays.
@@ -221,7 +226,7 @@ class SharedSpmvPlan(SetOnce):
         self._note(A)
 
         def make(part: Matrix) -> SpmvPlan:
-            return SpmvPlan.of(part, scheme, kernel)
+            return SpmvPlan.of(part, scheme, kernel, expected)
 
         # Another way needs no memory to be tried, but of the matrix of a device that has to copy it.
         ways: dict[int | None, Division] = {self._only(decided): decided}
