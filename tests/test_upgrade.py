@@ -44,7 +44,9 @@ def test_what_lacks_memory_is_of_no_use() -> None:
     assert str(upgrade) == "something: not made"
 
 
-@pytest.mark.parametrize(("expected", "first", "last"), [(None, False, True), (32, True, True), (31, False, False), (0, False, False)])
+@pytest.mark.parametrize(
+    ("expected", "first", "last"), [(None, False, True), (32, True, True), (31, False, False), (0, False, False)]
+)
 def test_expected_products(queue: cl.CommandQueue, expected: int | None, first: bool, last: bool) -> None:
     host = sp.random_array((300, 200), density=0.05, dtype=np.float32, random_state=np.random.default_rng(0), format="csr")
     A, x = csr_array(host, queue=queue), cl_array.to_device(queue, np.ones(200, np.float32))
