@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Generator
 
 import numpy as np
@@ -77,3 +79,21 @@ def test_thresholds_are_checked() -> None:
     for wrong in ({"narrow_after": 0}, {"narrow_after": 1.5}, {"fastest": 1, "narrow_after": 5}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             made(wrong)
+
+
+def test_what_is_due_goes_with_its_plan(queue: cl.CommandQueue) -> None:
+    """No circle of references keeps a plan's memory."""
+    host = sp.random_array((300, 200), density=0.05, dtype=np.float32, random_state=np.random.default_rng(0), format="csr")
+    gc.collect()
+    gc.disable()
+    try:
+        A = csr_array(host, queue=queue)
+        of = weakref.ref(A.indices)
+        x, X = (cl_array.to_device(queue, np.ones(shape, np.float32)) for shape in (200, (200, 3)))
+        plans = spmv_plan(A, kernel=KernelChoice("narrow", 64, items=4)), spmm_plan(A)
+        spmv(A, x, plan=plans[0]).get()
+        spmm(A, X, plan=plans[1]).get()
+        del A, plans
+        assert of() is None
+    finally:
+        gc.enable()

@@ -258,8 +258,10 @@ class SpmvPlan(SetOnce):
             self.queue.finish()
             self._shares = builder.shares
             self._products[key] = DenseProduct(builder.recorder.recording(), self.queue)
-            if builder.upgrade is not None:
-                self._upgrades[key] = builder.upgrade
+            # Taken from the builder, which it refers to: a circle would keep device memory until Python's garbage collection.
+            upgrade, builder.upgrade = builder.upgrade, None
+            if upgrade is not None:
+                self._upgrades[key] = upgrade
             if self._expected is not None:
                 self._come()
             return self._products[key]
