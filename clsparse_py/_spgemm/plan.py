@@ -21,12 +21,12 @@ from clsparse_py._spgemm.refused import RefusedError, described, until_built
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.steps import Step, enqueued, in_windows
 from clsparse_py.device import describe
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.operands import values_of_result
 from clsparse_py.set_once import SetOnce
 from clsparse_py.tables import plan_as_html
+from clsparse_py.upgrade import Upgrade
 from clsparse_py.workspace import Workspace, counting
 
 if TYPE_CHECKING:
@@ -78,10 +78,9 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         self._structure = Structure.canonical(self.queue, self.shape, self._indices, self.indptr)
         # The first product makes the columns too; until then its lock keeps others waiting.
         self._has_columns = filled is not None
-        # A later product may make a list of products for all after it, which others wait for, too: after so many more, of which
-        # the next one asks if it is -1; None: there is a list, or there will be none.
-        self._list: ProductList | None = None
-        self._before_list: int | None = -1 if operands.chain.device.resident > 1 else None
+        # A list of products, which later products take; whether there is to be one is asked with the second values.
+        self._list: Upgrade[ProductList] | None = None
+        self._asks = operands.chain.device.resident > 1
         data = None if filled is None else filled.C.data
         self._made = None if data is None else self._assembled(self._structure, data)
         self._first = threading.Lock()
@@ -109,8 +108,6 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
 
     def __call__(self, a_data: Values | None = None, b_data: Values | None = None, *, out: MatrixT | None = None) -> MatrixT:
         """Return the product of some values, which is not waited for: no analysis and, from the second product on, no read.
-
-        But for one product on a GPU, which makes a list for those after it.
 
         Parameters
         ----------
@@ -140,14 +137,13 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         writes = () if out is None else (self._target(out, left, right),)
         chain = Chain(self.queue, left, right, *self._product.structure, self._indices, self.indptr, writes=writes)
         data = new_part(chain, "values", self.shape, self.nnz, self._dtype, self._allocator) if out is None else out.data
-        if self._has_columns and self._before_list is not None:
-            self._come_to_list(chain)
+        listed = self._come_to_list() if self._has_columns else None
         try:
-            if self._list is None:
+            if listed is None:
                 phase = "values" if self._has_columns else "numeric"
                 self._enqueue(chain, self._product, self._steps, (left, right, data), phase)
             else:
-                self._list.enqueue(chain, left, right, data)
+                listed.enqueue(chain, left, right, data)
                 chain.finish(data)
         except RefusedError as refusal:
             # Another product may have met it since this one was planned.
@@ -169,24 +165,28 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         self._steps = enqueued(chain, product._replace(a_data=left, b_data=right), steps, C, phase)
         chain.finish(data) if phase == "values" else chain.finish(self._indices, data)
 
-    def _come_to_list(self, chain: Chain) -> None:
-        """Make a list of the products if that pays by now, and memory is there for it."""
-        with self._first:
-            if self._before_list is None:
-                return
-            with counting(self._workspace):
-                # Loaded when it is asked for, as few processes use it.
-                from clsparse_py._spgemm.product_list import product_list, products_before
+    def _come_to_list(self) -> ProductList | None:
+        """Take note of a product of new values, and return the list of products, if there is one by now."""
+        upgrade = self._list
+        if self._asks or not (upgrade is None or upgrade.is_done):
+            with self._first, counting(self._workspace):
+                if self._asks:
+                    # Loaded when it is asked for, as few processes use it.
+                    from clsparse_py._spgemm.product_list import products_before
 
-                if self._before_list < 0:
-                    self._before_list = products_before(self._product, self._steps, self.nnz)
-                if self._before_list == 0:
-                    try:
-                        self._list = product_list(chain, self._product, self.indptr, self._indices)
-                    except (BuildError, MemoryError) as error:
-                        _log.info("the place of each product is looked for at each call: %s", error)
-            # None after what was the last one.
-            self._before_list = self._before_list - 1 if self._before_list else None
+                    before = products_before(self._product, self._steps, self.nnz)
+                    self._list, self._asks = None if before is None else self._listing(before + 1), False
+                if self._list is not None:
+                    self._list.come()
+            upgrade = self._list
+        return None if upgrade is None else upgrade.made
+
+    def _listing(self, after: int) -> Upgrade[ProductList]:
+        """Return what makes the list of products behind some products. It does not refer to the plan, which keeps it."""
+        from clsparse_py._spgemm.product_list import product_list
+
+        of = self.queue, self._product, self.indptr, self._indices
+        return Upgrade("new values by a list of products", after, None, lambda: product_list(*of))
 
     def _make_anew(self, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
         """Make C by other accumulators, as a kernel of one that was planned is refused, and keep to them. Waits.
@@ -229,7 +229,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
             if bin_.accumulator is not None
         )
         nnz_a = self._a.matrix.nnz
-        why = self._why if self._list is None else f"{self._why}; new values by a list of products"
+        why = self._why if self._list is None else f"{self._why}; {self._list}"
         c_bytes = self.indptr.nbytes + self._indices.nbytes + self.nnz * self._dtype.itemsize
         used = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.held)
         sizes = self.shape, nnz_a, self.n_products, self.nnz

@@ -6,11 +6,12 @@ made by accumulators that look for the place of each product, and after some pro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.kernels import OfProduct
@@ -134,13 +135,16 @@ def _reads_side_by_side(accumulator: Accumulator | None) -> bool:
     return isinstance(accumulator, DenseSpan) or (isinstance(accumulator, Merge) and accumulator.lanes == 1)
 
 
-def product_list(chain: Chain, product: Product, indptr: cl_array.Array, indices: cl_array.Array) -> ProductList:
-    """Return the list of a product's C, whose structure is given. Waits for the device once.
+def product_list(
+    queue: cl.CommandQueue, product: Product, indptr: cl_array.Array, indices: cl_array.Array
+) -> Generator[cl.Event, None, ProductList]:
+    """Make the list of a product's C, whose structure is given, as an `Upgrade` does.
 
     Raises
     ------
     MemoryError, BuildError
     """
+    chain = Chain(queue, *product.structure, indptr, indices)
     types, n, n_rows = product.types.of("values"), product.n_products, np.uint64(product.shape[0])
     nnz_of_a, nnz = product.a_indices.size, indices.size
 
@@ -164,13 +168,17 @@ def product_list(chain: Chain, product: Product, indptr: cl_array.Array, indices
     widest = chain.counters(1)
     numbers_of = np.uint32(n_tiles), np.uint32(kernel.window), np.uint32(nnz), n_rows
     launch("tiles", n_tiles + 1, *numbers_of, first, product.a_indptr, indptr, *tiles, widest)
-    if int(chain.read(widest, 1)[0]) > np.iinfo(np.uint16).max:
+    read = chain.read_later(widest, 1)
+    queue.flush()
+    yield chain.events[-1]
+    if int(read()[0]) > np.iinfo(np.uint16).max:
         kernel = replace(kernel, place="uint")
     a_places, b_places = chain.scratch(n, np.uint16 if kernel.place == "ushort" else np.uint32), chain.scratch(n, np.uint32)
     begins = chain.scratch(nnz, np.uint16)
     of_products = entry_products, product.a_indices, product.b_indptr, numbers, first
     built, _ = chain.build(ListKernel(kernel.work_group, types, "factors", place=kernel.place))
     chain.launch(built, n_tiles, np.uint32(nnz_of_a), *of_products, *tiles, a_places, b_places, begins)
+    chain.finish(a_places, b_places, begins)
     return ProductList(kernel, n_tiles, (*tiles, a_places, b_places, begins))
 
 

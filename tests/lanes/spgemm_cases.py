@@ -129,15 +129,16 @@ def by_list(dtype: np.dtype[Any], index: type[Any], rows_of_a: scipy.sparse.csr_
     A, B = (operand(each, numbers(each.nnz, dtype), index) for each in (rows_of_a, rows_of_b))
     plan = spgemm_plan(A, B)
     plan()
-    plan._before_list = 0
+    plan._list, plan._asks = plan._listing(1), False
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(product_list, "_GROUP", 16)
+        made = plan._list.now()
+        assert made is not None
+        assert made.n_tiles > 1
         for step in (-1, 1):
             left, right = A.get(), B.get()
             left.data, right.data = left.data[::step].copy(), right.data[::step].copy()
             C = plan(left.data, right.data)
-            assert plan._list is not None
-            assert plan._list.n_tiles > 1
             same(C.toarray(), (left @ right).toarray())
 
 

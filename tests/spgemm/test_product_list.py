@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 import pytest
 import scipy.sparse as sp
 from pairs import combinations
@@ -34,10 +35,16 @@ def listing() -> Listing:
         plan = spgemm_plan(left, right, **options)
         plan()
         # A CPU device would do without.
-        plan._before_list = 0
+        plan._list, plan._asks = plan._listing(1), False
+        plan._list.now()
         return plan
 
     return planned
+
+
+def made(plan: SpgemmPlan) -> product_list.ProductList | None:
+    """Return the list of a plan if it is made."""
+    return None if plan._list is None else plan._list.made
 
 
 def check(plan: SpgemmPlan, A: sp.csr_array, B: sp.csr_array) -> product_list.ProductList:
@@ -47,7 +54,7 @@ def check(plan: SpgemmPlan, A: sp.csr_array, B: sp.csr_array) -> product_list.Pr
             C = plan(A.data * A.dtype.type(factor), B.data)
         assert any(isinstance(each.parameters, product_list.ListedProducts) for each in built)
         assert_product(C, sp.csr_array((A.data * A.dtype.type(factor), A.indices, A.indptr), shape=A.shape), B)
-    found = plan._list
+    found = made(plan)
     assert found is not None
     assert "list of products" in str(plan.explain().rule)
     return found
@@ -72,7 +79,7 @@ def test_semirings(listing: Listing, platform: str, name: str) -> None:
     A, B = random_matrix((120, 90), 6, rng, dtype), random_matrix((90, 110), 9, rng, dtype)
     plan = listing(device_matrix(queue, A), device_matrix(queue, B), semiring=semiring)
     assert_product(plan(A.data, B.data), A, B, semiring)
-    assert plan._list is not None
+    assert made(plan) is not None
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -106,7 +113,7 @@ def test_operands_that_are_not_canonical(listing: Listing, platform: str) -> Non
     plan = listing(device_matrix(queue, A), device_matrix(queue, B))
     summed = sp.csr_array(A.tocoo().tocsr())
     assert_product(plan(A.data, B.data), summed, B)
-    assert plan._list is not None
+    assert made(plan) is not None
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -132,28 +139,32 @@ def test_memory(monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
     for limit, is_listed in ((1 << 19, False), (1 << 26, True)):
         plan = spgemm_plan(left, right, memory_limit=limit)
         plan()
-        plan._before_list = -1
+        plan._asks = True
         for factor in (2, 3, 4):
             C = plan(A.data * factor, B.data)
             assert_product(C, sp.csr_array((A.data * factor, A.indices, A.indptr), shape=A.shape), B)
-        assert (plan._list is not None) == is_listed
+        assert (made(plan) is not None) == is_listed
         bytes_told = plan.explain().workspace_bytes
         assert bytes_told is not None
         assert bytes_told <= limit
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
-def test_a_list_that_fails_is_done_without(listing: Listing, monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
+def test_a_list_that_fails_is_done_without(monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
     queue, rng = queue_on(platform), np.random.default_rng(7)
     A, B = random_matrix((90, 80), 5, rng), random_matrix((80, 70), 6, rng)
-    plan = listing(device_matrix(queue, A), device_matrix(queue, B))
+    plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B))
+    plan()
 
-    def fails(*_: object) -> None:
+    def fails(*_: object) -> Generator[cl.Event, None, product_list.ProductList]:
         raise MemoryError("no memory")
+        yield
 
     monkeypatch.setattr(product_list, "product_list", fails)
+    plan._list, plan._asks = plan._listing(1), False
     assert_product(plan(A.data, B.data), A, B)
-    assert plan._list is None
+    assert plan._list.is_done
+    assert made(plan) is None
 
 
 def test_which_rows_are_worth_it() -> None:
@@ -185,14 +196,13 @@ def test_a_list_is_made_after_some_products(monkeypatch: pytest.MonkeyPatch, pla
     monkeypatch.setattr(product_list, "_reads_side_by_side", lambda _: False)
     monkeypatch.setattr(product_list, "_BEFORE", 2)
     monkeypatch.setattr(product_list, "_BEFORE_MERGED", 2)
-    plan._before_list = -1
+    plan._asks = True
     listed = []
     for factor in range(1, 6):
         assert_product(plan(A.data * factor, B.data), sp.csr_array((A.data * factor, A.indices, A.indptr), shape=A.shape), B)
-        listed.append(plan._list is not None)
-    # The first product makes the columns.
-    assert listed == [False, False, False, True, True]
-    assert plan._before_list is None
+        listed.append(made(plan) is not None)
+    # The first product makes the columns; the fourth begins the list, which the next one finds.
+    assert listed == [False, False, False, False, True]
 
 
 def test_cpu_devices_do_without() -> None:
