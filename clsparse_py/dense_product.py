@@ -6,6 +6,7 @@ So do samples of products, whose operands are two dense matrices.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,9 +116,10 @@ class DenseProduct:
 
     def __init__(self, recording: Recording, queue: cl.CommandQueue) -> None:
         self.recording = recording
-        # None if there is more to keep than the order of one queue.
-        self._own = None if of_others(queue, *recording.kept) or recording.n_commands != 1 else queue
         self._arena = arena_of(queue)
+        # None if there is more to keep than the order of one queue.
+        has_more = self._arena.beside is not None or recording.n_commands != 1 or of_others(queue, *recording.kept)
+        self._own = None if has_more else queue
         self._call: _Call | None = None
         # The last one on that queue.
         self._event: cl.Event | None = None
@@ -190,15 +192,15 @@ class DenseProduct:
         is_ready = (
             call.n_released == arena.pool.n_released
             and not arena.pool.uses
-            and (not data.events or data.events == [known])
-            and (not x.events or x.events == [known])
+            and _are_known(data.events, known)
+            and _are_known(x.events, known)
             and current() is None
             and not forked.forked
         )
         if y is not None:
             if not is_same or call.y_is_new or of_y() is not out or of_y.memory is not y.base_data or of_y.shape is not y.shape:
                 return None
-            if own is not None and is_ready and (not y.events or y.events == [known]):
+            if own is not None and is_ready and _are_known(y.events, known):
                 self._event = event = self.recording.replay(own, (data.base_data, x.base_data, y.base_data), call.numbers)
             elif is_released(of_data.memory) or is_released(of_x.memory) or is_released(of_y.memory):
                 return None
@@ -220,6 +222,11 @@ class DenseProduct:
     def bound(self, queue: cl.CommandQueue, operands: _Operands, scale: tuple[Any, ...]) -> Bound:
         """Return the launches with these operands, which are not waited for."""
         return self.recording.bound(queue, operands, self._numbers_of(operands, scale))
+
+
+def _are_known(events: Sequence[cl.Event], known: cl.Event | None) -> bool:
+    """Return whether the events of an array tell of nothing but the command that is known."""
+    return not events or (events[0] is known and len(events) == 1)
 
 
 def _is_like(x: cl_array.Array, call: _Call) -> bool:

@@ -367,7 +367,7 @@ def test_rows_of_a_refused_kernel_are_made_by_others(
     _, without, refused = plan.explain().rule.partition("without ")
     assert without
     assert any(name in refused for name in asked)  # threads build them, so any may be first
-    assert plan.explain().rule.endswith("which the driver's compiler refuses")
+    assert "which the driver's compiler refuses" in plan.explain().rule
     assert sum(f"kernel {asked[0]} is refused" in record.message for record in caplog.records) == 1
 
 
