@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,21 +22,37 @@ import pyopencl as cl
 
 import clsparse_py as sp
 from bench import gallery
+from clsparse_py import cache
 from clsparse_py._spmv import speed
-from clsparse_py._spmv.turns import times_in_turns
 from clsparse_py.cli import find_device
 
 __all__ = ["parts_of", "queue_of", "slowed"]
 
 Call = Callable[[], object]
-#: That are given to each call.
-_SECONDS = 0.25
+#: That are given to each call, and rounds that are measured at least.
+_SECONDS, _ROUNDS = 0.25, 5
+
+
+def times_in_turns(calls: Sequence[Call], seconds: float) -> list[list[float]]:
+    """Return the seconds of calls that take turns, in an order that changes, after a round that may build kernels."""
+    order, found = list(range(len(calls))), [list[float]() for _ in calls]
+    shuffle = random.Random(0).shuffle
+    for call in calls:
+        call()
+    end = time.monotonic() + seconds
+    while len(found[0]) < _ROUNDS or time.monotonic() < end:
+        shuffle(order)
+        for at in order:
+            begin = time.perf_counter()
+            calls[at]()
+            found[at].append(time.perf_counter() - begin)
+    return found
 
 
 @contextmanager
 def slowed(queue: cl.CommandQueue, times: int) -> Iterator[None]:
     """Make a device seem slower: each launch on its queue is repeated, and its speed is that of another device."""
-    enqueue, identity, device = cl.enqueue_nd_range_kernel, speed._identity, queue.device
+    enqueue, key, device = cl.enqueue_nd_range_kernel, speed._key, queue.device
 
     def repeated(on: cl.CommandQueue, *arguments: Any, **named: Any) -> cl.Event:
         for _ in range(times - 1 if on == queue else 0):
@@ -43,11 +60,11 @@ def slowed(queue: cl.CommandQueue, times: int) -> Iterator[None]:
         return enqueue(on, *arguments, **named)
 
     cl.enqueue_nd_range_kernel = repeated
-    speed._identity = lambda of: f"{identity(of)} {times if of == device else 1}"
+    speed._key = lambda of: cache.key_of(key(of), f"{times if of == device else 1}")
     try:
         yield
     finally:
-        cl.enqueue_nd_range_kernel, speed._identity = enqueue, identity
+        cl.enqueue_nd_range_kernel, speed._key = enqueue, key
 
 
 def queue_of(device: cl.Device, kept: list[cl.Context]) -> cl.CommandQueue:
@@ -76,8 +93,7 @@ def product(S: Any, queue: cl.CommandQueue, x: Any, queues: Sequence[cl.CommandQ
 def require_speeds(queues: tuple[cl.CommandQueue, ...], times: int) -> tuple[str, ...]:
     """Measure the speeds of devices anew, the second one feigned to be slower, and return them as text."""
     del times  # what `slowed` was told: another number is another measurement
-    each = [f"{queue.device.name.strip()}: {speed.measure(queue)}" for queue in queues]
-    return (*each, f"together: {speed.measure_together(queues):.2f}")
+    return tuple(f"{queue.device.name.strip()}: {speed.measure(queue) / 1e9:.3g} GB/s" for queue in queues)
 
 
 def measured(

@@ -417,13 +417,12 @@ def _tune(arguments: argparse.Namespace) -> int:
 
 
 def _measure_speed(device: cl.Device, console: Console) -> None:
-    """Measure and keep the two numbers that products are divided between devices by."""
+    """Measure and keep the number that products are divided between devices by."""
     from clsparse_py._spmv import speed
 
     context = cl.Context([device])
     found = speed.measure(cl.CommandQueue(context, device))
-    said = f"{found.bytes_per_second / 1e9:.3g} GB/s, {found.seconds_per_launch * 1e6:.3g} us a launch"
-    console.print(f"Speed, for products that it shares with other devices: {said}; kept.", soft_wrap=True)
+    console.print(f"Speed, for products that it shares with other devices: {found / 1e9:.3g} GB/s; kept.", soft_wrap=True)
 
 
 def _positive(text: str) -> int:

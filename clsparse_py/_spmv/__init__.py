@@ -94,12 +94,10 @@ def spmv_plan(
         "chunked". The kernel for all rows, one of `KERNELS` or a KernelChoice; by default the profile
         decides, for each bin.
     queues : sequence of pyopencl.CommandQueue, optional
-        One of each device that shares the product; devices of other contexts and platforms than A's, too. Rows are divided so
-        that all are expected to end at the same time, by two numbers a device: bytes a second, and seconds a launch. `clsparse
-        tune` measures them; if it was not run, they are measured now and kept. If no division is expected to be 5 % faster than
-        one device alone, that one takes all rows. The division is tried beside devices alone when the plan is made, some tenths
-        of a second in all, as far as these reach all of A without a copy: the fastest way is kept. With such a plan the host
-        waits for each product.
+        Of the devices that share the product; of other contexts and platforms than A's, too. A's rows are cut once, in order,
+        into a part for each, whose bytes are in proportion to the devices' speeds: the bytes a second that `clsparse tune`
+        measured, if it did on all of them; else ranks of profiles, or compute units times lanes times clock rate. ``explain()``
+        says which; nothing is measured here. The host waits for each product that other devices than A's have a part in.
     expected_calls : int, optional
         How many products of a kind there will be. What pays behind so many is made with the first one, which waits for it, and
         what does not is not made; by default it is made behind as many as the profile says. ``plan.explain()`` says what is due.
@@ -113,13 +111,11 @@ def spmv_plan(
     Raises
     ------
     ValueError, TypeError
-        An unknown scheme or kernel, or two that do not go together; no queue, two of one device, or of one and a part of it, or
-        one whose device lacks A's dtype.
+        An unknown scheme or kernel, or two that do not go together; no queue, or one whose device lacks A's dtype.
 
     Notes
     -----
-    Hou, Feng and Che, "Auto-Tuning Strategies for Parallelizing SpMV on Multi- and Many-Core Processors", Section III-B, and, for
-    ``queues``, the future work of Section VI.
+    Hou, Feng and Che, "Auto-Tuning Strategies for Parallelizing SpMV on Multi- and Many-Core Processors", Section III-B.
 
     Examples
     --------
@@ -238,10 +234,7 @@ def spmv(
     if plan is None:
         plan = kept_plan(A)
     elif not isinstance(plan, SpmvPlan):
-        shared = _shared(plan, A)
-        if shared.alone is None:
-            return shared.product(A, x, alpha, beta, out, semiring)
-        plan = shared.alone
+        return _shared(plan, A).product(A, x, alpha, beta, out, semiring)
     elif not plan.matches(A):
         raise ValueError(_OF_ANOTHER)
     elif isinstance(x, cl_array.Array) and (again := plan.again(A.data, x, alpha, beta, out, semiring)) is not None:
