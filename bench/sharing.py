@@ -129,7 +129,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--devices", nargs="+", default=["0"], help="one, whose two halves share, or two, as for clsparse --device"
+        "--devices", nargs="+", default=[None], help="one, whose two halves share, or two, as for clsparse --device"
     )
     parser.add_argument("--suite", default="paper-spmv", choices=gallery.SUITES)
     parser.add_argument("--matrices", nargs="*", help="in place of a suite")

@@ -20,10 +20,13 @@ from clsparse_py.transfer import from_host
 
 __all__ = ["known_speed", "measure", "speeds_of"]
 
-#: Entries of the matrix that is measured with, beyond the caches of most devices, and of its rows.
-_ENTRIES, _ROW = 1 << 24, 8
-#: Products that are enqueued at once, so that the host does not hold the device up, and how often that is done.
-_BATCH, _TRIES = 10, 5
+#: Entries of the matrix that is measured with, beyond the caches of most devices.
+_ENTRIES = 1 << 24
+#: Entries of each of its rows.
+_ROW = 8
+#: Products that are enqueued at once, so that the host does not hold the device up.
+_BATCH = 10
+_TRIES = 5
 
 
 def _key(device: cl.Device) -> str:
