@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyopencl as cl
 
 if TYPE_CHECKING:
     from clsparse_py.pool import Arena
 
-__all__ = ["MAPPED", "Block", "Lent", "is_released", "lent", "wholes"]
+__all__ = ["Block", "Lent", "is_released", "whole"]
 
-#: What a buffer is asked for how often it is mapped to the host.
-MAPPED = cl.mem_info.MAP_COUNT
+_MAPPED = cl.mem_info.MAP_COUNT
 
 
 class Block:
@@ -23,24 +22,23 @@ class Block:
     def __init__(self, arena: Arena, buffer: cl.Buffer, size: int) -> None:
         self.buffer, self.size, self.pointer = buffer, size, buffer.int_ptr
         self.pool, self.arena = arena.pool, arena.itself
-        self.idle_since: int | None = None
-
-    def __del__(self) -> None:
-        self.pool.gone.append((self.size, self.idle_since is not None))
-
-
-#: The block behind each lent buffer, by the identity of the buffer object.
-lent: dict[int, Block] = {}
-#: The whole of each sub-buffer, by the identity of the sub-buffer.
-wholes: dict[int, cl.Buffer] = {}
+        self.idle_since = 0
 
 
 class Lent(cl.Buffer):
-    """The buffer of a block, for as long as an array or a view has it."""
+    """The buffer of a block, for as long as an array or a view has it.
+
+    Attributes
+    ----------
+    block : Block or None
+        None once it was released by hand.
+    """
 
     # PyOpenCL's buffers have no weak references: only a class with a `__del__` of its own learns when one is let go. An object
-    # made from a handle is given this class in place of `cl.Buffer`, so the class must not have attributes.
+    # made from a handle is given this class in place of `cl.Buffer`, so the class must not have slots.
     __slots__ = ()
+
+    block: Block | None
 
     def get_sub_region(self, origin: int, size: int, flags: int = 0) -> cl.Buffer:
         """Return a part of the memory, which keeps the whole."""
@@ -51,37 +49,33 @@ class Lent(cl.Buffer):
 
     def release(self) -> None:
         """Let go of the memory before the object goes."""
-        block = lent.get(id(self))
-        arena = None if block is None else block.arena()
-        if arena is not None:
-            arena.lose_sight()  # it is not to be lent again
-        if block is not None:
-            block.pool.n_released += 1
+        if self.block is not None:
+            self.block.pool.n_released += 1
         self.__del__()
+        self.block = None
         super().release()
 
-    def __del__(self, blocks: dict[int, Block] = lent) -> None:
-        block = blocks.pop(id(self), None)
-        # Memory that is mapped to the host may be read there after the array has gone: the mapping keeps it, not the pool.
-        if block is not None and not self.get_info(MAPPED):
-            block.pool.take_back(block)
-
-
-class _Part(cl.Buffer):
-    """A sub-buffer of lent memory."""
-
-    __slots__ = ()
-
-    def __del__(self, wholes: dict[int, cl.Buffer] = wholes) -> None:
-        wholes.pop(id(self), None)
+    def __del__(self, mapped: Any = _MAPPED) -> None:
+        block = self.block
+        if block is not None:
+            # Memory that is mapped to the host may be read there after the array has gone: the mapping keeps it, not the pool.
+            if self.get_info(mapped):
+                block.pool.lose(block)
+            else:
+                block.pool.take_back(block)
 
 
 def is_released(memory: object) -> bool:
     """Return whether memory that was lent was released by hand: nothing may be asked of it, as it is another array's by now."""
-    return memory.__class__ is Lent and id(memory) not in lent
+    return memory.__class__ is Lent and memory.block is None
 
 
-def _kept_with(whole: cl.Buffer, part: cl.Buffer) -> cl.Buffer:
-    part.__class__ = _Part
-    wholes[id(part)] = whole
-    return part
+def _kept_with(whole: cl.Buffer, part: Any) -> cl.Buffer:
+    part._clsparse_py = whole
+    found: cl.Buffer = part
+    return found
+
+
+def whole(memory: Any) -> Any:
+    """Return the lent buffer that a buffer is, or is a part of; else the buffer itself."""
+    return getattr(memory, "_clsparse_py", memory)

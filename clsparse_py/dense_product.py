@@ -18,7 +18,7 @@ from typing_extensions import Self
 from clsparse_py import forked
 from clsparse_py.blocks import is_released
 from clsparse_py.launch import Chain, at_rest
-from clsparse_py.memory import array_with, attributes_of
+from clsparse_py.memory import array_of
 from clsparse_py.order import note_written, of_others
 from clsparse_py.overlap import require_inside
 from clsparse_py.pool import arena_of
@@ -77,8 +77,8 @@ class _Call:
     semiring : Semiring or None
     numbers : tuple of numpy.generic
         Those of the recording.
-    attributes : dict
-        Of y, as `memory.array_with` takes them.
+    of_new : tuple
+        The shape and dtype of y.
     form : tuple
         Of x: the queue, dtype, shape, strides and offset.
     x_bytes, y_bytes : int
@@ -95,7 +95,7 @@ class _Call:
     beta: Any
     semiring: Any
     numbers: Numbers
-    attributes: dict[str, Any]
+    of_new: tuple[tuple[int, ...], np.dtype[Any]]
     form: tuple[Any, ...]
     x_bytes: int
     y_bytes: int
@@ -162,7 +162,7 @@ class DenseProduct:
         is_own = own is not None and x.queue is own and not of_others(own, *operands)
         self._call = _Call(
             _Checked(operands[0]), _Checked(x), _Checked(y), is_new, alpha, beta, semiring, self._numbers_of(operands, scale),
-            attributes_of(y.shape, y.dtype), (x.queue, x.dtype, x.shape, x.strides, x.offset),
+            (y.shape, y.dtype), (x.queue, x.dtype, x.shape, x.strides, x.offset),
             reach if x.size and min(x.strides) >= 0 else 1 << 64, y.nbytes, self._arena.pool.n_released if is_own else -1,
         )  # fmt: skip
 
@@ -217,7 +217,7 @@ class DenseProduct:
         except cl.Error:
             return None
         self._event = event = self.recording.replay(own, (data.base_data, x.base_data, memory), call.numbers)
-        return array_with(call.attributes, own, arena.pool.context, memory, event)
+        return array_of(own, *call.of_new, memory, None, arena.pool.context, [event])
 
     def bound(self, queue: cl.CommandQueue, operands: _Operands, scale: tuple[Any, ...]) -> Bound:
         """Return the launches with these operands, which are not waited for."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import operator
+import threading
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
+import pyopencl as cl
 from pyopencl import array as cl_array
 
-__all__ = ["OF_NO_VALUES", "DeviceArray"]
+__all__ = ["OF_NO_VALUES", "DeviceArray", "is_covered"]
 
 #: Operators that PyOpenCL's arrays have with a NumPy array or scalar on the left, as NumPy calls them.
 _REFLECTED: Mapping[np.ufunc, Callable[[Any, Any], Any]] = {
@@ -25,8 +28,71 @@ _REFLECTED: Mapping[np.ufunc, Callable[[Any, Any], Any]] = {
 OF_NO_VALUES = (np.ndim, np.shape, np.size, np.iscomplexobj, np.isrealobj)
 
 
+#: Of commands that do not wait for each other, an array keeps so many events.
+_MAX_EVENTS = 16
+
+_COMPLETE = cl.command_execution_status.COMPLETE
+_lock = threading.Lock()
+
+
+def is_covered(event: cl.Event, later: cl.Event) -> bool:
+    """Return whether who waits for a later command waits for this one: it has ended, or comes before on the same queue."""
+    return event.command_execution_status == _COMPLETE or event.command_queue == later.command_queue
+
+
 class DeviceArray(cl_array.Array):
-    """A `pyopencl.array.Array` that NumPy's functions refuse with an error that says how to get the values."""
+    """A `pyopencl.array.Array` that NumPy's functions refuse with an error that says how to get the values.
+
+    No event ever leaves its list of events: another list takes its place, in views and arrays `with_queue`, too. A thread that is
+    about to wait may be in the driver with a list, whose events have to stay alive for as long.
+    """
+
+    #: The array, its views and arrays `with_queue`, which have one list of events; None where there is no other. Not a set, as
+    #: PyOpenCL's arrays have no hash.
+    _sharers: list[weakref.ref[DeviceArray]] | None = None
+
+    def _new_with_changes(self, data: Any, *arguments: Any, **named: Any) -> Any:
+        """Return a view, or an array of new memory if ``data`` is None; PyOpenCL's methods make all theirs by this one."""
+        made = super()._new_with_changes(data, *arguments, **named)
+        if data is not None:
+            with _lock:
+                sharers = self._sharers or [weakref.ref(self)]
+                sharers[:] = [*(each for each in sharers if each() is not None), weakref.ref(made)]
+                made.events = self.events
+                self._sharers = made._sharers = sharers
+        return made
+
+    def note_written(self, event: cl.Event) -> None:
+        """Note that a command, which waits for the others that it knows of, writes to the array."""
+        if self._sharers is None:
+            self.events = [event]
+        else:  # it does not know what another thread writes to another part
+            self._exchange(lambda events: [*(each for each in events if not is_covered(each, event)), event])
+
+    def forget(self, ended: list[cl.Event]) -> None:
+        """Forget commands that have ended."""
+        self._exchange(lambda events: [each for each in events if each not in ended])
+
+    def _exchange(self, change: Callable[[list[cl.Event]], list[cl.Event]]) -> None:
+        with _lock:
+            self.events = events = change(self.events)
+            for reference in self._sharers or ():
+                if (sharer := reference()) is not None:
+                    sharer.events = events
+
+    def add_event(self, evt: cl.Event) -> None:
+        """Add a command that writes to the array; where these are many, the host waits for the first, as PyOpenCL does."""
+        self._exchange(lambda events: [*events, evt])
+        if len(self.events) > _MAX_EVENTS:
+            first = self.events[: _MAX_EVENTS // 2]
+            cl.wait_for_events(first)
+            self.forget(first)
+
+    def finish(self) -> None:
+        """Wait for all commands that write to the array."""
+        if events := self.events:
+            cl.wait_for_events(events)
+            self.forget(events)
 
     def __getitem__(self, index: Any) -> Any:
         """Return a view, or the values at positions that are on the device."""

@@ -13,7 +13,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py import forked, programs
-from clsparse_py.blocks import Lent, lent, wholes
+from clsparse_py.blocks import Lent, whole
 from clsparse_py.device import Device, describe
 from clsparse_py.forked import use_device
 from clsparse_py.memory import allocated, array_of, submit
@@ -111,11 +111,10 @@ def at_rest(queue: cl.CommandQueue, *arrays: cl_array.Array, known: cl.Event | N
             if array.events:
                 return None
         data: Any = array.base_data
-        block = lent.get(id(data))
-        if block is not None:
-            if block.arena is not own:
+        if data.__class__ is Lent:
+            if data.block is None or data.block.arena is not own:
                 return None
-        elif array.queue is not queue or data.__class__ is Lent or id(data) in wholes:
+        elif array.queue is not queue or whole(data) is not data:
             return None
     return arena
 

@@ -11,18 +11,16 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py.blocks import Block
 from clsparse_py.device_array import DeviceArray
 from clsparse_py.pool import Arena, MemoryInfo, Pool, arena_of, pools
 from clsparse_py.workspace import current
 
 __all__ = [
-    "Shapes",
     "allocated",
     "allocated_each",
     "also_let_go",
     "array_of",
-    "array_with",
-    "attributes_of",
     "constants",
     "free_memory",
     "memory_info",
@@ -31,11 +29,10 @@ __all__ = [
     "scratch",
     "shorten",
     "submit",
+    "vector",
 ]
 
 _Made = TypeVar("_Made")
-_NO_MEMORY = object()
-_new = object.__new__
 #: Called by `free_memory` with a context, or None for all: modules above this one that keep more than memory.
 also_let_go: list[Callable[[cl.Context | None], None]] = []
 
@@ -51,37 +48,40 @@ def array_of(
     data: Any,
     allocator: Any = None,
     context: cl.Context | None = None,
+    events: list[cl.Event] | None = None,
 ) -> cl_array.Array:
     """Return the C-contiguous array that a buffer holds, or none if it has no entries.
 
     Callers that have the queue's ``context`` give it, as asking the queue for it takes long.
     """
-    made = array_with(attributes_of((shape,) if isinstance(shape, int) else shape, dtype), queue, context or queue.context, data)
-    if allocator is not None:
-        made.allocator = allocator
-    return made
+    shape, strides, size = _layout((shape,) if isinstance(shape, int) else shape, dtype.itemsize)
+    # As PyOpenCL's own operations make arrays, which takes a tenth of the time.
+    return DeviceArray(
+        None, shape, dtype, "C", allocator, data, 0, strides, events, None, True, size, context or queue.context, queue
+    )
 
 
 @functools.lru_cache(maxsize=1024)
-def attributes_of(shape: tuple[int, ...], dtype: np.dtype[Any]) -> dict[str, Any]:
-    """Return the attributes of a C-contiguous array, which `array_with` completes."""
+def _layout(shape: tuple[int, ...], item: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Return the shape, strides and size of a C-contiguous array."""
     shape = tuple(map(int, shape))
-    steps = [dtype.itemsize]
+    steps = [item]
     for length in shape[:0:-1]:
         steps.append(steps[-1] * max(length, 1))
-    strides, size = tuple(steps[::-1]) if shape else (), math.prod(shape)
-    # As PyOpenCL's own operations make arrays; without memory it would allocate some.
-    return dict(vars(DeviceArray(None, shape, dtype, "C", None, _NO_MEMORY, 0, strides, None, None, True, size, None, None)))
+    return shape, tuple(steps[::-1]) if shape else (), math.prod(shape)
 
 
-def array_with(
-    attributes: dict[str, Any], queue: cl.CommandQueue, context: cl.Context, data: Any, *events: cl.Event
-) -> cl_array.Array:
-    """Return the array with these attributes and this memory, which events tell of: in half of its constructor's time."""
-    made = _new(DeviceArray)
-    made.__dict__ = own = attributes.copy()
-    own["queue"], own["context"], own["base_data"], own["events"] = queue, context, data, [*events]
-    return made
+def vector(queue: cl.CommandQueue, arena: Arena, n: int, dtype: np.dtype[Any]) -> cl_array.Array | None:
+    """Return a new array of one dimension, whose memory is the pool's; None if there is not as much."""
+    item, pool, data = dtype.itemsize, arena.pool, None
+    if n:
+        if n * item > pool.device_bytes:
+            return None
+        try:
+            data = arena.allocate(queue, n * item)
+        except cl.Error:
+            return None
+    return DeviceArray(None, (n,), dtype, "C", None, data, 0, (item,), None, None, True, n, pool.context, queue)
 
 
 def allocated(
@@ -109,7 +109,7 @@ def allocated(
     dtype = np.dtype(dtype)
     workspace, arena = current(), arena_of(queue)
     if workspace is None and allocator is None and shape.__class__ is int:
-        found = _vector(queue, arena, shape, dtype)  # nearly always, and then there is less to do
+        found = vector(queue, arena, shape, dtype)  # nearly always, and then there is less to do
         if found is not None:
             return found
     n = shape if isinstance(shape, int) else math.prod(shape)
@@ -129,22 +129,6 @@ def allocated(
     raise MemoryError(f"{what}: {n:,} entries of {dtype} need {n_bytes:,} bytes; {arena.pool.capacity()}") from reason
 
 
-def _vector(queue: cl.CommandQueue, arena: Arena, n: int, dtype: np.dtype[Any]) -> cl_array.Array | None:
-    """Return a new array of one dimension, whose memory is the pool's; None if there is not as much."""
-    item, pool, data = dtype.itemsize, arena.pool, None
-    if n:
-        if n * item > pool.device_bytes:
-            return None
-        try:
-            data = arena.allocate(queue, n * item)
-        except cl.Error:
-            return None
-    made = _new(DeviceArray)  # as `array_with` does, without the call
-    made.__dict__ = own = attributes_of((n,), dtype).copy()
-    own["queue"], own["context"], own["base_data"], own["events"] = queue, pool.context, data, []
-    return made
-
-
 def allocated_each(
     queue: cl.CommandQueue, what: str, sizes: Sequence[tuple[int, np.dtype[Any]]], allocator: Any = None
 ) -> list[cl_array.Array]:
@@ -152,7 +136,7 @@ def allocated_each(
     if allocator is None and current() is None:
         arena, found = arena_of(queue), []
         for n, dtype in sizes:
-            array = _vector(queue, arena, n, dtype)
+            array = vector(queue, arena, n, dtype)
             if array is None:
                 break
             found.append(array)
@@ -160,30 +144,6 @@ def allocated_each(
             return found
         found.clear()
     return [allocated(queue, what, n, dtype, allocator) for n, dtype in sizes]
-
-
-class Shapes:
-    """Sizes of arrays of one dimension that calls of a kind return; to make them takes less time than by `allocated_each`."""
-
-    __slots__ = ("_each",)
-
-    def __init__(self, *sizes: tuple[int, np.dtype[Any]]) -> None:
-        self._each = tuple((n * dtype.itemsize, attributes_of((n,), dtype)) for n, dtype in sizes)
-
-    def new(self, queue: cl.CommandQueue, arena: Arena) -> list[cl_array.Array] | None:
-        """Return new arrays in the pool's memory; None if there is not as much."""
-        found: list[cl_array.Array] = []
-        allocate, context = arena.allocate, arena.pool.context
-        try:
-            for n_bytes, attributes in self._each:
-                memory = allocate(queue, n_bytes) if n_bytes else None
-                made = _new(DeviceArray)  # as `array_with` does, without the call
-                made.__dict__ = own = attributes.copy()
-                own["queue"], own["context"], own["base_data"], own["events"] = queue, context, memory, []
-                found.append(made)
-        except cl.Error:
-            return None
-        return found
 
 
 def shorten(array: cl_array.Array, n: int) -> None:
@@ -217,15 +177,14 @@ class scratch:  # noqa: N801 - used as a with statement, where lower case is the
         self._held = 0
 
     def __enter__(self) -> list[cl.Buffer]:
-        arena, workspace = self._arena, self._workspace
-        # From the second call of a kind on, the pool has all of them, and one lock is enough.
-        self._blocks = blocks = arena.pool.idle_blocks(arena, self._sizes) if workspace is None else []
+        workspace = self._workspace
+        self._blocks: list[Block] = []
         try:
-            for size in self._sizes[len(blocks) :]:
+            for size in self._sizes:
                 if workspace is not None:
                     workspace.hold(size)
                     self._held += size
-                blocks.append(arena.block(self._queue, size))
+                self._blocks.append(self._arena.block(self._queue, size))
         except cl.Error as error:
             self.__exit__()
             needed = f"workspace: {sum(self._sizes):,} bytes are needed"

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import sys
-from collections import deque
+import contextlib
 from collections.abc import Iterable
-from types import SimpleNamespace
 from typing import Any
 
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py.blocks import lent, wholes
+from clsparse_py.blocks import Lent, whole
+from clsparse_py.device_array import DeviceArray, is_covered
 from clsparse_py.overlap import whole_of
 from clsparse_py.pool import arena_of
 from clsparse_py.uses import flush
 
 __all__ = ["forget_ended", "note_use", "note_written", "of_others", "record_use", "uses_before_writing"]
 
-#: An array's list of events, if other arrays share it, is shortened from this length on.
-_MAX_EVENTS = 64
-
 _COMPLETE = cl.command_execution_status.COMPLETE
-
-
-def _whole(data: Any) -> Any:
-    """Return the lent buffer that a buffer is, or is a part of; else the buffer itself."""
-    return wholes.get(id(data), data)
 
 
 def _handle(data: Any) -> int:
     """Return the key of memory: the handle of its buffer, or the address of shared virtual memory."""
-    data = _whole(data)
+    data = whole(data)
     if isinstance(data, cl.MemoryObjectHolder):
         return int((whole_of(data) or data).int_ptr)
     return int(data.svm_ptr)
@@ -42,12 +33,11 @@ def of_others(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[int, ...
     found: list[int] = []
     own = arena_of(queue).itself
     for array in arrays:
-        data = array.base_data
-        block = lent.get(id(data))
-        if block is None and wholes:
-            block = lent.get(id(_whole(data)))
-        if block is not None:
-            ours = block.arena is own
+        data: Any = array.base_data
+        if data.__class__ is not Lent:
+            data = whole(data)
+        if data.__class__ is Lent and data.block is not None:
+            ours = data.block.arena is own
         else:
             ours = data is None or array.queue is queue or array.queue is None or bool(array.queue == queue)
         if not ours:
@@ -66,56 +56,41 @@ def uses_before_writing(queue: cl.CommandQueue, *arrays: cl_array.Array) -> list
     if not pool.uses:
         return []
     handles = [_handle(array.base_data) for array in arrays if array.base_data is not None]
-    events = pool.uses_before_writing(handles, queue)
+    events = pool.uses_of(handles, queue)
     flush(events)
     return events
 
 
 def note_written(array: cl_array.Array, event: cl.Event) -> None:
-    """Note that a command writes to an array, after all earlier writes.
-
-    The list of events is replaced, not changed, as other threads may be about to wait for its events. But if views or arrays
-    `with_queue` share the list, it grows in place, as they have to learn of the command.
-    """
-    events = array.events
-    if sys.getrefcount(events) == _alone:
-        array.events = [event]
-        return
-    events.append(event)
-    if len(events) > _MAX_EVENTS:
-        # The newest event waits for the others. They stay alive until the next call, as a thread may be about to wait for them.
-        assert array.queue is not None  # the array was written to on a queue
-        arena_of(array.queue).former, events[:-1] = events[:-1], []
-
-
-def _has_alone(array: Any) -> bool:
-    """Return whether no other array has the list of events of an array."""
-    events = array.events
-    return sys.getrefcount(events) == _has_it_alone
-
-
-def _written() -> object:
-    """Return the events of an array that was written to: a list if its own were found to be its alone."""
-    array: Any = SimpleNamespace(events=deque())
-    note_written(array, array)
-    return array.events
-
-
-#: The references to a list that only its array holds, as `note_written` and `_has_alone` find them: versions of Python count
-#: differently, and depending on the code.
-_alone = _has_it_alone = 0
-while not isinstance(_written(), list):
-    _alone += 1
-while not _has_alone(SimpleNamespace(events=[])):
-    _has_it_alone += 1
+    """Note that a command writes to an array, after all earlier writes: views and arrays `with_queue` learn of it, too."""
+    if isinstance(array, DeviceArray):
+        array.note_written(event)
+    else:
+        former = array.events.copy()
+        array.events.append(event)
+        _forget(array, [each for each in former if is_covered(each, event)])
 
 
 def forget_ended(array: cl_array.Array) -> None:
-    """Forget the events of an array if all have ended; not if other arrays share the list, as they learn of writes by it."""
-    if not array.events or any(event.command_execution_status != _COMPLETE for event in tuple(array.events)):
-        return
-    if _has_alone(array):
-        array.events = []
+    """Forget the events of an array if all have ended."""
+    events = array.events.copy()
+    if events and all(event.command_execution_status == _COMPLETE for event in events):
+        if isinstance(array, DeviceArray):
+            array.forget(events)
+        else:
+            _forget(array, events)
+
+
+def _forget(array: cl_array.Array, events: list[cl.Event]) -> None:
+    """Forget events of an array of PyOpenCL's own, which shares the list itself with its views.
+
+    They stay alive until the next call, as a thread may be about to wait for them.
+    """
+    if array.queue is not None and events:
+        arena_of(array.queue).former = events
+        for event in events:
+            with contextlib.suppress(ValueError):  # another thread forgot it
+                array.events.remove(event)
 
 
 def record_use(array: cl_array.Array, queue: cl.CommandQueue) -> None:

@@ -6,20 +6,20 @@ other queues may still use the block, the queue waits for them; the host never w
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import os
-import sys
 import threading
 import weakref
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py.blocks import MAPPED, Block, Lent, lent
+from clsparse_py.blocks import Block, Lent
 from clsparse_py.unordered import Beside, has_order, queue_beside
 from clsparse_py.uses import Uses, flush
 
@@ -27,12 +27,9 @@ __all__ = ["Arena", "MemoryInfo", "Pool", "arena_of", "pools", "side_queue"]
 
 #: By default, memory kept unused is at most this share of the device's memory.
 _SHARE = 0.25
-#: Blocks that were let go wait for the next allocation to be sorted in, up to so many, if each is at most this share of what may
-#: be kept: to sort each in at once takes a lock each time.
-_MAX_WAITING, _SMALL_SHARE = 32, 1 / 64
-#: Of each size, the last buffers of small blocks are kept in view, so many of so many sizes: one whose array is gone is lent
-#: again as it is. To make a buffer of a block, and to sort the block in, takes as long as a launch.
-_MAX_IN_VIEW, _MAX_SIZES = 6, 8
+#: Blocks that were lent and let go are counted so many at a time, or when one is let go that is more than this share of what
+#: may be kept: to count each takes a lock each time.
+_MAX_CHANGES, _SMALL_SHARE = 64, 1 / 64
 #: The size of a block is a multiple of an eighth of the largest power of two in it, which bounds the waste, and of 2**8 bytes.
 _MIN_STEP_BITS = 8
 
@@ -89,6 +86,9 @@ class Pool:
     It keeps the context (quirk 9), and is kept by its arenas and blocks: when the last of
     them goes, the context is let go.
 
+    Blocks are lent and let go without a lock: Python's lists and deques do one thing at a time, and the garbage collector, which
+    may let a block go at any time, must not wait.
+
     Attributes
     ----------
     context : pyopencl.Context
@@ -96,12 +96,10 @@ class Pool:
     device_name : str
     device_bytes, largest : int
         Memory of the device, and of one allocation.
-    returned : deque of Block
-        Blocks that were let go, which `settle` sorts in.
-    gone : deque
-        Blocks that were given back to the driver but are still in the counts: the size of each, and whether it was idle.
     uses : Uses
         Of memory, by commands outside of the order of its own queue. Changed under the pool's lock.
+    changes : deque of int
+        The bytes of each block that was lent, less than none of one that was let go, which `settle` is to count.
     n_released : int
         How often memory was released by hand: who keeps arrays has to look at them again.
     """
@@ -111,8 +109,6 @@ class Pool:
         self.device_name = device.name.strip()
         self.device_bytes: int = device.global_mem_size
         self.largest: int = device.max_mem_alloc_size
-        self.returned: deque[Block] = deque()
-        self.gone: deque[tuple[int, bool]] = deque()
         self.uses = Uses()
         self.n_released = 0
         self._cap = _cap(device)
@@ -121,187 +117,115 @@ class Pool:
         self._arenas: weakref.WeakSet[Arena] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._clock = itertools.count()
-        self._total = self._pooled = self._peak = 0
-        # How much seemed to be in use when it was last told from what is kept in view.
-        self._looked_at = 0
+        self.changes: deque[int] = deque()
+        self._used = self._n_used = self._peak = 0
 
     def add(self, arena: Arena) -> None:
         """Add the arena of another queue."""
         with self._lock:
             self._arenas.add(arena)
 
-    def block(self, arena: Arena, n_bytes: int) -> tuple[Block, list[cl.Event]]:
-        """Return a block of at least so many bytes, and the events that the queue of its arena has to wait for.
+    def lend(self, arena: Arena, n_bytes: int) -> Block:
+        """Return a block of at least so many bytes: an idle one of the arena, if there is one.
 
         Raises
         ------
         pyopencl.Error
             The driver has no memory, not even after the pool gave back all that it kept unused.
         """
-        size = self._rounded(n_bytes)
-        with self._lock:
-            if self.returned or self.gone or self.uses:
-                self._sort_in(everything=bool(self.uses))
-            if idle := arena.idle.get(size):
-                return self._lend(idle)
+        size = _block_size(n_bytes)
+        if size > self._largest_kept:
+            size = n_bytes
         try:
-            buffer = _create(self.context, size)
+            block = arena.idle[size].pop() if not self.uses else self._without_uses(arena.idle[size])
+        except (KeyError, IndexError):
+            block = self._new(arena, size, n_bytes)
+        self.changes.append(block.size)
+        return block
+
+    def _new(self, arena: Arena, size: int, n_bytes: int) -> Block:
+        """Return a new block of this size, or of so many bytes alone if the driver has no more."""
+        try:
+            return Block(arena, _create(self.context, size), size)
         except cl.Error:
             self.empty()
-            size = n_bytes
-            buffer = _create(self.context, size)
-        block = Block(arena, buffer, size)
+            return Block(arena, _create(self.context, n_bytes), n_bytes)
+
+    def _without_uses(self, idle: list[Block]) -> Block:
+        """Take the block that became idle last and has no uses out of a list; if all have, the first."""
         with self._lock:
-            self._total += size
-            self._note_peak()
-            return block, self.uses.running(block.pointer) if self.uses else []
-
-    def idle_block(self, arena: Arena, n_bytes: int) -> Block | None:
-        """Return an idle block as `block` does, in less time; None if there is none, or one may be used by commands."""
-        size = _block_size(n_bytes)
-        with self._lock:
-            if self.returned or self.gone or self.uses:
-                self._sort_in(everything=bool(self.uses))
-            if (self.uses and self.uses.any_running()) or not (idle := arena.idle.get(size)):
-                return None
-            block = idle.pop()
-            block.idle_since = None
-            self._pooled -= size
-            self._note_peak()
-            return block
-
-    def _note_peak(self) -> None:
-        """Bring the peak up to date, under the lock, after memory was lent."""
-        used = self._total - self._pooled
-        if used > self._peak and used > self._looked_at:
-            # To look at what is kept in view, and was let go, takes less time than to lose sight of it and lend other memory.
-            self._peak = max(self._peak, used - sum(each.free_in_view() for each in self._arenas))
-            self._looked_at = used
-
-    def _rounded(self, n_bytes: int) -> int:
-        """Return the size of the block for so many bytes."""
-        size = _block_size(n_bytes)
-        return size if size <= self._largest_kept else n_bytes
-
-    def _lend(self, idle: list[Block]) -> tuple[Block, list[cl.Event]]:
-        """Return one of the idle blocks, and the events that its queue has to wait for."""
-        if self.uses:
-            at, events = self._first_free(idle)
-            block = idle.pop(at)
-        else:
-            block, events = idle.pop(), []
-        block.idle_since = None
-        self._pooled -= block.size
-        self._note_peak()
-        return block, events
-
-    def idle_blocks(self, arena: Arena, sizes: Iterable[int]) -> list[Block]:
-        """Return idle blocks that no command uses, one for each of these sizes in order; stop at the first size that has none."""
-        found: list[Block] = []
-        with self._lock:
-            if self.returned or self.gone:
-                self._sort_in()
-            if self.uses and self.uses.any_running():
-                return found
-            for size in sizes:
-                idle = arena.idle.get(self._rounded(size))
-                if not idle:
-                    break
-                block = idle.pop()
-                block.idle_since = None
-                self._pooled -= block.size
-                found.append(block)
-            self._note_peak()
-        return found
-
-    def _first_free(self, idle: list[Block]) -> tuple[int, list[cl.Event]]:
-        """Return the index of the block that became idle last and has no uses; if all have, that of the first, and its uses."""
-        for at in reversed(range(len(idle))):
-            if not self.uses.running(idle[at].pointer):
-                return at, []
-        return 0, self.uses.running(idle[0].pointer)
-
-    def is_small(self, block: Block) -> bool:
-        """Return whether some blocks of that size may be kept in addition to those that are sorted in."""
-        return block.size <= self._small
+            for block in reversed(idle.copy()):
+                if not self.uses.running(block.pointer):
+                    with contextlib.suppress(ValueError):  # another thread has it by now
+                        idle.remove(block)
+                        return block
+        return idle.pop(0)
 
     def take_back(self, block: Block) -> None:
-        """Take a block that was let go; the garbage collector, which may do so at any time, does not wait."""
-        returned = self.returned
-        returned.append(block)
-        if block.size > self._small or len(returned) > _MAX_WAITING:
+        """Take a block that was let go."""
+        size, arena, changes = block.size, block.arena(), self.changes
+        if arena is not None and size <= self._cap:
+            block.idle_since = next(self._clock)
+            try:
+                arena.idle[size].append(block)
+            except KeyError:
+                arena.idle.setdefault(size, []).append(block)
+        changes.append(-size)
+        if len(changes) > _MAX_CHANGES or size > self._small:
             self.settle(False)
 
-    def settle(self, wait: bool = True) -> None:
-        """Move returned blocks to their arenas or back to the driver, and bring the counts up to date.
+    def lose(self, block: Block) -> None:
+        """Take note of a block that was let go, and goes back to the driver."""
+        self.changes.append(-block.size)
 
-        Without ``wait``, a later call does it if another thread has the lock: the garbage collector, which may let memory go at
-        any time, must not wait.
+    def settle(self, wait: bool = True) -> None:
+        """Bring the counts up to date, and give back to the driver what is more than may be kept.
+
+        Without ``wait``, a later call does it if another caller has the lock, which may be one that this call interrupts.
         """
         if not self._lock.acquire(wait):  # by position, which takes half the time
             return
         try:
-            self._sort_in(everything=wait)
+            changes = [self.changes.popleft() for _ in range(len(self.changes))]
+            used = [*itertools.accumulate(changes, initial=self._used)]
+            self._used, self._peak = used[-1], max(self._peak, *used)
+            self._n_used += 2 * sum(map((0).__lt__, changes)) - len(changes)
+            while self._pooled() > self._cap:
+                self._give_up_one()
         finally:
             self._lock.release()
 
-    def _sort_in(self, *, everything: bool = False) -> None:
-        """Do as `settle`, under the lock; with ``everything`` also blocks whose buffers are kept in view and no array has."""
-        returned, clock, pooled = self.returned, self._clock, 0
-        if everything:
-            self._looked_at = 0
-            for each in self._arenas:
-                each.lose_sight()
-        while returned:
-            block = returned.popleft()
-            arena, size = block.arena(), block.size
-            if arena is not None and size <= self._cap:
-                block.idle_since = next(clock)
-                arena.idle[size].append(block)
-                pooled += size
-            del block  # one that is not kept goes back to the driver now
-        self._pooled += pooled
-        while self._pooled > self._cap:
-            self._give_up_one()
-        if self.gone:
-            self._count_gone()
-
-    def _count_gone(self) -> None:
-        while self.gone:
-            size, was_idle = self.gone.popleft()
-            self._total -= size
-            self._pooled -= size * was_idle
+    def _pooled(self) -> int:
+        """Return the bytes of idle blocks."""
+        return sum(size * len(idle) for arena in self._arenas for size, idle in tuple(arena.idle.items()))
 
     def _give_up_one(self) -> None:
-        """Give the block that has been idle for longest back to the driver, once the caller that let it go has lost it, too."""
-        lists = [idle for arena in self._arenas for idle in arena.idle.values() if idle]
-        block = min(lists, key=lambda idle: idle[0].idle_since or 0).pop(0)
-        block.idle_since = None
-        self._pooled -= block.size
+        """Give the block that has been idle for longest back to the driver."""
+        lists = [(idle[:1], idle) for arena in self._arenas for idle in tuple(arena.idle.values())]
+        first, idle = min((each for each in lists if each[0]), key=lambda each: each[0][0].idle_since, default=([], []))
+        with contextlib.suppress(IndexError, ValueError):  # another thread has it by now
+            idle.remove(first[0])
 
     def empty(self) -> None:
         """Give all memory that is kept unused back to the driver."""
-        for arena in tuple(self._arenas):
-            arena.counters.clear()
-        self.settle()
         with self._lock:
-            for arena in self._arenas:
-                arena.idle.clear()
-            self._count_gone()
+            arenas = tuple(self._arenas)
+        for arena in arenas:
+            arena.counters.clear()
+            arena.idle = {}
 
     def info(self) -> MemoryInfo:
         """Return how much memory is used and kept."""
         self.settle()
         with self._lock:
-            blocks = sum(block.pool is self for block in lent.copy().values())
-            return MemoryInfo(self._total - self._pooled, self._pooled, self._peak, blocks)
+            return MemoryInfo(self._used, self._pooled(), self._peak, self._n_used)
 
     def note(self, pointers: Iterable[int], queue: cl.CommandQueue, event: cl.Event) -> None:
         """Note that a command on a queue uses memory."""
         with self._lock:
             self.uses.note(pointers, queue, event)
 
-    def uses_before_writing(self, pointers: Iterable[int], queue: cl.CommandQueue) -> list[cl.Event]:
+    def uses_of(self, pointers: Iterable[int], queue: cl.CommandQueue) -> list[cl.Event]:
         """Return the events of noted commands that use memory, without those that the order of ``queue`` already covers."""
         with self._lock:
             return [event for pointer in pointers for event in self.uses.running(pointer, queue.int_ptr)]
@@ -344,10 +268,8 @@ class Arena:
     pool : Pool
     beside : Beside or None
         What runs the commands of operations if the queue keeps no order.
-    idle : dict of int to list of blocks
+    idle : dict of int to list of Block
         Idle blocks of each size, the one that is idle for longest first.
-    in_view : dict of int to deque of pyopencl.Buffer
-        The last buffers that were lent, by the size of their blocks, and that are lent again as they are if no array has them.
     counters : deque of pyopencl.Buffer
         Counters that `launch.Chain.counters` keeps at zero. Buffers, not arrays, as arrays would keep the queue.
     side_queue : pyopencl.CommandQueue or None
@@ -359,80 +281,37 @@ class Arena:
 
     def __init__(self, pool: Pool, beside: Beside | None) -> None:
         self.pool, self.beside = pool, beside
-        self.idle: defaultdict[int, list[Block]] = defaultdict(list)
-        self.in_view: dict[int, deque[cl.Buffer]] = {}
+        self.idle: dict[int, list[Block]] = {}
         self.counters: deque[cl.Buffer] = deque()
         self.side_queue: cl.CommandQueue | None = None
         self.former: list[cl.Event] = []
         self.itself = weakref.ref(self)
 
-    def free_in_view(self) -> int:
-        """Return the bytes of buffers in view that no array has, nor the host unless they are mapped."""
-        found = 0
-        for size, buffers in tuple(self.in_view.items()):
-            found += size * _counts(buffers).count(_IN_VIEW)
-        return found
-
-    def lose_sight(self) -> None:
-        """Keep no buffer in view: those that nothing has go back to the pool, and others will."""
-        for buffers in tuple(self.in_view.values()):
-            buffers.clear()
-
     def allocate(self, queue: cl.CommandQueue, n_bytes: int) -> cl.Buffer:
-        """Return memory for the next commands of the arena's queue; raises as `Pool.block`."""
+        """Return memory for the next commands of the arena's queue; raises as `Pool.lend`."""
         pool = self.pool
-        size = _block_size(n_bytes)
-        in_view = self.in_view.get(size)
-        if in_view and not pool.uses:
-            for _ in range(len(in_view)):  # to look at each takes a tenth of the time to make another one
-                first: cl.Buffer | None = _unused(in_view)
-                if first is not None and not first.get_info(MAPPED):
-                    return first
-        block = pool.idle_block(self, n_bytes) or self.block(queue, n_bytes)
+        try:
+            block = self.idle[_block_size(n_bytes)].pop() if not pool.uses else None
+        except (KeyError, IndexError):
+            block = None
+        if block is None:
+            block = self.block(queue, n_bytes)
+        else:
+            pool.changes.append(block.size)  # as `block` does, in less time
         made: Any = cl.Buffer.from_int_ptr(block.pointer, True)
         made.__class__ = Lent
-        lent[id(made)] = block
-        # A block is shorter where memory was too little for one of this size: nobody else may be given it for as many bytes.
-        if pool.is_small(block) and block.size == size:
-            if in_view is None:
-                if len(self.in_view) >= _MAX_SIZES:
-                    self.in_view = {}
-                in_view = self.in_view.setdefault(size, deque())
-            if len(in_view) < _MAX_IN_VIEW:
-                in_view.append(made)
+        made.block = block
         found: cl.Buffer = made
         return found
 
     def block(self, queue: cl.CommandQueue, n_bytes: int) -> Block:
-        """Return a block for the next commands of the arena's queue; raises as `Pool.block`."""
-        block, events = self.pool.block(self, n_bytes)
-        if events:
+        """Return a block for the next commands of the arena's queue; raises as `Pool.lend`."""
+        pool = self.pool
+        block = pool.lend(self, n_bytes)
+        if pool.uses and (events := pool.uses_of((block.pointer,), queue)):
             flush(events)
             cl.enqueue_barrier(queue, wait_for=events)
         return block
-
-
-def _unused(objects: deque[Any]) -> Any:
-    """Return the first of some objects if nobody else has it, else None; it becomes the last."""
-    try:
-        first = objects.popleft()  # so that no other thread finds it
-    except IndexError:
-        return None
-    is_unused = sys.getrefcount(first) == _alone
-    objects.append(first)
-    return first if is_unused else None
-
-
-def _counts(buffers: deque[Any]) -> list[int]:
-    """Return the number of references to each of some objects, with those of this function."""
-    return [*map(sys.getrefcount, tuple(buffers))]
-
-
-#: The numbers for an object that nobody else has, as `_unused` and `_counts` find them: versions of Python count differently, and
-#: depending on the code.
-_alone, (_IN_VIEW,) = 0, _counts(deque([object()]))
-while _unused(deque([object()])) is None:
-    _alone += 1
 
 
 _pools: weakref.WeakValueDictionary[tuple[int, int], Pool] = weakref.WeakValueDictionary()

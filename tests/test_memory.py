@@ -15,8 +15,9 @@ import scipy.sparse as sp
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, free_memory, memory, memory_info, programs, record_use, spgemm, spmv, transfer, transpose
+from clsparse_py.device_array import _MAX_EVENTS
 from clsparse_py.launch import Chain
-from clsparse_py.order import _MAX_EVENTS, uses_before_writing
+from clsparse_py.order import note_written, uses_before_writing
 from clsparse_py.pool import _block_size, arena_of
 from clsparse_py.recording import Recording
 
@@ -141,7 +142,7 @@ def test_memory_may_be_released_by_hand(own: cl.CommandQueue) -> None:
     assert memory_info(own).blocks == used - 1
 
 
-def test_a_buffer_is_lent_again_as_it_is_once_nothing_has_it(own: cl.CommandQueue) -> None:
+def test_memory_is_lent_again_once_nothing_has_it(own: cl.CommandQueue) -> None:
     ways: list[Callable[[Any], object]] = [
         lambda array: array,
         lambda array: array[100:200],
@@ -150,14 +151,14 @@ def test_a_buffer_is_lent_again_as_it_is_once_nothing_has_it(own: cl.CommandQueu
     ]
     for keep in ways:
         array = filled(own, 3)
-        buffer, kept = id(array.base_data), keep(array)
+        before, kept = handle(array), keep(array)
         del array
         others = [filled(own, value) for value in range(6)]
-        assert buffer not in [id(each.base_data) for each in others]
+        assert before not in [handle(each) for each in others]
         for value, each in enumerate(others):
             np.testing.assert_array_equal(each.get(), value)
         del others, each, kept
-    found = {id(new(own, 3 * N).base_data) for _ in range(5)}
+    found = {handle(new(own, 3 * N)) for _ in range(5)}
     assert len(found) == 1
     used = memory_info(own).used
     of_sizes = [filled(own, 1, n) for n in range(100, 3000, 100) for _ in range(6)]
@@ -285,21 +286,69 @@ def test_record_use_refuses_what_it_cannot_record(own: cl.CommandQueue) -> None:
         record_use(x, cl.CommandQueue(context))
 
 
-def test_views_and_aliases_learn_of_what_is_written(own: cl.CommandQueue, other: cl.CommandQueue, gate: cl.UserEvent) -> None:
-    A, B, x, y = identity(own, 2), identity(other), filled(own, 1), filled(own, 0)
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_views_and_aliases_learn_of_what_is_written(
+    own: cl.CommandQueue, other: cl.CommandQueue, gate: cl.UserEvent, is_ours: bool
+) -> None:
+    A, B, x = identity(own, 2), identity(other), filled(own, 1)
+    y = filled(own, 0) if is_ours else cl_array.zeros(own, N, np.float32)
     view, alias = y[10:20], y.with_queue(other)
     for _ in range(100):
         spmv(A, x, out=y)
     cl.enqueue_barrier(own, wait_for=[gate])
     spmv(A, x, out=y)
     assert view.events is y.events
-    assert len(y.events) <= _MAX_EVENTS
+    assert len(y.events) == 1
     doubled = B @ alias  # on the other queue, after it
     opened(gate)
     np.testing.assert_array_equal(doubled.get(), 2)
-    del view, alias, doubled
-    spmv(A, x, out=y)
-    assert len(y.events) == 1
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_what_another_queue_writes_to_a_view_is_known_until_it_ends(
+    own: cl.CommandQueue, other: cl.CommandQueue, gate: cl.UserEvent, is_ours: bool
+) -> None:
+    """It may be written to by another thread, behind the look at the events of one that writes to another part."""
+    array = filled(own, 0) if is_ours else cl_array.zeros(own, N, np.float32)
+    lower, upper = array[:10], array[10:]
+    cl.enqueue_barrier(other, wait_for=[gate])
+    behind = cl.enqueue_marker(other)
+    note_written(lower, behind)
+    first, second = cl.enqueue_marker(own), cl.enqueue_marker(own)
+    note_written(upper, first)
+    note_written(array, second)
+    assert lower.events == [behind, second]
+    opened(gate)
+    other.finish()
+    note_written(upper, first)
+    assert array.events == [first]
+
+
+def test_events_stay_alive_as_long_as_a_list_of_them(own: cl.CommandQueue) -> None:
+    """A thread may be in the driver with a list that it waits for: the driver knows the events, and PyOpenCL keeps the list."""
+    array = filled(own, 0)
+    views = [None, array[:10]]
+    for view in views:
+        was = array.events
+        before = [*was]
+        note_written(array, cl.enqueue_marker(own))
+        array.add_event(cl.enqueue_marker(own))
+        own.finish()
+        transfer.pending(own, array if view is None else view)
+        assert not array.events
+        assert was == before
+    gates = [cl.UserEvent(own.context) for _ in range(_MAX_EVENTS)]
+    for each in gates:
+        array.add_event(each)
+    assert views[1] is not None
+    assert views[1].events == gates
+    for each in gates:
+        each.set_status(cl.command_execution_status.COMPLETE)
+    array.add_event(cl.enqueue_marker(own))  # these are so many that the host waits
+    assert gates[-1] in array.events
+    assert gates[0] not in array.events
+    array.finish()
+    assert not views[1].events
 
 
 def test_what_another_queue_used_is_forgotten_once_it_has_ended(

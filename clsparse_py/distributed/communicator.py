@@ -288,7 +288,7 @@ def name_of(dtype: np.dtype[Any]) -> str:
 
 def of_all_ranks(error: Exception) -> Exception:
     """Return an error that every rank raises, or a `RankError` in its place: all are still in step."""
-    vars(error)[_AGREED] = True
+    setattr(error, _AGREED, True)
     return error
 
 

@@ -1,0 +1,89 @@
+"""What the package does to objects that another class made: it counts no references, and changes neither class nor attributes."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import clsparse_py
+from clsparse_py.blocks import Lent
+
+#: Where an object of another's is given a class: PyOpenCL's buffers have no weak references, and no way to be made by a class of
+#: ours on memory that there is; see `blocks.Lent`.
+EXCEPTIONS = {"pool.py: made.__class__"}
+
+_INSIDES = ("__class__", "__dict__")
+
+
+def _written(tree: ast.AST) -> list[ast.AST]:
+    """Return what statements assign to or delete."""
+    return [each for each in ast.walk(tree) if isinstance(getattr(each, "ctx", None), (ast.Store, ast.Del))]
+
+
+def breaches(source: str) -> list[str]:
+    """Return the places of a module that change the insides of an object other than ``self``, or count references."""
+    tree, found = ast.parse(source), []
+    for each in _written(tree):
+        while isinstance(each, ast.Subscript):  # an entry of the attributes
+            each = each.value
+            if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "vars" and each.args:
+                found.append(ast.unparse(each))
+        if isinstance(each, ast.Attribute) and each.attr in _INSIDES and ast.unparse(each.value) != "self":
+            found.append(ast.unparse(each))
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Call):
+            of = each.func.value if isinstance(each.func, ast.Attribute) else None
+            changes = isinstance(each.func, ast.Attribute) and each.func.attr in ("update", "setdefault", "pop", "clear")
+            if changes and isinstance(of, ast.Attribute) and of.attr == "__dict__" and ast.unparse(of.value) != "self":
+                found.append(ast.unparse(each.func))
+            names = [each.value for each in each.args if isinstance(each, ast.Constant)]
+            if "setattr" in ast.unparse(each.func) and any(name in names for name in _INSIDES):
+                found.append(ast.unparse(each))
+        if isinstance(each, (ast.Attribute, ast.Name)) and "getrefcount" in ast.unparse(each):
+            found.append(ast.unparse(each))
+    return found
+
+
+def test_no_module_changes_the_insides_of_what_others_made() -> None:
+    package = Path(clsparse_py.__file__).parent
+    found = {
+        f"{path.relative_to(package).as_posix()}: {each}"
+        for path in sorted(package.rglob("*.py"))
+        for each in breaches(path.read_text(encoding="utf-8"))
+    }
+    assert found == EXCEPTIONS
+
+
+def test_the_exception_has_no_slots() -> None:
+    """An object takes another class only if its memory has the same layout."""
+    assert Lent.__slots__ == ()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "sys.getrefcount(x)",
+        "from sys import getrefcount\ngetrefcount(x)",
+        "x.__class__ = Y",
+        "x.__dict__ = own = {}",
+        "x.__dict__['a'] = 1",
+        "x.y.__dict__['a'][0] += 1",
+        "vars(x)['a'] = 1",
+        "del x.__dict__['a']",
+        "x.__dict__.update(a=1)",
+        "object.__setattr__(x, '__class__', Y)",
+        "setattr(x, '__dict__', {})",
+        "for x.__class__ in y: pass",
+    ],
+)
+def test_breaches_are_seen(source: str) -> None:
+    assert breaches(source)
+
+
+@pytest.mark.parametrize(
+    "source", ["self.__class__ = Y", "x.__class__ is Y", "kept = x.__dict__", "x.y = 1", "vars(x)", "x['a'] = 1"]
+)
+def test_what_is_no_breach_passes(source: str) -> None:
+    assert not breaches(source)
