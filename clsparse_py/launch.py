@@ -101,7 +101,7 @@ def at_rest(queue: cl.CommandQueue, *arrays: cl_array.Array, known: cl.Event | N
     if forked.forked:
         use_device()
     arena = arena_of(queue)
-    if arena.beside is not None or arena.pool.uses or current() is not None:
+    if arena.beside is not None or (arena.pool.uses and arena.pool.has_uses()) or current() is not None:
         return None
     own = arena.itself
     for array in arrays:
