@@ -17,7 +17,7 @@ _MAPPED = cl.mem_info.MAP_COUNT
 class Block:
     """A piece of device memory, either lent to an array or operation, or idle in its arena."""
 
-    __slots__ = ("arena", "buffer", "idle_since", "pointer", "pool", "size")
+    __slots__ = ("__weakref__", "arena", "buffer", "idle_since", "pointer", "pool", "size")
 
     def __init__(self, arena: Arena, buffer: cl.Buffer, size: int) -> None:
         self.buffer, self.size, self.pointer = buffer, size, buffer.int_ptr

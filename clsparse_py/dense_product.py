@@ -18,7 +18,7 @@ from typing_extensions import Self
 from clsparse_py import forked
 from clsparse_py.blocks import is_released
 from clsparse_py.launch import Chain, at_rest
-from clsparse_py.memory import array_of
+from clsparse_py.memory import layout, new_array
 from clsparse_py.order import note_written, of_others
 from clsparse_py.overlap import require_inside
 from clsparse_py.pool import arena_of
@@ -77,8 +77,8 @@ class _Call:
     semiring : Semiring or None
     numbers : tuple of numpy.generic
         Those of the recording.
-    of_new : tuple
-        The shape and dtype of y.
+    form_of_y : tuple
+        As `memory.new_array` takes it.
     form : tuple
         Of x: the queue, dtype, shape, strides and offset.
     x_bytes, y_bytes : int
@@ -95,7 +95,7 @@ class _Call:
     beta: Any
     semiring: Any
     numbers: Numbers
-    of_new: tuple[tuple[int, ...], np.dtype[Any]]
+    form_of_y: tuple[Any, ...]
     form: tuple[Any, ...]
     x_bytes: int
     y_bytes: int
@@ -160,9 +160,10 @@ class DenseProduct:
         reach = x.offset + sum((n - 1) * step for n, step in zip(x.shape, x.strides, strict=True)) + x.dtype.itemsize
         own = self._own
         is_own = own is not None and x.queue is own and not of_others(own, *operands)
+        form_of_y = self._arena.pool.context, y.dtype, *layout(y.shape, y.dtype.itemsize)
         self._call = _Call(
             _Checked(operands[0]), _Checked(x), _Checked(y), is_new, alpha, beta, semiring, self._numbers_of(operands, scale),
-            (y.shape, y.dtype), (x.queue, x.dtype, x.shape, x.strides, x.offset),
+            form_of_y, (x.queue, x.dtype, x.shape, x.strides, x.offset),
             reach if x.size and min(x.strides) >= 0 else 1 << 64, y.nbytes, self._arena.pool.n_released if is_own else -1,
         )  # fmt: skip
 
@@ -183,26 +184,28 @@ class DenseProduct:
         call = self._call
         if call is None or alpha is not call.alpha or beta is not call.beta or semiring is not call.semiring:
             return None
-        of_data, of_x, of_y, y = call.data, call.x, call.y, out
-        if of_data() is not data or of_data.memory is not data.base_data or of_data.shape is not data.shape:
+        of_data, of_x, memory, x_memory = call.data, call.x, data.base_data, x.base_data
+        if of_data() is not data or of_data.memory is not memory or of_data.shape is not data.shape:
             return None
-        is_same = of_x() is x and of_x.memory is x.base_data and of_x.shape is x.shape
-        own, arena, known = self._own, self._arena, self._event
+        is_same = of_x() is x and of_x.memory is x_memory and of_x.shape is x.shape
+        own, pool, known, y = self._own, self._arena.pool, self._event, out
         # Whether nothing but the queue's order has to be kept: its last product is the last command that arrays know of.
         is_ready = (
-            call.n_released == arena.pool.n_released
-            and not arena.pool.uses
+            is_same
+            and call.n_released == pool.n_released
+            and not pool.uses
             and _are_known(data.events, known)
             and _are_known(x.events, known)
             and current() is None
             and not forked.forked
         )
         if y is not None:
-            if not is_same or call.y_is_new or of_y() is not out or of_y.memory is not y.base_data or of_y.shape is not y.shape:
+            of_y, y_memory = call.y, y.base_data
+            if not is_same or call.y_is_new or of_y() is not out or of_y.memory is not y_memory or of_y.shape is not y.shape:
                 return None
             if own is not None and is_ready and _are_known(y.events, known):
-                self._event = event = self.recording.replay(own, (data.base_data, x.base_data, y.base_data), call.numbers)
-            elif is_released(of_data.memory) or is_released(of_x.memory) or is_released(of_y.memory):
+                self._event = event = self.recording.replay(own, (memory, x_memory, y_memory), call.numbers)
+            elif is_released(memory) or is_released(x_memory) or is_released(y_memory):
                 return None
             else:
                 event = self._enqueued(x.queue or queue, (data, x, y), call.numbers)[-1]
@@ -210,14 +213,14 @@ class DenseProduct:
             return y
         if own is None or x.queue is not own or x.allocator is not None or call.numbers[1]:  # y begins its memory
             return None
-        if not (is_ready and is_same) and not ((is_same or _is_like(x, call)) and at_rest(own, data, x, known=known)):
+        if not is_ready and not ((is_same or _is_like(x, call)) and at_rest(own, data, x, known=known)):
             return None
         try:
-            memory = arena.allocate(own, call.y_bytes)
+            new = self._arena.allocate(own, call.y_bytes)
         except cl.Error:
             return None
-        self._event = event = self.recording.replay(own, (data.base_data, x.base_data, memory), call.numbers)
-        return array_of(own, *call.of_new, memory, None, arena.pool.context, [event])
+        self._event = event = self.recording.replay(own, (memory, x_memory, new), call.numbers)
+        return new_array(call.form_of_y, own, new, [event])
 
     def bound(self, queue: cl.CommandQueue, operands: _Operands, scale: tuple[Any, ...]) -> Bound:
         """Return the launches with these operands, which are not waited for."""

@@ -29,9 +29,11 @@ __all__ = ["Arena", "MemoryInfo", "Pool", "arena_of", "pools", "side_queue"]
 _SHARE = 0.25
 #: Blocks that were lent and let go are counted so many at a time, or when one is let go that is more than this share of what
 #: may be kept: to count each takes a lock each time.
-_MAX_CHANGES, _SMALL_SHARE = 64, 1 / 64
+_MAX_CHANGES, _SMALL_SHARE = 256, 1 / 256
 #: The size of a block is a multiple of an eighth of the largest power of two in it, which bounds the waste, and of 2**8 bytes.
 _MIN_STEP_BITS = 8
+
+_of_handle = cl.Buffer.from_int_ptr
 
 
 class MemoryInfo(NamedTuple):
@@ -98,7 +100,7 @@ class Pool:
         Memory of the device, and of one allocation.
     uses : Uses
         Of memory, by commands outside of the order of its own queue. Changed under the pool's lock.
-    changes : deque of int
+    changes : list of int
         The bytes of each block that was lent, less than none of one that was let go, which `settle` is to count.
     n_released : int
         How often memory was released by hand: who keeps arrays has to look at them again.
@@ -117,8 +119,9 @@ class Pool:
         self._arenas: weakref.WeakSet[Arena] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._clock = itertools.count()
-        self.changes: deque[int] = deque()
-        self._used = self._n_used = self._peak = 0
+        self.changes: list[int] = []
+        self._used = self._peak = 0
+        self._blocks: weakref.WeakSet[Block] = weakref.WeakSet()
 
     def add(self, arena: Arena) -> None:
         """Add the arena of another queue."""
@@ -140,6 +143,8 @@ class Pool:
             block = arena.idle[size].pop() if not self.uses else self._without_uses(arena.idle[size])
         except (KeyError, IndexError):
             block = self._new(arena, size, n_bytes)
+            with self._lock:
+                self._blocks.add(block)
         self.changes.append(block.size)
         return block
 
@@ -166,12 +171,12 @@ class Pool:
         size, arena, changes = block.size, block.arena(), self.changes
         if arena is not None and size <= self._cap:
             block.idle_since = next(self._clock)
-            try:
-                arena.idle[size].append(block)
-            except KeyError:
-                arena.idle.setdefault(size, []).append(block)
+            idle = arena.idle.get(size)
+            if idle is None:
+                idle = arena.idle.setdefault(size, [])
+            idle.append(block)
         changes.append(-size)
-        if len(changes) > _MAX_CHANGES or size > self._small:
+        if size > self._small or len(changes) > _MAX_CHANGES:
             self.settle(False)
 
     def lose(self, block: Block) -> None:
@@ -186,10 +191,10 @@ class Pool:
         if not self._lock.acquire(wait):  # by position, which takes half the time
             return
         try:
-            changes = [self.changes.popleft() for _ in range(len(self.changes))]
-            used = [*itertools.accumulate(changes, initial=self._used)]
-            self._used, self._peak = used[-1], max(self._peak, *used)
-            self._n_used += 2 * sum(map((0).__lt__, changes)) - len(changes)
+            n = len(self.changes)  # other threads may append at any time
+            used = [*itertools.accumulate(self.changes[:n], initial=self._used)]
+            del self.changes[:n]
+            self._used, self._peak = used[-1], max(self._peak, max(used))
             while self._pooled() > self._cap:
                 self._give_up_one()
         finally:
@@ -218,7 +223,8 @@ class Pool:
         """Return how much memory is used and kept."""
         self.settle()
         with self._lock:
-            return MemoryInfo(self._used, self._pooled(), self._peak, self._n_used)
+            n_idle = sum(len(idle) for arena in self._arenas for idle in tuple(arena.idle.values()))
+            return MemoryInfo(self._used, self._pooled(), self._peak, len(self._blocks) - n_idle)
 
     def note(self, pointers: Iterable[int], queue: cl.CommandQueue, event: cl.Event) -> None:
         """Note that a command on a queue uses memory."""
@@ -291,14 +297,14 @@ class Arena:
         """Return memory for the next commands of the arena's queue; raises as `Pool.lend`."""
         pool = self.pool
         try:
-            block = self.idle[_block_size(n_bytes)].pop() if not pool.uses else None
+            if pool.uses:
+                block = self.block(queue, n_bytes)
+            else:  # as `block` does, in less time
+                block = self.idle[_block_size(n_bytes)].pop()
+                pool.changes.append(block.size)
         except (KeyError, IndexError):
-            block = None
-        if block is None:
             block = self.block(queue, n_bytes)
-        else:
-            pool.changes.append(block.size)  # as `block` does, in less time
-        made: Any = cl.Buffer.from_int_ptr(block.pointer, True)
+        made: Any = _of_handle(block.pointer, True)
         made.__class__ = Lent
         made.block = block
         found: cl.Buffer = made
