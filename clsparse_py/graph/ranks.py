@@ -43,7 +43,8 @@ def pagerank(
     personalization : array_like, shape (n,), optional
         Where walks begin, and go on from a vertex without edges: weights that are not negative. By default all the same.
     tol : float
-        Iterations end when the absolute changes of all ranks have a sum under ``n * tol``, as NetworkX's do.
+        Iterations end when the absolute changes of all ranks have a sum under ``n * tol``, as NetworkX's do, or under 8 units of
+        rounding of 1 in the ranks' dtype (1e-6 in float32): smaller changes may go on without end.
     max_iter : int
         Iterations, at most.
     like : pyopencl.array.Array or pyopencl.CommandQueue, optional
@@ -59,7 +60,7 @@ def pagerank(
     ValueError, TypeError
         A is no square sparse array, or has values that are negative, complex or not finite; an argument is out of its range.
     RuntimeError
-        Ranks change by more after ``max_iter`` iterations.
+        Ranks still change by more after ``max_iter`` iterations.
 
     Examples
     --------
@@ -97,13 +98,14 @@ def pagerank(
     given = {name: placed(queue, name, each.astype(dtype)) for name, each in (("begin", begin), ("inverse", inverse))}
     rank, share, was, arrived = (sweeps.vector() for _ in range(4))
     sweeps.copy(rank, given["begin"])
+    enough = max(n * tol, 8 * float(np.finfo(np.float32 if single else np.float64).eps))
     sharing = sweeps.bind(_SHARE, rank=rank, inverse=given["inverse"], share=share)
     moving = sweeps.bind(_MOVE, arrived=arrived, begin=given["begin"], lost=given["begin"], rank=rank, was=was)
     for _ in range(max_iter):
         sharing()
         spmv(incoming, share, out=arrived)
         moving()
-        if float(sweeps.totals()["change"]) < n * tol:
+        if float(sweeps.totals()["change"]) < enough:
             return delivered(queue, rank, like)
     raise RuntimeError(f"max_iter: ranks still change by more than tol after {max_iter} iterations")
 

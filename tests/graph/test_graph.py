@@ -143,6 +143,17 @@ def test_pagerank(queue: cl.CommandQueue) -> None:
         graph.pagerank(A, tol=1e-15, max_iter=2)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_pagerank_ends_where_ranks_change_by_rounding_alone(queue: cl.CommandQueue, dtype: str) -> None:
+    for weights in ([[0, 288.24573], [1257.4843, 632.14587]], [[1, 0], [0, 0]], np.arange(1, 26).reshape(5, 5)):
+        W = np.array(weights, float)
+        n, out = W.shape[0], W.sum(axis=1, keepdims=True)
+        steps = np.where(out > 0, W / np.where(out > 0, out, 1), 1 / n)
+        wanted = np.linalg.solve(np.eye(n) - 0.85 * steps.T, np.full(n, 0.15 / n))
+        found = graph.pagerank(csr_array(W.astype(dtype), queue=queue), tol=0, max_iter=300)
+        np.testing.assert_allclose(found, wanted, rtol=100 * np.finfo(dtype).eps)
+
+
 def test_betweenness_centrality(queue: cl.CommandQueue) -> None:
     for G, is_directed in ((undirected(), False), (directed(), True)):
         A = matrix(G, queue)
