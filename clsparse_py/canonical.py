@@ -206,7 +206,8 @@ def without_duplicates(queue: cl.CommandQueue, parts: Parts, work_group: int = _
     starts = chain.scratch(n_kept + 1, index)
     _enqueue_over(chain, Compact(group, index.name, 0), n, places, indices, new_indices, starts)
     enqueue_permute(chain, indptr, places, new_indptr, n_rows + 1)
-    enqueue_segmented_sum(chain, starts, n_kept, data, n, sums)
+    # No segment is empty.
+    enqueue_segmented_sum(chain, starts, n_kept, data, n, sums, operation="signed_plus" if dtype.kind in "fc" else "plus")
     chain.finish(sums, new_indices, new_indptr)
     return sums if dtype == data.dtype else converted(queue, "data", sums, data.dtype), new_indices, new_indptr
 

@@ -278,6 +278,25 @@ def test_zeros_of_all_kinds(queue: cl.CommandQueue) -> None:
         assert_same(A, wanted)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("device_type", ["cpu", "gpu"])
+def test_zeros_beside_duplicates_keep_their_signs(
+    queue: cl.CommandQueue, device_type: str, take_for: Callable[[str], None], dtype: str
+) -> None:
+    take_for(device_type)
+    zeros = np.array([-0.0, -0.0, 0.0, -0.0, -0.0, 0.0, 1, -1], "float32")
+    data = zeros if dtype == "float32" else np.array([complex(a, b) for a, b in zip(zeros, zeros[::-1], strict=True)], dtype)
+    S = sp.csr_array((data, np.array([0, 1, 1, 2, 2, 3, 4, 4]), np.array([0, 5, 5, 8])), shape=(3, 5))
+    wanted = sp.csr_array(S, copy=True)
+    wanted.sum_duplicates()
+    A = csr_array(S, queue=queue)
+    A.sum_duplicates()
+    for part in ("real", "imag"):
+        np.testing.assert_array_equal(*(np.signbit(getattr(each, part)) for each in (A.get().data, wanted.data)))
+    functions = csr_array(S, queue=queue).arcsinh().get(), wanted.arcsinh()
+    np.testing.assert_allclose(*(each.data for each in functions), rtol=1e-5)
+
+
 @pytest.mark.parametrize("shape", [(0, 0), (0, 4), (4, 0), (3, 5)])
 def test_no_entries(queue: cl.CommandQueue, shape: tuple[int, int]) -> None:
     A = csr_array((np.zeros(0, np.float32), ([], [])), shape=shape, queue=queue)

@@ -35,7 +35,8 @@ class Addition(Parameters):
     portability : Portability
         How lanes exchange values, and how far.
     operation : str
-        What stands for the addition: "plus", or a name that `arithmetic.extreme` takes.
+        What stands for the addition: "plus", "signed_plus", whose identity is -0, so that -0 alone keeps its sign, or a name
+        that `arithmetic.extreme` takes.
     """
 
     source: str
@@ -89,8 +90,8 @@ class Addition(Parameters):
 
     def _addition(self, total: np.dtype[Any]) -> list[str]:
         """Return lines of OpenCL C: the addition and its identity."""
-        if self.operation == "plus":
-            return ["#define ZERO ((T)(0))", "#define ADD(a, b) ((a) + (b))"]
+        if self.operation.endswith("plus"):
+            return [f"#define ZERO ((T)({'0' if self.operation == 'plus' else '-0.0f'}))", "#define ADD(a, b) ((a) + (b))"]
         return [
             # That of the target, where sums of parts are put, too: a larger one would not be what it was there.
             f"#define ZERO ((T)({extreme_of_none(self.operation, np.dtype(self.target))}))",
