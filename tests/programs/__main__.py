@@ -121,7 +121,7 @@ class Session:
             child.start()
             try:
                 child.connection.send(("replay", candidate))
-                again, values = child.receive(60 if find.kind != "death" else 20)
+                again, values = child.receive(STILL)
             except (EOFError, ConnectionResetError, BrokenPipeError):
                 child.stop()
                 return find.kind == "death", {}

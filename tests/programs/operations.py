@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from clsparse_py.device import describe
+from tests.programs import prelude
 from tests.programs.drawing import Draw, SkipError
 from tests.programs.program import Step
 
@@ -433,10 +435,15 @@ norms = ("linalg.norm({A})", "np.float32(linalg.norm({A}, 1))", "np.float32(lina
 simple("norms", *norms, kinds="f", grade="round")
 
 
+def inexact(A: Any, to: str) -> bool:
+    """Return whether sums of integers in a dtype of floats depend on when they are converted, as SciPy's versions differ in."""
+    return A.dtype.kind in "iu" and np.dtype(to).kind == "f" and float(np.abs(A.data.astype(float)).sum()) >= 2.0**53
+
+
 @operation("sums with a dtype")
 def _sums(d: Draw) -> Step:
     A, to = d.matrix(kinds="biuf"), d.dtype("iuf")
-    if d.values[A].dtype.kind == "f" and np.dtype(to).kind in "iu":
+    if (d.values[A].dtype.kind == "f" and np.dtype(to).kind in "iu") or inexact(d.values[A], to):
         raise SkipError
     axis = d.one(["None", "0", "1"])
     return Step("sum(dtype)", f"{A}.sum(axis={axis}, dtype={to!r})", grade="sum", terms=max(d.shape(A)))
@@ -446,6 +453,8 @@ def _sums(d: Draw) -> Step:
 def _sums_into(d: Draw) -> Step:
     A = d.matrix(kinds="iu", formats=("csr",))
     to, out = d.one(["int8", "uint8", "uint16", "int64", "float64"]), d.one(["int64", "float64"])
+    if inexact(d.values[A], to):
+        raise SkipError
     return Step("sum(dtype, out)", f"{A}.sum(axis=1, dtype={to!r}, out=np.zeros({d.shape(A)[0]}, {out!r}))")
 
 
@@ -713,7 +722,8 @@ def _solver(d: Draw) -> Step:
     dtype = d.dtype("f")
     A = well_posed(d, n, dtype)
     b = d.array((n,), dtype=dtype, small=True)
-    name = d.one(["cg", "bicgstab", "gmres", "minres", "spsolve"])
+    slow = prelude.compiles_slowly()
+    name = d.one(["gmres", "minres", "spsolve", *(() if slow else ("cg", "bicgstab"))])
     matrix = f"({A} + {A}.T)" if name in ("cg", "minres") else A
     scale = d.one(["", "", " * 2.0**60", " * 2.0**-60"]) if name != "spsolve" and d.has("scales") else ""
     if scale:
@@ -748,7 +758,8 @@ def _graphs(d: Draw) -> Step:
         if n > 65:
             raise SkipError
         text = f"graph.betweenness_centrality({A}, batch={d.one([1, 7, 64])})"
-        return Step(what, text, f"betweenness({A})", grade="round", tolerance=1e5)
+        dtype, tolerance = ("float64", 1e5) if describe(prelude.DEVICE).fp64 else ("float32", 1e3)
+        return Step(what, text, f"betweenness({A}).astype({dtype!r})", grade="round", tolerance=tolerance)
     if what == "triangle_count":
         return Step(what, f"graph.triangle_count({symmetric})", f"int(triangles({symmetric}).sum()) // 3")
     if what == "components":
@@ -854,7 +865,7 @@ def _mistakes(d: Draw) -> Step:
     m, n = d.shape(A)
     text = d.one(
         [
-            "{A} @ np.ones({n} + 1)",
+            "{A} @ np.ones({n} + 1, bool)",
             "{A}[{m}]",
             "{A}[:, {n}]",
             "{A}[-{m} - 1]",
@@ -864,7 +875,7 @@ def _mistakes(d: Draw) -> Step:
             "{A}.sum(axis=3)",
             "{A}.astype('no dtype')",
             "sp.hstack([{A}, eye(q, {m} + 1, 2)])",
-            "{A}.multiply(np.ones(({m} + 2, {n} + 3)))",
+            "{A}.multiply(np.ones(({m} + 2, {n} + 3), bool))",
             "{A}.asformat('abc')",
             "{A} + 1",
             "{A}.setdiag([1, 2], {n} + {m})",
