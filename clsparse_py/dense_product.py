@@ -31,6 +31,8 @@ __all__ = ["BoundProduct", "DenseProduct", "arguments_of", "recorder_of"]
 _Operands = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 #: Numbers that each product brings: where x and y begin; alpha and beta if it is scaled.
 _BEGINS, _SCALES = 2, 2
+#: The slot of y.
+_Y = 2
 
 
 def recorder_of(chain: Chain, dtypes: tuple[np.dtype[Any], np.dtype[Any], np.dtype[Any]], *, scaled: bool) -> Recorder:
@@ -77,6 +79,9 @@ class _Call:
     semiring : Semiring or None
     numbers : tuple of numpy.generic
         Those of the recording.
+    own_numbers : tuple of numpy.generic
+        The same in a tuple that nobody else has. It stands for data and x, too: on a kernel object that was given it last, y
+        alone is to be set (`programs.Launch.repeat`).
     form_of_y : tuple
         As `memory.new_array` takes it.
     form : tuple
@@ -95,6 +100,7 @@ class _Call:
     beta: Any
     semiring: Any
     numbers: Numbers
+    own_numbers: Numbers
     form_of_y: tuple[Any, ...]
     form: tuple[Any, ...]
     x_bytes: int
@@ -112,7 +118,7 @@ class DenseProduct:
         Of what the recording keeps.
     """
 
-    __slots__ = ("_arena", "_call", "_event", "_numbers", "_own", "recording")
+    __slots__ = ("_arena", "_call", "_event", "_numbers", "_only", "_own", "recording")
 
     def __init__(self, recording: Recording, queue: cl.CommandQueue) -> None:
         self.recording = recording
@@ -120,6 +126,7 @@ class DenseProduct:
         # None if there is more to keep than the order of one queue.
         has_more = self._arena.beside is not None or recording.n_commands != 1 or of_others(queue, *recording.kept)
         self._own = None if has_more else queue
+        self._only = recording.only(_Y)
         self._call: _Call | None = None
         # The last one on that queue.
         self._event: cl.Event | None = None
@@ -160,9 +167,10 @@ class DenseProduct:
         reach = x.offset + sum((n - 1) * step for n, step in zip(x.shape, x.strides, strict=True)) + x.dtype.itemsize
         own = self._own
         is_own = own is not None and x.queue is own and not of_others(own, *operands)
+        numbers = self._numbers_of(operands, scale)
         form_of_y = self._arena.pool.context, y.dtype, *layout(y.shape, y.dtype.itemsize)
         self._call = _Call(
-            _Checked(operands[0]), _Checked(x), _Checked(y), is_new, alpha, beta, semiring, self._numbers_of(operands, scale),
+            _Checked(operands[0]), _Checked(x), _Checked(y), is_new, alpha, beta, semiring, numbers, (*numbers,),
             form_of_y, (x.queue, x.dtype, x.shape, x.strides, x.offset),
             reach if x.size and min(x.strides) >= 0 else 1 << 64, y.nbytes, self._arena.pool.n_released if is_own else -1,
         )  # fmt: skip
@@ -204,7 +212,7 @@ class DenseProduct:
             if not is_same or call.y_is_new or of_y() is not out or of_y.memory is not y_memory or of_y.shape is not y.shape:
                 return None
             if own is not None and is_ready and _are_known(y.events, known):
-                self._event = event = self.recording.replay(own, (memory, x_memory, y_memory), call.numbers)
+                event = self._repeated(own, call, memory, x_memory, y_memory)
             elif is_released(memory) or is_released(x_memory) or is_released(y_memory):
                 return None
             else:
@@ -219,8 +227,19 @@ class DenseProduct:
             new = self._arena.allocate(own, call.y_bytes)
         except cl.Error:
             return None
-        self._event = event = self.recording.replay(own, (memory, x_memory, new), call.numbers)
+        if is_same:
+            event = self._repeated(own, call, memory, x_memory, new)
+        else:
+            self._event = event = self.recording.replay(own, (memory, x_memory, new), call.numbers)
         return new_array(call.form_of_y, own, new, [event])
+
+    def _repeated(self, queue: cl.CommandQueue, call: _Call, data: Any, x: Any, y: Any) -> cl.Event:
+        """Enqueue a product with data and x of a call, which were found to be the same, and y's memory."""
+        event = None if self._only is None else self._only[0].repeat(queue, call.own_numbers, self._only[1], y)
+        if event is None:
+            event = self.recording.replay(queue, (data, x, y), call.own_numbers)
+        self._event = event
+        return event
 
     def bound(self, queue: cl.CommandQueue, operands: _Operands, scale: tuple[Any, ...]) -> Bound:
         """Return the launches with these operands, which are not waited for."""

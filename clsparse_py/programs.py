@@ -248,12 +248,12 @@ class Launch:
         Picks its arguments from the table.
     """
 
-    __slots__ = ("_idle", "_pick_arrays", "_sizes", "built", "groups", "pick")
+    __slots__ = ("_idle", "_pick_arrays", "_places", "_sizes", "built", "groups", "pick")
 
     def __init__(self, built: Built, groups: int, places: list[int], arrays: list[int]) -> None:
         self.built, self.groups, self._sizes = built, groups, built.sizes(groups)
         self.pick = _picked(places)
-        self._pick_arrays = _picked(arrays)
+        self._pick_arrays, self._places = _picked(arrays), places
         self._idle: deque[tuple[cl.Kernel, Numbers]] = deque()
 
     def enqueue(self, queue: cl.CommandQueue, table: list[Any], numbers: Numbers, wait_for: list[cl.Event] | None) -> cl.Event:
@@ -272,6 +272,30 @@ class Launch:
         except cl.Error as error:
             kernel, event = self.built.again(error, kernel, queue, self._sizes, self.pick(table), wait_for)
         # Not if something was raised: which arguments are set is not known then.
+        self._idle.append((kernel, numbers))
+        return event
+
+    def argument_of(self, place: int) -> int | None:
+        """Return the number of the one argument that stands at a place of the table; None if it is not one."""
+        return self._places.index(place) if self._places.count(place) == 1 else None
+
+    def repeat(self, queue: cl.CommandQueue, numbers: Numbers, argument: int, memory: Any) -> cl.Event | None:
+        """Enqueue it as at the last call with ``numbers``, the tuple itself, but for the memory of one argument.
+
+        None if the kernel object at hand is set for another call, or the driver refuses it.
+        """
+        try:
+            kernel, former = self._idle.pop()
+        except IndexError:
+            return None
+        if former is not numbers:
+            self._idle.append((kernel, former))
+            return None
+        try:
+            kernel.set_arg(argument, memory)
+            event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, *self._sizes)
+        except cl.Error:
+            return None  # without the kernel object: which arguments are set is not known
         self._idle.append((kernel, numbers))
         return event
 

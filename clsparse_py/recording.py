@@ -5,7 +5,8 @@ the kind of call: the device, the dtypes, and numbers such as the shape. So a fu
 kind, on a chain that records the commands; every call of that kind then replays them with its own arrays.
 
 A recording remembers no call: at each replay all its slots are set anew, on kernel objects that nobody else has meanwhile, and
-what they are set to is kept until the last command is enqueued. To find out which slots are set already takes as long as setting.
+what they are set to is kept until the last command is enqueued. To find out which slots are set already takes as long as setting;
+only who knows it without asking, and keeps their memory, repeats a launch with one slot set anew (`Recording.only`).
 """
 
 from __future__ import annotations
@@ -227,6 +228,13 @@ class Recording:
         for enqueue in self._enqueues:
             event = enqueue(queue, table, numbers, None)
         return event
+
+    def only(self, slot: int) -> tuple[programs.Launch, int] | None:
+        """Return the one launch that it is, and the number of the one argument that stands in a slot; None if it is more."""
+        launch = self._commands[0] if self.n_commands == 1 and not self._sizes else None
+        if not isinstance(launch, programs.Launch) or (argument := launch.argument_of(slot)) is None:
+            return None
+        return launch, argument
 
     def bound(self, queue: cl.CommandQueue, arrays: Sequence[cl_array.Array], numbers: Numbers = ()) -> Bound:
         """Return the launches with these in the slots, and scratch memory of their own; for a recording of launches alone."""

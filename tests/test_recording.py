@@ -11,7 +11,7 @@ import pyopencl as cl
 import pytest
 from pyopencl import array as cl_array
 
-from clsparse_py import memory_info, programs, recording
+from clsparse_py import csr_array, memory_info, programs, recording, spmv, spmv_plan
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.workspace import Workspace, counting
@@ -166,3 +166,39 @@ def test_a_kind_knows_only_the_dtypes_of_arrays(queue: cl.CommandQueue, of: Call
     array = cl_array.to_device(queue, np.ones(3, np.float32))
     with pytest.raises(AttributeError):
         recording.run(Chain(queue, array), peeks, (array,), of)
+
+
+def test_a_repeated_launch_has_the_operands_of_its_own_call(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernel objects that are set for one product are not taken for another: of other x, values, out, plans' bound products."""
+    own, n = cl.CommandQueue(queue.context, queue.device), 300
+    A = csr_array((np.ones(n, np.float32), np.arange(n), np.arange(n + 1)), shape=(n, n), queue=own)
+    plan, repeats = spmv_plan(A), [0]
+    repeat = programs.Launch.repeat
+
+    def counted(*given: Any) -> cl.Event | None:
+        event = repeat(*given)
+        repeats[0] += event is not None
+        return event
+
+    monkeypatch.setattr(programs.Launch, "repeat", counted)
+    xs = [cl_array.to_device(own, np.full(n, value, np.float32)) for value in range(1, 4)]
+    outs = [cl_array.zeros(own, n, np.float32) for _ in range(2)]
+    bound = plan.bind(A, xs[2], outs[1])
+    for turn in range(6):
+        values = cl_array.to_device(own, np.full(n, 10 + turn, np.float32))
+        if turn % 2:
+            A.data = values
+        scale = A.data[0].get()
+        for at in (0, 0, 0, 1, 0, 1, 1, 2, 2):
+            np.testing.assert_array_equal((A @ xs[at]).get(), scale * (at + 1))
+            spmv(A, xs[at], out=outs[0])
+            spmv(A, xs[at], out=outs[0])
+            np.testing.assert_array_equal(outs[0].get(), scale * (at + 1))
+        if turn % 2 == 0:
+            xs[1] = xs[1].copy()
+        bound = plan.bind(A, xs[2], outs[1])
+        for _ in range(2):
+            np.testing.assert_array_equal(bound().get(), scale * 3)
+        xs[0].base_data = xs[0].copy().base_data  # other memory of the same array
+        np.testing.assert_array_equal((A @ xs[0]).get(), scale)
+    assert repeats[0]
