@@ -147,9 +147,16 @@ class Chain:
         self._beside, self._context, self._cl_device = arena.beside, arena.pool.context, arena.pool.device
         self.device: Device = describe(self._cl_device)
         self.events: list[cl.Event] = []
-        self._wait_for = pending(queue, *operands, *writes, writes=writes)
         self._counters: list[cl_array.Array] = []
-        self._noted = of_others(queue, *operands, *writes)
+        self._wait_for: list[cl.Event] | None = None
+        self._noted: tuple[int, ...] = ()
+        own = arena.itself
+        for array in (*writes, *operands):
+            # Memory of this queue's arena that nothing is said to write needs no closer look.
+            if writes or array.events or (block := lent.get(id(array.base_data))) is None or block.arena is not own:
+                self._wait_for = pending(queue, *operands, *writes, writes=writes)
+                self._noted = of_others(queue, *operands, *writes)
+                break
 
     @property
     def wait_for(self) -> list[cl.Event] | None:

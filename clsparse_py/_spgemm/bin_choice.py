@@ -14,7 +14,6 @@ from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.dense_windows import DenseWindows
 from clsparse_py._spgemm.registry import FAMILIES, METHODS
 from clsparse_py._spgemm.strategy import Entry, Strategy, auto, is_narrow
-from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.arithmetic import name_of
 from clsparse_py.tuning import profiles
 from clsparse_py.tuning.tree import Leaf, Tree, features_of, given, leaf_of
@@ -68,12 +67,7 @@ class ProductFeatures(dict[str, float]):
 def _window_entries(of: ProductFeatures) -> float:
     """Return how many entries of a row of B are in a window of columns."""
     n, nnz = of.features.shape[2], of.features.nnz[0]
-    return of.work.n_products * min(of.kind.once(_window), n) / max(nnz * n, 1)
-
-
-def _window(kind: Kind) -> int:
-    """Return the columns of a window."""
-    return DenseWindows().columns_of(kind.types)
+    return of.work.n_products * min(DenseWindows().columns_of(of.kind.types), n) / max(nnz * n, 1)
 
 
 def _is_mergeable(of: ProductFeatures) -> float:
@@ -267,9 +261,5 @@ def _least(limits: Sequence[int], known: int) -> int:
 def takers(kind: Kind, method: str, n_columns: int, budget: Budget) -> tuple[Bin, ...]:
     """Return the bins of a method if B has so many columns, and the workspace so many bytes."""
     narrow = is_narrow(kind.types, n_columns, min(budget))
-    return kind.once(_takers, kind.thresholds, method, n_columns, budget.workspace, narrow)
-
-
-def _takers(kind: Kind, _thresholds: Thresholds, method: str, n_columns: int, room: int, narrow: bool) -> tuple[Bin, ...]:
     bins = auto(kind.device, kind.types, Strategy((Entry(method),)))
-    return tuple(bin_ for bin_ in bins if bin_.holds(n_columns, room, narrow=narrow))
+    return tuple(bin_ for bin_ in bins if bin_.holds(n_columns, budget.workspace, narrow=narrow))

@@ -21,13 +21,14 @@ from clsparse_py._spgemm.refine import Course, Shares, numeric_bin
 from clsparse_py._spgemm.refused import UPPER_BOUND, RefusedError
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.speculation import speculate
-from clsparse_py._spgemm.steps import Step, enqueue_numeric, enqueue_symbolic, foreseen, prepared
+from clsparse_py._spgemm.steps import Step, enqueue_phase, foreseen, prepared
 from clsparse_py._spgemm.timer import Timer
 from clsparse_py._spgemm.upper_bound import fits, new_loose
 from clsparse_py.arithmetic import name_of
 from clsparse_py.errors import BuildError
 from clsparse_py.index_types import INT32_MAX
-from clsparse_py.primitives.scan import run_scan, summed
+from clsparse_py.primitives.scan import enqueue_scan, summed
+from clsparse_py.recording import run
 from clsparse_py.workspace import current
 
 __all__ = ["Counted", "SharedOut", "count", "share_out"]
@@ -131,7 +132,7 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
     if loose is None:
         product = _exact(operands, shared, counts, ("symbolic",) if counting_only else ("symbolic", "numeric"))
     indptr = new_pointers(chain, product, operands.allocator) if indptr is None else indptr
-    run_scan(chain, counts, indptr, product.shape[0], kind="pointers")
+    run(chain, enqueue_scan, (counts, indptr), product.shape[0], "pointers")
     nnz = int(chain.read(indptr, 1, product.shape[0])[0])
     timer.ended("symbolic")
     return Counted(product, steps, indptr, nnz, shared.shares.reason._replace(upper_bound=loose is not None), loose)
@@ -220,7 +221,7 @@ def _by_upper_bound(operands: Operands, shared: SharedOut, counts: cl_array.Arra
     try:
         loose = new_loose(chain, product, counts)
         left = product._replace(memory_limit=product.memory_limit - product.upper_bytes)
-        enqueue_numeric(chain, left, steps, loose, "upper_bound")
+        enqueue_phase(chain, left, steps, "upper_bound", loose)
     except MemoryError as error:
         _log.info("rows are counted before they are made: %s", error)
         return None
@@ -234,7 +235,7 @@ def _exact(operands: Operands, shared: SharedOut, counts: cl_array.Array, phases
     """Enqueue the symbolic phase, and return the product with the index dtype that C turns out to need."""
     chain, product, kind = operands.chain, shared.product, operands.product.kind
     _build_together(operands, shared, phases)
-    enqueue_symbolic(chain, product, shared.steps, counts)
+    enqueue_phase(chain, product, shared.steps, "symbolic", counts)
     m = product.shape[0]
     if product.kind is not kind and max(product.shape) <= INT32_MAX and summed(chain, counts, m) <= INT32_MAX:
         # C could have needed 64 bits; its entries, as they turn out, do not.

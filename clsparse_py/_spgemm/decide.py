@@ -165,16 +165,15 @@ def _speculation(kind: Kind, features: Features) -> Speculation | None:
     if A is None or of_a is None:
         longest = math.ceil(1.5 * mean_row) * (2 if few else 1)
         by_item = limits.max_item_length if mergeable and is_light(limits, longest, mean_row_of_b) else 0
-        return kind.once(_speculation_for, limits, longest, few, by_item, 0, mergeable)
+        return _speculation_for(kind, limits, longest, few, by_item, 0, mergeable)
     near = compresses(limits, A)
     by_item = _by_item(limits, of_a, mean_row_of_b, near=near) if mergeable else 0
     held = kind.device.compute_units * kind.device.resident // n_rows
     uniform = of_a <= max(limits.max_longest_by_mean * mean_row, limits.merge_items * held)
     alike = near and uniform and of_a * n_products <= limits.max_speculative_work
     width = min(kind.device.portability.lane_width, int(limits.max_merge_lanes))
-    # A power of two, of which there are few.
-    max_lanes = 1 << min(max(held, 1), width).bit_length() - 1 if alike else 0
-    return kind.once(_speculation_for, limits, of_a, few, by_item, max_lanes, mergeable)
+    max_lanes = min(max(held, 1), width) if alike else 0
+    return _speculation_for(kind, limits, of_a, few, by_item, max_lanes, mergeable)
 
 
 def _by_item(limits: Thresholds, longest: int, mean_row_of_b: float, *, near: bool) -> float:

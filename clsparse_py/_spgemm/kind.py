@@ -1,10 +1,8 @@
-"""A kind of product is a device and the types of operands: records and choices that depend on these alone are worked out once."""
+"""A kind of product is a device and the types of operands: dtypes and thresholds that depend on these alone."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,15 +14,9 @@ from clsparse_py.tuning import profiles
 
 __all__ = ["Kind", "kind_of"]
 
-#: Answers that are kept for a kind, at most: some are asked for by sizes, which differ from product to product.
-_MAX_KEPT = 1024
-_NOTHING: Any = object()
-
-T = TypeVar("T")
-
 
 class Kind:
-    """A device and the types of operands, with all that depends on these alone: dtypes, records and bins.
+    """A device and the types of operands, with dtypes and thresholds that depend on these alone.
 
     Parameters
     ----------
@@ -51,7 +43,6 @@ class Kind:
         self.result = types.arithmetic.result
         self.entry_bytes = self.index.itemsize + np.dtype(types.arithmetic.x).itemsize
         self.memory = memory_limit_of(device, None)
-        self._kept: dict[Hashable, Any] = {}
 
     @property
     def thresholds(self) -> Thresholds:
@@ -61,20 +52,6 @@ class Kind:
             found = profiles.kept[self] = thresholds_of(self.device, self.types)
         return found
 
-    def once(self, find: Callable[..., T], *arguments: Hashable) -> T:
-        """Return the result of a function for this kind and some arguments; it is called once and its result kept."""
-        return self.kept((find, arguments), lambda: find(self, *arguments))
 
-    def kept(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what ``make`` makes when it is first asked for by a key."""
-        kept = self._kept
-        found: T = kept.get(key, _NOTHING)
-        if found is _NOTHING:
-            if len(kept) >= _MAX_KEPT:
-                kept.clear()
-            found = kept[key] = make()
-        return found
-
-
-# Kept, as a kind keeps results.
+# One for each device and types: what is kept is kept for it.
 kind_of = functools.lru_cache(maxsize=256)(Kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
@@ -10,11 +11,12 @@ import numpy as np
 from clsparse_py._spgemm.arguments import types_of, with_index
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
 from clsparse_py._spgemm.features import Budget, Features
-from clsparse_py._spgemm.kind import kind_of
+from clsparse_py._spgemm.kind import Kind, kind_of
 from clsparse_py._spgemm.methods.base import Product, workspace_bound
 from clsparse_py._spgemm.refine import Course
 from clsparse_py._spgemm.refused import refused_of
 from clsparse_py._spgemm.request import Request
+from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
@@ -58,15 +60,17 @@ class Operands(NamedTuple):
         return Budget(product.memory_limit, workspace_bound(*product.structure, product.a_data, product.b_data))
 
     def course(self, request: Request) -> Course:
-        """Return the course of the product: the one that is kept, unless a method or bins were named."""
-        product, features, choices = self.product, self.features, request.choices
-        kind = product.kind
-        if not request.is_auto or self.refused:
-            return Course(kind, features, request, self.budget, self.refused)
-        # By the thresholds, too, which are others once profiles are read anew; strategies and choices are the tuner's.
-        given = request.strategy, choices and tuple(choices.items())
-        key = Course, kind.thresholds, features, product.memory_limit, request.may_skip_counting, given
-        return kind.kept(key, lambda: Course(kind, features, request, self.budget, self.refused))
+        """Return the course of the product: the one that is kept, unless a method, bins or choices were given."""
+        kind = self.product.kind
+        if request.bins is not None or request.method != "auto" or request.choices is not None or self.refused:
+            return Course(kind, self.features, request, self.budget, self.refused)
+        return _course(kind, kind.thresholds, self.features, request, self.budget)
+
+
+@functools.lru_cache(maxsize=1024)
+def _course(kind: Kind, _thresholds: Thresholds, features: Features, request: Request, budget: Budget) -> Course:
+    """Return the course of products of which nothing is refused; thresholds are others once profiles are read anew."""
+    return Course(kind, features, request, budget, {})
 
 
 def operands_of(A: Matrix, B: Matrix, request: Request) -> Operands:

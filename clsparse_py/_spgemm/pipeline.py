@@ -53,15 +53,11 @@ def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, wor
     if workspace is None:
         C = in_one_launch(A, B, request) if timer is UNTIMED else None
         if C is None:
-            return until_built(_multiply, A, B, request, timer)
+            return until_built(_made, A, B, request, timer)[1].C
         _require_few(C.data.size, request.max_nnz)
         return C
     with counting(workspace):
-        return until_built(_multiply, A, B, request, timer)
-
-
-def _multiply(A: Matrix, B: Matrix, request: Request, timer: Timer) -> Result:
-    return _made(A, B, request, timer)[1].C
+        return until_built(_made, A, B, request, timer)[1].C
 
 
 def inspected(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = False) -> Inspected:

@@ -87,7 +87,7 @@ def _one_for_all(kind: Kind, features: Features, decision: Decision, work: Work)
     if not decision.is_auto:
         light = all(bin_.method in ("", "reg-merge") for bin_, n in zip(decision.bins, work.taken, strict=True) if n)
     elif 0 < work.n_products <= limits.max_small_products:
-        return kind.once(small, limits, work.longest_row)
+        return small(kind, limits, work.longest_row)
     else:
         light = compresses(limits, features.A) or is_light(limits, work.longest_row, features.mean_row_of_b)
     return alone(limits, work.longest_row, work.max_products, staged_entries(kind, features)) if light else None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.bins import Bin
 from clsparse_py._spgemm.kernels import RowKernel
-from clsparse_py._spgemm.methods.base import Accumulator, Product, Result, Rows
+from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.methods.dense import WINDOWS
 from clsparse_py._spgemm.methods.team import Team
 from clsparse_py._spgemm.refine import Part
@@ -18,7 +18,7 @@ from clsparse_py._spgemm.refused import RefusedError
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 
-__all__ = ["Step", "enqueue_numeric", "enqueue_symbolic", "enqueued", "foreseen", "in_windows", "prepared"]
+__all__ = ["Step", "enqueue_phase", "enqueued", "foreseen", "in_windows", "prepared"]
 
 _log = logging.getLogger(__name__)
 
@@ -64,55 +64,40 @@ def foreseen(product: Product, steps: Sequence[Step], phases: Sequence[str]) -> 
                     yield record
 
 
-def enqueue_symbolic(chain: Chain, product: Product, steps: Sequence[Step], counts: cl_array.Array) -> None:
-    """Have each step's accumulator enqueue the entries of its rows.
+def enqueue_phase(chain: Chain, product: Product, steps: Sequence[Step], phase: str, C: Result | cl_array.Array) -> None:
+    """Have each step's accumulator enqueue its rows. Rows that take long come first, and others are made at the same time.
+
+    Parameters
+    ----------
+    chain, product, steps
+    phase : str
+        "symbolic" for the entries of rows, or one that `Accumulator.enqueue_numeric` takes.
+    C : Result or pyopencl.array.Array
+        The latter for the entries of rows.
 
     Raises
     ------
     RefusedError
         A kernel of an accumulator is refused.
     """
-
-    def enqueue(on: Chain, step: Step, accumulator: Accumulator) -> None:
-        accumulator.enqueue_symbolic(on, product, step.rows, step.state, counts)
-
-    _enqueue(chain, product, steps, enqueue)
-
-
-def enqueue_numeric(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> None:
-    """Have each step's accumulator enqueue columns and values of its rows, or values alone.
-
-    Raises
-    ------
-    RefusedError
-        A kernel of an accumulator is refused.
-    """
-
-    def enqueue(on: Chain, step: Step, accumulator: Accumulator) -> None:
-        accumulator.enqueue_numeric(on, product, step.rows, step.state, C, phase)
-
-    _enqueue(chain, product, steps, enqueue)
-
-
-def _enqueue(chain: Chain, product: Product, steps: Sequence[Step], enqueue: Callable[[Chain, Step, Accumulator], None]) -> None:
-    """Enqueue a phase of each step. Rows that take long come first, and others are made at the same time."""
     long = [step for step in steps if step.long] if len(steps) > 1 else ()
     if long:
         with chain.side_queue() as other:
-            _enqueue_each(other, product, long, enqueue)
-            _enqueue_each(chain, product, [step for step in steps if not step.long], enqueue)
+            _enqueue_each(other, product, long, phase, C)
+            _enqueue_each(chain, product, [step for step in steps if not step.long], phase, C)
     else:
-        _enqueue_each(chain, product, steps, enqueue)
+        _enqueue_each(chain, product, steps, phase, C)
 
 
-def _enqueue_each(
-    chain: Chain, product: Product, steps: Iterable[Step], enqueue: Callable[[Chain, Step, Accumulator], None]
-) -> None:
-    for step in steps:
-        accumulator = step.bin.accumulator
+def _enqueue_each(chain: Chain, product: Product, steps: Iterable[Step], phase: str, C: Result | cl_array.Array) -> None:
+    for bin_, rows, state, _ in steps:
+        accumulator = bin_.accumulator
         assert accumulator is not None  # steps are made of bins that have one
         try:
-            enqueue(chain, step, accumulator)
+            if isinstance(C, Result):
+                accumulator.enqueue_numeric(chain, product, rows, state, C, phase)
+            else:
+                accumulator.enqueue_symbolic(chain, product, rows, state, C)
         except BuildError as error:
             raise RefusedError(chain.device, product.types, accumulator, error) from error
 
@@ -122,14 +107,14 @@ def enqueued(chain: Chain, product: Product, steps: Sequence[Step], C: Result, p
     if not C.data.size:
         return steps
     try:
-        enqueue_numeric(chain, product, steps, C, phase)
+        enqueue_phase(chain, product, steps, phase, C)
     except MemoryError as error:
         _log.info("all rows go through windows of columns: %s", error)
     else:
         return steps
     # Not in the handler: the error keeps the memory allocated so far.
     windows = in_windows(product, steps)
-    enqueue_numeric(chain, product, windows, C, phase)
+    enqueue_phase(chain, product, windows, phase, C)
     return windows
 
 

@@ -12,7 +12,6 @@ from typing_extensions import override
 from clsparse_py._spgemm.analysis import Work
 from clsparse_py._spgemm.bins import Bin
 from clsparse_py._spgemm.kernels import OfProduct
-from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.base import Product, Result
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.scan import enqueue_scan
@@ -63,26 +62,18 @@ def new_loose(chain: Chain, product: Product, counts: cl_array.Array) -> Result:
     return Result(begins, chain.scratch(n, index), chain.scratch(n, product.kind.result), counts)
 
 
-def _record(kind: Kind) -> Compaction:
-    return Compaction(min(256, kind.device.max_work_group), kind.types)
-
-
-def _record_of_chunks(kind: Kind) -> CompactionChunked:
-    return CompactionChunked(1, kind.types)
-
-
 def enqueue_compaction(
     chain: Chain, product: Product, made: Result, C: Result, nnz: int, chunks: tuple[int, cl_array.Array] | None
 ) -> None:
     """Enqueue C's columns and values, of rows that were made with room: each by itself, or in ``chunks``."""
     if not nnz:
         return
-    rooms = made.indptr, made.indices, made.data
+    rooms, types = (made.indptr, made.indices, made.data), product.types
     if chunks is not None:
-        built, _ = chain.build(product.kind.once(_record_of_chunks))
+        built, _ = chain.build(CompactionChunked(1, types))
         n_chunks, chunk_row = chunks
         chain.launch(built, n_chunks, np.uint32(n_chunks), chunk_row, *rooms, C.indptr, C.indices, C.data)
     else:
-        built, record = chain.build(product.kind.once(_record))
+        built, record = chain.build(Compaction(min(256, chain.device.max_work_group), types))
         sizes = np.uint32(product.shape[0]), np.uint32(nnz)
         chain.launch(built, -(-nnz // record.tile), *sizes, *rooms, C.indptr, C.indices, C.data)

@@ -109,10 +109,9 @@ class SpmmPlan(SetOnce):
         self.indptr, self.indices = A.indptr, A.indices
         self.work_group = work_group
         self._cuts: dict[int, Cut] = {}
-        # Rows with the same columns, and whether the latest product awaits them.
+        # Rows with the same columns.
         after, of = int(thresholds_of(self.device).together_after), (self.queue, A.shape[0], A.indptr, A.indices)
         self._groups: Upgrade[Groups] = Upgrade("rows with equal columns together", after, expected, lambda: groups_of(*of))
-        self._awaits = False
         self._made: dict[_Kind, _Made] = {}
         # Kernels that are done without, in order.
         self._refused: dict[str, None] = {}
@@ -188,8 +187,8 @@ class SpmmPlan(SetOnce):
             scale = tuple(y.dtype.type(default if given is None else given) for given, default in ((alpha, 1), (beta, 0)))
         # The newest event stands for all before it: it waits for them.
         note_written(y, made.product.run(queue, (A.data, x, y), scale)[-1])
-        if is_new is not None and made.pack is None:
-            self._last, self._awaits = made.product, made.awaits
+        if is_new is not None and made.pack is None and not made.awaits:
+            self._last = made.product
             made.product.note_checked((A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
 
     def again(
@@ -197,14 +196,7 @@ class SpmmPlan(SetOnce):
     ) -> cl_array.Array | None:
         """Return a product like the one before, as `SpmvPlan.again` does."""
         last = self._last
-        if self._awaits and self._come():
-            return None
         return None if last is None else last.again(self.queue, data, x, alpha, beta, out, semiring)
-
-    def _come(self) -> bool:
-        """Take note of a product that awaits groups of rows, and return whether it is known by now if there are some."""
-        with self._making:
-            return self._groups.come()
 
     def _packed(
         self, built: programs.Built, queue: cl.CommandQueue, x: cl_array.Array, x_row: int, x_column: int

@@ -14,7 +14,8 @@ from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain, at_rest
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated_each
-from clsparse_py.programs import Built, known, note_asked
+from clsparse_py.pool import arena_of
+from clsparse_py.programs import Built, note_asked, worked_out
 from clsparse_py.recording import Recording, record
 
 __all__ = ["Made", "transposed_at_once"]
@@ -48,40 +49,36 @@ def transposed_at_once(A: Matrix, *, valued: bool) -> Made | None:
     queue, read = structure.queue, (indptr, indices, *of_values)
     wanted = (n_columns + 1, index), (nnz, index), (nnz, moved_type)
     kind = AtOnce, index, moved_type if valued else None, n_rows, n_columns, nnz
-    arena = None if A.data.allocator is not None else at_rest(queue, *read)
-    recordings: tuple[Recording, ...] | None = None if arena is None else known(arena.pool.context, arena.pool.device, kind)
-    chain = None
-    if recordings is None:
-        chain = Chain(queue, *read)
-        recordings = chain.worked_out(kind, functools.partial(_recorded, chain, *kind[1:]))
-    if not recordings:
+    pool = arena_of(queue).pool
+    recording = worked_out(pool.context, pool.device, kind, lambda: _recorded(Chain(queue), *kind[1:]))
+    if recording is None:
         return None
-    note_asked(recordings[0].kernels)
+    note_asked(recording.kernels)
     made = Made(*allocated_each(queue, "the transposed", wanted, A.data.allocator))
-    if arena is not None and chain is None:
-        event = recordings[0].replay(queue, [each.base_data for each in (*read, *made)])
+    if at_rest(queue, *read) is None:
+        chain = Chain(queue, *read)
+        recording.enqueue(chain, (*read, *made))
+        chain.finish(*made)
+    else:
+        event = recording.replay(queue, [each.base_data for each in (*read, *made)])
         for each in made:
             each.events = [event]
-    else:
-        chain = chain or Chain(queue, *read)
-        recordings[0].enqueue(chain, (*read, *made))
-        chain.finish(*made)
     return made
 
 
 def _recorded(
     chain: Chain, index: np.dtype[Any], of_values: np.dtype[Any] | None, n_rows: int, n_columns: int, nnz: int
-) -> tuple[Recording, ...]:
-    """Return what calls on matrices of one shape, dtypes and number of entries repeat; nothing without the kernel."""
+) -> Recording | None:
+    """Return what calls on matrices of one shape, dtypes and number of entries repeat; None without the kernel."""
     try:
         built, kernel = chain.build(AtOnce.legal(chain.device, name_of(index), 0 if of_values is None else of_values.itemsize))
     except BuildError:
-        return ()
+        return None
     if n_rows + n_columns + nnz > kernel.places:
-        return ()
+        return None
     read = index, index, *(() if of_values is None else (of_values,))
     enqueue = functools.partial(_enqueue, built, n_rows, n_columns, nnz)
-    return (record(chain, enqueue, (*read, index, index, of_values or index)),)
+    return record(chain, enqueue, (*read, index, index, of_values or index))
 
 
 def _enqueue(built: Built, n_rows: int, n_columns: int, nnz: int, chain: Chain, *arrays: cl_array.Array) -> None:

@@ -27,7 +27,7 @@ from clsparse_py.primitives.partition import enqueue_parts
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort
-from clsparse_py.recording import Recording, recorded, run
+from clsparse_py.recording import run
 from clsparse_py.records import dataclass
 
 __all__ = [
@@ -38,12 +38,10 @@ __all__ = [
     "Method",
     "NotSymmetricError",
     "Pattern",
-    "arrays_of",
     "atomics",
     "binned",
     "empty",
     "gather",
-    "sorting",
 ]
 
 #: Entries of a row whose order is found by comparing each with each.
@@ -104,18 +102,6 @@ def arrays_of(A: Matrix, *sizes: tuple[int, np.dtype[Any]]) -> list[cl_array.Arr
         return [empty(A, what, *size) for what, size in zip(("indptr", "indices", "values"), sizes, strict=False)]
 
 
-def sorting(chain: Chain, A: Matrix) -> Recording:
-    """Return the commands of `binned` for A's values, not on a CPU device: its arrays, then those of the transposed.
-
-    Raises
-    ------
-    BuildError
-        A kernel is refused.
-    """
-    index, values = A.indices.dtype, A.data.dtype
-    return recorded(chain, _enqueue_binned, (index, index, values, index, index, values), A.shape, A.nnz, False)
-
-
 def _value_bytes(values: cl_array.Array | None) -> int:
     return 0 if values is None else values.dtype.itemsize
 
@@ -125,8 +111,8 @@ def gather(
     A: Matrix,
     valued: bool,
     moved: cl_array.Array,
+    limit: int | None = None,
     *,
-    at_first: int = 0,
     work_group: int | None = None,
     items: int = 4,
 ) -> Pattern:
@@ -139,9 +125,11 @@ def gather(
     Parameters
     ----------
     chain, A, valued, moved
-        As for every method; A is square.
-    at_first : int
-        How many of 1024 entries of the sample have to be found at the first place that is looked at, which is cheap.
+        As for every method.
+    limit : int, optional
+        How many of 1024 entries of the sample have to be found at the first place that is looked at, which is cheap. Without it
+        the format is asked for first, which is another launch and another wait, if nothing is known of it: only then the error
+        says for certain what is wrong.
     work_group, items : int, optional
         Work-items in a work-group, and entries of a tile to each.
 
@@ -150,6 +138,11 @@ def gather(
     NotSymmetricError
         An entry has no mirror image, too few are found at first, or A's format is not canonical.
     """
+    if A.shape[0] != A.shape[1]:
+        raise NotSymmetricError(f"it is {A.shape[0]} x {A.shape[1]}")
+    facts, at_first = A.structure.checked() if limit is None else A.facts, limit or 0
+    if facts is not None and not facts.canonical:
+        raise NotSymmetricError(NOT_CANONICAL)
     known = A.structure.symmetry
     if known is None or not known.verified:
         if known is not None:
@@ -231,8 +224,8 @@ def _enqueue_gather(
     chain.launch(built, groups, *leading, *parts, indptr, indices, *given, found, moved)
 
 
-def binned(chain: Chain, A: Matrix, valued: bool, moved: cl_array.Array) -> Pattern:
-    """Transpose by a stable sort of the entries by column.
+def binned(chain: Chain, A: Matrix, valued: bool, moved: cl_array.Array, limit: None = None) -> Pattern:  # noqa: ARG001
+    """Transpose by a stable sort of the entries by column; it takes any matrix, and knows no limit.
 
     The first transposition of a large structure on a CPU device waits for a look at a sample, whose outcome is kept with it.
     """
@@ -279,8 +272,8 @@ def atomics(
     A: Matrix,
     valued: bool,
     moved: cl_array.Array,
+    limit: int | None = None,
     *,
-    longest: int | None = None,
     work_group: int | None = None,
 ) -> Pattern:
     """Transpose as SpTRANS of Ji et al. does: count by atomics, insert in any order, sort each row; long rows in pieces, merged.
@@ -293,7 +286,7 @@ def atomics(
     ----------
     chain, A, valued, moved
         As for every method.
-    longest : int, optional
+    limit : int, optional
         The longest row that the transposed may have.
     work_group : int, optional
         Work-items in a work-group.
@@ -301,9 +294,7 @@ def atomics(
     Raises
     ------
     LongRowsError
-        The transposed has a longer row.
-    ValueError
-        There are 2^32 rows or entries or more, which pairs do not hold.
+        The transposed has a longer row, or there are 2^32 rows or entries or more, which pairs do not hold.
 
     Notes
     -----
@@ -311,16 +302,16 @@ def atomics(
     """
     n, n_cols, device, dtype = A.nnz, A.shape[1], chain.device, A.indices.dtype
     if max(n, A.shape[0]) >= 1 << 32:
-        raise ValueError(f"method: atomics counts in 32 bits, but A has {A.shape[0]} rows and {n} entries; use binned")
+        raise LongRowsError(f"atomics counts in 32 bits, but A has {A.shape[0]} rows and {n} entries; use binned")
     if A.structure.longest_column is not None:
-        _require_short(A.structure.longest_column, longest)
+        _require_short(A.structure.longest_column, limit)
     indptr = empty(A, "indptr", n_cols + 1, dtype)
     group = min(work_group or 256, device.max_work_group)
     counts, ranks = chain.scratch(n_cols + 1, np.uint32), chain.scratch(n, np.uint32)
     run(chain, _enqueue_counts, (A.indices, counts, ranks, indptr), n_cols, n, group)
     if A.structure.longest_column is None:
         A.structure.longest_column = int(chain.read(counts, 1, n_cols)[0]) + 1
-        _require_short(A.structure.longest_column, longest)
+        _require_short(A.structure.longest_column, limit)
     found = A.structure.longest_column
     indices, pairs = empty(A, "indices", n, dtype), chain.scratch(n, np.uint64)
     run(chain, _enqueue_insertion, (A.indptr, A.indices, ranks, indptr, pairs), A.shape[0], n, work_group)
@@ -337,8 +328,8 @@ def atomics(
     return Pattern(indptr, indices, f"the longest row of the transposed has {found} entries")
 
 
-def _require_short(found: int, longest: int | None) -> None:
-    if longest is not None and found > longest:
+def _require_short(found: int, limit: int | None) -> None:
+    if limit is not None and found > limit:
         raise LongRowsError(f"the transposed has a row of {found} entries")
 
 

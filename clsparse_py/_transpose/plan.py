@@ -11,20 +11,14 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py import refusals
-from clsparse_py._transpose.at_once import Made, transposed_at_once
+from clsparse_py._transpose.at_once import transposed_at_once
 from clsparse_py._transpose.choose import Strategy, features_of, parse
 from clsparse_py._transpose.methods import (
     METHODS,
-    NOT_CANONICAL,
     LongRowsError,
     NotSymmetricError,
     Pattern,
-    arrays_of,
-    atomics,
-    binned,
     empty,
-    gather,
-    sorting,
 )
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import describe
@@ -37,8 +31,6 @@ from clsparse_py.overlap import require_inside
 from clsparse_py.placement import place_part, value_dtype
 from clsparse_py.primitives.either_way import refused_of
 from clsparse_py.primitives.permute import enqueue_permute
-from clsparse_py.programs import note_asked
-from clsparse_py.recording import Recording
 from clsparse_py.records import dataclass
 from clsparse_py.set_once import SetOnce
 from clsparse_py.structure import Facts
@@ -57,7 +49,6 @@ __all__ = [
     "attempt",
     "permutation",
     "run",
-    "sorted_unasked",
     "transposed",
 ]
 
@@ -178,7 +169,7 @@ def attempt(
     for method, limit in (*first, *strategy.limits, ("binned", None), ("atomics", None), ("gather", 0)):
         if method not in refused:
             try:
-                return _TRIED[method](chain, A, valued, moved, limit), method
+                return METHODS[method](chain, A, valued, moved, limit), method
             except (NotSymmetricError, LongRowsError) as error:
                 why_not[method] = str(error)
             except BuildError as error:
@@ -217,40 +208,16 @@ def _named(
     refused = refusals.avoided(chain.device, _about(A, valued))
     try:
         if method not in refused:
-            return (
-                _gathered(chain, A, valued, moved, None) if method == "gather" else METHODS[method](chain, A, valued, moved)
-            ), method
+            return METHODS[method](chain, A, valued, moved), method
     except NotSymmetricError as error:
         raise ValueError(f"method: gather does not take this matrix: {error}") from None
+    except LongRowsError as error:
+        raise ValueError(f"method: {error}") from None
     except BuildError as error:
         _avoid(chain, A, valued, method, error)
         refused = refusals.avoided(chain.device, _about(A, valued))
     why_not[method] = f"the driver's compiler refuses {refused[method].kernel}"
     return None
-
-
-def _gathered(chain: Chain, A: Matrix, valued: bool, moved: cl_array.Array, at_first: int | None) -> Pattern:
-    if A.shape[0] != A.shape[1]:
-        raise NotSymmetricError(f"it is {A.shape[0]} x {A.shape[1]}")
-    # If nothing is known of the format, gather's kernels look at it: to ask first is another launch and another wait. It is done
-    # for a method that was named, as only then the error says for certain what is wrong.
-    known = A.structure.checked() if at_first is None else A.facts
-    if known is not None and not known.canonical:
-        raise NotSymmetricError(NOT_CANONICAL)
-    return gather(chain, A, valued, moved, at_first=at_first or 0)
-
-
-def _inserted(chain: Chain, A: Matrix, valued: bool, moved: cl_array.Array, longest: int | None) -> Pattern:
-    if max(A.shape[0], A.nnz) >= 1 << 32:
-        raise LongRowsError("it counts in 32 bits")
-    return atomics(chain, A, valued, moved, longest=longest)
-
-
-def _binned(chain: Chain, A: Matrix, valued: bool, moved: cl_array.Array, limit: None) -> Pattern:  # noqa: ARG001
-    return binned(chain, A, valued, moved)
-
-
-_TRIED: dict[str, Callable[..., Pattern]] = {"gather": _gathered, "binned": _binned, "atomics": _inserted}
 
 
 @functools.lru_cache(maxsize=256)
@@ -271,57 +238,12 @@ def _structure(A: Matrix, indptr: cl_array.Array, indices: cl_array.Array) -> St
 
 def transposed(A: MatrixT, method: str) -> MatrixT:
     """Return the transposed matrix, with no permutation kept."""
-    made = transposed_at_once(A, valued=True) or sorted_unasked(A) if method == "auto" else None
+    made = transposed_at_once(A, valued=True) if method == "auto" else None
     if made is not None:
         return A.assembled(_structure(A, made.indptr, made.indices), made.moved)
     data = empty(A, "values", A.nnz, A.data.dtype)
     pattern, _ = run(A, True, data, method)
     return A.assembled(_structure(A, pattern.indptr, pattern.indices), data)
-
-
-def sorted_unasked(A: Matrix, strategy: Strategy | None = None) -> Made | None:
-    """Return what `run` makes of a structure that was not transposed before, in half of the host's time.
-
-    None where it is not by a sort alone: on CPU devices, where the strategy tries other methods first, or a kernel is refused.
-
-    Parameters
-    ----------
-    A : Matrix
-    strategy : Strategy, optional
-        In place of the one of the device's profile.
-    """
-    structure, data = A.structure, A.data
-    indptr, indices = structure.indptr, structure.indices
-    n = indices.size
-    if structure.transposed or not n:
-        return None
-    chain = Chain(structure.queue, indptr, indices, data)
-    if chain.device.is_cpu:
-        return None
-    index, of_values = indices.dtype, data.dtype
-    kind = sorted_unasked, profiles.forgotten, structure.shape, n, index, of_values, strategy
-    commands = chain.worked_out(kind, lambda: _commands(chain, A, strategy))
-    if not commands:
-        return None
-    made = Made(*arrays_of(A, (structure.shape[1] + 1, index), (n, index), (n, of_values)))
-    note_asked(commands[0].kernels)
-    commands[0].enqueue(chain, (indptr, indices, data, *made))
-    chain.finish(*made)
-    structure.transposed = True
-    return made
-
-
-def _commands(chain: Chain, A: Matrix, strategy: Strategy | None) -> tuple[Recording, ...]:
-    """Return the commands of `sorted_unasked`; none where it is not to be taken."""
-    if strategy is None:
-        features = features_of(A, A.dtype.itemsize)
-        strategy = profiles.decide(chain.device, "transpose", "any", "method", features, parse).value
-    if strategy.limits or refusals.avoided(chain.device, _about(A, valued=True)):
-        return ()
-    try:
-        return (sorting(chain, A),)
-    except BuildError:
-        return ()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing_extensions import override
 from clsparse_py._transpose.at_once import Made, transposed_at_once
 from clsparse_py._transpose.choose import STRATEGIES, Strategy, features_of, parse
 from clsparse_py._transpose.methods import empty
-from clsparse_py._transpose.plan import attempt, sorted_unasked
+from clsparse_py._transpose.plan import attempt
 from clsparse_py.csr import csr_array
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
@@ -126,15 +126,12 @@ class SpTransTunable(Tunable[TransposeProblem]):
             problem.found = None  # its memory is free for the next
             # Of a structure that was not transposed before: nothing that the last run found out is known.
             fresh = Matrix.assembled(A.structure.copied(A.queue, A.indices, A.indptr), A.data)
-            made = sorted_unasked(fresh, strategy)
-            if made is None:
-                moved = empty(A, "values", A.nnz, A.data.dtype)
-                chain = Chain(problem.queue, A.data, A.indices, A.indptr)
-                pattern, _ = attempt(chain, fresh, True, moved, strategy, {})
-                chain.finish(moved)
-                made = Made(pattern.indptr, pattern.indices, moved)
-            problem.found = made
-            return list(made.moved.events)
+            moved = empty(A, "values", A.nnz, A.data.dtype)
+            chain = Chain(problem.queue, A.data, A.indices, A.indptr)
+            pattern, _ = attempt(chain, fresh, True, moved, strategy, {})
+            chain.finish(moved)
+            problem.found = Made(pattern.indptr, pattern.indices, moved)
+            return list(moved.events)
 
         transpose()
         return transpose

@@ -35,7 +35,6 @@ __all__ = [
     "enqueue_tiles",
     "exclusive_scan",
     "inclusive_scan",
-    "run_scan",
     "summed",
     "summed_tile",
 ]
@@ -220,8 +219,8 @@ def enqueue_scan(
     source: cl_array.Array,
     target: cl_array.Array,
     n: int,
-    *,
     kind: str,
+    *,
     work_group: int | None = None,
     tile_sums: tuple[cl_array.Array, int] | None = None,
 ) -> None:
@@ -442,7 +441,7 @@ def _scan(a: cl_array.Array, out: Any, kind: str) -> cl_array.Array:
     entries = arguments.values(queue, "a", a, added=True)
     chain = arguments.chain_of(queue, entries, outs=(out,))
     result = arguments.output(chain, "out", out, a.size, sum_dtype(a.dtype), entries, in_place=entries)
-    run_scan(chain, entries, result.array, a.size, kind=kind)
+    run(chain, enqueue_scan, (entries, result.array), a.size, kind)
     return result.deliver(chain)
 
 
@@ -454,19 +453,9 @@ def _again(a: Any, kind: str) -> cl_array.Array | None:
     memory: Any = a.base_data
     if a.strides != (dtype.itemsize,) or memory is None or (arena := at_rest(a.queue, a)) is None:
         return None
-    recording = known(arena, _enqueue_scan, (dtype, target), n, kind)
+    recording = known(arena, enqueue_scan, (dtype, target), n, kind)
     if recording is None or memory.size < a.nbytes:
         return None
     result = allocated(a.queue, "the scan", n, target)
     result.events = [recording.replay(a.queue, (memory, result.base_data))]
     return result
-
-
-def run_scan(chain: Chain, source: cl_array.Array, target: cl_array.Array, n: int, *, kind: str) -> None:
-    """Enqueue `enqueue_scan` as `recording.run` does: worked out once for each length, and repeated in less time."""
-    run(chain, _enqueue_scan, (source, target), n, kind)
-
-
-def _enqueue_scan(chain: Chain, source: cl_array.Array, target: cl_array.Array, n: int, kind: str) -> None:
-    """Enqueue `enqueue_scan`, in the form that `recording.run` takes."""
-    enqueue_scan(chain, source, target, n, kind=kind)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyopencl as cl
 import pytest
@@ -13,8 +11,7 @@ from scratch import counted
 
 from clsparse_py import describe
 from clsparse_py._spgemm.kernels import KernelTypes
-from clsparse_py._spgemm.kind import Kind, kind_of
-from clsparse_py._spgemm.methods.sort import Sort
+from clsparse_py._spgemm.kind import kind_of
 from clsparse_py.arithmetic import Arithmetic
 
 pytestmark = pytest.mark.any_platform
@@ -22,23 +19,7 @@ pytestmark = pytest.mark.any_platform
 TYPES = KernelTypes("numeric", "int32", arithmetic=Arithmetic("float32", "float32"), c_index="int32")
 
 
-def test_what_a_kind_needs_is_found_once(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    kind, found = Kind(describe(queue.device), TYPES), []
-
-    def find(of: Kind, *what: Any) -> tuple[Any, ...]:
-        assert of is kind
-        found.append(what)
-        return what
-
-    first = kind.once(find, Sort(2, 2), "numeric")
-    assert kind.once(find, Sort(2, 2), "numeric") is first
-    kind.once(find, Sort(2, 4), "numeric")
-    assert found == [(Sort(2, 2), "numeric"), (Sort(2, 4), "numeric")]
-    # Answers about sizes do not grow without end.
-    monkeypatch.setitem(Kind.once.__globals__, "_MAX_KEPT", 3)
-    for size in range(10):
-        kind.once(find, size)
-    assert len(kind._kept) <= 3
+def test_a_kind_is_made_once(queue: cl.CommandQueue) -> None:
     assert kind_of(describe(queue.device), TYPES) is kind_of(describe(queue.device), TYPES)
 
 

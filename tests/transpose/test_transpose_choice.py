@@ -152,27 +152,6 @@ def test_all_that_is_declared_transposes(queue: cl.CommandQueue, real: np.dtype[
     assert not TUNABLE.verify(problem)
 
 
-def test_a_sort_alone_is_measured_as_a_plain_call_makes_it(
-    queue: cl.CommandQueue, real: np.dtype[Any], take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    take_for("gpu")
-    problem = TUNABLE.problem(queue, "any", MATRICES["any"].astype(real), "any")
-    asked: list[str] = []
-
-    def attempt(*arguments: Any) -> None:
-        asked.append(str(arguments[4]))
-        raise ValueError
-
-    monkeypatch.setattr("clsparse_py._transpose.tunable.attempt", attempt)
-    run = TUNABLE.prepare(problem, "method", "binned")
-    for _ in range(2):
-        assert run()
-        assert TUNABLE.verify(problem)
-    with pytest.raises(ValueError, match=r"^$"):
-        TUNABLE.prepare(problem, "method", "gather:0 binned")
-    assert asked == ["gather:0 binned"]
-
-
 def test_nothing_to_tune_with(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="has no entries"):
         TUNABLE.problem(queue, "empty", sp.csr_array((3, 3)), "any")

@@ -57,7 +57,7 @@ class Team(abc.ABC):
 
     def foreseen(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
         """Return the record of the kernel that a phase will take; None if that is not known yet."""
-        return product.kind.once(_record, self.suited(product.kind.device, product), phase, rows.listed is not None)
+        return _record(product.kind, self.suited(product.kind.device, product), phase, rows.listed is not None)
 
     def _built(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> tuple[Built, Any]:
         """Return the kernel for a phase of a product, and its record."""
