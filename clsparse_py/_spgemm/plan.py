@@ -172,10 +172,10 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
             with self._first, counting(self._workspace):
                 if self._asks:
                     # Loaded when it is asked for, as few processes use it.
-                    from clsparse_py._spgemm.product_list import products_before
+                    from clsparse_py._spgemm.product_list import list_after
 
-                    before = products_before(self._product, self._steps, self.nnz)
-                    self._list, self._asks = None if before is None else self._listing(before + 1), False
+                    after = list_after(self._product, self._steps, self.nnz)
+                    self._list, self._asks = None if after is None else self._listing(after), False
                 if self._list is not None:
                     self._list.come()
             upgrade = self._list

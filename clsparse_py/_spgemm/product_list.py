@@ -25,14 +25,12 @@ from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.records import dataclass
 
-__all__ = ["ListKernel", "ListedProducts", "ProductList", "product_list", "products_before"]
+__all__ = ["ListKernel", "ListedProducts", "ProductList", "list_after", "product_list"]
 
 #: Bytes that a product takes while the list is made, and that it takes of the list, at most.
 _MADE_BYTES, _KEPT_BYTES = 28, 10
 #: The shares of the memory that may be taken for these.
 _MADE_SHARE, _KEPT_SHARE = 2, 8
-#: New values of a plan before a list is made, which takes as long as some of them; where rows are merged it saves less.
-_BEFORE, _BEFORE_MERGED = 4, 24
 #: Work-items of a work-group; products of each, fewer where an entry has less than so many: more tiles are resident then.
 _GROUP, _ITEMS, _FEW_ITEMS, _FEW_PRODUCTS = 128, 8, 4, 2
 
@@ -112,8 +110,8 @@ class ProductList:
         chain.launch(built, self.n_tiles, *self.arrays, a_data, b_data, c_data)
 
 
-def products_before(product: Product, steps: Sequence[Step], nnz: int) -> int | None:
-    """Return how many products a plan makes without a list, before it makes one; None if there is not to be any.
+def list_after(product: Product, steps: Sequence[Step], nnz: int) -> int | None:
+    """Return by which product of new values a plan begins a list; None if there is not to be any.
 
     There is none if most rows are merged by a work-item each, or have a sum for each column that they span: these read B's rows
     side by side. Nor if memory is not there for it.
@@ -128,7 +126,8 @@ def products_before(product: Product, steps: Sequence[Step], nnz: int) -> int | 
     if sum(rows for accumulator, rows in made if _reads_side_by_side(accumulator)) >= half:
         return None
     merged = sum(rows for accumulator, rows in made if isinstance(accumulator, Merge))
-    return _BEFORE_MERGED if merged > half else _BEFORE
+    limits = product.kind.thresholds
+    return int(limits.list_after_merged if merged > half else limits.list_after)
 
 
 def _reads_side_by_side(accumulator: Accumulator | None) -> bool:

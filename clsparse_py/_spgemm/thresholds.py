@@ -107,6 +107,9 @@ class Thresholds:
     #: Entries of a row of A that are taken at a time, and loads that a lane has in flight.
     span_entries: float
     span_loads: float
+    #: The product of a plan by which a list of products is begun, and by which if most rows are merged.
+    list_after: float
+    list_after_merged: float
 
     def __post_init__(self) -> None:
         """Check that kernels of these shapes exist: a profile may come from anywhere."""
@@ -158,6 +161,8 @@ _BOUNDS = {
     "max_span": (32, 1 << 15),
     "span_entries": (1, 1024),
     "span_loads": (1, 32),
+    "list_after": (1, 1 << 31),
+    "list_after_merged": (1, 1 << 31),
 }
 _POWERS = (
     "sort_items", "merge_items", "min_merge_items", "merge_item_length", "max_merge_lanes", "max_hash_products",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 from clsparse_py import csr_array, describe, programs
 from clsparse_py._spgemm import SpgemmPlan, product_list, spgemm_plan
 from clsparse_py._spgemm.bins import Bin
+from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.base import Rows
 from clsparse_py._spgemm.methods.dense_span import DenseSpan
 from clsparse_py._spgemm.methods.merge import Merge
@@ -127,6 +129,12 @@ def test_results_share_structure_and_may_be_written_again(listing: Listing, plat
     assert plan(A.data, B.data).indices is first.indices
 
 
+def list_from(monkeypatch: pytest.MonkeyPatch, product: int) -> None:
+    """Have lists begun by a product of new values, however rows are made."""
+    shipped, numbers = Kind.thresholds.fget, {"list_after": product, "list_after_merged": product}  # type: ignore[attr-defined]
+    monkeypatch.setattr(Kind, "thresholds", property(lambda of: replace(shipped(of), **numbers)))
+
+
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_memory(monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
     """A list is made only of few bytes beside the limit, which holds with it; values are right with and without it."""
@@ -134,8 +142,7 @@ def test_memory(monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
     A, B = random_matrix((400, 300), 8, rng), random_matrix((300, 200), 9, rng)
     left, right = device_matrix(queue, A), device_matrix(queue, B)
     monkeypatch.setattr(product_list, "_reads_side_by_side", lambda _: False)
-    monkeypatch.setattr(product_list, "_BEFORE", 1)
-    monkeypatch.setattr(product_list, "_BEFORE_MERGED", 1)
+    list_from(monkeypatch, 2)
     for limit, is_listed in ((1 << 19, False), (1 << 26, True)):
         plan = spgemm_plan(left, right, memory_limit=limit)
         plan()
@@ -177,15 +184,17 @@ def test_which_rows_are_worth_it() -> None:
         return [Step(Bin("named", each), Rows(n), None) for each, n in zip(accumulators, (10, 11), strict=False)]
 
     sort, item, team, span = Sort(4, 4, registers=True), Merge(1, 8), Merge(8, 8), DenseSpan(256)
-    soon, late = product_list._BEFORE, product_list._BEFORE_MERGED
+    limits = product.kind.thresholds
+    soon, late = limits.list_after, limits.list_after_merged
+    assert 1 < soon < late
     for these, wanted in (
         ((sort,), soon), ((item,), None), ((team,), late), ((span,), None), ((item, sort), soon), ((sort, item), None),
         ((sort, span), None), ((span, team), late), ((team, sort), soon),
     ):  # fmt: skip
-        assert product_list.products_before(product, steps(*these), 900) == wanted
+        assert product_list.list_after(product, steps(*these), 900) == wanted
     for other in (product._replace(n_products=100_000), product._replace(n_products=1 << 31, memory_limit=1 << 50)):
-        assert product_list.products_before(other, steps(sort), 900) is None
-    assert product_list.products_before(product, steps(sort), 1 << 31) is None
+        assert product_list.list_after(other, steps(sort), 900) is None
+    assert product_list.list_after(product, steps(sort), 1 << 31) is None
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -194,8 +203,7 @@ def test_a_list_is_made_after_some_products(monkeypatch: pytest.MonkeyPatch, pla
     A, B = random_matrix((90, 80), 5, rng), random_matrix((80, 70), 6, rng)
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B))
     monkeypatch.setattr(product_list, "_reads_side_by_side", lambda _: False)
-    monkeypatch.setattr(product_list, "_BEFORE", 2)
-    monkeypatch.setattr(product_list, "_BEFORE_MERGED", 2)
+    list_from(monkeypatch, 3)
     plan._asks = True
     listed = []
     for factor in range(1, 6):
