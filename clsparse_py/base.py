@@ -414,7 +414,8 @@ class SparseArray(InPlace, Sparse):
         if scipy.sparse.issparse(other):
             other = on_device(self.queue, other)
         if isinstance(other, SparseArray):
-            _require_same_context(self, other)
+            if self.queue is not other.queue and self.context != other.context:
+                raise ValueError("B: lives in another context than A")
             return self._times_sparse(other)
         dense = dense_operand_of(other)
         if dense is None:
@@ -602,11 +603,6 @@ def _loaded(format: str, host: Any, device: str) -> SparseArray:  # noqa: A002, 
     """Return a pickled array on the default queue."""
     found: SparseArray = class_of_format(format, one_dimensional=host.ndim == 1)(host, copy=True)
     return found
-
-
-def _require_same_context(A: SparseArray, B: SparseArray) -> None:
-    if A.queue is not B.queue and A.context != B.context:
-        raise ValueError("B: lives in another context than A")
 
 
 def _conjugate(values: Any) -> Any:

@@ -73,6 +73,8 @@ class Structure:
     Attributes
     ----------
     context : pyopencl.Context
+    facts : Facts or None
+        Those that are known without asking the device; None if the structure was not checked yet.
     n_given : int
         Length of ``indices`` as given; entries behind the last row are cut off when the structure is checked.
     symmetry : Symmetry or None
@@ -86,7 +88,7 @@ class Structure:
     """
 
     __slots__ = (
-        "_facts", "_plans", "_vouched", "context", "indices", "indptr", "longest_column", "n_given", "queue", "scattered",
+        "_plans", "_vouched", "context", "facts", "indices", "indptr", "longest_column", "n_given", "queue", "scattered",
         "shape", "symmetry", "transposed",
     )  # fmt: skip
 
@@ -106,11 +108,11 @@ class Structure:
         self.shape = shape
         self.indices, self.indptr = indices, indptr
         self.n_given = int(indices.size)
+        self.facts = facts
         self.symmetry: Symmetry | None = None
         self.longest_column: int | None = None
         self.scattered: bool | None = None
         self.transposed = False
-        self._facts = facts
         self._vouched = vouched
         self._plans: dict[Hashable, Any] = {}
 
@@ -120,11 +122,6 @@ class Structure:
     ) -> Structure:
         """Return the structure of arrays that an operation made in canonical format."""
         return cls(queue, shape, indices, indptr, Facts(int(indices.size), sorted=True, canonical=True))
-
-    @property
-    def facts(self) -> Facts | None:
-        """The facts that are known without asking the device; None if the structure was not checked yet."""
-        return self._facts
 
     @property
     def nnz(self) -> int:
@@ -140,21 +137,21 @@ class Structure:
         ValueError
             The arrays are no valid structure; the message says why.
         """
-        if self._facts is None:
+        if self.facts is None:
             found = check_structure(self.queue, self.shape, self.indices, self.indptr)
             if found.nnz < self.indices.size:
                 self.indices = self.indices[: found.nnz]
-            self._facts = found
-        return self._facts
+            self.facts = found
+        return self.facts
 
     def require_valid(self) -> None:
         """Check the structure, unless it was checked before or the caller answers for it."""
-        if self._facts is None and not self._vouched:
+        if self.facts is None and not self._vouched:
             self.checked()
 
     def copied(self, queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> Structure:
         """Return a structure of copies of both arrays, or of the arrays on another queue. Facts are kept, plans are not."""
-        return Structure(queue, self.shape, indices, indptr, self._facts, vouched=self._vouched)
+        return Structure(queue, self.shape, indices, indptr, self.facts, vouched=self._vouched)
 
     def known(self, kind: Hashable) -> Any:
         """Return the plan of a kind if it was made, else None."""
@@ -299,7 +296,8 @@ class Matrix:
 
     def require_valid(self) -> None:
         """Check the structure if nobody did; every operation calls this before a kernel that relies on it runs."""
-        self._structure.require_valid()
+        if self._structure.facts is None:
+            self._structure.require_valid()
         self._require_values()
 
     def _require_values(self) -> None:

@@ -36,12 +36,13 @@ def check_operands(A: MatrixT, B: Any, semiring: Any) -> tuple[MatrixT, Matrix]:
     """
     if not isinstance(A, Matrix):
         raise TypeError(f"A: must be a clsparse_py.csr_array, is {class_of(A)}")
-    if not is_sparse(B):
+    if not isinstance(B, Matrix) and not is_sparse(B):
         raise TypeError(f"B: must be a csr_array or a SciPy sparse matrix, is {type(B).__name__}")
     for name, operand in (("A", A), ("B", B)):
         if len(operand.shape) != 2:
             raise ValueError(f"{name}: must have two dimensions, has {len(operand.shape)} (shape {operand.shape})")
-    B = matrix_of(A.queue, B)
+    if not isinstance(B, Matrix):
+        B = matrix_of(A.queue, B)
     (m, k), (rows, n), context = A.shape, B.shape, A.context
     if context is not B.context and context != B.context:
         raise ValueError("B: lives in another context than A")

@@ -80,11 +80,6 @@ class SharedOut(NamedTuple):
     work: Work
     shares: Shares
 
-    @property
-    def may_skip_counting(self) -> bool:
-        """Whether C is allocated by its upper bound, and its rows are made without being counted first."""
-        return self.shares.suits_upper_bound and fits(self.product, self.work, [step.bin for step in self.steps])
-
 
 def count(operands: Operands, request: Request, timer: Timer, *, counting_only: bool = False) -> Counted:
     """Return the structure of C but for its columns. Waits for the device twice, or once if a speculation holds.
@@ -126,7 +121,7 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
         chain.fill(counts, 0, product.shape[0])
     timer.ended("analysis")
     loose: Result | None = None
-    if shared.may_skip_counting:
+    if shared.shares.suits_upper_bound and fits(product, shared.work, [step.bin for step in steps]):
         loose = _by_upper_bound(operands, shared, counts)
         timer.ended("numeric")
     if loose is None:

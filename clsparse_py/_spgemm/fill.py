@@ -52,17 +52,13 @@ def fill(operands: Operands, counted: Counted, timer: Timer) -> Filled:
         steps = enqueued(chain, product, steps, C, "numeric")
     else:
         try:
-            enqueue_compaction(chain, product, counted.loose, C, counted.nnz, _chunks(steps))
+            bin_, _, state, _ = steps[0]
+            chunks = bin_.accumulator.chunks(state) if isinstance(bin_.accumulator, DenseChunked) else None
+            enqueue_compaction(chain, product, counted.loose, C, counted.nnz, chunks)
         except BuildError as error:
             raise RefusedError(chain.device, product.types, UPPER_BOUND, error) from error
     timer.ended("numeric")
     return Filled(C, steps)
-
-
-def _chunks(steps: Sequence[Step]) -> tuple[int, cl_array.Array] | None:
-    """Return the chunks that rows were made in, if they were."""
-    accumulator = steps[0].bin.accumulator
-    return accumulator.chunks(steps[0].state) if isinstance(accumulator, DenseChunked) else None
 
 
 def _allocated(operands: Operands, counted: Counted) -> Result:

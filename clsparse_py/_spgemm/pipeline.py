@@ -54,7 +54,8 @@ def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, wor
         C = in_one_launch(A, B, request) if timer is UNTIMED else None
         if C is None:
             return until_built(_made, A, B, request, timer)[1].C
-        _require_few(C.data.size, request.max_nnz)
+        if request.max_nnz is not None:
+            _require_few(C.data.size, request.max_nnz)
         return C
     with counting(workspace):
         return until_built(_made, A, B, request, timer)[1].C
@@ -106,10 +107,11 @@ def _inspected(A: Matrix, B: Matrix, request: Request, timer: Timer, counting_on
     if counted is None:
         # Not in the handler: the error keeps the memory allocated so far.
         counted = count(operands, request._replace(bins=_IN_WINDOWS, why=_MISSING), timer, counting_only=counting_only)
-    _require_few(counted.nnz, request.max_nnz)
+    if request.max_nnz is not None:
+        _require_few(counted.nnz, request.max_nnz)
     return Inspected(operands, counted)
 
 
-def _require_few(nnz: int, max_nnz: int | None) -> None:
-    if max_nnz is not None and nnz > max_nnz:
+def _require_few(nnz: int, max_nnz: int) -> None:
+    if nnz > max_nnz:
         raise ValueError(f"max_nnz: the product has {nnz:,} entries, more than {max_nnz:,}")

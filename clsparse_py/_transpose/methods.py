@@ -302,7 +302,7 @@ def atomics(
     """
     n, n_cols, device, dtype = A.nnz, A.shape[1], chain.device, A.indices.dtype
     if max(n, A.shape[0]) >= 1 << 32:
-        raise LongRowsError(f"atomics counts in 32 bits, but A has {A.shape[0]} rows and {n} entries; use binned")
+        raise LongRowsError(f"it counts in 32 bits, but A has {A.shape[0]} rows and {n} entries; use binned")
     if A.structure.longest_column is not None:
         _require_short(A.structure.longest_column, limit)
     indptr = empty(A, "indptr", n_cols + 1, dtype)

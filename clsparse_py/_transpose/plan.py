@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
@@ -127,12 +127,12 @@ def run(A: Matrix, valued: bool, moved: cl_array.Array, method: str) -> tuple[Pa
     features = features_of(A, A.data.dtype.itemsize if valued else 0)
     ruling = profiles.decide(chain.device, "transpose", "any", "method", features, parse)
     why_not: dict[str, str] = {}
-    found = None if method == "auto" else _named(chain, A, valued, moved, method, why_not)
-    if found is None:
-        found = attempt(chain, A, valued, moved, ruling.value, why_not)
-    pattern, taken = found
-    # A result that shares A's structure need not wait for these arrays.
-    chain.finish(moved, *(each for each in (pattern.indptr, pattern.indices) if each is not A.indptr and each is not A.indices))
+    pattern, taken = attempt(chain, A, valued, moved, ruling.value, why_not, method)
+    if pattern.indices is A.indices:
+        # A result that shares A's structure need not wait for these arrays.
+        chain.finish(moved)
+    else:
+        chain.finish(moved, pattern.indptr, pattern.indices)
     device, launches, why = chain.device, len(chain.events), pattern.why
 
     def explanation() -> Explanation:
@@ -151,10 +151,12 @@ def attempt(
     moved: cl_array.Array,
     strategy: Strategy,
     why_not: dict[str, str],
+    named: str = "auto",
 ) -> tuple[Pattern, str]:
     """Try the methods of a strategy one after another. Each finds out on the device, while it works, whether it takes the matrix.
 
-    A method of which a kernel is refused is passed over; after those of the strategy come all others.
+    A method of which a kernel is refused is passed over; after those of the strategy come all others. One that was named comes
+    before them.
 
     Returns the pattern and the method that made it; those before it are put into ``why_not``.
 
@@ -162,19 +164,29 @@ def attempt(
     ------
     BuildError
         No method that takes this matrix builds.
+    ValueError
+        The method that was named does not take it.
     """
-    refused = refusals.avoided(chain.device, _about(A, valued))
-    first = (("gather", _AT_FIRST if chain.device.is_cpu else 0),) if _asks_again(A, strategy) else ()
-    A.structure.transposed = True
+    # The key of the kernels of a method: the operation and its dtypes.
+    about = "transpose", name_of(A.indptr.dtype), A.data.dtype.itemsize if valued else 0
+    refused = refusals.avoided(chain.device, about)
+    first: tuple[tuple[str, int | None], ...] = ()
+    if named != "auto":
+        first = ((named, None),)
+    elif _asks_again(A, strategy):
+        first = (("gather", _AT_FIRST if chain.device.is_cpu else 0),)
+    A.structure.transposed |= named == "auto"
     for method, limit in (*first, *strategy.limits, ("binned", None), ("atomics", None), ("gather", 0)):
         if method not in refused:
             try:
                 return METHODS[method](chain, A, valued, moved, limit), method
             except (NotSymmetricError, LongRowsError) as error:
+                if method == named:
+                    raise ValueError(f"method: {method} does not take this matrix: {error}") from None
                 why_not[method] = str(error)
             except BuildError as error:
-                _avoid(chain, A, valued, method, error)
-                refused = refusals.avoided(chain.device, _about(A, valued))
+                refusals.avoid(chain.device, about, method, error)
+                refused = refusals.avoided(chain.device, about)
         if method in refused:
             why_not[method] = f"the driver's compiler refuses {refused[method].kernel}"
     raise list(refused.values())[-1].again()
@@ -187,37 +199,9 @@ def _asks_again(A: Matrix, strategy: Strategy) -> bool:
     pattern is symmetric, which is never asked twice.
     """
     known = A.structure.symmetry
-    if any(method == "gather" for method, _ in strategy.limits) or A.shape[0] != A.shape[1]:
+    if "gather" in dict(strategy.limits) or A.shape[0] != A.shape[1]:
         return False
     return A.structure.transposed if known is None else known.verified
-
-
-def _about(A: Matrix, valued: bool) -> Hashable:
-    """Return the key of the kernels of a method: the operation and its dtypes."""
-    return "transpose", name_of(A.indptr.dtype), A.data.dtype.itemsize if valued else 0
-
-
-def _avoid(chain: Chain, A: Matrix, valued: bool, method: str, error: BuildError) -> None:
-    refusals.avoid(chain.device, _about(A, valued), method, error)
-
-
-def _named(
-    chain: Chain, A: Matrix, valued: bool, moved: cl_array.Array, method: str, why_not: dict[str, str]
-) -> tuple[Pattern, str] | None:
-    """Transpose by the method that was named; None if a kernel of it is refused, which is put into ``why_not``."""
-    refused = refusals.avoided(chain.device, _about(A, valued))
-    try:
-        if method not in refused:
-            return METHODS[method](chain, A, valued, moved), method
-    except NotSymmetricError as error:
-        raise ValueError(f"method: gather does not take this matrix: {error}") from None
-    except LongRowsError as error:
-        raise ValueError(f"method: {error}") from None
-    except BuildError as error:
-        _avoid(chain, A, valued, method, error)
-        refused = refusals.avoided(chain.device, _about(A, valued))
-    why_not[method] = f"the driver's compiler refuses {refused[method].kernel}"
-    return None
 
 
 @functools.lru_cache(maxsize=256)

@@ -133,9 +133,10 @@ def _by_chunks(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, i
     """Return the parts of the result, of which each work-item makes a long stretch."""
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
     types = name_of(a_indptr.dtype), name_of(a_data.dtype), name_of(b_data.dtype), operator
-    count, fill = (chain.build(_chunks(*types, phase))[0] for phase in ("count", "fill"))
+    (count, _), (fill, _) = chain.build(_chunks(*types, "count")), chain.build(_chunks(*types, "fill"))
     n_places, index = indptr.size - 1 + a_indices.size + b_indices.size, a_indptr.dtype
-    step = _span(chain.device, n_places)
+    # Places that a work-item takes.
+    step = max(-(-n_places // (chain.device.compute_units * _ITEMS_PER_CORE)), _LEAST_SPAN)
     n_tiles = -(-n_places // step)
     cuts, starts = chain.scratch(3 * (n_tiles + 1), index), chain.scratch(n_tiles + 1, index)
     _enqueue_cuts(chain, parts, indptr, (n_places, step, n_tiles), cuts, starts)
@@ -145,11 +146,6 @@ def _by_chunks(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, i
     chain.launch(fill, n_tiles, *operands, starts, indptr, indices, data)
     chain.finish(data, indices, indptr)
     return data, indices, indptr
-
-
-def _span(device: Device, n_places: int) -> int:
-    """Return how many places a work-item of a CPU takes."""
-    return max(-(-n_places // (device.compute_units * _ITEMS_PER_CORE)), _LEAST_SPAN)
 
 
 def _by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:

@@ -256,7 +256,7 @@ def enqueue_scan(
     built, scan = chain.build(scan)
     n_chunks = chunks(chain.device, n_target)
     sums = chain.scratch(n_chunks, scan.total)
-    sizes = tuple(np.uint64(size) for size in (n, n_target, n_chunks))
+    sizes = np.uint64(n), np.uint64(n_target), np.uint64(n_chunks)
     if n_chunks > 1:
         # The sum of the last chunk is of no use.
         chain.launch(chain.build(replace(scan, step="sums"))[0], -(-(n_chunks - 1) // scan.work_group), *sizes, source, sums)

@@ -125,14 +125,9 @@ class Rows(NamedTuple):
     n_empty: int = 0
 
     @property
-    def numbers(self) -> tuple[np.uint64, ...]:
-        """Those of `where` that are numbers."""
-        return (np.uint64(self.n),) if self.listed is None else (np.uint64(self.n), np.uint64(self.first))
-
-    @property
     def where(self) -> tuple[Any, ...]:
         """The arguments of ``SPGEMM_ROWS`` in ``cl/spgemm.cl``."""
-        return self.numbers if self.listed is None else (*self.numbers, self.listed)
+        return (np.uint64(self.n),) if self.listed is None else (np.uint64(self.n), np.uint64(self.first), self.listed)
 
 
 class Result(NamedTuple):
