@@ -106,9 +106,10 @@ def test_shapes(queue: cl.CommandQueue, shape: tuple[int, int]) -> None:
 def test_entries_of_one_column_may_lie_on_both_sides_of_a_cut(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     A, B = (matrix("float32", (40, 30), "canonical", seed) for seed in (3, 4))
     monkeypatch.setattr(union, "_made", union._by_chunks)
+    monkeypatch.setattr(union, "_ITEMS_PER_CORE", 1 << 20)
     monkeypatch.setattr(at_once, "_WORK_GROUP", 0)
     for span in (1, 2, 3, 7, 64):
-        monkeypatch.setattr(union, "_span", lambda *_, span=span: span)
+        monkeypatch.setattr(union, "_LEAST_SPAN", span)
         for operator in ("plus", "multiply"):
             found = combined(operator, csr_array(A, queue=queue), csr_array(B, queue=queue))
             assert_same(found, OPERATORS[operator].of_scipy(A, B))
