@@ -152,8 +152,10 @@ class Chain:
         self._noted: tuple[int, ...] = ()
         own = arena.itself
         for array in (*writes, *operands):
+            data: Any = array.base_data
             # Memory of this queue's arena that nothing is said to write needs no closer look.
-            if writes or array.events or (block := lent.get(id(array.base_data))) is None or block.arena is not own:
+            is_lent = data.__class__ is Lent and data.block is not None and data.block.arena is own
+            if writes or array.events or not is_lent:
                 self._wait_for = pending(queue, *operands, *writes, writes=writes)
                 self._noted = of_others(queue, *operands, *writes)
                 break
