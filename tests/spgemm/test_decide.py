@@ -80,7 +80,7 @@ def test_a_speculation_that_is_refused_is_not_tried() -> None:
     assert found is not None
     for refused in (found, found.accumulator):
         assert speculation_for(kind, GRID, [refused]) is None
-    assert speculation_for(kind, GRID, ["another"]) is found
+    assert speculation_for(kind, GRID, ["another"]) == found
 
 
 @pytest.mark.parametrize(
