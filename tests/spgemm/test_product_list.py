@@ -206,11 +206,13 @@ def test_a_list_is_made_after_some_products(monkeypatch: pytest.MonkeyPatch, pla
     list_from(monkeypatch, 3)
     plan._asks = True
     listed = []
-    for factor in range(1, 6):
+    for factor in range(1, 7):
         assert_product(plan(A.data * factor, B.data), sp.csr_array((A.data * factor, A.indices, A.indptr), shape=A.shape), B)
         listed.append(made(plan) is not None)
-    # The first product makes the columns; the fourth begins the list, which the next one finds.
-    assert listed == [False, False, False, False, True]
+        queue.finish()
+    # The first product makes the columns; the fourth begins the list, and has it if the device was as quick as the host.
+    assert not any(listed[:3])
+    assert listed[-1]
 
 
 def test_cpu_devices_do_without() -> None:
