@@ -42,8 +42,7 @@ from transpose_cases import transpose_cases
 from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
-from clsparse_py import csr_array, describe, pool, programs, semiring, spmm, spmv, spmv_plan
-from clsparse_py._spmm import cuts as spmm_cuts
+from clsparse_py import csr_array, describe, pool, programs, semiring, spmm, spmm_plan, spmv, spmv_plan
 from clsparse_py._spmm import plan as spmm_of_plans
 from clsparse_py._spmm.choose import Shape
 from clsparse_py._spmm.choose import choose as choose_shape
@@ -296,16 +295,13 @@ def together(index: type[Any]) -> None:
         np.kron(np.eye(6, dtype=np.int32), np.ones((3, 4), np.int32))[:17] * np.arange(1, 25), dtype=FLOAT32
     )
     A = csr_array((S.data, S.indices.astype(index), S.indptr.astype(index)), shape=S.shape)
-    with (
-        mock.patch.object(spmm_of_plans, "describe", lambda device: replace(describe(device), type="gpu")),
-        mock.patch.object(spmm_cuts, "_BEHIND", 1),
-    ):
+    with mock.patch.object(spmm_of_plans, "describe", lambda device: replace(describe(device), type="gpu")):
+        plans = spmm_plan(A), spmm_plan(A, expected_calls=1 << 20)
         for n_columns in (32, 20):
             X = numbers((24, n_columns), FLOAT32)
-            X_device = cl_array.to_device(A.queue, X)
-            for _ in range(4):
-                same(spmm(A, X_device), S @ X)
-    assert all("3 rows together" in each.kernel for each in A.spmm_plan().explain().products)
+            for plan in plans:
+                same(spmm(A, cl_array.to_device(A.queue, X), plan=plan), S @ X)
+    assert all("3 rows together" in each.kernel for each in plans[1].explain().products)
 
 
 def spmm_cases(axes: Axes) -> Iterator[Case]:
