@@ -49,6 +49,7 @@ from clsparse_py._spmm.choose import choose as choose_shape
 from clsparse_py._spmv import KERNELS, KernelChoice, Scheme
 from clsparse_py._spmv.binning import N_BINS, count_bins, list_rows
 from clsparse_py._spmv.features import inspect
+from clsparse_py.blocks import Lent
 from clsparse_py.device import Device
 from clsparse_py.structure import check_structure
 
@@ -385,7 +386,8 @@ def make_writes_visible() -> None:
 
     def made(self: cl_array.Array, *args: Any, **named: Any) -> None:
         make(self, *args, **named)
-        kept.append(self.base_data)
+        if not isinstance(self.base_data, Lent):  # what the pool lends stays with it
+            kept.append(self.base_data)
 
     def created(*args: Any) -> cl.Buffer:
         kept.append(create(*args))
