@@ -101,7 +101,7 @@ class Pool:
     uses : Uses
         Of memory, by commands outside of the order of its own queue. Changed under the pool's lock.
     changes : list of int
-        The bytes of each block that was lent, less than none of one that was let go, which `settle` is to count.
+        The bytes of each block that was lent, negative for one that was let go, until `settle` counts them.
     n_released : int
         How often memory was released by hand: who keeps arrays has to look at them again.
     """

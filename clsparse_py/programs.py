@@ -230,7 +230,7 @@ class Built:
             self._returned.append(kernel)
 
 
-#: What stands in the slots of numbers: the same tuple for the same numbers, as it is compared by identity.
+#: The values of the slots of numbers. Compared by identity: equal values have to come in the same tuple.
 Numbers = tuple[np.generic, ...]
 
 

@@ -1,4 +1,4 @@
-"""What takes the place of a plan's commands: behind how many calls, when calls are expected, and what explanations say of it."""
+"""Upgrades of plans: behind how many calls they are made, when calls are expected, and how explanations tell of them."""
 
 from __future__ import annotations
 

@@ -386,7 +386,7 @@ def make_writes_visible() -> None:
 
     def made(self: cl_array.Array, *args: Any, **named: Any) -> None:
         make(self, *args, **named)
-        if not isinstance(self.base_data, Lent):  # what the pool lends stays with it
+        if not isinstance(self.base_data, Lent):  # the pool keeps its own
             kept.append(self.base_data)
 
     def created(*args: Any) -> cl.Buffer:
