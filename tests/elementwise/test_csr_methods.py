@@ -225,7 +225,7 @@ def test_zeros_have_the_signs_of_scipys(queue: cl.CommandQueue) -> None:
 
 
 @pytest.mark.any_platform
-@pytest.mark.parametrize("signed", ["int64", "int32"])
+@pytest.mark.parametrize("signed", ["int64", "int32", "int16", "int8"])
 def test_signed_and_unsigned_integers_are_compared_exactly(queue: cl.CommandQueue, signed: str) -> None:
     low, high = np.iinfo(signed).min, np.iinfo(signed).max
     values = np.array([[low, high - 1, high, -1, 0, 5, min(high, 2**53 + 1)]], signed)
