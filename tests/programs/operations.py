@@ -414,7 +414,7 @@ def _astype(d: Draw) -> Step:
 
 # Reductions.
 simple("sums", "{A}.sum()", "{A}.sum(axis=0)", "{A}.sum(axis=1)", "{A}.trace()", grade="sum", weight=2)
-simple("means", "{A}.mean()", "{A}.mean(axis=0)", "{A}.mean(axis=1)", kinds="iuf", grade="round", sizes=True, tolerance=1000)
+simple("means", "{A}.mean()", "{A}.mean(axis=0)", "{A}.mean(axis=1)", kinds="iuf", grade="round", sizes=True, tolerance=600)
 simple(
     "extremes",
     *(f"{{A}}.{name}({axis})" for name in ("max", "min", "nanmax", "nanmin") for axis in ("", "axis=0", "axis=1")),
