@@ -13,6 +13,7 @@ from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, name_of, unsupported
+from clsparse_py.built import Built
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.dense_product import DenseProduct, arguments_of, recorder_of
 from clsparse_py.device import Device, describe
@@ -25,7 +26,7 @@ from clsparse_py.operands import check_matrix
 from clsparse_py.order import note_written
 from clsparse_py.overlap import require_inside
 from clsparse_py.product import ProductKernel
-from clsparse_py.programs import Built, note_asked
+from clsparse_py.programs import note_asked
 from clsparse_py.records import dataclass
 from clsparse_py.transfer import contexts_match, fetched, from_host
 

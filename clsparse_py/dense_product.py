@@ -17,12 +17,12 @@ from typing_extensions import Self
 
 from clsparse_py import forked
 from clsparse_py.blocks import is_released
+from clsparse_py.built import Numbers
 from clsparse_py.launch import Chain, at_rest
 from clsparse_py.memory import layout, new_array
 from clsparse_py.order import note_written, of_others
 from clsparse_py.overlap import require_inside
 from clsparse_py.pool import arena_of
-from clsparse_py.programs import Numbers
 from clsparse_py.recording import Bound, Recorder, Recording
 from clsparse_py.workspace import current
 
@@ -81,7 +81,7 @@ class _Call:
         Those of the recording.
     own_numbers : tuple of numpy.generic
         The same in a tuple that nobody else has. It stands for data and x, too: on a kernel object that was given it last, y
-        alone is to be set (`programs.Launch.repeat`).
+        alone is to be set (`built.Launch.repeat`).
     form_of_y : tuple
         As `memory.new_array` takes it.
     form : tuple

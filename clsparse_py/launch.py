@@ -14,6 +14,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py import forked, programs
 from clsparse_py.blocks import Lent, whole
+from clsparse_py.built import Built
 from clsparse_py.device import Device, describe
 from clsparse_py.forked import use_device
 from clsparse_py.memory import allocated, array_of, submit
@@ -204,12 +205,12 @@ class Chain:
         self._counters.append(found)
         return found
 
-    def build(self, parameters: _Record) -> tuple[programs.Built, _Record]:
+    def build(self, parameters: _Record) -> tuple[Built, _Record]:
         """Return the built kernel for a record, and the record that it was built with."""
         built = programs.build(self._context, self._cl_device, parameters)
         return built, cast("_Record", built.parameters)  # `within` adapts a record to another of its class
 
-    def build_once(self, what: Hashable, make: Callable[[], _Record]) -> tuple[programs.Built, _Record]:
+    def build_once(self, what: Hashable, make: Callable[[], _Record]) -> tuple[Built, _Record]:
         """Return the built kernel for the record that ``make`` returns; it is looked up by ``what``, which takes less time."""
         found = programs.worked_out(self._context, self._cl_device, what, lambda: self.build(make()))
         programs.note_asked(found[:1])
@@ -227,7 +228,7 @@ class Chain:
         """Return the result of ``work_out``, called once for all chains on the queue's device; see `programs.worked_out`."""
         return programs.worked_out(self._context, self._cl_device, what, work_out)
 
-    def launch(self, built: programs.Built, groups: int, *arguments: Any) -> None:
+    def launch(self, built: Built, groups: int, *arguments: Any) -> None:
         """Enqueue ``groups`` work-groups of a kernel, none being no command; arrays are passed from the start of their buffer."""
         if groups <= 0:
             return

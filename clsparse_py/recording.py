@@ -20,11 +20,11 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py import programs
+from clsparse_py.built import Built, Launch, Numbers, enqueue_kernel
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain, enqueue_copy, enqueue_fill
 from clsparse_py.memory import allocated, scratch, submit
 from clsparse_py.pool import Arena
-from clsparse_py.programs import Numbers
 
 __all__ = ["Bound", "Number", "Recorder", "Recording", "known", "record", "recorded", "run"]
 
@@ -107,7 +107,7 @@ class Recorder(Chain):
         self.numbers = tuple(Number(len(dtypes) + place) for place in range(n_numbers))
         self.n_slots = len(dtypes) + n_numbers
         self.table: list[Any] = [None] * self.n_slots
-        self.commands: list[programs.Launch | _Fill | _Copy] = []
+        self.commands: list[Launch | _Fill | _Copy] = []
         self.scratches: list[_Scratch] = []
         self.kept: list[cl_array.Array] = []
 
@@ -124,14 +124,14 @@ class Recorder(Chain):
         return _Operand(array.place, dtype)
 
     @override
-    def launch(self, built: programs.Built, groups: int, *arguments: Any) -> None:
+    def launch(self, built: Built, groups: int, *arguments: Any) -> None:
         if groups > 0:
             places = [self._place(each) for each in arguments]
             arrays: list[int] = []
             for number, (place, each) in enumerate(zip(places, arguments, strict=True)):
                 if isinstance(each, _Operand):
                     arrays += [self._place(number), place]
-            self.commands.append(programs.Launch(built, groups, places, arrays))
+            self.commands.append(Launch(built, groups, places, arrays))
 
     @override
     def fill(self, target: cl_array.Array, value: Any, n: int) -> None:
@@ -170,7 +170,7 @@ class Recording:
 
     Attributes
     ----------
-    kernels : tuple of programs.Built
+    kernels : tuple of Built
         The kernels that it launches.
     kept : tuple of pyopencl.array.Array
         Constants: arrays that are the same in all calls.
@@ -181,7 +181,7 @@ class Recording:
         self._commands = tuple(recorder.commands)
         self.n_commands = len(self._commands)
         self._enqueues = tuple(each.enqueue for each in self._commands)
-        self.kernels = tuple(each.built for each in self._commands if isinstance(each, programs.Launch))
+        self.kernels = tuple(each.built for each in self._commands if isinstance(each, Launch))
         self.kept = tuple({id(each): each for each in recorder.kept}.values())
         self._constants = tuple(recorder.table[recorder.n_slots :])
         # Scratch arrays share a block of memory if the last use of one comes before the first use of the other.
@@ -229,10 +229,10 @@ class Recording:
             event = enqueue(queue, table, numbers, None)
         return event
 
-    def only(self, slot: int) -> tuple[programs.Launch, int] | None:
+    def only(self, slot: int) -> tuple[Launch, int] | None:
         """Return the one launch that it is, and the number of the one argument that stands in a slot; None if it is more."""
         launch = self._commands[0] if self.n_commands == 1 and not self._sizes else None
-        if not isinstance(launch, programs.Launch) or (argument := launch.argument_of(slot)) is None:
+        if not isinstance(launch, Launch) or (argument := launch.argument_of(slot)) is None:
             return None
         return launch, argument
 
@@ -242,7 +242,7 @@ class Recording:
         blocks = [allocated(queue, "workspace", size, np.uint8).base_data for size in self._sizes]
         for place, block in self._blocks:
             table[place] = blocks[block]
-        launches = [each for each in self._commands if isinstance(each, programs.Launch)]
+        launches = [each for each in self._commands if isinstance(each, Launch)]
         assert len(launches) == self.n_commands
         return Bound(queue, *((each.built, each.groups, each.pick(table)) for each in launches))
 
@@ -264,9 +264,9 @@ class Bound:
     """
 
     # Until the kernels have them.
-    _launches: tuple[tuple[programs.Built, int, Sequence[Any]], ...] = ()
+    _launches: tuple[tuple[Built, int, Sequence[Any]], ...] = ()
 
-    def __init__(self, queue: cl.CommandQueue, *launches: tuple[programs.Built, int, Sequence[Any]]) -> None:
+    def __init__(self, queue: cl.CommandQueue, *launches: tuple[Built, int, Sequence[Any]]) -> None:
         self._queue = queue
         self._kernels = [(built.kernel(*arguments), built.sizes(groups)) for built, groups, arguments in launches]
         # A kernel does not keep the memory of its arguments alive, and does not tell whose they are.
@@ -279,7 +279,7 @@ class Bound:
     def __call__(self) -> cl.Event:
         """Enqueue the launches, one at least, and return the event of the last."""
         for kernel, sizes in self._kernels:
-            event = submit(kernel, programs.enqueue, self._queue, kernel, sizes)
+            event = submit(kernel, enqueue_kernel, self._queue, kernel, sizes)
         return event
 
     def set(self, place: int, value: np.generic) -> None:

@@ -1,4 +1,7 @@
-"""What the package does to objects that another class made: it counts no references, and changes neither class nor attributes."""
+"""What the package does to objects that another class made: it counts no references, and changes neither class nor attributes.
+
+Kernels are launched by one module.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +49,14 @@ def breaches(source: str) -> list[str]:
     return found
 
 
+def names(source: str) -> set[str]:
+    """Return the names that a module uses, imports and spells out, whole."""
+    found: set[str] = set()
+    for each in ast.walk(ast.parse(source)):
+        found.update(value for value in vars(each).values() if isinstance(value, str))
+    return found
+
+
 def test_no_module_changes_the_insides_of_what_others_made() -> None:
     package = Path(clsparse_py.__file__).parent
     found = {
@@ -87,3 +98,10 @@ def test_breaches_are_seen(source: str) -> None:
 )
 def test_what_is_no_breach_passes(source: str) -> None:
     assert not breaches(source)
+
+
+def test_one_module_launches() -> None:
+    package = Path(clsparse_py.__file__).parent
+    found = {path.name for path in package.rglob("*.py") if "enqueue_nd_range_kernel" in names(path.read_text(encoding="utf-8"))}
+    assert found == {"built.py"}
+    assert "enqueue_nd_range_kernel" in names("from pyopencl import enqueue_nd_range_kernel as enqueue")

@@ -29,6 +29,7 @@ from clsparse_py._spmv.binning import Binning, ScanCounts
 from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, CountFeatures, Merge, Subvector, VectorLong
 from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack
 from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.built import Built
 from clsparse_py.canonical import Begins, Compact, Nonzeros
 from clsparse_py.catalogue import catalogue
 from clsparse_py.convert import Convert
@@ -322,7 +323,7 @@ def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     programs.clear()
 
 
-def run(queue: cl.CommandQueue, built: programs.Built) -> np.ndarray:
+def run(queue: cl.CommandQueue, built: Built) -> np.ndarray:
     size = built.parameters.work_group
     out = cl.array.empty(queue, size, np.int32)
     built.kernel()(queue, (size,), (size,), out.data)
@@ -350,13 +351,13 @@ def test_a_kernel_is_built_once(queue: cl.CommandQueue, probe: list[str]) -> Non
 def test_kernels_that_are_kept_are_few(queue: cl.CommandQueue, probe: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Used least recently, used last, and one that is worked with stay or go as they should; bytes bound as numbers do."""
 
-    def build(work_group: int) -> programs.Built:
+    def build(work_group: int) -> Built:
         return programs.build(queue.context, queue.device, Probe(work_group))
 
     def there() -> list[int]:
         return sorted(each.parameters.work_group for each in programs.built())
 
-    def worked_out() -> programs.Built:
+    def worked_out() -> Built:
         return programs.worked_out(queue.context, queue.device, "used", lambda: build(1))
 
     monkeypatch.setattr(programs, "_MOST", 4)

@@ -12,12 +12,13 @@ from pyopencl import array as cl_array
 from clsparse_py._spgemm.bins import Bins
 from clsparse_py._spgemm.kernels import Analysis, Found
 from clsparse_py.arithmetic import name_of
+from clsparse_py.built import Built
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import constants
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
-from clsparse_py.programs import Built, note_asked
+from clsparse_py.programs import note_asked
 from clsparse_py.recording import run
 from clsparse_py.workspace import current, suffices
 

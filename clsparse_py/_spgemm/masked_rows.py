@@ -12,9 +12,10 @@ from typing_extensions import Self, override
 
 from clsparse_py._spgemm.masked_choose import Accumulator, features_of, parse
 from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.built import Built
 from clsparse_py.device import RESERVED, Device, Portability
 from clsparse_py.launch import Chain
-from clsparse_py.programs import Built, Parameters
+from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 from clsparse_py.tuning.profiles import decide
 

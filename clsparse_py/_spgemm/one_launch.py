@@ -15,12 +15,12 @@ from clsparse_py._spgemm.kind import Kind, kind_of
 from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.refused import RefusedError, refused_of
 from clsparse_py._spgemm.request import Request
+from clsparse_py.built import Built
 from clsparse_py.device import RESERVED, Device
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated_each, shorten
-from clsparse_py.programs import Built
 from clsparse_py.records import dataclass
 
 __all__ = ["OneLaunch", "in_one_launch"]

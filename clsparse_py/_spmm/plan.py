@@ -10,12 +10,13 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py import programs, refusals
+from clsparse_py import refusals
 from clsparse_py._spmm.choose import Layout, Pattern, Shape, alternatives, choose, thresholds_of, together
 from clsparse_py._spmm.cuts import Cut, Groups, cut, groups_of, rows_as_parts
 from clsparse_py._spmm.explanation import Explanation, Product
 from clsparse_py._spmm.kernels import Combine, Pack, Parts
 from clsparse_py.arithmetic import Arithmetic, name_of
+from clsparse_py.built import Built
 from clsparse_py.dense_product import DenseProduct, arguments_of, recorder_of
 from clsparse_py.device import Device, describe
 from clsparse_py.errors import BuildError
@@ -59,7 +60,7 @@ class _Made:
     why : str
     cut : Cut
         The parts.
-    pack : programs.Built or None
+    pack : Built or None
         The kernel that copies X; None if X stays where it is.
     product : DenseProduct
         The launches after that: of the parts, and of what adds later pieces of rows.
@@ -70,7 +71,7 @@ class _Made:
     shape: Shape
     why: str
     cut: Cut
-    pack: programs.Built | None
+    pack: Built | None
     product: DenseProduct
     awaits: bool = False
 
@@ -198,9 +199,7 @@ class SpmmPlan(SetOnce):
         last = self._last
         return None if last is None else last.again(self.queue, data, x, alpha, beta, out, semiring)
 
-    def _packed(
-        self, built: programs.Built, queue: cl.CommandQueue, x: cl_array.Array, x_row: int, x_column: int
-    ) -> cl_array.Array:
+    def _packed(self, built: Built, queue: cl.CommandQueue, x: cl_array.Array, x_row: int, x_column: int) -> cl_array.Array:
         """Enqueue the copy of X whose columns are adjacent, and return it."""
         record = built.parameters
         assert isinstance(record, Pack)

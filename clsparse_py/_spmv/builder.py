@@ -17,6 +17,7 @@ from clsparse_py._spmv.explanation import Share
 from clsparse_py._spmv.features import Inspected
 from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, Merge, Narrow, Streamed, Subvector
 from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.built import Built
 from clsparse_py.dense_product import arguments_of, recorder_of
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
@@ -72,16 +73,16 @@ class Builder:
         of = self.arithmetic
         return recorder_of(Chain(self.queue), (np.dtype(of.a), np.dtype(of.x), of.result), scaled=self.scaled)
 
-    def _built(self, parameters: _Record) -> tuple[programs.Built, _Record]:
+    def _built(self, parameters: _Record) -> tuple[Built, _Record]:
         """Return the built kernel and the parameters that it was built with."""
         built = programs.build(self.queue.context, self.queue.device, parameters)
         return built, cast("_Record", built.parameters)  # `within` adapts a record to another of its class
 
-    def _launch(self, built: programs.Built, work_items: int, *own: Any) -> None:
+    def _launch(self, built: Built, work_items: int, *own: Any) -> None:
         """Add a launch; ``own`` are the arguments after the operands."""
         _launch(self.recorder, built, work_items, *own)
 
-    def _share(self, rows: int, choice: str, built: programs.Built, why: str) -> None:
+    def _share(self, rows: int, choice: str, built: Built, why: str) -> None:
         self.shares.append(Share(rows, choice, built.parameters.name, why))
 
     def _upload(self, values: Any) -> cl_array.Array:
@@ -119,7 +120,7 @@ class Builder:
             self._launch(built, self.n_rows * record.lanes, self.index(self.n_rows), *structure)
         self._share(self.n_rows, str(choice), built, why)
 
-    def _adaptive(self, asked: Adaptive) -> programs.Built:
+    def _adaptive(self, asked: Adaptive) -> Built:
         """Add the launches of CSR-Adaptive.
 
         Where no row is cut there is no second launch: room for the rest of a part's last row is left where that is little, and a
@@ -137,7 +138,7 @@ class Builder:
             self._balanced(built, record.capacity, 0, 0)
         return built
 
-    def _streamed(self, asked: Streamed) -> programs.Built:
+    def _streamed(self, asked: Streamed) -> Built:
         """Add the launch of a kernel that stages entries of whole rows, or of CSR-Adaptive if rows may be too long for it.
 
         Columns in 16 bits are made behind some products: until then, and if they do not fit, it takes those of A.
@@ -155,7 +156,7 @@ class Builder:
             allowed = built.lanes == lanes and 2 * rest < built.capacity  # the driver may allow fewer work-items
             return of.cut(built.capacity - rest, 0, rest) if allowed else None
 
-        def launch(built: programs.Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
+        def launch(built: Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
             (n_parts, (rows, entries, _)), recorder = parts, self._recorder()
             _launch(recorder, built, n_parts * built.parameters.work_group, rows, entries, of.indptr, *columns)
             return recorder.recording()
@@ -167,7 +168,7 @@ class Builder:
         """Have columns in 16 bits made behind some products, for the same chunks: all else of the product is as it is."""
         index = self.index
 
-        def launch(built: programs.Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
+        def launch(built: Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
             (n_parts, (rows, entries, _)), recorder = parts, self._recorder()
             partial = self._sums(recorder, n_parts, is_read=self._combine is not None)
             sizes = index(n_parts), index(self.of.features.nnz)
@@ -182,7 +183,7 @@ class Builder:
         self,
         asked: Streamed | Chunked,
         cut: Callable[[Any], _Parts | None],
-        launch: Callable[[programs.Built, _Parts, cl_array.Array, cl_array.Array], Recording],
+        launch: Callable[[Built, _Parts, cl_array.Array, cl_array.Array], Recording],
     ) -> None:
         """Have columns made as 16 bits, if they fit, and products recorded that take them.
 
@@ -224,7 +225,7 @@ class Builder:
             return recorder.scratch(n_parts, self.arithmetic.result)
         return allocated(self.queue, "sums of parts", n_parts, self.arithmetic.result)
 
-    def _balanced(self, built: programs.Built, step: int, row_weight: int, slack: int) -> _Parts:
+    def _balanced(self, built: Built, step: int, row_weight: int, slack: int) -> _Parts:
         """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each. Returns these."""
         of, index, record = self.of, self.index, built.parameters
         n_parts, (rows, entries, cuts) = of.cut(step, row_weight, slack)
@@ -251,7 +252,7 @@ class Builder:
             self.combine(part_row[cut] - 1, cut, partial)
         return n_parts, [rows, entries, cuts]
 
-    def _vector_long(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> programs.Built:
+    def _vector_long(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> Built:
         """Add the launches for rows that several work-groups share."""
         built, parameters = self._built(choice.record(self.device, self.arithmetic, self.scaled))
         begin, end = indptr[rows].astype(np.int64), indptr[rows + 1].astype(np.int64)
@@ -384,6 +385,6 @@ class Builder:
             self._launch(built, work_items, self.index(self.n_rows), n_bins, self._upload(bins), rows, *structure)
 
 
-def _launch(recorder: Recorder, built: programs.Built, work_items: int, *own: Any) -> None:
+def _launch(recorder: Recorder, built: Built, work_items: int, *own: Any) -> None:
     """Record a launch of a product; ``own`` are the arguments after the operands."""
     recorder.launch(built, -(-work_items // built.parameters.work_group), *arguments_of(recorder), *own)

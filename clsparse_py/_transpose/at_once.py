@@ -10,12 +10,13 @@ from pyopencl import array as cl_array
 
 from clsparse_py._transpose.kernels import AtOnce
 from clsparse_py.arithmetic import name_of
+from clsparse_py.built import Built
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain, at_rest
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated_each
 from clsparse_py.pool import arena_of
-from clsparse_py.programs import Built, note_asked, worked_out
+from clsparse_py.programs import note_asked, worked_out
 from clsparse_py.recording import Recording, record
 
 __all__ = ["Made", "transposed_at_once"]

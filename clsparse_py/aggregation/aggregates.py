@@ -10,12 +10,12 @@ from pyopencl import array as cl_array
 
 from clsparse_py.aggregation.kernels import Advance, Begin, Choose, Join, Roots
 from clsparse_py.arithmetic import name_of
+from clsparse_py.built import Built
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import work_group_of
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.scan import enqueue_scan, summed
-from clsparse_py.programs import Built
 from clsparse_py.recording import Bound
 from clsparse_py.transfer import fetched
 

@@ -10,12 +10,12 @@ from pyopencl import array as cl_array
 
 from clsparse_py.aggregation.kernels import Prolongator
 from clsparse_py.arithmetic import name_of
+from clsparse_py.built import Built
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix, MatrixT, Parts, Structure
 from clsparse_py.memory import allocated, submit
 from clsparse_py.primitives.scan import enqueue_scan
-from clsparse_py.programs import Built
 from clsparse_py.transfer import fetched
 
 __all__ = ["MAX_ROW", "smoothed_prolongator", "smoothed_values"]

@@ -9,13 +9,14 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of, needs_fp64
+from clsparse_py.built import Built
 from clsparse_py.elementwise.operators import OPERATORS
 from clsparse_py.elementwise.union_kernels import UnionAtOnce
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated_each, shorten
-from clsparse_py.programs import Built, note_asked
+from clsparse_py.programs import note_asked
 
 __all__ = ["common_dtype", "united_at_once"]
 

@@ -11,6 +11,7 @@ import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
+from clsparse_py.built import Built
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import with_sorted_rows, without_duplicates
 from clsparse_py.convert import converted, with_index
@@ -26,7 +27,7 @@ from clsparse_py.memory import allocated, allocated_each, array_of, scratch
 from clsparse_py.pool import arena_of
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.scan import enqueue_scan
-from clsparse_py.programs import Built, note_asked
+from clsparse_py.programs import note_asked
 from clsparse_py.transfer import fetched
 
 __all__ = ["canonical_of", "canonical_parts", "combined"]

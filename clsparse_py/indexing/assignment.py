@@ -10,6 +10,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
+from clsparse_py.built import Built
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import with_index
 from clsparse_py.index_types import index_for
@@ -20,7 +21,6 @@ from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.radix_sort import enqueue_radix_sort
 from clsparse_py.primitives.scan import enqueue_scan
-from clsparse_py.programs import Built
 from clsparse_py.records import dataclass
 from clsparse_py.transfer import fetched
 

@@ -10,6 +10,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
+from clsparse_py.built import Built
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import with_index
 from clsparse_py.device import Device
@@ -24,7 +25,7 @@ from clsparse_py.memory import allocated, allocated_each, shorten
 from clsparse_py.primitives.partition import enqueue_parts
 from clsparse_py.primitives.path_tiles import OfPath, has_few_rows
 from clsparse_py.primitives.scan import enqueue_scan, summed_tile
-from clsparse_py.programs import Built, note_asked
+from clsparse_py.programs import note_asked
 from clsparse_py.recording import run
 from clsparse_py.structure import Facts
 from clsparse_py.transfer import fetched

@@ -17,10 +17,11 @@ from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import needs_fp64, type_of_sums
+from clsparse_py.built import Built
 from clsparse_py.device import Device, Portability
 from clsparse_py.launch import Chain, enqueue_fill
 from clsparse_py.memory import allocated, submit
-from clsparse_py.programs import Built, Parameters
+from clsparse_py.programs import Parameters
 from clsparse_py.recording import Bound
 from clsparse_py.records import dataclass
 

@@ -9,6 +9,7 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
+from clsparse_py.built import Built
 from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
@@ -16,7 +17,7 @@ from clsparse_py.primitives.addition import sum_dtype
 from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.scan import ScanChunks, ScanTiles, chunks, enqueue_carries
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
-from clsparse_py.programs import Built, note_asked
+from clsparse_py.programs import note_asked
 from clsparse_py.recording import run
 
 __all__ = ["Runs", "reduce_by_key"]

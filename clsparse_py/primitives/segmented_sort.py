@@ -18,6 +18,7 @@ from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, name_of, type_of_sums
+from clsparse_py.built import Built
 from clsparse_py.device import Device, Portability
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
@@ -25,7 +26,7 @@ from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.merge_rounds import Arrays, enqueue_rounds, spare_for
 from clsparse_py.primitives.segment_classes import Tiles, Totals, inspect_segments, tiled
 from clsparse_py.primitives.segments import BLOCK, FEW_REGISTERS, Elements, OfElements, Runs, Segments, Shape
-from clsparse_py.programs import Built, note_asked
+from clsparse_py.programs import note_asked
 from clsparse_py.recording import run
 from clsparse_py.records import dataclass
 from clsparse_py.tuning.profiles import decide
@@ -225,7 +226,7 @@ class _Networks(NamedTuple):
 
     Attributes
     ----------
-    built : tuple of programs.Built
+    built : tuple of Built
     records : tuple of SortNetwork
     teams : tuple of int
         Segments of each bin that a work-group sorts at once.

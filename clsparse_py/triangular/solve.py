@@ -10,10 +10,10 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
+from clsparse_py.built import enqueue_kernel
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import submit
-from clsparse_py.programs import enqueue
 from clsparse_py.triangular.kernels import Solve, work_group_of
 from clsparse_py.triangular.levels import kept_levels
 
@@ -64,7 +64,7 @@ def solver(queue: cl.CommandQueue, A: Matrix, *, upper: bool, unit: bool) -> Cal
             for place, vector in ((8, b), (9, x)):
                 memory: Any = vector.base_data
                 kernel.set_arg(place, memory)
-            submit(kernel, enqueue, queue, kernel, built.sizes(groups))
+            submit(kernel, enqueue_kernel, queue, kernel, built.sizes(groups))
 
     solve.keep = arrays  # type: ignore[attr-defined] # kernels do not keep the memory of their arguments
     return solve

@@ -15,6 +15,7 @@ from pyopencl import array as cl_array
 import clsparse_py
 from clsparse_py import BuildError, amg, linalg, programs
 from clsparse_py.amg import by_host
+from clsparse_py.built import Built
 from clsparse_py.device import describe
 
 pytestmark = pytest.mark.any_platform
@@ -356,7 +357,7 @@ def test_the_host_takes_over_if_kernels_are_refused(default: cl.CommandQueue, mo
     x = wanted.solve(b, tol=1e-8, residuals=residuals)
     build = programs.build
 
-    def refusing(context: cl.Context, device: cl.Device, parameters: programs.Parameters) -> programs.Built:
+    def refusing(context: cl.Context, device: cl.Device, parameters: programs.Parameters) -> Built:
         if (
             parameters.template.startswith(("aggregation/", "vectors/sweep"))
             and "radius" not in parameters.name

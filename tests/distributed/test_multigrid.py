@@ -13,6 +13,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py import BuildError, amg, csr_array, distributed, linalg, programs
 from clsparse_py.amg import by_host
+from clsparse_py.built import Built
 from clsparse_py.device import describe
 from clsparse_py.linalg.problem import divided
 
@@ -210,7 +211,7 @@ def test_the_host_takes_over_if_kernels_are_refused(wide: cl.CommandQueue, monke
     S, b = grid(8), np.ones(64)
     build = programs.build
 
-    def refusing(context: cl.Context, device: cl.Device, parameters: programs.Parameters) -> programs.Built:
+    def refusing(context: cl.Context, device: cl.Device, parameters: programs.Parameters) -> Built:
         if "amg" in parameters.name and "inverse" not in parameters.name:
             raise BuildError("planted", log="", parameters=parameters, source=None)
         return build(context, device, parameters)

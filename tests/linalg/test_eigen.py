@@ -14,6 +14,7 @@ from pyopencl import array as cl_array
 
 import clsparse_py
 from clsparse_py import BuildError, linalg, programs
+from clsparse_py.built import Built
 from clsparse_py.device import describe
 from clsparse_py.linalg import eigen
 
@@ -157,7 +158,7 @@ def test_blocks_that_are_none(wide: cl.CommandQueue, monkeypatch: pytest.MonkeyP
     wanted = np.linalg.eigvalsh(host.toarray())[::-1]
     build = programs.build
 
-    def refusing(context: cl.Context, device: cl.Device, parameters: programs.Parameters) -> programs.Built:
+    def refusing(context: cl.Context, device: cl.Device, parameters: programs.Parameters) -> Built:
         if parameters.template == "vectors/sweep":
             raise BuildError("planted", log="", parameters=parameters, source=None)
         return build(context, device, parameters)

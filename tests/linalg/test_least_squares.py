@@ -13,6 +13,7 @@ from pyopencl import array as cl_array
 
 import clsparse_py
 from clsparse_py import BuildError, linalg, programs
+from clsparse_py.built import Built
 from clsparse_py.device import describe
 
 pytestmark = pytest.mark.any_platform
@@ -148,7 +149,7 @@ def test_scipy_solves_least_squares_if_a_kernel_is_refused(wide: cl.CommandQueue
     wanted = of_scipy.lsqr(host, b, calc_var=True)
     build = programs.build
 
-    def refusing(context: cl.Context, device: cl.Device, parameters: programs.Parameters) -> programs.Built:
+    def refusing(context: cl.Context, device: cl.Device, parameters: programs.Parameters) -> Built:
         if parameters.template == "vectors/sweep":
             raise BuildError("planted", log="", parameters=parameters, source=None)
         return build(context, device, parameters)

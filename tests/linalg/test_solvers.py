@@ -17,6 +17,7 @@ from pyopencl import array as cl_array
 
 import clsparse_py
 from clsparse_py import BuildError, linalg, memory_info, programs
+from clsparse_py.built import Built
 from clsparse_py.device import describe
 from clsparse_py.krylov import together
 from clsparse_py.krylov.watch import Watch
@@ -361,7 +362,7 @@ def test_scipy_solves_if_a_kernel_is_refused(wide: cl.CommandQueue, monkeypatch:
     wanted, _ = of_scipy.cg(host, b)
     build = programs.build
 
-    def refusing(context: cl.Context, device: cl.Device, parameters: programs.Parameters) -> programs.Built:
+    def refusing(context: cl.Context, device: cl.Device, parameters: programs.Parameters) -> Built:
         if parameters.template == "vectors/sweep":
             raise BuildError("planted", log="", parameters=parameters, source=None)
         return build(context, device, parameters)

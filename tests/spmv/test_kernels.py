@@ -19,6 +19,7 @@ from clsparse_py._spmv.builder import Builder
 from clsparse_py._spmv.choose import KERNELS, KernelChoice
 from clsparse_py._spmv.kernels import Adaptive, Combine, Merge, Streamed, Subvector, VectorLong, nearest_work_group
 from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.built import Built
 from clsparse_py.dense_product import DenseProduct
 from clsparse_py.device import Device, Portability, describe
 from clsparse_py.semiring import SEMIRINGS, plus_times
@@ -135,7 +136,7 @@ def test_kernel(case: dict[str, Any], lengths: np.ndarray, narrow_lanes: Callabl
     _check_built(case, built, queue, work_group)
 
 
-def _check_built(case: Mapping[str, Any], built: list[programs.Built], queue: cl.CommandQueue, work_group: int) -> None:
+def _check_built(case: Mapping[str, Any], built: list[Built], queue: cl.CommandQueue, work_group: int) -> None:
     """Check that the kernel which ran is the one asked for, at the nearest legal work-group size."""
     records = [each.parameters for each in built if each.parameters.name.startswith(BUILT_AS[case["kernel"]])]
     assert records, [each.parameters.name for each in built]

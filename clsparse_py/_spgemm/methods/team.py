@@ -13,9 +13,9 @@ from typing_extensions import Self
 from clsparse_py._spgemm.kernels import KernelTypes, RowKernel
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
+from clsparse_py.built import Built
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
-from clsparse_py.programs import Built
 from clsparse_py.records import dataclass
 
 __all__ = ["Team", "varied"]
