@@ -40,8 +40,6 @@ _INSTEAD: dict[bool, tuple[KernelName, ...]] = {
     True: ("chunked", "serial", "merge", "adaptive", "vector_long"),
     False: ("adaptive", "merge", "subvector8", "vector", "serial", "vector_long", "chunked"),
 }
-#: Names of kernels in earlier profiles and measurements.
-_FORMER = {"pieces": "vector_long", "split": "nonzero_split"}
 #: Rows above this many entries are shared by several work-groups where rows are binned one by one.
 PIECE = 1 << 14
 
@@ -87,7 +85,7 @@ class KernelChoice:
         match = re.fullmatch(r"(\w+)/([0-9]{1,9})/([0-9]{1,9})", label)
         if match is None:
             raise ValueError(f'kernel: must be such as "adaptive/128/6", is {label!r}')
-        name = cast("KernelName", _FORMER.get(match[1], match[1]))  # checked when the choice is made
+        name = cast("KernelName", match[1])  # checked when the choice is made
         work_group, parameter = int(match[2]), int(match[3])
         return cls(name, work_group, items=parameter) if name in BALANCED else cls(name, work_group, unroll=parameter)
 

@@ -52,7 +52,7 @@ def test_every_shape(queue: cl.CommandQueue, case: dict[str, Any], monkeypatch: 
     assert {each.types.phase for each in records} == {"symbolic", "numeric", "values"}
     assert {each.listed for each in records} == {case["listed"]}
     assert all(each.lanes * each.items == merge.length for each in records)
-    assert all(each.registers == case["registers"] or each.items > MergeKernel.MOST_ITEMS for each in records)
+    assert all(each.registers == case["registers"] for each in records)
 
 
 def test_rows_of_c_that_are_not_staged(queue: cl.CommandQueue) -> None:

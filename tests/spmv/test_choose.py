@@ -153,8 +153,5 @@ def test_labels_name_choices() -> None:
         assert KernelChoice.parse(f"{name}/64/3").label == f"{name}/64/3"
     assert KernelChoice.parse("adaptive/128/6") == KernelChoice("adaptive", 128, items=6)
     assert KernelChoice.parse("vector/128/2") == KernelChoice("vector", 128, unroll=2)
-    # Profiles and measurements of earlier versions.
-    assert KernelChoice.parse("split/128/6") == KernelChoice("nonzero_split", 128, items=6)
-    assert KernelChoice.parse("pieces/128/6") == KernelChoice("vector_long", 128, unroll=6)
     with pytest.raises(ValueError, match=r"^kernel: merge balances rows by itself and takes no bins"):
         KernelChoice.parse_for_bin("merge/128/6")
