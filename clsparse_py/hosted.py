@@ -41,7 +41,9 @@ def as_given(b: Any, values: Any) -> Any:
     return array_on(b.queue or default_queue(), values) if is_dense else values
 
 
-def by_scipy(function: Callable[..., Any], *arguments: Any, multiplies: bool = False, **named: Any) -> Any:
+def by_scipy(
+    function: Callable[..., Any], *arguments: Any, multiplies: bool = False, takes: str | None = None, **named: Any
+) -> Any:
     """Return what a function of SciPy does with copies on the host: on the device if sparse, or if a dense operand is there.
 
     Parameters
@@ -52,12 +54,17 @@ def by_scipy(function: Callable[..., Any], *arguments: Any, multiplies: bool = F
         Its arguments.
     multiplies : bool
         Sparse arrays stay on the device: the function asks them for products alone.
+    takes : str, optional
+        The format in which it takes sparse arrays; by default any.
     """
     operands = *arguments, *named.values()
     queue, dense = queue_in(operands), next((operand for operand in operands if isinstance(operand, cl_array.Array)), None)
 
     def moved(operand: Any) -> Any:
-        return operand if multiplies and isinstance(operand, SparseArray) else on_host(operand)
+        if multiplies and isinstance(operand, SparseArray):
+            return operand
+        there = on_host(operand)
+        return there.asformat(takes) if takes and scipy.sparse.issparse(there) else there
 
     def back(result: Any) -> Any:
         if isinstance(result, tuple):
@@ -71,7 +78,14 @@ def by_scipy(function: Callable[..., Any], *arguments: Any, multiplies: bool = F
     return back(function(*map(moved, arguments), **{name: moved(operand) for name, operand in named.items()}))
 
 
-def hosted(function: Callable[..., Any], does: str, *, multiplies: bool = False) -> Callable[..., Any]:
+def hosted(
+    function: Callable[..., Any],
+    does: str,
+    *,
+    multiplies: bool = False,
+    takes: str | None = None,
+    gives: Callable[[Any, cl.CommandQueue | None], Any] | None = None,
+) -> Callable[..., Any]:
     """Return a function of SciPy that takes arrays of the device.
 
     Parameters
@@ -80,15 +94,18 @@ def hosted(function: Callable[..., Any], does: str, *, multiplies: bool = False)
         Of SciPy.
     does : str
         What it returns, for the docstring.
-    multiplies : bool
+    multiplies, takes
         As of `by_scipy`.
+    gives : callable, optional
+        Makes the result of SciPy's and of the queue of the operands.
     """
     name, module = function.__name__, function.__module__.partition("._")[0]
 
     @runs_on_host(f"{module.rpartition('.')[2]}.{name}")
     @functools.wraps(function, assigned=("__name__", "__qualname__"))
     def call(*arguments: Any, **named: Any) -> Any:
-        return by_scipy(function, *arguments, multiplies=multiplies, **named)
+        result = by_scipy(function, *arguments, multiplies=multiplies, takes=takes, **named)
+        return result if gives is None else gives(result, queue_in((*arguments, *named.values())))
 
     does_what = "Products with sparse arrays of the device run there" if multiplies else "Arrays of the device are copied to it"
     call.__doc__ = (

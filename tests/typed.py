@@ -126,6 +126,7 @@ def entries(A: csr_array, X: cl_array.Array, x: cl_array.Array, host: npt.NDArra
     assert_type(csr_array(A), csr_array)
     assert_type(linalg.spsolve(A, x), cl_array.Array)
     assert_type(linalg.spsolve(A, host), Host)
+    assert_type(linalg.splu(A), linalg.SuperLU)
 
 
 def parts(A: csr_array, x: cl_array.Array, host: npt.NDArray[np.float32]) -> None:

@@ -17,21 +17,21 @@ Examples
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import scipy.sparse.linalg
 from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LaplacianNd, LinearOperator, MatrixRankWarning
 
 from clsparse_py.hosted import hosted
-from clsparse_py.linalg.direct import SuperLU, factorized, inv, spilu, splu, spsolve
+from clsparse_py.linalg.direct import SuperLU, solver_of, spsolve
 from clsparse_py.linalg.eigen import eigsh, lobpcg
 from clsparse_py.linalg.functions import (
     aslinearoperator,
     eigs,
-    expm,
     expm_multiply,
     funm_multiply_krylov,
-    is_sptriangular,
     matrix_power,
-    spbandwidth,
 )
 from clsparse_py.linalg.incomplete import block_jacobi, ic0, ilu0, isai
 from clsparse_py.linalg.least_squares import lsmr, lsqr
@@ -40,28 +40,70 @@ from clsparse_py.linalg.preconditioners import chebyshev, jacobi
 from clsparse_py.linalg.solvers import bicgstab, cg, gmres, minres
 from clsparse_py.linalg.triangular import spsolve_triangular
 
-#: Functions of SciPy that ask A for products: what each returns, and the rest of a call in an example with its result.
-_SOLUTION = "a solution by {}, and 0 if it is one"
-_OF_SCIPY = {
-    "bicg": (_SOLUTION.format("biconjugate gradients"), "(A, b)[1]", 0),
-    "cgs": (_SOLUTION.format("conjugate gradients squared"), "(A, b)[1]", 0),
-    "gcrotmk": (_SOLUTION.format("flexible GCROT(m, k)"), "(A, b)[1]", 0),
-    "lgmres": (_SOLUTION.format("LGMRES"), "(A, b)[1]", 0),
-    "onenormest": ("a lower bound of the 1-norm, by products", "(A).item()", 6.0),
-    "qmr": (_SOLUTION.format("quasi-minimal residuals"), "(A, b)[1]", 0),
-    "svds": ("some singular values, and their vectors", "(A, k=1)[1].round(2).item()", 6.0),
-    "tfqmr": (_SOLUTION.format("transpose-free quasi-minimal residuals"), "(A, b)[1]", 0),
-}
 _EXAMPLE = """
 Examples
 --------
 >>> import numpy as np
 >>> import clsparse_py as sp
->>> A, b = sp.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50)), np.ones(50)
->>> sp.linalg."""
-for _name, (_does, _call, _result) in _OF_SCIPY.items():
-    globals()[_name] = hosted(getattr(scipy.sparse.linalg, _name), _does, multiplies=True)
-    globals()[_name].__doc__ += f"{_EXAMPLE}{_name}{_call}\n{_result}\n"
+>>> A, b = sp.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50), format="csc"), np.ones(50)
+>>> """
+_SOLUTION = "a solution by {}, and 0 if it is one"
+
+
+def _row(name: str, does: str, example: str, shown: object, **how: Any) -> Callable[..., Any]:
+    """Return a function of SciPy's that runs on the host, with what it does to A and b for an example."""
+    function = hosted(getattr(scipy.sparse.linalg, name), does, **how)
+    function.__doc__ = f"{function.__doc__}{_EXAMPLE}{example}\n{shown}\n"
+    return function
+
+
+# What SciPy does on the host, asking A for products.
+bicg = _row("bicg", _SOLUTION.format("biconjugate gradients"), "sp.linalg.bicg(A, b)[1]", 0, multiplies=True)
+cgs = _row("cgs", _SOLUTION.format("conjugate gradients squared"), "sp.linalg.cgs(A, b)[1]", 0, multiplies=True)
+gcrotmk = _row("gcrotmk", _SOLUTION.format("flexible GCROT(m, k)"), "sp.linalg.gcrotmk(A, b)[1]", 0, multiplies=True)
+lgmres = _row("lgmres", _SOLUTION.format("LGMRES"), "sp.linalg.lgmres(A, b)[1]", 0, multiplies=True)
+onenormest = _row("onenormest", "a lower bound of the 1-norm", "float(sp.linalg.onenormest(A))", 6.0, multiplies=True)
+qmr = _row("qmr", _SOLUTION.format("quasi-minimal residuals"), "sp.linalg.qmr(A, b)[1]", 0, multiplies=True)
+svds = _row("svds", "some singular values with their vectors", "sp.linalg.svds(A, k=1)[1].round(2).item()", 6.0, multiplies=True)
+tfqmr = _row("tfqmr", _SOLUTION.format("transpose-free QMR"), "sp.linalg.tfqmr(A, b)[1]", 0, multiplies=True)
+
+# What SciPy does there with copies of A.
+expm = _row("expm", "the exponential, sparse but mostly full; `expm_multiply` needs none", "sp.linalg.expm(0 * A).nnz", 50)
+factorized = _row(
+    "factorized",
+    "a function that solves ``A x = b`` by factors made once, for b of the host or of the device",
+    "bool(np.allclose(A @ sp.linalg.factorized(A)(b), b))",
+    True,
+    takes="csc",
+    gives=solver_of,
+)
+inv = _row("inv", "the inverse, sparse but mostly full", "bool(np.allclose(sp.linalg.inv(A) @ (A @ b), b))", True)
+is_sptriangular = _row(
+    "is_sptriangular",
+    "whether an array is lower triangular, and whether it is upper triangular, by its stored entries",
+    "sp.linalg.is_sptriangular(A)",
+    (False, False),
+    gives=lambda found, _: tuple(map(bool, found)),
+)
+spbandwidth = _row(
+    "spbandwidth", "how far stored entries reach below the main diagonal, and above it", "sp.linalg.spbandwidth(A)", (1, 1)
+)
+spilu: Callable[..., SuperLU] = _row(
+    "spilu",
+    "incomplete LU factors of a square array as a `SuperLU`, to precondition with",
+    "sp.linalg.cg(A, b, M=sp.linalg.LinearOperator(A.shape, sp.linalg.spilu(A).solve))[1]",
+    0,
+    takes="csc",
+    gives=SuperLU,
+)
+splu: Callable[..., SuperLU] = _row(
+    "splu",
+    "the LU factors of a square array as a `SuperLU`, which solves for arrays of the host or of the device",
+    "bool(np.allclose(A @ sp.linalg.splu(A).solve(b), b))",
+    True,
+    takes="csc",
+    gives=SuperLU,
+)
 
 __all__ = [
     "ArpackError",

@@ -1,4 +1,4 @@
-"""Sparse factorisations and direct solvers, which run on the host: SuperLU, by SciPy."""
+"""The factors that SuperLU makes, on the host, and a direct solver that keeps them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pyopencl import array as cl_array
 
 from clsparse_py.base import SparseArray, on_device
 from clsparse_py.errors import runs_on_host
-from clsparse_py.hosted import as_given, by_scipy, on_host, queue_in
+from clsparse_py.hosted import as_given, by_scipy, on_host
 
-__all__ = ["SuperLU", "factorized", "inv", "spilu", "splu", "spsolve"]
+__all__ = ["SuperLU", "solver_of", "spsolve"]
 
 
 class SuperLU:
@@ -47,16 +47,8 @@ class SuperLU:
         self._factors, self._queue = factors, queue
         self.shape: tuple[int, int] = factors.shape
         self.nnz: int = factors.nnz
-
-    @property
-    def perm_r(self) -> Any:
-        """The order of rows."""
-        return self._factors.perm_r
-
-    @property
-    def perm_c(self) -> Any:
-        """The order of columns."""
-        return self._factors.perm_c
+        self.perm_r: npt.NDArray[np.int32] = factors.perm_r
+        self.perm_c: npt.NDArray[np.int32] = factors.perm_c
 
     @property
     def L(self) -> Any:  # noqa: N802 - SciPy's name for it
@@ -90,104 +82,9 @@ class SuperLU:
         return as_given(rhs, self._factors.solve(np.asarray(on_host(rhs)), trans))
 
 
-@runs_on_host("linalg.splu")
-def splu(A: Any, *arguments: Any, **options: Any) -> SuperLU:
-    """Return the LU factors of a square sparse matrix. Runs on the host.
-
-    Parameters
-    ----------
-    A : sparse array
-        Of this package, or of SciPy; integers become float64.
-    *arguments, **options
-        As of `scipy.sparse.linalg.splu`: ``permc_spec``, ``diag_pivot_thresh`` and so on.
-
-    Returns
-    -------
-    SuperLU
-        Its ``solve`` takes and returns arrays of the host or of the device.
-
-    Raises
-    ------
-    ValueError
-        A is not square.
-    RuntimeError
-        A is singular.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import clsparse_py as sp
-    >>> factors = sp.linalg.splu(sp.csc_array([[2.0, 1.0], [0.0, 4.0]]))
-    >>> factors.solve(np.array([4.0, 8.0]))
-    array([1., 2.])
-    """
-    return _factors_of(scipy.sparse.linalg.splu, A, *arguments, **options)
-
-
-@runs_on_host("linalg.spilu")
-def spilu(A: Any, *arguments: Any, **options: Any) -> SuperLU:
-    """Return incomplete LU factors of a square sparse matrix, to precondition with. Runs on the host.
-
-    Parameters
-    ----------
-    A : sparse array
-        Of this package, or of SciPy; integers become float64.
-    *arguments, **options
-        As of `scipy.sparse.linalg.spilu`: ``drop_tol``, ``fill_factor`` and so on.
-
-    Returns
-    -------
-    SuperLU
-        As `splu`.
-
-    Raises
-    ------
-    ValueError
-        A is not square.
-    RuntimeError
-        A is singular.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import clsparse_py as sp
-    >>> A = sp.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50))
-    >>> M = sp.linalg.LinearOperator(A.shape, sp.linalg.spilu(A).solve)
-    >>> x, info = sp.linalg.cg(A, np.ones(50), M=M)
-    >>> info
-    0
-    """
-    return _factors_of(scipy.sparse.linalg.spilu, A, *arguments, **options)
-
-
-@runs_on_host("linalg.factorized")
-def factorized(A: Any) -> Callable[[Any], Any]:
-    """Return a function that solves ``A x = b``; A is factorised once. Runs on the host.
-
-    Parameters
-    ----------
-    A : sparse array
-        Square; of this package, or of SciPy.
-
-    Returns
-    -------
-    callable
-        Takes b, an array of the host or of the device, and returns x, which is as b.
-
-    Raises
-    ------
-    RuntimeError
-        A is singular.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import clsparse_py as sp
-    >>> solve = sp.linalg.factorized(sp.csc_array([[2.0, 1.0], [0.0, 4.0]]))
-    >>> solve(np.array([4.0, 8.0]))
-    array([1., 2.])
-    """
-    return _factors_of(scipy.sparse.linalg.splu, A).solve
+def solver_of(solve: Callable[[Any], Any], _: cl.CommandQueue | None) -> Callable[[Any], Any]:
+    """Return a function of SciPy's that solves, for right-hand sides of the host or of the device."""
+    return lambda b: as_given(b, solve(np.asarray(on_host(b))))
 
 
 @overload
@@ -261,42 +158,6 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
         # Of A's rows taken for columns, which need no conversion.
         found = factors.solve(right.astype(dtype), "T")
     return as_given(b, found.ravel() if vector else found)
-
-
-@runs_on_host("linalg.inv")
-def inv(A: Any) -> Any:
-    """Return the inverse of a sparse matrix, as a sparse array. Runs on the host.
-
-    Parameters
-    ----------
-    A : sparse array
-        Square; of this package, or of SciPy.
-
-    Returns
-    -------
-    csc_array or csr_array
-        On A's device; most inverses are full.
-
-    Raises
-    ------
-    ValueError
-        A is not square.
-
-    Examples
-    --------
-    >>> import clsparse_py as sp
-    >>> sp.linalg.inv(sp.csc_array([[2.0, 0.0], [0.0, 4.0]])).toarray()
-    array([[0.5 , 0.  ],
-           [0.  , 0.25]])
-    """
-    return by_scipy(scipy.sparse.linalg.inv, A)
-
-
-def _factors_of(factorise: Callable[..., Any], A: Any, *arguments: Any, **options: Any) -> SuperLU:
-    """Return the factors of a matrix, which SuperLU takes in CSC form."""
-    host = on_host(A)
-    columns = host.tocsc() if scipy.sparse.issparse(host) else host
-    return SuperLU(factorise(columns, *arguments, **options), queue_in((A,)))
 
 
 class _Kept(NamedTuple):

@@ -1,4 +1,4 @@
-"""Functions of sparse arrays: operators, powers, exponentials, eigenvalues near a number, and questions about the pattern."""
+"""Functions of sparse arrays: operators, powers, functions times vectors, and eigenvalues near a number."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from clsparse_py.base import SparseArray
 from clsparse_py.errors import runs_on_host
 from clsparse_py.functions.diagonals import eye_array
 from clsparse_py.functions.kinds import issparse
-from clsparse_py.hosted import by_scipy, on_host
+from clsparse_py.hosted import by_scipy
 
 __all__ = [
     "aslinearoperator",
     "eigs",
-    "expm",
     "expm_multiply",
     "funm_multiply_krylov",
-    "is_sptriangular",
     "matrix_power",
-    "spbandwidth",
 ]
 
 
@@ -112,32 +109,7 @@ def expm_multiply(
     if isinstance(A, SparseArray):
         options.setdefault("traceA", A._as_csr().trace())
         A = aslinearoperator(A)
-    times = {"start": start, "stop": stop, "num": num, "endpoint": endpoint}
-    options.update({name: value for name, value in times.items() if value is not None})
-    return by_scipy(scipy.sparse.linalg.expm_multiply, A, B, **options)
-
-
-@runs_on_host("linalg.expm")
-def expm(A: Any) -> Any:
-    """Return the exponential of a square array, as a sparse array. Runs on the host.
-
-    Parameters
-    ----------
-    A : sparse array
-
-    Returns
-    -------
-    csc_array or csr_array
-        On A's device; most exponentials are full. `expm_multiply` needs none.
-
-    Examples
-    --------
-    >>> import clsparse_py as sp
-    >>> sp.linalg.expm(sp.csc_array([[0.0, 1.0], [0.0, 0.0]])).toarray()
-    array([[1., 1.],
-           [0., 1.]])
-    """
-    return by_scipy(scipy.sparse.linalg.expm, A)
+    return by_scipy(scipy.sparse.linalg.expm_multiply, A, B, start, stop, num, endpoint, **options)
 
 
 def matrix_power(A: Any, power: int) -> Any:
@@ -190,38 +162,6 @@ def matrix_power(A: Any, power: int) -> Any:
         if power:
             square = square @ square
     return result.copy() if result is A else result
-
-
-@runs_on_host("linalg.is_sptriangular")
-def is_sptriangular(A: Any) -> tuple[bool, bool]:
-    """Return whether an array is lower triangular, and whether it is upper triangular, by its stored entries.
-
-    Runs on the host: the array is copied there.
-
-    Examples
-    --------
-    >>> import clsparse_py as sp
-    >>> sp.linalg.is_sptriangular(sp.csr_array([[1, 0], [2, 3]]))
-    (True, False)
-    """
-    lower, upper = scipy.sparse.linalg.is_sptriangular(on_host(A))
-    return bool(lower), bool(upper)
-
-
-@runs_on_host("linalg.spbandwidth")
-def spbandwidth(A: Any) -> tuple[int, int]:
-    """Return how far entries reach below the main diagonal, and above it, by its stored entries.
-
-    Runs on the host: the array is copied there.
-
-    Examples
-    --------
-    >>> import clsparse_py as sp
-    >>> sp.linalg.spbandwidth(sp.csr_array([[1, 0], [2, 3]]))
-    (1, 0)
-    """
-    below, above = scipy.sparse.linalg.spbandwidth(on_host(A))
-    return int(below), int(above)
 
 
 @runs_on_host("linalg.funm_multiply_krylov")
