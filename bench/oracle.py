@@ -157,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser().parse_args(arguments)
     device = opencl.choose(parsed.device)
     described = describe(device)
-    found = cases(parsed.suite, parsed.kept_aside, (parsed.smallest, parsed.largest), cpu=described.is_cpu)
+    found = cases(parsed.suite, parsed.kept_aside, (parsed.smallest, parsed.largest), cpu=described.lanes_are_loops)
     names = {case.name for case in found}
     checkpoint = Checkpoint(parsed.out.with_suffix(".jsonl"))
     tunable = _CONTESTS[parsed.operation]

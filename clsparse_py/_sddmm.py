@@ -77,7 +77,7 @@ class Sampled(ProductKernel):
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, n_inner: int, loads: str = "single") -> Self:
         """Return the record for rows of so many values; single ones are loaded if there are no vectors of their type."""
-        group = 1 if device.is_cpu else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
+        group = 1 if device.lanes_are_loops else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
         items = vector_items(device, arithmetic.result)
         most = min(group, device.portability.lane_width, _LANES)
         lanes = 1
@@ -132,7 +132,7 @@ class SampledByTeams(Sampled):
         usual = Sampled.legal(device, arithmetic, n_inner, "aligned")
         if usual.loads == "single" or n_inner % usual.items or not n_inner:
             return None
-        group = usual.work_group if device.is_cpu or not by_rows else min(_ROWS_GROUP, device.max_work_group)
+        group = usual.work_group if device.lanes_are_loops or not by_rows else min(_ROWS_GROUP, device.max_work_group)
         lanes, most, vectors = 1, min(group, device.portability.lane_width), n_inner // usual.items
         while lanes < most and (vectors > _STEPS * lanes or lanes < min(_LANES, vectors)):
             lanes *= 2
@@ -163,12 +163,12 @@ class SampledByTeams(Sampled):
 
 def vector_items(device: Device, result: np.dtype[Any]) -> int:
     """Return how many adjacent values a work-item takes at a time."""
-    return min(max((_CPU_BYTES if device.is_cpu else _BYTES) // result.itemsize, 1), 16)
+    return min(max((_CPU_BYTES if device.lanes_are_loops else _BYTES) // result.itemsize, 1), 16)
 
 
 def _are_aligned(device: Device, X: cl_array.Array, Y: cl_array.Array) -> bool:
     """Return whether rows of X and columns of Y begin at multiples of what a work-item of a GPU takes at a time."""
-    if device.is_cpu:
+    if device.lanes_are_loops:
         return False
     items = vector_items(device, np.result_type(X.dtype, Y.dtype))
     return all(_is_aligned(each, axis, items * each.dtype.itemsize) for axis, each in enumerate((X, Y)))
@@ -307,13 +307,13 @@ def _made(
     n, n_rows, n_inner = M.nnz, *X.shape
     arithmetic, chain = Arithmetic(X.dtype.name, Y.dtype.name, M.indptr.dtype.name), Chain(queue)
     require_results(queue, f"{X.dtype} times {Y.dtype}", arithmetic.result)
-    is_cpu, units = chain.device.is_cpu, chain.device.compute_units
-    loads = "vectors" if is_cpu else "aligned" if _are_aligned(chain.device, X, Y) else "single"
+    in_loops, units = chain.device.lanes_are_loops, chain.device.compute_units
+    loads = "vectors" if in_loops else "aligned" if _are_aligned(chain.device, X, Y) else "single"
     longest = None if M.facts is None else M.facts.longest
     are_alike = longest is not None and longest <= min(_LONGEST, _LONGEST_BY_MEAN * n / max(n_rows, 1))
     built, record = _built(chain, arithmetic, n_inner, loads, are_alike)
     at_once = record.work_group // record.lanes * record.entries
-    span = at_once * min(max(n // (at_once * units * _GROUPS_PER_UNIT), 1), _CPU_TURNS if is_cpu else _TURNS)
+    span = at_once * min(max(n // (at_once * units * _GROUPS_PER_UNIT), 1), _CPU_TURNS if in_loops else _TURNS)
     by_rows = isinstance(record, SampledByTeams) and record.by_rows
     groups = -(-n_rows // (record.work_group // record.lanes)) if by_rows else -(-n // span)
     steps = X.offset, X.strides[0], Y.strides[1]

@@ -140,7 +140,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         "spmv/combine": Combine.legal(device, arithmetic, scaled),
         "spmv/combine:few": Combine.legal(device, arithmetic, scaled, lanes=4),
         "spmv/combine:many": Combine.legal(device, arithmetic, scaled, 256, 256),
-        "spmv/features": CountFeatures(1 if device.is_cpu else group, index),
+        "spmv/features": CountFeatures(1 if device.lanes_are_loops else group, index),
         "spmv/features_total": TotalFeatures(group, index),
         "semirings/check": SemiringCheck(1, arithmetic),
         **_of_sampled(device, arithmetic),
@@ -294,7 +294,7 @@ def _of_radix_sort(device: Device, arithmetic: Arithmetic) -> dict[str, programs
         "primitives/radix_count:few": RadixCount(tiles.work_group, index, "uint32", tiles.bits, made.tile, 1, few=True),
         "primitives/radix_count:together": RadixCount(tiles.work_group, index, "uint32", tiles.bits, made.tile, 4),
         "primitives/radix_starts": RadixStarts(
-            1 if device.is_cpu else min(128, device.max_work_group), device.portability, index, tiles.bits
+            1 if device.lanes_are_loops else min(128, device.max_work_group), device.portability, index, tiles.bits
         ),
         "primitives/radix_scatter": made,
         "primitives/radix_scatter:few": replace(words, few=True),
@@ -547,7 +547,7 @@ def _of_blocks(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Par
 def _of_triangles(device: Device, arithmetic: Arithmetic) -> dict[str, programs.Parameters]:
     """Return the records of triangular systems and incomplete factors, of the arithmetic's result, or float32 for integers."""
     dtype = arithmetic.result.name if arithmetic.result.kind in "fc" else "float32"
-    group, index = 1 if device.is_cpu else min(256, device.max_work_group), arithmetic.index
+    group, index = 1 if device.lanes_are_loops else min(256, device.max_work_group), arithmetic.index
     return {
         "triangular/levels": Levels(min(group, 64), index, False),
         "triangular/levels:upper": Levels(min(group, 64), index, True),

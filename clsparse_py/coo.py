@@ -19,6 +19,7 @@ from clsparse_py.csc import csc_array
 from clsparse_py.csr import csr_array
 from clsparse_py.delegation import BY_SCALAR, OF_SUMS, OF_VALUES, Delegating, delegated, result_of
 from clsparse_py.device import describe
+from clsparse_py.doors import doors
 from clsparse_py.elementwise.operands import is_scalar
 from clsparse_py.forked import use_device
 from clsparse_py.indexing.methods import Indexing
@@ -43,6 +44,7 @@ _NAMES = {1: ("col",), 2: ("row", "col")}
 _MOST_ROWS, _FEW_ROWS = 8, 1 << 20
 
 
+@doors
 class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     """A sparse array in coordinate form on an OpenCL device, of one or two dimensions.
 

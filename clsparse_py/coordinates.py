@@ -331,7 +331,7 @@ def _enqueue_rows_and_copies(
     n_rows: int,
 ) -> None:
     """Enqueue the row of each of n entries, and copies of their columns and values."""
-    if chain.device.is_cpu or n <= _MAX_COPIED:
+    if chain.device.lanes_are_loops or n <= _MAX_COPIED:
         _enqueue_at_entries(chain, indptr, rows, n, n_rows, (indices, data, col, values))
         return
     _enqueue_at_entries(chain, indptr, rows, n, n_rows)
@@ -350,7 +350,7 @@ def _enqueue_at_entries(
     """Enqueue the kernel that tells the row of each of n entries, and makes ``copies``: of two arrays, to two arrays."""
     index, of_index = name_of(indptr.dtype), indptr.dtype.type
     value_bytes = copies[1].dtype.itemsize if copies else 0
-    if not chain.device.is_cpu:
+    if not chain.device.lanes_are_loops:
         built, tiles = chain.build(EntryRows.legal(chain.device, index, has_few_rows(n_rows), value_bytes=value_bytes))
         chain.launch(built, -(-(n + n_rows) // tiles.tile), of_index(n_rows), indptr, rows, *copies)
         return

@@ -18,6 +18,7 @@ from clsparse_py.base import SparseArray, require_reversed
 from clsparse_py.coordinates import placed_coordinates, sorted_entries
 from clsparse_py.csr import csr_array
 from clsparse_py.delegation import NO_LISTS, Delegating, delegated, result_of
+from clsparse_py.doors import doors
 from clsparse_py.elementwise.operands import is_scalar
 from clsparse_py.elementwise.products import format_of_product
 from clsparse_py.indexing.methods import Indexing
@@ -39,6 +40,7 @@ _DENSE = (
 )  # fmt: skip
 
 
+@doors
 class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name for it
     """A sparse matrix in Compressed Sparse Column form on an OpenCL device.
 

@@ -17,6 +17,7 @@ from clsparse_py._transpose import Permutation, TransposePlan, permutation, tran
 from clsparse_py.base import SparseArray, checked_cast, class_of_format, require_reversed, with_scipys
 from clsparse_py.canonical import with_sorted_rows, without_duplicates, without_zeros
 from clsparse_py.coordinates import copied_coordinates, rows_of
+from clsparse_py.doors import doors
 from clsparse_py.elementwise.methods import Elementwise
 from clsparse_py.forked import use_device
 from clsparse_py.indexing.methods import Indexing, resize
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["csr_array"]
 
 
+@doors
 class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, one_dimensional=False):  # noqa: N801 - SciPy's name for it
     """A sparse matrix in Compressed Sparse Row form on an OpenCL device.
 

@@ -17,6 +17,7 @@ from clsparse_py import refusals, runtimes, trial
 from clsparse_py.capabilities import Portability, probe, query, type_of
 from clsparse_py.errors import NoDeviceError
 from clsparse_py.forked import use_device
+from clsparse_py.plain import are_plain, plainly
 from clsparse_py.records import dataclass
 from clsparse_py.standing import standing
 
@@ -79,6 +80,8 @@ class Device:
     vendor : str
     cache_bytes : int
         Of the global memory's cache, as the driver tells; 0 if it does not.
+    is_plain : bool
+        Whether this describes the device for plain kernels alone (`plain`).
     """
 
     name: str
@@ -102,6 +105,7 @@ class Device:
     portability: Portability
     vendor: str = ""
     cache_bytes: int = 0
+    is_plain: bool = False
 
     @property
     def fingerprint(self) -> tuple[str, str]:
@@ -110,13 +114,18 @@ class Device:
 
     @property
     def resident(self) -> int:
-        """Work-items that a compute unit is taken to hold: one on CPU devices, else two of the largest work-groups."""
-        return 1 if self.is_cpu else 2 * self.max_work_group
+        """Work-items that a compute unit is taken to hold: one where lanes are loops, else two of the largest work-groups."""
+        return 1 if self.lanes_are_loops else 2 * self.max_work_group
 
     @property
-    def is_cpu(self) -> bool:
-        """Whether work-items are iterations of a loop on a core, so that kernels written for CPUs are best."""
-        return self.type == "cpu"
+    def lanes_are_loops(self) -> bool:
+        """Whether work-items are iterations of a loop on a core, so that few of them, each with a chunk of its own, are best."""
+        return self.is_plain or self.type == "cpu"
+
+    @property
+    def waits_cost(self) -> bool:
+        """Whether the host waits for a read as long as many launches take, so that one should run behind others."""
+        return self.type != "cpu"
 
     def fitting(self, candidates: Iterable[_Sized], n_bytes: Callable[[_Sized], int], spare: int = 0) -> _Sized:
         """Return the first of some records, sizes or the like whose work-groups' local memory the device has.
@@ -159,7 +168,7 @@ def describe(device: cl.Device) -> Device:
     True
     """
     use_device()
-    return _described(device)
+    return plainly(_described(device)) if are_plain() else _described(device)
 
 
 @functools.cache

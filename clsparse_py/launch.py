@@ -46,7 +46,7 @@ def spread(device: Device, n: int, work_group: int, groups_per_unit: int = 16) -
     iteration of a core's loop; elsewhere neighbours go to neighbouring work-items.
     """
     groups = min(-(-n // work_group), device.compute_units * groups_per_unit)
-    if device.is_cpu:
+    if device.lanes_are_loops:
         span = -(-n // max(groups * work_group, 1))
         return groups, tuple(map(np.uint64, (n, span, 1, span)))
     return groups, tuple(map(np.uint64, (n, 1, groups * work_group, n)))
@@ -221,7 +221,7 @@ class Chain:
 
         Not on CPU devices, whose compilers take one at a time, or the cores that the host computes with.
         """
-        if not self.device.is_cpu:
+        if not self.device.lanes_are_loops:
             programs.build_together(self._context, self._cl_device, what, make)
 
     def worked_out(self, what: Hashable, work_out: Callable[[], _Made]) -> _Made:

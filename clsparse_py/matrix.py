@@ -14,6 +14,7 @@ from pyopencl import array as cl_array
 from typing_extensions import Self, TypeVar
 
 from clsparse_py.blocks import is_released
+from clsparse_py.plain import are_plain
 from clsparse_py.records import dataclass
 from clsparse_py.structure import Facts, check_structure
 
@@ -155,13 +156,16 @@ class Structure:
 
     def known(self, kind: Hashable) -> Any:
         """Return the plan of a kind if it was made, else None."""
-        return self._plans.get(kind)
+        return None if are_plain() else self._plans.get(kind)
 
     def kept(self, kind: Hashable, make: Callable[[], _Plan]) -> _Plan:
         """Return the plan of a kind, which all matrices of this structure share; ``make`` makes it at the first call.
 
         A plan must not refer to the structure: the cycle, and its device memory, would stay until Python's garbage collection.
+        Plans of plain kernels are others.
         """
+        if are_plain():
+            kind = "plain", kind
         found: _Plan | None = self._plans.get(kind)
         if found is None:
             found = self._plans[kind] = make()

@@ -30,6 +30,7 @@ from clsparse_py import cache, driver_cache, refusals, sources
 from clsparse_py.built import Built, enqueue_kernel
 from clsparse_py.errors import BuildError
 from clsparse_py.memory import also_let_go
+from clsparse_py.plain import are_plain
 from clsparse_py.records import dataclass
 
 __all__ = [
@@ -414,10 +415,10 @@ def worked_out(context: cl.Context, device: cl.Device, what: Hashable, work_out:
     context, device
         Where the kernels run.
     what : hashable
-        Tells what it is.
+        Tells what it is; what is made of plain kernels is another.
     work_out : callable
     """
-    key = _handle_of(context), device.int_ptr, what
+    key = _handle_of(context), device.int_ptr, (what, "plain") if are_plain() else what
     kept = _worked_out.get(key)
     if kept is None:
         kept = [work_out(), 0]

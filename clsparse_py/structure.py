@@ -165,7 +165,7 @@ def _counted(
     n_counts = len(_Counts._fields)
     counts = chain.scratch(groups * n_counts, np.int64)
     index = indptr.dtype.type
-    sizes = index(shape[0]), index(shape[1]), index(indices.size), np.uint32(chain.device.is_cpu)
+    sizes = index(shape[0]), index(shape[1]), index(indices.size), np.uint32(chain.device.lanes_are_loops)
     chain.launch(built, groups, *sizes, indptr, indices, counts)
     return chain.read(counts, groups * n_counts).reshape(groups, n_counts)
 

@@ -29,7 +29,7 @@ def test_description_is_what_the_driver_reports(queue: cl.CommandQueue) -> None:
     assert found.compute_units == queue.device.max_compute_units > 0
     assert found.preferred_multiple > 0
     assert found.fp64 == ("cl_khr_fp64" in queue.device.extensions) == found.portability.fp64
-    assert found.is_cpu == bool(queue.device.type & cl.device_type.CPU)
+    assert found.lanes_are_loops == bool(queue.device.type & cl.device_type.CPU)
     assert found.type in ("gpu", "accelerator", "cpu", "custom")
 
 

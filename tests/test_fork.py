@@ -167,7 +167,7 @@ if child:
 
 @pytest.mark.parametrize("program", [BEFORE, AFTER], ids=["used after the fork", "left by the interpreter's exit"])
 def test_a_whole_process_that_forks(program: str, tmp_path: Path) -> None:
-    if program is AFTER and not describe(default_queue().device).is_cpu:
+    if program is AFTER and not describe(default_queue().device).lanes_are_loops:
         pytest.skip("quirk 19: the driver ends a forked child by a signal when the interpreter exits, whatever the child did")
     ended = subprocess.run(
         # The warning is of a fork beside threads, from Python 3.12 on.

@@ -233,12 +233,12 @@ def record_of(device: Device, product: Masked, accumulator: Accumulator, *, by_r
 
 def takes_teams(device: Device) -> bool:
     """Return whether teams of lanes can meet on a device."""
-    return not device.is_cpu and _lanes_in_step(device.portability) > 1
+    return not device.lanes_are_loops and _lanes_in_step(device.portability) > 1
 
 
 def workers_of(device: Device) -> int:
     """Return how many work-items take chunks of rows on a device."""
-    return device.compute_units + 1 if device.is_cpu else device.compute_units * _WORKERS
+    return device.compute_units + 1 if device.lanes_are_loops else device.compute_units * _WORKERS
 
 
 def enqueue_masked(

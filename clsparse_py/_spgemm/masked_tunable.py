@@ -80,7 +80,7 @@ class MaskedTunable(Tunable[MaskedProblem]):
     @override
     def largest(self, device: Device) -> int:
         """Return how many nonzeros are worth trying."""
-        return min(10**6 if device.is_cpu else 3 * 10**6, device.global_memory // 256)
+        return min(10**6 if device.lanes_are_loops else 3 * 10**6, device.global_memory // 256)
 
     @override
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> MaskedProblem:
@@ -107,7 +107,7 @@ class MaskedTunable(Tunable[MaskedProblem]):
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
         """Return the accumulators that a device has: places of columns for each of many workers take too much memory."""
         teams = tuple(label for label in LABELS if takes_teams(device) and parse(label).window)
-        return (*teams, *(("chunked:places",) if device.is_cpu else ()), "chunked:search")
+        return (*teams, *(("chunked:places",) if device.lanes_are_loops else ()), "chunked:search")
 
     @override
     def features(self, problem: MaskedProblem) -> dict[str, float]:

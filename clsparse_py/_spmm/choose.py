@@ -237,7 +237,7 @@ def choose(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Patt
     str
         The reason.
     """
-    decide = _for_cores if device.is_cpu else _for_lanes
+    decide = _for_cores if device.lanes_are_loops else _for_lanes
     return decide(thresholds_of(device), device, arithmetic, n_columns, pattern, layout)
 
 

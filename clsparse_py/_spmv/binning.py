@@ -123,7 +123,7 @@ class ScanCounts(OfStructure):
 
 def _chunks(device: Device, n_virtual: int) -> int:
     """How many work-items share the listing: a few a core on a CPU, enough to fill a GPU."""
-    wanted = device.compute_units * (8 if device.is_cpu else 512)
+    wanted = device.compute_units * (8 if device.lanes_are_loops else 512)
     return max(1, min(wanted, -(-n_virtual // 16)))
 
 

@@ -206,7 +206,8 @@ class Builder:
             n_parts, (_, entries, _) = parts
             chain = Chain(queue, of.indices, entries)
             # A core reads a part from its first entry to its last.
-            kernel, _ = chain.build(Narrow(1 if of.device.is_cpu else min(256, of.device.max_work_group), of.indices.dtype.name))
+            group = 1 if of.device.lanes_are_loops else min(256, of.device.max_work_group)
+            kernel, _ = chain.build(Narrow(group, of.indices.dtype.name))
             columns = allocated(queue, "columns in 16 bits", of.features.nnz, np.dtype(np.uint16))
             lowest = allocated(queue, "lowest columns", n_parts, of.indices.dtype)
             too_wide = chain.scratch(n_parts, np.uint8)

@@ -231,13 +231,13 @@ def default_choice(name: KernelName, device: Device) -> KernelChoice:
         return replace(choice, items=2)
     if name == "chunked":
         return replace(choice, items=32, work_group=1)
-    return replace(choice, work_group=64) if device.is_cpu else choice
+    return replace(choice, work_group=64) if device.lanes_are_loops else choice
 
 
 def alternatives(decision: Decision, device: Device) -> Iterator[Decision]:
     """Yield a decision, and those that come in its place where kernels of those before are refused: one kernel for all rows."""
     yield decision
-    for name in _INSTEAD[device.is_cpu]:
+    for name in _INSTEAD[device.lanes_are_loops]:
         yield Decision(Scheme("single"), ((default_choice(name, device),),), decision.rule)
 
 

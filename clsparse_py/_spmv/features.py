@@ -161,7 +161,7 @@ def inspect(
     if not n_rows:
         return Features(n_rows, n_cols, nnz, 0, 0, 0.0, (0,))
     chain = Chain(queue, indptr, indices)
-    asked = work_group or (1 if chain.device.is_cpu else 128)
+    asked = work_group or (1 if chain.device.lanes_are_loops else 128)
     built, record = chain.build(CountFeatures(min(asked, chain.device.max_work_group), indptr.dtype.name))
     groups = max(1, min(-(-n_rows // record.work_group), chain.device.compute_units * 8))
     found = chain.scratch(groups * record.found, np.int64)

@@ -417,7 +417,7 @@ class Chunked(ProductKernel):
         if arithmetic.vector_operations is None:
             vectors = "none"
         work_group = max(1, min(work_group, device.max_work_group))
-        ahead = cls.AHEAD_BYTES // np.dtype(arithmetic.a).itemsize if device.is_cpu else 0
+        ahead = cls.AHEAD_BYTES // np.dtype(arithmetic.a).itemsize if device.lanes_are_loops else 0
         return cls(work_group, arithmetic, device.portability.at_most(1), scaled, vectors, ahead)
 
     @classmethod

@@ -49,7 +49,7 @@ class MaskedRows(ProductKernel):
     def legal(cls, device: Device, arithmetic: Arithmetic, mean: float) -> Self:
         """Return the record for rows of so many entries on average."""
         group = 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
-        most = 1 if device.is_cpu else min(group, device.portability.lane_width)
+        most = 1 if device.lanes_are_loops else min(group, device.portability.lane_width)
         lanes = 1
         while 2 * lanes <= min(most, mean):
             lanes *= 2

@@ -100,7 +100,7 @@ class SpmvTunable(Tunable[Subject]):
     @override
     def largest(self, device: Device) -> int:
         """Return how many nonzeros are worth trying."""
-        return min(10**7 if device.is_cpu else 10**8, device.global_memory // 48)
+        return min(10**7 if device.lanes_are_loops else 10**8, device.global_memory // 48)
 
     @override
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> Subject:
@@ -129,7 +129,7 @@ class SpmvTunable(Tunable[Subject]):
         """Return the labels that a device takes as they are."""
         if question == "scheme":
             return _SCHEMES
-        labels = (_SINGLE if question == "single" else _BIN)[device.is_cpu]
+        labels = (_SINGLE if question == "single" else _BIN)[device.lanes_are_loops]
         return tuple(label for label in labels if _is_legal(KernelChoice.parse(label), device, dtype))
 
     @override
@@ -222,7 +222,7 @@ def _suits(choice: KernelChoice, subject: Subject) -> bool:
     if choice.name == "vector_long":
         return mean >= 1024 or (subject.bins is not None and longest >= 1 << 14)
     # A core has as much to do with one row as with another; lanes wait for each other.
-    most = 4096 if subject.problem.device.is_cpu else 64
+    most = 4096 if subject.problem.device.lanes_are_loops else 64
     return choice.lanes <= 4 * mean + 2 and mean <= most * choice.lanes and longest <= 64 * most * choice.lanes
 
 

@@ -86,7 +86,7 @@ def is_scattered(chain: Chain, A: Matrix, value_bytes: int) -> bool:
     """Return whether buckets are faster than counting by column alone; the first answer for a structure waits for a sample."""
     device, n = chain.device, A.nnz
     large = n * (A.indices.dtype.itemsize + value_bytes) >= _MIN_BYTES and A.shape[1] >= _MIN_COLUMNS
-    if not (device.is_cpu and device.compute_units <= _MAX_CORES and large):
+    if not (device.lanes_are_loops and device.compute_units <= _MAX_CORES and large):
         return False
     if A.structure.scattered is None:
         found = allocated(chain.queue, "how many columns of a sample are near others", 1, np.uint32)

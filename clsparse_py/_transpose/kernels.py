@@ -119,7 +119,7 @@ class AtOnce(Moving):
     @classmethod
     def legal(cls, device: Device, index: str, value_bytes: int, work_group: int = 256, places: int = PLACES) -> Self:
         """Return the legal record nearest to these numbers; on CPU devices one work-item takes all entries in order."""
-        work_group = 1 if device.is_cpu else min(work_group, device.max_work_group)
+        work_group = 1 if device.lanes_are_loops else min(work_group, device.max_work_group)
         # At most half of the local memory, with two numbers for each work-item.
         places = max(1, min(places, device.local_memory // 8 - 2 * work_group))
         return cls(work_group, index, value_bytes, places, device.portability)

@@ -209,7 +209,7 @@ def _enqueue_gather(
     items: int,
 ) -> None:
     device, index = chain.device, name_of(indptr.dtype)
-    if device.is_cpu:
+    if device.lanes_are_loops:
         built, _ = chain.build(GatherChunked(min(work_group or 1, device.max_work_group), index, _value_bytes(values)))
         step = max(1, -(-(nnz + n_rows) // (device.compute_units * _CHUNKS_PER_CORE)))
         n_parts, *parts = enqueue_parts(chain, indptr, n_rows, nnz, step)
@@ -232,7 +232,7 @@ def binned(chain: Chain, A: Matrix, valued: bool, moved: cl_array.Array, limit: 
     structure, shape = A.structure, A.shape
     of_rows, of_entries = structure.indptr, structure.indices
     index, n = of_entries.dtype, of_entries.size
-    scattered = chain.device.is_cpu and is_scattered(chain, A, moved.dtype.itemsize)
+    scattered = chain.device.lanes_are_loops and is_scattered(chain, A, moved.dtype.itemsize)
     made = arrays_of(A, (shape[1] + 1, index), (n, index))
     run(chain, _enqueue_binned, (of_rows, of_entries, A.data if valued else None, *made, moved), shape, n, scattered)
     indptr, indices = made
@@ -256,7 +256,7 @@ def _enqueue_binned(
         with contextlib.suppress(BuildError):
             enqueue_bucket_chunks(chain, task)
             return
-    cut = None if chain.device.is_cpu else shape_of(chain.device, name_of(indices.dtype), task.value_bytes, shape, nnz)
+    cut = None if chain.device.lanes_are_loops else shape_of(chain.device, name_of(indices.dtype), task.value_bytes, shape, nnz)
     if cut is not None:
         with contextlib.suppress(BuildError):
             enqueue_buckets(chain, task, cut)

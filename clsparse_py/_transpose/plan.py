@@ -174,7 +174,7 @@ def attempt(
     if named != "auto":
         first = ((named, None),)
     elif _asks_again(A, strategy):
-        first = (("gather", _AT_FIRST if chain.device.is_cpu else 0),)
+        first = (("gather", _AT_FIRST if chain.device.lanes_are_loops else 0),)
     A.structure.transposed |= named == "auto"
     for method, limit in (*first, *strategy.limits, ("binned", None), ("atomics", None), ("gather", 0)):
         if method not in refused:

@@ -76,7 +76,7 @@ class SpTransTunable(Tunable[TransposeProblem]):
     @override
     def largest(self, device: Device) -> int:
         """Return how many nonzeros are worth trying."""
-        return min(3 * 10**6 if device.is_cpu else 3 * 10**7, device.global_memory // 128)
+        return min(3 * 10**6 if device.lanes_are_loops else 3 * 10**7, device.global_memory // 128)
 
     @override
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> TransposeProblem:

@@ -114,15 +114,15 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
         chain.build(each)[0]
         for each in (Begin(group, name), Roots(group, name), Join(group, name, True), Join(group, name, False))
     )
-    is_cpu = chain.device.is_cpu
-    choose, _ = chain.build(Choose(group, name, is_cpu))
+    in_loops = chain.device.lanes_are_loops
+    choose, _ = chain.build(Choose(group, name, in_loops))
     mean = indices.size / max(n, 1)
-    phases = () if is_cpu else tuple(chain.build(Advance.legal(chain.device, name, phase, mean)) for phase in ("first", "step"))
+    phases = () if in_loops else tuple(chain.build(Advance.legal(chain.device, name, phase, mean)) for phase in ("first", "step"))
     groups, sizes = spread(chain.device, n, group, 64)
     state, numbers = allocated(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, index)
     chain.launch(begin, groups, *sizes, indptr, indices, state, numbers)
     shift, order, rank = _order(n, summed(chain, numbers, n))
-    if is_cpu:
+    if in_loops:
         listed = np.uint32(order.size), np.uint32(shift), placed(queue, "an order", order)
         chain.launch(choose, 1, np.uint64(n), *listed, indptr, indices, state)
     else:

@@ -259,8 +259,8 @@ class Prolongator(_OfNumbers):
     @classmethod
     def legal(cls, device: Device, index: str, dtype: str, phase: str, longest: int) -> Prolongator:
         """Return the record for an A of which no row has more entries than the longest."""
-        adjacent, group = device.is_cpu and phase != "values", work_group_of(device)
-        if device.is_cpu or phase == "pack":
+        adjacent, group = device.lanes_are_loops and phase != "values", work_group_of(device)
+        if device.lanes_are_loops or phase == "pack":
             return cls(group, index, dtype, phase, adjacent)
         room = 8 if longest <= 8 else _ROOM
         fit = _LOCAL // (room * (np.dtype(index).itemsize + np.dtype(dtype).itemsize)) // 32 * 32

@@ -84,7 +84,7 @@ def _tentative(
     )
     coarse = allocated(queue, "candidates", n * columns * columns, dtype)
     of_nodes = joined, place, candidates
-    if columns == 1 and chain.device.is_cpu:
+    if columns == 1 and chain.device.lanes_are_loops:
         _normed(chain, of_nodes, block, T, coarse)
     else:
         _orthonormal(chain, of_nodes, (block, columns), T, coarse)

@@ -59,7 +59,7 @@ def _by_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:
     chain, n, dtype = Chain(queue, *parts), indptr.size - 1, data.dtype
     if not 0 < n <= MAX_INVERTED:
         return None
-    group = 1 if chain.device.is_cpu else min(_WORK_GROUP, chain.device.max_work_group)
+    group = 1 if chain.device.lanes_are_loops else min(_WORK_GROUP, chain.device.max_work_group)
     built, _ = chain.build(DenseInverse(group, name_of(indptr.dtype), name_of(dtype)))
     found = allocated(queue, "an inverse", n * n, dtype)
     told = chain.scratch(4, np.zeros(0, dtype).real.dtype)

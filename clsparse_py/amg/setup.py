@@ -141,7 +141,7 @@ class _Step:
         P: csr_array = A.sharing(self._T)
         omegas = self._omegas
         if self._is_direct is None:
-            few = self.B.shape[1] == 1 and level.longest_row() <= MAX_ROW[describe(queue.device).is_cpu]
+            few = self.B.shape[1] == 1 and level.longest_row() <= MAX_ROW[describe(queue.device).lanes_are_loops]
             self._is_direct = bool(omegas) and few
         if self._is_direct:
             of = queue, A, level.inverse(), omegas[0] / level.rho(), P, level.longest_row()

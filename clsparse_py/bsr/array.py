@@ -21,6 +21,7 @@ from clsparse_py.canonical import with_marked, with_sorted_rows, without_duplica
 from clsparse_py.convert import copied
 from clsparse_py.csr import csr_array
 from clsparse_py.delegation import BY_SCALAR, OF_SUMS, OF_VALUES, Delegating, delegated, result_of
+from clsparse_py.doors import doors
 from clsparse_py.elementwise.operands import is_scalar
 from clsparse_py.forked import use_device
 from clsparse_py.indexing.methods import Indexing
@@ -45,6 +46,7 @@ __all__ = ["bsr_array"]
 _OF_BLOCKS = frozenset(("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "multiply"))
 
 
+@doors
 class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name for it
     """A sparse matrix of dense blocks of one size, in Block Sparse Row form, on an OpenCL device.
 

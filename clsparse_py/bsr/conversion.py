@@ -52,7 +52,7 @@ def _group(chain: Chain) -> int:
 
 def _group_of_rows(chain: Chain) -> int:
     """Return the work-group of kernels whose work-items take a block row: one on CPU devices, where they are long."""
-    return 1 if chain.device.is_cpu else _group(chain)
+    return 1 if chain.device.lanes_are_loops else _group(chain)
 
 
 def _on_host(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Any:
@@ -217,7 +217,7 @@ def gathered(
     made = allocated(queue, "data", (n, *size), blocks.dtype, blocks.allocator)
     operands = (numbers,) if starts is None else (numbers, starts)
     chain, index = Chain(queue, blocks, *operands), numbers.dtype
-    entries = not chain.device.is_cpu and starts is None and size[0] * size[1] <= MOST
+    entries = not chain.device.lanes_are_loops and starts is None and size[0] * size[1] <= MOST
     built, record = chain.build(Gather(_group(chain), name_of(index), name_of(blocks.dtype), way, entries))
     of_group, items = (AT_ONCE, n) if entries else (record.work_group, n * size[0])
     chain.launch(built, -(-items // of_group), np.uint64(items), *map(index.type, size), *operands, blocks, made)

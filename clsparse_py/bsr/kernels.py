@@ -167,10 +167,10 @@ class Columns(_OfBlocks):
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, n_columns: int, adjacent: bool) -> Columns:
         """Return the record for an X of ``n_columns`` columns, which are ``adjacent`` or not."""
         width = 1
-        if device.is_cpu and adjacent and arithmetic.vector_operations:
+        if device.lanes_are_loops and adjacent and arithmetic.vector_operations:
             width = min(_VECTOR // arithmetic.result.itemsize, 1 << max(n_columns, 1).bit_length() - 1)
-        group = 1 if device.is_cpu else min(128, device.max_work_group)
-        return cls(group, arithmetic, device.portability.at_most(1), rows, columns, width, device.is_cpu)
+        group = 1 if device.lanes_are_loops else min(128, device.max_work_group)
+        return cls(group, arithmetic, device.portability.at_most(1), rows, columns, width, device.lanes_are_loops)
 
     @property
     @override
@@ -205,8 +205,8 @@ class Multiply(_OfBlocks):
         team, teams = rows * wide, 1
         while teams < mean and 2 * teams * team <= min(_TEAMS, device.max_work_group):
             teams *= 2
-        group = 1 if device.is_cpu else teams * team
-        return cls(group, arithmetic, device.portability.at_most(1), rows, columns, wide, not device.is_cpu)
+        group = 1 if device.lanes_are_loops else teams * team
+        return cls(group, arithmetic, device.portability.at_most(1), rows, columns, wide, not device.lanes_are_loops)
 
     @property
     @override

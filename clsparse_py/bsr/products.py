@@ -93,7 +93,7 @@ def enqueue_product(
     _, rows, columns = blocks.shape
     indptr, indices = structure.indptr, structure.indices
     chain = Chain(queue, blocks, indices, indptr, x, writes=(y,))
-    parts = (_parts_of(structure, queue),) if chain.device.is_cpu else ()
+    parts = (_parts_of(structure, queue),) if chain.device.lanes_are_loops else ()
     device, index, item = chain.device, indptr.dtype.type, x.dtype.itemsize
     offset, y_offset = np.uint64(x.offset // item), np.uint64(y.offset // y.dtype.itemsize)
     n_rows = structure.shape[0]
@@ -146,7 +146,7 @@ def _enqueue_multiply(
     arrays = [each for of in structures for each in (of.indptr, of.indices)]
     chain, index = Chain(queue, a, b, *arrays, writes=(c,)), arrays[0].dtype
     arithmetic = Arithmetic(name_of(a.dtype), name_of(b.dtype), name_of(index))
-    parts = (_parts_of(structures[0], queue),) if chain.device.is_cpu else ()
+    parts = (_parts_of(structures[0], queue),) if chain.device.lanes_are_loops else ()
     mean = structures[1].indices.size / max(structures[1].shape[0], 1)
     built, _ = chain.build(Multiply.legal(chain.device, arithmetic, a.shape[1], a.shape[2], b.shape[2], mean))
     chain.fill(c, 0, c.size)

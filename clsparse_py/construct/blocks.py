@@ -219,9 +219,9 @@ def _enqueue_alone(
     lengths, columns = zip(*(blocks[0] for _, blocks in rows), strict=True)
     n_all, n_pointers = sum(lengths), sum(n_rows for n_rows, _ in rows) + 1
     # The driver's copies move many entries faster than the kernel, which is left with row pointers.
-    copied = not chain.device.is_cpu and n_all > _MAX_MOVED and not any(columns)
+    copied = not chain.device.lanes_are_loops and n_all > _MAX_MOVED and not any(columns)
     n_moved = 0 if copied else n_all
-    per_unit = _GROUPS_PER_CORE if chain.device.is_cpu else _GROUPS_PER_UNIT
+    per_unit = _GROUPS_PER_CORE if chain.device.lanes_are_loops else _GROUPS_PER_UNIT
     groups, sizes = spread(chain.device, max(n_moved, n_pointers), kernels.of_alone.work_group, per_unit)
     numbers = map(np.uint64, (n_moved, n_pointers, lengths[0], rows[0][0], first_entry, first_row))
     of_columns = map(indptr.dtype.type, (columns[0], columns[-1]))

@@ -18,12 +18,12 @@ _GROUPS_PER_CORE, _MIN_TILE = 16, 64
 
 def work_group_of(device: Device) -> int:
     """Return the work-group size: one on CPU devices, whose work-items take long stretches."""
-    return 1 if device.is_cpu else min(128, device.max_work_group)
+    return 1 if device.lanes_are_loops else min(128, device.max_work_group)
 
 
 def tiles(device: Device, n: int, work_group: int) -> tuple[int, tuple[np.uint64, np.uint64]]:
     """Return how to share n entries out: work-groups, and the arguments n and tile of the kernels of this package."""
-    if device.is_cpu:
+    if device.lanes_are_loops:
         tile = max(-(-n // (device.compute_units * _GROUPS_PER_CORE)), _MIN_TILE) * work_group
     else:
         tile = work_group * min(max(n // (work_group * device.compute_units * _GROUPS_PER_UNIT), 1), _MAX_ITEMS)

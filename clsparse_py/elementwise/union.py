@@ -127,7 +127,7 @@ def _united(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], operator:
 @either_way
 def _made(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
     """Return the parts of the result, with its indptr."""
-    return (_by_chunks if chain.device.is_cpu else _by_tiles)(chain, parts, operator, indptr)
+    return (_by_chunks if chain.device.lanes_are_loops else _by_tiles)(chain, parts, operator, indptr)
 
 
 def _by_chunks(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:

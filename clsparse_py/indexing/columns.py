@@ -98,7 +98,7 @@ def _mapped(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, n_colum
     """
     data, indices, indptr = parts
     chain, n, index = Chain(queue, given, *parts), indices.size, indptr.dtype
-    if chain.device.is_cpu:
+    if chain.device.lanes_are_loops:
         return None
     group = min(_WORK_GROUP, chain.device.max_work_group)
     groups = spread(chain.device, given.size, group, _TELLING_GROUPS)[0]
@@ -187,7 +187,7 @@ def _taken(queue: cl.CommandQueue, parts: Parts, columns: range | Placed, n_colu
         chain = Chain(queue, columns.positions, *parts)
         told, targets = _targets(chain, columns.positions, n_columns)
         check = columns.checked_by(chain)
-    count = _by_chunks if chain.device.is_cpu else _by_entries
+    count = _by_chunks if chain.device.lanes_are_loops else _by_entries
     nnz, fill = count(chain, parts, told, targets, wide)
     if check is not None and not isinstance(columns, range):
         check()

@@ -276,7 +276,7 @@ def _shares(device: Device, n: int, index: np.dtype[Any]) -> tuple[int, int, int
 
     Work-groups take as many rows as tiles of the scan have, which then needs no launch for their sums.
     """
-    group = min(_WORK_GROUP if device.is_cpu else _LENGTHS_GROUP, device.max_work_group)
+    group = min(_WORK_GROUP if device.lanes_are_loops else _LENGTHS_GROUP, device.max_work_group)
     tile = summed_tile(device, index, index, n + 1) or group * -(-n // (group * device.compute_units * _TELLING_GROUPS))
     return -(-n // max(tile, 1)), tile, group
 
@@ -295,7 +295,7 @@ def _enqueue_lengths(
     built, record = chain.build(_lengths(group, name_of(indptr.dtype), name_of(given.dtype)))
     # On CPU devices a work-item takes neighbours, elsewhere every so many.
     span = -(-tile // record.work_group)
-    how = (span, 1, span) if chain.device.is_cpu else (1, record.work_group, tile)
+    how = (span, 1, span) if chain.device.lanes_are_loops else (1, record.work_group, tile)
     sums = chain.scratch(groups + 1, indptr.dtype)
     chain.launch(built, groups, *map(np.uint64, (n, tile, *how)), np.int64(n_rows), given, indptr, starts, sums, told)
     enqueue_scan(chain, starts, starts, n, kind="pointers", tile_sums=(sums, tile))
@@ -344,7 +344,7 @@ def _build_gather(
     chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], n_rows: int, given: str = ""
 ) -> tuple[Built, Rows | RowsChunked]:
     """Return the built kernel that gathers rows, which are ``given`` as indices of this dtype or not listed, and its record."""
-    if chain.device.is_cpu:
+    if chain.device.lanes_are_loops:
         return chain.build(_chunked(1, name_of(index), dtype.itemsize, given))
     few = has_few_rows(n_rows)
     what = Rows, index, dtype.itemsize, given, few

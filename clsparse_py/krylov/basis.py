@@ -88,7 +88,7 @@ class Basis:
         # Each vector is made orthogonal to the others twice: once is not enough in finite precision.
         # The parts of a column are read while those of the next are written.
         self.sweeps = Sweeps(chain, n, dtype, LAYOUT, 4 * self.blocks, all_sum)
-        self._reading = chain.queue if chain.device.is_cpu else side_queue(chain.queue)
+        self._reading = side_queue(chain.queue) if chain.device.waits_cost else chain.queue
         self.vectors = [self.sweeps.vector() for _ in range(max(self.blocks * _AT_ONCE, size + 1))]
         self.w, self.q = self.sweeps.vector(), self.sweeps.vector()
         self._bound: dict[tuple[Any, ...], BoundPass] = {}

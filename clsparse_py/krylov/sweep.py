@@ -166,7 +166,7 @@ class Sweep(Parameters):
     @classmethod
     def legal(cls, device: Device, dtype: str, of: Pass, layout: Layout) -> Sweep:
         """Return the record that suits a device."""
-        if device.is_cpu:
+        if device.lanes_are_loops:
             return cls(1, dtype, device.portability.at_most(1), _CHUNK_UNROLL, of, layout)
         group = 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
         words = (len(of.reads) + len(of.updates)) * np.dtype(dtype).itemsize // 4
@@ -280,8 +280,8 @@ class Sweeps:
         self.begun: list[set[str]] = [set() for _ in range(parts)]
         device = chain.device
         self._device = device
-        most = device.compute_units * (_CHUNKS_PER_UNIT if device.is_cpu else _GROUPS_PER_UNIT)
-        at_once = 1 if device.is_cpu else _WORK_GROUP * _UNROLL
+        most = device.compute_units * (_CHUNKS_PER_UNIT if device.lanes_are_loops else _GROUPS_PER_UNIT)
+        at_once = 1 if device.lanes_are_loops else _WORK_GROUP * _UNROLL
         self.groups = -(-max(n, 1) // _rounded(-(-max(n, 1) // most), at_once))
         # Behind the parts is what the host is told, twice: one is read while the other is written.
         self.told_at = parts * len(layout.scalars)

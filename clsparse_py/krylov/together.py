@@ -114,7 +114,7 @@ class Iterations(Parameters):
     @classmethod
     def legal(cls, device: Device, dtype: str, of: Script, layout: Layout, matrices: tuple[tuple[str, str], ...]) -> Iterations:
         """Return the record that suits a device."""
-        group = 1 if device.is_cpu else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
+        group = 1 if device.lanes_are_loops else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
         return cls(group, dtype, device.portability.at_most(group), of, layout, matrices)
 
     @property

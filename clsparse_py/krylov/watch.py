@@ -41,7 +41,7 @@ class Watch:
     def __init__(self, sweeps: Sweeps, every: int) -> None:
         self._queue, self._sweeps, self._every = sweeps.chain.queue, sweeps, every
         # Between two kernels of a queue, a GPU takes some 30 us for a read. On CPU devices another queue takes longer.
-        self._reading = self._queue if sweeps.chain.device.is_cpu else side_queue(self._queue)
+        self._reading = side_queue(self._queue) if sweeps.chain.device.waits_cost else self._queue
         self._read: tuple[cl.Event, np.ndarray[Any, Any]] | None = None
         self._next = self._step = every
         self.turn = 0

@@ -199,7 +199,7 @@ def check_pointers(
         They do not begin at 0, decrease, or end elsewhere.
     """
     device = chain.device
-    kind = CheckPointers, min(work_group, device.max_work_group), array.dtype, device.is_cpu
+    kind = CheckPointers, min(work_group, device.max_work_group), array.dtype, device.lanes_are_loops
     built, record = chain.build_once(kind, lambda: CheckPointers(kind[1], name_of(kind[2]), kind[3]))
     groups = max(1, min(-(-array.size // record.work_group), device.compute_units * 16))
     found = chain.scratch(3 * groups, np.int64)

@@ -25,7 +25,7 @@ T = TypeVar("T")
 @functools.lru_cache(maxsize=16)
 def _other(device: Device) -> Device:
     """Return a device that is taken for one of the other kind."""
-    return replace(device, type="gpu" if device.is_cpu else "cpu")
+    return replace(device, type="gpu" if device.lanes_are_loops else "cpu")
 
 
 def refused_of(device: Device) -> Mapping[Any, BuildError]:

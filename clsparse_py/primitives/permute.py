@@ -95,8 +95,8 @@ def _enqueue_add_at(
 
 
 def _group(chain: Chain, wanted: int | None) -> int:
-    return min(wanted or (1 if chain.device.is_cpu else 256), chain.device.max_work_group)
+    return min(wanted or (1 if chain.device.lanes_are_loops else 256), chain.device.max_work_group)
 
 
 def _shared(chain: Chain, n: int, work_group: int) -> tuple[int, tuple[np.uint64, ...]]:
-    return spread(chain.device, n, work_group, _GROUPS_PER_CORE if chain.device.is_cpu else _GROUPS_PER_UNIT)
+    return spread(chain.device, n, work_group, _GROUPS_PER_CORE if chain.device.lanes_are_loops else _GROUPS_PER_UNIT)

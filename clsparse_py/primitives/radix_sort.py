@@ -77,7 +77,7 @@ class Shape:
     @classmethod
     def defaults(cls, device: Device, n: int) -> tuple[Shape, ...]:
         """Return the shapes for ``n`` entries on a device; the one that makes the fewest passes is best, else the first."""
-        if not device.is_cpu:
+        if not device.lanes_are_loops:
             # Tiles as large as their counters allow: the longer are the runs that leave side by side.
             return tuple(cls(False, min(group, device.max_work_group), 16, _TILE_BITS, 0) for group in (512, 256))
         # A few counters to an entry at most: more would take longer to scan than another pass takes.
@@ -217,7 +217,7 @@ def _tiled(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Cal
     together = 1 if few else _together(chain.device, tiles, each.bits)
     count, _ = chain.build(_count(shape.work_group, *types, each.bits, parameters.tile, together, few=few))
     # Work-items that meet in a loop: one on CPU devices (quirk 4).
-    group = 1 if chain.device.is_cpu else min(_STARTS_GROUP, chain.device.max_work_group)
+    group = 1 if chain.device.lanes_are_loops else min(_STARTS_GROUP, chain.device.max_work_group)
     starts = None if few else chain.build(_starts(group, chain.device.portability, types[0], each.bits))[0]
 
     def enqueue() -> None:

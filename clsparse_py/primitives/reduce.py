@@ -49,7 +49,7 @@ class Runs:
         note_asked(counting.built)
         self._sums = chain.scratch(counting.n_sums, counting.position)
         run(chain, _enqueue_counts, (keys, self._sums), *kind[2:])
-        if chain.device.is_cpu:
+        if chain.device.lanes_are_loops:
             self.n_runs = int(chain.read(self._sums, counting.n_sums).sum())
         else:
             self.n_runs = int(chain.read(self._sums, 1, counting.n_sums - 1)[0])
@@ -93,7 +93,7 @@ class _Counting(NamedTuple):
 def _counting(chain: Chain, dtype: np.dtype[Any], n: int, work_group: int | None) -> _Counting:
     index = index_for(n)
     types = name_of(dtype), name_of(index)
-    if chain.device.is_cpu:
+    if chain.device.lanes_are_loops:
         portability = chain.device.portability.at_most(1)
         summing, chunked = chain.build(ScanChunks(work_group or 1, *types, portability, True, "sums", True))
         listing, _ = chain.build(replace(chunked, step="scan"))

@@ -206,7 +206,7 @@ def chunks(device: Device, n: int) -> int:
 
 def summed_tile(device: Device, source: np.dtype[Any], target: np.dtype[Any], n_target: int) -> int:
     """Return of how many entries the sums are that `enqueue_scan` takes for so many results, and 0 where it takes none."""
-    if device.is_cpu or n_target <= _ONE_TILE:
+    if device.lanes_are_loops or n_target <= _ONE_TILE:
         return 0
     record = _legal(device, name_of(source), name_of(target), False, None)
     adds = np.dtype(record.total).itemsize == 4 and -(-n_target // record.tile) <= _FEW_TILES * record.work_group <= _MAX_ADDED
@@ -245,7 +245,7 @@ def enqueue_scan(
     inclusive, n_target, types = kind == "inclusive", n + (kind == "pointers"), (name_of(source.dtype), name_of(target.dtype))
     if not n_target:
         return
-    if not chain.device.is_cpu:
+    if not chain.device.lanes_are_loops:
         record = _legal(chain.device, *types, inclusive, work_group)
         if record.tile < n_target <= _ONE_TILE and work_group is None:
             # A larger work-group by itself takes less time than another launch.
@@ -332,7 +332,7 @@ def _enqueue_sums(
 def summed(chain: Chain, source: cl_array.Array, n: int) -> int:
     """Return the sum, in 64 bits, of the first ``n`` integers of an array's buffer, which are some. Waits for the device."""
     types = name_of(source.dtype), "int64"
-    if chain.device.is_cpu:
+    if chain.device.lanes_are_loops:
         built, record = chain.build(ScanChunks(1, *types, chain.device.portability.at_most(1), False, "sums", True))
         n_sums = chunks(chain.device, n)
         found = chain.scratch(n_sums, np.int64)

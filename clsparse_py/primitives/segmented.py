@@ -267,7 +267,7 @@ def enqueue_segmented_sum(
         The length of the longest segment, if it is known: if lengths are alike, one kernel does without parts.
     """
     types, index = (name_of(source.dtype), name_of(target.dtype)), name_of(segment_ptr.dtype)
-    if chain.device.is_cpu:
+    if chain.device.lanes_are_loops:
         steps = _chunked(chain.device, work_group, *types, index, ("sum", "add"), True, operation)
         _enqueue_chunks(chain, steps, segment_ptr, n_segments, source, n, target)
         return
@@ -313,7 +313,7 @@ def enqueue_segmented_scan(
         Whether an entry is part of its own sum.
     """
     types, index = (name_of(source.dtype), name_of(target.dtype)), name_of(segment_ptr.dtype)
-    if chain.device.is_cpu:
+    if chain.device.lanes_are_loops:
         steps = _chunked(chain.device, work_group, *types, index, ("tails", "scan"), inclusive)
         _enqueue_chunks(chain, steps, segment_ptr, n_segments, source, n, target)
         return

@@ -200,7 +200,7 @@ def enqueue_serial(
     kinds = segments.index, runs, Elements.of(*x)
     built, record = chain.build(_serial(shape.work_group, *kinds, "segments", runs.given, shape.block))
     # Elsewhere a work-item to a segment, about: as many as there are segments.
-    parts = min(segments.n, _PARTS_PER_CORE * chain.device.compute_units) if chain.device.is_cpu else segments.n
+    parts = min(segments.n, _PARTS_PER_CORE * chain.device.compute_units) if chain.device.lanes_are_loops else segments.n
     counts = np.uint64(parts), np.int64(segments.n), np.int64(longest)
     read = *segments.given, segments.bounds
     chain.launch(built, -(-parts // record.work_group), *counts, *read, *x, *target, *spare_for(chain, n, x))

@@ -170,7 +170,7 @@ class Shape:
     @classmethod
     def default(cls, device: Device) -> Shape:
         """Return the shape for a device, before `legal`."""
-        return cls.chunks(1) if device.is_cpu else cls.lanes(256, 512, 16)
+        return cls.chunks(1) if device.lanes_are_loops else cls.lanes(256, 512, 16)
 
     @classmethod
     def chunks(cls, work_group: int, tile: int = 1 << 15, block: int = BLOCK) -> Shape:

@@ -116,7 +116,7 @@ class SegmentedSortTunable(Tunable[SortProblem]):
     @override
     def largest(self, device: Device) -> int:
         """Return how many nonzeros are worth trying."""
-        return min(3 * 10**6 if device.is_cpu else 10**7, device.global_memory // 256)
+        return min(3 * 10**6 if device.lanes_are_loops else 10**7, device.global_memory // 256)
 
     @override
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> SortProblem:
@@ -152,7 +152,7 @@ class SegmentedSortTunable(Tunable[SortProblem]):
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
         """Return the shapes whose work-groups the device has; shapes that do not fit local memory become smaller."""
-        shapes = _SHAPES[device.is_cpu]
+        shapes = _SHAPES[device.lanes_are_loops]
         fitting = tuple(str(each) for each in shapes if max(each.work_group, each.merge_group) <= device.max_work_group)
         return fitting or (str(shapes[0]),)
 

@@ -346,7 +346,7 @@ def _diagonal(
     data, indices, indptr = parts
     chain, index = Chain(queue, *parts), indptr.dtype.type
     n, row, column = places
-    group = 1 if chain.device.is_cpu else min(128, chain.device.max_work_group)
+    group = 1 if chain.device.lanes_are_loops else min(128, chain.device.max_work_group)
     built, _ = chain.build(Diagonal(group, name_of(indptr.dtype), name_of(data.dtype)))
     found = allocated(queue, "diagonal", n, data.dtype, data.allocator)
     groups, sizes = spread(chain.device, n, group, 64)

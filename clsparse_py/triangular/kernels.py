@@ -20,7 +20,7 @@ _WORK_GROUP = 256
 
 def work_group_of(device: Device) -> int:
     """Return how many work-items a work-group has: one on CPU devices, where it is a core's loop."""
-    return 1 if device.is_cpu else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
+    return 1 if device.lanes_are_loops else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ def kept_levels(A: Matrix, upper: bool) -> LevelSets:
 def _sets(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, upper: bool) -> LevelSets:
     levels = fetched(_levels(queue, indices, indptr, upper), queue)
     device = Chain(queue).device
-    wide = _WIDE_ON_CPU if device.is_cpu else _WIDE * work_group_of(device)
+    wide = _WIDE_ON_CPU if device.lanes_are_loops else _WIDE * work_group_of(device)
     counts = np.bincount(levels)
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
     # A cut before and behind each wide level.

@@ -475,9 +475,8 @@ def cases(device: Device, more: Sequence[Case] = (), largest: int | None = None)
     largest : int, optional
         Most entries of a generated matrix.
     """
-    limit = min(
-        _LARGEST_ON_CPU if device.is_cpu else _LARGEST, device.global_memory // _BYTES_AN_ENTRY, device.max_allocation // 8
-    )
+    most = _LARGEST_ON_CPU if device.lanes_are_loops else _LARGEST
+    limit = min(most, device.global_memory // _BYTES_AN_ENTRY, device.max_allocation // 8)
     made = generated(min(limit, largest or limit))
     seen: set[str] = set()
     for pair in itertools.zip_longest(made, more):

@@ -267,7 +267,7 @@ def _distance(profile: Profile, device: Device) -> tuple[float, ...] | None:
     if "name" not in of:
         return (2,)
     # Devices of one maker are kin, but a CPU is what its runtime's compiler makes of it.
-    kin = of["platform"] == device.platform if device.is_cpu else of["vendor"] == device.vendor
+    kin = of["platform"] == device.platform if device.lanes_are_loops else of["vendor"] == device.vendor
     return (1, abs(math.log(of["compute_units"] / device.compute_units))) if kin else None
 
 

@@ -33,7 +33,7 @@ _ONE_DTYPE = 3 * 10**7
 
 def default_budget(device: Device) -> float:
     """Return the seconds that measuring may take where nothing else is said."""
-    return 18 * 60.0 if device.is_cpu else 8.5 * 60.0
+    return 18 * 60.0 if device.lanes_are_loops else 8.5 * 60.0
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class _Matrices:
     """Matrices of cases, the next one made while the device measures with this one, where that doesn't disturb it."""
 
     def __init__(self, device: Device) -> None:
-        self._ahead = None if device.is_cpu else ThreadPoolExecutor(1)
+        self._ahead = None if device.lanes_are_loops else ThreadPoolExecutor(1)
         self._coming: tuple[str, Future[scipy.sparse.csr_array]] | None = None
         self._kept: tuple[str, scipy.sparse.csr_array] | None = None
 

@@ -182,7 +182,7 @@ def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
     spans = DenseSpan(64, lanes=8, entries=8, ahead=2)
     given = [partial(by, each, next(dtype), next(index), True) for each in (DenseChunked(), windows, spans, hashes, tiles)]
     # A device that is no CPU looks at rows so anyway.
-    cpu = describe(clsparse_py.default_queue().device).is_cpu
+    cpu = describe(clsparse_py.default_queue().device).lanes_are_loops
     gpus = [partial(as_on_gpus, method, next(dtype), next(index)) for method in ("auto", "reg-sort") if cpu]
     gpus.append(partial(by_upper_bound, next(dtype), next(index)))
     small = [partial(in_one_launch, next(dtype), next(index)) for _ in INDEX_TYPES]

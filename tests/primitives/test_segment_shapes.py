@@ -211,5 +211,5 @@ def test_two_kernels_sort_all_segments_that_are_not_long(queue: cl.CommandQueue,
     with programs.recording() as built:
         segmented_sort(on_device(queue, ptr), cl_array.zeros(queue, sum(lengths), np.uint64))
     networks = [each.parameters for each in built if isinstance(each.parameters, SortNetwork)]
-    asked = Shape.default(describe(queue.device)) if not describe(queue.device).is_cpu else Shape.lanes(256, 512, 16)
+    asked = Shape.default(describe(queue.device)) if not describe(queue.device).lanes_are_loops else Shape.lanes(256, 512, 16)
     assert sorted({each.bins[0] for each in networks}) == [asked.short_bins[0], asked.medium_bins[0]]

@@ -108,7 +108,7 @@ def test_a_structure_is_asked_for_symmetry_from_its_second_transposition_on(
 ) -> None:
     """Where a profile leaves `gather` out, as the first transposition is sooner done without. CPU devices want a good guess."""
     decided_by(describe(queue.device), {"transpose": {"any": {"method": {"take": "binned"}}}})
-    taken = ("grid",) if describe(queue.device).is_cpu else ("grid", "symmetric")
+    taken = ("grid",) if describe(queue.device).lanes_are_loops else ("grid", "symmetric")
     for name in ("symmetric", "grid", "any"):
         matrix = MATRICES[name].astype(np.float32)
         A = csr_array(matrix, queue=queue)

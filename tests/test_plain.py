@@ -1,0 +1,73 @@
+"""Plain kernels, and the doors through which they take the place of kernels that are refused."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse
+
+import clsparse_py
+from clsparse_py import BuildError
+from clsparse_py.device import describe
+from clsparse_py.plain import are_plain, door, plain_kernels
+
+
+def refused(name: str = "a kernel") -> BuildError:
+    return BuildError(f"{name} does not build", log="", parameters=name, source=None)
+
+
+def test_a_device_is_described_as_having_nothing(queue: cl.CommandQueue) -> None:
+    before = describe(queue.device)
+    with plain_kernels():
+        found = describe(queue.device)
+        assert (found.max_work_group, found.local_memory, found.portability.lane_width) == (1, 0, 1)
+        assert found.lanes_are_loops
+        with plain_kernels():
+            assert describe(queue.device) == found
+        assert are_plain()
+    assert describe(queue.device) == before
+    assert not are_plain()
+
+
+def test_plain_kernels_come_before_scipy(caplog: pytest.LogCaptureFixture) -> None:
+    calls: list[Any] = []
+
+    @door(lambda x, *, y: ("SciPy", x, y))
+    def run(x: int, *, y: int) -> Any:
+        calls.append(are_plain())
+        if x > are_plain():
+            raise refused()
+        return "device", x, y
+
+    assert run(0, y=5) == ("device", 0, 5)
+    assert run(1, y=5) == ("device", 1, 5)
+    with caplog.at_level(logging.WARNING):
+        assert run(2, y=5) == run(2, y=5) == ("SciPy", 2, 5)
+    assert calls == [False, False, True, *(False, True) * 2]
+    assert sum("runs on the host, by SciPy" in each.message for each in caplog.records) == 1
+
+
+def test_the_first_refusal_is_raised_where_there_is_no_other_way() -> None:
+    @door()
+    def run() -> None:
+        raise refused("plain" if are_plain() else "first")
+
+    with pytest.raises(BuildError) as caught:
+        run()
+    assert caught.value.kernel == "first"
+    with plain_kernels(), pytest.raises(BuildError, match="plain"):
+        run()
+
+
+def test_plans_of_plain_kernels_are_others(queue: cl.CommandQueue) -> None:
+    host = scipy.sparse.csr_array(np.eye(5, dtype=np.float32))
+    A = clsparse_py.csr_array(host, queue=queue)
+    before = A.spmv_plan()
+    with plain_kernels():
+        assert A.spmv_plan() is not before
+        np.testing.assert_array_equal(A @ np.ones(5, np.float32), np.ones(5))
+    assert A.spmv_plan() is before
