@@ -15,6 +15,7 @@ from typing_extensions import Self, override
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, name_of, unsupported
 from clsparse_py.built import Built
 from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.dense_product import DenseProduct, arguments_of, recorder_of
 from clsparse_py.device import Device, describe
 from clsparse_py.elementwise.values import dense_values, require_results
@@ -50,6 +51,7 @@ _CPU_TURNS, _TURNS, _GROUPS_PER_UNIT = 1024, 8, 32
 _KINDS = 64
 
 
+@kernel
 @dataclass(frozen=True)
 class Sampled(ProductKernel):
     """Parameters of ``templates/spmm/sddmm.mako``.
@@ -68,6 +70,7 @@ class Sampled(ProductKernel):
 
     template = "spmm/sddmm"
     kind = "sddmm"
+    scalable = False
 
     lanes: int
     items: int
@@ -107,7 +110,14 @@ class Sampled(ProductKernel):
         group = work_group // lanes * lanes
         return replace(self, work_group=group, lanes=lanes, portability=self.portability.at_most(lanes)) if group else None
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        for loads in ("single", "aligned", "vectors"):
+            yield loads.replace("single", ""), cls.legal(device, arithmetic, 64, loads)
 
+
+@kernel
 @dataclass(frozen=True)
 class SampledByTeams(Sampled):
     """Parameters of ``templates/spmm/sddmm_teams.mako``.
@@ -159,6 +169,16 @@ class SampledByTeams(Sampled):
         group = work_group // self.lanes * self.lanes
         portability = self.portability.at_most(lane_width)
         return replace(self, work_group=group, portability=portability) if group and self.lanes <= lane_width else None
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        # Of vectors alone, which complex numbers have none of: others stand for them.
+        for types in (arithmetic, Arithmetic("float32", "float32", arithmetic.index)):
+            for variant, by_rows in (("", False), ("rows", True)):
+                record = cls.of(device, types, 4 * vector_items(device, types.result), by_rows=by_rows)
+                if record is not None:
+                    yield variant, record
 
 
 def vector_items(device: Device, result: np.dtype[Any]) -> int:

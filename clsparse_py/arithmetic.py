@@ -193,6 +193,11 @@ class Arithmetic:
         return of_name(self.semiring).result_dtype(np.dtype(self.a), np.dtype(self.x))
 
     @property
+    def floating(self) -> str:
+        """NumPy's name of the result's dtype, float32 in place of one of integers."""
+        return self.result.name if self.result.kind in "fc" else "float32"
+
+    @property
     def name(self) -> str:
         """A short name, such as ``f64_i32`` or ``min_plus_f32_x_f64_i64``."""
         a, x, index = (f"{np.dtype(each).kind}{np.dtype(each).itemsize * 8}" for each in (self.a, self.x, self.index))

@@ -18,7 +18,7 @@ from clsparse_py.memory import submit
 from clsparse_py.records import dataclass
 
 if TYPE_CHECKING:
-    from clsparse_py.programs import Parameters
+    from clsparse_py.declaration import Parameters
 
 __all__ = ["Built", "Launch", "Numbers", "enqueue_kernel"]
 

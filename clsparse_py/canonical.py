@@ -7,7 +7,7 @@ scan finds their places, and one kernel puts them there. How many they are is re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyopencl as cl
@@ -17,6 +17,7 @@ from typing_extensions import override
 from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import converted
+from clsparse_py.declaration import Variants, kernel
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Parts
 from clsparse_py.memory import allocated
@@ -44,6 +45,7 @@ __all__ = [
 _WORK_GROUP = 128
 
 
+@kernel
 @dataclass(frozen=True)
 class Begins(OfStructure):
     """Parameters of ``templates/canonical/begins.mako``.
@@ -55,6 +57,7 @@ class Begins(OfStructure):
     """
 
     template = "canonical/begins"
+    variants: ClassVar[Variants] = {"": {"step": "columns"}, "rows": {"step": "rows"}}
 
     step: str
 
@@ -68,11 +71,13 @@ class Begins(OfStructure):
         return {**super().arguments(), "step": self.step}
 
 
+@kernel
 @dataclass(frozen=True)
 class Compact(Moving):
     """Parameters of ``templates/canonical/compact.mako``."""
 
     template = "canonical/compact"
+    variants: ClassVar[Variants] = {"": {"value_bytes": 0}, "values": {}}
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -101,6 +106,7 @@ class OfNumbers(Parameters):
         return {"work_group": self.work_group, "number": OPENCL_TYPES[self.dtype]}
 
 
+@kernel
 @dataclass(frozen=True)
 class Nonzeros(OfNumbers):
     """Parameters of ``templates/canonical/nonzeros.mako``."""

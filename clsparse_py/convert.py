@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
+from typing_extensions import override
 
 from clsparse_py import programs
-from clsparse_py.arithmetic import OPENCL_TYPES, conversion, needs_fp64
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, conversion, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.declaration import Examples, kernel
+from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
 from clsparse_py.records import dataclass
@@ -18,6 +21,7 @@ from clsparse_py.records import dataclass
 __all__ = ["converted", "copied", "with_index"]
 
 
+@kernel
 @dataclass(frozen=True)
 class Convert(programs.Parameters):
     """Parameters of ``templates/csr/convert.mako``.
@@ -46,6 +50,11 @@ class Convert(programs.Parameters):
             "converted": conversion(source, target),
             "fp64": needs_fp64(source, target),
         }
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(min(64, device.max_work_group), arithmetic.a, arithmetic.result.name)
 
 
 def converted(

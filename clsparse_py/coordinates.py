@@ -11,10 +11,11 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, name_of
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import OfNumbers, Parts, with_sorted_rows, without_duplicates
 from clsparse_py.convert import converted, copied
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated, allocated_each
@@ -41,11 +42,17 @@ _CHUNKS_PER_CORE, _MIN_CHUNK = 4, 64
 _MAX_COPIED = 1 << 23
 
 
+@kernel
 @dataclass(frozen=True)
 class Range(OfNumbers):
     """Parameters of ``templates/canonical/range.mako``; of integers."""
 
     template = "canonical/range"
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(min(128, device.max_work_group), arithmetic.index)
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,7 @@ class OfEntries(OfStructure):
         return {**super().arguments(), "value_bytes": self.value_bytes}
 
 
+@kernel
 @dataclass(frozen=True)
 class EntryRows(OfEntries, OfPath):
     """Parameters of ``templates/canonical/rows.mako``."""
@@ -91,14 +99,29 @@ class EntryRows(OfEntries, OfPath):
         group, items = path_shape(device, work_group, items)
         return cls(group, index, items, few, value_bytes=value_bytes)
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic.index, True)
+        yield "many", cls.legal(device, arithmetic.index, False)
+        yield "copies", cls.legal(device, arithmetic.index, True, value_bytes=arithmetic.result.itemsize)
 
+
+@kernel
 @dataclass(frozen=True)
 class EntryRowsChunked(OfEntries):
     """Parameters of ``templates/canonical/rows_chunked.mako``."""
 
     template = "canonical/rows_chunked"
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(1, arithmetic.index)
+        yield "copies", cls(1, arithmetic.index, value_bytes=arithmetic.result.itemsize)
 
+
+@kernel
 @dataclass(frozen=True)
 class Regroup(OfStructure):
     """Parameters of ``templates/canonical/regroup.mako``.
@@ -122,6 +145,11 @@ class Regroup(OfStructure):
     @override
     def prelude(self) -> str:
         return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.result]} J;  // {self.result}: the new coordinates"
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(min(128, device.max_work_group), arithmetic.index, arithmetic.index)
 
 
 def placed_coordinates(

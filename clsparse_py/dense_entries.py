@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyopencl as cl
@@ -16,6 +16,7 @@ from clsparse_py.arithmetic import OPENCL_TYPES, name_of, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import Parts
 from clsparse_py.convert import converted
+from clsparse_py.declaration import Variants, kernel
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.overlap import require_inside
@@ -29,6 +30,7 @@ from clsparse_py.transfer import contexts_match
 __all__ = ["Entries", "entries_of"]
 
 
+@kernel
 @dataclass(frozen=True)
 class Entries(OfStructure):
     """Parameters of ``templates/canonical/entries.mako``.
@@ -42,6 +44,7 @@ class Entries(OfStructure):
     """
 
     template = "canonical/entries"
+    variants: ClassVar[Variants] = {each: {"phase": each or "mark"} for each in ("", "place")}
 
     dtype: str
     phase: str

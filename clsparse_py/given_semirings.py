@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 import pyopencl as cl
@@ -10,6 +11,7 @@ from typing_extensions import override
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.declaration import Variants, kernel
 from clsparse_py.device import Portability
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring
@@ -17,6 +19,7 @@ from clsparse_py.semiring import Semiring
 __all__ = ["SemiringCheck", "require_semiring"]
 
 
+@kernel
 @dataclass(frozen=True)
 class SemiringCheck(programs.Parameters):
     """Parameters of ``templates/semirings/check.mako``.
@@ -27,6 +30,7 @@ class SemiringCheck(programs.Parameters):
     """
 
     template = "semirings/check"
+    variants: ClassVar[Variants] = {"": {"work_group": 1}}
 
     arithmetic: Arithmetic
 

@@ -29,6 +29,8 @@ class ProductKernel(Parameters):
     """
 
     kind: ClassVar[str]
+    #: Whether there are records with `scaled`.
+    scalable: ClassVar[bool] = True
 
     arithmetic: Arithmetic
     portability: Portability

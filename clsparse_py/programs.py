@@ -8,7 +8,6 @@ cache is used where PyOpenCL knows it to be sound, and `clsparse_py.cache` elsew
 
 from __future__ import annotations
 
-import abc
 import itertools
 import logging
 import os
@@ -17,21 +16,19 @@ import tempfile
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyopencl as cl
 from pyopencl.characterize import has_src_build_cache
-from typing_extensions import Self
 
 from clsparse_py import cache, driver_cache, refusals, sources
 from clsparse_py.built import Built, enqueue_kernel
+from clsparse_py.declaration import Parameters
 from clsparse_py.errors import BuildError
 from clsparse_py.memory import also_let_go
 from clsparse_py.plain import are_plain
-from clsparse_py.records import dataclass
 
 __all__ = [
     "Parameters",
@@ -79,59 +76,6 @@ _KINDS = 1024
 _MOST, _MOST_BYTES, _BYTES_OF_ONE = 1000, 512 << 20, 1 << 20
 # The head of a kernel, which begins a line in all that is rendered.
 _KERNEL = re.compile(r"^kernel\b[^;{]*?\bvoid\s+(\w+)\(", flags=re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Parameters(abc.ABC):
-    """The parameters of a template, and the key under which the built kernel is kept.
-
-    A subclass is a frozen dataclass that names its `template` and adds its fields. `prelude` is OpenCL C that goes before the
-    template's text (types, semiring, portability), `arguments` what the template is rendered with.
-
-    Attributes
-    ----------
-    work_group : int
-        Work-items in a work-group.
-    """
-
-    work_group: int
-
-    @property
-    @abc.abstractmethod
-    def template(self) -> str:
-        """The template's name, such as "spmv/subvector"; of most classes an attribute, one of all their records."""
-
-    @property
-    @abc.abstractmethod
-    def name(self) -> str:
-        """The kernel's name, readable and an OpenCL C identifier."""
-
-    @property
-    def prelude(self) -> str:
-        """OpenCL C before the template's own text."""
-        return ""
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """Compiler options."""
-        return ()
-
-    @property
-    def lane_width(self) -> int:
-        """How far the kernel exchanges values across lanes; 1 where it doesn't."""
-        return 1
-
-    @abc.abstractmethod
-    def arguments(self) -> Mapping[str, object]:
-        """Return what the template is rendered with: numbers, strings, booleans and tuples of them."""
-
-    def within(self, work_group: int, lane_width: int) -> Self | None:  # noqa: ARG002 - of records whose lanes exchange values
-        """Return the nearest legal record with at most these, or None if there is none.
-
-        By default a work-group may have any size. Records whose lanes exchange values, and those with numbers that depend on the
-        size, have rules of their own.
-        """
-        return replace(self, work_group=work_group) if work_group else None
 
 
 def render(parameters: Parameters) -> str:

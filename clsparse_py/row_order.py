@@ -10,6 +10,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.declaration import kernel
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.records import dataclass
@@ -23,6 +24,7 @@ _WORK_GROUP = 256
 _TELLING_GROUPS, _GROUPS_PER_UNIT = 8, 64
 
 
+@kernel
 @dataclass(frozen=True)
 class RowOrder(OfStructure):
     """Parameters of ``templates/canonical/order.mako``."""
@@ -30,6 +32,7 @@ class RowOrder(OfStructure):
     template = "canonical/order"
 
 
+@kernel
 @dataclass(frozen=True)
 class RowBegins(OfStructure):
     """Parameters of ``templates/canonical/row_begins.mako``."""

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
+from clsparse_py.declaration import kernel
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
@@ -118,6 +119,7 @@ class _Counts(NamedTuple):
     longest: Any
 
 
+@kernel
 @dataclass(frozen=True)
 class Check(OfStructure):
     """Parameters of ``templates/csr/check.mako``."""

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from clsparse_py import _warmup, cli, demo, matrix_files, programs, sources
 from clsparse_py._spmv import KERNELS
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.catalogue import catalogue, template_names
+from clsparse_py.declaration import registered
 from clsparse_py.device import Device, Portability, describe
 
 pytestmark = pytest.mark.any_platform
@@ -50,6 +52,32 @@ def test_the_catalogue_covers_every_template(arithmetic: Arithmetic) -> None:
     assert files <= set(found)
     assert {name: found[name].template for name in files} == {name: name for name in files}
     assert set(KERNELS) <= set(found)
+
+
+def test_each_template_is_registered_once() -> None:
+    sources_of: defaultdict[str, set[int]] = defaultdict(set)
+    for number, examples in enumerate(registered()):
+        for _, record in examples(GPU, SINGLE):
+            sources_of[record.template].add(number)
+    assert sources_of.keys() == set(template_names())
+    assert {template: found for template, found in sources_of.items() if len(found) > 1} == {}
+
+
+def test_no_module_registers_kernels_that_the_catalogue_does_not_import() -> None:
+    found = subprocess.run([sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
+
+
+IMPORT_ALL = """
+import importlib, pkgutil
+import clsparse_py.catalogue
+from clsparse_py.declaration import registered
+before = registered()
+for module in pkgutil.walk_packages(clsparse_py.__path__, "clsparse_py."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+print([each.__module__ for each in registered() if each not in before])
+"""
 
 
 @pytest.mark.parametrize("platform", sorted(PLATFORMS, reverse=True)[: None if exhaustive() else 1])

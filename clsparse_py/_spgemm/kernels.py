@@ -10,7 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
-from clsparse_py.device import Portability
+from clsparse_py.declaration import Examples, kernel
+from clsparse_py.device import Device, Portability
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
@@ -34,6 +35,7 @@ class Found(NamedTuple):
     sampled_entries: int
 
 
+@kernel
 @dataclass(frozen=True)
 class Analysis(OfStructure):
     """Parameters of ``templates/spgemm/analysis.mako``. Bins are an argument of the kernel.
@@ -90,6 +92,15 @@ class Analysis(OfStructure):
         portability = self.portability.at_most(width)
         return replace(self, work_group=group, lanes=min(self.lanes, width), portability=portability) if group else None
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        group, serial = min(128, device.max_work_group), device.portability.at_most(1)
+        yield "", cls(group, arithmetic.index, 1, 0, serial)
+        lanes = cls(group, arithmetic.index, 4, 128, device.portability).within(group, device.portability.lane_width)
+        assert lanes is not None  # a work-group has at least one work-item
+        yield "lanes", lanes
+
 
 @dataclass(frozen=True)
 class OfRows(OfStructure):
@@ -138,6 +149,12 @@ class KernelTypes:
     wide: bool = False
     arithmetic: Arithmetic | None = None
     c_index: str = ""
+
+    @classmethod
+    def of_same(cls, arithmetic: Arithmetic) -> KernelTypes:
+        """Return the types of the numeric phase of a matrix times another of its dtype."""
+        same = replace(arithmetic, x=arithmetic.a)
+        return cls("numeric", arithmetic.index, arithmetic=same, c_index=arithmetic.index)
 
     def of(self, phase: str) -> KernelTypes:
         """Return the types for another phase of the same product."""
@@ -221,6 +238,11 @@ class OfProduct(Parameters):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group, **self.own}
+
+    @classmethod
+    @override
+    def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
+        return {**super().usual(device, arithmetic), "types": KernelTypes.of_same(arithmetic)}
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,12 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, conversion, needs_fp64, operation
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, conversion, needs_fp64, operation
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import Parts, with_marked
 from clsparse_py.coordinates import rows_of
+from clsparse_py.declaration import Examples, kernel
+from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.scan import enqueue_scan
@@ -27,6 +29,7 @@ _WORK_GROUP = 128
 _GROUPS_PER_UNIT = 64
 
 
+@kernel
 @dataclass(frozen=True)
 class MaskMarks(OfStructure):
     """Parameters of ``templates/spgemm/mask_marks.mako``."""
@@ -34,6 +37,7 @@ class MaskMarks(OfStructure):
     template = "spgemm/mask_marks"
 
 
+@kernel
 @dataclass(frozen=True)
 class Accumulate(OfStructure):
     """Parameters of ``templates/spgemm/accumulate.mako``.
@@ -87,6 +91,13 @@ class Accumulate(OfStructure):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group, "phase": self.phase}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = arithmetic.index, arithmetic.a, arithmetic.a
+        for variant, phase in (("", "old"), ("new", "new"), ("values", "values"), ("rows", "rows")):
+            yield variant, cls(min(128, device.max_work_group), *types, "plus", phase)
 
 
 def _let_through_by_host(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -11,6 +11,7 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.declaration import Variants, kernel
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated, shorten
 from clsparse_py.primitives.permute import Moving
@@ -26,6 +27,7 @@ _GROUPS_PER_UNIT = 64
 _TILE = 64
 
 
+@kernel
 @dataclass(frozen=True)
 class MaskedEntries(Moving):
     """Parameters of ``templates/spgemm/masked_entries.mako``.
@@ -37,6 +39,12 @@ class MaskedEntries(Moving):
     """
 
     template = "spgemm/masked_entries"
+    variants: ClassVar[Variants] = {
+        "": {"value_bytes": 0, "phase": "count"},
+        "list": {"value_bytes": 0, "phase": "list"},
+        "move": {"phase": "move"},
+        "rows": {"value_bytes": 0, "phase": "rows"},
+    }
 
     phase: str
 

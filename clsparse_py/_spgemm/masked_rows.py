@@ -13,6 +13,7 @@ from typing_extensions import Self, override
 from clsparse_py._spgemm.masked_choose import Accumulator, features_of, parse
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.built import Built
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import RESERVED, Device, Portability
 from clsparse_py.launch import Chain
 from clsparse_py.programs import Parameters
@@ -66,6 +67,7 @@ class _OfMask(Parameters):
     counted: bool
 
 
+@kernel
 @dataclass(frozen=True)
 class MaskedTeam(_OfMask):
     """Parameters of ``templates/spgemm/masked.mako``.
@@ -149,6 +151,12 @@ class MaskedTeam(_OfMask):
             "counted": self.counted,
         }
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, replace(arithmetic, x=arithmetic.a))
+        yield "counted", cls.legal(device, Arithmetic("int32", "int32", arithmetic.index, "plus_pair"))
+
 
 def _lanes_in_step(portability: Portability) -> int:
     """Return how many lanes can meet without the rest of their work-group."""
@@ -157,6 +165,7 @@ def _lanes_in_step(portability: Portability) -> int:
     return portability.lane_width if portability.lanes == "bpermute" else 1
 
 
+@kernel
 @dataclass(frozen=True)
 class MaskedChunked(_OfMask):
     """Parameters of ``templates/spgemm/masked_chunked.mako``; the work-group is one work-item.
@@ -189,6 +198,13 @@ class MaskedChunked(_OfMask):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group, "places": self.places, "counted": self.counted, "searched": _SEARCHED}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(replace(arithmetic, x=arithmetic.a), places=True)
+        yield "search", cls.legal(replace(arithmetic, x=arithmetic.a), places=False)
+        yield "counted", cls.legal(Arithmetic("int32", "int32", arithmetic.index, "plus_pair"), places=True)
 
 
 class Masked(NamedTuple):

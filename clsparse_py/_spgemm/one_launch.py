@@ -15,7 +15,9 @@ from clsparse_py._spgemm.kind import Kind, kind_of
 from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.refused import RefusedError, refused_of
 from clsparse_py._spgemm.request import Request
+from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.built import Built
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import RESERVED, Device
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
@@ -28,6 +30,7 @@ __all__ = ["OneLaunch", "in_one_launch"]
 _WORK_GROUP = 256
 
 
+@kernel
 @dataclass(frozen=True)
 class OneLaunch(OfLanes):
     """Parameters of ``templates/spgemm/one_launch.mako``.
@@ -60,6 +63,11 @@ class OneLaunch(OfLanes):
     def arguments(self) -> Mapping[str, object]:
         lanes = 1 if self.work_group % self.LANES else self.LANES
         return {**super().arguments(), "lanes": lanes}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, KernelTypes.of_same(arithmetic))
 
 
 class _Call(NamedTuple):

@@ -13,12 +13,16 @@ from typing import Any, ClassVar
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
+from typing_extensions import override
 
-from clsparse_py._spgemm.kernels import OfProduct
+from clsparse_py._spgemm.kernels import KernelTypes, OfProduct
 from clsparse_py._spgemm.methods.base import Accumulator, Product
 from clsparse_py._spgemm.methods.dense_span import DenseSpan
 from clsparse_py._spgemm.methods.merge import Merge
 from clsparse_py._spgemm.steps import Step
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.declaration import Examples, kernel
+from clsparse_py.device import Device
 from clsparse_py.index_types import INT32_MAX
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
@@ -35,6 +39,7 @@ _MADE_SHARE, _KEPT_SHARE = 2, 8
 _GROUP, _ITEMS, _FEW_ITEMS, _FEW_PRODUCTS = 128, 8, 4, 2
 
 
+@kernel
 @dataclass(frozen=True)
 class ListKernel(OfProduct):
     """Parameters of ``templates/spgemm/product_list.mako``.
@@ -55,7 +60,17 @@ class ListKernel(OfProduct):
     items: int = 0
     place: str = ""
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        group, types = min(128, device.max_work_group), KernelTypes.of_same(arithmetic).of("values")
+        yield "", cls(group, types, "factors", place="uint")
+        yield "near", cls(group, types, "factors", place="ushort")
+        for phase, items in (("lengths", 0), ("places", 8), ("tiles", 0)):
+            yield phase, cls(group, types, phase, items)
 
+
+@kernel
 @dataclass(frozen=True)
 class ListedProducts(OfProduct):
     """Parameters of ``templates/spgemm/listed_products.mako``.
@@ -86,6 +101,13 @@ class ListedProducts(OfProduct):
     def local_bytes(self) -> int:
         """Bytes of local memory of a work-group."""
         return self.work_group * (self.items + 1) * self.types.value_bytes
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        group, types = min(128, device.max_work_group), KernelTypes.of_same(arithmetic).of("values")
+        yield "", cls(group, types, 8, "uint")
+        yield "near", cls(group, types, 4, "ushort")
 
 
 @dataclass(frozen=True, eq=False)

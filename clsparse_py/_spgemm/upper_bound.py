@@ -13,6 +13,7 @@ from clsparse_py._spgemm.analysis import Work
 from clsparse_py._spgemm.bins import Bin
 from clsparse_py._spgemm.kernels import OfProduct
 from clsparse_py._spgemm.methods.base import Product, Result
+from clsparse_py.declaration import Variants, kernel
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.records import dataclass
@@ -20,6 +21,7 @@ from clsparse_py.records import dataclass
 __all__ = ["Compaction", "CompactionChunked", "enqueue_compaction", "fits", "new_loose"]
 
 
+@kernel
 @dataclass(frozen=True)
 class Compaction(OfProduct):
     """Parameters of ``templates/spgemm/compact.mako``."""
@@ -40,11 +42,13 @@ class Compaction(OfProduct):
         return {**super().arguments(), "tile": self.tile, "items": self.ITEMS}
 
 
+@kernel
 @dataclass(frozen=True)
 class CompactionChunked(OfProduct):
     """Parameters of ``templates/spgemm/compact_chunked.mako``."""
 
     template = "spgemm/compact_chunked"
+    variants: ClassVar[Variants] = {"": {"work_group": 1}}
 
 
 def fits(product: Product, work: Work, bins: Sequence[Bin]) -> bool:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py import programs
-from clsparse_py._spmm.choose import Shape
-from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py._spmm.choose import Layout, Pattern, Shape, choose
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, name_of
+from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device
 from clsparse_py.product import ProductKernel
 from clsparse_py.records import dataclass
@@ -33,6 +35,7 @@ def _power_of_two_at_most(n: int) -> int:
     return 1 << n.bit_length() - 1
 
 
+@kernel
 @dataclass(frozen=True)
 class Parts(ProductKernel):
     """Parameters of ``templates/spmm/parts.mako``.
@@ -143,7 +146,23 @@ class Parts(ProductKernel):
         lanes = min(self.lanes, work_group)
         return replace(self, work_group=work_group, lanes=lanes, exact=self.exact and lanes == self.lanes)
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        layouts = (2, Layout(False, 1)), (3, Layout(True, 1)), (4, Layout(True, 4)), (128, Layout(True, 16))
+        for columns, layout in layouts:
+            shape = choose(device, arithmetic, columns, Pattern(1, 1, 1), layout)[0]
+            record = cls.of(shape, device, arithmetic, scaled=False)
+            yield str(columns), record
+            if columns == 4:
+                yield "", record
+            if columns == 128:
+                rows = replace(record, staged=False, rows=1)
+                yield "rows", rows
+                yield "together", replace(rows, rows=3, exact=True)
 
+
+@kernel
 @dataclass(frozen=True)
 class Combine(ProductKernel):
     """Parameters of ``templates/spmm/combine.mako``.
@@ -186,14 +205,22 @@ class Combine(ProductKernel):
         work_group = _power_of_two_at_most(work_group)
         return replace(self, work_group=work_group, columns=min(self.columns, work_group))
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic, scaled=False, n_columns=32)
 
+
+@kernel
 @dataclass(frozen=True)
 class Same(OfStructure):
     """Parameters of ``templates/spmm/same.mako``."""
 
     template = "spmm/same"
+    variants: ClassVar[Variants] = {"": {"work_group": 256}}
 
 
+@kernel
 @dataclass(frozen=True)
 class Pack(programs.Parameters):
     """Parameters of ``templates/spmm/pack.mako``.
@@ -237,3 +264,8 @@ class Pack(programs.Parameters):
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         return replace(self, work_group=_power_of_two_at_most(work_group)) if work_group else None
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, name_of(np.dtype(arithmetic.x)), 32)

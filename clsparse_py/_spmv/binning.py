@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Literal, cast, get_args
+from typing import Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py.declaration import Variants, kernel
 from clsparse_py.device import Device
 from clsparse_py.errors import require_name
 from clsparse_py.launch import Chain
@@ -92,6 +93,7 @@ class Side:
     side: int
 
 
+@kernel
 @dataclass(frozen=True)
 class Binning(OfStructure):
     """Parameters of ``templates/spmv/binning.mako``.
@@ -103,6 +105,7 @@ class Binning(OfStructure):
     """
 
     template = "spmv/binning"
+    variants: ClassVar[Variants] = {each: {"step": each or "histogram"} for each in ("", "histogram", "count", "place")}
 
     step: str
 
@@ -114,6 +117,7 @@ class Binning(OfStructure):
         return {"work_group": self.work_group, "step": self.step, "n_bins": N_BINS}
 
 
+@kernel
 @dataclass(frozen=True)
 class ScanCounts(OfStructure):
     """Parameters of ``templates/spmv/scan_counts.mako``."""

@@ -11,6 +11,7 @@ import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device
 from clsparse_py.product import ProductKernel
 from clsparse_py.records import dataclass
@@ -53,6 +54,12 @@ def nearest_work_group(asked: int, multiple: int, max_group: int) -> int:
     return max(multiple, min(nearest, max_group // multiple * multiple))
 
 
+def _usual_group(device: Device) -> int:
+    """Return the work-group that kernels have by default."""
+    return 64 if device.lanes_are_loops else 256
+
+
+@kernel
 @dataclass(frozen=True)
 class Subvector(ProductKernel):
     """Parameters of ``templates/spmv/subvector.mako``: Kernel-Serial, Kernel-SubvectorX and Kernel-Vector.
@@ -106,7 +113,14 @@ class Subvector(ProductKernel):
         work_group = work_group // lanes * lanes
         return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic, False, lanes=8, work_group=_usual_group(device), unroll=4, binned=False)
+        yield "binned", cls.legal(device, arithmetic, False, lanes=128, work_group=256, unroll=2, binned=True)
 
+
+@kernel
 @dataclass(frozen=True)
 class VectorLong(ProductKernel):
     """Parameters of ``templates/spmv/vector_long.mako``: several work-groups to a row. ``work_group`` is a power of two."""
@@ -138,7 +152,13 @@ class VectorLong(ProductKernel):
             return None
         return replace(self, work_group=_power_of_two_at_most(work_group), portability=self.portability.at_most(lane_width))
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic, False, _usual_group(device), 4)
 
+
+@kernel
 @dataclass(frozen=True)
 class Adaptive(ProductKernel):
     """Parameters of ``templates/spmv/adaptive.mako``: CSR-Adaptive, a stream of entries to a work-group.
@@ -220,7 +240,15 @@ class Adaptive(ProductKernel):
         lanes = min(self.lanes, _power_of_two_dividing(work_group))
         return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic, False, 128, 5)
+        for parts in ("staged", "rests", "even"):
+            yield parts, cls.legal(device, arithmetic, False, 256, 2, parts)
 
+
+@kernel
 @dataclass(frozen=True)
 class Streamed(ProductKernel):
     """Parameters of ``templates/spmv/streamed.mako``: entries staged in local memory, several work-items to a row.
@@ -292,14 +320,24 @@ class Streamed(ProductKernel):
         lanes = min(self.lanes, _power_of_two_dividing(work_group))
         return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        narrow = cls.legal(device, arithmetic, False, _usual_group(device), 4)
+        yield "", narrow.wide
+        yield "narrow", narrow
 
+
+@kernel
 @dataclass(frozen=True)
 class Narrow(OfStructure):
     """Parameters of ``templates/spmv/narrow.mako``."""
 
     template = "spmv/narrow"
+    variants: ClassVar[Variants] = {"": {"work_group": 256}}
 
 
+@kernel
 @dataclass(frozen=True)
 class Merge(ProductKernel):
     """Parameters of ``templates/spmv/merge.mako``: merge-based SpMV.
@@ -343,6 +381,11 @@ class Merge(ProductKernel):
     def arguments(self) -> Mapping[str, object]:
         return {**self._common(), "items": self.items}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic, False, _usual_group(device), 4)
+
 
 _Staging = TypeVar("_Staging", Adaptive, Streamed, Merge)
 
@@ -361,6 +404,7 @@ def _smaller(record: _Staging) -> Iterator[_Staging]:
             yield smaller
 
 
+@kernel
 @dataclass(frozen=True)
 class Chunked(ProductKernel):
     """Parameters of ``templates/spmv/chunked.mako``: long chunks of rows, for CPU devices.
@@ -465,7 +509,19 @@ class Chunked(ProductKernel):
             "multiply": multiply,
         }
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        legal = cls.legal(device, arithmetic, False, 1)
+        yield "", legal
+        for by, record in (("", legal), ("sums_", replace(legal, vectors="none"))):
+            for which, each in (("empty", record), ("full", replace(record, empty=False))):
+                yield by + which, each
+                if record.vectors != "uneven":  # such rows keep their columns as they are
+                    yield f"{by}{which}_narrow", replace(each, narrow=True)
 
+
+@kernel
 @dataclass(frozen=True)
 class Combine(ProductKernel):
     """Parameters of ``templates/spmv/combine.mako``: the later pieces of rows that several work-groups share.
@@ -503,6 +559,13 @@ class Combine(ProductKernel):
         lanes = min(self.lanes, _power_of_two_dividing(work_group))
         return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic, False)
+        yield "few", cls.legal(device, arithmetic, False, lanes=4)
+        yield "many", cls.legal(device, arithmetic, False, 256, 256)
+
 
 class RowNumbers(NamedTuple):
     """The numbers that ``templates/spmv/features.mako`` finds of rows, in the order of its output; classes of lengths follow."""
@@ -518,6 +581,7 @@ class RowNumbers(NamedTuple):
     gap: int
 
 
+@kernel
 @dataclass(frozen=True)
 class CountFeatures(OfStructure):
     """Parameters of ``templates/spmv/features.mako``."""
@@ -544,7 +608,13 @@ class CountFeatures(OfStructure):
         own = {"index": self.index, "n_classes": self.n_classes}
         return {**OfStructure.arguments(self), **own}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(1 if device.lanes_are_loops else min(128, device.max_work_group), arithmetic.index)
 
+
+@kernel
 @dataclass(frozen=True)
 class TotalFeatures(OfStructure):
     """Parameters of ``templates/spmv/features_total.mako``."""

@@ -15,6 +15,7 @@ from clsparse_py._spmm import enqueue_spmm
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.by_host import placed
 from clsparse_py.convert import converted
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
@@ -30,6 +31,7 @@ __all__ = ["MaskedRows", "enqueue_masked_rows", "row_mask"]
 _WORK_GROUP = 128
 
 
+@kernel
 @dataclass(frozen=True)
 class MaskedRows(ProductKernel):
     """Parameters of ``templates/spmv/masked_rows.mako``.
@@ -42,6 +44,7 @@ class MaskedRows(ProductKernel):
 
     template = "spmv/masked_rows"
     kind = "spmv_masked_rows"
+    scalable = False
 
     lanes: int
 
@@ -69,6 +72,11 @@ class MaskedRows(ProductKernel):
         lanes = min(self.lanes, 1 << max(min(work_group, lane_width), 1).bit_length() - 1)
         group = work_group // lanes * lanes
         return replace(self, work_group=group, lanes=lanes, portability=self.portability.at_most(lanes)) if group else None
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic, 8)
 
 
 def row_mask(A: Matrix, mask: Any) -> cl_array.Array:

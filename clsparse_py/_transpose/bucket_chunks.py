@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from clsparse_py._transpose.kernels import Transposition
 from clsparse_py.arithmetic import OPENCL_TYPES, name_of
+from clsparse_py.declaration import Variants, kernel
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
@@ -38,11 +39,13 @@ _MAX_CORES = 16
 _RANGES_PER_CORE = 4
 
 
+@kernel
 @dataclass(frozen=True)
 class Nearness(OfStructure):
     """Parameters of ``templates/transpose/nearness.mako``."""
 
     template = "transpose/nearness"
+    variants: ClassVar[Variants] = {"": {"work_group": 1}}
 
     SAMPLES: ClassVar[int] = 256
     WINDOW: ClassVar[int] = 64
@@ -53,6 +56,7 @@ class Nearness(OfStructure):
         return {**super().arguments(), "samples": self.SAMPLES, "window": self.WINDOW, "distance": self.DISTANCE}
 
 
+@kernel
 @dataclass(frozen=True)
 class BucketFinish(Moving):
     """Parameters of ``templates/transpose/bucket_finish.mako``.
@@ -64,6 +68,7 @@ class BucketFinish(Moving):
     """
 
     template = "transpose/bucket_finish"
+    variants: ClassVar[Variants] = {"": {"work_group": 1, "word": "uint32"}, "wide": {"work_group": 1, "word": "uint64"}}
 
     word: str
 

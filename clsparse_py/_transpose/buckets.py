@@ -14,7 +14,8 @@ from pyopencl import array as cl_array
 
 from clsparse_py._transpose.bucket_kernels import ALONE, RUN, BucketCount, BucketMove, BucketOrder, BucketSplit, BucketStarts
 from clsparse_py._transpose.kernels import Transposition
-from clsparse_py.arithmetic import name_of
+from clsparse_py.arithmetic import Arithmetic, name_of
+from clsparse_py.declaration import Examples, kernels
 from clsparse_py.device import RESERVED, Device
 from clsparse_py.launch import Chain
 from clsparse_py.programs import Parameters
@@ -188,3 +189,16 @@ def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
         of_several = chain.scratch(parts << low, np.uint32), chain.scratch(runs << low, np.uint32)
         launch(kernels.split, runs, *wide, bounds, words, *of_several)
     launch(kernels.order, parts, entries, *wide, columns, bounds, *of_several, words, *in_buckets, to_indptr, to_indices, moved)
+
+
+@kernels
+def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
+    """Yield the kernels of two steps that move values, and of one that moves positions."""
+    # Where lanes have no instruction that finds equal digits, they share counters by eight: fewer entries fit.
+    many = device.portability.match == "ptx" and device.max_work_group >= 512
+    group, items, bits = (512, 8, 9) if many else (min(64, device.max_work_group), 4, 6)
+    shape = Shape(group, items, group, items, bits)
+    two = kernels_of(device, arithmetic.index, np.dtype(arithmetic.a).itemsize, (1000, 1 << 2 * bits), shape)
+    for record in two.all:
+        yield "", record
+    yield "last", kernels_of(device, arithmetic.index, 0, (1000, 1 << bits), shape).move

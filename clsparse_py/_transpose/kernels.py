@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
+import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device, Portability
 from clsparse_py.primitives.permute import Moving
 from clsparse_py.records import dataclass
@@ -53,11 +56,13 @@ class Transposition(NamedTuple):
         return 0 if self.values is None else self.values.dtype.itemsize
 
 
+@kernel
 @dataclass(frozen=True)
 class Sample(OfStructure):
     """Parameters of ``templates/transpose/sample.mako``."""
 
     template = "transpose/sample"
+    variants: ClassVar[Variants] = {"": {"work_group": 256}}
 
     #: Rows of which an entry is in the sample.
     ROWS: ClassVar[int] = 1024
@@ -67,35 +72,42 @@ class Sample(OfStructure):
         return {**super().arguments(), "samples": self.ROWS}
 
 
+@kernel
 @dataclass(frozen=True)
 class Count(OfStructure):
     """Parameters of ``templates/transpose/count.mako``."""
 
     template = "transpose/count"
+    variants: ClassVar[Variants] = {"": {"work_group": 256}}
 
 
+@kernel
 @dataclass(frozen=True)
 class GatherChunked(Moving):
     """Parameters of ``templates/transpose/gather_chunked.mako``."""
 
     template = "transpose/gather_chunked"
+    variants: ClassVar[Variants] = {"": {"work_group": 1}, "positions": {"work_group": 1, "value_bytes": 0}}
 
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "positions": not self.value_bytes}
 
 
+@kernel
 @dataclass(frozen=True)
 class Unpack(Moving):
     """Parameters of ``templates/transpose/unpack.mako``."""
 
     template = "transpose/unpack"
+    variants: ClassVar[Variants] = {"": {"work_group": 256}}
 
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "positions": not self.value_bytes}
 
 
+@kernel
 @dataclass(frozen=True)
 class AtOnce(Moving):
     """Parameters of ``templates/transpose/at_once.mako``.
@@ -148,6 +160,12 @@ class AtOnce(Moving):
         first_step = 1 << (self.places - 1).bit_length()
         return {**super().arguments(), "places": self.places, "positions": not self.value_bytes, "first_step": first_step}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic.index, np.dtype(arithmetic.a).itemsize)
+        yield "positions", cls.legal(device, arithmetic.index, 0)
+
 
 def tile(device: Device, work_group: int = 256, items: int = 4, entry_bytes: int = 4) -> tuple[int, int]:
     """Return the legal work-group size, and entries to a work-item, nearest to those asked for.
@@ -159,6 +177,7 @@ def tile(device: Device, work_group: int = 256, items: int = 4, entry_bytes: int
     return work_group, max(1, min(items, max_tile // work_group))
 
 
+@kernel
 @dataclass(frozen=True)
 class Insert(OfStructure):
     """Parameters of ``templates/transpose/insert.mako``.
@@ -181,6 +200,12 @@ class Insert(OfStructure):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "items": self.items}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        group, items = tile(device)
+        yield "", cls(group, arithmetic.index, items)
 
 
 @dataclass(frozen=True)
@@ -205,15 +230,30 @@ class _MovingTiles(Moving):
         return {**super().arguments(), "items": self.items, "positions": not self.value_bytes}
 
 
+@kernel
 @dataclass(frozen=True)
 class Order(_MovingTiles):
     """Parameters of ``templates/transpose/order.mako``; an entry takes 12 bytes of local memory."""
 
     template = "transpose/order"
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        group, items = tile(device, items=8, entry_bytes=12)
+        yield "", cls(group, arithmetic.index, np.dtype(arithmetic.a).itemsize, items)
 
+
+@kernel
 @dataclass(frozen=True)
 class Gather(_MovingTiles):
     """Parameters of ``templates/transpose/gather.mako``."""
 
     template = "transpose/gather"
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        group, items = tile(device)
+        yield "", cls(group, arithmetic.index, np.dtype(arithmetic.a).itemsize, items)
+        yield "positions", cls(group, arithmetic.index, 0, items)

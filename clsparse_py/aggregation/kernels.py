@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
 
+from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.construct.tiles import work_group_of
+from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device
 from clsparse_py.krylov.sweep import numbers
 from clsparse_py.records import dataclass
@@ -34,6 +37,7 @@ _AT_ONCE = 8
 _LISTED, _WOKEN = 64, 256
 
 
+@kernel
 @dataclass(frozen=True)
 class Begin(OfStructure):
     """Parameters of ``templates/aggregation/begin.mako``."""
@@ -41,6 +45,7 @@ class Begin(OfStructure):
     template = "aggregation/begin"
 
 
+@kernel
 @dataclass(frozen=True)
 class Roots(OfStructure):
     """Parameters of ``templates/aggregation/roots.mako``."""
@@ -48,6 +53,7 @@ class Roots(OfStructure):
     template = "aggregation/roots"
 
 
+@kernel
 @dataclass(frozen=True)
 class Choose(OfStructure):
     """Parameters of ``templates/aggregation/choose.mako``.
@@ -59,6 +65,7 @@ class Choose(OfStructure):
     """
 
     template = "aggregation/choose"
+    variants: ClassVar[Variants] = {"": {"serial": False}, "serial": {"work_group": 1, "serial": True}}
 
     serial: bool
 
@@ -72,6 +79,7 @@ class Choose(OfStructure):
         return {**super().arguments(), "serial": self.serial}
 
 
+@kernel
 @dataclass(frozen=True)
 class Advance(OfPhase):
     """Parameters of ``templates/aggregation/advance.mako``. Phases are "first" and "step".
@@ -111,7 +119,16 @@ class Advance(OfPhase):
     def within(self, work_group: int, lane_width: int) -> Self | None:
         return replace(self, work_group=work_group, lanes=math.gcd(self.lanes, work_group)) if work_group else None
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        advance = cls.legal(device, arithmetic.index, "first", 7.0)
+        yield "", advance
+        yield "step", replace(advance, phase="step")
+        yield "many_lanes", cls.legal(device, arithmetic.index, "step", 100.0)
 
+
+@kernel
 @dataclass(frozen=True)
 class Join(OfStructure):
     """Parameters of ``templates/aggregation/join.mako``.
@@ -123,6 +140,7 @@ class Join(OfStructure):
     """
 
     template = "aggregation/join"
+    variants: ClassVar[Variants] = {"": {"near": True}, "far": {"near": False}}
 
     near: bool
 
@@ -158,7 +176,13 @@ class _OfNumbers(OfStructure):
     def prelude(self) -> str:
         return "\n".join([*numbers(np.dtype(self.dtype)), super().prelude])
 
+    @classmethod
+    @override
+    def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
+        return {**super().usual(device, arithmetic), "dtype": arithmetic.floating}
 
+
+@kernel
 @dataclass(frozen=True)
 class Nodes(_OfNumbers):
     """Parameters of ``templates/aggregation/nodes.mako``."""
@@ -166,6 +190,7 @@ class Nodes(_OfNumbers):
     template = "aggregation/nodes"
 
 
+@kernel
 @dataclass(frozen=True)
 class Inverse(_OfNumbers):
     """Parameters of ``templates/aggregation/inverse.mako``."""
@@ -173,11 +198,13 @@ class Inverse(_OfNumbers):
     template = "aggregation/inverse"
 
 
+@kernel
 @dataclass(frozen=True)
 class DenseInverse(_OfNumbers):
     """Parameters of ``templates/aggregation/dense_inverse.mako``; of CPU devices, the work-group is one work-item."""
 
     template = "aggregation/dense_inverse"
+    variants: ClassVar[Variants] = {"": {"work_group": 1}, "group": {}}
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -185,20 +212,29 @@ class DenseInverse(_OfNumbers):
         return {**super().arguments(), "lanes": lanes, "teams": self.work_group // lanes, "most": MAX_INVERTED}
 
 
+@kernel
 @dataclass(frozen=True)
 class Strength(_OfNumbers):
     """Parameters of ``templates/aggregation/strength.mako``."""
 
     template = "aggregation/strength"
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(**{**cls.usual(device, arithmetic), "work_group": work_group_of(device)})
 
+
+@kernel
 @dataclass(frozen=True)
 class Norms(_OfNumbers):
     """Parameters of ``templates/aggregation/norms.mako``; the work-group is one work-item."""
 
     template = "aggregation/norms"
+    variants: ClassVar[Variants] = {"": {"work_group": 1}}
 
 
+@kernel
 @dataclass(frozen=True)
 class Tentative(_OfNumbers):
     """Parameters of ``templates/aggregation/tentative.mako``.
@@ -210,6 +246,7 @@ class Tentative(_OfNumbers):
     """
 
     template = "aggregation/tentative"
+    variants: ClassVar[Variants] = {"": {}, "normed": {"work_group": 1, "normed": True}}
 
     normed: bool = False
 
@@ -223,20 +260,29 @@ class Tentative(_OfNumbers):
         return {**super().arguments(), "normed": self.normed}
 
 
+@kernel
 @dataclass(frozen=True)
 class Orthonormal(_OfNumbers):
     """Parameters of ``templates/aggregation/orthonormal.mako``."""
 
     template = "aggregation/orthonormal"
+    variants: ClassVar[Variants] = {"": {"work_group": 64}}
 
 
+@kernel
 @dataclass(frozen=True)
 class Smoothing(_OfNumbers):
     """Parameters of ``templates/aggregation/smoothing.mako``."""
 
     template = "aggregation/smoothing"
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(**{**cls.usual(device, arithmetic), "work_group": work_group_of(device)})
 
+
+@kernel
 @dataclass(frozen=True)
 class Prolongator(_OfNumbers):
     """Parameters of ``templates/aggregation/prolongator.mako``. Phases are "make", "pack" and "values".
@@ -275,3 +321,15 @@ class Prolongator(_OfNumbers):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "phase": self.phase, "adjacent": self.adjacent, "room": self.room}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types, group = (arithmetic.index, arithmetic.floating), work_group_of(device)
+        yield "", cls(group, *types, "make", False)
+        for phase in ("pack", "values"):
+            yield phase, cls(group, *types, phase, False)
+        for phase in ("make", "values"):
+            yield f"{phase}-room", cls(min(64, group), *types, phase, False, 8)
+        for phase in ("make", "pack"):
+            yield f"{phase}-adjacent", cls(1, *types, phase, True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device, Portability
 from clsparse_py.records import dataclass
 from clsparse_py.structure import WithValues
@@ -82,6 +84,7 @@ class _OfBlocks(programs.Parameters):
         return {"value": OPENCL_TYPES[self.arithmetic.result.name]}
 
 
+@kernel
 @dataclass(frozen=True)
 class ProductChunked(_OfBlocks):
     """Parameters of ``templates/bsr/product_chunked.mako``."""
@@ -94,7 +97,13 @@ class ProductChunked(_OfBlocks):
         ahead = _AHEAD // item if n * item <= _SHORT else 0
         return {**super().arguments(), **self._of_vectors(), "vectors": vectors_of(self.arithmetic, n), "ahead": ahead}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(1, replace(arithmetic, semiring="plus_times"), device.portability.at_most(1), 3, 3)
 
+
+@kernel
 @dataclass(frozen=True)
 class Product(_OfBlocks):
     """Parameters of ``templates/bsr/product.mako``.
@@ -145,7 +154,13 @@ class Product(_OfBlocks):
         team = self.rows * self.columns * self.slices
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, replace(arithmetic, semiring="plus_times"), 3, 3, 4)
 
+
+@kernel
 @dataclass(frozen=True)
 class Columns(_OfBlocks):
     """Parameters of ``templates/bsr/columns.mako``.
@@ -181,7 +196,15 @@ class Columns(_OfBlocks):
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), **self._of_vectors(), "width": self.width, "chunked": self.chunked}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        usual = replace(arithmetic, semiring="plus_times")
+        for variant, adjacent in (("", True), ("strided", False)):
+            yield variant, cls.legal(device, usual, 3, 3, 8, adjacent)
 
+
+@kernel
 @dataclass(frozen=True)
 class Multiply(_OfBlocks):
     """Parameters of ``templates/bsr/multiply.mako``; ``rows`` and ``columns`` are those of A's blocks.
@@ -223,6 +246,11 @@ class Multiply(_OfBlocks):
         team = self.rows * self.wide if self.lanes else 1
         return replace(self, work_group=work_group // team * team) if work_group >= team else None
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, replace(arithmetic, semiring="plus_times"), 3, 3, 3, 5.0)
+
 
 @dataclass(frozen=True)
 class _OfValues(WithValues):
@@ -234,6 +262,7 @@ class _OfValues(WithValues):
         return f"bsr_{super().name}"
 
 
+@kernel
 @dataclass(frozen=True)
 class FromCsr(_OfValues):
     """Parameters of ``templates/bsr/from_csr.mako``. Phases are "count" and "fill".
@@ -244,6 +273,7 @@ class FromCsr(_OfValues):
     """
 
     template = "bsr/from_csr"
+    variants: ClassVar[Variants] = {each: {"work_group": 64, "phase": each or "fill"} for each in ("", "count")}
 
     phase: str
 
@@ -257,11 +287,13 @@ class FromCsr(_OfValues):
         return {**super().arguments(), "phase": self.phase}
 
 
+@kernel
 @dataclass(frozen=True)
 class ToCsr(_OfValues):
     """Parameters of ``templates/bsr/to_csr.mako``. Phases are "pointers" and "entries"."""
 
     template = "bsr/to_csr"
+    variants: ClassVar[Variants] = {each: {"work_group": 64, "phase": each or "entries"} for each in ("", "pointers")}
 
     phase: str
 
@@ -275,6 +307,7 @@ class ToCsr(_OfValues):
         return {**super().arguments(), "phase": self.phase}
 
 
+@kernel
 @dataclass(frozen=True)
 class Gather(_OfValues):
     """Parameters of ``templates/bsr/gather.mako``.
@@ -301,12 +334,24 @@ class Gather(_OfValues):
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "way": self.way, "entries": self.entries, "at_once": AT_ONCE}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        usual = {**cls.usual(device, arithmetic), "work_group": min(64, device.max_work_group)}
+        yield "", cls(**usual, way="moved", entries=False)
+        for way in ("moved", "transposed", "summed"):
+            yield way, cls(**usual, way=way, entries=False)
+        for way in ("moved", "transposed"):
+            yield f"{way}_entries", cls(**usual, way=way, entries=True)
 
+
+@kernel
 @dataclass(frozen=True)
 class Nonzero(_OfValues):
     """Parameters of ``templates/bsr/nonzero.mako``."""
 
     template = "bsr/nonzero"
+    variants: ClassVar[Variants] = {"": {"work_group": 64}}
 
     @override
     def arguments(self) -> Mapping[str, object]:

@@ -10,9 +10,11 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import name_of
+from clsparse_py.arithmetic import Arithmetic, name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import tiles, work_group_of
+from clsparse_py.declaration import Examples, kernel
+from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Parts
 from clsparse_py.memory import allocated_each
@@ -33,6 +35,7 @@ _FEW_BLOCKS = 8
 _RowKind = tuple[int, tuple[tuple[int, int], ...]]
 
 
+@kernel
 @dataclass(frozen=True)
 class BlockRows(OfStructure):
     """Parameters of ``templates/construct/block_rows.mako``."""
@@ -40,6 +43,7 @@ class BlockRows(OfStructure):
     template = "construct/block_rows"
 
 
+@kernel
 @dataclass(frozen=True)
 class BlockPair(OfStructure):
     """Parameters of ``templates/construct/block_pair.mako``."""
@@ -47,6 +51,7 @@ class BlockPair(OfStructure):
     template = "construct/block_pair"
 
 
+@kernel
 @dataclass(frozen=True)
 class BlockAlone(Moving):
     """Parameters of ``templates/construct/block_alone.mako``."""
@@ -57,12 +62,23 @@ class BlockAlone(Moving):
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "items": _ITEMS}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(min(128, device.max_work_group), arithmetic.index, arithmetic.result.itemsize)
 
+
+@kernel
 @dataclass(frozen=True)
 class BlockEntries(Moving):
     """Parameters of ``templates/construct/block_entries.mako``."""
 
     template = "construct/block_entries"
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(work_group_of(device), arithmetic.index, arithmetic.result.itemsize)
 
 
 class Block(NamedTuple):

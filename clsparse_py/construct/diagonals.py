@@ -8,9 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
+from typing_extensions import override
 
-from clsparse_py.arithmetic import name_of
+from clsparse_py.arithmetic import Arithmetic, name_of
 from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.declaration import Examples, kernel
+from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Parts
 from clsparse_py.memory import allocated
@@ -21,11 +24,17 @@ from clsparse_py.transfer import fetched
 __all__ = ["Diagonal", "Diagonals", "from_diagonals"]
 
 
+@kernel
 @dataclass(frozen=True)
 class Diagonals(Moving):
     """Parameters of ``templates/construct/diagonals.mako``."""
 
     template = "construct/diagonals"
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(min(128, device.max_work_group), arithmetic.index, arithmetic.result.itemsize)
 
 
 class Diagonal(NamedTuple):

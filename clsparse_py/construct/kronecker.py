@@ -12,9 +12,11 @@ import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, conversion, name_of, needs_fp64
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, conversion, name_of, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import tiles, work_group_of
+from clsparse_py.declaration import Examples, kernel
+from clsparse_py.device import Device
 from clsparse_py.elementwise.operators import OPERATORS
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Parts
@@ -26,6 +28,7 @@ from clsparse_py.transfer import fetched
 __all__ = ["Kron", "KronPointers", "kron_entries", "kron_pointers"]
 
 
+@kernel
 @dataclass(frozen=True)
 class Kron(OfStructure):
     """Parameters of ``templates/construct/kron.mako``.
@@ -75,7 +78,14 @@ class Kron(OfStructure):
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "coordinates": self.coordinates}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        for variant, coordinates in (("", False), ("coordinates", True)):
+            yield variant, cls(work_group_of(device), arithmetic.index, arithmetic.a, arithmetic.x, coordinates)
 
+
+@kernel
 @dataclass(frozen=True)
 class KronPointers(OfStructure):
     """Parameters of ``templates/construct/kron_pointers.mako``."""

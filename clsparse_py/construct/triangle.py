@@ -9,9 +9,11 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import name_of
+from clsparse_py.arithmetic import Arithmetic, name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import tiles, work_group_of
+from clsparse_py.declaration import Examples, kernel
+from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
 from clsparse_py.records import dataclass
@@ -21,6 +23,7 @@ from clsparse_py.transfer import fetched
 __all__ = ["Triangle", "in_triangle"]
 
 
+@kernel
 @dataclass(frozen=True)
 class Triangle(OfStructure):
     """Parameters of ``templates/construct/triangle.mako``.
@@ -42,6 +45,12 @@ class Triangle(OfStructure):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "upper": self.upper}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        for variant, upper in (("", False), ("upper", True)):
+            yield variant, cls(work_group_of(device), arithmetic.index, upper)
 
 
 def _by_host(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, k: int, *, upper: bool) -> cl_array.Array:

@@ -12,10 +12,11 @@ import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, name_of, needs_fp64
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, name_of, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import without_zeros
-from clsparse_py.device import describe
+from clsparse_py.declaration import Examples, kernel
+from clsparse_py.device import Device, describe
 from clsparse_py.elementwise.dense import dense_of, paired_with
 from clsparse_py.elementwise.operators import OPERATORS
 from clsparse_py.elementwise.union import canonical_of, canonical_parts, combined
@@ -34,6 +35,7 @@ __all__ = ["Complement", "full_structure", "with_dense", "with_scalar", "with_sp
 _SYMBOLS = {"eq": "==", "ne": "!=", "le": "<=", "ge": ">=", "lt": "<", "gt": ">"}
 
 
+@kernel
 @dataclass(frozen=True)
 class Complement(OfStructure):
     """Parameters of ``templates/elementwise/complement.mako``.
@@ -57,6 +59,11 @@ class Complement(OfStructure):
     @override
     def prelude(self) -> str:
         return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.pattern]} P;  // {self.pattern}: those of the pattern"
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(min(128, device.max_work_group), arithmetic.index, arithmetic.index)
 
 
 def with_sparse(operator: str, A: MatrixT, B: Matrix) -> MatrixT:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, conversion, name_of
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, conversion, name_of
 from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device
 from clsparse_py.elementwise.operands import broadcast, placed_dense
 from clsparse_py.elementwise.operators import BINARY
@@ -32,6 +33,7 @@ Coordinates = tuple[cl_array.Array, cl_array.Array]
 _Record = TypeVar("_Record", bound=Parameters)
 
 
+@kernel
 @dataclass(frozen=True)
 class DensePair(Values):
     """Parameters of ``templates/elementwise/dense_pair.mako``; the operator takes two values."""
@@ -47,7 +49,13 @@ class DensePair(Values):
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(min(128, device.max_work_group), arithmetic.a, arithmetic.a, "bool", "lt")
 
+
+@kernel
 @dataclass(frozen=True)
 class AtEntries(OfStructure):
     """Parameters of ``templates/elementwise/at_entries.mako``.
@@ -61,6 +69,7 @@ class AtEntries(OfStructure):
     """
 
     template = "elementwise/at_entries"
+    variants: ClassVar[Variants] = {"": {"operator": "multiply"}}
 
     a: str
     b: str
@@ -85,6 +94,7 @@ class AtEntries(OfStructure):
         return "\n".join(lines)
 
 
+@kernel
 @dataclass(frozen=True)
 class Outer(AtEntries):
     """Parameters of ``templates/elementwise/outer.mako``.
@@ -115,6 +125,13 @@ class Outer(AtEntries):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "of_row": self.of_row}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = arithmetic.index, arithmetic.a, arithmetic.x
+        for variant, result, of_row in (("", arithmetic.index, True), ("column", "int64", False)):
+            yield variant, cls(min(128, device.max_work_group), *types, "multiply", result, of_row)
 
 
 def dense_of(A: Matrix, dtype: np.dtype[Any], out: cl_array.Array | None = None, operator: str = "plus") -> cl_array.Array:

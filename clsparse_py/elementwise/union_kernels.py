@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, conversion, needs_fp64
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, conversion, needs_fp64
+from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device, Portability
 from clsparse_py.elementwise.operators import OPERATORS
 from clsparse_py.records import dataclass
@@ -74,6 +75,7 @@ class _OfTwo(OfStructure):
         return "result.x != 0 || result.y != 0" if is_complex else "result != 0"
 
 
+@kernel
 @dataclass(frozen=True)
 class Union(_OfTwo):
     """Parameters of ``templates/elementwise/union.mako``.
@@ -85,6 +87,9 @@ class Union(_OfTwo):
     """
 
     template = "elementwise/union"
+    variants: ClassVar[Variants] = {
+        each: {"work_group": 1, "operator": "plus", "phase": each or "count"} for each in ("", "fill")
+    }
 
     phase: str
 
@@ -98,11 +103,13 @@ class Union(_OfTwo):
         return {**super().arguments(), "phase": self.phase, "is_kept": self.is_kept}
 
 
+@kernel
 @dataclass(frozen=True)
 class UnionCuts(OfStructure):
     """Parameters of ``templates/elementwise/union_cuts.mako``."""
 
     template = "elementwise/union_cuts"
+    variants: ClassVar[Variants] = {"": {"work_group": 64}}
 
 
 @dataclass(frozen=True)
@@ -185,6 +192,7 @@ class _Marking(_OfTiles):
         return next(each for each in records if each.local_memory <= device.local_memory or each.work_group == 1)
 
 
+@kernel
 @dataclass(frozen=True)
 class UnionMarks(_Marking):
     """Parameters of ``templates/elementwise/union_marks.mako``.
@@ -208,7 +216,15 @@ class UnionMarks(_Marking):
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "few": self.few}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = arithmetic.index, arithmetic.a, arithmetic.x, "plus"
+        for variant, few in (("", False), ("few", True)):
+            yield variant, cls.legal(device, *types, few=few)
 
+
+@kernel
 @dataclass(frozen=True)
 class UnionAtOnce(_Marking):
     """Parameters of ``templates/elementwise/union_at_once.mako``.
@@ -227,7 +243,14 @@ class UnionAtOnce(_Marking):
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "unroll": self.unroll}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = arithmetic.index, arithmetic.a, arithmetic.x, "plus"
+        yield "", cls.legal(device, *types, work_group=512, span=8)
 
+
+@kernel
 @dataclass(frozen=True)
 class UnionWrite(_OfTiles):
     """Parameters of ``templates/elementwise/union_write.mako``.
@@ -267,6 +290,13 @@ class UnionWrite(_OfTiles):
     def of(cls, marks: UnionMarks) -> UnionWrite:
         """Return the record of the kernel that writes what another one marked."""
         return cls(marks.work_group, marks.index, marks.a, marks.b, marks.operator, marks.span, marks.few)
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = arithmetic.index, arithmetic.a, arithmetic.x, "plus"
+        for variant, few in (("", False), ("few", True)):
+            yield variant, cls.of(UnionMarks.legal(device, *types, few=few))
 
 
 def _halved(number: int) -> Iterator[int]:

@@ -11,10 +11,11 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, conversion, name_of, needs_fp64
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, conversion, name_of, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device, describe
-from clsparse_py.elementwise.operators import BINARY, UNARY, included
+from clsparse_py.elementwise.operators import BINARY, UFUNCS, UNARY, included
 from clsparse_py.errors import DtypeError
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix
@@ -54,6 +55,7 @@ def operation_lines(a: str, inner: str, result: str, expression: str, parameters
     ]
 
 
+@kernel
 @dataclass(frozen=True)
 class Values(Parameters):
     """Parameters of ``templates/elementwise/values.mako``.
@@ -91,7 +93,20 @@ class Values(Parameters):
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group, "scalar": self.operation in BINARY}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        group, a = min(128, device.max_work_group), arithmetic.a
+        yield "", cls(group, a, a, a, "multiply")
+        yield "power", cls(group, a, *2 * (a if a != "bool" else "int8",), "power")
+        yield "positive", cls(group, a, a, a, "positive")
+        yield "absolute", cls(group, a, a, np.abs(np.zeros(0, a)).dtype.name, "absolute")
+        for name in UFUNCS:
+            if name != "absolute" and UNARY[name].expression(np.dtype(a)):
+                yield name, cls(group, a, a, a, name)
 
+
+@kernel
 @dataclass(frozen=True)
 class Dense(Values):
     """Parameters of ``templates/elementwise/dense.mako``; the operation takes one value."""
@@ -107,7 +122,13 @@ class Dense(Values):
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(min(128, device.max_work_group), *3 * (arithmetic.a,), "positive")
 
+
+@kernel
 @dataclass(frozen=True)
 class Scatter(OfStructure):
     """Parameters of ``templates/elementwise/scatter.mako``.
@@ -139,6 +160,11 @@ class Scatter(OfStructure):
             # As in SciPy, whose dense matrix of A has 0 where A stores -0.
             expression = "a - (b + 0.0f)"
         return "\n".join([super().prelude, *operation_lines(self.a, self.result, self.result, expression)])
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(min(128, device.max_work_group), arithmetic.index, arithmetic.a, arithmetic.a, "plus")
 
 
 def mapped(queue: cl.CommandQueue, values: cl_array.Array, operation: str) -> cl_array.Array:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from clsparse_py.declaration import Variants, kernel
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfPhase, OfStructure
 
 __all__ = ["Components", "Level", "Orient"]
 
 
+@kernel
 @dataclass(frozen=True)
 class Orient(OfStructure):
     """Parameters of ``templates/graph/orient.mako``."""
@@ -15,6 +19,7 @@ class Orient(OfStructure):
     template = "graph/orient"
 
 
+@kernel
 @dataclass(frozen=True)
 class Level(OfStructure):
     """Parameters of ``templates/graph/level.mako``."""
@@ -22,8 +27,10 @@ class Level(OfStructure):
     template = "graph/level"
 
 
+@kernel
 @dataclass(frozen=True)
 class Components(OfPhase):
     """Parameters of ``templates/graph/components.mako``. Phases are "start", "link" and "label"."""
 
     template = "graph/components"
+    variants: ClassVar[Variants] = {each: {"phase": each or "link"} for each in ("", "start", "label")}

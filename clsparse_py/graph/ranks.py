@@ -10,12 +10,12 @@ from clsparse_py._spmv import spmv
 from clsparse_py.by_host import placed
 from clsparse_py.device import describe
 from clsparse_py.graph.operands import delivered, graph_of
-from clsparse_py.krylov.sweep import Layout, Pass, Sweeps
+from clsparse_py.krylov.sweep import Layout, Pass, Sweeps, declare_passes
 from clsparse_py.launch import Chain
 
-__all__ = ["LAYOUT", "PASSES", "pagerank"]
+__all__ = ["pagerank"]
 
-LAYOUT = Layout(scalars=("alpha",), sums=("dangling", "change"))
+_LAYOUT = Layout(scalars=("alpha",), sums=("dangling", "change"))
 
 _SHARE = Pass(
     "pagerank_share", reads=("rank", "inverse"), writes=("share",),
@@ -26,7 +26,7 @@ _MOVE = Pass(
     lines=("was = rank;", "rank = alpha * (arrived + dangling * lost) + (1 - alpha) * begin;"),
     sums=(("change", "fabs(rank - was)"),),
 )  # fmt: skip
-PASSES = (_SHARE, _MOVE)
+declare_passes(_LAYOUT, _SHARE, _MOVE)
 
 
 def pagerank(
@@ -93,7 +93,7 @@ def pagerank(
     inverse = np.divide(1, weights, out=np.zeros_like(weights), where=weights > 0)
     incoming = G._transposed()
     chain = Chain(queue)
-    sweeps = Sweeps(chain, n, dtype, LAYOUT)
+    sweeps = Sweeps(chain, n, dtype, _LAYOUT)
     sweeps.set(alpha=alpha)
     given = {name: placed(queue, name, each.astype(dtype)) for name, each in (("begin", begin), ("inverse", inverse))}
     rank, share, was, arrived = (sweeps.vector() for _ in range(4))

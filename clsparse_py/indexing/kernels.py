@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
 
-from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device, Portability
 from clsparse_py.primitives.path_tiles import OfPath, path_shape
 from clsparse_py.primitives.permute import Moving
@@ -25,6 +27,7 @@ __all__ = [
 _AT_A_TIME = 4
 
 
+@kernel
 @dataclass(frozen=True)
 class Positions(OfStructure):
     """Parameters of ``templates/indexing/positions.mako``.
@@ -36,6 +39,7 @@ class Positions(OfStructure):
     """
 
     template = "indexing/positions"
+    variants: ClassVar[Variants] = {"": {"given": "int64"}}
 
     given: str
 
@@ -50,6 +54,7 @@ class Positions(OfStructure):
         return {**super().arguments(), "given": OPENCL_TYPES[self.given], "is_signed": is_signed}
 
 
+@kernel
 @dataclass(frozen=True)
 class Lengths(Positions):
     """Parameters of ``templates/indexing/lengths.mako``."""
@@ -66,6 +71,7 @@ class Lengths(Positions):
         return {**super().arguments(), "items": _AT_A_TIME}
 
 
+@kernel
 @dataclass(frozen=True)
 class Offsets(OfStructure):
     """Parameters of ``templates/indexing/offsets.mako``."""
@@ -73,6 +79,7 @@ class Offsets(OfStructure):
     template = "indexing/offsets"
 
 
+@kernel
 @dataclass(frozen=True)
 class Marked(OfStructure):
     """Parameters of ``templates/indexing/marked.mako``."""
@@ -80,6 +87,7 @@ class Marked(OfStructure):
     template = "indexing/marked"
 
 
+@kernel
 @dataclass(frozen=True)
 class Masked(OfStructure):
     """Parameters of ``templates/indexing/masked.mako``."""
@@ -87,6 +95,7 @@ class Masked(OfStructure):
     template = "indexing/masked"
 
 
+@kernel
 @dataclass(frozen=True)
 class MaskedPointers(OfStructure):
     """Parameters of ``templates/indexing/masked_pointers.mako``."""
@@ -94,6 +103,7 @@ class MaskedPointers(OfStructure):
     template = "indexing/masked_pointers"
 
 
+@kernel
 @dataclass(frozen=True)
 class RowsChunked(Moving):
     """Parameters of ``templates/indexing/rows_chunked.mako``.
@@ -105,6 +115,7 @@ class RowsChunked(Moving):
     """
 
     template = "indexing/rows_chunked"
+    variants: ClassVar[Variants] = {"": {"work_group": 1, "given": "int64"}, "masked": {"work_group": 1, "given": ""}}
 
     given: str
 
@@ -118,6 +129,7 @@ class RowsChunked(Moving):
         return {**super().arguments(), "given": OPENCL_TYPES[self.given] if self.given else ""}
 
 
+@kernel
 @dataclass(frozen=True)
 class Rows(RowsChunked, OfPath):
     """Parameters of ``templates/indexing/rows.mako``."""
@@ -132,7 +144,14 @@ class Rows(RowsChunked, OfPath):
         shape = path_shape(device, work_group, items, np.dtype(index).itemsize)
         return cls(shape[0], index, items=shape[1], few=few, value_bytes=value_bytes, given=given)
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        for variant, given in (("", "int64"), ("masked", "")):
+            yield variant, cls.legal(device, arithmetic.index, np.dtype(arithmetic.a).itemsize, given, True)
 
+
+@kernel
 @dataclass(frozen=True)
 class RowsAtOnce(RowsChunked):
     """Parameters of ``templates/indexing/rows_at_once.mako``.
@@ -173,7 +192,13 @@ class RowsAtOnce(RowsChunked):
     def within(self, work_group: int, lane_width: int) -> Self | None:
         return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic.index, np.dtype(arithmetic.a).itemsize, "int64")
 
+
+@kernel
 @dataclass(frozen=True)
 class Columns(Moving):
     """Parameters of ``templates/indexing/columns.mako``.
@@ -208,7 +233,18 @@ class Columns(Moving):
         place = OPENCL_TYPES[self.place]
         return {**super().arguments(), "phase": self.phase, "listed": self.listed, "mapped": self.mapped, "place": place}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        usual = {**cls.usual(device, arithmetic), "place": arithmetic.index}
+        yield "", cls(**usual, phase="fill", listed=False)
+        for phase in ("count", "fill"):
+            yield phase, cls(**usual, phase=phase, listed=False)
+            yield f"{phase}_listed", cls(**usual, phase=phase, listed=True)
+            yield f"{phase}_mapped", cls(**usual, phase=phase, listed=False, mapped=True)
 
+
+@kernel
 @dataclass(frozen=True)
 class ColumnsChunked(Columns):
     """Parameters of ``templates/indexing/columns_chunked.mako``; columns are not mapped."""
@@ -219,7 +255,15 @@ class ColumnsChunked(Columns):
     def arguments(self) -> Mapping[str, object]:
         return {name: value for name, value in super().arguments().items() if name != "mapped"}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        for variant, record in super().examples(device, arithmetic):
+            if "mapped" not in variant:
+                yield variant, replace(record, work_group=1)
 
+
+@kernel
 @dataclass(frozen=True)
 class Targets(Positions):
     """Parameters of ``templates/indexing/targets.mako``."""
@@ -232,6 +276,7 @@ class Targets(Positions):
         return f"targets_{self.given}_{self.index}_wg{self.work_group}"
 
 
+@kernel
 @dataclass(frozen=True)
 class Points(WithValues):
     """Parameters of ``templates/indexing/points.mako``."""
@@ -239,6 +284,7 @@ class Points(WithValues):
     template = "indexing/points"
 
 
+@kernel
 @dataclass(frozen=True)
 class Keys(OfStructure):
     """Parameters of ``templates/indexing/keys.mako``."""
@@ -246,6 +292,7 @@ class Keys(OfStructure):
     template = "indexing/keys"
 
 
+@kernel
 @dataclass(frozen=True)
 class Locate(Moving):
     """Parameters of ``templates/indexing/locate.mako``."""
@@ -253,6 +300,7 @@ class Locate(Moving):
     template = "indexing/locate"
 
 
+@kernel
 @dataclass(frozen=True)
 class Insert(Moving):
     """Parameters of ``templates/indexing/insert.mako``.
@@ -264,6 +312,7 @@ class Insert(Moving):
     """
 
     template = "indexing/insert"
+    variants: ClassVar[Variants] = {each: {"phase": each or "new"} for each in ("", "new", "entries", "rows")}
 
     phase: str
 

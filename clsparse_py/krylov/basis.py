@@ -10,13 +10,13 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py.krylov.sweep import AllSum, BoundPass, Layout, Pass, Sweeps
+from clsparse_py.krylov.sweep import AllSum, BoundPass, Layout, Pass, Sweeps, declare_passes
 from clsparse_py.krylov.system import Apply
 from clsparse_py.launch import Chain
 from clsparse_py.memory import submit
 from clsparse_py.pool import side_queue
 
-__all__ = ["LAYOUT", "PASSES", "START", "Basis"]
+__all__ = ["START", "Basis"]
 
 #: Vectors of the basis that a pass takes.
 _AT_ONCE = 4
@@ -45,7 +45,7 @@ _COMBINATION = Pass(
     "basis_combination", reads=_BASIS, updates=("x",), takes=tuple(f"h{i}" for i in _PLACES),
     lines=tuple(f"x += times(h{i}, v{i});" for i in _PLACES),
 )  # fmt: skip
-PASSES = (START, _NORM, _PRODUCTS, _SUBTRACTION, _SCALING, _COMBINATION)
+declare_passes(LAYOUT, START, _NORM, _PRODUCTS, _SUBTRACTION, _SCALING, _COMBINATION)
 
 
 @dataclasses.dataclass

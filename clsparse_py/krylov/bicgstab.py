@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py.krylov.sweep import Layout, Pass
+from clsparse_py.krylov.sweep import Layout, Pass, declare_passes
 from clsparse_py.krylov.system import System
-from clsparse_py.krylov.together import Product, Script, iterate_together
+from clsparse_py.krylov.together import Product, Script, declare_scripts, iterate_together
 from clsparse_py.krylov.watch import Iteration, iterate
 
-__all__ = ["LAYOUT", "PASSES", "SCRIPTS", "bicgstab"]
+__all__ = ["bicgstab"]
 
 #: A code is 1 while iterations go on, 0 once a solution is found, -10 or -11 after a breakdown: `code` at the begin of an
 #: iteration, `middle` after its first product, `code_after` at its end. bound and norm are squares; tiny is the least
@@ -89,8 +89,8 @@ _TOGETHER, _TOGETHER_M = (
         ("", (), (), _END), ("_m", (Product("M", "p", "p_m"),), (Product("M", "r", "r_m"),), _END_OF_M)
     )
 )  # fmt: skip
-SCRIPTS = (_TOGETHER, _TOGETHER_M)
-PASSES = (_START, _DIRECTION, _ALONG, _HALF, _STABILISER, _END, _END_OF_M)
+declare_scripts(LAYOUT, _TOGETHER, _TOGETHER_M)
+declare_passes(LAYOUT, _START, _DIRECTION, _ALONG, _HALF, _STABILISER, _END, _END_OF_M)
 
 
 def bicgstab(system: System) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py.krylov.sweep import Layout, Pass
+from clsparse_py.krylov.sweep import Layout, Pass, declare_passes
 from clsparse_py.krylov.system import System
-from clsparse_py.krylov.together import Product, Script, iterate_together
+from clsparse_py.krylov.together import Product, Script, declare_scripts, iterate_together
 from clsparse_py.krylov.watch import Iteration, iterate
 
-__all__ = ["LAYOUT", "PASSES", "SCRIPTS", "cg"]
+__all__ = ["cg"]
 
 #: bound and norm are squares; rho is r z; alpha, rho_before and going are of the iteration under way, which counts if going is 1.
 LAYOUT = Layout(
@@ -66,8 +66,8 @@ _TOGETHER_M = Script(
     "cg_m", (Product("A", "p", "q"), _CURVATURE_OF_M, _RESIDUAL, Product("M", "r", "z"), _PRECONDITIONED, _DIRECTION), _GOING,
     _CURVATURE_OF_M,
 )  # fmt: skip
-SCRIPTS = (_TOGETHER, _TOGETHER_M)
-PASSES = (_START, _PRECONDITIONED, _CURVATURE, _STEP, _CURVATURE_OF_M, _RESIDUAL, _DIRECTION)
+declare_scripts(LAYOUT, _TOGETHER, _TOGETHER_M)
+declare_passes(LAYOUT, _START, _PRECONDITIONED, _CURVATURE, _STEP, _CURVATURE_OF_M, _RESIDUAL, _DIRECTION)
 
 
 def cg(system: System) -> int:

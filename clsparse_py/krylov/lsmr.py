@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from clsparse_py.krylov.bidiagonal import CONSTANTS, START, Bidiagonal, initial, left, right, scalars, unpacked
-from clsparse_py.krylov.sweep import Layout, Pass
+from clsparse_py.krylov.sweep import Layout, Pass, declare_passes
 from clsparse_py.krylov.system import LeastSquares
 
-__all__ = ["LAYOUT", "PASSES", "lsmr"]
+__all__ = ["lsmr"]
 
 #: Numbers that an iteration takes over from the one before; their names are those of Fong and Saunders' paper and program.
 _CARRIED = (
@@ -90,7 +90,7 @@ _UPDATE = Pass(
 )  # fmt: skip
 #: Powers of the units of b and of A in what is returned: normr, normar, norma, conda, normx.
 _UNITS = (1, 1, 0, 0, 1), (0, 1, 1, 0, -1)
-PASSES = (*START, _FIRST, _LEFT, _RIGHT, _UPDATE)
+declare_passes(LAYOUT, *START, _FIRST, _LEFT, _RIGHT, _UPDATE)
 
 
 def lsmr(problem: LeastSquares) -> tuple[Any, ...]:

@@ -7,10 +7,10 @@ from typing import Any
 from pyopencl import array as cl_array
 
 from clsparse_py.krylov.bidiagonal import CONSTANTS, START, Bidiagonal, initial, left, right, scalars, unpacked
-from clsparse_py.krylov.sweep import Layout, Pass
+from clsparse_py.krylov.sweep import Layout, Pass, declare_passes
 from clsparse_py.krylov.system import LeastSquares
 
-__all__ = ["LAYOUT", "PASSES", "lsqr"]
+__all__ = ["lsqr"]
 
 #: Numbers that an iteration takes over from the one before; their names are those of Paige and Saunders' paper and program.
 _TOLD = ("stop", "itn", "r1norm", "r2norm", "anorm", "acond", "arnorm", "xnorm")
@@ -84,7 +84,7 @@ def _update(name: str, *, variance: bool) -> Pass:
 _UPDATE, _UPDATE_OF_VARIANCE = _update("lsqr_update", variance=False), _update("lsqr_update_var", variance=True)
 #: Powers of the units of b and of A in what is returned: r1norm, r2norm, anorm, acond, arnorm, xnorm.
 _UNITS = (1, 1, 0, 0, 1, 1), (0, 0, 1, 0, 1, -1)
-PASSES = (*START, _FIRST, _LEFT, _RIGHT, _UPDATE, _UPDATE_OF_VARIANCE)
+declare_passes(LAYOUT, *START, _FIRST, _LEFT, _RIGHT, _UPDATE, _UPDATE_OF_VARIANCE)
 
 
 def lsqr(problem: LeastSquares, variance: cl_array.Array | None) -> tuple[Any, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py.krylov.sweep import BoundPass, Layout, Pass
+from clsparse_py.krylov.sweep import BoundPass, Layout, Pass, declare_passes
 from clsparse_py.krylov.system import System
 from clsparse_py.krylov.watch import Iteration, iterate
 
-__all__ = ["LAYOUT", "PASSES", "minres"]
+__all__ = ["minres"]
 
 #: Numbers that an iteration takes over from the one before: beta is the norm of the newest Lanczos vector before it is scaled, c,
 #: s, d and e belong to the rotations, phi is the norm of the residual, size the square of A's, largest and smallest those of the
@@ -88,7 +88,7 @@ _END = Pass(
     ),
     guarded=True,
 )  # fmt: skip
-PASSES = (_START, _PRECONDITIONED, _FIRST, _LANCZOS, _ORTHOGONAL, _END)
+declare_passes(LAYOUT, _START, _PRECONDITIONED, _FIRST, _LANCZOS, _ORTHOGONAL, _END)
 
 
 def minres(system: System) -> int:

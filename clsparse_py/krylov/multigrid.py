@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from clsparse_py.krylov.sweep import Layout, Pass
+from clsparse_py.krylov.sweep import Layout, Pass, declare_passes
 
 __all__ = [
     "JACOBI", "JACOBI_BEGIN", "JACOBI_OF_RESIDUAL", "K_CROSS", "K_FIRST", "K_ORTHOGONAL", "K_SECOND", "K_SUMS",
-    "LAYOUT", "NORM", "PASSES", "POLYNOMIAL_BEGIN", "POLYNOMIAL_END", "POLYNOMIAL_STEP", "RESIDUAL", "RESIDUAL_NORM",
+    "LAYOUT", "NORM", "POLYNOMIAL_BEGIN", "POLYNOMIAL_END", "POLYNOMIAL_STEP", "RESIDUAL", "RESIDUAL_NORM",
 ]  # fmt: skip
 
 #: A part for each coefficient of the smoothers, its gain; curvature is p q of a K-cycle's first direction.
@@ -62,7 +62,8 @@ K_ORTHOGONAL = Pass(
 K_SECOND = Pass(
     "amg_k_second", reads=("p",), updates=("x",), totals=("pb", "pq"), first=_ALPHA, lines=("x += times(alpha, p);",)
 )  # fmt: skip
-PASSES = (
+declare_passes(
+    LAYOUT,
     NORM, RESIDUAL, RESIDUAL_NORM, JACOBI_BEGIN, JACOBI_OF_RESIDUAL, JACOBI, POLYNOMIAL_BEGIN, POLYNOMIAL_STEP,
     POLYNOMIAL_END, K_SUMS, K_FIRST, K_CROSS, K_ORTHOGONAL, K_SECOND,
 )  # fmt: skip

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py.krylov.sweep import Layout, Pass
+from clsparse_py.krylov.sweep import Layout, Pass, declare_passes
 from clsparse_py.krylov.system import System
 from clsparse_py.krylov.watch import Iteration, iterate
 
-__all__ = ["LAYOUT", "PASSES", "cg_one_reduction"]
+__all__ = ["cg_one_reduction"]
 
 #: bound and norm are squares; rho is r z. alpha, rho and going are of the iteration under way, which counts if going is 1;
 #: those of the iteration before are alpha_before, rho_before and counted.
@@ -60,7 +60,7 @@ def _step(name: str, z: str) -> Pass:
 
 _SUMS, _SUMS_OF_M = _sums("one_reduction_sums", "r"), _sums("one_reduction_sums_m", "z")
 _STEP, _STEP_OF_M = _step("one_reduction_step", "r"), _step("one_reduction_step_m", "z")
-PASSES = (_START, _SUMS, _SUMS_OF_M, _STEP, _STEP_OF_M)
+declare_passes(LAYOUT, _START, _SUMS, _SUMS_OF_M, _STEP, _STEP_OF_M)
 
 
 def cg_one_reduction(system: System) -> int:

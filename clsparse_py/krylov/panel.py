@@ -7,10 +7,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py.krylov.sweep import BoundPass, Layout, Pass, Sweeps
+from clsparse_py.krylov.sweep import BoundPass, Layout, Pass, Sweeps, declare_passes
 from clsparse_py.launch import Chain
 
-__all__ = ["LAYOUT", "PASSES", "Columns", "Panel"]
+__all__ = ["Columns", "Panel"]
 
 #: The columns of a matrix, each a vector.
 Columns: TypeAlias = list[cl_array.Array]
@@ -35,7 +35,7 @@ _COMBINATION = Pass(
     "panel_combination", reads=tuple(f"l{i}" for i in _PLACES), updates=tuple(f"r{j}" for j in _PLACES),
     takes=tuple(f"c{i}{j}" for i, j in _PAIRS), lines=tuple(f"r{j} += times(c{i}{j}, l{i});" for i, j in _PAIRS),
 )  # fmt: skip
-PASSES = (_PRODUCTS, _TOTALS, _COMBINATION)
+declare_passes(LAYOUT, _PRODUCTS, _TOTALS, _COMBINATION)
 
 
 class Panel:

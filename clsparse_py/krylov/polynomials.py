@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py.krylov.sweep import BoundPass, Layout, Pass, Sweeps
+from clsparse_py.krylov.sweep import BoundPass, Layout, Pass, Sweeps, declare_passes
 from clsparse_py.krylov.system import Apply
 from clsparse_py.launch import Chain
 
-__all__ = ["LAYOUT", "PASSES", "chebyshev", "jacobi"]
+__all__ = ["chebyshev", "jacobi"]
 
 #: For each step: how much of the direction is kept, and how much of the residual is added.
 LAYOUT = Layout(scalars=("kept", "gain"), sums=())
@@ -25,7 +25,7 @@ _STEP = Pass(
     "chebyshev_step", reads=("q", "inverse"), updates=("r", "d", "y"), takes=("kept", "gain"),
     lines=("r -= times(inverse, q);", "d = times(kept, d) + times(gain, r);", "y += d;"),
 )  # fmt: skip
-PASSES = (_JACOBI, _FIRST, _STEP)
+declare_passes(LAYOUT, _JACOBI, _FIRST, _STEP)
 
 
 class _Remembered:

@@ -8,10 +8,10 @@ import numpy as np
 import scipy.linalg
 from pyopencl import array as cl_array
 
-from clsparse_py.krylov.sweep import AllSum, Layout, Pass, Sweeps
+from clsparse_py.krylov.sweep import AllSum, Layout, Pass, Sweeps, declare_passes
 from clsparse_py.launch import Chain
 
-__all__ = ["LAYOUT", "PASSES", "spectral_radius"]
+__all__ = ["spectral_radius"]
 
 #: A part for each step: u A u and u D u. ``shift`` is the number of a rank's first entry.
 LAYOUT = Layout(scalars=("shift",), sums=("along", "size"))
@@ -53,7 +53,7 @@ _STEP = Pass(
         "before = times(v, conjugate(phase));",
     ),
 )  # fmt: skip
-PASSES = (_START, _SUMS, _SYMMETRIC_SUMS, _STEP)
+declare_passes(LAYOUT, _START, _SUMS, _SYMMETRIC_SUMS, _STEP)
 
 
 def spectral_radius(

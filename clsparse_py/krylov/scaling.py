@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py.krylov.sweep import BoundPass, Layout, Pass, Sweeps
+from clsparse_py.krylov.sweep import BoundPass, Layout, Pass, Sweeps, declare_passes
 from clsparse_py.krylov.system import Apply, LeastSquares, System
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
 
-__all__ = ["LAYOUT", "PASSES", "RESIDUAL", "Scaling", "Vectors", "near", "solve", "solve_least_squares"]
+__all__ = ["RESIDUAL", "Scaling", "Vectors", "near", "solve", "solve_least_squares"]
 
 #: A part for each power of two, the first one for vectors; ``shift`` is that of A.
 LAYOUT = Layout(scalars=("exponent", "shift"), sums=("top", "rr", "xx", "qq", "bb"))
@@ -44,7 +44,7 @@ RESIDUAL = Pass(
         ("bb", "of_real(square(b))"),
     ),
 )  # fmt: skip
-PASSES = (_TOP, _LDEXP, _SHIFTED, RESIDUAL)
+declare_passes(LAYOUT, _TOP, _LDEXP, _SHIFTED, RESIDUAL)
 
 
 def near(dtype: np.dtype[Any]) -> int:

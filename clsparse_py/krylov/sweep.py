@@ -16,8 +16,9 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py.arithmetic import needs_fp64, type_of_sums
+from clsparse_py.arithmetic import Arithmetic, needs_fp64, type_of_sums
 from clsparse_py.built import Built
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device, Portability
 from clsparse_py.launch import Chain, enqueue_fill
 from clsparse_py.memory import allocated, submit
@@ -25,7 +26,7 @@ from clsparse_py.programs import Parameters
 from clsparse_py.recording import Bound
 from clsparse_py.records import dataclass
 
-__all__ = ["AllSum", "BoundPass", "Layout", "Pass", "SharedPass", "Sweep", "Sweeps", "numbers"]
+__all__ = ["AllSum", "BoundPass", "Layout", "Pass", "SharedPass", "Sweep", "Sweeps", "declare_passes", "numbers"]
 
 #: Adds up arrays of numbers over all ranks that share vectors; all of them get the same.
 AllSum: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
@@ -140,6 +141,15 @@ class Layout:
     told: tuple[str, ...] = ()
 
 
+_declared: list[tuple[Pass, Layout]] = []
+
+
+def declare_passes(layout: Layout, *passes: Pass) -> None:
+    """Register the passes of a method, so that compilers are shown them."""
+    _declared.extend((each, layout) for each in passes)
+
+
+@kernel
 @dataclass(frozen=True)
 class Sweep(Parameters):
     """Parameters of ``templates/vectors/sweep.mako``. ``work_group`` is a power of two.
@@ -211,6 +221,12 @@ class Sweep(Parameters):
         if work_group < 1:
             return None
         return replace(self, work_group=1 << work_group.bit_length() - 1, portability=self.portability.at_most(lane_width))
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        for of, layout in _declared:
+            yield of.name, cls.legal(device, arithmetic.floating, of, layout)
 
 
 def _rounded(n: int, step: int) -> int:

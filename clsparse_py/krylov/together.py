@@ -14,7 +14,8 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device, Portability
 from clsparse_py.krylov.scaling import RESIDUAL, near
 from clsparse_py.krylov.sweep import Layout, Pass, Sweeps, numbers
@@ -23,7 +24,7 @@ from clsparse_py.programs import Parameters
 from clsparse_py.recording import Bound
 from clsparse_py.records import dataclass
 
-__all__ = ["Iterations", "Product", "Script", "iterate_together"]
+__all__ = ["Iterations", "Product", "Script", "declare_scripts", "iterate_together"]
 
 #: Work-items of the work-group, on GPUs.
 _WORK_GROUP = 256
@@ -88,6 +89,15 @@ class Script:
         return tuple(dict.fromkeys(step.matrix for step in self.steps if isinstance(step, Product)))
 
 
+_declared: list[tuple[Script, Layout]] = []
+
+
+def declare_scripts(layout: Layout, *scripts: Script) -> None:
+    """Register the scripts of a method, so that compilers are shown them."""
+    _declared.extend((each, layout) for each in scripts)
+
+
+@kernel
 @dataclass(frozen=True)
 class Iterations(Parameters):
     """Parameters of ``templates/vectors/iterations.mako``. ``work_group`` is a power of two.
@@ -159,6 +169,13 @@ class Iterations(Parameters):
         if work_group < 1:
             return None
         return replace(self, work_group=1 << work_group.bit_length() - 1, portability=self.portability.at_most(lane_width))
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        for of, layout in _declared:
+            indices = (("A", arithmetic.index), ("M", ""))[: len(of.matrices)]
+            yield of.name, cls.legal(device, arithmetic.floating, of, layout, indices)
 
 
 def iterate_together(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyopencl as cl
@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, name_of, needs_fp64, unsupported
 from clsparse_py.convert import converted
+from clsparse_py.declaration import Variants, kernel
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
@@ -37,6 +38,7 @@ KEY_DTYPES = ("int32", "uint32", "int64", "uint64")
 POINTER_DTYPES = ("int32", "int64")
 
 
+@kernel
 @dataclass(frozen=True)
 class CheckPointers(OfStructure):
     """Parameters of ``templates/primitives/check_pointers.mako``.
@@ -48,6 +50,7 @@ class CheckPointers(OfStructure):
     """
 
     template = "primitives/check_pointers"
+    variants: ClassVar[Variants] = {"": {"adjacent": False}, "adjacent": {"adjacent": True}}
 
     adjacent: bool
 

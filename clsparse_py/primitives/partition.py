@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
+from clsparse_py.declaration import Variants, kernel
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
@@ -15,11 +17,13 @@ from clsparse_py.structure import OfStructure
 __all__ = ["Partition", "enqueue_partition", "enqueue_parts"]
 
 
+@kernel
 @dataclass(frozen=True)
 class Partition(OfStructure):
     """Parameters of ``templates/primitives/partition.mako``."""
 
     template = "primitives/partition"
+    variants: ClassVar[Variants] = {"": {"work_group": 64}}
 
 
 def enqueue_partition(

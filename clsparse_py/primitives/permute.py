@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import name_of
+from clsparse_py.arithmetic import Arithmetic, name_of
+from clsparse_py.declaration import Examples, Variants, kernel
+from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.primitives.radix_kernels import MOVED_TYPES
 from clsparse_py.recording import run
@@ -44,18 +48,26 @@ class Moving(OfStructure):
         return f"{super().prelude}\ntypedef {moved} V;  // values, which are moved and not computed with"
 
 
+@kernel
 @dataclass(frozen=True)
 class Permute(Moving):
     """Parameters of ``templates/primitives/permute.mako``."""
 
     template = "primitives/permute"
+    variants: ClassVar[Variants] = {"": {"work_group": 256}}
 
 
+@kernel
 @dataclass(frozen=True)
 class AddAt(WithValues):
     """Parameters of ``templates/primitives/add_at.mako``."""
 
     template = "primitives/add_at"
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(min(256, device.max_work_group), arithmetic.index, arithmetic.result.name)
 
 
 def enqueue_permute(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import field, replace
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
 
-from clsparse_py.arithmetic import OPENCL_TYPES
-from clsparse_py.device import Portability
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py.declaration import Examples, Variants, kernel
+from clsparse_py.device import Device, Portability
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 
@@ -287,6 +289,7 @@ class _Chunked(Parameters):
     index: str
 
 
+@kernel
 @dataclass(frozen=True)
 class RadixChunkCount(_Chunked):
     """Parameters of ``templates/primitives/radix_chunk_count.mako``.
@@ -315,7 +318,13 @@ class RadixChunkCount(_Chunked):
     def arguments(self) -> dict[str, object]:
         return {"work_group": self.work_group, "word": OPENCL_TYPES[self.word]}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(1, arithmetic.index, arithmetic.index)
 
+
+@kernel
 @dataclass(frozen=True)
 class RadixChunkStarts(_Chunked):
     """Parameters of ``templates/primitives/radix_chunk_starts.mako``.
@@ -327,6 +336,7 @@ class RadixChunkStarts(_Chunked):
     """
 
     template = "primitives/radix_chunk_starts"
+    variants: ClassVar[Variants] = {each: {"work_group": 1, "step": each or "sum"} for each in ("", "scan")}
 
     step: str
 
@@ -345,6 +355,7 @@ class RadixChunkStarts(_Chunked):
         return {"work_group": self.work_group, "step": self.step}
 
 
+@kernel
 @dataclass(frozen=True)
 class RadixChunkScatter(_Chunked):
     """Parameters of ``templates/primitives/radix_chunk_scatter.mako``; as in `RadixScatter`.
@@ -395,6 +406,16 @@ class RadixChunkScatter(_Chunked):
             "highest": self.highest,
             "ahead": AHEAD if self.far else 0,
         }
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types, value_bytes = 3 * (arithmetic.index,), arithmetic.result.itemsize
+        rows = cls(1, *types, source="rows", last=True, value_bytes=value_bytes, positions=False, pointers=False, far=True)
+        yield "", rows
+        yield "highest", replace(rows, last=False, result="uint32", highest=True, far=False)
+        yield "listed", replace(rows, source="positions", value_bytes=0)
+        yield "words", replace(rows, source="words", word="uint32", pointers=True)
 
 
 def _value(value_bytes: int, positions: bool) -> str:

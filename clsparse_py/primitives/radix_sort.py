@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py.arithmetic import name_of
+from clsparse_py.arithmetic import Arithmetic, name_of
+from clsparse_py.declaration import Examples, kernels
 from clsparse_py.device import RESERVED, Device
 from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
@@ -574,3 +575,28 @@ def _window(bits: Any, width: int) -> tuple[int, int]:
     if not 0 <= low <= high <= width:
         raise ValueError(f"bits: must be (low, high) with 0 <= low <= high <= {width}, is {(low, high)}")
     return low, high
+
+
+@kernels
+def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
+    """Yield the kernels of a sort by indices that moves values of the arithmetic's result."""
+    index, moved = arithmetic.index, arithmetic.result.itemsize
+    widest = Shape(False, min(512, device.max_work_group), 16, 10, 0)
+    tiles = widest.legal(device, index, moved, pointers=True, word_bytes=4)
+    tiles = tiles.narrowed(tiles.bits, 1 << 30, moved)
+    made = RadixScatter(
+        tiles.work_group, device.portability, index, index, "uint32", bits=tiles.bits, items=tiles.items, source="rows",
+        first=True, last=False, value_bytes=moved, positions=False, pointers=True,
+    )  # fmt: skip
+    yield "", made
+    words = replace(made, word="uint32", result=index, source="words", first=False, last=True)
+    yield "few", replace(words, few=True)
+    yield "items", replace(made, source="items", result=index, last=True)
+    yield "listed", replace(made, source="positions", result=index, last=True, value_bytes=0, pointers=False)
+    yield "positions", replace(made, value_bytes=np.dtype(index).itemsize, positions=True)
+    yield "words", words
+    yield "", RadixCount(tiles.work_group, index, index, tiles.bits, made.tile, 1)
+    yield "few", RadixCount(tiles.work_group, index, "uint32", tiles.bits, made.tile, 1, few=True)
+    yield "together", RadixCount(tiles.work_group, index, "uint32", tiles.bits, made.tile, 4)
+    starts = 1 if device.lanes_are_loops else min(128, device.max_work_group)
+    yield "", RadixStarts(starts, device.portability, index, tiles.bits)

@@ -15,7 +15,8 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import name_of
+from clsparse_py.arithmetic import Arithmetic, name_of
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, at_rest
 from clsparse_py.memory import allocated
@@ -74,6 +75,7 @@ class OfEntries(Addition):
         return {**super().arguments(), "runs": self.runs}
 
 
+@kernel
 @dataclass(frozen=True)
 class TileSums(OfEntries):
     """Parameters of ``templates/primitives/tile_sums.mako``.
@@ -100,7 +102,15 @@ class TileSums(OfEntries):
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "tile": self.tile, "by_key": self.by_key}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        for variant, record in ScanTiles.examples(device, arithmetic):
+            if variant in ("", "runs", "by_key") and isinstance(record, ScanTiles):
+                yield variant, record.sums
 
+
+@kernel
 @dataclass(frozen=True)
 class ScanTiles(Tiles, OfEntries):
     """Parameters of ``templates/primitives/scan_tiles.mako``.
@@ -171,7 +181,19 @@ class ScanTiles(Tiles, OfEntries):
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "carried": self.carried, "by_key": self.by_key, "adds": self.adds}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = arithmetic.result.name, sum_dtype(arithmetic.result).name
+        tiles = cls.legal(device, *types, inclusive=False)
+        yield "", tiles
+        yield "carried", replace(tiles, carried=True)
+        yield "adds", replace(tiles, carried=True, adds=True)
+        yield "runs", replace(cls.legal(device, arithmetic.index, arithmetic.index, inclusive=True, runs=True), carried=True)
+        yield "by_key", cls.legal(device, tiles.total, tiles.total, inclusive=True, by_key=True)
 
+
+@kernel
 @dataclass(frozen=True)
 class ScanChunks(OfEntries):
     """Parameters of ``templates/primitives/scan_chunks.mako``.
@@ -197,6 +219,15 @@ class ScanChunks(OfEntries):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "step": self.step, "inclusive": self.inclusive}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = arithmetic.result.name, sum_dtype(arithmetic.result).name
+        index, serial = arithmetic.index, device.portability.at_most(1)
+        yield "", cls(1, *types, serial, False, "scan", False)
+        yield "sums", cls(1, *types, serial, False, "sums", False)
+        yield "runs", cls(1, index, index, serial, True, "scan", True)
 
 
 def chunks(device: Device, n: int) -> int:

@@ -15,7 +15,8 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, name_of
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, name_of
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
@@ -39,11 +40,18 @@ __all__ = [
 ]
 
 
+@kernel
 @dataclass(frozen=True)
 class CutSegments(OfStructure):
     """Parameters of ``templates/primitives/cut_segments.mako``."""
 
     template = "primitives/cut_segments"
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        tiles = SegmentedTiles.usual_on(device, arithmetic)
+        yield "", cls(tiles.work_group, tiles.index)
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,7 @@ class OfSegments(Addition):
         return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.index]} I;  // {self.index}: pointers"
 
 
+@kernel
 @dataclass(frozen=True)
 class SegmentedTiles(Tiles, OfSegments):
     """Parameters of ``templates/primitives/segmented_tiles.mako``."""
@@ -82,6 +91,12 @@ class SegmentedTiles(Tiles, OfSegments):
         """Return the legal record nearest to the one asked for: it fits in the local memory."""
         return fitting(device, cls(work_group or _WORK_GROUP, source, target, device.portability, index, 1, inclusive))
 
+    @classmethod
+    def usual_on(cls, device: Device, arithmetic: Arithmetic) -> SegmentedTiles:
+        """Return the inclusive scan of values of the arithmetic's result."""
+        types = arithmetic.result.name, sum_dtype(arithmetic.result).name
+        return cls.legal(device, *types, arithmetic.index, inclusive=True)
+
     @property
     @override
     def segmented(self) -> bool:
@@ -92,14 +107,29 @@ class SegmentedTiles(Tiles, OfSegments):
     def shape_name(self) -> str:
         return f"{'' if self.inclusive else 'exclusive_'}n{self.items}_{super().shape_name}"
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        tiles = cls.usual_on(device, arithmetic)
+        yield "", tiles
+        yield "exclusive", replace(tiles, inclusive=False)
 
+
+@kernel
 @dataclass(frozen=True)
 class SegmentedTails(OfSegments):
     """Parameters of ``templates/primitives/segmented_tails.mako``."""
 
     template = "primitives/segmented_tails"
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        tiles = SegmentedTiles.usual_on(device, arithmetic)
+        yield "", cls(tiles.work_group, tiles.source, tiles.target, tiles.portability, tiles.index)
 
+
+@kernel
 @dataclass(frozen=True)
 class SegmentSums(OfSegments):
     """Parameters of ``templates/primitives/segment_sums.mako``.
@@ -164,7 +194,17 @@ class SegmentSums(OfSegments):
         sizes = {"whole": self.whole, "items": self.items, "step": self.step, "lanes": self.lanes, "unroll": self.unroll}
         return {**super().arguments(), **sizes}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = arithmetic.result.name, sum_dtype(arithmetic.result).name
+        sums = cls.legal(device, *types, arithmetic.index, whole=False)
+        yield "", sums
+        yield "whole", cls.legal(device, *types, arithmetic.index, whole=True)
+        yield "maximum", replace(sums, operation="maximum")
 
+
+@kernel
 @dataclass(frozen=True)
 class AddPartials(Addition):
     """Parameters of ``templates/primitives/add_partials.mako``."""
@@ -177,7 +217,14 @@ class AddPartials(Addition):
         group = min(sums.work_group, _SUMMING_GROUP)
         return cls(group, sums.total, sums.target, sums.portability.at_most(group), operation=sums.operation)
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        dtype, total = arithmetic.result, sum_dtype(arithmetic.result)
+        yield "", cls.of(SegmentSums.legal(device, dtype.name, total.name, arithmetic.index, whole=False))
 
+
+@kernel
 @dataclass(frozen=True)
 class SegmentedChunks(OfSegments):
     """Parameters of ``templates/primitives/segmented_chunks.mako``.
@@ -204,6 +251,16 @@ class SegmentedChunks(OfSegments):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "step": self.step, "inclusive": self.inclusive}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = arithmetic.result.name, sum_dtype(arithmetic.result).name
+        chunks = cls(1, *types, device.portability.at_most(1), arithmetic.index, "sum", True)
+        yield "", chunks
+        for step in ("add", "tails", "scan"):
+            yield step, replace(chunks, step=step)
+        yield "maximum", replace(chunks, operation="maximum")
 
 
 #: Work-items of a work-group that scans or sums segments, or adds what parts hold of one segment.

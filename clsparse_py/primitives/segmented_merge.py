@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py.arithmetic import name_of
+from clsparse_py.arithmetic import Arithmetic, name_of
 from clsparse_py.convert import converted
+from clsparse_py.declaration import Examples, kernels
+from clsparse_py.device import Device
 from clsparse_py.errors import require_name
 from clsparse_py.launch import Chain
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.either_way import either_way
-from clsparse_py.primitives.merge_rounds import Arrays, spare_for
-from clsparse_py.primitives.segment_classes import Totals, inspect_segments
-from clsparse_py.primitives.segmented_sort import enqueue_by_length, enqueue_serial
+from clsparse_py.primitives.merge_rounds import Arrays, MergeChunks, MergeSplits, MergeTiles, spare_for
+from clsparse_py.primitives.segment_classes import SegmentClasses, SegmentTiles, Totals, inspect_segments
+from clsparse_py.primitives.segmented_sort import MergeSerial, SortNetwork, enqueue_by_length, enqueue_serial
 from clsparse_py.primitives.segments import NEVER, Elements, OfElements, Runs, Segments, Shape
 from clsparse_py.records import dataclass
 
@@ -247,3 +250,33 @@ def _enqueue_pairs(
         to, of = (target, spare) if (n_rounds - done) % 2 else (spare, target)
         rounds = np.uint32(done), np.uint32(n_rounds)
         chain.launch(built, -(-n_runs // record.work_group), *rounds, *counts, *segments.given, *x, *of, *to)
+
+
+@kernels
+def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
+    """Yield the kernels of segmented sort and merge, which move values of the arithmetic's result with keys of its index type."""
+    index, elements = arithmetic.index, Elements(arithmetic.index, arithmetic.result.itemsize)
+    shape, group = Shape.lanes(256, 512, 16).legal(device, elements), min(64, device.max_work_group)
+    made, given = Runs(False, shape.tile), Runs(True, shape.tile, SORT_ROUNDS)
+    chunk = Runs(False, Shape.chunks(1).tile)
+    chunks = replace(chunk, given=True, sort_rounds=NEVER)
+    short, medium = SortNetwork.of_segments(device, shape, index, elements)
+    tiles = SortNetwork.of_tiles(device, shape, index, elements, made)
+    for variant, network in (("", medium), ("short", short), ("tiles", tiles), ("given", replace(tiles, runs=given))):
+        yield variant, network
+    bins = shape.bins, short.teams + medium.teams, len(short.bins)
+    for variant, runs in (("", made), ("given", given)):
+        classes = SegmentClasses(min(128, device.max_work_group), index, runs, "count", *bins)
+        yield variant, classes
+        yield f"{variant}_place".removeprefix("_"), replace(classes, step="place")
+        yield variant, SegmentTiles(group, index, runs)
+        yield variant, MergeSplits(group, index, runs, elements)
+        yield variant, MergeTiles.legal(device, index, runs, elements, shape.merge_group)
+    serial = MergeSerial(1, index, chunk, elements, "segments", False)
+    yield "", serial
+    yield "tiles", replace(serial, ranges="tiles")
+    yield "given", replace(serial, runs=chunks, given_runs=True)
+    yield "", MergeChunks(1, index, chunk, elements)
+    yield "given", MergeChunks(1, index, chunks, elements)
+    yield "", MergePairs(group, index, given, elements)
+    yield "", MergeUnsorted(min(128, device.max_work_group), index, given, elements)

@@ -6,7 +6,7 @@ import abc
 import functools
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pyopencl as cl
@@ -14,10 +14,11 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.annotations import of_extreme
-from clsparse_py.arithmetic import extreme, name_of
+from clsparse_py.arithmetic import Arithmetic, extreme, name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import with_marked
 from clsparse_py.coordinates import rows_of
+from clsparse_py.declaration import Variants, kernel
 from clsparse_py.device import Device
 from clsparse_py.elementwise.union import canonical_parts
 from clsparse_py.launch import Chain, spread
@@ -52,7 +53,14 @@ class _OfExtremes(WithValues):
     def name(self) -> str:
         return f"{self.operation}_{super().name}"
 
+    @classmethod
+    @override
+    def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
+        dtype = "uint8" if arithmetic.a == "bool" else arithmetic.a
+        return {**super().usual(device, arithmetic), "dtype": dtype, "operation": "maximum"}
 
+
+@kernel
 @dataclass(frozen=True)
 class RowExtremes(_OfExtremes):
     """Parameters of ``templates/reductions/row_extremes.mako``."""
@@ -71,6 +79,7 @@ class RowExtremes(_OfExtremes):
         return {**super().arguments(), "is_kept": "value.x != 0 || value.y != 0" if is_complex else "value != 0"}
 
 
+@kernel
 @dataclass(frozen=True)
 class ExtremeColumns(_OfExtremes):
     """Parameters of ``templates/reductions/extreme_columns.mako``.
@@ -82,6 +91,7 @@ class ExtremeColumns(_OfExtremes):
     """
 
     template = "reductions/extreme_columns"
+    variants: ClassVar[Variants] = {"": {"of_all": False}, "of_all": {"of_all": True}}
 
     of_all: bool
 
@@ -103,6 +113,7 @@ class ExtremeColumns(_OfExtremes):
         return {**super().arguments(), "of_all": self.of_all, "same": same.get(kind, "a == b")}
 
 
+@kernel
 @dataclass(frozen=True)
 class ExtremePlaces(_OfExtremes):
     """Parameters of ``templates/reductions/extreme_places.mako``."""
@@ -119,11 +130,13 @@ class ExtremePlaces(_OfExtremes):
         return {**super().arguments(), **terms}
 
 
+@kernel
 @dataclass(frozen=True)
 class ExtremeOfAll(OfStructure):
     """Parameters of ``templates/reductions/extreme_of_all.mako``."""
 
     template = "reductions/extreme_of_all"
+    variants: ClassVar[Variants] = {"": {"work_group": 1}}
 
 
 class Extremes(Matrix):

@@ -18,6 +18,7 @@ from clsparse_py.arithmetic import name_of, needs_fp64
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import without_zeros
 from clsparse_py.convert import converted
+from clsparse_py.declaration import kernel
 from clsparse_py.device import describe
 from clsparse_py.elementwise.union import canonical_parts
 from clsparse_py.elementwise.values import scaled
@@ -42,6 +43,7 @@ _ACCUMULATORS = {"float32": np.dtype(np.float64), "complex64": np.dtype(np.compl
 _MAX_IN_SINGLE = 1024
 
 
+@kernel
 @dataclass(frozen=True)
 class Diagonal(WithValues):
     """Parameters of ``templates/reductions/diagonal.mako``."""

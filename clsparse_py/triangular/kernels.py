@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from typing_extensions import override
 
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.krylov.sweep import numbers
 from clsparse_py.records import dataclass
@@ -23,6 +25,7 @@ def work_group_of(device: Device) -> int:
     return 1 if device.lanes_are_loops else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
 
 
+@kernel
 @dataclass(frozen=True)
 class Levels(OfStructure):
     """Parameters of ``templates/triangular/levels.mako``.
@@ -45,6 +48,13 @@ class Levels(OfStructure):
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "upper": self.upper}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        group = 1 if device.lanes_are_loops else min(64, device.max_work_group)
+        for variant, upper in (("", False), ("upper", True)):
+            yield variant, cls(group, arithmetic.index, upper)
+
 
 @dataclass(frozen=True)
 class _OfNumbers(OfStructure):
@@ -64,6 +74,7 @@ class _OfNumbers(OfStructure):
         return "\n".join([super().prelude, *numbers(np.dtype(self.dtype))])
 
 
+@kernel
 @dataclass(frozen=True)
 class Solve(_OfNumbers):
     """Parameters of ``templates/triangular/solve.mako``.
@@ -88,7 +99,15 @@ class Solve(_OfNumbers):
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "upper": self.upper, "unit": self.unit}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        group = 1 if device.lanes_are_loops else min(256, device.max_work_group)
+        for variant, flag in (("", False), ("unit", True)):
+            yield variant, cls(group, arithmetic.index, arithmetic.floating, flag, flag)
 
+
+@kernel
 @dataclass(frozen=True)
 class Factor(_OfNumbers):
     """Parameters of ``templates/triangular/factor.mako``.
@@ -111,3 +130,10 @@ class Factor(_OfNumbers):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "hermitian": self.hermitian}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        group = 1 if device.lanes_are_loops else min(256, device.max_work_group)
+        for variant, hermitian in (("", False), ("hermitian", True)):
+            yield variant, cls(group, arithmetic.index, arithmetic.floating, hermitian)

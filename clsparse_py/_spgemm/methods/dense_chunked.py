@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -12,6 +12,8 @@ from typing_extensions import override
 
 from clsparse_py._spgemm.kernels import KernelTypes, OfListed
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device, Portability
 from clsparse_py.launch import Chain, spread
 from clsparse_py.primitives.partition import enqueue_partition
@@ -43,17 +45,20 @@ _FAR = 1 << 15
 _NO_MASKS = 0xFFFFFFFC
 
 
+@kernel
 @dataclass(frozen=True)
 class Masks(OfStructure):
     """Parameters of ``templates/spgemm/masks.mako``."""
 
     template = "spgemm/masks"
+    variants: ClassVar[Variants] = {"": {"work_group": 1}}
 
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "few": _FEW}
 
 
+@kernel
 @dataclass(frozen=True)
 class DenseChunkedKernel(OfListed):
     """Parameters of ``templates/spgemm/dense_chunked.mako``; the work-group is one work-item."""
@@ -80,6 +85,14 @@ class DenseChunkedKernel(OfListed):
             "values_only": self.types.phase == "values",
             **phase,
         }
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        yield "", cls(1, types, listed=True)
+        for phase in ("symbolic", "numeric", "values", "upper_bound"):
+            yield phase, cls(1, types.of(phase), listed=False)
 
 
 @dataclasses.dataclass

@@ -10,6 +10,8 @@ from clsparse_py._spgemm.kernels import KernelTypes
 from clsparse_py._spgemm.methods.team import Team
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py._spgemm.thresholds import Thresholds
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 
@@ -21,6 +23,7 @@ _BETWEEN = 64
 _LANES = 64
 
 
+@kernel
 @dataclass(frozen=True)
 class DenseSpanKernel(SynchronisedKernel):
     """Parameters of ``templates/spgemm/dense_span.mako``.
@@ -57,6 +60,14 @@ class DenseSpanKernel(SynchronisedKernel):
         found = super().within(work_group, lane_width)
         # Barriers in loops of any length have to be reached by the whole work-group: it is a team.
         return replace(found, work_group=found.lanes) if found and found.team_sync == "barrier" else found
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        yield "", DenseSpan(1024).record(device, types, listed=False)
+        for phase in ("symbolic", "numeric", "values"):
+            yield phase, DenseSpan(1024).record(device, types.of(phase), listed=True)
 
 
 @dataclass(frozen=True)

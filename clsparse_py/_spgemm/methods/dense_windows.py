@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -14,6 +14,8 @@ from clsparse_py._spgemm.kernels import KernelTypes, OfRows
 from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.methods.team import Team
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
@@ -30,6 +32,7 @@ _MIN_COLUMNS = 256
 _MANY_GROUPS = 1 << 22
 
 
+@kernel
 @dataclass(frozen=True)
 class DenseWindowsKernel(SynchronisedKernel):
     """Parameters of ``templates/spgemm/dense_windows.mako``; the lanes are the work-group.
@@ -77,12 +80,22 @@ class DenseWindowsKernel(SynchronisedKernel):
         found = super().within(work_group, lane_width)
         return replace(found, work_group=found.lanes) if found else None
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        yield "", DenseWindows().record(device, types, listed=False)
+        for phase in ("symbolic", "numeric", "values"):
+            yield phase, DenseWindows().record(device, types.of(phase), listed=True)
 
+
+@kernel
 @dataclass(frozen=True)
 class DenseParts(OfRows):
     """Parameters of ``templates/spgemm/dense_parts.mako``."""
 
     template = "spgemm/dense_parts"
+    variants: ClassVar[Variants] = {"": {"listed": True}}
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py._spgemm.kernels import KernelTypes, OfLanes, OfListed, OfProduct, OfRows
-from clsparse_py.arithmetic import OPENCL_TYPES
+from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
@@ -24,13 +25,16 @@ def values_of(types: KernelTypes) -> np.dtype[Any]:
     return types.arithmetic.result
 
 
+@kernel
 @dataclass(frozen=True)
 class EscRows(OfRows):
     """Parameters of ``templates/spgemm/esc_rows.mako``."""
 
     template = "spgemm/esc_rows"
+    variants: ClassVar[Variants] = {"": {"listed": True}}
 
 
+@kernel
 @dataclass(frozen=True)
 class EscEntries(OfRows):
     """Parameters of ``templates/spgemm/esc_entries.mako``.
@@ -42,6 +46,7 @@ class EscEntries(OfRows):
     """
 
     template = "spgemm/esc_entries"
+    variants: ClassVar[Variants] = {"": {"listed": False, "pointers": False}, "pointers": {"listed": True, "pointers": True}}
 
     pointers: bool
 
@@ -55,6 +60,7 @@ class EscEntries(OfRows):
         return {**super().arguments(), "pointers": self.pointers}
 
 
+@kernel
 @dataclass(frozen=True)
 class EscCount(OfRows):
     """Parameters of ``templates/spgemm/esc_count.mako``.
@@ -66,6 +72,7 @@ class EscCount(OfRows):
     """
 
     template = "spgemm/esc_count"
+    variants: ClassVar[Variants] = {"": {"listed": False, "counting": True}}
 
     counting: bool
 
@@ -79,6 +86,7 @@ class EscCount(OfRows):
         return {**super().arguments(), "counting": self.counting}
 
 
+@kernel
 @dataclass(frozen=True)
 class EscMark(Parameters):
     """Parameters of ``templates/spgemm/esc_mark.mako``.
@@ -92,6 +100,7 @@ class EscMark(Parameters):
     """
 
     template = "spgemm/esc_mark"
+    variants: ClassVar[Variants] = {"": {"key": "uint64", "numbered": True}}
 
     key: str
     numbered: bool
@@ -111,6 +120,7 @@ class EscMark(Parameters):
         return {"work_group": self.work_group, "numbered": self.numbered}
 
 
+@kernel
 @dataclass(frozen=True)
 class EscExpand(OfProduct):
     """Parameters of ``templates/spgemm/esc_expand.mako``, of the "values" phase if values are made, else of the "symbolic" one.
@@ -136,7 +146,16 @@ class EscExpand(OfProduct):
     def prelude(self) -> str:
         return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.key]} KEY;"
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        group, types = min(128, device.max_work_group), KernelTypes.of_same(arithmetic)
+        yield "", cls(group, types.of("values"), "uint32", "values")
+        yield "keys", cls(group, types.of("symbolic"), "uint32", "keys")
+        yield "numbered", cls(group, types.of("symbolic"), "uint64", "numbered")
 
+
+@kernel
 @dataclass(frozen=True)
 class EscContract(OfLanes, OfListed):
     """Parameters of ``templates/spgemm/esc_contract.mako``.
@@ -194,7 +213,15 @@ class EscContract(OfLanes, OfListed):
             return None
         return replace(self, work_group=fitting, items=self.tile // fitting, portability=self.portability.at_most(lane_width))
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        yield "", cls.legal(device, types, True, "uint32", 128)
+        yield "values", cls.legal(device, types.of("values"), False, "uint32", 128)
 
+
+@kernel
 @dataclass(frozen=True)
 class EscCarry(OfListed):
     """Parameters of ``templates/spgemm/esc_carry.mako``.
@@ -208,3 +235,10 @@ class EscCarry(OfListed):
     template = "spgemm/esc_carry"
 
     tile: int
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        tile = EscContract.legal(device, types, True, "uint32", 128).tile
+        yield "", cls(min(128, device.max_work_group), types.of("values"), True, tile)

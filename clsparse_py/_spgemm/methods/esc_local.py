@@ -21,6 +21,8 @@ from clsparse_py._spgemm.methods.sort import max_columns_of
 from clsparse_py._spgemm.methods.team import Team, varied
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py._spgemm.thresholds import Thresholds
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import RESERVED, Device
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
@@ -63,6 +65,7 @@ class _SortingKernel(RowKernel):
         return {**super().arguments(), "bits": bits}
 
 
+@kernel
 @dataclass(frozen=True)
 class EscItemKernel(_SortingKernel):
     """Parameters of ``templates/spgemm/esc_item.mako``; ``products`` is a power of two, at most 32."""
@@ -78,6 +81,14 @@ class EscItemKernel(_SortingKernel):
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "registers": min(self.products, _REGISTERS)}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        yield "", EscItem(32, columns=1 << 20).record(device, types, listed=True)
+        yield "unpacked", EscItem(32).record(device, types.of("values"), listed=False)
+        yield "symbolic", EscItem(32).record(device, types.of("symbolic"), listed=False)
+
 
 @dataclass(frozen=True)
 class _SortingTeamKernel(_SortingKernel, SynchronisedKernel):
@@ -91,6 +102,7 @@ class _SortingTeamKernel(_SortingKernel, SynchronisedKernel):
         return {**super().arguments(), "batch": self.BATCH}
 
 
+@kernel
 @dataclass(frozen=True)
 class EscTeamKernel(_SortingTeamKernel):
     """Parameters of ``templates/spgemm/esc_team.mako``."""
@@ -108,7 +120,19 @@ class EscTeamKernel(_SortingTeamKernel):
         bases = self.types.index == "int32" or self.word_bytes == 8
         return {**super().arguments(), "free": self.team_sync != "barrier", "bases": bases}
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        packed, unpacked = EscTeam(736, columns=1 << 20), EscTeam(736)
+        yield "", packed.record(device, types, listed=True)
+        yield "unpacked", unpacked.record(device, types.of("values"), listed=False)
+        yield "symbolic", unpacked.record(device, types.of("symbolic"), listed=False)
+        yield "upper_bound", packed.record(device, types.of("upper_bound"), listed=True)
+        yield "group", EscTeam(1024, lanes=256, columns=1 << 20).record(device, types, listed=False)
 
+
+@kernel
 @dataclass(frozen=True)
 class EscGroupKernel(_SortingTeamKernel):
     """Parameters of ``templates/spgemm/esc_group.mako``; the lanes are the work-group.
@@ -152,6 +176,12 @@ class EscGroupKernel(_SortingTeamKernel):
         entry_bits = (self.entries - 1).bit_length() if self.word_bytes == 8 and self.types.arithmetic else 0
         words = {"room": self.room, "base_words": self.base_words, "entry_bits": entry_bits}
         return {**super().arguments(), **words, "digit_bits": self.DIGIT_BITS}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        yield "", EscGroup(1024, 64, columns=1 << 20, entries=512).record(device, types, listed=True)
 
 
 @dataclass(frozen=True)

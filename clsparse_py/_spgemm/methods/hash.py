@@ -16,7 +16,9 @@ from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.methods.dense_windows import DenseWindows
 from clsparse_py._spgemm.methods.team import Team, varied
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
-from clsparse_py._spgemm.thresholds import Thresholds
+from clsparse_py._spgemm.thresholds import Thresholds, thresholds_of
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
@@ -37,6 +39,7 @@ _STAGED = 4 << 10
 _RANKED = 64
 
 
+@kernel
 @dataclass(frozen=True)
 class HashKernel(SynchronisedKernel):
     """Parameters of ``templates/spgemm/hash.mako``.
@@ -82,7 +85,19 @@ class HashKernel(SynchronisedKernel):
             "free": self.team_sync != "barrier",
         }
 
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        thresholds = thresholds_of(device, types)
+        yield "", hashes(device, types, thresholds, registers=True)[0].record(device, types, listed=True)
+        for phase in ("symbolic", "numeric", "values"):
+            yield f"even_{phase}", Hash(256, 32, 8).record(device, types.of(phase), listed=False)
+        yield "atomic", Hash(64, 8, 2, deterministic=False).record(device, types, listed=True)
+        yield "large", large_hashes(device, types, thresholds)[-1].record(device, types, listed=True)
 
+
+@kernel
 @dataclass(frozen=True)
 class HashRowsKernel(SynchronisedKernel):
     """Parameters of ``templates/spgemm/hash_rows.mako``.
@@ -151,6 +166,14 @@ class HashRowsKernel(SynchronisedKernel):
         found = super().within(work_group, lane_width)
         # Rows of B are walked in a loop of any length, in which there must be no barrier.
         return replace(found, lanes=1) if found is not None and found.team_sync == "barrier" else found
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        yield "", HashRows(4096, 32, contraction=4, columns=1 << 20).record(device, types, listed=True)
+        for phase in ("symbolic", "numeric", "values"):
+            yield phase, HashRows(64, 8).record(device, types.of(phase), listed=True)
 
 
 @dataclass(frozen=True)

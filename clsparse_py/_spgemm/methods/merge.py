@@ -14,13 +14,16 @@ from clsparse_py._spgemm.bins import Bin, Setting
 from clsparse_py._spgemm.kernels import KernelTypes, RowKernel
 from clsparse_py._spgemm.methods.base import Product, Rows
 from clsparse_py._spgemm.methods.team import Team, varied
-from clsparse_py._spgemm.thresholds import Thresholds
+from clsparse_py._spgemm.thresholds import Thresholds, thresholds_of
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 
 __all__ = ["Merge", "MergeKernel", "merge", "merges", "reg_merge"]
 
 
+@kernel
 @dataclass(frozen=True)
 class MergeKernel(RowKernel):
     """Parameters of ``templates/spgemm/merge_*.mako``; ``lanes`` is at most the lane width.
@@ -118,6 +121,23 @@ class MergeKernel(RowKernel):
         # Whole sub-groups, as their lanes exchange values.
         group = work_group // made.lane_width * made.lane_width
         return replace(made, work_group=group) if group else None
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types, staged = KernelTypes.of_same(arithmetic), Merge(1, 8, staged_c=16)
+        phases = {phase: types.of(phase) for phase in ("symbolic", "numeric", "values")}
+        yield "", Merge(1, 16).record(device, types, listed=True)
+        yield "local", Merge(1, 8, registers=False).record(device, types, listed=True)
+        for phase, of_phase in phases.items():
+            yield phase, staged.record(device, of_phase, listed=False)
+        yield "", Merge(1, 9, staged_c=28, staged_b=768).record(device, types, listed=False)
+        yield "", merges(device, types, thresholds_of(device, types), registers=True)[-1].record(device, types, listed=True)
+        for phase, of_phase in phases.items():
+            yield phase, Merge(4, 8).record(device, of_phase, listed=True)
+        yield "local", Merge(4, 8, registers=False).record(device, types, listed=True)
+        yield "", Merge(1, 8).speculative(device, phases["symbolic"], 1000)
+        yield "team", Merge(4, 8).speculative(device, phases["symbolic"], 1000)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from clsparse_py._spgemm.methods.base import Product
 from clsparse_py._spgemm.methods.team import Team, varied
 from clsparse_py._spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py._spgemm.thresholds import Thresholds
+from clsparse_py.arithmetic import Arithmetic
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 
@@ -23,6 +25,7 @@ __all__ = ["Sort", "SortKernel", "max_columns_of", "reg_sort", "sort", "sorts"]
 _MAX_LANES = 32
 
 
+@kernel
 @dataclass(frozen=True)
 class SortKernel(SynchronisedKernel):
     """Parameters of ``templates/spgemm/sort.mako``; ``lanes`` is a power of two.
@@ -95,6 +98,18 @@ class SortKernel(SynchronisedKernel):
         while made.work_group // lanes * made.row_bytes > self.LOCAL_MEMORY and made.work_group >= 2 * unit:
             made = replace(made, work_group=made.work_group // (2 * unit) * unit)
         return made
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        yield "", Sort(1, 8).record(device, types, listed=True)
+        for phase in ("symbolic", "numeric", "values"):
+            yield phase, Sort(8, 8).record(device, types.of(phase), listed=False)
+        yield "upper_bound", Sort(8, 8).record(device, types.of("upper_bound"), listed=True)
+        yield "most", Sort(32, 16).record(device, types, listed=True)
+        yield "small", Sort(16, 8, columns=1 << 16).record(device, types, listed=True)
+        yield "local", Sort(8, 8, registers=False).record(device, types, listed=True)
 
 
 @dataclass(frozen=True)
