@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,22 +13,21 @@ from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, name_of, unsupported
 from clsparse_py.built import Built
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.declaration import Examples, kernel
 from clsparse_py.dense_product import DenseProduct, arguments_of, recorder_of
 from clsparse_py.device import Device, describe
 from clsparse_py.elementwise.values import dense_values, require_results
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT
 from clsparse_py.memory import allocated
 from clsparse_py.operands import check_matrix
 from clsparse_py.order import note_written
 from clsparse_py.overlap import require_inside
+from clsparse_py.plain import door
 from clsparse_py.product import ProductKernel
 from clsparse_py.programs import note_asked
 from clsparse_py.records import dataclass
-from clsparse_py.transfer import contexts_match, fetched, from_host
+from clsparse_py.transfer import contexts_match, from_host
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -201,6 +199,7 @@ def _is_aligned(X: cl_array.Array, axis: int, vector: int) -> bool:
     return begins and isinstance(memory, cl.MemoryObjectHolder) and not memory.flags & cl.mem_flags.USE_HOST_PTR
 
 
+@door()
 def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt.ArrayLike) -> MatrixT:
     """Compute ``X @ Y`` at the places of a sparse matrix: the sampled product of dense matrices.
 
@@ -288,19 +287,6 @@ class _Sampling:
         self.last: DenseProduct | None = None
 
 
-def _sampled_by_host(
-    queue: cl.CommandQueue, M: Matrix, indices: cl_array.Array, X: cl_array.Array, Y: cl_array.Array
-) -> cl_array.Array:
-    """Return the result of `_sampled`, computed by NumPy."""
-    columns, begins = fetched(indices, queue), fetched(M.indptr, queue)
-    rows = np.repeat(np.arange(begins.size - 1), np.diff(begins))
-    x, y = (dense_values(queue, each, "positive", each.dtype).get(queue) for each in (X, Y.T))
-    dtype = np.result_type(x, y)
-    found = np.einsum("ek,ek->e", x[rows].astype(dtype), y[columns].astype(dtype))
-    return placed(queue, "values", found.astype(dtype))
-
-
-@or_by_host(_sampled_by_host)
 def _sampled(queue: cl.CommandQueue, M: Matrix, indices: cl_array.Array, X: cl_array.Array, Y: cl_array.Array) -> cl_array.Array:
     """Return the products of rows of X and columns of Y, at the places of a matrix; values of each are adjacent."""
     sampling = M.structure.kept(_Sampling, _Sampling)
@@ -350,7 +336,4 @@ def _made(
 def _built(chain: Chain, arithmetic: Arithmetic, n_inner: int, loads: str, are_alike: bool) -> tuple[Built, Sampled]:
     """Return the kernel for rows of so many values, and its record."""
     teams = None if loads != "aligned" else SampledByTeams.of(chain.device, arithmetic, n_inner, by_rows=are_alike)
-    if teams is not None:
-        with suppress(BuildError):
-            return chain.build(teams)
-    return chain.build(Sampled.legal(chain.device, arithmetic, n_inner, loads))
+    return chain.build(Sampled.legal(chain.device, arithmetic, n_inner, loads) if teams is None else teams)

@@ -80,8 +80,6 @@ class Device:
     vendor : str
     cache_bytes : int
         Of the global memory's cache, as the driver tells; 0 if it does not.
-    is_plain : bool
-        Whether this describes the device for plain kernels alone (`plain`).
     """
 
     name: str
@@ -105,7 +103,6 @@ class Device:
     portability: Portability
     vendor: str = ""
     cache_bytes: int = 0
-    is_plain: bool = False
 
     @property
     def fingerprint(self) -> tuple[str, str]:
@@ -116,6 +113,11 @@ class Device:
     def resident(self) -> int:
         """Work-items that a compute unit is taken to hold: one where lanes are loops, else two of the largest work-groups."""
         return 1 if self.lanes_are_loops else 2 * self.max_work_group
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether plain kernels are to be taken alone, as work-groups have one work-item (`plain`)."""
+        return self.max_work_group == 1
 
     @property
     def lanes_are_loops(self) -> bool:

@@ -59,7 +59,6 @@ def plainly(device: Device) -> Device:
     """Return the description of a device as one that has nothing but global memory and work-groups of one work-item."""
     return replace(
         device,
-        is_plain=True,
         max_work_group=1,
         local_memory=0,
         preferred_multiple=1,

@@ -11,6 +11,7 @@ from clsparse_py._spmm.explanation import Explanation
 from clsparse_py._spmm.plan import SpmmPlan
 from clsparse_py.matrix import Matrix
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, require_calls, result_for
+from clsparse_py.plain import are_plain, door
 from clsparse_py.semiring import Semiring, plus_times
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Explanation", "SpmmPlan", "enqueue_spmm", "kept_spmm_plan", "spmm", "spmm_plan"]
 
 
+@door()
 def spmm_plan(A: Matrix, *, work_group: int | None = None, expected_calls: int | None = None) -> SpmmPlan:
     """Plan products ``A @ X`` with several columns; kernels are chosen at the first product with so many columns.
 
@@ -97,6 +99,7 @@ def spmm(
 ) -> npt.NDArray[Any]: ...
 
 
+@door()
 def spmm(
     A: Matrix,
     X: Any,
@@ -154,6 +157,8 @@ def spmm(
         raise TypeError(f"plan: must be an SpmmPlan, is {type(plan).__name__}")
     elif not plan.matches(A):
         raise ValueError("plan: was made for another structure than A's")
+    elif are_plain():
+        plan = kept_spmm_plan(A)
     operand, on_device = dense_operand(A, "X", X, ndim=2)
     dtype = check_scale(A, operand, alpha, beta, out, semiring)
     shape = (A.shape[0], int(operand.shape[1]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from clsparse_py.device import Device
 from clsparse_py.records import dataclass
 from clsparse_py.tuning import profiles
 
-__all__ = ["Layout", "Pattern", "Shape", "Thresholds", "alternatives", "choose", "made", "thresholds_of", "together"]
+__all__ = ["Layout", "Pattern", "Shape", "Thresholds", "choose", "made", "thresholds_of", "together"]
 
 #: Bytes of the widest vector that a work-item of a GPU loads at once, and of the widest that a function may take (quirk 3).
 _GPU_VECTOR, _CPU_VECTOR = 16, 32
@@ -237,15 +237,10 @@ def choose(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Patt
     str
         The reason.
     """
+    if device.is_plain:
+        return Shape(work_group=1), "plain kernels"
     decide = _for_cores if device.lanes_are_loops else _for_lanes
     return decide(thresholds_of(device), device, arithmetic, n_columns, pattern, layout)
-
-
-def alternatives(shape: Shape) -> Iterator[Shape]:
-    """Yield a shape, and those that come in its place where its kernels are refused: simpler ones, of one kernel each."""
-    yield shape
-    for columns in (4, 2, 1):
-        yield Shape(vectors=columns)
 
 
 def _for_lanes(

@@ -42,12 +42,9 @@ class Explanation(Shown):
     ----------
     products : tuple of Product
         The kinds of products; the first product of a kind adds it.
-    rule : str
-        What was refused, if anything was.
     """
 
     products: tuple[Product, ...]
-    rule: str
 
     __repr__ = Shown.__repr__
 
@@ -59,4 +56,4 @@ class Explanation(Shown):
             (str(each.columns), each.kernel, each.built, f"{each.parts:,}", f"{each.pieces:,}", str(each.launches), each.why)
             for each in self.products
         ]
-        return Table("SpMM", heads, rows, self.rule, numbers="columns")
+        return Table("SpMM", heads, rows, numbers="columns")

@@ -10,8 +10,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py import refusals
-from clsparse_py._spmm.choose import Layout, Pattern, Shape, alternatives, choose, thresholds_of, together
+from clsparse_py._spmm.choose import Layout, Pattern, Shape, choose, thresholds_of, together
 from clsparse_py._spmm.cuts import Cut, Groups, cut, groups_of, rows_as_parts
 from clsparse_py._spmm.explanation import Explanation, Product
 from clsparse_py._spmm.kernels import Combine, Pack, Parts
@@ -19,7 +18,6 @@ from clsparse_py.arithmetic import Arithmetic, name_of
 from clsparse_py.built import Built
 from clsparse_py.dense_product import DenseProduct, arguments_of, recorder_of
 from clsparse_py.device import Device, describe
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.order import note_written
@@ -114,8 +112,6 @@ class SpmmPlan(SetOnce):
         after, of = int(thresholds_of(self.device).together_after), (self.queue, A.shape[0], A.indptr, A.indices)
         self._groups: Upgrade[Groups] = Upgrade("rows with equal columns together", after, expected, lambda: groups_of(*of))
         self._made: dict[_Kind, _Made] = {}
-        # Kernels that are done without, in order.
-        self._refused: dict[str, None] = {}
         self._making = threading.Lock()
         self._last: DenseProduct | None = None
 
@@ -141,7 +137,7 @@ class SpmmPlan(SetOnce):
             built = each.product.recording.kernels[0].parameters.name
             why = f"{each.why}; {self._groups}" if each.awaits or each.shape.rows > 1 else each.why
             products.append(Product(kind.n_columns, str(each.shape), built, each.cut.n_parts, each.cut.n_pieces, launches, why))
-        return Explanation(tuple(products), refusals.in_words(self._refused).strip("; "))
+        return Explanation(tuple(products))
 
     def enqueue(
         self,
@@ -229,42 +225,30 @@ class SpmmPlan(SetOnce):
         with self._making:
             if not self._groups.come():
                 return made
-            groups = self._groups.made
-            found = groups and self._attempt(kind, self._arithmetic(kind), together(made.shape, groups.rows), made.why, [])
-            self._last = None
-            self._made[kind] = found = found or replace(made, awaits=False)
+            groups, self._last = self._groups.made, None
+            if groups is None:
+                found = replace(made, awaits=False)
+            else:
+                found = self._of(kind, self._arithmetic(kind), together(made.shape, groups.rows), made.why)
+            self._made[kind] = found
             return found
 
     def _arithmetic(self, kind: _Kind) -> Arithmetic:
         return Arithmetic(name_of(kind.a), name_of(kind.x), name_of(self.indptr.dtype), kind.semiring)
 
     def _built(self, kind: _Kind) -> _Made:
-        """Return the launches of the shape that is chosen or, if one of its kernels is refused, of the next one that builds.
+        """Return the launches of the shape that is chosen.
 
         Raises
         ------
         BuildError
-            None does; of the kernel that was chosen.
+            A kernel is refused.
         """
         arithmetic = self._arithmetic(kind)
-        chosen, why = choose(self.device, arithmetic, kind.n_columns, self.pattern, kind.layout)
-        refused: list[BuildError] = []
-        shapes = [*alternatives(chosen)]
-        if chosen.rows and self._groups.come() and (groups := self._groups.made) is not None:
-            shapes.insert(0, together(chosen, groups.rows))
-        for shape in shapes:
-            if (found := self._attempt(kind, arithmetic, shape, why, refused)) is not None:
-                return found
-        raise refused[0]
-
-    def _attempt(self, kind: _Kind, arithmetic: Arithmetic, shape: Shape, why: str, refused: list[BuildError]) -> _Made | None:
-        """Return the launches of a shape; None if a kernel of it is refused, which is noted."""
-        try:
-            return self._of(kind, arithmetic, shape, why)
-        except BuildError as error:
-            refused.append(error)
-            self._refused[error.kernel] = None
-            return None
+        shape, why = choose(self.device, arithmetic, kind.n_columns, self.pattern, kind.layout)
+        if shape.rows and self._groups.come() and (groups := self._groups.made) is not None:
+            shape = together(shape, groups.rows)
+        return self._of(kind, arithmetic, shape, why)
 
     def _of(self, kind: _Kind, arithmetic: Arithmetic, shape: Shape, why: str) -> _Made:
         """Return the launches of a shape."""

@@ -12,11 +12,11 @@ from clsparse_py._spmv.choose import KERNELS, KernelChoice, KernelName
 from clsparse_py._spmv.explanation import Explanation
 from clsparse_py._spmv.plan import SpmvPlan
 from clsparse_py.convert import converted
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, require_calls, result_for
 from clsparse_py.order import note_written
+from clsparse_py.plain import are_plain, door
 from clsparse_py.semiring import Semiring, plus_times
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def spmv_plan(
 ) -> SharedSpmvPlan: ...
 
 
+@door()
 def spmv_plan(
     A: Matrix,
     *,
@@ -168,6 +169,7 @@ def spmv(
 ) -> npt.NDArray[Any]: ...
 
 
+@door()
 def spmv(
     A: Matrix,
     x: Any,
@@ -237,6 +239,8 @@ def spmv(
         return _shared(plan, A).product(A, x, alpha, beta, out, semiring)
     elif not plan.matches(A):
         raise ValueError(_OF_ANOTHER)
+    elif are_plain():
+        plan = plan.in_force(A)
     elif isinstance(x, cl_array.Array) and (again := plan.again(A.data, x, alpha, beta, out, semiring)) is not None:
         return again
     operand, on_device = dense_operand(A, "x", x, ndim=1)
@@ -249,14 +253,10 @@ def spmv(
             return result.deliver()
         enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
     else:
-        try:
-            # The newest event stands for all before it: it waits for them.
-            note_written(y, plan.execute(A, operand, y, alpha=alpha, beta=beta, semiring=semiring)[-1])
-            if operand is x:
-                plan.note_checked(A, x, y, alpha, beta, semiring, is_new=y is not out)
-        except BuildError:
-            # The kernel of SpMM is another one; the plan has tried all of its own.
-            enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
+        # The newest event stands for all before it: it waits for them.
+        note_written(y, plan.execute(A, operand, y, alpha=alpha, beta=beta, semiring=semiring)[-1])
+        if operand is x:
+            plan.note_checked(A, x, y, alpha, beta, semiring, is_new=y is not out)
     return result.deliver()
 
 

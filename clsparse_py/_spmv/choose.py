@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal, cast, get_args
 
@@ -19,7 +19,7 @@ from clsparse_py.product import ProductKernel
 from clsparse_py.records import dataclass
 from clsparse_py.tuning.profiles import decide, rules, thresholds
 
-__all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "alternatives", "choose", "default_choice", "whole_rows"]
+__all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "choose", "default_choice", "whole_rows"]
 
 #: Kernels that balance entries by themselves: they take all rows in order.
 BalancedName = Literal["adaptive", "nonzero_split", "merge", "chunked", "narrow"]
@@ -35,11 +35,6 @@ KERNELS: tuple[KernelName, ...] = get_args(KernelName)
 _MAXIMA = {"work_group": 1 << 16, "items": 64, "unroll": 64}
 _MAX_CHUNKS = 1 << 12
 
-#: Kernels for all rows that are tried where one is refused, on CPU devices and on others: few templates have all of them.
-_INSTEAD: dict[bool, tuple[KernelName, ...]] = {
-    True: ("chunked", "serial", "merge", "adaptive", "vector_long"),
-    False: ("adaptive", "merge", "subvector8", "vector", "serial", "vector_long", "chunked"),
-}
 #: Rows above this many entries are shared by several work-groups where rows are binned one by one.
 PIECE = 1 << 14
 
@@ -187,6 +182,8 @@ def choose(
     asked = default_choice(kernel, device) if isinstance(kernel, str) else kernel
     if asked is not None and not isinstance(asked, KernelChoice):
         raise TypeError(f"kernel: must be a name, a KernelChoice or None, is {type(asked).__name__}")
+    if device.is_plain:
+        return Decision(Scheme("single"), ((default_choice("serial", device),),), "plain kernels")
     if scheme == "auto" and asked is not None:
         return Decision(Scheme("single"), ((asked,),), "the kernel was named")
     numbers = features.numbers(device.compute_units, np.dtype(dtype).itemsize)
@@ -232,13 +229,6 @@ def default_choice(name: KernelName, device: Device) -> KernelChoice:
     if name == "chunked":
         return replace(choice, items=32, work_group=1)
     return replace(choice, work_group=64) if device.lanes_are_loops else choice
-
-
-def alternatives(decision: Decision, device: Device) -> Iterator[Decision]:
-    """Yield a decision, and those that come in its place where kernels of those before are refused: one kernel for all rows."""
-    yield decision
-    for name in _INSTEAD[device.lanes_are_loops]:
-        yield Decision(Scheme("single"), ((default_choice(name, device),),), decision.rule)
 
 
 # Told apart by identity: they are part of what profiles keep.

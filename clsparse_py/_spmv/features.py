@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -16,7 +15,7 @@ from clsparse_py.memory import allocated
 from clsparse_py.primitives.partition import enqueue_partition
 from clsparse_py.records import dataclass
 
-__all__ = ["Features", "Inspected", "inspect", "inspected_on_host"]
+__all__ = ["Features", "Inspected", "inspect"]
 
 #: Which classes of row lengths trees know: empty rows, and those of up to 1, 2, 8, 32, 128, 512 and 4096 entries.
 _SHARES = (0, 1, 2, 4, 6, 8, 10, 13)
@@ -158,9 +157,9 @@ def inspect(
         Results of more work-groups than these are combined on the device.
     """
     n_rows, n_cols = shape
-    if not n_rows:
-        return Features(n_rows, n_cols, nnz, 0, 0, 0.0, (0,))
     chain = Chain(queue, indptr, indices)
+    if not n_rows or chain.device.is_plain:  # for whose one kernel all matrices are alike
+        return Features(n_rows, n_cols, nnz, 0, 0, 0.0, (0,))
     asked = work_group or (1 if chain.device.lanes_are_loops else 128)
     built, record = chain.build(CountFeatures(min(asked, chain.device.max_work_group), indptr.dtype.name))
     groups = max(1, min(-(-n_rows // record.work_group), chain.device.compute_units * 8))
@@ -191,17 +190,3 @@ def inspect(
         distance=of_rows.distance / max(of_rows.entries, 1),
         gap=of_rows.gap / max(of_rows.pairs, 1),
     )
-
-
-def inspected_on_host(shape: tuple[int, int], nnz: int, indptr: np.ndarray[Any, Any]) -> Features:
-    """Return the features that row lengths tell; columns are not looked at. For devices that refuse the kernels of `inspect`."""
-    n_rows, n_cols = shape
-    if not n_rows:
-        return Features(n_rows, n_cols, nnz, 0, 0, 0.0, (0,))
-    lengths = np.diff(indptr).astype(np.int64)
-    # Evenly spread rows are counted by class: by the number of bits of their length less one, empty ones first.
-    sample = lengths[np.arange(min(n_rows, _COUNTED)) * n_rows // min(n_rows, _COUNTED)]
-    classes = np.where(sample == 0, 0, 1 + np.frexp(np.maximum(sample - 1, 0))[1])
-    jumps = int(np.abs(np.diff(lengths)).sum()) / max(nnz, 1)
-    counted = tuple(np.bincount(classes).tolist())
-    return Features(n_rows, n_cols, nnz, int(lengths.min()), int(lengths.max()), float(lengths.var()), counted, jumps)

@@ -7,24 +7,20 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py._spmm import enqueue_spmm
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.by_host import placed
 from clsparse_py.convert import converted
 from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
-from clsparse_py.memory import allocated
 from clsparse_py.product import ProductKernel
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring
-from clsparse_py.transfer import contexts_match, fetched
+from clsparse_py.transfer import contexts_match
 
 __all__ = ["MaskedRows", "enqueue_masked_rows", "row_mask"]
 
@@ -113,32 +109,10 @@ def enqueue_masked_rows(
         return
     chain = Chain(x.queue or A.queue, A.data, A.indices, A.indptr, x, mask, writes=(y,))
     arithmetic = Arithmetic(A.dtype.name, x.dtype.name, A.indptr.dtype.name, semiring.name)
-    try:
-        record = MaskedRows.legal(chain.device, arithmetic, A.indices.size / A.shape[0])
-        built, made = chain.build_once(record, lambda: record)
-    except BuildError:
-        _by_all_rows(chain.queue, A, x, y, mask, semiring, complement)
-        return
+    record = MaskedRows.legal(chain.device, arithmetic, A.indices.size / A.shape[0])
+    built, made = chain.build_once(record, lambda: record)
     at = (np.uint64(each.offset // each.dtype.itemsize) for each in (x, y))
     operands = A.data, x, next(at), y, next(at), mask, np.uint32(not complement)
     groups = -(-A.shape[0] * made.lanes // made.work_group)
     chain.launch(built, groups, *operands, A.indptr.dtype.type(A.shape[0]), A.indptr, A.indices)
     chain.finish(y)
-
-
-def _by_all_rows(
-    queue: cl.CommandQueue,
-    A: Matrix,
-    x: cl_array.Array,
-    y: cl_array.Array,
-    mask: cl_array.Array,
-    semiring: Semiring,
-    complement: bool,
-) -> None:
-    """Make all rows, and let the host put those that are taken into y: the kernel is refused."""
-    whole = allocated(queue, "rows of the product", y.shape, y.dtype)
-    enqueue_spmm(A, x, whole, (y.dtype.itemsize, 0), 1, None, None, semiring)
-    taken = (fetched(mask, queue) != 0) != complement
-    found = np.where(taken, fetched(whole, queue), fetched(y, queue))
-    Chain(queue).copy(y, placed(queue, "rows", found), y.size, y.offset // y.dtype.itemsize)
-    queue.finish()

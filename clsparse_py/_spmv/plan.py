@@ -9,18 +9,17 @@ from typing import Any
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py import refusals
 from clsparse_py._spmv.binning import Scheme
 from clsparse_py._spmv.builder import Builder
-from clsparse_py._spmv.choose import Decision, KernelChoice, KernelName, alternatives, choose
+from clsparse_py._spmv.choose import Decision, KernelChoice, KernelName, choose
 from clsparse_py._spmv.explanation import Explanation, Share
-from clsparse_py._spmv.features import Features, Inspected, inspect, inspected_on_host
+from clsparse_py._spmv.features import Features, Inspected, inspect
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.dense_product import BoundProduct, DenseProduct
 from clsparse_py.device import Device, describe
-from clsparse_py.errors import BuildError
 from clsparse_py.matrix import Matrix
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
+from clsparse_py.plain import are_plain, door
 from clsparse_py.recording import Bound, Recording
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.set_once import SetOnce
@@ -69,8 +68,6 @@ class SpmvPlan(SetOnce):
         # What will take the place of products.
         self._upgrades: dict[_Kind, Upgrade[Recording]] = {}
         self._shares: list[Share] = []
-        # Kernels that are done without, in order.
-        self._refused: dict[str, None] = {}
         self._making = threading.Lock()
         self._last: DenseProduct | None = None
 
@@ -79,19 +76,18 @@ class SpmvPlan(SetOnce):
         cls, A: Matrix, scheme: str | Scheme, kernel: KernelName | KernelChoice | None, expected: int | None = None
     ) -> SpmvPlan:
         """Inspect a matrix and decide; see `spmv_plan`."""
-        refused: dict[str, None] = {}
-        try:
-            features = inspect(A.queue, A.shape, A.nnz, A.indptr, A.indices)
-        except BuildError as error:
-            refused[error.kernel] = None
-            features = inspected_on_host(A.shape, A.nnz, A.indptr.get(A.queue))
-        plan = cls(A, features, choose(features, describe(A.queue.device), scheme, kernel, A.dtype.name), expected)
-        plan._refused |= refused
-        return plan
+        features = inspect(A.queue, A.shape, A.nnz, A.indptr, A.indices)
+        return cls(A, features, choose(features, describe(A.queue.device), scheme, kernel, A.dtype.name), expected)
 
     def matches(self, A: Matrix) -> bool:
         """Return whether this plan was made for A's present structure."""
         return A.indptr is self.indptr and A.indices is self.indices
+
+    def in_force(self, A: Matrix) -> SpmvPlan:
+        """Return this plan or, while kernels are to be plain ones, that of them which A's structure keeps."""
+        if self.device.is_plain or not are_plain():
+            return self
+        return A.structure.kept((SpmvPlan, A.data.dtype), lambda: SpmvPlan.of(A, "auto", None))
 
     def __str__(self) -> str:
         names = list(dict.fromkeys(choice.name for side in self.decision.kernels for choice in side))
@@ -100,11 +96,6 @@ class SpmvPlan(SetOnce):
     def __repr__(self) -> str:
         rows, columns = self.shape
         return f"<SpmvPlan of a {rows} x {columns} matrix with {self.nnz} entries on {self.device.name}: {self}>"
-
-    @property
-    def refused(self) -> tuple[str, ...]:
-        """The kernels that this plan does without, as the driver's compiler refuses them."""
-        return tuple(self._refused)
 
     _repr_html_ = plan_as_html
 
@@ -118,8 +109,7 @@ class SpmvPlan(SetOnce):
             names = dict.fromkeys(str(choice) for side in self.decision.kernels for choice in side)
             shares = tuple(Share(self.shape[0], name, "", why) for name in names)
         launches = max((each.recording.n_commands for each in self._products.values()), default=0)
-        rule = self.decision.rule + refusals.in_words(self._refused)
-        return Explanation(str(self.decision.scheme), rule, shares, launches)
+        return Explanation(str(self.decision.scheme), self.decision.rule, shares, launches)
 
     def execute(
         self,
@@ -137,6 +127,10 @@ class SpmvPlan(SetOnce):
             self._upgrade()
         product, scale = self._ready(A, x, y, alpha, beta, semiring)
         return product.run(queue or x.queue or self.queue, (A.data, x, y), scale)
+
+    def build(self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring) -> None:
+        """Build the kernels of a product of these types, unless they are there."""
+        self._ready(A, x, y, alpha, beta, semiring)
 
     def note_checked(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring, *, is_new: bool
@@ -174,6 +168,7 @@ class SpmvPlan(SetOnce):
             return product, ()
         return product, (y.dtype.type(1 if alpha is None else alpha), y.dtype.type(0 if beta is None else beta))
 
+    @door()
     def bind(self, A: Matrix, x: cl_array.Array, out: cl_array.Array, *, semiring: Semiring = plus_times) -> BoundProduct:
         """Return a function of no arguments that computes ``out = A @ x`` anew at each call, with as little as it takes.
 
@@ -213,6 +208,8 @@ class SpmvPlan(SetOnce):
         check_matrix(A)
         if not self.matches(A):
             raise ValueError("plan: was made for another structure than A's")
+        if (other := self.in_force(A)) is not self:
+            return other.bind(A, x, out, semiring=semiring)
         for name, array in (("x", x), ("out", out)):
             if not isinstance(array, cl_array.Array):
                 raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(array).__name__}")
@@ -290,23 +287,13 @@ class SpmvPlan(SetOnce):
                 self._shares = [replace(share, built=built, why=f"{share.why}; {why}") for share in self._shares]
 
     def _built(self, arithmetic: Arithmetic, scaled: bool) -> Builder:
-        """Return the launches of the decision or, if one of its kernels is refused, of the next alternative that builds.
+        """Return the launches of the decision.
 
         Raises
         ------
         BuildError
-            None does; of the kernel that was decided on.
+            A kernel is refused.
         """
-        first: BuildError | None = None
-        for decision in alternatives(self.decision, self.device):
-            builder = Builder(self.inspected, arithmetic, scaled, self._expected)
-            try:
-                builder.all(decision)
-            except BuildError as error:
-                self.queue.finish()
-                first = first or error
-                self._refused[error.kernel] = None
-            else:
-                return builder
-        assert first is not None  # there is at least one decision
-        raise first
+        builder = Builder(self.inspected, arithmetic, scaled, self._expected)
+        builder.all(self.decision)
+        return builder

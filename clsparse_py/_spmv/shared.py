@@ -12,15 +12,12 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py import refusals
-from clsparse_py._spmm import enqueue_spmm
 from clsparse_py._spmv.binning import Scheme
 from clsparse_py._spmv.choose import KernelChoice, KernelName
 from clsparse_py._spmv.plan import SpmvPlan
 from clsparse_py._spmv.speed import speeds_of
 from clsparse_py.convert import converted
 from clsparse_py.device import describe
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
@@ -112,14 +109,14 @@ class _Part:
             self.memory, values = "shared, no copy" if is_shared else "copied", from_host(self.queue, host, copy=False)
         self.matrix = Matrix.assembled(self._structure, values)
 
+    def build(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
+        """Build what `run` takes for vectors of these dtypes: all parts do before one of them writes."""
+        self.plan.in_force(self.matrix).build(self.matrix, x, y, **scale)
+
     def run(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
         """Enqueue its product. The device begins while the host goes on to the next one."""
         queue = x.queue or self.queue
-        try:
-            note_written(y, self.plan.execute(self.matrix, x, y, queue=queue, **scale)[-1])
-        except BuildError:
-            # As `spmv` does: the kernel of SpMM is another one.
-            enqueue_spmm(self.matrix, x, y, (y.dtype.itemsize, 0), 1, **scale)
+        note_written(y, self.plan.in_force(self.matrix).execute(self.matrix, x, y, queue=queue, **scale)[-1])
         queue.flush()
 
 
@@ -208,8 +205,7 @@ class SharedSpmvPlan(SetOnce):
             )
             for part, own in zip(self._parts, n_bytes, strict=True)
         )  # fmt: skip
-        refused = refusals.in_words(name for part in self._parts for name in part.plan.refused)
-        return SharedExplanation(parts, f"rows in order, by {self._rule}{refused}")
+        return SharedExplanation(parts, f"rows in order, by {self._rule}")
 
     def refresh(self, A: Matrix) -> None:
         """Take A's values anew. `spmv` does so for another matrix, or other `A.data`; values written in place are to be told of.
@@ -250,6 +246,8 @@ class SharedSpmvPlan(SetOnce):
         if operand.size > 1 and operand.strides != (operand.dtype.itemsize,):
             operand = converted(A.queue, "x", operand, operand.dtype)
         scale = {"alpha": alpha, "beta": beta, "semiring": semiring}
+        for part in self._parts:
+            part.build(operand, result.array, scale)
         if on_device:
             self._on_device(operand, result.array, scale)
             return result.array

@@ -9,12 +9,14 @@ from clsparse_py._transpose.plan import Explanation, Permutation, TransposePlan,
 from clsparse_py.errors import require_name
 from clsparse_py.matrix import MatrixT
 from clsparse_py.operands import check_matrix
+from clsparse_py.plain import door
 
 __all__ = ["METHODS", "Explanation", "Method", "Permutation", "TransposePlan", "permutation", "transpose", "transpose_plan"]
 
 _METHODS = get_args(Method)
 
 
+@door()
 def transpose(A: MatrixT, *, method: Method = "auto") -> MatrixT:
     """Transpose a sparse matrix.
 
@@ -61,6 +63,7 @@ def transpose(A: MatrixT, *, method: Method = "auto") -> MatrixT:
     return transposed(A, method)
 
 
+@door()
 def transpose_plan(A: MatrixT, *, method: Method = "auto") -> TransposePlan[MatrixT]:
     """Plan transpositions of a structure: find the permutation that takes the values of A to those of its transposed.
 

@@ -16,7 +16,6 @@ from typing_extensions import override
 from clsparse_py._transpose.kernels import Transposition
 from clsparse_py.arithmetic import OPENCL_TYPES, name_of
 from clsparse_py.declaration import Variants, kernel
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated
@@ -91,14 +90,11 @@ def is_scattered(chain: Chain, A: Matrix, value_bytes: int) -> bool:
     """Return whether buckets are faster than counting by column alone; the first answer for a structure waits for a sample."""
     device, n = chain.device, A.nnz
     large = n * (A.indices.dtype.itemsize + value_bytes) >= _MIN_BYTES and A.shape[1] >= _MIN_COLUMNS
-    if not (device.lanes_are_loops and device.compute_units <= _MAX_CORES and large):
+    if device.is_plain or not (device.lanes_are_loops and device.compute_units <= _MAX_CORES and large):
         return False
     if A.structure.scattered is None:
         found = allocated(chain.queue, "how many columns of a sample are near others", 1, np.uint32)
-        try:
-            run(chain, enqueue_nearness, (A.indices, found), n)
-        except BuildError:
-            return False
+        run(chain, enqueue_nearness, (A.indices, found), n)
         A.structure.scattered = bool(2 * int(chain.read(found, 1)[0]) < Nearness.SAMPLES)
     return A.structure.scattered
 

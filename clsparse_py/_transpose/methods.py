@@ -7,7 +7,6 @@ entries there: the permutation that a plan keeps. A's structure is valid, and A 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -19,7 +18,6 @@ from clsparse_py._transpose.buckets import enqueue_buckets, shape_of
 from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Transposition, Unpack, tile
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, Symmetry
 from clsparse_py.memory import allocated, allocated_each
@@ -253,14 +251,12 @@ def _enqueue_binned(
 ) -> None:
     task = Transposition(indptr, indices, values, to_indptr, to_indices, moved, shape, nnz)
     if scattered:
-        with contextlib.suppress(BuildError):
-            enqueue_bucket_chunks(chain, task)
-            return
+        enqueue_bucket_chunks(chain, task)
+        return
     cut = None if chain.device.lanes_are_loops else shape_of(chain.device, name_of(indices.dtype), task.value_bytes, shape, nnz)
     if cut is not None:
-        with contextlib.suppress(BuildError):
-            enqueue_buckets(chain, task, cut)
-            return
+        enqueue_buckets(chain, task, cut)
+        return
     enqueue_sort_by_key(
         chain, indices, nnz, shape[1], n_items=shape[0], sorted_items=to_indices, indptr=indptr, values=values,
         sorted_values=moved, pointers=to_indptr,

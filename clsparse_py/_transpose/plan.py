@@ -10,7 +10,6 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py import refusals
 from clsparse_py._transpose.at_once import transposed_at_once
 from clsparse_py._transpose.choose import Strategy, features_of, parse
 from clsparse_py._transpose.methods import (
@@ -20,16 +19,14 @@ from clsparse_py._transpose.methods import (
     Pattern,
     empty,
 )
-from clsparse_py.arithmetic import name_of
 from clsparse_py.device import describe
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Origin, Structure
 from clsparse_py.memory import allocated
 from clsparse_py.operands import values_of_result
 from clsparse_py.overlap import require_inside
 from clsparse_py.placement import place_part, value_dtype
-from clsparse_py.primitives.either_way import refused_of
+from clsparse_py.plain import door
 from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.records import dataclass
 from clsparse_py.set_once import SetOnce
@@ -133,11 +130,10 @@ def run(A: Matrix, valued: bool, moved: cl_array.Array, method: str) -> tuple[Pa
         chain.finish(moved)
     else:
         chain.finish(moved, pattern.indptr, pattern.indices)
-    device, launches, why = chain.device, len(chain.events), pattern.why
+    launches, why = len(chain.events), pattern.why
 
     def explanation() -> Explanation:
         rule = f"{ruling.label}, by {ruling.why}" if method == "auto" else "the method was named"
-        rule += refusals.in_words(error.kernel for error in refused_of(device).values())
         whys = {**_WHY_NOT, **why_not, taken: why}
         return Explanation(tuple(Verdict(name, name == taken, whys[name]) for name in METHODS), launches, rule)
 
@@ -155,41 +151,31 @@ def attempt(
 ) -> tuple[Pattern, str]:
     """Try the methods of a strategy one after another. Each finds out on the device, while it works, whether it takes the matrix.
 
-    A method of which a kernel is refused is passed over; after those of the strategy come all others. One that was named comes
-    before them.
+    One that was named comes before them; the last takes any matrix, and is the plain one.
 
     Returns the pattern and the method that made it; those before it are put into ``why_not``.
 
     Raises
     ------
-    BuildError
-        No method that takes this matrix builds.
     ValueError
         The method that was named does not take it.
     """
-    # The key of the kernels of a method: the operation and its dtypes.
-    about = "transpose", name_of(A.indptr.dtype), A.data.dtype.itemsize if valued else 0
-    refused = refusals.avoided(chain.device, about)
-    first: tuple[tuple[str, int | None], ...] = ()
-    if named != "auto":
-        first = ((named, None),)
+    asked: tuple[tuple[str, int | None], ...] = strategy.limits
+    if chain.device.is_plain:
+        asked = ()
+    elif named != "auto":
+        asked = ((named, None), *asked)
     elif _asks_again(A, strategy):
-        first = (("gather", _AT_FIRST if chain.device.lanes_are_loops else 0),)
+        asked = (("gather", _AT_FIRST if chain.device.lanes_are_loops else 0), *asked)
     A.structure.transposed |= named == "auto"
-    for method, limit in (*first, *strategy.limits, ("binned", None), ("atomics", None), ("gather", 0)):
-        if method not in refused:
-            try:
-                return METHODS[method](chain, A, valued, moved, limit), method
-            except (NotSymmetricError, LongRowsError) as error:
-                if method == named:
-                    raise ValueError(f"method: {method} does not take this matrix: {error}") from None
-                why_not[method] = str(error)
-            except BuildError as error:
-                refusals.avoid(chain.device, about, method, error)
-                refused = refusals.avoided(chain.device, about)
-        if method in refused:
-            why_not[method] = f"the driver's compiler refuses {refused[method].kernel}"
-    raise list(refused.values())[-1].again()
+    for method, limit in asked:
+        try:
+            return METHODS[method](chain, A, valued, moved, limit), method
+        except (NotSymmetricError, LongRowsError) as error:  # noqa: PERF203 - each try takes far longer
+            if method == named:
+                raise ValueError(f"method: {method} does not take this matrix: {error}") from None
+            why_not[method] = str(error)
+    return METHODS["binned"](chain, A, valued, moved, None), "binned"
 
 
 def _asks_again(A: Matrix, strategy: Strategy) -> bool:
@@ -306,6 +292,7 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
         device = describe(self.queue.device).name
         return f"<TransposePlan of a {rows} x {columns} matrix with {self.positions.size} entries on {device}: {self}>"
 
+    @door()
     def __call__(self, data: Values | None = None, out: MatrixT | None = None) -> MatrixT:
         """Return the transposed matrix with other values, which are not waited for.
 
@@ -332,12 +319,8 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
             target = self._target(out, values)
             chain = Chain(queue, self.positions, values, writes=(target,))
         if values.size:
-            try:
-                enqueue_permute(chain, self.positions, values, target, values.size)
-                chain.finish(target)
-            except BuildError:
-                # The permutation is not needed to transpose once more.
-                run(Matrix.assembled(self._of, values), True, target, "auto")
+            enqueue_permute(chain, self.positions, values, target, values.size)
+            chain.finish(target)
         if out is None:
             return self._assembled(self._structure, target)
         out.data = target  # says that the values are others

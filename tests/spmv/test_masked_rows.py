@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -11,7 +12,9 @@ import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, min_plus, plus_times, spmv
+from clsparse_py._spmv.masked import MaskedRows
 from clsparse_py.errors import BuildError
+from clsparse_py.plain import are_plain
 
 
 def test_rows_are_taken_and_others_stay(queue: cl.CommandQueue) -> None:
@@ -40,8 +43,18 @@ def test_other_semirings_and_index_types(queue: cl.CommandQueue) -> None:
     A = csr_array(tuple(cl_array.to_device(queue, part) for part in parts), shape=host.shape)
     x, most = np.array([10, 20, 30]), np.iinfo(np.int64).max
     assert spmv(A, x, mask=[1, 1, 0, 1], semiring=min_plus).tolist() == [11, most, most, 33]
-    with patch("clsparse_py._spmv.masked.MaskedRows.legal", side_effect=BuildError("no", log="", parameters=None, source=None)):
+    legal = MaskedRows.legal
+    asked: list[bool] = []
+
+    def refused(*arguments: Any) -> MaskedRows:
+        asked.append(are_plain())
+        if not are_plain():
+            raise BuildError("no", log="", parameters=None, source=None)
+        return legal(*arguments)
+
+    with patch("clsparse_py._spmv.masked.MaskedRows.legal", refused):
         assert spmv(A, x, mask=[1, 1, 0, 1], semiring=min_plus).tolist() == [11, most, most, 33]
+    assert asked == [False, True]
     empty = csr_array((0, 3), queue=queue)
     assert spmv(empty, x, mask=np.zeros(0, bool)).shape == (0,)
 
