@@ -180,7 +180,7 @@ def large_copies(queue: cl.CommandQueue) -> list[Copy]:
 
 
 def copy_of_size(queue: cl.CommandQueue, bytes_moved: int) -> Copy:
-    """Return the faster copy that moves about ``bytes_moved`` bytes, again and again over the same two buffers."""
+    """Return the faster copy that moves about ``bytes_moved`` bytes, again and again over the same two buffers (quirk 33)."""
     size = min(bytes_moved // 2, queue.device.max_mem_alloc_size)
     return max(_copies(queue, size), key=lambda copy: copy.bandwidth)
 

@@ -7,7 +7,6 @@ import importlib.resources
 import io
 import re
 import runpy
-import time
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.any_platform
 SAMPLES = {case.name: case for case in demo.samples()}
 
 
-MULTIPLIED = demo.Result("single: chunked", 6.82e-3, 6.2e-3, 10**8, 0.1, 2e10)
+MULTIPLIED = demo.Result("single: chunked", 6.82e-3, 6.2e-3, 10**8, 0.1)
 
 
 def case_of(matrix: Any, name: str = "a") -> demo.Case:
@@ -97,7 +96,7 @@ def test_all_samples_are_verified_and_shown(queue: cl.CommandQueue, monkeypatch:
     shown = text(out)
     for name in (*SAMPLES, "mine", "grid"):
         # A line for its product with a vector, one for its transposed, and one for its square.
-        assert len(re.findall(rf"^{name} .*(?: \d\S* \S?s| ns)\s*$", shown, flags=re.MULTILINE)) == 3
+        assert len(re.findall(rf"^{name} .*(?: \d\S* \S?s| ns) +[\d.]+\s*$", shown, flags=re.MULTILINE)) == 3
     last = shown.strip().splitlines()[-1]
     assert last.startswith(f"{len(SAMPLES) + 2} of {len(SAMPLES) + 2} results verified")
     assert queue.device.name.strip() in last
@@ -107,11 +106,11 @@ def test_all_samples_are_verified_and_shown(queue: cl.CommandQueue, monkeypatch:
 @pytest.mark.parametrize("width", [100, 160])
 def test_the_table_fits(width: int) -> None:
     found = [
-        demo.Measurement(each, (1_048_576, 1_048_576), 5_238_784, {"A @ x": MULTIPLIED}, {})
-        for each in (*demo.samples(), *demo.generated())
+        demo.Measurement(each, (1_048_576, 1_048_576), 5_238_784, {"A @ A": None if i == 1 else MULTIPLIED})
+        for i, each in enumerate((*demo.samples(), *demo.generated()))
     ]
     out, _ = consoles(width)
-    out.print(demo._table("A @ x", found))
+    out.print(demo._table("A @ A", found))
     shown = text(out)
     assert "…" not in shown
     assert max(len(line.rstrip()) for line in shown.splitlines()) <= width
@@ -164,7 +163,7 @@ def test_an_operation_that_fails_leaves_the_others(
     assert demo.run(queue, [], out, errors) == 1
     assert text(errors) == f"error: {operation} of grid: kernel k does not build\n"
     shown = text(out)
-    assert len(re.findall(r"^grid .*(?: \d\S* \S?s| ns)\s*$", shown, flags=re.MULTILINE)) == 2
+    assert len(re.findall(r"^grid .*(?: \d\S* \S?s| ns) +[\d.]+\s*$", shown, flags=re.MULTILINE)) == 2
     assert "0 of 1 results verified" in shown
     assert "operations that failed: 1" in shown
 
@@ -192,21 +191,6 @@ def test_empty_matrices_are_measured(queue: cl.CommandQueue, shape: tuple[int, i
 @pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "float32", "complex128"])
 def test_any_values_are_measured(queue: cl.CommandQueue, dtype: str) -> None:
     assert demo.measure(queue, case_of(sp.csr_array(np.array([[0, 1], [1, 1]], dtype)))).right
-
-
-def test_copies_are_timed(queue: cl.CommandQueue) -> None:
-    for n_bytes in (0, 1000, 1 << 20):
-        assert 0 < demo.copy_bandwidth(queue, n_bytes) < 1e14
-
-
-def test_a_clock_that_stands_still_is_not_believed(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_clock() -> float:
-        raise cl.RuntimeError("there is none")
-
-    monkeypatch.setattr(demo, "SECONDS", 0)
-    for profile in (lambda: 0.0, lambda: 1e-9, no_clock):
-        assert demo._seconds(queue, profile, lambda: time.sleep(1e-3)) > 1e-3
-    assert demo._seconds(queue, lambda: 2.5, lambda: None) == 2.5
 
 
 def test_generated_matrices_are_large(tmp_path: Path) -> None:
@@ -266,4 +250,4 @@ def test_squares_of_too_many_products_are_left_out(queue: cl.CommandQueue, monke
     assert square(queue, sp.csr_array(np.ones((3, 3), np.float32))) is None
     out, _ = consoles()
     out.print(demo._table("A @ A", [demo.measure(queue, case_of(np.ones((3, 3), np.float32)))]))
-    assert "left to the benchmarks" in text(out)
+    assert "too large here" in text(out)

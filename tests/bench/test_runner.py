@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 import pytest
 from rich.console import Console
 
@@ -241,3 +242,8 @@ def test_the_command_line_names_what_it_does_not_know(
 ) -> None:
     assert command_line.main(["run", "--matrices", "qcd4", "--out", str(tmp_path / "r.json"), *change]) == 2
     assert change[1] in capsys.readouterr().out
+
+
+def test_copies_are_timed(queue: cl.CommandQueue) -> None:
+    for n_bytes in (0, 1000, 1 << 20):
+        assert 0 < opencl.copy_of_size(queue, n_bytes).bandwidth < 1e14

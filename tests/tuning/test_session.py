@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyopencl as cl
@@ -378,6 +379,15 @@ def test_runs_that_wait_for_the_device_are_timed_by_the_host(queue: cl.CommandQu
     timer.by_device = False
     assert min(timer.samples(run, 2)) > 0.01
     assert 0 < timer.overhead < 0.01
+
+
+@pytest.mark.parametrize("passed", [0, 1, 10**12])
+def test_a_clock_that_stands_still_or_runs_ahead_is_not_believed(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, passed: int
+) -> None:
+    event = SimpleNamespace(wait=lambda: None, profile=SimpleNamespace(start=5, end=5 + passed))
+    monkeypatch.setattr(clock.Clock, "_fill", lambda _: event)
+    assert not clock.Clock(clock.profiling_queue(queue.context, queue.device)).by_device
 
 
 class Descending(MadeUp):
