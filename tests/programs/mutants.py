@@ -194,7 +194,8 @@ def planted(mutant: Mutant, folder: Path) -> None:
 
 def _programs(folder: Path, *arguments: str) -> str:
     """Run programs against the package in a folder; return what they print."""
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    path = os.pathsep.join((str(folder), *filter(None, [os.environ.get("PYTHONPATH")])))
+    environment = {**os.environ, "PYTHONPATH": path}
     command = [sys.executable, "-m", "tests.programs", *arguments]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     if "programs of" not in done.stdout:

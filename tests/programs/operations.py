@@ -471,7 +471,8 @@ simple(
     grade="sum",
 )
 simple("triangles", *(f"sp.{name}({{A}}, {k}, format='csr')" for name in ("tril", "triu") for k in (0, 1, -1)), grade="sum")
-simple("positions", "{A}.nonzero()", "sp.find({A})", grade="sum")
+# SciPy's sums of duplicates leave rows in another order than ours.
+simple("positions", "{A}.tocsr().sorted_indices().nonzero()", "sp.find({A})", grade="sum")
 
 
 @operation("blocks")
@@ -696,7 +697,7 @@ def well_posed(d: Draw, n: int, dtype: str) -> str:
     return d.add(Input(d.one(["csr", "csc"]), "parts", (n, n), arrays, d.block.index))
 
 
-@operation("triangular systems", 2)
+@operation("triangular systems", 3)
 def _triangular(d: Draw) -> Step:
     n = max(d.size(), 1)
     A = well_posed(d, n, d.dtype("fc"))
@@ -714,7 +715,7 @@ def _triangular(d: Draw) -> Step:
     return Step("spsolve_triangular", text, f"triangular({T}, {b}, {unit})", grade="round", tolerance=3000)
 
 
-@operation("solvers", 1)
+@operation("solvers", 1.5)
 def _solver(d: Draw) -> Step:
     n = max(d.size(), 1)
     if n > 130:
@@ -723,9 +724,9 @@ def _solver(d: Draw) -> Step:
     A = well_posed(d, n, dtype)
     b = d.array((n,), dtype=dtype, small=True)
     slow = prelude.compiles_slowly()
-    name = d.one(["gmres", "minres", "spsolve", *(() if slow else ("cg", "bicgstab"))])
+    name = d.one(["gmres", "minres", "minres", "spsolve", *(() if slow else ("cg", "bicgstab"))])
     matrix = f"({A} + {A}.T)" if name in ("cg", "minres") else A
-    scale = d.one(["", "", " * 2.0**60", " * 2.0**-60"]) if name != "spsolve" and d.has("scales") else ""
+    scale = d.one(["", " * 2.0**60", " * 2.0**-60"]) if name != "spsolve" and d.has("scales") else ""
     if scale:
         matrix, b = f"({matrix}{scale})", f"({b}{scale})"
     if name == "spsolve":
@@ -881,4 +882,6 @@ def _mistakes(d: Draw) -> Step:
             "{A}.setdiag([1, 2], {n} + {m})",
         ]
     )
+    if m == 0 and "hstack" in text:
+        raise SkipError  # SciPy takes no rows for rows that are not known yet
     return Step("a mistake", text.format(A=A, m=m, n=n))
