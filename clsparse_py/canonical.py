@@ -61,15 +61,6 @@ class Begins(OfStructure):
 
     step: str
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{self.step}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "step": self.step}
-
 
 @kernel
 @dataclass(frozen=True)
@@ -96,14 +87,9 @@ class OfNumbers(Parameters):
 
     dtype: str
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{self.template.replace('/', '_')}_{self.dtype}_wg{self.work_group}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "number": OPENCL_TYPES[self.dtype]}
+        return {**super().arguments(), "number": OPENCL_TYPES[self.dtype]}
 
 
 @kernel

@@ -69,11 +69,6 @@ class OfEntries(OfStructure):
 
     @property
     @override
-    def name(self) -> str:
-        return f"{super().name}{f'_v{self.value_bytes}' if self.value_bytes else ''}"
-
-    @property
-    @override
     def prelude(self) -> str:
         if not self.value_bytes:
             return super().prelude
@@ -135,11 +130,6 @@ class Regroup(OfStructure):
     template = "canonical/regroup"
 
     result: str
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"canonical_regroup_{self.index}_{self.result}_wg{self.work_group}"
 
     @property
     @override

@@ -26,6 +26,8 @@ __all__ = ["Examples", "Parameters", "Variants", "kernel", "kernels", "registere
 Examples: TypeAlias = "Iterator[tuple[str, Parameters]]"
 #: By variant, the fields in which it differs from those by default.
 Variants: TypeAlias = "Mapping[str, Mapping[str, Any]]"
+#: Fields by shorter names.
+_SHORT = {"work_group": "wg", "value_bytes": "v"}
 #: Work-items of a work-group of an example, if it says no other number.
 _WORK_GROUP = 128
 
@@ -45,6 +47,11 @@ class Parameters(abc.ABC):
 
     work_group: int
 
+    #: Fields that are in the kernel's name and in the prelude, but no arguments of the template: types, as a rule.
+    of_prelude: ClassVar[frozenset[str]] = frozenset((
+        "work_group", "arithmetic", "portability", "index", "value_bytes", "dtype", "a", "b", "c", "t", "inner", "result", "key",
+        "word", "pattern", "operation", "operator",
+    ))  # fmt: skip
     #: What is in `examples`, of a record whose other fields follow from a device and an arithmetic.
     variants: ClassVar[Variants] = {"": {}}
 
@@ -54,9 +61,15 @@ class Parameters(abc.ABC):
         """The template's name, such as "spmv/subvector"; of most classes an attribute, one of all their records."""
 
     @property
-    @abc.abstractmethod
     def name(self) -> str:
-        """The kernel's name, readable and an OpenCL C identifier."""
+        """The kernel's name, readable and an OpenCL C identifier: that of the template, and what the fields tell."""
+        told = (_told(each.name, getattr(self, each.name)) for each in fields(self))
+        return "_".join((self.template.replace("/", "_"), *filter(None, told)))
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """The fields that are arguments of the template, by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in self.of_prelude}
 
     @property
     def prelude(self) -> str:
@@ -73,9 +86,9 @@ class Parameters(abc.ABC):
         """How far the kernel exchanges values across lanes; 1 where it doesn't."""
         return 1
 
-    @abc.abstractmethod
     def arguments(self) -> Mapping[str, object]:
-        """Return what the template is rendered with: numbers, strings, booleans and tuples of them."""
+        """Return what the template is rendered with: numbers, strings, booleans and tuples of them; by default the fields."""
+        return {"work_group": self.work_group, **self.own}
 
     def within(self, work_group: int, lane_width: int) -> Self | None:  # noqa: ARG002 - of records whose lanes exchange values
         """Return the nearest legal record with at most these, or None if there is none.
@@ -106,6 +119,15 @@ class Parameters(abc.ABC):
         for variant, different in cls.variants.items():
             found = {**cls.usual(device, arithmetic), **different}
             yield variant, cls(**{**found, "work_group": min(found["work_group"], device.max_work_group)})
+
+
+def _told(name: str, value: object) -> str:
+    """Return what a kernel's name tells of a field."""
+    if isinstance(value, bool):
+        return name if value else ""
+    if isinstance(value, int):
+        return f"{_SHORT.get(name, name)}{value}"
+    return value if isinstance(value, str) else getattr(value, "name", "")
 
 
 _Source: TypeAlias = "Callable[[Device, Arithmetic], Examples]"

@@ -49,16 +49,11 @@ class Entries(OfStructure):
     dtype: str
     phase: str
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"canonical_entries_{self.phase}_{self.dtype}_{self.index}_wg{self.work_group}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
         dtype = np.dtype(self.dtype)
         of_values = {"number": OPENCL_TYPES[self.dtype], "is_complex": dtype.kind == "c", "fp64": needs_fp64(dtype)}
-        return {**super().arguments(), **of_values, "phase": self.phase}
+        return {**super().arguments(), **of_values}
 
 
 def _entries_by_host(queue: cl.CommandQueue, dense: cl_array.Array, index: np.dtype[Any]) -> Parts:

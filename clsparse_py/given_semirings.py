@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -36,17 +35,8 @@ class SemiringCheck(programs.Parameters):
 
     @property
     @override
-    def name(self) -> str:
-        return f"semiring_{self.arithmetic.name}"
-
-    @property
-    @override
     def prelude(self) -> str:
         return f"{Portability().defines}\n{self.arithmetic.prelude}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group}
 
 
 def require_semiring(queue: cl.CommandQueue, semiring: Semiring, a: np.dtype, x: np.dtype, *, sums: bool = True) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 
-__all__ = ["Check", "Facts", "OfPhase", "OfStructure", "WithValues", "check_structure", "positions"]
+__all__ = ["Check", "Facts", "OfStructure", "WithValues", "check_structure", "positions"]
 
 
 @dataclass(frozen=True)
@@ -34,39 +34,8 @@ class OfStructure(programs.Parameters):
 
     @property
     @override
-    def name(self) -> str:
-        return f"{self.template.replace('/', '_')}_{self.index}_wg{self.work_group}"
-
-    @property
-    @override
     def prelude(self) -> str:
         return f"typedef {OPENCL_TYPES[self.index]} I;  // {self.index}: indices and indptr"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group}
-
-
-@dataclass(frozen=True)
-class OfPhase(OfStructure):
-    """Base of the records of kernels that a template has for each phase of an operation.
-
-    Attributes
-    ----------
-    phase : str
-        Name of the phase, as the template has it.
-    """
-
-    phase: str
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{self.phase}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "phase": self.phase}
 
 
 @dataclass(frozen=True)
@@ -80,11 +49,6 @@ class WithValues(OfStructure):
     """
 
     dtype: str
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{self.template.rpartition('/')[2]}_{self.dtype}_{self.index}_wg{self.work_group}"
 
     @property
     @override

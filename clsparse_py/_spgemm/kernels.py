@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 from typing_extensions import Self, override
@@ -65,11 +65,6 @@ class Analysis(OfStructure):
 
     @property
     @override
-    def name(self) -> str:
-        return f"{super().name}_{self.lanes}_lanes"
-
-    @property
-    @override
     def prelude(self) -> str:
         positions = [f"#define FOUND_{name.upper()} {at}" for at, name in enumerate((*Found._fields, "bins"))]
         return "\n".join([self.portability.defines, *positions, f"#define MAX_BINS {self.MAX_BINS}", super().prelude])
@@ -81,8 +76,7 @@ class Analysis(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        sample = {"sampled": self.SAMPLED, "rows_of_sample": self.ROWS_OF_SAMPLE}
-        return {**super().arguments(), "lanes": self.lanes, "long": self.long, **sample}
+        return {**super().arguments(), "sampled": self.SAMPLED, "rows_of_sample": self.ROWS_OF_SAMPLE}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -112,12 +106,9 @@ class OfRows(OfStructure):
         Whether the rows are listed.
     """
 
-    listed: bool
+    of_prelude: ClassVar[frozenset[str]] = OfStructure.of_prelude | {"listed"}
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}{'_listed' if self.listed else ''}"
+    listed: bool
 
     @property
     @override
@@ -214,10 +205,7 @@ class OfProduct(Parameters):
 
     types: KernelTypes
 
-    @property
-    def own(self) -> dict[str, Any]:
-        """The record's own fields by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _SHARED}
+    of_prelude: ClassVar[frozenset[str]] = frozenset(("work_group", "types", "listed", "portability", "lanes"))
 
     @property
     def shape_name(self) -> str:
@@ -325,7 +313,3 @@ class RowKernel(OfLanes, OfListed):
             **{phase: self.types.phase == phase for phase in ("symbolic", "upper_bound")},
             "values_only": self.types.phase == "values",
         }
-
-
-#: Fields that are no kernel's own.
-_SHARED = {each.name for each in fields(RowKernel)}

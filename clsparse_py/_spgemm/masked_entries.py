@@ -48,14 +48,9 @@ class MaskedEntries(Moving):
 
     phase: str
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{self.phase}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "phase": self.phase, "tile": _TILE}
+        return {**super().arguments(), "tile": _TILE}
 
 
 class Which(NamedTuple):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
+from typing_extensions import override
 
 from clsparse_py.declaration import Variants, kernel
 from clsparse_py.device import Device
@@ -109,12 +111,9 @@ class Binning(OfStructure):
 
     step: str
 
-    @property
-    def name(self) -> str:
-        return f"spmv_binning_{self.step}_{self.index}_wg{self.work_group}"
-
-    def arguments(self) -> dict[str, object]:
-        return {"work_group": self.work_group, "step": self.step, "n_bins": N_BINS}
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "n_bins": N_BINS}
 
 
 @kernel

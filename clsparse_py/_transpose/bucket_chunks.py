@@ -71,11 +71,6 @@ class BucketFinish(Moving):
 
     word: str
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{self.word}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "ahead": AHEAD}

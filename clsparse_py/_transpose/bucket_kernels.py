@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
@@ -44,14 +45,9 @@ class _OfDigits(OfStructure):
 
     bits: int
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_b{self.bits}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "bits": self.bits, "unroll": _UNROLL}
+        return {**super().arguments(), "unroll": _UNROLL}
 
 
 @dataclass(frozen=True)
@@ -68,14 +64,9 @@ class BucketCount(_OfDigits):
 
     chunk: int
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_n{self.chunk}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "chunk": self.chunk, "row_unroll": _ROW_UNROLL}
+        return {**super().arguments(), "row_unroll": _ROW_UNROLL}
 
 
 @dataclass(frozen=True)
@@ -111,6 +102,7 @@ class BucketSplit(_OfDigits):
     """
 
     template = "transpose/bucket_split"
+    of_prelude: ClassVar[frozenset[str]] = _OfDigits.of_prelude | {"record"}
 
     tile: int
     word: str
@@ -119,18 +111,9 @@ class BucketSplit(_OfDigits):
 
     @property
     @override
-    def name(self) -> str:
-        return f"{super().name}_n{self.tile}_{self.word}{'_record' if self.record else ''}{'_skips' if self.skips else ''}"
-
-    @property
-    @override
     def prelude(self) -> str:
         word = f"typedef {self.word} W;  // words: a column within its bucket, above a row"
         return f"{_runs()}\n{super().prelude}\n{word}\n{_records(self.record)}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "tile": self.tile, "skips": self.skips}
 
 
 def _runs() -> str:
@@ -244,11 +227,6 @@ class _Ranking(Moving):
 
     @property
     @override
-    def name(self) -> str:
-        return f"{super().name}_b{self.bits}_x{self.items}_{self.word}{'_small' if self.small else ''}"
-
-    @property
-    @override
     def prelude(self) -> str:
         match = f"{self.portability.defines}\n{_runs()}\n#define MATCH_BITS {self.bits}\n" + "#define MATCH_BY_PTX\n" * (
             self.match_width == 32
@@ -260,8 +238,6 @@ class _Ranking(Moving):
     def arguments(self) -> Mapping[str, object]:
         return {
             **super().arguments(),
-            "bits": self.bits,
-            "items": self.items,
             "tile": self.tile,
             "match_width": self.match_width,
             "pool_bytes": self.pool_bytes,
@@ -269,7 +245,6 @@ class _Ranking(Moving):
             "record": self.record,
             "record_parts": self.parts(self._record_bytes),
             "value_parts": self.parts(self._sizes[2]),
-            "small": self.small,
             "line": _LINE // self._sizes[2],
             "skips": self.skips,
             "word": self.word,
@@ -312,18 +287,11 @@ class BucketMove(_Ranking):
     def _marks(self) -> int:
         return 4 * (self.tile + self.work_group)
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_c{self.capacity}{'_last' if self.last else ''}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
         return {
             **super().arguments(),
             "positions": not self.value_bytes,
-            "capacity": self.capacity,
-            "last": self.last,
             "row_unroll": _ROW_UNROLL,
             "row_type": "ulong" if self.index == "int64" else "uint",
         }

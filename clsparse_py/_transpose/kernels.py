@@ -138,11 +138,6 @@ class AtOnce(Moving):
 
     @property
     @override
-    def name(self) -> str:
-        return f"{super().name}_x{self.places}"
-
-    @property
-    @override
     def prelude(self) -> str:
         return f"{self.portability.defines}\n{super().prelude}"
 
@@ -157,8 +152,7 @@ class AtOnce(Moving):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        first_step = 1 << (self.places - 1).bit_length()
-        return {**super().arguments(), "places": self.places, "positions": not self.value_bytes, "first_step": first_step}
+        return {**super().arguments(), "positions": not self.value_bytes, "first_step": 1 << (self.places - 1).bit_length()}
 
     @classmethod
     @override
@@ -192,15 +186,6 @@ class Insert(OfStructure):
 
     items: int
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_x{self.items}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "items": self.items}
-
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
@@ -220,14 +205,9 @@ class _MovingTiles(Moving):
 
     items: int
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_x{self.items}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "items": self.items, "positions": not self.value_bytes}
+        return {**super().arguments(), "positions": not self.value_bytes}
 
 
 @kernel

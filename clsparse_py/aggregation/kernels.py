@@ -16,7 +16,7 @@ from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device
 from clsparse_py.krylov.sweep import numbers
 from clsparse_py.records import dataclass
-from clsparse_py.structure import OfPhase, OfStructure
+from clsparse_py.structure import OfStructure
 
 __all__ = [
     "MAX_INVERTED", "Advance", "Begin", "Choose", "DenseInverse", "Inverse", "Join", "Nodes", "Norms", "Orthonormal",
@@ -69,23 +69,15 @@ class Choose(OfStructure):
 
     serial: bool
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}{'_serial' if self.serial else ''}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "serial": self.serial}
-
 
 @kernel
 @dataclass(frozen=True)
-class Advance(OfPhase):
+class Advance(OfStructure):
     """Parameters of ``templates/aggregation/advance.mako``. Phases are "first" and "step".
 
     Attributes
     ----------
+    phase : str
     lanes : int
         Work-items that share the neighbours of a node.
     listed, woken : int
@@ -94,6 +86,7 @@ class Advance(OfPhase):
 
     template = "aggregation/advance"
 
+    phase: str
     lanes: int
     listed: int
     woken: int
@@ -105,15 +98,9 @@ class Advance(OfPhase):
         group = min(_GROUP_OF_LONG, device.max_work_group) if is_long and phase == "step" else work_group_of(device)
         return cls(group, index, phase, math.gcd(_MANY_LANES if is_long else _LANES, group), _LISTED, _WOKEN)
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{self.lanes}_lanes"
-
     @override
     def arguments(self) -> Mapping[str, object]:
-        shape = {"lanes": self.lanes, "teams": self.work_group // self.lanes}
-        return {**super().arguments(), **shape, "listed": self.listed, "woken": self.woken, "at_once": _AT_ONCE}
+        return {**super().arguments(), "teams": self.work_group // self.lanes, "at_once": _AT_ONCE}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -144,14 +131,9 @@ class Join(OfStructure):
 
     near: bool
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{'near' if self.near else 'far'}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "near": self.near, "most": _MOST}
+        return {**super().arguments(), "most": _MOST}
 
 
 @dataclass(frozen=True)
@@ -165,11 +147,6 @@ class _OfNumbers(OfStructure):
     """
 
     dtype: str
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{self.template.replace('/', '_')}_{self.dtype}_{self.index}_wg{self.work_group}"
 
     @property
     @override
@@ -250,15 +227,6 @@ class Tentative(_OfNumbers):
 
     normed: bool = False
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}{'_normed' if self.normed else ''}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "normed": self.normed}
-
 
 @kernel
 @dataclass(frozen=True)
@@ -311,16 +279,6 @@ class Prolongator(_OfNumbers):
         room = 8 if longest <= 8 else _ROOM
         fit = _LOCAL // (room * (np.dtype(index).itemsize + np.dtype(dtype).itemsize)) // 32 * 32
         return cls(min(group, fit), index, dtype, phase, adjacent, room)
-
-    @property
-    @override
-    def name(self) -> str:
-        shape = f"_room{self.room}" if self.room else "_adjacent" if self.adjacent else ""
-        return f"{super().name}_{self.phase}{shape}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "phase": self.phase, "adjacent": self.adjacent, "room": self.room}
 
     @classmethod
     @override

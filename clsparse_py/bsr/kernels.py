@@ -67,17 +67,8 @@ class _OfBlocks(programs.Parameters):
 
     @property
     @override
-    def name(self) -> str:
-        return f"{self.template.replace('/', '_')}_{self.rows}x{self.columns}_wg{self.work_group}_{self.arithmetic.name}"
-
-    @property
-    @override
     def prelude(self) -> str:
         return f"{self.portability.defines}\n{self.arithmetic.prelude}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "rows": self.rows, "columns": self.columns}
 
     def _of_vectors(self) -> dict[str, object]:
         """Return the arguments of templates that compute with vectors: the type of their values."""
@@ -139,15 +130,9 @@ class Product(_OfBlocks):
             slices,
         )
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{self.slices}_slices"
-
     @override
     def arguments(self) -> Mapping[str, object]:
-        team = self.rows * self.columns * self.slices
-        return {**super().arguments(), "slices": self.slices, "teams": self.work_group // team}
+        return {**super().arguments(), "teams": self.work_group // (self.rows * self.columns * self.slices)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -187,14 +172,9 @@ class Columns(_OfBlocks):
         group = 1 if device.lanes_are_loops else min(128, device.max_work_group)
         return cls(group, arithmetic, device.portability.at_most(1), rows, columns, width, device.lanes_are_loops)
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{self.width}_wide{'_chunked' if self.chunked else ''}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), **self._of_vectors(), "width": self.width, "chunked": self.chunked}
+        return {**super().arguments(), **self._of_vectors()}
 
     @classmethod
     @override
@@ -231,15 +211,9 @@ class Multiply(_OfBlocks):
         group = 1 if device.lanes_are_loops else teams * team
         return cls(group, arithmetic, device.portability.at_most(1), rows, columns, wide, not device.lanes_are_loops)
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_by_{self.wide}{'_lanes' if self.lanes else ''}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
-        vectors = vectors_of(self.arithmetic, self.wide)
-        return {**super().arguments(), **self._of_vectors(), "wide": self.wide, "lanes": self.lanes, "vectors": vectors}
+        return {**super().arguments(), **self._of_vectors(), "vectors": vectors_of(self.arithmetic, self.wide)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -252,19 +226,9 @@ class Multiply(_OfBlocks):
         yield "", cls.legal(device, replace(arithmetic, semiring="plus_times"), 3, 3, 3, 5.0)
 
 
-@dataclass(frozen=True)
-class _OfValues(WithValues):
-    """Base of the records of kernels that take blocks of any size."""
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"bsr_{super().name}"
-
-
 @kernel
 @dataclass(frozen=True)
-class FromCsr(_OfValues):
+class FromCsr(WithValues):
     """Parameters of ``templates/bsr/from_csr.mako``. Phases are "count" and "fill".
 
     Attributes
@@ -277,19 +241,10 @@ class FromCsr(_OfValues):
 
     phase: str
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{self.phase}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "phase": self.phase}
-
 
 @kernel
 @dataclass(frozen=True)
-class ToCsr(_OfValues):
+class ToCsr(WithValues):
     """Parameters of ``templates/bsr/to_csr.mako``. Phases are "pointers" and "entries"."""
 
     template = "bsr/to_csr"
@@ -297,19 +252,10 @@ class ToCsr(_OfValues):
 
     phase: str
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{self.phase}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "phase": self.phase}
-
 
 @kernel
 @dataclass(frozen=True)
-class Gather(_OfValues):
+class Gather(WithValues):
     """Parameters of ``templates/bsr/gather.mako``.
 
     Attributes
@@ -325,14 +271,9 @@ class Gather(_OfValues):
     way: str
     entries: bool
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{self.way}{'_entries' if self.entries else ''}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "way": self.way, "entries": self.entries, "at_once": AT_ONCE}
+        return {**super().arguments(), "at_once": AT_ONCE}
 
     @classmethod
     @override
@@ -347,7 +288,7 @@ class Gather(_OfValues):
 
 @kernel
 @dataclass(frozen=True)
-class Nonzero(_OfValues):
+class Nonzero(WithValues):
     """Parameters of ``templates/bsr/nonzero.mako``."""
 
     template = "bsr/nonzero"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -54,12 +53,6 @@ class Kron(OfStructure):
 
     @property
     @override
-    def name(self) -> str:
-        form = "coordinates" if self.coordinates else "columns"
-        return f"kron_{form}_{self.a}_{self.b}_{self.index}_wg{self.work_group}"
-
-    @property
-    @override
     def prelude(self) -> str:
         a, b = np.dtype(self.a), np.dtype(self.b)
         lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(a, b, self.dtype) else []
@@ -73,10 +66,6 @@ class Kron(OfStructure):
             f"T operate(const T a, const T b) {{ return {OPERATORS['multiply'].expression(self.dtype)}; }}",
         ]
         return "\n".join(lines)
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "coordinates": self.coordinates}
 
     @classmethod
     @override

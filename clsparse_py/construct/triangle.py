@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
@@ -36,15 +34,6 @@ class Triangle(OfStructure):
     template = "construct/triangle"
 
     upper: bool
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{'upper' if self.upper else 'lower'}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "upper": self.upper}
 
     @classmethod
     @override

@@ -52,11 +52,6 @@ class Complement(OfStructure):
 
     @property
     @override
-    def name(self) -> str:
-        return f"complement_{self.pattern}_{self.index}_wg{self.work_group}"
-
-    @property
-    @override
     def prelude(self) -> str:
         return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.pattern]} P;  // {self.pattern}: those of the pattern"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -40,15 +40,6 @@ class DensePair(Values):
 
     template = "elementwise/dense_pair"
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"pair_{super().name}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group}
-
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
@@ -74,12 +65,6 @@ class AtEntries(OfStructure):
     a: str
     b: str
     operator: str
-
-    @property
-    @override
-    def name(self) -> str:
-        kind = self.template.split("/")[1]
-        return f"{kind}_{self.operator}_{self.a}_{self.b}_{self.index}_wg{self.work_group}"
 
     @property
     @override
@@ -114,17 +99,8 @@ class Outer(AtEntries):
 
     @property
     @override
-    def name(self) -> str:
-        return f"{super().name}_{self.result}_{'row' if self.of_row else 'column'}"
-
-    @property
-    @override
     def prelude(self) -> str:
         return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.result]} J;  // {self.result}: rows and columns of results"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "of_row": self.of_row}
 
     @classmethod
     @override

@@ -44,12 +44,6 @@ class _OfTwo(OfStructure):
         return np.result_type(self.a, self.b)
 
     @property
-    def types_name(self) -> str:
-        """The operator and the types, as part of a name."""
-        types = self.a if self.a == self.b else f"{self.a}_{self.b}"
-        return f"{self.operator}_{types}_{self.index}"
-
-    @property
     @override
     def prelude(self) -> str:
         a, b, operator = np.dtype(self.a), np.dtype(self.b), OPERATORS[self.operator]
@@ -93,14 +87,9 @@ class Union(_OfTwo):
 
     phase: str
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"union_{self.phase}_{self.types_name}_wg{self.work_group}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "phase": self.phase, "is_kept": self.is_kept}
+        return {**super().arguments(), "is_kept": self.is_kept}
 
 
 @kernel
@@ -128,11 +117,6 @@ class _OfTiles(_OfTwo):
     def step(self) -> int:
         """Places of a tile; the kernels have room for one more."""
         return self.work_group * self.span - 1
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{self.template.split('/')[1]}_{self.types_name}_x{self.span}_wg{self.work_group}"
 
 
 @dataclass(frozen=True)
@@ -165,7 +149,7 @@ class _Marking(_OfTiles):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "span": self.span, "step": self.step, "is_kept": self.is_kept}
+        return {**super().arguments(), "step": self.step, "is_kept": self.is_kept}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -207,15 +191,6 @@ class UnionMarks(_Marking):
 
     few: bool
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}{'_few' if self.few else ''}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "few": self.few}
-
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
@@ -238,10 +213,6 @@ class UnionAtOnce(_Marking):
     template = "elementwise/union_at_once"
 
     unroll: int = 4
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "unroll": self.unroll}
 
     @classmethod
     @override
@@ -270,17 +241,8 @@ class UnionWrite(_OfTiles):
 
     @property
     @override
-    def name(self) -> str:
-        return f"{super().name}{'_few' if self.few else ''}"
-
-    @property
-    @override
     def prelude(self) -> str:
         return f"{Portability().defines}\n{super().prelude}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "span": self.span, "unroll": self.unroll, "few": self.few}
 
     @override
     def within(self, work_group: int, lane_width: int) -> None:

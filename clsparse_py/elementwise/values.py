@@ -77,11 +77,6 @@ class Values(Parameters):
 
     @property
     @override
-    def name(self) -> str:
-        return f"values_{self.operation}_{self.a}_{self.inner}_{self.result}_wg{self.work_group}"
-
-    @property
-    @override
     def prelude(self) -> str:
         inner = np.dtype(self.inner)
         types = self.a, self.inner, self.result
@@ -91,7 +86,7 @@ class Values(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "scalar": self.operation in BINARY}
+        return {**super().arguments(), "scalar": self.operation in BINARY}
 
     @classmethod
     @override
@@ -112,15 +107,6 @@ class Dense(Values):
     """Parameters of ``templates/elementwise/dense.mako``; the operation takes one value."""
 
     template = "elementwise/dense"
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"dense_{super().name}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group}
 
     @classmethod
     @override
@@ -146,11 +132,6 @@ class Scatter(OfStructure):
     a: str
     result: str
     operator: str
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"scatter_{self.operator}_{self.a}_{self.result}_{self.index}_wg{self.work_group}"
 
     @property
     @override

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from clsparse_py.declaration import Variants, kernel
 from clsparse_py.records import dataclass
-from clsparse_py.structure import OfPhase, OfStructure
+from clsparse_py.structure import OfStructure
 
 __all__ = ["Components", "Level", "Orient"]
 
@@ -29,8 +29,16 @@ class Level(OfStructure):
 
 @kernel
 @dataclass(frozen=True)
-class Components(OfPhase):
-    """Parameters of ``templates/graph/components.mako``. Phases are "start", "link" and "label"."""
+class Components(OfStructure):
+    """Parameters of ``templates/graph/components.mako``.
+
+    Attributes
+    ----------
+    phase : str
+        "start", "link" or "label".
+    """
 
     template = "graph/components"
     variants: ClassVar[Variants] = {each: {"phase": each or "link"} for each in ("", "start", "label")}
+
+    phase: str

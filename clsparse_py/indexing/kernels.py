@@ -43,11 +43,6 @@ class Positions(OfStructure):
 
     given: str
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"positions_{self.given}_{self.index}_wg{self.work_group}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
         is_signed = np.dtype(self.given).kind == "i"
@@ -60,11 +55,6 @@ class Lengths(Positions):
     """Parameters of ``templates/indexing/lengths.mako``."""
 
     template = "indexing/lengths"
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"lengths_{self.given}_{self.index}_wg{self.work_group}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -118,11 +108,6 @@ class RowsChunked(Moving):
     variants: ClassVar[Variants] = {"": {"work_group": 1, "given": "int64"}, "masked": {"work_group": 1, "given": ""}}
 
     given: str
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{self.given or 'all'}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -186,7 +171,7 @@ class RowsAtOnce(RowsChunked):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "items": self.items, "is_signed": np.dtype(self.given).kind == "i"}
+        return {**super().arguments(), "is_signed": np.dtype(self.given).kind == "i"}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -222,16 +207,9 @@ class Columns(Moving):
     place: str
     mapped: bool = False
 
-    @property
-    @override
-    def name(self) -> str:
-        kind = "mapped" if self.mapped else "listed" if self.listed else "spaced"
-        return f"{super().name}_{self.phase}_{kind}_{self.place}"
-
     @override
     def arguments(self) -> Mapping[str, object]:
-        place = OPENCL_TYPES[self.place]
-        return {**super().arguments(), "phase": self.phase, "listed": self.listed, "mapped": self.mapped, "place": place}
+        return {**super().arguments(), "place": OPENCL_TYPES[self.place]}
 
     @classmethod
     @override
@@ -269,11 +247,6 @@ class Targets(Positions):
     """Parameters of ``templates/indexing/targets.mako``."""
 
     template = "indexing/targets"
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"targets_{self.given}_{self.index}_wg{self.work_group}"
 
 
 @kernel
@@ -315,15 +288,6 @@ class Insert(Moving):
     variants: ClassVar[Variants] = {each: {"phase": each or "new"} for each in ("", "new", "entries", "rows")}
 
     phase: str
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{self.phase}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "phase": self.phase}
 
 
 # Kept: to make a record takes longer than to launch its kernel.

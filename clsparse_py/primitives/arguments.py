@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
-from typing_extensions import override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, name_of, needs_fp64, unsupported
 from clsparse_py.convert import converted
@@ -53,15 +51,6 @@ class CheckPointers(OfStructure):
     variants: ClassVar[Variants] = {"": {"adjacent": False}, "adjacent": {"adjacent": True}}
 
     adjacent: bool
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}{'_adjacent' if self.adjacent else ''}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "adjacent": self.adjacent}
 
 
 def _check_vector(name: str, array: Any) -> None:

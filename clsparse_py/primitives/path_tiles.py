@@ -40,11 +40,6 @@ class OfPath(OfStructure):
     few: bool
 
     @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_x{self.items}{'_few' if self.few else ''}"
-
-    @property
     def tile(self) -> int:
         """Rows and entries to a work-group."""
         return self.work_group * self.items
@@ -58,7 +53,7 @@ class OfPath(OfStructure):
         searchers, steps = min(_SEARCHERS, self.work_group // 2), 1
         while searchers**steps <= 1 << (_FEW_BITS if self.few else _BITS[self.index]):
             steps += 1
-        return {**super().arguments(), "items": self.items, "searchers": searchers, "steps": steps}
+        return {**super().arguments(), "searchers": searchers, "steps": steps}
 
 
 def has_few_rows(n: int) -> bool:

@@ -37,12 +37,6 @@ class Moving(OfStructure):
 
     @property
     @override
-    def name(self) -> str:
-        moved = f"v{self.value_bytes}" if self.value_bytes else "positions"
-        return f"{super().name}_{moved}"
-
-    @property
-    @override
     def prelude(self) -> str:
         moved = MOVED_TYPES[self.value_bytes] if self.value_bytes else "I"
         return f"{super().prelude}\ntypedef {moved} V;  // values, which are moved and not computed with"

@@ -48,11 +48,6 @@ class _OfExtremes(WithValues):
 
     operation: str
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{self.operation}_{super().name}"
-
     @classmethod
     @override
     def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
@@ -97,11 +92,6 @@ class ExtremeColumns(_OfExtremes):
 
     @property
     @override
-    def name(self) -> str:
-        return f"{'all_' if self.of_all else ''}{super().name}"
-
-    @property
-    @override
     def prelude(self) -> str:
         return f"{super().prelude}\n#define I_MAX {'LONG_MAX' if self.index == 'int64' else 'INT_MAX'}"
 
@@ -110,7 +100,7 @@ class ExtremeColumns(_OfExtremes):
         kind = np.dtype(self.dtype).kind
         # NaN is as good as another one.
         same = {"c": "(all(a == b) || (any(a != a) && any(b != b)))", "f": "(a == b || (a != a && b != b))"}
-        return {**super().arguments(), "of_all": self.of_all, "same": same.get(kind, "a == b")}
+        return {**super().arguments(), "same": same.get(kind, "a == b")}
 
 
 @kernel

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from typing_extensions import override
 
@@ -38,15 +36,6 @@ class Levels(OfStructure):
     template = "triangular/levels"
 
     upper: bool
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{'upper' if self.upper else 'lower'}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "upper": self.upper}
 
     @classmethod
     @override
@@ -90,15 +79,6 @@ class Solve(_OfNumbers):
     upper: bool
     unit: bool
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{self.dtype}_{'upper' if self.upper else 'lower'}{'_unit' if self.unit else ''}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "upper": self.upper, "unit": self.unit}
-
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
@@ -121,15 +101,6 @@ class Factor(_OfNumbers):
     template = "triangular/factor"
 
     hermitian: bool
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}_{self.dtype}_{'ic' if self.hermitian else 'ilu'}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "hermitian": self.hermitian}
 
     @classmethod
     @override

@@ -50,15 +50,6 @@ class EscEntries(OfRows):
 
     pointers: bool
 
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}{'_pointers' if self.pointers else ''}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "pointers": self.pointers}
-
 
 @kernel
 @dataclass(frozen=True)
@@ -75,15 +66,6 @@ class EscCount(OfRows):
     variants: ClassVar[Variants] = {"": {"listed": False, "counting": True}}
 
     counting: bool
-
-    @property
-    @override
-    def name(self) -> str:
-        return f"{super().name}{'_counting' if self.counting else ''}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "counting": self.counting}
 
 
 @kernel
@@ -107,17 +89,8 @@ class EscMark(Parameters):
 
     @property
     @override
-    def name(self) -> str:
-        return f"spgemm_esc_mark_{self.key}{'_numbered' if self.numbered else ''}_wg{self.work_group}"
-
-    @property
-    @override
     def prelude(self) -> str:
         return f"typedef {OPENCL_TYPES[self.key]} KEY;"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "numbered": self.numbered}
 
 
 @kernel
