@@ -78,6 +78,10 @@ _MOST, _MOST_BYTES, _BYTES_OF_ONE = 1000, 512 << 20, 1 << 20
 _KERNEL = re.compile(r"^kernel\b[^;{]*?\bvoid\s+(\w+)\(", flags=re.MULTILINE)
 
 
+# Products are rounded before they are added, so that bits depend on the source and the order of sums, on no compiler.
+_HEAD = "#pragma OPENCL FP_CONTRACT OFF"
+
+
 def render(parameters: Parameters) -> str:
     """Return the OpenCL C of a kernel, includes expanded.
 
@@ -87,7 +91,7 @@ def render(parameters: Parameters) -> str:
         Names the template and holds all that it may use.
     """
     body = sources.fill(parameters.template, {"name": parameters.name, **parameters.arguments()})
-    text = sources.expand(f"#define WORK_GROUP {parameters.work_group}\n{parameters.prelude}\n{body.strip()}\n")
+    text = sources.expand(f"{_HEAD}\n#define WORK_GROUP {parameters.work_group}\n{parameters.prelude}\n{body.strip()}\n")
     return re.sub(r"\n{3,}", "\n\n", text)
 
 

@@ -7,7 +7,6 @@ Output        node_indptr, node_indices, norms
 Local memory  none
 Result        deterministic
 </%doc>
-#pragma OPENCL FP_CONTRACT OFF
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span, const ulong block,

@@ -9,7 +9,6 @@ Output        strong: 1 for these, else 0
 Local memory  none
 Result        exact; products are not fused, so the same on all devices for real values
 </%doc>
-#pragma OPENCL FP_CONTRACT OFF
 #include "row_of.cl"
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
