@@ -168,7 +168,7 @@ def test_every_template_begins_with_what_its_caller_has_to_know(name: str) -> No
 def test_every_record_renders_to_plain_opencl_c(record: programs.Parameters) -> None:
     source = programs.render(record)
     assert f"void {record.name}(" in source
-    assert source.startswith(f"#define WORK_GROUP {record.work_group}\n")
+    assert source.startswith(f"{programs._HEAD}\n#define WORK_GROUP {record.work_group}\n")
     assert "reqd_work_group_size" in source
     assert not any(mark in source for mark in ("${", "<%", "\n%", "#include", "Undefined", "None", "True", "False"))
     assert source.count("{") == source.count("}")
