@@ -17,6 +17,7 @@ from clsparse_py._spgemm.timer import UNTIMED, Timer
 from clsparse_py.device import describe
 from clsparse_py.errors import require_name
 from clsparse_py.matrix import Matrix, MatrixT, Structure
+from clsparse_py.plain import door
 from clsparse_py.semiring import Semiring, plus_times
 from clsparse_py.workspace import Workspace, counting
 
@@ -92,6 +93,7 @@ def spgemm(
 ) -> MatrixT | tuple[MatrixT, dict[str, float]]: ...
 
 
+@door()
 def spgemm(
     A: MatrixT,
     B: Matrix | SciPySparse,
@@ -241,6 +243,7 @@ def spgemm_plan(
 ) -> MaskedPlan[MatrixT]: ...
 
 
+@door()
 def spgemm_plan(
     A: MatrixT,
     B: Matrix | SciPySparse,

@@ -16,7 +16,6 @@ from clsparse_py.built import Built
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import constants
-from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.programs import note_asked
 from clsparse_py.recording import run
@@ -176,7 +175,6 @@ class Analysing:
         return Analysed(work, products, bin_, self._listed)
 
 
-@either_way
 def enqueue_analysis(
     chain: Chain,
     shape: tuple[int, int],

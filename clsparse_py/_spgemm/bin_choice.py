@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from clsparse_py._spgemm.analysis import Work
@@ -175,7 +175,6 @@ def chosen(
     bins: Sequence[Bin],
     work: Work,
     budget: Budget,
-    refused: Container[object] = (),
     choices: Mapping[int, Choice] | None = None,
 ) -> Chosen:
     """Return what makes the rows of each bin.
@@ -189,8 +188,6 @@ def chosen(
     work : Work
         As the analysis found it with these bins.
     budget : Budget
-    refused : container
-        Accumulators that the product does without.
     choices : mapping of int to Choice, optional
         By the number of a bin: what makes it, if the profile is not to decide.
     """
@@ -215,11 +212,11 @@ def chosen(
             if taken[number]:
                 rulings.append(profiles.Ruling(rules.whole, BinFeatures(shared, number), leaf))
     found = {number: choice for number, choice in found.items() if choice.method != GIVEN}
-    return Chosen(_made(shared, budget, refused, found) if found else list(bins), rulings)
+    return Chosen(_made(shared, budget, found) if found else list(bins), rulings)
 
 
-def _made(of: ProductFeatures, budget: Budget, refused: Container[object], choices: Mapping[int, Choice]) -> list[Bin]:
-    """Return the bins with the accumulators that are chosen; those that no method has, or that are refused, stay as given."""
+def _made(of: ProductFeatures, budget: Budget, choices: Mapping[int, Choice]) -> list[Bin]:
+    """Return the bins with the accumulators that are chosen; those that no method has stay as given."""
     kind, bins, work, n_columns = of.kind, of.bins, of.work, of.features.shape[2]
     made, together = list(bins), {each for each in choices.values() if each.together}
     groups = [[number for number, other in choices.items() if other is each] for each in together]
@@ -230,7 +227,7 @@ def _made(of: ProductFeatures, budget: Budget, refused: Container[object], choic
         if choice.together:
             rows = rows[0], work.longest_row, rows[2]
         able = (bin_ for bin_ in _candidates(kind, bins, choice.method, n_columns, budget) if bin_.takes(rows))
-        taker = next((bin_ for bin_ in able if bin_.accumulator not in refused), None)
+        taker = next(able, None)
         for number in numbers:
             made[number] = taker or bins[number]
     for number in range(len(bins) - 2, 0, -1):

@@ -8,7 +8,6 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import with_sorted_rows, without_duplicates
 from clsparse_py.convert import converted
 from clsparse_py.launch import Chain
@@ -108,18 +107,6 @@ class CanonicalOperand:
         return _canonical_values(queue, data, self._positions, () if self._starts is None else (self._starts,))
 
 
-def _canonical_values_by_host(
-    queue: cl.CommandQueue, data: cl_array.Array, positions: cl_array.Array, starts: tuple[cl_array.Array, ...]
-) -> cl_array.Array:
-    """Do the same as `_canonical_values`, on the host."""
-    chain = Chain(queue, data, positions, *starts)
-    values = chain.read(data, data.size, data.offset // data.dtype.itemsize)[chain.read(positions, positions.size)]
-    for each in starts:
-        values = np.add.reduceat(values.astype(sum_dtype(data.dtype)), chain.read(each, each.size - 1)).astype(data.dtype)
-    return placed(queue, _WHAT, values)
-
-
-@or_by_host(_canonical_values_by_host)
 def _canonical_values(
     queue: cl.CommandQueue, data: cl_array.Array, positions: cl_array.Array, starts: tuple[cl_array.Array, ...]
 ) -> cl_array.Array:

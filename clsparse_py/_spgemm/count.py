@@ -18,14 +18,12 @@ from clsparse_py._spgemm.methods.base import Product, Result
 from clsparse_py._spgemm.new_arrays import new_counts, new_pointers
 from clsparse_py._spgemm.operands import Operands
 from clsparse_py._spgemm.refine import Course, Shares, numeric_bin
-from clsparse_py._spgemm.refused import UPPER_BOUND, RefusedError
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.speculation import speculate
 from clsparse_py._spgemm.steps import Step, enqueue_phase, foreseen, prepared
 from clsparse_py._spgemm.timer import Timer
 from clsparse_py._spgemm.upper_bound import fits, new_loose
 from clsparse_py.arithmetic import name_of
-from clsparse_py.errors import BuildError
 from clsparse_py.index_types import INT32_MAX
 from clsparse_py.primitives.scan import enqueue_scan, summed
 from clsparse_py.recording import run
@@ -91,11 +89,6 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
     timer : Timer
     counting_only : bool
         Whether C is not to be made afterwards, so that kernels for that are not built.
-
-    Raises
-    ------
-    RefusedError
-        A kernel is refused that some rows need.
     """
     if not (operands.a.nnz and operands.b.nnz):
         return _without_products(operands, timer)
@@ -144,13 +137,10 @@ def _without_products(operands: Operands, timer: Timer) -> Counted:
 
 def _speculative(operands: Operands, course: Course, speculation: Speculation) -> Counted | None:
     """Return the structure of a product by one symbolic kernel for all rows; None if rows are to be analysed after all."""
-    chain, product, device = operands.chain, operands.product, operands.chain.device
+    chain, product = operands.chain, operands.product
     try:
         max_products = min(speculation.max_products or INT32_MAX, INT32_MAX)
         found = speculate(chain, product, speculation.accumulator, max_products, operands.allocator)
-    except BuildError as error:
-        RefusedError(device, product.types, speculation, error).avoid()
-        return None
     except MemoryError as error:
         _log.info("the product is analysed: %s", error)
         return None
@@ -158,7 +148,7 @@ def _speculative(operands: Operands, course: Course, speculation: Speculation) -
         return None
     kind = product.kind
     bin_ = numeric_bin(kind.thresholds, speculation, found, staged_entries(kind, course.features))
-    if bin_ is None or bin_.accumulator in operands.refused:
+    if bin_ is None:
         return None
     product = product.analysed(kind, product.products, found.n_products, found.n_products)
     shares = course.alone(bin_, found.n_empty)
@@ -184,11 +174,6 @@ def share_out(
         Of C's indices if C is there; by default one that C's upper bound fits in.
     meanwhile : callable, optional
         Called before the host waits.
-
-    Raises
-    ------
-    RefusedError
-        A kernel is refused that some rows need.
     """
     chain, product, decision = operands.chain, operands.product, course.decision
     (m, n), kind = product.shape, product.kind
@@ -219,9 +204,6 @@ def _by_upper_bound(operands: Operands, shared: SharedOut, counts: cl_array.Arra
         enqueue_phase(chain, left, steps, "upper_bound", loose)
     except MemoryError as error:
         _log.info("rows are counted before they are made: %s", error)
-        return None
-    except RefusedError as refusal:
-        RefusedError(chain.device, product.types, UPPER_BOUND, refusal.error).avoid()
         return None
     return loose
 

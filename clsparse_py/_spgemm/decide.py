@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from clsparse_py._spgemm.all_rows import compresses, is_light, max_item_length, merging, small_merge
 from clsparse_py._spgemm.bins import Bin, Bins
 from clsparse_py._spgemm.choice import Choice
-from clsparse_py._spgemm.fallback import without_refused
 from clsparse_py._spgemm.features import Budget, Features
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.merge import Merge, merges
-from clsparse_py._spgemm.refused import UPPER_BOUND
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.speculation import MAX_MERGED_BY_ITEM
-from clsparse_py._spgemm.strategy import Strategy, bins_for, decided
+from clsparse_py._spgemm.strategy import PLAIN, Strategy, bins_for, decided
 from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.tuning.profiles import Ruling
 
@@ -57,7 +55,7 @@ class Decision(NamedTuple):
     Attributes
     ----------
     bins : Bins
-        Among which the analysis shares rows out, of accumulators whose kernels are not refused.
+        Among which the analysis shares rows out.
     reason : Reason
     is_auto : bool
         Whether a strategy gave them, so that the work of rows refines them.
@@ -77,7 +75,7 @@ class Decision(NamedTuple):
     choices: Mapping[int, Choice] | None = None
 
 
-def decide(kind: Kind, features: Features, request: Request, budget: Budget, refused: Mapping[Any, object]) -> Decision:
+def decide(kind: Kind, features: Features, request: Request, budget: Budget) -> Decision:
     """Return the decision for a product.
 
     Parameters
@@ -87,27 +85,24 @@ def decide(kind: Kind, features: Features, request: Request, budget: Budget, ref
     features : Features
     request : Request
     budget : Budget
-    refused : mapping
-        Accumulators and other ways that products of this kind do without, see `refused`.
     """
     device, types, n = kind.device, kind.types, features.shape[2]
     strategy, bins = request.strategy, request.bins
     if bins is not None:
-        reason = Reason(request.why)
-    elif request.method != "auto":
+        return Decision(bins, Reason(request.why))
+    if device.is_plain:
+        return Decision(PLAIN, Reason("plain kernels"))
+    if request.method != "auto":
         reason = Reason("the method was named")
     elif strategy is not None:
         reason = Reason("the strategy was given")
     else:
         ruling = decided(device, types, features.by_name(device))
         strategy, reason = ruling.value, Reason("", ruling)
-    if bins is None:
-        bins = bins_for(request.method, device, types, n, budget.workspace, strategy, budget.accumulator)
-    bins = without_refused(bins, refused, device, types, n, budget.workspace)
+    bins = bins_for(request.method, device, types, n, budget.workspace, strategy, budget.accumulator)
     if not request.is_auto:
         return Decision(bins, reason)
-    may_skip_counting = request.may_skip_counting and UPPER_BOUND not in refused
-    return Decision(bins, reason, True, is_uneven(kind.thresholds, features), may_skip_counting, request.choices)
+    return Decision(bins, reason, True, is_uneven(kind.thresholds, features), request.may_skip_counting, request.choices)
 
 
 def is_uneven(thresholds: Thresholds, features: Features) -> bool:
@@ -133,24 +128,8 @@ class Speculation(NamedTuple):
     max_products: int | None
 
 
-def speculation_for(kind: Kind, features: Features, refused: Collection[object] = ()) -> Speculation | None:
+def speculation_for(kind: Kind, features: Features) -> Speculation | None:
     """Return the accumulator that may hold all rows of a product, so that the analysis is spared; None if there is none.
-
-    Parameters
-    ----------
-    kind : Kind
-    features : Features
-    refused : collection
-        Speculations and accumulators that the product does without.
-    """
-    found = _speculation(kind, features)
-    if found is None or not refused:
-        return found
-    return None if found in refused or found.accumulator in refused else found
-
-
-def _speculation(kind: Kind, features: Features) -> Speculation | None:
-    """Return the accumulator that may hold all rows, refused or not.
 
     Means and the facts of the structures tell. Uniform rows are merged if many columns of A are neighbours, as their rows of B
     are likely to have columns in common. Rows count as uniform, too, if the device holds the teams of all of them at a time.
@@ -158,7 +137,7 @@ def _speculation(kind: Kind, features: Features) -> Speculation | None:
     (n_rows, inner, _), (nnz, nnz_of_b), A, B, _ = features
     mean_row, mean_row_of_b = nnz / n_rows, nnz_of_b / inner
     of_a, of_b, mean_products = A.longest if A else None, B.longest if B else None, mean_row * mean_row_of_b
-    if of_b is not None and of_b > MAX_MERGED_BY_ITEM:
+    if kind.device.is_plain or (of_b is not None and of_b > MAX_MERGED_BY_ITEM):
         return None
     limits, n_products, mergeable = kind.thresholds, mean_products * n_rows, mean_products <= MAX_MERGED_BY_ITEM
     few = n_products <= limits.max_small_products // 2

@@ -23,6 +23,7 @@ from clsparse_py.device import Device, describe
 from clsparse_py.index_types import INT32_MAX
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
+from clsparse_py.plain import door
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import plus_times
 from clsparse_py.tables import Shown, Table
@@ -101,6 +102,7 @@ class Estimate(Shown):
         return Table(title, ("products of a row up to", "rows"), classes, numbers="rows")
 
 
+@door()
 def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) -> Estimate:
     """Estimate the work and the memory of ``A @ B`` before it is made.
 

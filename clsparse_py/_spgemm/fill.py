@@ -12,11 +12,9 @@ from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._spgemm.new_arrays import new_part
 from clsparse_py._spgemm.operands import Operands
-from clsparse_py._spgemm.refused import UPPER_BOUND, RefusedError
 from clsparse_py._spgemm.steps import Step, enqueued
 from clsparse_py._spgemm.timer import Timer
 from clsparse_py._spgemm.upper_bound import enqueue_compaction
-from clsparse_py.errors import BuildError
 
 __all__ = ["Filled", "fill", "new_indices"]
 
@@ -35,8 +33,6 @@ def fill(operands: Operands, counted: Counted, timer: Timer) -> Filled:
     ------
     MemoryError
         There is none for C, or for the workspace of any step.
-    RefusedError
-        A kernel is refused that some rows need.
     """
     try:
         C = _allocated(operands, counted)
@@ -51,12 +47,9 @@ def fill(operands: Operands, counted: Counted, timer: Timer) -> Filled:
     if counted.loose is None:
         steps = enqueued(chain, product, steps, C, "numeric")
     else:
-        try:
-            bin_, _, state, _ = steps[0]
-            chunks = bin_.accumulator.chunks(state) if isinstance(bin_.accumulator, DenseChunked) else None
-            enqueue_compaction(chain, product, counted.loose, C, counted.nnz, chunks)
-        except BuildError as error:
-            raise RefusedError(chain.device, product.types, UPPER_BOUND, error) from error
+        bin_, _, state, _ = steps[0]
+        chunks = bin_.accumulator.chunks(state) if isinstance(bin_.accumulator, DenseChunked) else None
+        enqueue_compaction(chain, product, counted.loose, C, counted.nnz, chunks)
     timer.ended("numeric")
     return Filled(C, steps)
 

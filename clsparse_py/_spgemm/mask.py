@@ -15,10 +15,10 @@ from clsparse_py._spgemm.masked_entries import moved, pointers, which_are_marked
 from clsparse_py._spgemm.masked_rows import Masked, enqueue_masked, masked_record
 from clsparse_py._spgemm.pipeline import multiply
 from clsparse_py._spgemm.request import Request
-from clsparse_py._spgemm.timer import UNTIMED, Timer
+from clsparse_py._spgemm.timer import Timer
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.canonical import Parts, without_zeros
-from clsparse_py.errors import BuildError, class_of, require_name
+from clsparse_py.errors import class_of, require_name
 from clsparse_py.index_types import INT32_MAX
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure, is_sparse
@@ -175,11 +175,6 @@ def masked_sums(
     """Return the sum of each entry of the mask, and a byte that says whether it has a product; nothing is waited for.
 
     ``by_rows`` is as of `masked_record`.
-
-    Raises
-    ------
-    BuildError
-        The kernel is refused.
     """
     chain = Chain(queue, *product.a, *product.b, *product.mask)
     n = product.mask[1].size
@@ -195,31 +190,14 @@ def sums_at(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring, *, by_rows: 
 
     ``by_rows`` is as of `masked_record`.
     """
-    queue = A.queue
-    try:
-        return masked_sums(queue, masked_operands(A, B, mask, semiring).product, A.data.allocator, by_rows=by_rows)[0]
-    except BuildError:
-        C = multiply(A, B, Request(semiring=semiring), UNTIMED)
-        parts = cut(queue, C.parts, mask, there=True)
-        index, chain = parts[2].dtype, Chain(queue)
-        zeros = allocated(queue, "values of the masked product", mask.nnz, parts[0].dtype, A.data.allocator)
-        chain.fill(zeros, 0, zeros.size)
-        chain.finish(zeros)
-        old = zeros, with_index(queue, mask.indices, index), with_index(queue, mask.indptr, index)
-        return accumulated(queue, old, parts, mask.shape[1], "plus")[0]
+    return masked_sums(A.queue, masked_operands(A, B, mask, semiring).product, A.data.allocator, by_rows=by_rows)[0]
 
 
 def _under(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -> Parts:
     """Return the parts of the product at the mask's places."""
     product = masked_operands(A, B, mask, request.semiring).product
     queue, (indptr, indices), allocator = A.queue, product.mask, A.data.allocator
-    try:
-        sums, marks = masked_sums(queue, product, allocator)
-    except BuildError:
-        # The pipeline has another way for each of its kernels.
-        request.semiring.identity(product.arithmetic.result)
-        C = multiply(A, B, request, timer)
-        return cut(queue, C.parts, mask, there=True)
+    sums, marks = masked_sums(queue, product, allocator)
     timer.ended("products")
     which = which_are_marked(queue, marks, indptr.dtype)
     if which.n == indices.size:
@@ -244,7 +222,7 @@ def cut(queue: cl.CommandQueue, parts: Parts, mask: Matrix, *, there: bool) -> P
     index = np.promote_types(indptr.dtype, mask.indptr.dtype)
     structure = with_index(queue, mask.indptr, index), with_index(queue, mask.indices, index)
     of_index = data, with_index(queue, indices, index), with_index(queue, indptr, index)
-    return let_through(queue, of_index, structure, mask.shape[1], there)
+    return let_through(queue, of_index, structure, there)
 
 
 def _kept(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
@@ -291,7 +269,7 @@ def written(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer)
     wide = old[1].size + parts[1].size > INT32_MAX or 8 in (old[2].dtype.itemsize, parts[2].dtype.itemsize)
     index = np.dtype(np.int64 if wide else np.int32)
     old, parts = ((each[0], with_index(queue, each[1], index), with_index(queue, each[2], index)) for each in (old, parts))
-    data, indices, indptr = accumulated(queue, old, parts, shape[1], write.accum or "second")
+    data, indices, indptr = accumulated(queue, old, parts, write.accum or "second")
     timer.ended("entries")
     out._become(Structure.canonical(queue, shape, indices, indptr), data)
     return out  # type: ignore[no-any-return] # of the class that the caller gave

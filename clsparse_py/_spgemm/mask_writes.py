@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -11,7 +10,6 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, conversion, needs_fp64, operation
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import Parts, with_marked
 from clsparse_py.coordinates import rows_of
 from clsparse_py.declaration import Examples, kernel
@@ -21,7 +19,6 @@ from clsparse_py.memory import allocated
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
-from clsparse_py.transfer import fetched
 
 __all__ = ["Accumulate", "MaskMarks", "accumulate_values", "accumulated", "let_through"]
 
@@ -100,29 +97,10 @@ class Accumulate(OfStructure):
             yield variant, cls(min(128, device.max_work_group), *types, "plus", phase)
 
 
-def _let_through_by_host(
-    queue: cl.CommandQueue, parts: Parts, mask: tuple[cl_array.Array, cl_array.Array], n_columns: int, there: bool
-) -> Parts:
-    """Return the result of `let_through`, found by NumPy."""
-    keys, masked = (
-        _keys(fetched(indptr, queue), fetched(indices, queue), n_columns) for indptr, indices in ((parts[2], parts[1]), mask)
-    )
-    marks = placed(queue, "marks", (np.isin(keys, masked) == there).astype(np.uint8))
-    return with_marked(queue, parts, marks)
-
-
-def _keys(indptr: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], n_columns: int) -> np.ndarray[Any, Any]:
-    """Return a number for the place of each entry; numbers ascend with places."""
-    found: np.ndarray[Any, Any] = np.repeat(np.arange(indptr.size - 1), np.diff(indptr)) * n_columns + indices
-    return found
-
-
-@or_by_host(_let_through_by_host)
 def let_through(
     queue: cl.CommandQueue,
     parts: Parts,
     mask: tuple[cl_array.Array, cl_array.Array],
-    n_columns: int,  # noqa: ARG001 - of the host's
     there: bool,
 ) -> Parts:
     """Return the parts of the entries of a matrix at places of a mask, or of those at other places.
@@ -134,7 +112,6 @@ def let_through(
         data, indices and indptr, of the mask's index type.
     mask : tuple of pyopencl.array.Array
         indptr and indices of the mask, in canonical format.
-    n_columns : int
     there : bool
         Whether the entries at the mask's places are kept.
     """
@@ -151,50 +128,7 @@ def let_through(
     return with_marked(queue, parts, marks)
 
 
-def _accumulated_by_host(queue: cl.CommandQueue, old: Parts, new: Parts, n_columns: int, operator: str) -> Parts:
-    """Return the result of `accumulated`, computed by NumPy."""
-    (c_data, c_indices, c_indptr), (t_data, t_indices, t_indptr) = (
-        [fetched(part, queue) for part in parts] for parts in (old, new)
-    )
-    c_keys, t_keys = _keys(c_indptr, c_indices, n_columns), _keys(t_indptr, t_indices, n_columns)
-    keys = np.union1d(c_keys, t_keys)
-    data = np.zeros(keys.size, c_data.dtype)
-    of_c, of_t = np.searchsorted(keys, c_keys), np.searchsorted(keys, t_keys)
-    data[of_t] = t_data
-    data[of_c] = c_data
-    both, in_c, in_t = np.intersect1d(c_keys, t_keys, return_indices=True)
-    common = np.result_type(c_data, t_data)
-    a, b = c_data[in_c].astype(common), t_data[in_t].astype(common)
-    data[np.searchsorted(keys, both)] = _HOST[operator](a, b)
-    begins = np.searchsorted(keys, np.arange(c_indptr.size) * n_columns)
-    values = {
-        "data": data,
-        "indices": (keys % max(n_columns, 1)).astype(c_indices.dtype),
-        "indptr": begins.astype(c_indptr.dtype),
-    }
-    made = [placed(queue, name, each, old[0].allocator) for name, each in values.items()]
-    return made[0], made[1], made[2]
-
-
-#: What accumulations are in NumPy.
-_HOST: Mapping[str, Any] = {
-    "plus": np.add,
-    "minus": lambda a, b: a != b if a.dtype.kind == "b" else a - b,
-    "times": np.multiply,
-    "min": np.minimum,
-    "max": np.maximum,
-    "any": np.maximum,
-    "or": np.logical_or,
-    "and": np.logical_and,
-    "xor": np.logical_xor,
-    "first": lambda a, b: a,  # noqa: ARG005 - of two
-    "second": lambda a, b: b,  # noqa: ARG005
-    "pair": lambda a, b: np.ones_like(a),  # noqa: ARG005
-}
-
-
-@or_by_host(_accumulated_by_host)
-def accumulated(queue: cl.CommandQueue, old: Parts, new: Parts, n_columns: int, operator: str) -> Parts:  # noqa: ARG001
+def accumulated(queue: cl.CommandQueue, old: Parts, new: Parts, operator: str) -> Parts:
     """Return the parts of the union of two matrices, with an operation of the values at places that both have.
 
     Parameters
@@ -203,7 +137,6 @@ def accumulated(queue: cl.CommandQueue, old: Parts, new: Parts, n_columns: int, 
     old, new : tuple of pyopencl.array.Array
         data, indices and indptr in canonical format, of one index type, which holds the entries of both. The result's values are
         of the dtype of the old ones.
-    n_columns : int
     operator : str
         As of `Accumulate`; the old value is the first.
     """
@@ -235,17 +168,6 @@ def accumulated(queue: cl.CommandQueue, old: Parts, new: Parts, n_columns: int, 
     return data, indices, indptr
 
 
-def _accumulate_values_by_host(queue: cl.CommandQueue, values: cl_array.Array, new: cl_array.Array, operator: str) -> None:
-    """Do the same as `accumulate_values`, by NumPy."""
-    c, t = fetched(values, queue), fetched(new, queue)
-    common = np.result_type(c, t)
-    found = _HOST[operator](c.astype(common), t.astype(common)).astype(c.dtype)
-    chain = Chain(queue, writes=(values,))
-    chain.copy(values, placed(queue, "values", found), values.size)
-    chain.finish(values)
-
-
-@or_by_host(_accumulate_values_by_host)
 def accumulate_values(queue: cl.CommandQueue, values: cl_array.Array, new: cl_array.Array, operator: str) -> None:
     """Write an operation of old and new values over the old ones, entry by entry of one structure; the old value is the first."""
     if not values.size:

@@ -10,14 +10,12 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.declaration import Variants, kernel
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated, shorten
 from clsparse_py.primitives.permute import Moving
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.records import dataclass
-from clsparse_py.transfer import fetched
 
 __all__ = ["MaskedEntries", "Which", "moved", "pointers", "which_are_marked"]
 
@@ -71,15 +69,6 @@ class Which(NamedTuple):
     there: bool
 
 
-def _which_by_host(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[Any]) -> Which:
-    """Return the result of `which_are_marked`, found by NumPy."""
-    marked = fetched(marks, queue) != 0
-    n = int(marked.sum())
-    there = 2 * n <= marked.size
-    return Which(n, placed(queue, "positions", np.flatnonzero(marked == there).astype(index)), there)
-
-
-@or_by_host(_which_by_host)
 def which_are_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[Any]) -> Which:
     """Return which entries are marked: bytes of 1, others of 0. Waits to learn how many."""
     n, n_tiles = marks.size, -(-marks.size // _TILE)
@@ -102,25 +91,6 @@ def _record(chain: Chain, index: np.dtype[Any], phase: str, value_bytes: int = 0
     return MaskedEntries(min(_WORK_GROUP, chain.device.max_work_group), index.name, value_bytes, phase)
 
 
-def _kept(queue: cl.CommandQueue, which: Which, n: int) -> np.ndarray[Any, Any]:
-    """Return on the host which of n entries are marked."""
-    kept = np.full(n, not which.there)
-    kept[fetched(which.positions, queue)] = which.there
-    return kept
-
-
-def _moved_by_host(
-    queue: cl.CommandQueue,
-    values: cl_array.Array,
-    which: Which,
-    allocator: Any,
-    room: int | None = None,  # noqa: ARG001
-) -> cl_array.Array:
-    """Return the result of `moved`, by NumPy."""
-    return placed(queue, "entries", fetched(values, queue)[_kept(queue, which, values.size)], allocator)
-
-
-@or_by_host(_moved_by_host)
 def moved(
     queue: cl.CommandQueue, values: cl_array.Array, which: Which, allocator: Any, room: int | None = None
 ) -> cl_array.Array:
@@ -158,14 +128,6 @@ def moved(
     return result
 
 
-def _pointers_by_host(queue: cl.CommandQueue, indptr: cl_array.Array, which: Which, allocator: Any) -> cl_array.Array:
-    """Return the result of `pointers`, by NumPy."""
-    begins = fetched(indptr, queue)
-    before = np.concatenate(([0], np.cumsum(_kept(queue, which, int(begins[-1])))))
-    return placed(queue, "indptr", before[begins].astype(indptr.dtype), allocator)
-
-
-@or_by_host(_pointers_by_host)
 def pointers(queue: cl.CommandQueue, indptr: cl_array.Array, which: Which, allocator: Any) -> cl_array.Array:
     """Return the ``indptr`` of the marked entries alone."""
     n, positions = indptr.size, which.positions

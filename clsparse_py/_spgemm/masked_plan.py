@@ -8,7 +8,6 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py import refusals
 from clsparse_py._spgemm.canonical_values import CanonicalOperand
 from clsparse_py._spgemm.estimate import spgemm_estimate
 from clsparse_py._spgemm.explanation import BinRows, Explanation
@@ -30,11 +29,12 @@ from clsparse_py._spgemm.plan import SpgemmPlan
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.timer import UNTIMED
 from clsparse_py.device import describe
-from clsparse_py.errors import BuildError, require_name
+from clsparse_py.errors import require_name
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.memory import allocated
 from clsparse_py.operands import values_of_result
+from clsparse_py.plain import door
 from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.set_once import SetOnce
@@ -102,19 +102,20 @@ class _AtPlaces:
         chain = Chain(queue, left, right, self.structure.indptr, self.structure.indices, writes=(data,))
         a, b = self._product.a, self._product.b
         product = self._product._replace(a=(*a[:2], left), b=(*b[:2], right))
-        enqueue_masked(chain, product, self._record, data, chain.scratch(data.size, np.uint8))
+        record = masked_record(chain.device, product) if chain.device.is_plain else self._record
+        enqueue_masked(chain, product, record, data, chain.scratch(data.size, np.uint8))
         chain.finish(data)
 
 
 class _CutOut:
-    """The entries of the whole product at a mask's places, or at all others."""
+    """The entries of the whole product at all places but a mask's."""
 
-    def __init__(self, A: Matrix, B: Matrix, mask: Matrix, request: Request, *, there: bool) -> None:
+    def __init__(self, A: Matrix, B: Matrix, mask: Matrix, request: Request) -> None:
         queue, self.a, self.b = A.queue, CanonicalOperand(A), CanonicalOperand(B)
         self._whole = SpgemmPlan(self.a.matrix, self.b.matrix, request._replace(max_nnz=None))
         C = self._whole
         numbers = _numbers(queue, C.nnz, C.indptr.dtype)
-        self._positions, indices, indptr = cut(queue, (numbers, C.indices, C.indptr), mask, there=there)
+        self._positions, indices, indptr = cut(queue, (numbers, C.indices, C.indptr), mask, there=False)
         self.structure = Structure.canonical(queue, mask.shape, indices, indptr)
         self.dtype: np.dtype[Any] = C().dtype
 
@@ -161,11 +162,12 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         self._complement, self._structural, self._accum = terms[1:]
         require_no_method(request.method, complement=self._complement)
         self.queue, self.shape = A.queue, (A.shape[0], B.shape[1])
-        self._request, self._workspace, self._without = request, workspace, ""
+        self._request, self._workspace = request, workspace
         self._allocator, self._assembled = A.data.allocator, type(A).assembled
         with counting(workspace):
             self._mask = require_mask(A, terms.mask, self.shape)
-            self._made = self._planned(A, B, counting_entries(self._mask.matrix, structural=self._structural))
+            mask = counting_entries(self._mask.matrix, structural=self._structural)
+            self._made = (_CutOut if self._complement else _AtPlaces)(A, B, mask, request)
         if self._accum is not None:
             require_accumulation(self._accum, self._made.dtype, self._made.dtype)
         self._structure = self._made.structure
@@ -173,20 +175,12 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         self.nnz: int = self.indices.size
         self._require_few(self.nnz)
 
-    def _planned(self, A: Matrix, B: Matrix, mask: Matrix) -> _AtPlaces | _CutOut:
-        if not self._complement:
-            try:
-                return _AtPlaces(A, B, mask, self._request)
-            except BuildError as error:
-                # The pipeline has another way for each of its kernels.
-                self._without = refusals.in_words((error.kernel,))
-        return _CutOut(A, B, mask, self._request, there=not self._complement)
-
     def _require_few(self, nnz: int) -> None:
         most = self._request.max_nnz
         if most is not None and nnz > most:
             raise ValueError(f"max_nnz: the product has {nnz:,} entries, more than {most:,}")
 
+    @door()
     def __call__(
         self,
         a_data: Values | None = None,
@@ -259,7 +253,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         n_products = spgemm_estimate(made.a.matrix, made.b.matrix).n_products
         c_bytes = self.indptr.nbytes + self.indices.nbytes + self.nnz * made.dtype.itemsize
         used = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.held)
-        why = f"under {'the complement of ' if self._complement else ''}a mask of {self._mask.nnz:,} entries{self._without}"
+        why = f"under {'the complement of ' if self._complement else ''}a mask of {self._mask.nnz:,} entries"
         return Explanation(self._request.method, (made.rows,), self.shape, made.a.nnz, n_products, self.nnz, why, c_bytes, *used)
 
     def __repr__(self) -> str:

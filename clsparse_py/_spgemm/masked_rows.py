@@ -260,13 +260,7 @@ def workers_of(device: Device) -> int:
 def enqueue_masked(
     chain: Chain, product: Masked, record: MaskedTeam | MaskedChunked, sums: cl_array.Array, marks: cl_array.Array
 ) -> None:
-    """Enqueue the sums of all entries of the mask, and a byte for each: 1 if it has a product, else 0.
-
-    Raises
-    ------
-    BuildError
-        The kernel is refused; nothing is enqueued then.
-    """
+    """Enqueue the sums of all entries of the mask, and a byte for each: 1 if it has a product, else 0."""
     indptr, indices = product.mask
     n_rows, n_entries, index = indptr.size - 1, indices.size, indptr.dtype
     if not n_entries:

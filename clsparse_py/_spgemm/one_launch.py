@@ -8,18 +8,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from typing_extensions import Self, override
 
-from clsparse_py import programs
 from clsparse_py._spgemm.arguments import types_of
 from clsparse_py._spgemm.kernels import KernelTypes, OfLanes
 from clsparse_py._spgemm.kind import Kind, kind_of
 from clsparse_py._spgemm.methods.base import Result
-from clsparse_py._spgemm.refused import RefusedError, refused_of
 from clsparse_py._spgemm.request import Request
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.built import Built
 from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import RESERVED, Device
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated_each, shorten
@@ -93,18 +89,6 @@ def _call(device: Device, A: Matrix, B: Matrix, request: Request) -> _Call:
     return _Call(kind_of(device, types_of(A, B, request.semiring)), sizes, f"the {m} x {n} product")
 
 
-def _built(chain: Chain, kind: Kind) -> tuple[Built, int] | None:
-    """Return the kernel and the words of its patterns; None if it is refused."""
-    if OneLaunch in refused_of(kind.device, kind.types):
-        return None
-    record = OneLaunch.legal(kind.device, kind.types)
-    try:
-        return chain.build(record)[0], record.words
-    except BuildError as error:
-        RefusedError(kind.device, kind.types, OneLaunch, error).avoid()
-        return None
-
-
 def _words(n_columns: int) -> int:
     """Return how many words a row of a pattern has."""
     return (n_columns + 31) // 32
@@ -112,6 +96,8 @@ def _words(n_columns: int) -> int:
 
 def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     """Return C's arrays, which are there; None if the matrices are not small, or not known to be in canonical format.
+
+    None by plain kernels, too.
 
     Waits for the device once.
 
@@ -134,22 +120,22 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
         return None
     operands = a_indptr, a_indices, b_indptr, b_indices, a_data, b_data
     chain = Chain(queue, *operands)
+    if chain.device.is_plain:
+        return None
     what = _call, m, k, n, a_data.dtype, b_data.dtype, a_indptr.dtype, request.semiring.name
     kind, sizes, name = chain.worked_out(what, lambda: _call(chain.device, A, B, request))
     n_products, n_units = n_a * n_b // k, chain.device.compute_units
     n_looked_up = min(n_products, m * n) * n_a // m
     if n_products > kind.thresholds.max_small_products or n_looked_up > OneLaunch.MAX_LOOKED_UP * n_units:
         return None
-    kernel = chain.worked_out((_built, kind), lambda: _built(chain, kind))
-    if kernel is None or max(m, k) * _words(n) > kernel[1]:
+    built, record = chain.build_once((OneLaunch, kind), lambda: OneLaunch.legal(kind.device, kind.types))
+    if max(m, k) * _words(n) > record.words:
         return None
-    built = kernel[0]
-    programs.note_asked((built,))
     room, allocator = min(m * n, n_a * min(n_b, of_b.longest or n)), a_data.allocator
     wanted = (m + 1, kind.c_index), (room, kind.c_index), (room, kind.result)
     indptr, indices, data = allocated_each(queue, name, wanted, allocator)
     # A work-group for as many entries as it has work-items.
-    groups = min(n_products // built.parameters.work_group + 1, n_units)
+    groups = min(n_products // record.work_group + 1, n_units)
     arrays = [each.base_data for each in (*operands, indptr, indices, data)]
     chain.launch(built, groups, *sizes, *arrays)
     nnz = int(chain.read(indptr, 1, m)[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +13,8 @@ from clsparse_py._spgemm.features import Budget, Features
 from clsparse_py._spgemm.kind import Kind, kind_of
 from clsparse_py._spgemm.methods.base import Product, workspace_bound
 from clsparse_py._spgemm.refine import Course
-from clsparse_py._spgemm.refused import refused_of
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.thresholds import Thresholds
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 
@@ -33,8 +30,6 @@ class Operands(NamedTuple):
     chain : Chain
     product : Product
         The products of its rows are not known yet; another array stands for them.
-    refused : mapping
-        Accumulators and other ways that products of this kind do without, see `refused`.
     allocator : callable or None
         Allocates C.
     """
@@ -43,7 +38,6 @@ class Operands(NamedTuple):
     b: CanonicalOperand
     chain: Chain
     product: Product
-    refused: Mapping[Hashable, BuildError]
     allocator: Any
 
     @property
@@ -62,15 +56,15 @@ class Operands(NamedTuple):
     def course(self, request: Request) -> Course:
         """Return the course of the product: the one that is kept, unless a method, bins or choices were given."""
         kind = self.product.kind
-        if request.bins is not None or request.method != "auto" or request.choices is not None or self.refused:
-            return Course(kind, self.features, request, self.budget, self.refused)
+        if request.bins is not None or request.method != "auto" or request.choices is not None:
+            return Course(kind, self.features, request, self.budget)
         return _course(kind, kind.thresholds, self.features, request, self.budget)
 
 
 @functools.lru_cache(maxsize=1024)
 def _course(kind: Kind, _thresholds: Thresholds, features: Features, request: Request, budget: Budget) -> Course:
-    """Return the course of products of which nothing is refused; thresholds are others once profiles are read anew."""
-    return Course(kind, features, request, budget, {})
+    """Return the course of products; thresholds are others once profiles are read anew."""
+    return Course(kind, features, request, budget)
 
 
 def operands_of(A: Matrix, B: Matrix, request: Request) -> Operands:
@@ -87,4 +81,4 @@ def operands_of(A: Matrix, B: Matrix, request: Request) -> Operands:
     kind = kind_of(chain.device, types)
     limit = kind.memory if request.memory_limit is None else int(request.memory_limit)
     product = Product((m, n), *of_a, a.data, *of_b, b.data, of_a[0], 0, 0, kind, limit, request.deterministic, request.is_roomy)
-    return Operands(a, b, chain, product, refused_of(kind.device, types), A.data.allocator)
+    return Operands(a, b, chain, product, A.data.allocator)

@@ -12,7 +12,6 @@ from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.methods.dense import WINDOWS
 from clsparse_py._spgemm.one_launch import in_one_launch
 from clsparse_py._spgemm.operands import Operands, operands_of
-from clsparse_py._spgemm.refused import until_built
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.timer import UNTIMED, Timer
 from clsparse_py.matrix import Matrix
@@ -53,12 +52,12 @@ def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, wor
     if workspace is None:
         C = in_one_launch(A, B, request) if timer is UNTIMED else None
         if C is None:
-            return until_built(_made, A, B, request, timer)[1].C
+            return made(A, B, request, timer)[1].C
         if request.max_nnz is not None:
             _require_few(C.data.size, request.max_nnz)
         return C
     with counting(workspace):
-        return until_built(_made, A, B, request, timer)[1].C
+        return made(A, B, request, timer)[1].C
 
 
 def inspected(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = False) -> Inspected:
@@ -76,10 +75,10 @@ def inspected(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = F
     ValueError, MemoryError, BuildError
         As for `spgemm`.
     """
-    return until_built(_inspected, A, B, request._replace(values_later=True), UNTIMED, counting_only)
+    return _inspected(A, B, request._replace(values_later=True), UNTIMED, counting_only)
 
 
-def made(A: Matrix, B: Matrix, request: Request) -> tuple[Inspected, Filled]:
+def made(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED) -> tuple[Inspected, Filled]:
     """Return the structure of C, and C, which the device may still be writing; rows are counted first only if that is faster.
 
     Raises
@@ -87,10 +86,6 @@ def made(A: Matrix, B: Matrix, request: Request) -> tuple[Inspected, Filled]:
     ValueError, MemoryError, BuildError
         As for `spgemm`.
     """
-    return until_built(_made, A, B, request)
-
-
-def _made(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED) -> tuple[Inspected, Filled]:
     found = _inspected(A, B, request, timer)
     filled = fill(*found, timer)
     found.operands.chain.finish(*filled.C[:3])

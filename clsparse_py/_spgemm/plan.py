@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
@@ -13,17 +12,18 @@ from pyopencl import array as cl_array
 from clsparse_py._spgemm.count import share_out
 from clsparse_py._spgemm.explanation import BinRows, Explanation
 from clsparse_py._spgemm.fill import Filled, new_indices
-from clsparse_py._spgemm.methods.base import Product, Result
+from clsparse_py._spgemm.kind import kind_of
+from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.new_arrays import new_part
-from clsparse_py._spgemm.operands import operands_of
+from clsparse_py._spgemm.operands import Operands
 from clsparse_py._spgemm.pipeline import inspected, made
-from clsparse_py._spgemm.refused import RefusedError, described, until_built
 from clsparse_py._spgemm.request import Request
-from clsparse_py._spgemm.steps import Step, enqueued, in_windows
+from clsparse_py._spgemm.steps import enqueued
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure
 from clsparse_py.operands import values_of_result
+from clsparse_py.plain import are_plain, door
 from clsparse_py.set_once import SetOnce
 from clsparse_py.tables import plan_as_html
 from clsparse_py.upgrade import Upgrade
@@ -74,7 +74,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         self._a, self._b, self._product = operands.a, operands.b, counted.product
         self._steps = counted.steps if filled is None else filled.steps
         self.indptr, self.nnz, self.n_products = counted.indptr, counted.nnz, counted.product.n_products
-        self._why = f"{counted.reason}{described(operands.chain.device, counted.product.types)}"
+        self._why = str(counted.reason)
         self._structure = Structure.canonical(self.queue, self.shape, self._indices, self.indptr)
         # The first product makes the columns too; until then its lock keeps others waiting.
         self._has_columns = filled is not None
@@ -102,10 +102,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
     def _dtype(self) -> np.dtype[Any]:
         return self._product.kind.result
 
-    def _allocated(self, chain: Chain, part: str, n: int, dtype: Any) -> cl_array.Array:
-        """Return a new array for C."""
-        return new_part(chain, part, self.shape, n, dtype, self._allocator)
-
+    @door()
     def __call__(self, a_data: Values | None = None, b_data: Values | None = None, *, out: MatrixT | None = None) -> MatrixT:
         """Return the product of some values, which is not waited for: no analysis and, from the second product on, no read.
 
@@ -132,38 +129,33 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
 
     def _multiplied(self, a_data: Values | None, b_data: Values | None, out: MatrixT | None) -> MatrixT:
         """Return the product of some values."""
+        if are_plain() and not self._product.kind.device.is_plain:
+            self._plan_plainly()
         left = self._a.placed("a_data", a_data, self._product.a_data)
         right = self._b.placed("b_data", b_data, self._product.b_data)
         writes = () if out is None else (self._target(out, left, right),)
         chain = Chain(self.queue, left, right, *self._product.structure, self._indices, self.indptr, writes=writes)
         data = new_part(chain, "values", self.shape, self.nnz, self._dtype, self._allocator) if out is None else out.data
         listed = self._come_to_list() if self._has_columns else None
-        try:
-            if listed is None:
-                phase = "values" if self._has_columns else "numeric"
-                self._enqueue(chain, self._product, self._steps, (left, right, data), phase)
-            else:
-                listed.enqueue(chain, left, right, data)
-                chain.finish(data)
-        except RefusedError as refusal:
-            # Another product may have met it since this one was planned.
-            if not refusal.is_known:
-                refusal.avoid()
-            until_built(self._make_anew, left, right, data)
-        self._has_columns = True
+        if listed is not None:
+            listed.enqueue(chain, left, right, data)
+            chain.finish(data)
+        elif self._has_columns:
+            self._enqueue(chain, left, right, data, "values")
+            chain.finish(data)
+        else:
+            self._enqueue(chain, left, right, data, "numeric")
+            chain.finish(self._indices, data)
+            self._has_columns = True
         if out is None:
             return self._assembled(self._structure, data)
         out.data = data  # says that the values are others
         return out
 
-    def _enqueue(
-        self, chain: Chain, product: Product, steps: Sequence[Step], values: tuple[cl_array.Array, ...], phase: str
-    ) -> None:
+    def _enqueue(self, chain: Chain, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array, phase: str) -> None:
         """Enqueue C's values, and its columns outside the phase of values; keep the steps that make them."""
-        left, right, data = values
         C = Result(self.indptr, self._indices, data)
-        self._steps = enqueued(chain, product._replace(a_data=left, b_data=right), steps, C, phase)
-        chain.finish(data) if phase == "values" else chain.finish(self._indices, data)
+        self._steps = enqueued(chain, self._product._replace(a_data=left, b_data=right), self._steps, C, phase)
 
     def _come_to_list(self) -> ProductList | None:
         """Take note of a product of new values, and return the list of products, if there is one by now."""
@@ -188,24 +180,15 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         of = self.queue, self._product, self.indptr, self._indices
         return Upgrade("new values by a list of products", after, None, lambda: product_list(*of))
 
-    def _make_anew(self, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
-        """Make C by other accumulators, as a kernel of one that was planned is refused, and keep to them. Waits.
-
-        Columns are made again with the values, the same ones: a kernel of both may build if one for values alone does not.
-        """
-        A, B = (each.matrix.with_values(values) for each, values in ((self._a, left), (self._b, right)))
-        product, steps, why = self._product, self._steps, self._why
-        try:
-            operands = operands_of(A, B, self._request)
-            shared = share_out(operands, operands.course(self._request), self.indptr.dtype)
-            product, steps, why = shared.product, shared.steps, str(shared.shares.reason)
-        except MemoryError as error:
-            _log.info("rows are not shared out anew: %s", error)
-            steps = in_windows(product, steps)
-        chain = Chain(self.queue, left, right, *product.structure, self.indptr, writes=(self._indices, data))
-        self._enqueue(chain, product, steps, (left, right, data), "numeric")
-        self._why = f"{why}{described(chain.device, product.types)}"
-        self._product = product._replace(a_data=self._product.a_data, b_data=self._product.b_data)
+    def _plan_plainly(self) -> None:
+        """Share the rows of C out anew, by plain kernels, and keep to them: a kernel that was planned is refused. Waits."""
+        chain = Chain(self.queue, *self._product.structure)
+        product = self._product._replace(kind=kind_of(chain.device, self._product.types))
+        operands = Operands(self._a, self._b, chain, product, self._allocator)
+        shared = share_out(operands, operands.course(self._request), self.indptr.dtype)
+        chain.finish()
+        self._product, self._steps, self._why = shared.product, shared.steps, str(shared.shares.reason)
+        self._list, self._asks = None, False
 
     def _left(self) -> Workspace | None:
         """Return the workspace of one call beside the plan's own: calls of several threads do not share one."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from clsparse_py._spgemm.all_rows import alone, compresses, is_light, max_item_length, small, staged_entries
 from clsparse_py._spgemm.analysis import Work
@@ -53,9 +53,7 @@ class Refined(NamedTuple):
     rulings: Sequence[Ruling[Choice]] = ()
 
 
-def refine(
-    kind: Kind, features: Features, decision: Decision, work: Work, budget: Budget, refused: Container[object] = ()
-) -> Refined:
+def refine(kind: Kind, features: Features, decision: Decision, work: Work, budget: Budget) -> Refined:
     """Return the bins in the end.
 
     One bin takes all rows that have products, in their order, if the product is small or its rows short. Else bins that are
@@ -69,15 +67,13 @@ def refine(
     decision : Decision
     work : Work
     budget : Budget
-    refused : container
-        Accumulators that the product does without.
     """
     one, n_empty = _one_for_all(kind, features, decision, work), work.taken[0]
-    if one is not None and one.accumulator not in refused:
+    if one is not None:
         return Refined([(EMPTY, n_empty), (one, features.shape[0] - n_empty)])
     if not decision.is_auto:
         return Refined(list(zip(decision.bins, work.taken, strict=True)))
-    bins, rulings = chosen(kind, features, decision.bins, work, budget, refused, decision.choices)
+    bins, rulings = chosen(kind, features, decision.bins, work, budget, decision.choices)
     return Refined([(EMPTY, n_empty), *_joined(kind.thresholds, zip(bins[1:], work.taken[1:], strict=True))], rulings)
 
 
@@ -200,16 +196,16 @@ class Course:
     speculation : Speculation or None
     """
 
-    def __init__(self, kind: Kind, features: Features, request: Request, budget: Budget, refused: Mapping[Any, object]) -> None:
+    def __init__(self, kind: Kind, features: Features, request: Request, budget: Budget) -> None:
         self.features = features
-        self.speculation = speculation_for(kind, features, refused) if request.is_auto else None
-        self._kind, self._request, self._budget, self._refused = kind, request, budget, refused
+        self.speculation = speculation_for(kind, features) if request.is_auto else None
+        self._kind, self._request, self._budget = kind, request, budget
         self._shares: dict[Work | tuple[Bin, int], Shares] = {}
 
     @cached_property
     def decision(self) -> Decision:
         """The bins among which the analysis shares rows out."""
-        return decide(self._kind, self.features, self._request, self._budget, self._refused)
+        return decide(self._kind, self.features, self._request, self._budget)
 
     def shares(self, work: Work) -> Shares:
         """Return how rows are shared out by their work."""
@@ -232,7 +228,7 @@ class Course:
 
     def _shared(self, work: Work) -> Shares:
         kind, decision, n_rows = self._kind, self.decision, self.features.shape[0]
-        shares, rulings = refine(kind, self.features, decision, work, self._budget, self._refused)
+        shares, rulings = refine(kind, self.features, decision, work, self._budget)
         placed, is_listed = _placed(n_rows, shares)
         made = [(bin_, rows) for bin_, rows in placed if bin_.accumulator is not None]
         parts = tuple(Part(bin_, rows, are_long(kind, bin_, rows.n, n_rows)) for bin_, rows in made)

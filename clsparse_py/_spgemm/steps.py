@@ -14,8 +14,6 @@ from clsparse_py._spgemm.methods.base import Product, Result, Rows
 from clsparse_py._spgemm.methods.dense import WINDOWS
 from clsparse_py._spgemm.methods.team import Team
 from clsparse_py._spgemm.refine import Part
-from clsparse_py._spgemm.refused import RefusedError
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 
 __all__ = ["Step", "enqueue_phase", "enqueued", "foreseen", "in_windows", "prepared"]
@@ -36,22 +34,12 @@ class Step(NamedTuple):
 
 
 def prepared(chain: Chain, product: Product, part: Part, listed: cl_array.Array | None) -> Step:
-    """Return the step of a part.
-
-    Raises
-    ------
-    RefusedError
-        A kernel of the accumulator is refused.
-    """
+    """Return the step of a part."""
     bin_, rows, is_long = part
     assert bin_.accumulator is not None  # rows without products have no step
     if listed is not None:
         rows = Rows(rows.n, rows.first, listed)
-    try:
-        state = bin_.accumulator.prepare(chain, product, rows)
-    except BuildError as error:
-        raise RefusedError(chain.device, product.types, bin_.accumulator, error) from error
-    return Step(bin_, rows, state, is_long)
+    return Step(bin_, rows, bin_.accumulator.prepare(chain, product, rows), is_long)
 
 
 def foreseen(product: Product, steps: Sequence[Step], phases: Sequence[str]) -> Iterator[RowKernel]:
@@ -74,11 +62,6 @@ def enqueue_phase(chain: Chain, product: Product, steps: Sequence[Step], phase: 
         "symbolic" for the entries of rows, or one that `Accumulator.enqueue_numeric` takes.
     C : Result or pyopencl.array.Array
         The latter for the entries of rows.
-
-    Raises
-    ------
-    RefusedError
-        A kernel of an accumulator is refused.
     """
     long = [step for step in steps if step.long] if len(steps) > 1 else ()
     if long:
@@ -93,13 +76,10 @@ def _enqueue_each(chain: Chain, product: Product, steps: Iterable[Step], phase: 
     for bin_, rows, state, _ in steps:
         accumulator = bin_.accumulator
         assert accumulator is not None  # steps are made of bins that have one
-        try:
-            if isinstance(C, Result):
-                accumulator.enqueue_numeric(chain, product, rows, state, C, phase)
-            else:
-                accumulator.enqueue_symbolic(chain, product, rows, state, C)
-        except BuildError as error:
-            raise RefusedError(chain.device, product.types, accumulator, error) from error
+        if isinstance(C, Result):
+            accumulator.enqueue_numeric(chain, product, rows, state, C, phase)
+        else:
+            accumulator.enqueue_symbolic(chain, product, rows, state, C)
 
 
 def enqueued(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> Sequence[Step]:

@@ -14,6 +14,7 @@ from clsparse_py._spgemm.arguments import memory_limit_of
 from clsparse_py._spgemm.bins import EMPTY, Bin, Bins, Setting
 from clsparse_py._spgemm.features import Features
 from clsparse_py._spgemm.kernels import KernelTypes
+from clsparse_py._spgemm.methods.dense import CHUNKED
 from clsparse_py._spgemm.methods.esc import Esc
 from clsparse_py._spgemm.methods.merge import Merge
 from clsparse_py._spgemm.registry import METHODS, PARTS
@@ -26,6 +27,7 @@ from clsparse_py.tuning.labels import MOST, number
 
 __all__ = [
     "MERGING",
+    "PLAIN",
     "TAKING_ALL",
     "Entry",
     "Limits",
@@ -41,6 +43,8 @@ __all__ = [
 #: Methods that may have limits, and those that take any row in any memory: one of these comes last.
 MERGING = ("reg-merge", "merge")
 TAKING_ALL = ("esc", "esc-local", "long-rows")
+#: The bins of all products by plain kernels, whatever was asked for: chunks of rows, by as many workers as there is memory for.
+PLAIN = Bins((EMPTY, CHUNKED))
 #: Features of a product of which nothing is known.
 _TYPICAL = Features((1 << 20, 1 << 20, 1 << 20), (1 << 23, 1 << 23)).by_name()
 

@@ -22,7 +22,6 @@ from clsparse_py._spgemm.features import Features
 from clsparse_py._spgemm.operands import operands_of
 from clsparse_py._spgemm.pipeline import multiply
 from clsparse_py._spgemm.refine import are_long, refine, suits_upper_bound
-from clsparse_py._spgemm.refused import until_built
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.strategy import Strategy, parse
 from clsparse_py._spgemm.thresholds import Thresholds, made, supposing
@@ -255,16 +254,16 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         request = Request(strategy=parse(self.default(device, dtype, "strategy", problem.features)))
         with supposing(self._changed(device, dtype, descent.UNTUNED)):
             operands = operands_of(problem.A, problem.B, request)
-            features, product, refused = operands.features, operands.product, operands.refused
+            features, product = operands.features, operands.product
             kind = product.kind
-            if speculation_for(kind, features, refused) is not None:
+            if speculation_for(kind, features) is not None:
                 return ()
-            decision = decide(kind, features, request, operands.budget, refused)
+            decision = decide(kind, features, request, operands.budget)
             work = analyse(operands.chain, product.shape, operands.a.nnz, product.structure, decision.bins).work
             operands.chain.finish()
 
             def shares(choices: Mapping[int, Choice]) -> object:
-                found = refine(kind, features, decision._replace(choices=choices), work, operands.budget, refused).shares
+                found = refine(kind, features, decision._replace(choices=choices), work, operands.budget).shares
                 return [(bin_.accumulator, n) for bin_, n in found]
 
             shared, found = ProductFeatures(kind, features, decision.bins, work), []
@@ -336,20 +335,20 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         """
         with supposing(self._changed(device, dtype, label)):
             operands = operands_of(subject.A, subject.B, request)
-            features, product, refused = operands.features, operands.product, operands.refused
+            features, product = operands.features, operands.product
             kind, m = product.kind, product.shape[0]
-            if speculation_for(kind, features, refused) is not None:
+            if speculation_for(kind, features) is not None:
                 # Only the symbolic phase tells whether it holds.
-                counted = until_built(lambda: count(operands, request, UNTIMED))
+                counted = count(operands, request, UNTIMED)
                 return [(step.bin.accumulator, step.rows.n) for step in counted.steps], counted.reason
-            decision = decide(kind, features, request, operands.budget, refused)
+            decision = decide(kind, features, request, operands.budget)
             bins = decision.bins
             work = works.get(bins.limits)
             if work is None:
                 chain = operands.chain
                 work = works[bins.limits] = analyse(chain, product.shape, operands.a.nnz, product.structure, bins).work
                 chain.finish()
-            shares = refine(kind, features, decision, work, operands.budget, refused).shares
+            shares = refine(kind, features, decision, work, operands.budget).shares
             each = [(bin_, rows) for bin_, rows in shares if rows]
             steps = [(bin_.accumulator, bin_.limits, rows, are_long(kind, bin_, rows, m)) for bin_, rows in each]
             made_of = product._replace(n_products=work.n_products, bound=work.bound)

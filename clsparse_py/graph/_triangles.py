@@ -138,7 +138,7 @@ def k_truss(A: Any, k: int) -> csr_array:
         if S.indices.size == n_before:
             break
     mask = S.indptr, S.indices
-    data, indices, indptr = let_through(G.queue, G.parts, mask, G.shape[1], True)
+    data, indices, indptr = let_through(G.queue, G.parts, mask, True)
     return csr_array.assembled(Structure.canonical(G.queue, G.shape, indices, indptr), data)
 
 
@@ -153,7 +153,7 @@ def _without_loops(A: csr_array) -> csr_array:
     """Return a graph without the entries on its diagonal."""
     queue, n = A.queue, A.shape[0]
     numbers = placed(queue, "the diagonal", np.arange(n + 1, dtype=A.indptr.dtype))
-    data, indices, indptr = let_through(queue, A.parts, (numbers, numbers[:n]), n, False)
+    data, indices, indptr = let_through(queue, A.parts, (numbers, numbers[:n]), False)
     return csr_array.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
 
 

@@ -20,13 +20,19 @@ Output        products[n_rows], UINT_MAX if there are more, and bin[n_rows]; fou
               longest row of A, UINT_MAX if there are more; of the sample, products and entries; from FOUND_BINS on
               the rows of each bin
 Local memory  `work_group` numbers of 64 bits and FOUND_BINS + MAX_BINS of 32; with `long`: rows of more entries than that, which
-              the whole work-group takes; with it, or for one work-item, a table of `2 * sampled` columns
+              the whole work-group takes, and a table of `2 * sampled` columns. None for work-groups of one work-item without
+              `long`, the plain kernel, which has private arrays instead
 Result        exact: integers are added in any order
 </%doc>
 <%
+    plain = work_group == 1 and not long
     shared = 8 if work_group % 8 == 0 else 1  # work-items to a row of B in the sample
     exchanged = [1 << bit for bit in range(lanes.bit_length() - 1)]
 %>\
+## Count n of something among what the work-group has seen.
+<%def name="count_seen(at, n)">\
+${f"seen[{at}] += {n}" if plain else f"atomic_add(seen + {at}, {n})"};\
+</%def>\
 ## A sum of 64 bits by atomics of 32: who makes the low half overflow carries.
 <%def name="add_halves(sum, low, high)">\
         {
@@ -66,7 +72,7 @@ ${indent}most = max(most, few);
 ${indent}longest = max(longest, entries);
 ${indent}if (taker != last_taker) {
 ${indent}    if (in_a_row)
-${indent}        atomic_add(seen + FOUND_BINS + last_taker, in_a_row);
+${indent}        ${count_seen("FOUND_BINS + last_taker", "in_a_row")}
 ${indent}    last_taker = taker;
 ${indent}    in_a_row = 0;
 ${indent}}
@@ -76,8 +82,10 @@ ${indent}++in_a_row;
 <%def name="width_of_span()">\
 last < 0 ? n_columns : min(n_columns, (ulong)(last - (first & ~31l)) + 1)\
 </%def>\
+% if not plain:
 #define WORK_GROUP ${work_group}
 #include "group.cl"
+% endif
 % if lanes > 1:
 #include "lanes_u64.cl"
 % endif
@@ -104,15 +112,17 @@ void ${name}(
     global uint *restrict products, global I *restrict bin, global uint *restrict found)
 {
     global const uint *const starts = bins, *const limits = bins + 33;
+% if plain:
+    uint seen[FOUND_BINS + MAX_BINS], table[${2 * sampled}];
+    uint sampled_products = 0, sampled_entries = 0;
+    const ulong every = max(1ul, rows_of_item / ${rows_of_sample});
+% else:
     local uint seen[FOUND_BINS + MAX_BINS];
     local long box[${work_group}];
+% endif
 % if long:
     local ulong waiting[${work_group // lanes}];
     local uint n_waiting, n_distinct, table[${2 * sampled}];
-% elif work_group == 1:
-    local uint table[${2 * sampled}];
-    uint sampled_products = 0, sampled_entries = 0;
-    const ulong every = max(1ul, rows_of_item / ${rows_of_sample});
 % endif
     const uint me = get_local_id(0);
     for (uint i = me; i < FOUND_BINS + n_bins; i += ${work_group})
@@ -123,7 +133,9 @@ void ${name}(
     for (uint i = me; i < ${2 * sampled}; i += ${work_group})
         table[i] = UINT_MAX;
 % endif
+% if not plain:
     barrier(CLK_LOCAL_MEM_FENCE);
+% endif
 
     ulong total = 0, bound = 0;
     // Rows of a work-item that one bin takes in a row are counted together.
@@ -212,7 +224,7 @@ ${find_span(1, "            ")}\
             taker = next_taker(limits, taker, n_bins, few, entries, clamped(width));
         }
 ${note("        ")}\
-% if work_group == 1:
+% if plain:
         if ((rows_of_item - left) % every == 0 && few && few <= ${sampled}) {
             sampled_products += few;
             bool repeats = row && begin - a_indptr[row - 1] == end - begin;
@@ -244,14 +256,19 @@ ${note("        ")}\
 % endif
     }
 % endif
-% if work_group == 1 and not long:
+% if plain:
     atomic_add(found + FOUND_SAMPLED, sampled_products);
     atomic_add(found + FOUND_SAMPLED_ENTRIES, sampled_entries);
 % endif
     if (in_a_row)
-        atomic_add(seen + FOUND_BINS + last_taker, in_a_row);
+        ${count_seen("FOUND_BINS + last_taker", "in_a_row")}
+% if plain:
+    seen[FOUND_MAX_PRODUCTS] = most;
+    seen[FOUND_LONGEST_ROW] = longest;
+% else:
     atomic_max(seen + FOUND_MAX_PRODUCTS, most);
     atomic_max(seen + FOUND_LONGEST_ROW, longest);
+% endif
 
 % if long:
     // The sample: the first row of the work-group. The table is never full, as it has twice as many slots as there are products.
@@ -280,8 +297,10 @@ ${note("        ")}\
         atomic_add(found + FOUND_SAMPLED_ENTRIES, n_distinct);
     }
 % endif
+% if not plain:
     total = (ulong)group_reduce_add(box, (long)total);
     bound = (ulong)group_reduce_add(box, (long)bound);
+% endif
     if (me == 0) {
 ${add_halves("total", "FOUND_PRODUCTS_LOW", "FOUND_PRODUCTS_HIGH")}\
 ${add_halves("bound", "FOUND_BOUND_LOW", "FOUND_BOUND_HIGH")}\

@@ -13,18 +13,18 @@ from clsparse_py._spgemm.decide import Decision, decide, is_uneven, speculation_
 from clsparse_py._spgemm.features import Budget, Features
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.esc import Esc
-from clsparse_py._spgemm.refused import UPPER_BOUND
 from clsparse_py._spgemm.request import Request
-from clsparse_py._spgemm.strategy import parse
+from clsparse_py._spgemm.strategy import PLAIN, parse
 from clsparse_py.device import Portability
+from clsparse_py.plain import plainly
 from clsparse_py.structure import Facts
 
 GRID = square(10**6, 5, 5, adjacent=0.4)
 
 
-def decided(request: Request, *refused: object, on: str = "gpu", budget: Budget = PLENTY) -> Decision:
-    """Return the decision for a grid on a made-up device that refuses some accumulators."""
-    return decide(kind_on(on), GRID, request, budget, dict.fromkeys(refused))
+def decided(request: Request, on: str = "gpu", budget: Budget = PLENTY) -> Decision:
+    """Return the decision for a grid on a made-up device."""
+    return decide(kind_on(on), GRID, request, budget)
 
 
 def test_bins_that_are_given_are_the_bins() -> None:
@@ -56,7 +56,6 @@ def test_the_profile_or_a_strategy_gives_the_bins_of_auto() -> None:
 def test_rows_are_counted_if_someone_asks_for_their_number() -> None:
     assert not decided(Request(max_nnz=10)).may_skip_counting
     assert not decided(Request(values_later=True)).may_skip_counting
-    assert not decided(Request(), UPPER_BOUND).may_skip_counting
 
 
 def test_an_accumulator_as_wide_as_b_has_to_fit() -> None:
@@ -65,22 +64,17 @@ def test_an_accumulator_as_wide_as_b_has_to_fit() -> None:
         assert "dense" not in {bin_.method for bin_ in decided(Request(), on="cpu", budget=budget).bins}
 
 
-def test_others_take_the_rows_of_what_is_refused() -> None:
-    bins = decided(Request("esc")).bins
-    (esc,) = (bin_ for bin_ in bins[1:])
-    found = decided(Request("esc"), esc.accumulator).bins
-    assert len(found) == 2
-    assert found[1].takes_all
-    assert found[1].accumulator != esc.accumulator
-
-
-def test_a_speculation_that_is_refused_is_not_tried() -> None:
-    kind = kind_on("gpu")
-    found = speculation_for(kind, GRID)
-    assert found is not None
-    for refused in (found, found.accumulator):
-        assert speculation_for(kind, GRID, [refused]) is None
-    assert speculation_for(kind, GRID, ["another"]) == found
+@pytest.mark.parametrize("on", ["cpu", "gpu"])
+def test_plain_kernels_make_all_rows_whatever_is_asked_for(on: str) -> None:
+    assert speculation_for(kind_on("gpu"), GRID) is not None
+    kind = Kind(plainly(device(on)), TYPES)
+    assert speculation_for(kind, GRID) is None
+    for request in (Request(), Request("hash"), Request(strategy=parse("esc-local"))):
+        found = decide(kind, GRID, request, PLENTY)
+        assert (found.bins, str(found.reason)) == (PLAIN, "plain kernels")
+        assert (found.is_auto, found.may_skip_counting, found.is_uneven) == (False, False, False)
+    given = Bins((EMPTY, Bin("mine", Esc())))
+    assert decide(kind, GRID, Request(bins=given), PLENTY).bins is given
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pyopencl as cl
@@ -16,9 +15,6 @@ from scratch import counted
 from clsparse_py import Semiring, csr_array, min_plus, or_and, plus_pair, plus_times, spgemm, spgemm_plan
 from clsparse_py._spgemm import mask as masks
 from clsparse_py._spgemm.masked_entries import (
-    _moved_by_host,
-    _pointers_by_host,
-    _which_by_host,
     moved,
     pointers,
     which_are_marked,
@@ -26,7 +22,6 @@ from clsparse_py._spgemm.masked_entries import (
 from clsparse_py._spgemm.masked_rows import MaskedChunked, MaskedTeam, enqueue_masked
 from clsparse_py._spgemm.masked_tunable import MaskedTunable
 from clsparse_py.device import describe
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 
 Array = np.ndarray[Any, Any]
@@ -175,16 +170,6 @@ def test_each_kernel_gives_the_same(queue: cl.CommandQueue, ring: Semiring) -> N
         np.testing.assert_array_equal(sums.get()[wanted[1] != 0], wanted[0][wanted[1] != 0])
 
 
-def test_a_refused_kernel_leaves_it_to_the_whole_product(queue: cl.CommandQueue) -> None:
-    rng = np.random.default_rng(6)
-    A, M = random_matrix((30, 30), 5, rng), random_matrix((30, 30), 9, rng)
-    left = device_matrix(queue, A)
-    wanted = spgemm(left, left, mask=M).toarray()
-    refusal = BuildError("refused", log="", parameters=None, source=None)
-    with patch("clsparse_py._spgemm.mask.masked_sums", side_effect=refusal):
-        np.testing.assert_allclose(spgemm(left, left, mask=M).toarray(), wanted)
-
-
 def test_limits_and_phases(queue: cl.CommandQueue) -> None:
     rng = np.random.default_rng(7)
     A, M = random_matrix((50, 50), 5, rng), random_matrix((50, 50), 20, rng)
@@ -270,17 +255,11 @@ def test_plans(queue: cl.CommandQueue) -> None:
     np.testing.assert_array_equal(C.data.get(), overwriting(2 * A.data).data.get())
 
 
-def test_plans_for_a_refused_kernel_and_bad_input(queue: cl.CommandQueue) -> None:
+def test_plans_for_bad_input(queue: cl.CommandQueue) -> None:
     rng = np.random.default_rng(13)
     A, M = random_matrix((30, 30), 5, rng), random_matrix((30, 30), 9, rng)
     left = device_matrix(queue, A)
     wanted = spgemm(left, left, mask=M)
-    refusal = BuildError("refused", log="", parameters="refused", source=None)
-    with patch("clsparse_py._spgemm.masked_plan.masked_sums", side_effect=refusal):
-        plan = spgemm_plan(left, left, mask=M)
-    assert plan.explain().rule.endswith("; without refused, which the driver's compiler refuses")
-    np.testing.assert_array_equal(plan().toarray(), wanted.toarray())
-    np.testing.assert_array_equal(plan(2 * A.data).toarray(), 2 * wanted.toarray())
     for error, message, named in (
         (ValueError, r"^accum: belongs to a mask", {"accum": "plus"}),
         (ValueError, r"^accum: must be one of plus", {"accum": "add", "mask": M}),
@@ -331,23 +310,20 @@ def test_memory(queue: cl.CommandQueue, dtype: type, index: type, monkeypatch: p
     spgemm(left, right, mask=mask, memory_limit=of_mask)
 
 
-def test_the_host_finds_the_same_entries(queue: cl.CommandQueue) -> None:
+def test_marked_entries_side_by_side(queue: cl.CommandQueue) -> None:
     rng = np.random.default_rng(16)
     values, begins = rng.random(1000, np.float32), np.sort(np.append(rng.integers(0, 1001, 40), [0, 1000])).astype(np.int32)
     on_device, indptr = (cl_array.to_device(queue, each) for each in (values, begins))
     for share in (0.1, 0.8):
         marks = (rng.random(1000) < share).astype(np.uint8)
-        for find in (which_are_marked, _which_by_host):
-            which = find(queue, cl_array.to_device(queue, marks), np.dtype(np.int32))
-            assert (which.n, which.there) == (marks.sum(), share < 0.5)
-            for move in (moved, _moved_by_host):
-                for room in (None, 1000):
-                    # In place in parts, if there is no more room: so of a copy.
-                    found = move(queue, on_device.copy(), which, None, room)
-                    np.testing.assert_array_equal(found.get(), values[marks != 0])
-            for count in (pointers, _pointers_by_host):
-                found = count(queue, indptr, which, None)
-                np.testing.assert_array_equal(found.get(), np.concatenate(([0], np.cumsum(marks)))[begins])
+        which = which_are_marked(queue, cl_array.to_device(queue, marks), np.dtype(np.int32))
+        assert (which.n, which.there) == (marks.sum(), share < 0.5)
+        for room in (None, 1000):
+            # In place in parts, if there is no more room: so of a copy.
+            found = moved(queue, on_device.copy(), which, None, room)
+            np.testing.assert_array_equal(found.get(), values[marks != 0])
+        found = pointers(queue, indptr, which, None)
+        np.testing.assert_array_equal(found.get(), np.concatenate(([0], np.cumsum(marks)))[begins])
 
 
 def test_accumulators_are_tuned(queue: cl.CommandQueue) -> None:

@@ -17,7 +17,6 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 from clsparse_py import csr_array, describe, launch, programs, spgemm, spgemm_plan
 from clsparse_py._spgemm import one_launch
 from clsparse_py._spgemm.one_launch import OneLaunch
-from clsparse_py.errors import BuildError
 from clsparse_py.semiring import SEMIRINGS
 
 CASES = {
@@ -152,23 +151,3 @@ def test_many_work_groups(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatc
     host = random_matrix((100, 100), 9, np.random.default_rng(8), np.float32)
     A = device_matrix(queue, host)
     assert_product(A @ A, host, host)
-
-
-@pytest.mark.any_platform
-def test_a_refused_kernel_is_done_without(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    host = random_matrix((30, 30), 3, np.random.default_rng(9), np.float32)
-    A, build = device_matrix(queue, host), launch.Chain.build
-
-    def refuse(chain: launch.Chain, parameters: Any) -> Any:
-        if isinstance(parameters, OneLaunch):
-            raise BuildError("no", log="", parameters=parameters, source=None, reason="no")
-        return build(chain, parameters)
-
-    monkeypatch.setattr(launch.Chain, "build", refuse)
-    programs.forget_refused()
-    try:
-        C, templates = launched(A, A)
-        assert OneLaunch.template not in templates
-        assert_product(C, host, host)
-    finally:
-        programs.forget_refused()
