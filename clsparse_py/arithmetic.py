@@ -12,6 +12,7 @@ from clsparse_py.records import dataclass
 from clsparse_py.semiring import SEMIRINGS, of_name
 
 __all__ = [
+    "MOVED_TYPES",
     "OPENCL_TYPES",
     "Arithmetic",
     "conversion",
@@ -25,6 +26,8 @@ __all__ = [
     "unsupported",
 ]
 
+#: Values that are moved and not computed with: an unsigned word, or a pair, by their size in bytes.
+MOVED_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 #: NumPy's dtypes that kernels take, and their types in OpenCL C. A bool is a byte of 0 or 1; a complex is a pair.
 OPENCL_TYPES = {
     "bool": "uchar",

@@ -12,6 +12,7 @@ from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.construct import kronecker
 from clsparse_py.declaration import Parameters, registered
 from clsparse_py.device import Device
+from clsparse_py.loops import LOOPS, LoopKernel
 from clsparse_py.product import ProductKernel
 
 __all__ = ["catalogue", "template_names"]
@@ -21,8 +22,9 @@ _IMPORTED = _sddmm, amg, bsr, functions, given_semirings, graph, kronecker, lina
 
 
 def template_names() -> tuple[str, ...]:
-    """Return the names of all templates, such as "spmv/subvector", from the files themselves."""
-    return tuple(path.removeprefix("templates/").removesuffix(".mako") for path in sources.paths("templates"))
+    """Return the names of all templates, such as "spmv/subvector": from the files themselves, and of the rows of their table."""
+    files = (path.removeprefix("templates/").removesuffix(".mako") for path in sources.paths("templates"))
+    return *(each for each in files if each != LoopKernel.file), *(each.template for each in LOOPS)
 
 
 def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -> dict[str, Parameters]:

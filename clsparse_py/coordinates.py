@@ -11,18 +11,18 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, name_of
+from clsparse_py.arithmetic import MOVED_TYPES, Arithmetic, name_of
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import OfNumbers, Parts, with_sorted_rows, without_duplicates
 from clsparse_py.convert import converted, copied
 from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
+from clsparse_py.loops import declare_loop
 from clsparse_py.memory import allocated, allocated_each
 from clsparse_py.placement import index_dtype, place_part
 from clsparse_py.primitives.partition import enqueue_parts
 from clsparse_py.primitives.path_tiles import OfPath, has_few_rows, path_shape
-from clsparse_py.primitives.radix_kernels import MOVED_TYPES
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.recording import run
 from clsparse_py.records import dataclass
@@ -31,8 +31,16 @@ from clsparse_py.structure import Facts, OfStructure, check_structure
 from clsparse_py.transfer import fetched
 
 __all__ = [
-    "EntryRows", "EntryRowsChunked", "Range", "Regroup", "copied_coordinates", "from_coordinates", "placed_coordinates",
-    "regrouped", "rows_of", "sorted_entries",
+    "REGROUP",
+    "EntryRows",
+    "EntryRowsChunked",
+    "Range",
+    "copied_coordinates",
+    "from_coordinates",
+    "placed_coordinates",
+    "regrouped",
+    "rows_of",
+    "sorted_entries",
 ]  # fmt: skip
 
 _WORK_GROUP = 128
@@ -116,30 +124,17 @@ class EntryRowsChunked(OfEntries):
         yield "copies", cls(1, arithmetic.index, value_bytes=arithmetic.result.itemsize)
 
 
-@kernel
-@dataclass(frozen=True)
-class Regroup(OfStructure):
-    """Parameters of ``templates/canonical/regroup.mako``.
-
-    Attributes
-    ----------
-    result : str
-        "int32" or "int64": the dtype of the new coordinates.
-    """
-
-    template = "canonical/regroup"
-
-    result: str
-
-    @property
-    @override
-    def prelude(self) -> str:
-        return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.result]} J;  // {self.result}: the new coordinates"
-
-    @classmethod
-    @override
-    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        yield "", cls(min(128, device.max_work_group), arithmetic.index, arithmetic.index)
+REGROUP = declare_loop(
+    "canonical/regroup",
+    "The coordinates that entries have in a matrix of another shape, whose places are numbered alike: the place of an "
+    "entry, row * by_row + column * by_column, which 64 bits hold, divided by the divisor, and the rest.",
+    "ulong by_row, ulong by_column, ulong divisor, const I *rows, const I *columns, J *quotients, J *rests",
+    "const ulong place = (ulong)rows[k] * by_row + (ulong)columns[k] * by_column, quotient = place / divisor;",
+    "quotients[k] = (J)quotient;",
+    "rests[k] = (J)(place - quotient * divisor);",
+    entry="k",
+    types="I J",
+)
 
 
 def placed_coordinates(
@@ -406,7 +401,9 @@ def regrouped(
     chain, n = Chain(queue, row, col), row.size
     quotients, rests = (allocated(queue, "coordinates", n, index, row.allocator) for _ in range(2))
     if n:
-        built, record = chain.build(Regroup(min(_WORK_GROUP, chain.device.max_work_group), name_of(row.dtype), name_of(index)))
+        built, record = chain.build(
+            REGROUP.record(min(_WORK_GROUP, chain.device.max_work_group), name_of(row.dtype), name_of(index))
+        )
         groups, sizes = spread(chain.device, n, record.work_group, 64)
         chain.launch(built, groups, *sizes, *map(np.uint64, (*factors, divisor)), row, col, quotients, rests)
         chain.finish(quotients, rests)

@@ -61,6 +61,11 @@ class Parameters(abc.ABC):
         """The template's name, such as "spmv/subvector"; of most classes an attribute, one of all their records."""
 
     @property
+    def file(self) -> str:
+        """The name of the template's file, which is that of the template but for rows of a table."""
+        return self.template
+
+    @property
     def name(self) -> str:
         """The kernel's name, readable and an OpenCL C identifier: that of the template, and what the fields tell."""
         told = (_told(each.name, getattr(self, each.name)) for each in fields(self))

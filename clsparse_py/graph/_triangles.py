@@ -13,7 +13,7 @@ from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import Parts, with_marked
 from clsparse_py.coordinates import rows_of
 from clsparse_py.csr import csr_array
-from clsparse_py.graph.kernels import Orient
+from clsparse_py.graph.kernels import ORIENT
 from clsparse_py.graph.operands import delivered, graph_of
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix, Structure
@@ -181,7 +181,7 @@ def _upwards(queue: cl.CommandQueue, parts: Parts) -> Parts:
         return parts
     rows = rows_of(queue, indptr, n)
     chain = Chain(queue, *parts, rows)
-    built, record = chain.build(Orient(min(_WORK_GROUP, chain.device.max_work_group), indptr.dtype.name))
+    built, record = chain.build(ORIENT.record(min(_WORK_GROUP, chain.device.max_work_group), indptr.dtype.name))
     marks = allocated(queue, "marks", n, np.uint8)
     groups, sizes = spread(chain.device, n, record.work_group, 64)
     chain.launch(built, groups, *sizes, rows, indices, indptr, marks)

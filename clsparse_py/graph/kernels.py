@@ -5,18 +5,24 @@ from __future__ import annotations
 from typing import ClassVar
 
 from clsparse_py.declaration import Variants, kernel
+from clsparse_py.loops import declare_loop
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
 
-__all__ = ["Components", "Level", "Orient"]
+__all__ = ["ORIENT", "Components", "Level"]
 
 
-@kernel
-@dataclass(frozen=True)
-class Orient(OfStructure):
-    """Parameters of ``templates/graph/orient.mako``."""
-
-    template = "graph/orient"
+ORIENT = declare_loop(
+    "graph/orient",
+    "Which entries of an adjacency matrix lead to a vertex of higher degree or, of the same degree, to one with a larger "
+    "number: each edge in one direction, so that no cycle is left. The order is that of Latapy, Main-memory triangle "
+    "computations for very large graphs.",
+    "const I *rows, const I *columns, const I *indptr, uchar *marks",
+    "const I row = rows[k], column = columns[k];",
+    "const I here = indptr[row + 1] - indptr[row], there = indptr[column + 1] - indptr[column];",
+    "marks[k] = here < there || (here == there && row < column);",
+    entry="k",
+)
 
 
 @kernel

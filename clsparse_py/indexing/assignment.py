@@ -14,10 +14,11 @@ from clsparse_py.built import Built
 from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import with_index
 from clsparse_py.index_types import index_for
-from clsparse_py.indexing.kernels import Insert, Keys, Locate, kept
+from clsparse_py.indexing.kernels import KEYS, Insert, Locate, kept
 from clsparse_py.indexing.points import Places
 from clsparse_py.indexing.rows import Parts, new_parts
 from clsparse_py.launch import Chain, spread
+from clsparse_py.loops import LoopKernel
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.radix_sort import enqueue_radix_sort
 from clsparse_py.primitives.scan import enqueue_scan
@@ -29,7 +30,7 @@ __all__ = ["Values", "assigned"]
 _WORK_GROUP = 128
 _GROUPS_PER_UNIT = 64
 
-_keys, _locate, _insert = kept(Keys), kept(Locate), kept(Insert)
+_keys, _locate, _insert = kept(KEYS.record), kept(Locate), kept(Insert)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +151,7 @@ def _assigned(
 class _Kernels(NamedTuple):
     """The built kernels, and the records that they were built with."""
 
-    keys: tuple[Built, Keys]
+    keys: tuple[Built, LoopKernel]
     locate: tuple[Built, Locate]
     insert: Mapping[str, tuple[Built, Insert]]
 
@@ -224,11 +225,11 @@ def _columns(places: Places, values: Values) -> int:
 
 
 def _enqueue_keys(
-    chain: Chain, keyed: tuple[Any, Any], shape: tuple[int, int], places: Places, values: Values, n: int
+    chain: Chain, keyed: tuple[Built, LoopKernel], shape: tuple[int, int], places: Places, values: Values, n: int
 ) -> tuple[cl_array.Array, cl_array.Array]:
     """Enqueue the keys of places, sorted; return them, and the number of each place."""
     built, record = keyed
-    index = np.dtype(record.index)
+    index = np.dtype(record.named[0])
     keys, numbers = chain.scratch(n, np.int64), chain.scratch(n, index)
     # Any array stands for a list that there is none of.
     listed = keys if values.listed is None else values.listed

@@ -13,14 +13,15 @@ from typing_extensions import Self, override
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
 from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device, Portability
+from clsparse_py.loops import declare_loop
 from clsparse_py.primitives.path_tiles import OfPath, path_shape
 from clsparse_py.primitives.permute import Moving
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure, WithValues
 
 __all__ = [
-    "Columns", "ColumnsChunked", "Insert", "Keys", "Lengths", "Locate", "Marked", "Masked", "MaskedPointers", "Offsets", "Points",
-    "Positions", "Rows", "RowsAtOnce", "RowsChunked", "Targets", "kept",
+    "KEYS", "MARKED", "MASKED", "MASKED_POINTERS", "OFFSETS", "Columns", "ColumnsChunked", "Insert", "Lengths", "Locate",
+    "Points", "Positions", "Rows", "RowsAtOnce", "RowsChunked", "Targets", "kept",
 ]  # fmt: skip
 
 #: Rows whose lengths a work-item looks up at a time.
@@ -61,36 +62,52 @@ class Lengths(Positions):
         return {**super().arguments(), "items": _AT_A_TIME}
 
 
-@kernel
-@dataclass(frozen=True)
-class Offsets(OfStructure):
-    """Parameters of ``templates/indexing/offsets.mako``."""
-
-    template = "indexing/offsets"
-
-
-@kernel
-@dataclass(frozen=True)
-class Marked(OfStructure):
-    """Parameters of ``templates/indexing/marked.mako``."""
-
-    template = "indexing/marked"
-
-
-@kernel
-@dataclass(frozen=True)
-class Masked(OfStructure):
-    """Parameters of ``templates/indexing/masked.mako``."""
-
-    template = "indexing/masked"
+OFFSETS = declare_loop(
+    "indexing/offsets",
+    "Where adjacent rows of a matrix begin, counted from the first of them; n is one more than there are rows. Told are "
+    "the first entry of the rows, and how many there are.",
+    "ulong first, const I *indptr, I *offsets, I *told",
+    "offsets[i] = indptr[first + i] - indptr[first];",
+    last=(
+        "if (get_global_id(0) == 0) {",
+        "    told[0] = indptr[first];",
+        "    told[1] = indptr[first + n - 1] - indptr[first];",
+        "}",
+    ),
+)
 
 
-@kernel
-@dataclass(frozen=True)
-class MaskedPointers(OfStructure):
-    """Parameters of ``templates/indexing/masked_pointers.mako``."""
+MARKED = declare_loop(
+    "indexing/marked",
+    "The positions of marks, side by side: a position is marked if places, how many marks come before each, tell another "
+    "one next.",
+    "const I *places, I *positions",
+    "if (places[i + 1] != places[i])",
+    "    positions[places[i]] = (I)i;",
+)
 
-    template = "indexing/masked_pointers"
+
+MASKED = declare_loop(
+    "indexing/masked",
+    "Of each row of a matrix what a mask leaves: in the lower 32 bits how many entries it has, in the upper ones 1; "
+    "nothing if it is not marked. Both scanned together say where rows go. There are fewer than 2^31 rows and entries.",
+    "const uchar *marks, const I *indptr, long *left",
+    "left[i] = marks[i] ? ((long)1 << 32) + (indptr[i + 1] - indptr[i]) : 0;",
+)
+
+
+MASKED_POINTERS = declare_loop(
+    "indexing/masked_pointers",
+    "Where the rows that a mask leaves begin in the result, by the exclusive scan of what indexing/masked found, with the "
+    "total behind it: among all rows (starts, of a row that is not left that of the next one), and among those that are "
+    "left (offsets).",
+    "ulong n_rows, const long *places, I *starts, I *offsets",
+    "const long place = places[i];",
+    "const I start = (I)(place & 0xffffffff);",
+    "starts[i] = start;",
+    "if (i == n_rows || places[i + 1] >> 32 != place >> 32)",
+    "    offsets[place >> 32] = start;",
+)
 
 
 @kernel
@@ -257,12 +274,18 @@ class Points(WithValues):
     template = "indexing/points"
 
 
-@kernel
-@dataclass(frozen=True)
-class Keys(OfStructure):
-    """Parameters of ``templates/indexing/keys.mako``."""
-
-    template = "indexing/keys"
+KEYS = declare_loop(
+    "indexing/keys",
+    "Places in a matrix as keys, row times columns plus column, by which they are sorted; and their numbers. Place i, or "
+    "the listed[i]-th if is_listed, is (i / n_columns, i % n_columns) of a matrix of places; the axes tell its row and "
+    "column; width: columns of the matrix.",
+    "ulong n_columns, AXIS(row), AXIS(column), uint is_listed, const long *listed, long width, long *keys, I *numbers",
+    "const ulong place = is_listed ? (ulong)listed[i] : i;",
+    "const ulong r = place < n_columns ? 0 : place / n_columns, c = place - r * n_columns;",
+    "keys[i] = (long)AXIS_AT(row, (long)r, (long)c) * width + AXIS_AT(column, (long)r, (long)c);",
+    "numbers[i] = (I)i;",
+    includes=("axis.cl",),
+)
 
 
 @kernel

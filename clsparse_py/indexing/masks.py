@@ -15,7 +15,7 @@ from clsparse_py.convert import converted
 from clsparse_py.coordinates import regrouped, rows_of
 from clsparse_py.elementwise.values import dense_values
 from clsparse_py.index_types import index_for
-from clsparse_py.indexing.kernels import Marked, kept
+from clsparse_py.indexing.kernels import MARKED, kept
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated
@@ -26,7 +26,7 @@ __all__ = ["contiguous", "places_of_entries", "places_of_marks"]
 
 _WORK_GROUP = 128
 
-_record = kept(Marked)
+_record = kept(MARKED.record)
 
 
 def contiguous(queue: cl.CommandQueue, name: str, given: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:

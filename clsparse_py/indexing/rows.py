@@ -16,7 +16,7 @@ from clsparse_py.convert import with_index
 from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
 from clsparse_py.index_types import INT32_MAX, index_for
-from clsparse_py.indexing.kernels import Lengths, Masked, MaskedPointers, Offsets, Rows, RowsAtOnce, RowsChunked, kept
+from clsparse_py.indexing.kernels import MASKED, MASKED_POINTERS, OFFSETS, Lengths, Rows, RowsAtOnce, RowsChunked, kept
 from clsparse_py.indexing.key import Listed
 from clsparse_py.indexing.positions import on_device
 from clsparse_py.launch import Chain, spread
@@ -45,8 +45,8 @@ _MIN_CHUNK = 64
 #: Of a result that is made at once: its rows, at most; the entries that it has room for; those of a work-group.
 _ROWS_AT_ONCE, _MOST_AT_ONCE, _ENTRIES_OF_GROUP = 1 << 10, 1 << 14, 1 << 10
 
-_lengths, _offsets, _chunked = kept(Lengths), kept(Offsets), kept(RowsChunked)
-_of_mask, _masked_pointers = kept(Masked), kept(MaskedPointers)
+_lengths, _offsets, _chunked = kept(Lengths), kept(OFFSETS.record), kept(RowsChunked)
+_of_mask, _masked_pointers = kept(MASKED.record), kept(MASKED_POINTERS.record)
 
 
 def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:

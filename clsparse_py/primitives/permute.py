@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import Arithmetic, name_of
-from clsparse_py.declaration import Examples, Variants, kernel
+from clsparse_py.arithmetic import MOVED_TYPES, Arithmetic, name_of
+from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
-from clsparse_py.primitives.radix_kernels import MOVED_TYPES
+from clsparse_py.loops import declare_loop
 from clsparse_py.recording import run
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure, WithValues
 
-__all__ = ["AddAt", "Moving", "Permute", "enqueue_add_at", "enqueue_permute"]
+__all__ = ["PERMUTE", "AddAt", "Moving", "enqueue_add_at", "enqueue_permute"]
 
 #: Work-groups to a compute unit at most.
 _GROUPS_PER_UNIT, _GROUPS_PER_CORE = 64, 4
@@ -42,13 +40,14 @@ class Moving(OfStructure):
         return f"{super().prelude}\ntypedef {moved} V;  // values, which are moved and not computed with"
 
 
-@kernel
-@dataclass(frozen=True)
-class Permute(Moving):
-    """Parameters of ``templates/primitives/permute.mako``."""
-
-    template = "primitives/permute"
-    variants: ClassVar[Variants] = {"": {"work_group": 256}}
+PERMUTE = declare_loop(
+    "primitives/permute",
+    "out[k] = values[positions[k]]; the values begin offset entries into their buffer.",
+    "const I *positions, const V *values, ulong offset, V *out",
+    "out[k] = values[offset + positions[k]];",
+    entry="k",
+    types="I V",
+)
 
 
 @kernel
@@ -87,7 +86,9 @@ def _enqueue(
     first: int,
     work_group: int | None,
 ) -> None:
-    built, record = chain.build(Permute(_group(chain, work_group), name_of(positions.dtype), values.dtype.itemsize))
+    built, record = chain.build(
+        PERMUTE.record(_group(chain, work_group), name_of(positions.dtype), MOVED_TYPES[values.dtype.itemsize])
+    )
     groups, sizes = _shared(chain, n, record.work_group)
     chain.launch(built, groups, *sizes, positions, values, np.uint64(first), out)
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from typing_extensions import Self, override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py.arithmetic import MOVED_TYPES, OPENCL_TYPES, Arithmetic
 from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device, Portability
 from clsparse_py.programs import Parameters
@@ -17,7 +17,6 @@ from clsparse_py.records import dataclass
 __all__ = [
     "AHEAD",
     "EXCHANGED",
-    "MOVED_TYPES",
     "RadixChunkCount",
     "RadixChunkScatter",
     "RadixChunkStarts",
@@ -26,8 +25,6 @@ __all__ = [
     "RadixStarts",
 ]
 
-#: Values that are moved and not computed with: an unsigned word, or a pair, by their size in bytes.
-MOVED_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 #: Entries that are exchanged at once, in bytes: all in parts where there are more.
 EXCHANGED = 1 << 15
 #: On CPU devices, entries between one that is moved and the one for whose place a cache line is asked.

@@ -13,9 +13,8 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py.arithmetic import OPENCL_TYPES, name_of
+from clsparse_py.arithmetic import MOVED_TYPES, OPENCL_TYPES, name_of
 from clsparse_py.device import RESERVED, Device
-from clsparse_py.primitives.radix_kernels import MOVED_TYPES
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 from clsparse_py.tuning.labels import number
