@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -90,8 +89,6 @@ def _lanes(mean_length: float, most: int) -> int:
     return lanes
 
 
-# Kept: to make a record takes longer than to launch its kernel.
-@functools.lru_cache(maxsize=256)
 def _record(device: Device, index: str, lanes: int, work_group: int | None) -> Analysis:
     """Return the legal record of the kernel."""
     group = min(work_group or min(128, device.resident), device.max_work_group)
@@ -147,8 +144,8 @@ def _launch(
     groups, sizes = spread(device, n_rows, record.work_group)
     if record.long:
         groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
-    limits, numbers = chain.worked_out(bins, lambda: _as_data(bins))
-    kept = limits if counted else chain.worked_out((bins, "limits"), lambda: constants(chain.queue, limits))
+    limits, numbers = _as_data(bins)
+    kept = limits if counted else chain.worked_out(bins, lambda: constants(chain.queue, limits))
     return _Launch(built, groups, (*sizes, np.uint64(shape[1])), kept, numbers)
 
 

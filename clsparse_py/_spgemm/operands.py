@@ -51,7 +51,7 @@ class Operands(NamedTuple):
     def budget(self) -> Budget:
         """What the product may take."""
         product = self.product
-        return Budget(product.memory_limit, workspace_bound(*product.structure, product.a_data, product.b_data))
+        return Budget(product.memory_limit, product.workspace)
 
     def course(self, request: Request) -> Course:
         """Return the course of the product: the one that is kept, unless a method, bins or choices were given."""
@@ -80,5 +80,7 @@ def operands_of(A: Matrix, B: Matrix, request: Request) -> Operands:
     chain = Chain(queue, *of_a, a.data) if b is a else Chain(queue, *of_a, a.data, *of_b, b.data)
     kind = kind_of(chain.device, types)
     limit = kind.memory if request.memory_limit is None else int(request.memory_limit)
-    product = Product((m, n), *of_a, a.data, *of_b, b.data, of_a[0], 0, 0, kind, limit, request.deterministic, request.is_roomy)
+    arrays = *of_a, a.data, *of_b, b.data
+    asked = limit, request.deterministic, request.is_roomy
+    product = Product((m, n), *arrays, of_a[0], 0, 0, kind, *asked, workspace_bound(*arrays))
     return Operands(a, b, chain, product, A.data.allocator)

@@ -11,12 +11,11 @@ from pyopencl import array as cl_array
 
 from clsparse_py._spgemm.count import share_out
 from clsparse_py._spgemm.explanation import BinRows, Explanation
-from clsparse_py._spgemm.fill import Filled, new_indices
 from clsparse_py._spgemm.kind import kind_of
 from clsparse_py._spgemm.methods.base import Result
 from clsparse_py._spgemm.new_arrays import new_part
 from clsparse_py._spgemm.operands import Operands
-from clsparse_py._spgemm.pipeline import inspected, made
+from clsparse_py._spgemm.pipeline import Filled, inspected, made, new_indices
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.steps import enqueued
 from clsparse_py.device import describe

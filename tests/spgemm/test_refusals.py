@@ -14,7 +14,7 @@ from problems import assert_product, device_matrix, pattern_product, random_matr
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, free_memory, memory_info, min_plus, plus_times, pool, spgemm, spgemm_plan
-from clsparse_py._spgemm import METHODS, fill
+from clsparse_py._spgemm import METHODS, pipeline
 from clsparse_py.semiring import SEMIRINGS
 
 pytestmark = pytest.mark.any_platform
@@ -142,7 +142,7 @@ def test_max_nnz_refuses_before_anything_is_allocated(on_device: Any, pair: Oper
     assert spgemm(*on_device, max_nnz=nnz).nnz == nnz
 
     # Not by attribute: the function `spgemm` hides the package of its name.
-    monkeypatch.delattr(fill, "new_part")
+    monkeypatch.delattr(pipeline, "new_part")
     with pytest.raises(ValueError, match=rf"^max_nnz: the product has {nnz:,} entries, more than {nnz - 1:,}"):
         spgemm(*on_device, max_nnz=nnz - 1)
     with pytest.raises(ValueError, match=r"^max_nnz: "):

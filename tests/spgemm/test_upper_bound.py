@@ -14,7 +14,7 @@ from platforms import PLATFORMS, has_fp64, queue_on
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
 from clsparse_py import programs
-from clsparse_py._spgemm import fill, spgemm, spgemm_estimate, spgemm_plan
+from clsparse_py._spgemm import pipeline, spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._spgemm.upper_bound import Compaction, CompactionChunked
 from clsparse_py.launch import Chain
 from clsparse_py.semiring import SEMIRINGS
@@ -156,7 +156,7 @@ def test_memory_that_is_missing(
 
         monkeypatch.setattr(Chain, "scratch", little)
     else:
-        allocate = fill.new_part
+        allocate = pipeline.new_part
 
         def later(chain: Chain, part: str, shape: tuple[int, int], n: int, *of_what: Any) -> Any:
             if not refused:
@@ -164,7 +164,7 @@ def test_memory_that_is_missing(
                 raise MemoryError
             return allocate(chain, part, shape, n, *of_what)
 
-        monkeypatch.setattr(fill, "new_part", later)
+        monkeypatch.setattr(pipeline, "new_part", later)
     C, phases = made(queue, A, A)
     assert refused
     assert {"numeric"} <= phases

@@ -44,6 +44,8 @@ class Product(NamedTuple):
         Bytes that the workspace may have at a time, see `free`.
     deterministic, is_roomy : bool
         As asked for.
+    workspace : int
+        The bound of the workspace but for twice the bytes of C, see `workspace_bound`.
     """
 
     shape: tuple[int, int]
@@ -59,7 +61,8 @@ class Product(NamedTuple):
     kind: Kind
     memory_limit: int
     deterministic: bool
-    is_roomy: bool = False
+    is_roomy: bool
+    workspace: int
 
     def analysed(self, kind: Kind, products: cl_array.Array, n_products: int, bound: int) -> Product:
         """Return the product with what is known of its rows; ``kind``: of C's indices as they turn out."""
@@ -83,7 +86,7 @@ class Product(NamedTuple):
         return self.memory_limit if workspace is None else workspace.room
 
     def spare(self, entries: int = 0) -> int:
-        """Return the bytes of them that an accumulator with bounded workspace may take, see `workspace_bound`.
+        """Return the bytes of them that an accumulator with bounded workspace may take.
 
         ``entries``: those that C is expected to have.
         """
@@ -91,7 +94,7 @@ class Product(NamedTuple):
         index = kind.index.itemsize
         c_bytes = (m + entries) * kind.c_index.itemsize + entries * kind.result.itemsize
         # Of each row: products, entries and place in a list.
-        return min(self.free, workspace_bound(*self.structure, self.a_data, self.b_data) + 2 * c_bytes - (8 + index) * m)
+        return min(self.free, self.workspace + 2 * c_bytes - (8 + index) * m)
 
     @property
     def structure(self) -> tuple[cl_array.Array, ...]:
