@@ -11,13 +11,13 @@ from pyopencl import array as cl_array
 from clsparse_py.aggregation.kernels import BEGIN, ROOTS, Advance, Choose, Join
 from clsparse_py.arithmetic import name_of
 from clsparse_py.built import Built
-from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.by_host import placed
 from clsparse_py.construct.tiles import work_group_of
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
+from clsparse_py.plain import door
 from clsparse_py.primitives.scan import enqueue_scan, summed
 from clsparse_py.recording import Bound
-from clsparse_py.transfer import fetched
 
 __all__ = ["Aggregates", "aggregates"]
 
@@ -64,37 +64,7 @@ def _order(n: int, reach: int) -> tuple[int, np.ndarray[Any, Any], np.ndarray[An
     return shift, order, rank
 
 
-def _by_host(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> Aggregates:
-    """Return the result of `aggregates`, computed by Python."""
-    columns, pointers = fetched(indices, queue), fetched(indptr, queue)
-    n = pointers.size - 1
-    near = [columns[pointers[i] : pointers[i + 1]] for i in range(n)]
-    has_neighbour = np.array([bool((each != i).any()) for i, each in enumerate(near)], bool)
-    shift, order, _ = _order(n, sum(int(i - min(each.min(initial=i), i)) for i, each in enumerate(near)))
-    number = np.full(n, -1, pointers.dtype)
-    for block in order:
-        for i in range(int(block) << shift, min(n, (int(block) + 1) << shift)):
-            others = near[i][near[i] != i]
-            if has_neighbour[i] and not any((number[near[j]] >= 0).any() for j in others) and not (number[others] >= 0).any():
-                number[i] = 0
-    number[number >= 0] = np.arange((number >= 0).sum())
-    before = number.copy()
-    for i in np.flatnonzero((number < 0) & has_neighbour).tolist():
-        roots = near[i][number[near[i]] >= 0]
-        before[i] = number[roots[0]] if roots.size else -1
-    joined = before.copy()
-    for i in np.flatnonzero((before < 0) & has_neighbour).tolist():
-        of = before[near[i]]
-        counts = [(-int((of == each).sum()), int(each)) for each in of[:32] if each >= 0]
-        rest = of[32:][of[32:] >= 0]
-        joined[i] = min(counts)[1] if counts else rest[0] if rest.size else -1
-    place = np.concatenate([[0], np.cumsum(joined >= 0)]).astype(pointers.dtype)
-    return Aggregates(
-        placed(queue, "aggregates", joined), placed(queue, "places", place), int((number >= 0).sum()), int(place[-1])
-    )
-
-
-@or_by_host(_by_host)
+@door()
 def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> Aggregates:
     """Return the aggregates of a graph, the same on every device; waits.
 

@@ -12,12 +12,11 @@ from clsparse_py._transpose import transpose
 from clsparse_py.aggregation.aggregates import Aggregates
 from clsparse_py.aggregation.kernels import Norms, Orthonormal, Tentative
 from clsparse_py.arithmetic import name_of
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import work_group_of
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix, Parts, Structure
 from clsparse_py.memory import allocated
-from clsparse_py.transfer import fetched
+from clsparse_py.plain import door
 
 __all__ = ["tentative_prolongator"]
 
@@ -25,44 +24,7 @@ __all__ = ["tentative_prolongator"]
 _TOLERANCE = 1e-10
 
 
-def _by_host(
-    queue: cl.CommandQueue,
-    joined: cl_array.Array,
-    place: cl_array.Array,
-    candidates: cl_array.Array,
-    block: int,
-    n: int,
-    n_joined: int,  # noqa: ARG001 - of the kernels
-) -> tuple[Parts, cl_array.Array]:
-    """Return the result of `_tentative`, computed by NumPy."""
-    of, before, given = (fetched(each, queue) for each in (joined, place, candidates))
-    columns = given.size // max(of.size * block, 1)
-    given = given.reshape(of.size, block, columns)
-    index = before.dtype
-    inside = np.where(of >= 0, 1, 0)[:, None] * np.arange(block)
-    indptr = np.append((before[:-1, None] * block + inside) * columns, before[-1] * block * columns).astype(index)
-    kept = of[of >= 0]
-    indices = np.repeat(kept[:, None] * columns + np.arange(columns), block, axis=0).astype(index)
-    values, coarse = given[of >= 0].copy(), np.zeros((n, columns, columns), given.dtype)
-    tolerance = max(_TOLERANCE, 10 * float(np.finfo(given.dtype).eps))
-    for aggregate in range(n):
-        rows = np.flatnonzero(kept == aggregate)
-        Q = values[rows].reshape(-1, columns)
-        for column in range(columns):
-            size = np.linalg.norm(Q[:, column])
-            for other in range(column):
-                coarse[aggregate, other, column] = product = np.vdot(Q[:, other], Q[:, column])
-                Q[:, column] -= product * Q[:, other]
-            left = np.linalg.norm(Q[:, column])
-            is_new = left > tolerance * size
-            Q[:, column] *= 1 / left if is_new else 0
-            coarse[aggregate, column, column] = left if is_new else 0
-        values[rows] = Q.reshape(-1, block, columns)
-    parts = placed(queue, "values", values.ravel()), placed(queue, "indices", indices.ravel()), placed(queue, "indptr", indptr)
-    return parts, placed(queue, "candidates", coarse.ravel())
-
-
-@or_by_host(_by_host)
+@door()
 def _tentative(
     queue: cl.CommandQueue,
     joined: cl_array.Array,

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from clsparse_py.amg.by_host import smoothed
 from clsparse_py.amg.levels import Level
 from clsparse_py.amg.smoothers import Smoother
 from clsparse_py.linalg.problem import divided
@@ -49,6 +48,18 @@ def _on_host(smoother: Smoother | None, A: Any) -> Any:
     inverse = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal != 0) if smoother.scaled else 1
 
     def polynomial(A: Any, x: Any, b: Any) -> None:
-        x[...] = smoothed(A, inverse, smoother, b, x)
+        x[...] = _smoothed(A, inverse, smoother, b, x)
 
     return polynomial
+
+
+def _smoothed(A: Any, inverse: Any, smoother: Smoother, b: Any, x: Any) -> Any:
+    """Return x after a smoother; ``inverse`` is that of the diagonal, or 1."""
+    first, *others = (each if np.iscomplexobj(x) else np.real(each) for each in smoother.coefficients)
+    for _ in range(smoother.iterations):
+        s = inverse * (b - A @ x)
+        h = first * s
+        for gain in others:
+            h = gain * s + inverse * (A @ h)
+        x = x + h
+    return x

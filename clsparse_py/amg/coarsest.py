@@ -12,11 +12,12 @@ from pyopencl import array as cl_array
 
 from clsparse_py.aggregation.kernels import MAX_INVERTED, DenseInverse
 from clsparse_py.arithmetic import name_of
-from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Parts, Structure
 from clsparse_py.memory import allocated
+from clsparse_py.plain import door
 
 __all__ = ["inverse", "inverse_values", "inverted"]
 
@@ -47,17 +48,12 @@ def inverse_values(A: csr_array) -> cl_array.Array:
     return placed(A.queue, "an inverse", inverted(A.get()).data) if found is None else found
 
 
-def _not_by_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:  # noqa: ARG001 - of the kernel's
-    """Leave the inverse to LAPACK."""
-    return None
-
-
-@or_by_host(_not_by_group)
+@door()
 def _by_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:
-    """Return the values of the inverse; None unless A is small, Hermitian and positive definite."""
+    """Return the values of the inverse; None, for LAPACK, unless A is small, Hermitian and positive definite."""
     data, indices, indptr = parts
     chain, n, dtype = Chain(queue, *parts), indptr.size - 1, data.dtype
-    if not 0 < n <= MAX_INVERTED:
+    if not 0 < n <= MAX_INVERTED or chain.device.is_plain:
         return None
     group = 1 if chain.device.lanes_are_loops else min(_WORK_GROUP, chain.device.max_work_group)
     built, _ = chain.build(DenseInverse(group, name_of(indptr.dtype), name_of(dtype)))

@@ -10,6 +10,7 @@ from clsparse_py.csr import csr_array
 from clsparse_py.device import default_queue
 from clsparse_py.errors import require_name
 from clsparse_py.hosted import queue_in
+from clsparse_py.plain import door
 from clsparse_py.set_once import SetOnce
 
 __all__ = ["RapPlan", "planned_rap", "rap_plan"]
@@ -39,6 +40,7 @@ class RapPlan(SetOnce):
     def __init__(self, first: SpgemmPlan[csr_array], last: SpgemmPlan[csr_array], order: str, products: dict[str, float]) -> None:
         self._first, self._last, self.order, self.products = first, last, order, products
 
+    @door()
     def __call__(self, r_data: Any = None, a_data: Any = None, p_data: Any = None, *, out: csr_array | None = None) -> csr_array:
         """Return the product of some values, which is not waited for.
 
@@ -63,6 +65,7 @@ class RapPlan(SetOnce):
         return f"<RapPlan of a {rows} x {columns} product with {self._last.nnz} entries: {self.order}>"
 
 
+@door()
 def rap_plan(R: Any, A: Any, P: Any, *, order: Order = "auto") -> RapPlan:
     """Plan the triple product ``R A P``.
 

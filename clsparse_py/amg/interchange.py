@@ -13,6 +13,7 @@ from clsparse_py.amg.levels import Level
 from clsparse_py.amg.smoothers import Smoother, smoother_of
 from clsparse_py.amg.solver import MultilevelSolver
 from clsparse_py.csr import csr_array
+from clsparse_py.plain import door
 
 __all__ = ["from_pyamg"]
 
@@ -20,6 +21,7 @@ __all__ = ["from_pyamg"]
 _EXACT = ("pinv", "lu", "cholesky", "splu")
 
 
+@door()
 def from_pyamg(ml: Any, smoother: Any = None, *, queue: cl.CommandQueue | None = None) -> MultilevelSolver:
     """Copy a hierarchy of PyAMG to the device, with its smoothers: the same cycles, and residuals but for rounding.
 

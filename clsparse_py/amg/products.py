@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,13 +9,11 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py._spmm import enqueue_spmm
 from clsparse_py._spmv import kept_plan
 from clsparse_py.csr import csr_array
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import enqueue_fill
 from clsparse_py.linalg.problem import divided
-from clsparse_py.semiring import plus_times
+from clsparse_py.plain import door
 
 __all__ = ["Command", "product"]
 
@@ -56,11 +53,7 @@ def product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array
     return enqueue
 
 
+@door()
 def _own_product(queue: cl.CommandQueue, A: csr_array, x: cl_array.Array, y: cl_array.Array, adds: bool) -> Command:
     """Return what enqueues the product of a matrix on one device, or of a rank's block of own rows and columns."""
-    plan, scale = kept_plan(A), (1, 1) if adds else (None, None)
-    try:
-        return plan.bound(queue, A, x, y, *scale)
-    except BuildError:
-        # The kernel of SpMM is another one; the plan has tried all of its own.
-        return functools.partial(enqueue_spmm, A, x, y, (y.dtype.itemsize, 0), 1, scale[0], scale[1], plus_times)
+    return kept_plan(A).bound(queue, A, x, y, *((1, 1) if adds else (None, None)))

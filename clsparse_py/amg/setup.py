@@ -26,12 +26,12 @@ from clsparse_py.base import on_device
 from clsparse_py.csr import csr_array
 from clsparse_py.device import default_queue, describe
 from clsparse_py.elementwise.values import mapped
-from clsparse_py.errors import BuildError
 from clsparse_py.hosted import on_host, queue_in
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.problem import divided
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated
+from clsparse_py.plain import door
 from clsparse_py.transfer import from_host
 
 __all__ = ["Options", "checked_candidates", "improve", "levels_of", "smoothed_aggregation_solver"]
@@ -255,6 +255,7 @@ def smoothed_aggregation_solver(
     return found
 
 
+@door()
 def _on_one_device(A: Any, B: Any, options: Options) -> MultilevelSolver:
     """Return the hierarchy of a matrix on one device."""
     finest, blocksize = _matrix(A)
@@ -336,14 +337,9 @@ def improve(level: Level, omega: float, iterations: int) -> None:
     assert B is not None
     if not iterations:
         return
-    # If a kernel were refused on one rank alone, others would wait for its products.
     if B.shape[1] == 1 and divided(level.A).all_sum is None:
-        try:
-            level.B = level.relaxed(B, omega, iterations)
-        except BuildError:
-            _log.info("candidates are improved by products, as a kernel is refused")
-        else:
-            return
+        level.B = level.relaxed(B, omega, iterations)
+        return
     step = level.smoothing(omega)
     for _ in range(iterations):
         B = step @ B

@@ -15,14 +15,12 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py import linalg
-from clsparse_py.amg import by_host
 from clsparse_py.amg.as_pyamgs import as_pyamgs
 from clsparse_py.amg.coarsest import inverse, inverse_values
 from clsparse_py.amg.cycles import CYCLES, Workspace
 from clsparse_py.amg.levels import Level
 from clsparse_py.base import on_device
 from clsparse_py.csr import csr_array
-from clsparse_py.errors import BuildError
 from clsparse_py.krylov.system import Apply, System
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import DeviceOperator
@@ -30,6 +28,7 @@ from clsparse_py.linalg.options import Options, limit, tolerance
 from clsparse_py.linalg.problem import solved
 from clsparse_py.matrix import Matrix, Sparse
 from clsparse_py.placement import place_part, vector
+from clsparse_py.plain import door
 
 __all__ = ["MultilevelSolver", "Preconditioner", "cycle_named"]
 
@@ -91,6 +90,7 @@ class MultilevelSolver:
         """Return the unknowns of all levels, by those of the finest."""
         return float(sum(level.A.shape[0] for level in self.levels) / max(self.levels[0].A.shape[0], 1))
 
+    @door()
     def refresh(self, values: Any) -> None:
         """Set the hierarchy anew for other values of A: aggregates, tentative prolongators and all plans of products are kept.
 
@@ -245,8 +245,8 @@ class MultilevelSolver:
             own: dict[str, Any] = {"kind": kind, "again": again, "residuals": residuals}
 
             def read() -> Options:
-                by_cycles = functools.partial(self._iterate, **own), functools.partial(by_host.solve, self.levels, **own)
-                return Options.checked("multigrid", *by_cycles, rtol=tol, maxiter=maxiter, callback=callback)
+                by_cycles = functools.partial(self._iterate, **own)
+                return Options.checked("multigrid", by_cycles, None, rtol=tol, maxiter=maxiter, callback=callback)
 
             x, info = solved(read, self.levels[0].A, b, x0, None)
         return (x, info) if return_info else x
@@ -412,10 +412,3 @@ class Preconditioner(DeviceOperator):
                     command()
 
         return apply
-
-    @override
-    def _matvec(self, x: Any) -> Any:
-        try:
-            return super()._matvec(x)
-        except BuildError:
-            return by_host.cycled(self._hierarchy.levels, np.ravel(x), self._kind, 1).reshape(x.shape)

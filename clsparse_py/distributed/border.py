@@ -11,9 +11,9 @@ from clsparse_py._spmm import spmm
 from clsparse_py._spmv import spmv
 from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Structure
+from clsparse_py.plain import door
 from clsparse_py.primitives.permute import enqueue_add_at
 from clsparse_py.transfer import fetched
 
@@ -49,6 +49,7 @@ class Border:
             self._border = csr_array.assembled(structure, A.indices)
         self._places: dict[int, cl_array.Array] = {}
 
+    @door()
     def add(self, A: csr_array, x: cl_array.Array, out: cl_array.Array, alpha: float | None = None) -> None:
         """Enqueue ``out += alpha * A @ x`` for a matrix of the structure, on the queue of x and out, which is contiguous."""
         if not out.size:
@@ -58,13 +59,9 @@ class Border:
             return
         rows: Any = self._border.with_values(A.data)
         found = rows @ x if alpha is None else (spmv if x.ndim == 1 else spmm)(rows, x, alpha=alpha)
-        try:
-            chain = Chain(found.queue or A.queue, found, writes=(out,))
-            enqueue_add_at(chain, self._of_columns(A, 1 if x.ndim == 1 else x.shape[1]), found, out, found.size)
-            chain.finish(out)
-        except BuildError:
-            self._border = None
-            _add_product(A, x, out, alpha)
+        chain = Chain(found.queue or A.queue, found, writes=(out,))
+        enqueue_add_at(chain, self._of_columns(A, 1 if x.ndim == 1 else x.shape[1]), found, out, found.size)
+        chain.finish(out)
 
     def _of_columns(self, A: csr_array, columns: int) -> cl_array.Array:
         """Return the places of the rows' entries in a result of as many columns."""

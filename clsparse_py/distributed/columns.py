@@ -11,6 +11,7 @@ from clsparse_py.csr import csr_array
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Structure
 from clsparse_py.memory import allocated
+from clsparse_py.plain import door
 from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.structure import Facts
 from clsparse_py.transfer import fetched
@@ -18,6 +19,7 @@ from clsparse_py.transfer import fetched
 __all__ = ["renumbered", "without_unused"]
 
 
+@door()
 def renumbered(A: csr_array, numbers: np.ndarray[Any, Any], n: int) -> csr_array:
     """Return a matrix of n columns over the same values, in which column c is ``numbers[c]``.
 

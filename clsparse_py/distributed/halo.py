@@ -15,9 +15,9 @@ from clsparse_py.csr import csr_array
 from clsparse_py.distributed.border import Border
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated, pinned, submit
+from clsparse_py.plain import door
 from clsparse_py.pool import side_queue
 from clsparse_py.primitives.permute import enqueue_permute
 
@@ -205,7 +205,7 @@ class Fetch(_Staged):
     """Fetches the halo of x."""
 
     def __init__(self, comm: Communicator, queue: cl.CommandQueue, halo: Halo, x: cl_array.Array) -> None:
-        more, self._sent = x.shape[1:], halo.sent
+        more = x.shape[1:]
         super().__init__(comm, queue, halo.targets, halo.sources, (halo.sent.size, halo.columns.size), x.dtype, more, "entries")
         steps = [each // x.dtype.itemsize for each in x.strides]
         places = halo.sent * steps[0]
@@ -215,16 +215,13 @@ class Fetch(_Staged):
         self._places = placed(queue, "the halo", places.reshape(-1).astype(np.int64 if wide else np.int32))
         self._gathered = allocated(queue, "the halo", self._out.shape, x.dtype)
 
+    @door()
     def start(self, x: cl_array.Array) -> None:
         """Enqueue gathering what is sent, and its way to the host."""
-        chain, leaving = self._begin(x), None
+        chain = self._begin(x)
         if self._out.size:
-            try:
-                enqueue_permute(chain, self._places, x, self._gathered, self._out.size)
-                leaving = self._gathered
-            except BuildError:
-                self._out[:] = x.get()[self._sent]
-        self._send(chain, leaving)
+            enqueue_permute(chain, self._places, x, self._gathered, self._out.size)
+        self._send(chain, self._gathered if self._out.size else None)
 
 
 class Return(_Staged):

@@ -13,7 +13,6 @@ from typing_extensions import override
 from clsparse_py.aggregation.aggregates import Aggregates, aggregates
 from clsparse_py.aggregation.graph import nodes_of, strong_entries
 from clsparse_py.aggregation.tentative import tentative_prolongator
-from clsparse_py.amg import by_host
 from clsparse_py.amg.coarsest import inverted
 from clsparse_py.amg.levels import Level
 from clsparse_py.amg.setup import Options, checked_candidates, improve, levels_of
@@ -26,9 +25,9 @@ from clsparse_py.distributed.plans import SpgemmPlan, TransposePlan, have_one_st
 from clsparse_py.distributed.shared import Distributed, described
 from clsparse_py.distributed.systems import DividedOperator, own_part, require_square
 from clsparse_py.distributed.vectors import share_of_norm
-from clsparse_py.errors import BuildError
 from clsparse_py.functions import hstack
 from clsparse_py.matrix import Matrix
+from clsparse_py.plain import door
 from clsparse_py.reductions.sums import diagonal_on_device
 from clsparse_py.transfer import fetched, from_host
 
@@ -181,7 +180,7 @@ def _strong(level: Level, own: Matrix, others: Matrix, theta: float) -> tuple[Ma
     """Return the strong entries of nodes in own columns and in others', whose diagonals are fetched."""
     A, block = level.A, level.blocksize
     queue, n = A.queue, own.shape[0]
-    diagonal = fetched(diagonal_on_device(own), queue)
+    diagonal = fetched(door()(diagonal_on_device)(own), queue)
     of_others = fetched(A.halo.fetch(placed(queue, "a diagonal", np.repeat(diagonal, block))), queue)
     both = placed(queue, "a diagonal", np.concatenate([diagonal, of_others[::block]]))
     whole = hstack([device_array.sharing(each) for each in (own, others)], format="csr")
@@ -289,13 +288,3 @@ class Cycle(DividedOperator, Preconditioner):
         A = hierarchy.levels[0].A
         self.comm, self.division = A.comm, A.rows
         Preconditioner.__init__(self, hierarchy, kind)
-
-    @override
-    def _times(self, x: cl_array.Array) -> cl_array.Array:
-        try:
-            return super()._times(x)
-        except BuildError:
-            dtype = np.result_type(self.dtype, x.dtype)
-            given = np.concatenate(self.comm.allgather(x.get())).astype(dtype, copy=False)
-            found = by_host.cycled(self._hierarchy.levels, given, self._kind, 1)
-            return placed(self.queue, "the product", np.asarray(found[self.division.part(self.comm.rank)], dtype))

@@ -8,13 +8,14 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array as device_array
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division
 from clsparse_py.distributed.halo import Halo
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
+from clsparse_py.plain import door
 from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.transfer import fetched
 
@@ -102,11 +103,7 @@ def one_after_another(queue: cl.CommandQueue, arrays: list[cl_array.Array]) -> c
     return found
 
 
-def _taken_by_host(queue: cl.CommandQueue, values: cl_array.Array, places: cl_array.Array) -> cl_array.Array:
-    return placed(queue, "values", fetched(values, queue)[fetched(places, queue)])
-
-
-@or_by_host(_taken_by_host)
+@door()
 def taken(queue: cl.CommandQueue, values: cl_array.Array, places: cl_array.Array) -> cl_array.Array:
     """Return ``values[places]``."""
     found = allocated(queue, "values", places.size, values.dtype)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyopencl as cl
 
 from clsparse_py._spgemm.mask import sums_at
 from clsparse_py._spgemm.mask_writes import let_through
-from clsparse_py.by_host import or_by_host, placed
-from clsparse_py.canonical import Parts, with_marked
+from clsparse_py.by_host import placed
+from clsparse_py.canonical import with_marked
 from clsparse_py.coordinates import rows_of
 from clsparse_py.csr import csr_array
 from clsparse_py.graph.kernels import ORIENT
@@ -18,14 +17,15 @@ from clsparse_py.graph.operands import delivered, graph_of
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.memory import allocated
+from clsparse_py.plain import door
 from clsparse_py.semiring import plus_pair
-from clsparse_py.transfer import fetched
 
 __all__ = ["k_truss", "triangle_count", "triangles"]
 
 _WORK_GROUP = 128
 
 
+@door()
 def triangle_count(A: Any) -> int:
     """Return how many triangles an undirected graph has.
 
@@ -63,6 +63,7 @@ def triangle_count(A: Any) -> int:
     return int(L.with_values(sums_at(L, L, L, plus_pair, by_rows=True)).sum())
 
 
+@door()
 def triangles(A: Any, *, like: Any = None) -> Any:
     """Return how many triangles of an undirected graph each vertex is in.
 
@@ -94,6 +95,7 @@ def triangles(A: Any, *, like: Any = None) -> Any:
     return found if like is None else delivered(counts.queue, placed(counts.queue, "triangles", found), like)
 
 
+@door()
 def k_truss(A: Any, k: int) -> csr_array:
     """Return the k-truss of an undirected graph: its largest part whose edges are each in at least k - 2 of its triangles.
 
@@ -158,27 +160,11 @@ def _without_loops(A: csr_array) -> csr_array:
 
 
 def _oriented(A: csr_array) -> csr_array:
-    """Return the entries that lead to vertices of higher degree."""
-    data, indices, indptr = _upwards(A.queue, A.parts)
-    return csr_array.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), data)
-
-
-def _upwards_by_host(queue: cl.CommandQueue, parts: Parts) -> Parts:
-    """Return the result of `_upwards`, found by NumPy."""
-    columns, begins = (fetched(part, queue) for part in parts[1:])
-    degrees = np.diff(begins)
-    rows = np.repeat(np.arange(degrees.size), degrees)
-    here, there = degrees[rows], degrees[columns]
-    marks = (here < there) | ((here == there) & (rows < columns))
-    return with_marked(queue, parts, placed(queue, "marks", marks.astype(np.uint8)))
-
-
-@or_by_host(_upwards_by_host)
-def _upwards(queue: cl.CommandQueue, parts: Parts) -> Parts:
-    """Return the parts of the entries of a graph that lead to vertices of higher degree, or of the same and a larger number."""
-    indices, indptr, n = parts[1], parts[2], parts[1].size
+    """Return the entries that lead to vertices of higher degree, or of the same and a larger number."""
+    queue, parts, n = A.queue, A.parts, A.nnz
     if not n:
-        return parts
+        return A
+    _, indices, indptr = parts
     rows = rows_of(queue, indptr, n)
     chain = Chain(queue, *parts, rows)
     built, record = chain.build(ORIENT.record(min(_WORK_GROUP, chain.device.max_work_group), indptr.dtype.name))
@@ -186,4 +172,5 @@ def _upwards(queue: cl.CommandQueue, parts: Parts) -> Parts:
     groups, sizes = spread(chain.device, n, record.work_group, 64)
     chain.launch(built, groups, *sizes, rows, indices, indptr, marks)
     chain.finish(marks)
-    return with_marked(queue, parts, marks)
+    data, indices, indptr = with_marked(queue, parts, marks)
+    return csr_array.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)

@@ -21,11 +21,13 @@ from clsparse_py.graph.operands import graph_of, require_vertex
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Structure
 from clsparse_py.memory import allocated
+from clsparse_py.plain import door
 from clsparse_py.semiring import plus_times
 
 __all__ = ["betweenness_centrality"]
 
 
+@door()
 def betweenness_centrality(
     A: Any, *, sources: Any = None, normalized: bool = True, directed: bool = True, batch: int = 64
 ) -> np.ndarray[Any, Any]:

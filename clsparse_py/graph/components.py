@@ -6,25 +6,30 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-import scipy.sparse
 from pyopencl import array as cl_array
 from scipy.sparse import csgraph
 
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.coordinates import rows_of
 from clsparse_py.graph.kernels import Components
-from clsparse_py.graph.operands import delivered, graph_of
+from clsparse_py.graph.operands import delivered, delivered_to, graph_of, on_host
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
+from clsparse_py.plain import door
 from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.primitives.scan import enqueue_scan
-from clsparse_py.transfer import fetched
 
 __all__ = ["connected_components"]
 
 _WORK_GROUP = 128
 
 
+def _by_scipy(A: Any, *, like: Any = None) -> tuple[int, Any]:
+    """Do as `connected_components`, by SciPy."""
+    n_components, labels = csgraph.connected_components(on_host(A), directed=False)
+    return int(n_components), delivered_to(A, labels, like)
+
+
+@door(_by_scipy)
 def connected_components(A: Any, *, like: Any = None) -> tuple[int, Any]:
     """Return the connected components of a graph; edges connect in both directions.
 
@@ -61,16 +66,6 @@ def connected_components(A: Any, *, like: Any = None) -> tuple[int, Any]:
     return n_components, delivered(G.queue, labels, like)
 
 
-def _labelled_by_host(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> tuple[cl_array.Array, int]:
-    """Return the result of `_labelled`, by SciPy."""
-    columns, begins = fetched(indices, queue), fetched(indptr, queue)
-    n = begins.size - 1
-    graph = scipy.sparse.csr_array((np.ones(columns.size, np.int8), columns, begins), shape=(n, n))
-    n_components, labels = csgraph.connected_components(graph, directed=False)
-    return placed(queue, "labels", labels.astype(np.int32)), int(n_components)
-
-
-@or_by_host(_labelled_by_host)
 def _labelled(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> tuple[cl_array.Array, int]:
     """Return the component of each vertex, and how many there are; waits for that number."""
     n, n_entries, index = indptr.size - 1, indices.size, indptr.dtype.name

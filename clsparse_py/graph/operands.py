@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
+import scipy.sparse
 from pyopencl import array as cl_array
 
+from clsparse_py import hosted
 from clsparse_py.base import SparseArray
+from clsparse_py.by_host import placed
 from clsparse_py.convert import converted
 from clsparse_py.csr import csr_array
 from clsparse_py.device import default_queue
@@ -17,7 +20,7 @@ from clsparse_py.index_types import INT32_MAX
 from clsparse_py.matrix import is_sparse
 from clsparse_py.transfer import fetched
 
-__all__ = ["delivered", "graph_of", "require_vertex"]
+__all__ = ["delivered", "delivered_to", "graph_of", "on_host", "require_vertex"]
 
 
 def graph_of(A: Any) -> csr_array:
@@ -39,6 +42,12 @@ def graph_of(A: Any) -> csr_array:
         found = found.copy()
         found.sum_duplicates()
     return found
+
+
+def on_host(A: Any) -> Any:
+    """Return a graph for functions of `scipy.sparse.csgraph`: each stored entry is an edge of length 1."""
+    rows = hosted.on_host(A).tocsr()
+    return scipy.sparse.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=rows.shape)
 
 
 def require_vertex(name: str, vertex: Any, n: int) -> int:
@@ -65,3 +74,9 @@ def delivered(queue: cl.CommandQueue, vector: cl_array.Array, like: Any) -> Any:
     if like.context != queue.context:
         raise ValueError("like: lives in another context than A")
     return converted(queue, "the vector", vector, vector.dtype) if vector.offset else vector
+
+
+def delivered_to(A: Any, vector: np.ndarray[Any, Any], like: Any) -> Any:
+    """Return a vector of the host that was made of a graph, as `delivered` does: of integers, which are made int32."""
+    queue = hosted.queue_in((A,)) or default_queue()
+    return delivered(queue, placed(queue, "vertices", vector.astype(np.int32)), like)

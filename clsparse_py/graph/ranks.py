@@ -12,6 +12,7 @@ from clsparse_py.device import describe
 from clsparse_py.graph.operands import delivered, graph_of
 from clsparse_py.krylov.sweep import Layout, Pass, Sweeps, declare_passes
 from clsparse_py.launch import Chain
+from clsparse_py.plain import door
 
 __all__ = ["pagerank"]
 
@@ -29,6 +30,7 @@ _MOVE = Pass(
 declare_passes(_LAYOUT, _SHARE, _MOVE)
 
 
+@door()
 def pagerank(
     A: Any, alpha: float = 0.85, *, personalization: Any = None, tol: float = 1e-6, max_iter: int = 100, like: Any = None
 ) -> Any:

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-import scipy.sparse
 from pyopencl import array as cl_array
+from scipy.sparse import csgraph
 
-from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.by_host import placed
 from clsparse_py.graph.kernels import Level
-from clsparse_py.graph.operands import delivered, graph_of, require_vertex
+from clsparse_py.graph.operands import delivered, delivered_to, graph_of, on_host, require_vertex
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
-from clsparse_py.transfer import fetched
+from clsparse_py.plain import door
 
 __all__ = ["bfs"]
 
@@ -25,6 +25,15 @@ _AHEAD = 8
 _Structure = tuple[cl_array.Array, cl_array.Array]
 
 
+def _by_scipy(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tuple[Any, Any]:
+    """Do as `bfs`, by SciPy."""
+    levels, parents = csgraph.dijkstra(on_host(A), directed, source, return_predecessors=True)
+    levels[np.isinf(levels)] = parents[parents < 0] = -1
+    parents[source] = source
+    return delivered_to(A, levels, like), delivered_to(A, parents, like)
+
+
+@door(_by_scipy)
 def bfs(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tuple[Any, Any]:
     """Search a graph from a vertex, breadth first.
 
@@ -73,30 +82,6 @@ def bfs(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tupl
     return delivered(queue, levels, like), delivered(queue, parents, like)
 
 
-def _searched_by_host(queue: cl.CommandQueue, structures: tuple[_Structure, ...], source: int) -> _Structure:
-    """Return the result of `_searched`, by SciPy."""
-    n = structures[0][0].size - 1
-    graph = scipy.sparse.csr_array((n, n), dtype=np.int8)
-    for indptr, indices in structures:
-        columns, begins = fetched(indices, queue), fetched(indptr, queue)
-        graph = graph + scipy.sparse.csr_array((np.ones(columns.size, np.int8), columns, begins), shape=(n, n))
-    levels, parents = np.full(n, -1, np.int32), np.full(n, -1, np.int32)
-    levels[source], parents[source] = 0, source
-    seen, number = np.zeros(n, np.int8), 0
-    seen[source] = 1
-    while seen.any():
-        number += 1
-        reached = np.flatnonzero((graph @ seen.astype(np.int32) > 0) & (levels < 0))
-        for v in reached:
-            neighbours = graph.indices[graph.indptr[v] : graph.indptr[v + 1]]
-            parents[v] = neighbours[seen[neighbours] > 0][0]
-        levels[reached] = number
-        seen[:] = 0
-        seen[reached] = 1
-    return placed(queue, "levels", levels), placed(queue, "parents", parents)
-
-
-@or_by_host(_searched_by_host)
 def _searched(queue: cl.CommandQueue, structures: tuple[_Structure, ...], source: int) -> _Structure:
     """Return levels and parents; structures have the vertices that lead to each vertex."""
     n = structures[0][0].size - 1

@@ -22,6 +22,7 @@ from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device, Portability
 from clsparse_py.launch import Chain, enqueue_fill
 from clsparse_py.memory import allocated, submit
+from clsparse_py.plain import are_plain, door, plainly
 from clsparse_py.programs import Parameters
 from clsparse_py.recording import Bound
 from clsparse_py.records import dataclass
@@ -318,6 +319,7 @@ class Sweeps:
         if source.size:
             submit("a copy", cl.enqueue_copy, self.chain.queue, target.base_data, source.base_data, byte_count=source.nbytes)
 
+    @door()
     def bind(self, of: Pass, part: int = 0, turn: int = 0, **vectors: cl_array.Array) -> BoundPass:
         """Return a pass over vectors, which are given by name.
 
@@ -328,7 +330,8 @@ class Sweeps:
         BuildError
             The device's compiler refuses its kernel.
         """
-        built, record = self.chain.build(Sweep.legal(self._device, self.dtype.name, of, self.layout))
+        device = plainly(self._device) if are_plain() else self._device
+        built, record = self.chain.build(Sweep.legal(device, self.dtype.name, of, self.layout))
         n = vectors[of.vectors[0]].size
         sizes = n, _rounded(-(-n // self.groups), record.work_group), part, self.told_at + turn * len(self.layout.told)
         arrays = (self.scalars, self.sums, *(vectors[name] for name in of.vectors))

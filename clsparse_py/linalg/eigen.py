@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import operator
 import warnings
 from collections.abc import Callable
@@ -19,7 +18,6 @@ from pyopencl import array as cl_array
 
 from clsparse_py.base import SparseArray
 from clsparse_py.device import default_queue
-from clsparse_py.errors import BuildError
 from clsparse_py.hosted import array_on, on_host
 from clsparse_py.krylov import lobpcg as krylov_lobpcg
 from clsparse_py.krylov.lanczos import WANTED, Eigenpairs, lanczos
@@ -32,16 +30,38 @@ from clsparse_py.linalg.operators import applied, is_function
 from clsparse_py.linalg.problem import copied, dtype_of_solution, order_of, place_of_solution, right_side
 from clsparse_py.linalg.solvers import minres
 from clsparse_py.memory import allocated
+from clsparse_py.plain import door
 from clsparse_py.transfer import fetched
 
 __all__ = ["eigsh", "lobpcg"]
 
-_log = logging.getLogger(__name__)
-
 #: Errors of eigenvalues that rounding leaves beside the largest one, in units of its precision.
 _FLOOR = 4.0
+#: Arguments of SciPy's `eigsh` behind v0, of any version.
+_OPTIONS_OF_ARPACK = 7
 
 
+def _by_arpack(
+    A: Any,
+    k: int = 6,
+    M: Any = None,
+    sigma: Any = None,
+    which: str = "LM",
+    v0: Any = None,
+    *options: Any,
+    rng: Any = None,  # noqa: ARG001 - of our own v0
+    **named: Any,
+) -> Any:
+    """Return what SciPy's function does; matrices that it factorises are copied to the host."""
+    if sigma is not None:
+        A, M = on_host(A), on_host(M)
+    elif isinstance(A, SparseArray):
+        A = aslinearoperator(A)
+    v0 = None if v0 is None else np.asarray(on_host(v0))
+    return scipy.sparse.linalg.eigsh(A, k, M, sigma, which, v0, *options[:_OPTIONS_OF_ARPACK], **named)
+
+
+@door(_by_arpack)
 def eigsh(
     A: Any,
     k: int = 6,
@@ -122,10 +142,8 @@ def eigsh(
     array([49., 50.])
     """
     n, k = order_of(A), operator.index(k)
-    options = {"ncv": ncv, "maxiter": maxiter, "tol": tol, "return_eigenvectors": return_eigenvectors, "which": which}
-    others = {"Minv": Minv, "OPinv": OPinv, "mode": mode}
     if M is not None or Minv is not None or mode != "normal" or not 0 < k < n:
-        return _by_arpack(A, k, M, sigma, v0=None if v0 is None else np.asarray(on_host(v0)), **options, **others)
+        return _by_arpack(A, k, M, sigma, which, v0, ncv, maxiter, tol, return_eigenvectors, Minv, OPinv, mode)
     if which not in WANTED:
         raise ValueError(f"which: must be one of {', '.join(WANTED)}, is {which!r}")
     if OPinv is not None and sigma is None:
@@ -144,14 +162,10 @@ def eigsh(
     first = generator.standard_normal(n) if v0 is None else right_side("v0", v0, n)
     queue = place_of_solution(A, {"b": v0, "v0": v0})
     dtype = dtype_of_solution(A, A if hasattr(A, "dtype") else first, queue)
-    try:
-        multiplied = applied(A, queue, dtype) if sigma is None else _inverse(A, float(sigma), OPinv, queue, dtype)
-        floor = _FLOOR if sigma is None else 0.0
-        start = copied(queue, "v0", first if v0 is not None else first.astype(dtype), dtype)
-        found = lanczos(Chain(queue), multiplied, start, k, size, maxiter, float(tol), which, generator, floor)
-    except BuildError as error:
-        _log.info("SciPy solves on the host, as %s is refused", error.kernel)
-        return _by_arpack(A, k, M, sigma, v0=None if v0 is None else np.asarray(on_host(v0)), **options, **others)
+    multiplied = applied(A, queue, dtype) if sigma is None else _inverse(A, float(sigma), OPinv, queue, dtype)
+    floor = _FLOOR if sigma is None else 0.0
+    start = copied(queue, "v0", first if v0 is not None else first.astype(dtype), dtype)
+    found = lanczos(Chain(queue), multiplied, start, k, size, maxiter, float(tol), which, generator, floor)
     values = found.values
     if sigma is not None:
         values = sigma + 1 / values
@@ -287,15 +301,14 @@ def _free_host_memory() -> int | None:
         return None
 
 
-def _by_arpack(A: Any, k: int, M: Any, sigma: Any, **options: Any) -> Any:
-    """Return what SciPy's function does; matrices that it factorises are copied to the host."""
-    if sigma is not None:
-        A, M = on_host(A), M if M is None else on_host(M)
-    elif isinstance(A, SparseArray):
-        A = aslinearoperator(A)
-    return scipy.sparse.linalg.eigsh(A, k, M, sigma, **options)
+def _by_scipys_lobpcg(A: Any, X: Any, B: Any = None, M: Any = None, Y: Any = None, *options: Any, **named: Any) -> Any:
+    """Return what SciPy's function does, on the host."""
+    A, B, M = (aslinearoperator(each) if isinstance(each, SparseArray) else each for each in (A, B, M))
+    found = scipy.sparse.linalg.lobpcg(A, on_host(X), B, M, on_host(Y), *options, **named)
+    return (found[0], array_on(X.queue or default_queue(), found[1]), *found[2:]) if isinstance(X, cl_array.Array) else found
 
 
+@door(_by_scipys_lobpcg)
 def lobpcg(
     A: Any,
     X: Any,
@@ -384,21 +397,17 @@ def lobpcg(
         raise ValueError(f"Y: must have {n} rows, as X has, has shape {np.shape(Y)}")
     queue = place_of_solution(A, {"b": X, "X": X, "B": B, "M": M, "Y": Y})
     dtype = dtype_of_solution(X if is_function(A) else A, X if isinstance(X, cl_array.Array) else np.asarray(X), queue)
-    try:
-        chain = Chain(queue)
-        panel = Panel(chain, n, dtype, 3 * max(k, others))
-        A_, B_, M_ = (None if each is None else _of_columns(each, queue, dtype) for each in (A, B, M))
-        assert A_ is not None
-        limit = float(np.sqrt(np.finfo(dtype).eps)) * n if tol is None or tol <= 0 else float(tol)
-        constraints = [] if Y is None else _split(Y, queue, dtype)
-        problem = Problem(panel, A_, B_, M_, constraints, limit, 20 if maxiter is None else operator.index(maxiter), largest)
-        found = krylov_lobpcg.lobpcg(problem, _split(X, queue, dtype))
-    except BuildError as error:
-        _log.info("SciPy solves on the host, as %s is refused", error.kernel)
-        return _by_scipys_lobpcg(A, X, B, M, Y, tol, maxiter, largest, 0, *histories, restartControl)
+    chain = Chain(queue)
+    panel = Panel(chain, n, dtype, 3 * max(k, others))
+    A_, B_, M_ = (None if each is None else _of_columns(each, queue, dtype) for each in (A, B, M))
+    assert A_ is not None
+    limit = float(np.sqrt(np.finfo(dtype).eps)) * n if tol is None or tol <= 0 else float(tol)
+    constraints = [] if Y is None else _split(Y, queue, dtype)
+    problem = Problem(panel, A_, B_, M_, constraints, limit, 20 if maxiter is None else operator.index(maxiter), largest)
+    found = krylov_lobpcg.lobpcg(problem, _split(X, queue, dtype))
     if not (found.norms <= limit).all():
         message = f"lobpcg: ended with residuals of norms {found.norms}, not all at most {limit}"
-        warnings.warn(message, UserWarning, stacklevel=2)
+        warnings.warn(message, UserWarning, stacklevel=3)
     values = found.values.astype(np.zeros(0, dtype).real.dtype)
     vectors = joined(found.vectors, queue, isinstance(X, cl_array.Array), dtype, n)
     asked = [each for wanted, each in zip(histories, (found.all_values, found.all_norms), strict=True) if wanted]
@@ -414,11 +423,3 @@ def _split(values: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[cl
     """Return copies of the columns of a matrix, on the device."""
     host = values if isinstance(values, cl_array.Array) else np.asarray(values)
     return [copied(queue, "X", host[:, i], dtype) for i in range(host.shape[1])]
-
-
-def _by_scipys_lobpcg(A: Any, X: Any, B: Any, M: Any, Y: Any, *options: Any) -> Any:
-    """Return what SciPy's function does, on the host."""
-    operators = (aslinearoperator(each) if isinstance(each, SparseArray) else each for each in (A, B, M))
-    A, B, M = operators
-    found = scipy.sparse.linalg.lobpcg(A, on_host(X), B, M, None if Y is None else on_host(Y), *options)
-    return (found[0], array_on(X.queue or default_queue(), found[1]), *found[2:]) if isinstance(X, cl_array.Array) else found

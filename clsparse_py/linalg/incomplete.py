@@ -18,6 +18,7 @@ from clsparse_py.hosted import on_host, queue_in
 from clsparse_py.krylov.system import Apply
 from clsparse_py.linalg.operators import DeviceOperator, applied, cast_to
 from clsparse_py.memory import allocated
+from clsparse_py.plain import door
 from clsparse_py.triangular.factors import swept
 from clsparse_py.triangular.solve import solver
 
@@ -93,6 +94,7 @@ def _positive(sweeps: int) -> int:
     return sweeps
 
 
+@door()
 def ilu0(A: Any, sweeps: int = 5) -> DeviceOperator:
     """Return the ILU(0) preconditioner of a matrix: solutions with incomplete factors L and U that have A's pattern.
 
@@ -142,6 +144,7 @@ def ilu0(A: Any, sweeps: int = 5) -> DeviceOperator:
     return _Solves((factors, False, True), (factors, True, False))
 
 
+@door()
 def ic0(A: Any, sweeps: int = 5) -> DeviceOperator:
     """Return the IC(0) preconditioner of a Hermitian positive definite matrix: solutions with L and L^H, L of A's lower pattern.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -13,8 +12,7 @@ import pyopencl as cl
 import scipy.sparse.linalg
 from pyopencl import array as cl_array
 
-from clsparse_py.errors import BuildError
-from clsparse_py.hosted import on_host
+from clsparse_py.hosted import by_scipy
 from clsparse_py.krylov import lsmr as krylov_lsmr
 from clsparse_py.krylov import lsqr as krylov_lsqr
 from clsparse_py.krylov.scaling import solve_least_squares
@@ -25,11 +23,10 @@ from clsparse_py.linalg.options import limit, tolerance
 from clsparse_py.linalg.problem import copied, dtype_of_solution, place_of_solution, right_side
 from clsparse_py.memory import allocated
 from clsparse_py.order import note_written
+from clsparse_py.plain import door
 from clsparse_py.transfer import fetched
 
 __all__ = ["lsmr", "lsqr"]
-
-_log = logging.getLogger(__name__)
 
 
 class _Given:
@@ -78,28 +75,19 @@ class _Given:
         return x
 
 
-def _solved(
-    given: _Given,
-    method: Callable[[LeastSquares], tuple[Any, ...]],
-    of_scipy: Callable[..., Any],
-    show: bool,
-    maxiter: int,
-    **options: Any,
-) -> tuple[Any, ...]:
-    """Return x and what the method returns; by SciPy on the host if that is to print, a kernel is refused or A has no entries."""
-    if not show and 0 not in given.shape:
-        try:
-            problem = given.problem(maxiter)
-            found = solve_least_squares(problem, method)
-        except BuildError as error:
-            _log.info("SciPy solves on the host, as %s is refused", error.kernel)
-        else:
-            return given.delivered(problem.x), *found
-    x0 = None if given.x0 is None else np.array(on_host(given.x0))
-    x, *found_there = of_scipy(given.A, np.asarray(on_host(given.b)), *given.limits, maxiter, show, x0=x0, **options)
-    return given.delivered(given.on_device("x", x)) if x.size else x, *found_there
+def _solved(given: _Given, method: Callable[[LeastSquares], tuple[Any, ...]], maxiter: int) -> tuple[Any, ...]:
+    """Return x and what the method returns."""
+    problem = given.problem(maxiter)
+    found = solve_least_squares(problem, method)
+    return given.delivered(problem.x), *found
 
 
+def _by_scipy(function: Callable[..., Any], *arguments: Any, check_every: int = 1, **named: Any) -> Any:  # noqa: ARG001 - ours
+    """Return what SciPy's function does, which asks sparse arrays of the device for products."""
+    return by_scipy(function, *arguments, multiplies=True, **named)
+
+
+@door(functools.partial(_by_scipy, scipy.sparse.linalg.lsqr))
 def lsqr(
     A: Any,
     b: Any,
@@ -178,23 +166,15 @@ def lsqr(
     """
     given = _Given(A, b, x0, (float(damp), tolerance("atol", atol), tolerance("btol", btol), float(conlim)), check_every)
     most = 2 * given.shape[1] if iter_lim is None else limit("iter_lim", iter_lim)
-    variance = allocated(given.queue, "var", given.shape[1], given.dtype) if calc_var and 0 not in given.shape else None
-    found = _solved(
-        given, functools.partial(krylov_lsqr.lsqr, variance=variance), scipy.sparse.linalg.lsqr, show, most, calc_var=calc_var
-    )
-    if len(found) > _LSQR:
-        var = found[-1]  # SciPy's
-    elif variance is None:
-        var = np.zeros(given.shape[1])
-    else:
-        var = fetched(variance, given.queue).real.astype(np.float64)
-    return *found[:_LSQR], cl_array.to_device(given.queue, var) if isinstance(b, cl_array.Array) else var
+    if show or 0 in given.shape:
+        return _by_scipy(scipy.sparse.linalg.lsqr, A, given.b, *given.limits, most, show, calc_var, given.x0)  # type: ignore[no-any-return]
+    variance = allocated(given.queue, "var", given.shape[1], given.dtype) if calc_var else None
+    found = _solved(given, functools.partial(krylov_lsqr.lsqr, variance=variance), most)
+    var = np.zeros(given.shape[1]) if variance is None else fetched(variance, given.queue).real.astype(np.float64)
+    return *found, cl_array.to_device(given.queue, var) if isinstance(b, cl_array.Array) else var
 
 
-#: How much the method returns.
-_LSQR = 9
-
-
+@door(functools.partial(_by_scipy, scipy.sparse.linalg.lsmr))
 def lsmr(
     A: Any,
     b: Any,
@@ -249,4 +229,6 @@ def lsmr(
     """
     given = _Given(A, b, x0, (float(damp), tolerance("atol", atol), tolerance("btol", btol), float(conlim)), check_every)
     most = min(given.shape) if maxiter is None else limit("maxiter", maxiter)
-    return _solved(given, krylov_lsmr.lsmr, scipy.sparse.linalg.lsmr, show, most)
+    if show or 0 in given.shape:
+        return _by_scipy(scipy.sparse.linalg.lsmr, A, given.b, *given.limits, most, show, given.x0)  # type: ignore[no-any-return]
+    return _solved(given, krylov_lsmr.lsmr, most)

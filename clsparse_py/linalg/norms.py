@@ -9,6 +9,8 @@ import scipy.sparse.linalg
 
 from clsparse_py.annotations import Found
 from clsparse_py.base import SparseArray
+from clsparse_py.doors import on_scipy
+from clsparse_py.plain import door
 
 __all__ = ["norm"]
 
@@ -24,6 +26,7 @@ def norm(x: Any, ord: Any = None, axis: tuple[int, int] | None = None) -> Found:
 def norm(x: Any, ord: Any = None, axis: Any = None) -> Any: ...
 
 
+@door(on_scipy(scipy.sparse.linalg.norm))
 def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
     """Return a norm of a sparse array, or of each row or column.
 

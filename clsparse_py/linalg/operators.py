@@ -13,18 +13,16 @@ import scipy.sparse.linalg
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py._spmm import enqueue_spmm
 from clsparse_py._spmv import kept_plan
 from clsparse_py.base import SparseArray, on_device
 from clsparse_py.bsr import bsr_array
 from clsparse_py.bsr.products import enqueue_product
 from clsparse_py.by_host import placed
-from clsparse_py.errors import BuildError
 from clsparse_py.krylov import polynomials
 from clsparse_py.krylov.system import Apply, Held
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated, submit
-from clsparse_py.semiring import plus_times
+from clsparse_py.plain import are_plain, door
 from clsparse_py.transfer import fetched
 
 if TYPE_CHECKING:
@@ -57,6 +55,7 @@ class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] 
         """Return the product for vectors of a dtype, on a queue in order."""
 
     @override
+    @door()
     def _matvec(self, x: Any) -> Any:
         dtype, queue = np.result_type(self.dtype, x.dtype), self.queue
         given = placed(queue, "x", np.ravel(x).astype(dtype, copy=False))
@@ -149,8 +148,10 @@ def _operator(A: Any) -> scipy.sparse.linalg.LinearOperator:
 def held(A: Any, M: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Held | None:
     """Return the matrices of a system if one work-group makes iterations sooner than launches of many, else None.
 
-    Both are sparse arrays of the device, or M is a diagonal, or None.
+    Both are sparse arrays of the device, or M is a diagonal, or None. Plain kernels have no work-group to do so.
     """
+    if are_plain():
+        return None
     matrices = [_small(A, dtype), None if M is None else _small(M, dtype)]
     if isinstance(M, Diagonal):
         matrices[1] = (placed(queue, "a diagonal", M.diagonal_in(dtype)),)
@@ -193,18 +194,10 @@ def _product(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Ap
         return lambda x, y: enqueue_product(queue, blocks.data, blocks.structure, x, y)
     rows = _ready(A, dtype)
     plan = kept_plan(rows)
-    refused = False
 
+    @door()
     def apply(x: cl_array.Array, y: cl_array.Array, alpha: float | None = None) -> None:
-        nonlocal refused
-        if not refused:
-            try:
-                plan.execute(rows, x, y, alpha=alpha, queue=queue)
-            except BuildError:
-                # The kernel of SpMM is another one; the plan has tried all of its own.
-                refused = True
-        if refused:
-            enqueue_spmm(rows, x, y, (y.dtype.itemsize, 0), 1, alpha, None, plus_times)
+        (kept_plan(rows) if are_plain() else plan).execute(rows, x, y, alpha=alpha, queue=queue)
 
     apply.takes_alpha = True  # type: ignore[attr-defined] # see `clsparse_py.krylov.scaling`
     return apply

@@ -51,8 +51,8 @@ class Options:
         The solver's.
     method : callable or None
         Iterates on a `System`, whose x it makes the solution, and returns info. None: ``of_scipy`` does all.
-    of_scipy : callable
-        SciPy's solver, which takes the place of ``method`` if the device's compiler refuses a kernel.
+    of_scipy : callable or None
+        SciPy's solver, which takes the place of ``method`` if the device's compiler refuses plain kernels.
     rtol, atol : float
     maxiter : int or None
     check_every : int
@@ -65,7 +65,7 @@ class Options:
 
     name: str
     method: Callable[[System], int] | None
-    of_scipy: Callable[..., tuple[Any, int]]
+    of_scipy: Callable[..., tuple[Any, int]] | None
     rtol: float
     atol: float
     maxiter: int | None
@@ -79,7 +79,7 @@ class Options:
         cls,
         name: str,
         method: Callable[[System], int] | None,
-        of_scipy: Callable[..., tuple[Any, int]],
+        of_scipy: Callable[..., tuple[Any, int]] | None,
         *,
         rtol: Any,
         maxiter: Any,
@@ -122,4 +122,5 @@ class Options:
 
     def by_scipy(self, A: Any, b: Any, x0: Any, M: Any) -> tuple[Any, int]:
         """Return the solution for a vector of the host, and info, by SciPy's solver."""
+        assert self.of_scipy is not None
         return self.of_scipy(A, b, x0, M=M, rtol=self.rtol, maxiter=self.maxiter, callback=self.callback)

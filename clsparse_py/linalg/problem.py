@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,7 +18,7 @@ from clsparse_py.base import SparseArray, on_device
 from clsparse_py.by_host import placed
 from clsparse_py.convert import converted
 from clsparse_py.device import default_queue, describe
-from clsparse_py.errors import BuildError, DtypeError
+from clsparse_py.errors import DtypeError
 from clsparse_py.hosted import on_host, queue_in
 from clsparse_py.krylov.scaling import solve
 from clsparse_py.krylov.sweep import AllSum
@@ -29,6 +28,7 @@ from clsparse_py.linalg.operators import applied, held, is_function
 from clsparse_py.linalg.options import Options
 from clsparse_py.memory import allocated
 from clsparse_py.order import note_written
+from clsparse_py.plain import door
 from clsparse_py.transfer import fetched
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ __all__ = [
     "right_side",
     "solved",
 ]
-
-_log = logging.getLogger(__name__)
 
 #: Dtypes of vectors, by NumPy's characters.
 _INEXACT = "fdFD"
@@ -81,6 +79,17 @@ class Problem(abc.ABC):
     @abc.abstractmethod
     def delivered(self, solutions: list[cl_array.Array]) -> Any:
         """Return the solutions as b was given."""
+
+    def solution(self, column: int) -> tuple[cl_array.Array, int]:
+        """Return the solution for a column of b, and info."""
+        method = self.options.method
+        if method is None:
+            return self.by_scipy(column)
+        system = self.system(column)
+        system.shift = self.options.own.get("shift", 0.0)
+        info = solve(system, method) if self.n else 0
+        note_written(system.x, cl.enqueue_marker(self.queue))
+        return system.x, info
 
 
 class Divided(abc.ABC):
@@ -241,6 +250,11 @@ class _Problem(Problem):
         return values if values.ndim == 1 else values[:, column]
 
     @override
+    def solution(self, column: int) -> tuple[cl_array.Array, int]:
+        # Over ranks, which have to stay in step, doors are around what one does between two messages.
+        return door(self.by_scipy if self.options.of_scipy else None)(super().solution)(column)
+
+    @override
     def by_scipy(self, column: int) -> tuple[cl_array.Array, int]:
         x0 = self.x0 if self.x0 is None or isinstance(self.x0, str) else on_host(self._column(self.x0, column))
         x, info = self.options.by_scipy(self.A, on_host(self._column(self.b, column)), x0, self.M)
@@ -291,6 +305,7 @@ def _columns(values: Any) -> int:
     return 1 if values.ndim == 1 else int(values.shape[1])
 
 
+@door()
 def copied(queue: cl.CommandQueue, name: str, values: Any, dtype: np.dtype[Any]) -> cl_array.Array:
     """Return a copy of a vector on the device, in a dtype."""
     if isinstance(values, cl_array.Array):
@@ -350,21 +365,5 @@ def solved(read: Callable[[], Options], A: Any, b: Any, x0: Any, M: Any) -> tupl
     of_ranks = divided(A)
     with of_ranks.together():
         problem = of_ranks.problem(b, x0, M, read)
-        method = problem.options.method
-        solutions, infos = [], [0]
-        for column in range(problem.columns):
-            try:
-                is_refused = method is None
-                if method is not None:
-                    system = problem.system(column)
-                    system.shift = problem.options.own.get("shift", 0.0)
-                    info, x = solve(system, method) if problem.n else 0, system.x
-                    note_written(x, cl.enqueue_marker(problem.queue))
-            except BuildError as error:
-                _log.info("SciPy solves on the host, as %s is refused", error.kernel)
-                is_refused = True
-            if is_refused:
-                x, info = problem.by_scipy(column)
-            solutions.append(x)
-            infos.append(int(info))
-        return problem.delivered(solutions), next((info for info in infos if info), 0)
+        found = [problem.solution(column) for column in range(problem.columns)]
+        return problem.delivered([x for x, _ in found]), next((int(info) for _, info in found if info), 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any, overload
 
 import numpy as np
@@ -14,16 +13,14 @@ from pyopencl import array as cl_array
 from clsparse_py.base import SparseArray, on_device
 from clsparse_py.by_host import placed
 from clsparse_py.convert import converted
-from clsparse_py.errors import BuildError
-from clsparse_py.hosted import array_on, on_host
+from clsparse_py.hosted import array_on, by_scipy, on_host
 from clsparse_py.linalg.problem import dtype_of_solution, order_of, place_of_solution, right_side
 from clsparse_py.memory import allocated
+from clsparse_py.plain import door
 from clsparse_py.transfer import fetched
 from clsparse_py.triangular.solve import solver
 
 __all__ = ["spsolve_triangular"]
-
-_log = logging.getLogger(__name__)
 
 
 @overload
@@ -38,6 +35,20 @@ def spsolve_triangular(
 ) -> npt.NDArray[Any]: ...
 
 
+def _by_scipy(
+    A: Any,
+    b: Any,
+    lower: bool = True,
+    overwrite_A: bool = False,  # noqa: ARG001 - a copy is
+    overwrite_b: bool = False,  # noqa: ARG001 - neither is
+    unit_diagonal: bool = False,
+) -> Any:
+    """Return what SciPy's function does, which relies on the other side of the diagonal being empty."""
+    part = (scipy.sparse.tril if lower else scipy.sparse.triu)(on_host(A), format="csr")
+    return by_scipy(scipy.sparse.linalg.spsolve_triangular, part, b, lower, unit_diagonal=unit_diagonal)
+
+
+@door(_by_scipy)
 def spsolve_triangular(
     A: Any,
     b: Any,
@@ -100,16 +111,11 @@ def spsolve_triangular(
     dtype = dtype_of_solution(of_A, np.empty(0, of_b), queue)
     if right.size == 0:
         return array_on(queue, np.zeros(right.shape, dtype)) if isinstance(b, cl_array.Array) else np.zeros(right.shape, dtype)
-    try:
-        rows.require_valid()
-        # Values alone are converted: rows stay in their order, and keep their levels.
-        own = rows.dtype == dtype
-        factor = rows if own else rows.with_values(converted(queue, "A", rows.data, dtype))
-        solve = solver(queue, factor, upper=not lower, unit=unit_diagonal)
-    except BuildError as error:
-        _log.info("SciPy solves on the host, as %s is refused", error.kernel)
-        host = scipy.sparse.linalg.spsolve_triangular(on_host(A), np.asarray(on_host(b)), lower, unit_diagonal=unit_diagonal)
-        return array_on(queue, host) if isinstance(b, cl_array.Array) else host
+    rows.require_valid()
+    # Values alone are converted: rows stay in their order, and keep their levels.
+    own = rows.dtype == dtype
+    factor = rows if own else rows.with_values(converted(queue, "A", rows.data, dtype))
+    solve = solver(queue, factor, upper=not lower, unit=unit_diagonal)
     if not isinstance(right, cl_array.Array):
         values = placed(queue, "b", np.ascontiguousarray(right, dtype).ravel())
     elif right.ndim == 1:

@@ -10,7 +10,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
-from clsparse_py.by_host import or_by_host, placed
+from clsparse_py.by_host import placed
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated
@@ -32,18 +32,6 @@ class LevelSets:
     launches: list[tuple[int, int, int]]
 
 
-def _levels_by_host(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, upper: bool) -> cl_array.Array:
-    """Return the result of `_levels`, computed row by row."""
-    columns, pointers = fetched(indices, queue).tolist(), fetched(indptr, queue).tolist()
-    n = len(pointers) - 1
-    levels = [0] * n
-    for row in reversed(range(n)) if upper else range(n):
-        needed = [levels[c] for c in columns[pointers[row] : pointers[row + 1]] if (c > row if upper else c < row)]
-        levels[row] = 1 + max(needed, default=-1)
-    return placed(queue, "levels", np.array(levels, np.int32))
-
-
-@or_by_host(_levels_by_host)
 def _levels(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, upper: bool) -> cl_array.Array:
     """Return the level of each row."""
     chain, index = Chain(queue, indices, indptr), indptr.dtype

@@ -14,6 +14,7 @@ from clsparse_py.built import enqueue_kernel
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import submit
+from clsparse_py.plain import door
 from clsparse_py.triangular.kernels import Solve, work_group_of
 from clsparse_py.triangular.levels import kept_levels
 
@@ -23,6 +24,7 @@ __all__ = ["solver"]
 _GROUPS_PER_UNIT = 8
 
 
+@door()
 def solver(queue: cl.CommandQueue, A: Matrix, *, upper: bool, unit: bool) -> Callable[[cl_array.Array, cl_array.Array], None]:
     """Return the function that enqueues ``x = T^-1 b`` for b and x of n entries, or of n x columns, row by row.
 

@@ -6,14 +6,16 @@ Source        Anderson and Saad, "Solving sparse triangular linear systems on pa
 Index space   one work-group, which takes as many rows at a time as it has work-items, in the order in which they can be solved
 Inputs        indptr, indices: of n rows; the matrix is lower triangular or, if `upper`, upper triangular
 Output        levels: of each row, from 0 on
-Local memory  (work_group + 1) * sizeof(int)
+Local memory  (work_group + 1) * sizeof(int); of one work-item, which is the plain kernel, none
 Result        exact
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(const I n, global const I *restrict indptr, global const I *restrict indices, global int *levels)
 {
+% if work_group > 1:
     local int level[${work_group}];
     local int changed;
+% endif
     const int me = get_local_id(0);
     for (I chunk = 0; chunk < n; chunk += ${work_group}) {
         // Rows and columns by their places in the order of solution.
@@ -25,6 +27,7 @@ void ${name}(const I n, global const I *restrict indptr, global const I *restric
             if (before < chunk)
                 own = max(own, levels[column] + 1);
         }
+% if work_group > 1:
         level[me] = own;
         // What rows of the same chunk add, until nothing changes.
         int goes_on = 1;
@@ -47,8 +50,11 @@ void ${name}(const I n, global const I *restrict indptr, global const I *restric
             barrier(CLK_LOCAL_MEM_FENCE);
             goes_on = changed;
         }
+% endif
         if (place < n)
             levels[row] = own;
+% if work_group > 1:
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+% endif
     }
 }

@@ -7,7 +7,7 @@ Index space   several levels: one work-group; one level: any number. Work-items 
 Inputs        order: rows by level; starts: where each level begins in it, with the end; levels first up to, not including, last;
               b: of n x columns, row by row, as x is
 Output        x: rows of these levels
-Local memory  none
+Local memory  none. Of one work-item it is the plain kernel
 Result        deterministic
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
@@ -33,6 +33,8 @@ void ${name}(
             }
             x[row * columns + column] = ${"sum" if unit else "quotient(sum, diagonal)"};
         }
+% if work_group > 1:
         barrier(CLK_GLOBAL_MEM_FENCE);
+% endif
     }
 }

@@ -11,12 +11,14 @@ import pytest
 import scipy.sparse
 import scipy.sparse.linalg
 from pyopencl import array as cl_array
+from reference import aggregates as of_host
+from reference import multigrid
 
 import clsparse_py
 from clsparse_py import BuildError, amg, linalg, programs
-from clsparse_py.amg import by_host
 from clsparse_py.built import Built
 from clsparse_py.device import describe
+from clsparse_py.plain import are_plain
 
 pytestmark = pytest.mark.any_platform
 
@@ -108,12 +110,11 @@ def test_cycles_and_smoothers_are_those_of_the_host(wide: cl.CommandQueue) -> No
                 found: list[float] = []
                 wanted: list[float] = []
                 x = ml.solve(b, maxiter=4, tol=0, cycle=cycle, residuals=found)
-                options = {"rtol": 0, "maxiter": 4, "callback": None, "kind": cycle, "again": 1}
-                y, _ = by_host.solve(ml.levels, None, b, None, M=None, residuals=wanted, **options)
+                y = multigrid.solve(ml.levels, b, maxiter=4, kind=cycle, residuals=wanted)
                 np.testing.assert_allclose(found, wanted, atol=1e-12 * wanted[0])
                 np.testing.assert_allclose(x, y, atol=1e-11 * np.abs(y).max())
     M = ml.aspreconditioner()
-    np.testing.assert_allclose(M @ b, by_host.cycled(ml.levels, b, "V", 1), atol=1e-12 * np.abs(b).max())
+    np.testing.assert_allclose(M @ b, multigrid.solve(ml.levels, b, maxiter=1, kind="V"), atol=1e-12 * np.abs(b).max())
 
 
 def test_solve_gives_back_what_it_was_given(wide: cl.CommandQueue) -> None:
@@ -285,7 +286,7 @@ def test_wrong_arguments(queue: cl.CommandQueue) -> None:
 def test_aggregates_are_the_same_everywhere(
     queue: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from clsparse_py.aggregation.aggregates import _by_host, aggregates
+    from clsparse_py.aggregation.aggregates import aggregates
 
     rng = np.random.default_rng(3)
     some = scipy.sparse.random_array((300, 300), density=0.01, rng=rng, format="csr")
@@ -300,13 +301,11 @@ def test_aggregates_are_the_same_everywhere(
         for case in cases:
             A = clsparse_py.csr_array(scipy.sparse.csr_array(case, dtype=np.float32), queue=queue)
             found.append(aggregates(queue, A.indices, A.indptr))
-            host = _by_host(queue, A.indices, A.indptr)
-            for each in (host, found[len(found) % len(cases) - 1]):
-                assert (each.n, each.n_joined) == (found[-1].n, found[-1].n_joined)
-                np.testing.assert_array_equal(each.joined.get(), found[-1].joined.get())
-                np.testing.assert_array_equal(each.place.get(), found[-1].place.get())
+            joined, place, n = of_host.aggregates(A.indices.get(), A.indptr.get())
+            assert (n, place[-1]) == (found[-1].n, found[-1].n_joined)
+            np.testing.assert_array_equal(joined, found[-1].joined.get())
+            np.testing.assert_array_equal(place, found[-1].place.get())
             # Connected, in a symmetric graph: each node of an aggregate is within two edges of another of it.
-            joined = found[-1].joined.get()
             assert set(joined[joined >= 0]) == set(range(found[-1].n))
             alone = np.diff(case.tocsr().indptr) == 0
             assert (joined[alone] == -1).all()
@@ -348,21 +347,17 @@ def test_triple_products(queue: cl.CommandQueue) -> None:
 
 
 @pytest.mark.refusals
-def test_the_host_takes_over_if_kernels_are_refused(default: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_kernels_take_over_if_others_are_refused(default: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     wide, host, b = default, grid(12), np.arange(144) % 7 - 2.5
     wanted = solver(wide, host)
     blocks = scipy.sparse.kron(host, np.eye(2)).tobsr((2, 2))
     of_blocks = amg.smoothed_aggregation_solver(blocks, max_coarse=10, strength=("symmetric", {"theta": 0.1}))
     residuals: list[float] = []
     x = wanted.solve(b, tol=1e-8, residuals=residuals)
-    build = programs.build
+    build, plain = programs.build, True
 
     def refusing(context: cl.Context, device: cl.Device, parameters: programs.Parameters) -> Built:
-        if (
-            parameters.template.startswith(("aggregation/", "vectors/sweep"))
-            and "radius" not in parameters.name
-            and "inverse" not in parameters.name
-        ):
+        if parameters.template.startswith(("aggregation/", "vectors/sweep")) and not (plain and are_plain()):
             raise BuildError("planted", log="", parameters=parameters, source=None)
         return build(context, device, parameters)
 
@@ -371,12 +366,15 @@ def test_the_host_takes_over_if_kernels_are_refused(default: cl.CommandQueue, mo
     again = amg.smoothed_aggregation_solver(blocks, max_coarse=10, strength=("symmetric", {"theta": 0.1}))
     for one, other in ((wanted, found), (of_blocks, again)):
         other.refresh(one.levels[0].A.data)
-        for level, of_host in zip(one.levels, other.levels, strict=True):
-            np.testing.assert_allclose(level.A.toarray(), of_host.A.toarray(), atol=1e-12)
+        for level, of_plain in zip(one.levels, other.levels, strict=True):
+            np.testing.assert_allclose(level.A.toarray(), of_plain.A.toarray(), atol=1e-12)
     norms: list[float] = []
     np.testing.assert_allclose(found.solve(b, tol=1e-8, residuals=norms), x, atol=1e-10)
     np.testing.assert_allclose(norms, residuals, atol=1e-10)
     assert found.solve(b, tol=1e-8, accel="cg", return_info=True)[1] == 0
+    plain = False
+    with pytest.raises(BuildError, match="planted"):
+        solver(wide, host)
 
 
 def test_the_radius_of_symmetric_matrices_and_of_any_size_of_values(queue: cl.CommandQueue) -> None:

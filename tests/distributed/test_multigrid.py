@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ import pyopencl as cl
 import pytest
 import scipy.sparse
 from pyopencl import array as cl_array
+from reference import multigrid
 
 from clsparse_py import BuildError, amg, csr_array, distributed, linalg, programs
-from clsparse_py.amg import by_host
 from clsparse_py.built import Built
 from clsparse_py.device import describe
 from clsparse_py.linalg.problem import divided
+from clsparse_py.plain import are_plain
 
 pytestmark = pytest.mark.any_platform
 
@@ -125,11 +127,10 @@ def cycles(A: Any, b: Any, options: dict[str, Any], kinds: tuple[str, ...]) -> l
     for kind in kinds:
         residuals, wanted = list[float](), list[float]()
         x = ml.solve(b, maxiter=3, tol=0, cycle=kind, residuals=residuals)
-        named = {"rtol": 0, "maxiter": 3, "callback": None, "kind": kind, "again": 1}
-        y, _ = by_host.solve(ml.levels, None, b, None, M=None, residuals=wanted, **named)
+        y = multigrid.solve(ml.levels, b, maxiter=3, kind=kind, residuals=wanted)
         found.append((residuals, wanted, x, y))
     x = ml.aspreconditioner() @ b
-    return [*found, ([0.0], [0.0], x, by_host.cycled(ml.levels, b, "V", 1))]
+    return [*found, ([0.0], [0.0], x, multigrid.solve(ml.levels, b, maxiter=1, kind="V"))]
 
 
 def test_cycles_are_those_of_the_host(wide: cl.CommandQueue) -> None:
@@ -207,24 +208,36 @@ def test_matrices_of_other_kinds(wide: cl.CommandQueue) -> None:
             np.testing.assert_allclose(S @ x, b, atol=1e-6)
 
 
-def test_the_host_takes_over_if_kernels_are_refused(wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.refusals
+def test_a_rank_that_kernels_are_refused_on_takes_plain_ones(wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     S, b = grid(8), np.ones(64)
-    build = programs.build
+    build, asked = programs.build, set[bool]()
 
     def refusing(context: cl.Context, device: cl.Device, parameters: programs.Parameters) -> Built:
-        if "amg" in parameters.name and "inverse" not in parameters.name:
-            raise BuildError("planted", log="", parameters=parameters, source=None)
+        if own.refused and parameters.template.startswith(("aggregation/", "vectors/sweep", "spmv/", "primitives/permute")):
+            asked.add(are_plain())
+            if not are_plain():
+                raise BuildError("planted", log="", parameters=parameters, source=None)
         return build(context, device, parameters)
 
+    def on_the_last(A: Any) -> Any:
+        own.refused = A.comm.rank == 2
+        x = linalg_by_multigrid(A, b)
+        return (*x, amg.smoothed_aggregation_solver(A, max_coarse=3).solve(b, tol=1e-9))
+
+    class Rank(threading.local):
+        refused = False
+
+    own = Rank()
     with team_on(wide, 3) as team:
         A = team.csr_array(S, division=on_ranks(3, 64))
         wanted, _ = team.run(linalg_by_multigrid, A, b)
         monkeypatch.setattr(programs, "build", refusing)
-        x, info = team.run(linalg_by_multigrid, A, b)
+        x, info, y = team.run(on_the_last, A)
         assert info == 0
         np.testing.assert_allclose(x, wanted, atol=1e-7)
-        y = team.run(lambda own: amg.smoothed_aggregation_solver(own, max_coarse=3).solve(b, tol=1e-9), A)
         np.testing.assert_allclose(y, wanted, atol=1e-6)
+    assert asked == {False, True}
 
 
 def linalg_by_multigrid(A: Any, b: Any) -> Any:

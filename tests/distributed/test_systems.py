@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 import scipy.sparse
 import scipy.sparse.linalg
 
-from clsparse_py import distributed, linalg
+from clsparse_py import BuildError, distributed, linalg, programs
+from clsparse_py.built import Built
 from clsparse_py.device import describe
-from clsparse_py.errors import BuildError
+from clsparse_py.plain import are_plain
 
 #: Divisions of 60 unknowns: one rank has none.
 DIVISIONS = ([0, 60], [0, 10, 10, 60])
@@ -121,18 +123,43 @@ def counted(own: Any, b: Any, options: dict[str, Any]) -> list[float]:
 
 
 @pytest.mark.any_platform
-def test_a_refused_kernel_leaves_the_iterations_to_scipy(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.refusals
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_refusal_on_one_rank_keeps_no_other_waiting(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, plain: bool
+) -> None:
     S, b = system()
+    build, asked = programs.build, set[bool]()
 
-    def refused(_: Any) -> int:
-        raise BuildError("refused", log="", parameters=None, source=None)
+    def refusing(context: cl.Context, device: cl.Device, parameters: programs.Parameters) -> Built:
+        if own.refused and parameters.template == "vectors/sweep":
+            asked.add(are_plain())
+            if not (plain and are_plain()):
+                raise BuildError("planted", log="", parameters=parameters, source=None)
+        return build(context, device, parameters)
 
-    monkeypatch.setattr("clsparse_py.krylov.cg.cg", refused)
-    with team_on(queue, DIVISIONS[1]) as team:
+    class Rank(threading.local):
+        refused = False
+
+    def solve(A: Any) -> Any:
+        own.refused = A.comm.rank == 2
+        try:
+            return linalg.cg(A, b, rtol=1e-10, M=distributed.by_blocks(A, linalg.jacobi))
+        except (BuildError, distributed.RankError) as error:
+            return type(error).__name__
+
+    own = Rank()
+    with distributed.over([queue] * 3, time_limit=300) as team:
         A = team.csr_array(S, division=DIVISIONS[1])
-        x, info = team.run(lambda own: linalg.cg(own, b, rtol=1e-10, M=distributed.by_blocks(own, linalg.jacobi)), A)
-    assert info == 0
-    np.testing.assert_allclose(S @ x, b, atol=1e-8)
+        monkeypatch.setattr(programs, "build", refusing)
+        found = team.each(lambda _, A: solve(A), A)
+    assert asked == {False, True}
+    if not plain:
+        assert found == ["RankError", "RankError", "BuildError"]
+        return
+    for x, info in found:
+        assert info == 0
+        np.testing.assert_allclose(S @ x, b, atol=1e-8)
 
 
 def test_ranks_go_on_after_a_wrong_argument(queue: cl.CommandQueue) -> None:

@@ -16,6 +16,7 @@ from scipy.sparse import csgraph
 from clsparse_py import csr_array, graph
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
+from clsparse_py.plain import are_plain
 
 
 def undirected(seed: int = 0, n: int = 60, p: float = 0.12) -> nx.Graph:
@@ -63,24 +64,27 @@ def test_triangles_and_trusses(queue: cl.CommandQueue) -> None:
 def test_where_kernels_are_refused(queue: cl.CommandQueue) -> None:
     G = undirected()
     A = matrix(G, queue)
-    levels, parents = graph.bfs(A, 7)
     components, labels = graph.connected_components(A)
     n_triangles, of_each, shares = graph.triangle_count(A), graph.triangles(A), graph.betweenness_centrality(A)
-    refusal = BuildError("refused", log="", parameters=None, source=None)
+    refusal, takes_plain = BuildError("refused", log="", parameters=None, source=None), [True]
 
     def build(self: Chain, parameters: Any, real: Any = Chain.build) -> Any:
-        if parameters.template.startswith("graph/") or "masked" in parameters.template:
+        if (parameters.template.startswith("graph/") or "masked" in parameters.template) and not (takes_plain[0] and are_plain()):
             raise refusal
         return real(self, parameters)
 
     with patch.object(Chain, "build", build):
-        for found, wanted in zip(graph.bfs(A, 7), (levels, parents), strict=True):
-            np.testing.assert_array_equal(found, wanted)
-        assert graph.connected_components(A)[0] == components
-        np.testing.assert_array_equal(graph.connected_components(A)[1], labels)
         assert graph.triangle_count(A) == n_triangles
         np.testing.assert_array_equal(graph.triangles(A), of_each)
         np.testing.assert_allclose(graph.betweenness_centrality(A), shares)
+        for takes_plain[0] in (True, False):
+            for directed in (True, False):
+                assert_search(A, *graph.bfs(A, 7, directed=directed), 7, directed=directed)
+            assert isinstance(graph.bfs(A, 7, like=queue)[0], cl_array.Array)
+            assert graph.connected_components(A)[0] == components
+            np.testing.assert_array_equal(graph.connected_components(A)[1], labels)
+        with pytest.raises(BuildError, match="refused"):
+            graph.triangle_count(A)
 
 
 def assert_search(A: csr_array, levels: np.ndarray, parents: np.ndarray, source: int, *, directed: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +22,7 @@ from clsparse_py.built import Built
 from clsparse_py.device import describe
 from clsparse_py.krylov import together
 from clsparse_py.krylov.watch import Watch
+from clsparse_py.plain import are_plain
 
 pytestmark = pytest.mark.any_platform
 
@@ -356,22 +358,34 @@ def test_a_small_system_is_solved_in_one_launch(wide: cl.CommandQueue, method: s
 
 
 @pytest.mark.refusals
-def test_scipy_solves_if_a_kernel_is_refused(wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("plain", [True, False])
+def test_plain_kernels_solve_where_others_are_refused_or_else_scipy(
+    wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, plain: bool
+) -> None:
     host, b = system()
     A = clsparse_py.csr_array(host, queue=wide)
     wanted, _ = of_scipy.cg(host, b)
-    build = programs.build
+    build, asked = programs.build, list[bool]()
 
     def refusing(context: cl.Context, device: cl.Device, parameters: programs.Parameters) -> Built:
-        if parameters.template == "vectors/sweep":
-            raise BuildError("planted", log="", parameters=parameters, source=None)
+        if parameters.template in ("vectors/sweep", "vectors/iterations"):
+            asked.append(are_plain())
+            if not (plain and are_plain()):
+                raise BuildError("planted", log="", parameters=parameters, source=None)
         return build(context, device, parameters)
 
     monkeypatch.setattr(programs, "build", refusing)
+    caplog.set_level(logging.INFO)
     for right in (b, cl_array.to_device(wide, b)):
-        x, info = linalg.cg(A, right, x0=right)
+        seen: list[Any] = []
+        x, info = linalg.cg(A, right, x0=right, callback=seen.append)
         assert info == 0
+        assert len(seen) == len({id(each) for each in seen})
         np.testing.assert_allclose(x.get() if right is not b else x, wanted, rtol=1e-3, atol=1e-3)
+    assert set(asked) == {False, True}
+    assert any("runs by plain kernels" in each.message for each in caplog.records)
+    # A small system without a callback is one launch, of which there is no plain kernel.
+    np.testing.assert_allclose(linalg.cg(A, b)[0], wanted, rtol=1e-3, atol=1e-3)
 
 
 #: A method, and what is asked of it.

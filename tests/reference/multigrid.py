@@ -1,8 +1,8 @@
-"""Multigrid cycles by NumPy and SciPy, if the device's compiler refuses a kernel of theirs."""
+"""Multigrid cycles by NumPy and SciPy, for hierarchies of the device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +11,6 @@ import scipy.linalg
 from clsparse_py.amg.levels import Level
 from clsparse_py.amg.smoothers import Smoother
 from clsparse_py.linalg.problem import divided
-
-__all__ = ["cycled", "smoothed", "solve"]
 
 
 class _Level(NamedTuple):
@@ -35,7 +33,7 @@ def _copied(levels: Sequence[Level]) -> list[_Level]:
     return [*found[:-1], found[-1]._replace(P=scipy.linalg.pinv(found[-1].A.toarray()))]
 
 
-def smoothed(A: Any, inverse: Any, smoother: Smoother | None, b: Any, x: Any) -> Any:
+def _smoothed(A: Any, inverse: Any, smoother: Smoother | None, b: Any, x: Any) -> Any:
     """Return x after a smoother; ``inverse`` is that of the diagonal."""
     for _ in range(0 if smoother is None else smoother.iterations):
         assert smoother is not None
@@ -56,9 +54,9 @@ def _level(levels: Sequence[_Level], b: Any, x: Any, kind: str, again: int) -> A
     if not below:
         return level.P @ b
     before, after = level.smoothers
-    x = smoothed(level.A, level.inverse, before, b, x)
+    x = _smoothed(level.A, level.inverse, before, b, x)
     x = x + level.P @ _corrected(below, level.R @ (b - level.A @ x), kind, again)
-    return smoothed(level.A, level.inverse, after, b, x)
+    return _smoothed(level.A, level.inverse, after, b, x)
 
 
 def _corrected(levels: Sequence[_Level], b: Any, kind: str, again: int) -> Any:
@@ -85,38 +83,14 @@ def _ratio(a: Any, b: Any) -> Any:
     return a / b if b != 0 else 0
 
 
-def cycled(levels: Sequence[Level], b: np.ndarray[Any, Any], kind: str, again: int) -> Any:
-    """Return what one cycle makes of b, from 0."""
-    return _level(_copied(levels), b, np.zeros_like(b), kind, again)
-
-
 def solve(
-    levels: Sequence[Level],
-    A: Any,  # noqa: ARG001 - as SciPy's solvers take it
-    b: np.ndarray[Any, Any],
-    x0: np.ndarray[Any, Any] | None,
-    *,
-    M: None,  # noqa: ARG001 - as above
-    rtol: float,
-    maxiter: int,
-    callback: Callable[[Any], object] | None,
-    kind: str,
-    again: int,
-    residuals: list[float] | None,
-) -> tuple[Any, int]:
-    """Return x and info, as the hierarchy's ``solve`` does."""
-    host = _copied(levels)
-    x = np.zeros_like(b) if x0 is None else x0
-    norms = [float(np.linalg.norm(b - host[0].A @ x))] if residuals is None else residuals
-    norms[:] = [float(np.linalg.norm(b - host[0].A @ x))]
-    bound = rtol * (float(np.linalg.norm(b)) or 1.0)
-    for iteration in range(1, maxiter + 1):
-        x = _level(host, b, x, kind, again)
+    levels: Sequence[Level], b: np.ndarray[Any, Any], *, maxiter: int, kind: str, residuals: list[float] | None = None
+) -> Any:
+    """Return x after some cycles from 0, and note the norms of all residuals."""
+    host, x = _copied(levels), np.zeros_like(b)
+    norms = [] if residuals is None else residuals
+    norms.append(float(np.linalg.norm(b)))
+    for _ in range(maxiter):
+        x = _level(host, b, x, kind, 1)
         norms.append(float(np.linalg.norm(b - host[0].A @ x)))
-        if callback is not None:
-            callback(x)
-        if norms[-1] <= bound:
-            return x, 0
-        if not np.isfinite(norms[-1]):
-            return x, iteration
-    return x, maxiter
+    return x
