@@ -197,7 +197,7 @@ def _product(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Ap
 
     @door()
     def apply(x: cl_array.Array, y: cl_array.Array, alpha: float | None = None) -> None:
-        (kept_plan(rows) if are_plain() else plan).execute(rows, x, y, alpha=alpha, queue=queue)
+        plan.in_force(rows).execute(rows, x, y, alpha=alpha, queue=queue)
 
     apply.takes_alpha = True  # type: ignore[attr-defined] # see `clsparse_py.krylov.scaling`
     return apply

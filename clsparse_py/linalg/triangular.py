@@ -23,18 +23,6 @@ from clsparse_py.triangular.solve import solver
 __all__ = ["spsolve_triangular"]
 
 
-@overload
-def spsolve_triangular(
-    A: Any, b: cl_array.Array, lower: bool = ..., overwrite_A: bool = ..., overwrite_b: bool = ..., unit_diagonal: bool = ...
-) -> cl_array.Array: ...
-
-
-@overload
-def spsolve_triangular(
-    A: Any, b: npt.ArrayLike, lower: bool = ..., overwrite_A: bool = ..., overwrite_b: bool = ..., unit_diagonal: bool = ...
-) -> npt.NDArray[Any]: ...
-
-
 def _by_scipy(
     A: Any,
     b: Any,
@@ -46,6 +34,18 @@ def _by_scipy(
     """Return what SciPy's function does, which relies on the other side of the diagonal being empty."""
     part = (scipy.sparse.tril if lower else scipy.sparse.triu)(on_host(A), format="csr")
     return by_scipy(scipy.sparse.linalg.spsolve_triangular, part, b, lower, unit_diagonal=unit_diagonal)
+
+
+@overload
+def spsolve_triangular(
+    A: Any, b: cl_array.Array, lower: bool = ..., overwrite_A: bool = ..., overwrite_b: bool = ..., unit_diagonal: bool = ...
+) -> cl_array.Array: ...
+
+
+@overload
+def spsolve_triangular(
+    A: Any, b: npt.ArrayLike, lower: bool = ..., overwrite_A: bool = ..., overwrite_b: bool = ..., unit_diagonal: bool = ...
+) -> npt.NDArray[Any]: ...
 
 
 @door(_by_scipy)
