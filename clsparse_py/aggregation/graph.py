@@ -20,9 +20,12 @@ __all__ = ["inverse_diagonal", "nodes_of", "smoothing_values", "strong_entries"]
 
 
 @door()
-def _nodes(queue: cl.CommandQueue, parts: Parts, block: int) -> Parts:
-    data, indices, indptr = parts
-    chain, index, n = Chain(queue, *parts), indptr.dtype, (indptr.size - 1) // block
+def nodes_of(A: Matrix, block: int) -> Matrix:
+    """Return the matrix of A's nodes: for each block of ``block`` x ``block`` entries, all stored, their norm; A itself for 1."""
+    if block == 1:
+        return A
+    queue, (data, indices, indptr) = A.queue, A.parts
+    chain, index, n = Chain(queue, *A.parts), indptr.dtype, (indptr.size - 1) // block
     built, record = chain.build(Nodes(min(128, chain.device.max_work_group), name_of(index), name_of(data.dtype)))
     real = np.zeros(0, data.dtype).real.dtype
     n_blocks = data.size // block**2
@@ -31,31 +34,10 @@ def _nodes(queue: cl.CommandQueue, parts: Parts, block: int) -> Parts:
     groups, sizes = spread(chain.device, n + 1, record.work_group, 64)
     chain.launch(built, groups, *sizes, np.uint64(block), indptr, indices, data, node_indptr, columns, norms)
     chain.finish(norms, columns, node_indptr)
-    return norms, columns, node_indptr
-
-
-def nodes_of(A: Matrix, block: int) -> Matrix:
-    """Return the matrix of A's nodes: for each block of ``block`` x ``block`` entries, all stored, their norm; A itself for 1."""
-    if block == 1:
-        return A
-    norms, columns, indptr = _nodes(A.queue, A.parts, block)
-    shape = indptr.size - 1, A.shape[1] // block
-    return A.assembled(Structure.canonical(A.queue, shape, columns, indptr), norms)
+    return A.assembled(Structure.canonical(queue, (n, A.shape[1] // block), columns, node_indptr), norms)
 
 
 @door()
-def _strength(queue: cl.CommandQueue, parts: Parts, diagonal: cl_array.Array, theta: float) -> cl_array.Array:
-    data, indices, indptr = parts
-    chain, index = Chain(queue, *parts, diagonal), indptr.dtype
-    built, record = chain.build(Strength(work_group_of(chain.device), name_of(index), name_of(data.dtype)))
-    strong = allocated(queue, "marks", indices.size, np.dtype(np.uint8))
-    groups, sizes = tiles(chain.device, indices.size, record.work_group)
-    scalars = index.type(indptr.size - 1), np.zeros(0, data.dtype).real.dtype.type(theta)
-    chain.launch(built, groups, *sizes, *scalars, indptr, indices, data, diagonal, strong)
-    chain.finish(strong)
-    return strong
-
-
 def strong_entries(A: Matrix, theta: float, diagonal: cl_array.Array | None = None) -> Matrix:
     """Return A's strong entries: those off the diagonal with ``|a_ij| >= theta sqrt(|a_ii a_jj|)``, or A itself if theta is 0.
 
@@ -63,27 +45,31 @@ def strong_entries(A: Matrix, theta: float, diagonal: cl_array.Array | None = No
     """
     if theta == 0 or not A.nnz:
         return A
-    parts = A.parts
-    strong = _strength(A.queue, parts, diagonal_on_device(A) if diagonal is None else diagonal, theta)
-    data, indices, indptr = with_marked(A.queue, parts, strong)
-    return A.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), data)
+    queue, parts = A.queue, A.parts
+    data, indices, indptr = parts
+    diagonal = diagonal_on_device(A) if diagonal is None else diagonal
+    chain, index = Chain(queue, *parts, diagonal), indptr.dtype
+    built, record = chain.build(Strength(work_group_of(chain.device), name_of(index), name_of(data.dtype)))
+    strong = allocated(queue, "marks", indices.size, np.dtype(np.uint8))
+    groups, sizes = tiles(chain.device, indices.size, record.work_group)
+    scalars = index.type(indptr.size - 1), np.zeros(0, data.dtype).real.dtype.type(theta)
+    chain.launch(built, groups, *sizes, *scalars, indptr, indices, data, diagonal, strong)
+    chain.finish(strong)
+    data, indices, indptr = with_marked(queue, parts, strong)
+    return A.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
 
 
 @door()
-def _inverse(queue: cl.CommandQueue, parts: Parts, *, is_sorted: bool) -> cl_array.Array:
-    data, indices, indptr = parts
-    chain, n = Chain(queue, *parts), indptr.size - 1
+def inverse_diagonal(queue: cl.CommandQueue, A: Matrix) -> cl_array.Array:
+    """Return the inverse of the diagonal of a matrix, 0 where that is 0 or has no entry."""
+    data, indices, indptr = A.parts
+    chain, n = Chain(queue, *A.parts), indptr.size - 1
     built, record = chain.build(Inverse(work_group_of(chain.device), name_of(indptr.dtype), name_of(data.dtype)))
     found = allocated(queue, "a diagonal", n, data.dtype)
     groups, sizes = spread(chain.device, n, record.work_group, 64)
-    chain.launch(built, groups, *sizes, np.uint32(is_sorted), indptr, indices, data, found)
+    chain.launch(built, groups, *sizes, np.uint32(A.has_sorted_indices), indptr, indices, data, found)
     chain.finish(found)
     return found
-
-
-def inverse_diagonal(queue: cl.CommandQueue, A: Matrix) -> cl_array.Array:
-    """Return the inverse of the diagonal of a matrix, 0 where that is 0 or has no entry."""
-    return _inverse(queue, A.parts, is_sorted=A.has_sorted_indices)
 
 
 @door()

@@ -24,36 +24,6 @@ __all__ = ["tentative_prolongator"]
 _TOLERANCE = 1e-10
 
 
-@door()
-def _tentative(
-    queue: cl.CommandQueue,
-    joined: cl_array.Array,
-    place: cl_array.Array,
-    candidates: cl_array.Array,
-    block: int,
-    n: int,
-    n_joined: int,
-) -> tuple[Parts, cl_array.Array]:
-    """Return the parts of the prolongator, and the coarse candidates."""
-    chain, index, dtype = Chain(queue, joined, place, candidates), place.dtype, candidates.dtype
-    n_rows = joined.size * block
-    columns = candidates.size // n_rows
-    nnz = n_joined * block * columns
-    T = (
-        allocated(queue, "values", nnz, dtype),
-        allocated(queue, "indices", nnz, index),
-        allocated(queue, "indptr", n_rows + 1, index),
-    )
-    coarse = allocated(queue, "candidates", n * columns * columns, dtype)
-    of_nodes = joined, place, candidates
-    if columns == 1 and chain.device.lanes_are_loops:
-        _normed(chain, of_nodes, block, T, coarse)
-    else:
-        _orthonormal(chain, of_nodes, (block, columns), T, coarse)
-    chain.finish(*T, coarse)
-    return T, coarse
-
-
 def _normed(chain: Chain, of_nodes: Parts, block: int, T: Parts, norms: cl_array.Array) -> None:
     """Enqueue the prolongator of one candidate, and its norm in each aggregate, which one work-item adds up."""
     joined, place, candidate = of_nodes
@@ -86,6 +56,7 @@ def _orthonormal(chain: Chain, of_nodes: Parts, sizes: tuple[int, int], T: Parts
     chain.launch(orthonormal, groups, *rows, *blocks, tolerance, *of_lists, values, coarse)
 
 
+@door()
 def tentative_prolongator(
     queue: cl.CommandQueue, of: Aggregates, candidates: cl_array.Array, block: int
 ) -> tuple[Matrix, cl_array.Array]:
@@ -102,9 +73,20 @@ def tentative_prolongator(
     block : int
         Unknowns of a node.
     """
-    n_nodes, columns = of.joined.size, candidates.shape[1]
+    joined, place, columns = of.joined, of.place, candidates.shape[1]
     flat = candidates.reshape(candidates.size)  # type: ignore[no-untyped-call] # PyOpenCL's
-    (values, indices, indptr), coarse = _tentative(queue, of.joined, of.place, flat, block, of.n, of.n_joined)
-    shape = n_nodes * block, of.n * columns
-    T = Matrix.assembled(Structure.canonical(queue, shape, indices, indptr), values)
-    return T, coarse.reshape(of.n * columns, columns)  # type: ignore[no-untyped-call] # PyOpenCL's
+    chain, index, dtype = Chain(queue, joined, place, flat), place.dtype, candidates.dtype
+    n_rows, nnz = joined.size * block, of.n_joined * block * columns
+    T = (
+        allocated(queue, "values", nnz, dtype),
+        allocated(queue, "indices", nnz, index),
+        allocated(queue, "indptr", n_rows + 1, index),
+    )
+    coarse = allocated(queue, "candidates", (of.n * columns, columns), dtype)
+    if columns == 1 and chain.device.lanes_are_loops:
+        _normed(chain, (joined, place, flat), block, T, coarse)
+    else:
+        _orthonormal(chain, (joined, place, flat), (block, columns), T, coarse)
+    chain.finish(*T, coarse)
+    values, indices, indptr = T
+    return Matrix.assembled(Structure.canonical(queue, (n_rows, of.n * columns), indices, indptr), values), coarse

@@ -293,22 +293,15 @@ def levels_of(
         columns = int(step.B.shape[1])
         levels.append(Level(step.run(levels[-1]), B=step.B, blocksize=columns, symmetric=levels[0].symmetric))
     _smooth(levels, options)
-    return levels, _Refresh(steps, options)
 
-
-class _Refresh:
-    """Sets the levels of a hierarchy anew for other values of its finest matrix."""
-
-    def __init__(self, steps: list[Coarsening], options: Options) -> None:
-        self._steps, self._options = steps, options
-
-    def __call__(self, levels: list[Level]) -> None:
-        """Overwrite the values of all coarser levels."""
-        for level, below, step in zip(levels, levels[1:], self._steps, strict=False):
+    def refresh(levels: list[Level]) -> None:
+        for level, below, step in zip(levels, levels[1:], steps, strict=False):
             level.changed()
             below.A = step.run(level, below.A)
         levels[-1].changed()
-        _smooth(levels, self._options)
+        _smooth(levels, options)
+
+    return levels, refresh
 
 
 def _smooth(levels: list[Level], options: Options) -> None:

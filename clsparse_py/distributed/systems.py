@@ -11,7 +11,9 @@ from pyopencl import array as cl_array
 from scipy.sparse.linalg import LinearOperator
 from typing_extensions import override
 
+from clsparse_py._spmv import kept_plan
 from clsparse_py.by_host import placed
+from clsparse_py.csr import csr_array
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division
 from clsparse_py.distributed.shared import Distributed, collective, described
@@ -24,6 +26,8 @@ from clsparse_py.linalg.options import Options
 from clsparse_py.linalg.problem import Divided, Problem, copied, dtype_of_solution
 from clsparse_py.memory import allocated
 from clsparse_py.order import note_written
+from clsparse_py.plain import door
+from clsparse_py.semiring import plus_times
 from clsparse_py.transfer import fetched
 
 __all__ = ["DividedOperator", "DividedProblem", "by_blocks", "own_part", "require_square"]
@@ -249,7 +253,7 @@ class DividedProblem(Problem):
     def _product(self, A: Any) -> Apply:
         """Return the product of a matrix over ranks with this rank's part of a vector."""
         cast = cast_to(A, self.dtype)
-        local, local_is_empty = applied(cast.local, self.queue, self.dtype), not A.local.nnz
+        local, local_is_empty = self._local_product(cast.local), not A.local.nnz
 
         def apply(x: cl_array.Array, y: cl_array.Array, alpha: float | None = None) -> None:
             begin, end = cast.around(self.queue, x, y, alpha)
@@ -266,6 +270,15 @@ class DividedProblem(Problem):
         apply.takes_alpha = True  # type: ignore[attr-defined] # see `clsparse_py.krylov.scaling`
 
         return apply
+
+    @door()
+    def _local_product(self, A: csr_array) -> Apply:
+        """Return the product of own rows and columns, with its kernels built: of later refusals other ranks would not know."""
+        if A.nnz:
+            plan, x = kept_plan(A), allocated(self.queue, "x", 0, self.dtype)
+            for alpha in (None, 1):
+                plan.build(A, x, x, alpha, None, plus_times)
+        return applied(A, self.queue, self.dtype)
 
     def _preconditioner(self) -> Apply | None:
         if self._M is None:

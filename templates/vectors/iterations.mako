@@ -60,9 +60,12 @@ ${sweep.ended([sum for sum, _ in of.sums], "_0")}\
 </%def>\
 <%def name="multiplied(of)">\
         // Entries of ${of.x} belong to other work-items; and these are through with it before it changes.
-        barrier(CLK_GLOBAL_MEM_FENCE);
+        if (me == 0)
+            tops[0] = tops[1] = -NO_EXPONENT;
+        barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
         {
-            const R by = alpha_${of.matrix} == 0 ? 1 : alpha_${of.matrix};
+            const bool is_unknown = alpha_${of.matrix} == 0;
+            const R by = is_unknown ? 1 : alpha_${of.matrix};
             for (ulong i = me; i < n; i += ${work_group}) {
 % if index_type(matrices, of.matrix):
                 T found = ZERO;
@@ -73,15 +76,13 @@ ${sweep.ended([sum for sum, _ in of.sums], "_0")}\
                 ${of.y}_at[i] = times(${of.matrix}_data[i], ${of.x}_at[i]) * by;
 % endif
             }
-            if (alpha_${of.matrix} == 0) {
-                if (me == 0)
-                    tops[0] = tops[1] = -NO_EXPONENT;
-                barrier(CLK_LOCAL_MEM_FENCE);
+            if (is_unknown)
                 for (ulong i = me; i < n; i += ${work_group}) {
                     atomic_max(&tops[0], clamp(ilogb(largest(${of.x}_at[i])), -NO_EXPONENT, NO_EXPONENT));
                     atomic_max(&tops[1], clamp(ilogb(largest(${of.y}_at[i])), -NO_EXPONENT, NO_EXPONENT));
                 }
-                barrier(CLK_LOCAL_MEM_FENCE);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (is_unknown) {
                 const int found = tops[1] - tops[0];
                 if (tops[0] > -NO_EXPONENT && abs(tops[1]) < NO_EXPONENT)
                     alpha_${of.matrix} = abs(found) <= ${near} ? (R)1 : ldexp((R)1, -clamp(found, -${most}, ${most}));
@@ -135,10 +136,11 @@ ${multiplied(step) if hasattr(step, "matrix") else passed(step)}\
 % endfor
         going = ${going};
     }
-    if (final) {
+    // No barrier is in a branch: PoCL compiles all that follows such a one twice.
+    for (uint last = 0; last < final; ++last) {
 ${passed(ending)}\
     }
-    if (final || !going) {
+    for (uint last = 0; last < (final || !going); ++last) {
 ${multiplied(check[0])}\
 % for sum, _ in check[1].sums:
         T sum_${sum};
