@@ -41,11 +41,6 @@ DEVICE = device_of(sys.argv[1] if len(sys.argv) == 2 and not sys.argv[1].startsw
 CONTEXT = cl.Context([DEVICE])
 
 
-def compiles_slowly():
-    """Return whether a kernel with barriers in branches takes minutes to compile: PoCL copies all that follows each."""
-    return DEVICE.platform.name.startswith("Portable") and not sp.describe(DEVICE).lanes_are_loops
-
-
 def queue(mode):
     """Return a new queue."""
     return cl.CommandQueue(
