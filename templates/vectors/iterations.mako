@@ -136,7 +136,7 @@ ${multiplied(step) if hasattr(step, "matrix") else passed(step)}\
 % endfor
         going = ${going};
     }
-    // No barrier is in a branch: PoCL compiles all that follows such a one twice.
+    // No barrier is in a branch: a compiler that makes loops of work-items copies all that follows such a one.
     for (uint last = 0; last < final; ++last) {
 ${passed(ending)}\
     }
