@@ -118,12 +118,16 @@ def on(q, value):
 
 
 def limited(call, limit):
-    """Call a function with a limit of memory, and again with the one that a refusal says is enough."""
-    try:
-        return call(limit)
-    except MemoryError as error:
-        enough = max(int(each.replace(",", "")) for each in re.findall(r"[\d,]*\d", str(error)))
-    return call(enough)
+    """Call a function with a limit of memory, and again with what each refusal says that it takes to get further."""
+    for _ in range(20):
+        try:
+            return call(limit)
+        except MemoryError as error:
+            numbers = [int(each.replace(",", "")) for each in re.findall(r"[\d,]*\d", str(error))]
+            further = sum(numbers[:2]) if "beside" in str(error) else max(numbers)
+            assert further > limit, error
+        limit = further
+    return call(limit)
 
 
 def residues(q, seed, n, dtype, method):
