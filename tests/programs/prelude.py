@@ -125,7 +125,7 @@ def limited(call, limit):
         except MemoryError as error:
             numbers = [int(each.replace(",", "")) for each in re.findall(r"[\d,]*\d", str(error))]
             further = sum(numbers[:2]) if "beside" in str(error) else max(numbers)
-            assert further > limit, error
+        assert further > limit, f"a refusal for {limit} bytes says {further}"
         limit = further
     return call(limit)
 
