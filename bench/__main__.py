@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
+import copy
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -28,6 +28,7 @@ from bench import (
     results,
     runner,
     scripts,
+    summaries,
     times,
     verdicts,
 )
@@ -39,6 +40,7 @@ from clsparse_py.files import write_text
 
 # Of the widest table, where no terminal says how wide it may be.
 WIDTH = 170
+_SAMPLES = "a file for all samples besides, as JSON"
 _BUDGET = f"for all problems: rounds beyond {times.FEWEST_ROUNDS} of a problem are left out, problems never"
 
 
@@ -63,7 +65,8 @@ def _parser() -> argparse.ArgumentParser:
 
     run = commands.add_parser("run", help="measure, and write or continue a results file")
     run.set_defaults(command=_run)
-    run.add_argument("--out", type=Path, required=True, help="the results file; an unfinished one is continued")
+    run.add_argument("--out", type=Path, required=True, help="the results file, a summary; an unfinished one is continued")
+    run.add_argument("--samples", type=Path, metavar="FILE", help=f"{_SAMPLES}; an unfinished one is continued")
     _add_selection(run)
     known = ", ".join((*problems.GROUPS, *problems.OPERATIONS))
     run.add_argument("--ops", type=_list, default=["spmv"], help=f"of {known} (default: spmv)")
@@ -89,10 +92,10 @@ def _parser() -> argparse.ArgumentParser:
 
     between = commands.add_parser("compare", help="tell what became slower or faster from one commit to another")
     between.set_defaults(command=_compare)
-    between.add_argument("old", type=Path, metavar="OLD", help="a results file, or a source folder, which holds clsparse_py")
+    between.add_argument("old", type=Path, metavar="OLD", help="a file of run --samples, or a source folder with clsparse_py")
     between.add_argument("new", type=Path, metavar="NEW", help="the same kind of thing")
     between.add_argument("--check", action="store_true", help="exit with 1 if something is slower or fails in NEW")
-    between.add_argument("--contestant", metavar="NAME", help="of results files: who is compared (default: ours)")
+    between.add_argument("--contestant", metavar="NAME", help="of files of samples: who is compared (default: ours)")
     of_folders = between.add_argument_group("source folders")
     _add_selection(of_folders)
     listed = ", ".join(compare.OPERATIONS)
@@ -101,7 +104,8 @@ def _parser() -> argparse.ArgumentParser:
     of_folders.add_argument("--device", default="", metavar="SUBSTRING", help="of the device's or platform's name")
     of_folders.add_argument("--rounds", type=int, default=9, help="samples of each process on each problem (default: 9)")
     of_folders.add_argument("--budget", type=float, metavar="SECONDS", help=_BUDGET)
-    of_folders.add_argument("--out", type=Path, help="a file for all samples, as JSON")
+    of_folders.add_argument("--out", type=Path, help="a file for ratios, verdicts and summaries of samples, as JSON")
+    of_folders.add_argument("--samples", type=Path, metavar="FILE", help=_SAMPLES)
 
     show = commands.add_parser("report", help="print tables; write them and plots beside the results file")
     show.set_defaults(command=_report)
@@ -162,23 +166,26 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     for operation in operations:
         # Names what it does not know before anything is measured.
         contestants(operation)
-    if not options.fresh:
-        document = results.continued(options.out, document)
+    outputs = [_output(options.out, document, samples=False, fresh=options.fresh)]
+    if options.samples is not None:
+        outputs.append(_output(options.samples, document, samples=True, fresh=options.fresh))
 
     copies = opencl.large_copies(queue)
     bandwidth = max(copy.bandwidth for copy in copies)
     if "cusparse" in found:
         copies.append(peers.load("cusparse").large_copy())
-    document["copies"] += [copy.as_json() for copy in copies]
+    for output in outputs:
+        output.document["copies"] += [copy.as_json() for copy in copies]
     if "spmv" in operations and options.variants and not options.skip_first_product:
-        document["first_product"] = first_product.in_new_processes(options.device)
+        seconds = first_product.in_new_processes(options.device)
+        for output in outputs:
+            output.document["first_product"] = seconds
 
     for name, reason in document["unavailable"].items():
         console.print(f"without {name}: {reason}")
     console.print(f"{device.name.strip()}, copy {bandwidth / 1e9:.1f} GB/s, {len(tasks)} problems")
     failures = runner.run(
-        document,
-        options.out,
+        outputs,
         tasks=tasks,
         contestants=contestants,
         bandwidth=bandwidth,
@@ -188,6 +195,12 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         console=console,
     )
     return 1 if failures else 0
+
+
+def _output(path: Path, new: Document, *, samples: bool, fresh: bool) -> results.Output:
+    """Return a file that a run adds entries to: continued, or begun anew."""
+    document = copy.deepcopy(new) if fresh else results.continued(path, new, samples=samples)
+    return results.Output(path, document, samples)
 
 
 def _tasks(options: argparse.Namespace, operations: list[str], *, cpu: bool) -> list[Task]:
@@ -227,7 +240,7 @@ def _compare(options: argparse.Namespace, console: Console) -> int:
     elif all(path.is_file() for path in (options.old, options.new)):
         found = compare.of_files(results.read(options.old), results.read(options.new), options.contestant)
     else:
-        raise ValueError(f"compare: needs two results files or two source folders, got {options.old} and {options.new}")
+        raise ValueError(f"compare: needs two files of samples or two source folders, got {options.old} and {options.new}")
     judged = verdicts.judged(found)
     for sheet in compare.sheets(judged):
         console.print(sheet.as_rich())
@@ -244,10 +257,11 @@ def _of_folders(options: argparse.Namespace, console: Console) -> list[verdicts.
     found = compare.of_folders(
         options.old.resolve(), options.new.resolve(), tasks, device, rounds=options.rounds, budget=options.budget, console=console
     )
-    if options.out is not None:
-        provenance = {"old": options.old.resolve().name, "new": options.new.resolve().name, **scripts.provenance(device, None)}
-        document = {**provenance, "problems": compare.as_json(verdicts.judged(found))}
-        write_text(options.out, json.dumps(document, indent=1, allow_nan=False) + "\n")
+    sides = {"old": options.old.resolve().name, "new": options.new.resolve().name}
+    for path, results_of in ((options.out, compare.summary), (options.samples, compare.samples)):
+        if path is not None:
+            document = {**sides, **scripts.provenance(device, None), **results_of(verdicts.judged(found))}
+            write_text(path, summaries.as_text(document) + "\n")
     return found
 
 

@@ -1,4 +1,4 @@
-"""``python -m bench compare``: what changed from one results file to another, or from one source folder to another."""
+"""``python -m bench compare``: what changed from one file of samples to another, or from one source folder to another."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from bench.problems.spgemm import Spgemm
 from bench.report import Sheet
 from bench.results import Document
 from bench.runner import progress_bar
+from bench.summaries import tables
 from bench.times import PLAIN, POOLED, Budget, geometric_mean
 from bench.turns import ProcessError, Trio
 from bench.verdicts import Judged, Pair, Run
@@ -28,10 +29,12 @@ from bench.verdicts import Judged, Pair, Run
 OF_HOST = ("wrap", "allocate")
 DEFAULT = ("spmv", "sptrans", "spgemm")
 OPERATIONS = (*DEFAULT, *OF_HOST)
-# Of new processes each; of a results file, how many parts its rounds are divided into.
+# Of new processes each; of a file of samples, how many parts its rounds are divided into.
 RUNS = 2
 # Ways of timing that are shown beside the one that decides.
 _BESIDE = ("wall", "host", "cpu")
+# What is told of each problem beside samples.
+_RESULTS = ("ratio", "by_run", "noise", "verdict", "reason")
 
 
 def tasks(names: Sequence[str], operations: Sequence[str], dtypes: Sequence[str]) -> list[Task]:
@@ -104,7 +107,7 @@ def write_operands(problem: Problem, folder: Path) -> None:
 
 
 def of_files(old: Document, new: Document, contestant: str | None) -> list[Pair]:
-    """Compare what two results files hold of the same problems.
+    """Compare what two files of samples hold of the same problems.
 
     The odd and the even rounds of each file count as its two runs, and the old file's are compared with each other: that is the
     noise within one process, which is less than that between processes.
@@ -117,8 +120,11 @@ def of_files(old: Document, new: Document, contestant: str | None) -> list[Pair]
     Raises
     ------
     ValueError
-        If the files have no problem in common that this contestant solved.
+        If a file holds summaries, whose rounds are lost, or the files have no problem in common that this contestant solved.
     """
+    for side, document in (("OLD", old), ("NEW", new)):
+        if document["schema"] == results.SUMMARY:
+            raise ValueError(f"compare: {side} holds summaries, without rounds; needs files that run --samples wrote")
     pairs = []
     for entry in old["entries"]:
         key = entry["input"], entry["operation"], entry["dtype"]
@@ -182,16 +188,25 @@ def _ratio(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio:.3f}"
 
 
-def as_json(found: Sequence[Judged]) -> list[dict[str, Any]]:
-    """Return all samples, and what they come to."""
-    return [
-        {
-            **dict(zip(("input", "operation", "dtype"), each.pair.key, strict=True)),
-            "runs": [asdict(run) for run in each.pair.runs],
-            "ratio": each.pair.ratio() if each.pair.runs else None,
-            "noise": each.noise,
-            "verdict": each.verdict,
-            "reason": each.pair.reason,
-        }
-        for each in found
-    ]
+def summary(found: Sequence[Judged]) -> dict[str, Any]:
+    """Return what samples come to, and summaries of the samples of both runs together."""
+    entries = []
+    for each in found:
+        sides = {name: [getattr(run, name) for run in each.pair.runs] for name in ("old", "again", "new") if each.pair.runs}
+        contestants = [
+            {"name": name, "samples": {way: [sample for side in runs for sample in side[way]] for way in runs[0]}}
+            for name, runs in sides.items()
+        ]
+        entries.append({**_result(each), "contestants": contestants})
+    return {"operations": tables(entries, ("input", *_RESULTS))}
+
+
+def samples(found: Sequence[Judged]) -> dict[str, Any]:
+    """Return what samples come to, and all samples of each run."""
+    return {"problems": [{**_result(each), "runs": [asdict(run) for run in each.pair.runs]} for each in found]}
+
+
+def _result(each: Judged) -> dict[str, Any]:
+    ratios = [round(run.ratio("back_to_back"), 4) for run in each.pair.runs]
+    told = (each.pair.ratio() if ratios else None, ratios, round(each.noise, 4), each.verdict, each.pair.reason)
+    return dict(zip(("input", "operation", "dtype", *_RESULTS), (*each.pair.key, *told), strict=True))

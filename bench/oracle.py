@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
 import sys
 from collections.abc import Iterator, Sequence
@@ -26,6 +25,7 @@ import pyopencl as cl
 from bench import opencl, scripts
 from bench.oracle_spgemm import AllOfSpgemm
 from bench.oracle_spmv import AllOfSpmv
+from bench.summaries import as_text
 from bench.tune_device import held_out
 from clsparse_py.console import plain
 from clsparse_py.device import describe
@@ -92,9 +92,14 @@ def _fastest(observation: Observation) -> float:
     return min((seconds for label, seconds in times.items() if label != "auto"), default=times["auto"])
 
 
+def _others(observation: Observation) -> dict[str, float]:
+    """Return the times that ``auto`` is compared with."""
+    return choices(observation) if observation.question == _WHOLE else {_CONFIRMED: _fastest(observation)}
+
+
 def comparisons(observations: Sequence[Observation]) -> Iterator[Comparison]:
     """Yield how ``auto`` compares with each choice, on the matrices where it was measured."""
-    found = [(each, choices(each) if each.question == _WHOLE else {_CONFIRMED: _fastest(each)}) for each in observations]
+    found = [(each, _others(each)) for each in observations]
     for name in dict.fromkeys(name for _, times in found for name in times):
         taken = [(each, times[name]) for each, times in found if name in times]
         yield Comparison(
@@ -119,25 +124,32 @@ def _group(each: Observation) -> tuple[str, str]:
 
 
 def results(device: cl.Device, observations: Sequence[Observation], revision: str | None) -> dict[str, Any]:
-    """Return what goes into the file."""
+    """Return what goes into the file: of all ways, ``auto`` and those that it is compared with."""
     return {
         **scripts.provenance(device, revision),
-        "matrices": [
-            {
-                "case": each.case,
-                "family": each.family,
-                "dtype": each.dtype,
-                "question": each.question,
-                "noise": round(each.noise, 4),
-                "configurations": len(each.times) + len(each.failed),
-                "features": {name: each.features[name] for name in _TOLD if name in each.features},
-                "microseconds": {
-                    label: round(seconds * 1e6, 2) for label, seconds in sorted(each.times.items(), key=lambda x: x[1])
-                },
-            }
-            for each in observations
+        "tables": [
+            {"dtype": dtype, "family": family, **_table(list(group))}
+            for (dtype, family), group in itertools.groupby(sorted(observations, key=_group), key=_group)
         ],
     }
+
+
+def _table(observations: Sequence[Observation]) -> dict[str, Any]:
+    """Return the choices, and of each matrix the microseconds of each, null where a choice was not measured."""
+    times = [{"auto": each.times["auto"], **_others(each)} for each in observations]
+    names = list(dict.fromkeys(name for each in times for name in each))
+    matrices = [
+        {
+            "case": each.case,
+            "question": each.question,
+            "noise": round(each.noise, 4),
+            "configurations": len(each.times) + len(each.failed),
+            "features": {name: float(f"{each.features[name]:.9g}") for name in _TOLD if name in each.features},
+            "microseconds": [round(of_case[name] * 1e6, 2) if name in of_case else None for name in names],
+        }
+        for each, of_case in zip(observations, times, strict=True)
+    ]
+    return {"choices": names, "matrices": matrices}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -175,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for each in checkpoint.of(tunable.operation, dtype)
         if each.question in (_WHOLE, _AGAIN) and each.case in names and "auto" in each.times
     ]
-    write_text(parsed.out, json.dumps(results(device, observations, parsed.commit), indent=1) + "\n")
+    write_text(parsed.out, as_text(results(device, observations, parsed.commit)) + "\n")
     made = tables(observations)
     write_text(parsed.out.with_suffix(".md"), made)
     print(made)

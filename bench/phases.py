@@ -29,6 +29,7 @@ from bench import gallery, opencl, scripts
 from bench.opencl_calls import to_device
 from bench.problems import spgemm
 from bench.report import Sheet
+from bench.summaries import as_text
 from clsparse_py.files import write_text
 from clsparse_py.primitives import radix_sort
 
@@ -202,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         document["products"].append(measured(queue, name, load(), parsed.rounds))
         print(json.dumps(document["products"][-1]), flush=True)
-    write_text(parsed.out, json.dumps(document, indent=1) + "\n")
+    write_text(parsed.out, as_text(document, 2) + "\n")
     tables = "\n".join(each.as_markdown() for each in sheets(document["products"]))
     write_text(parsed.out.with_suffix(".md"), tables)
     return 0

@@ -9,7 +9,6 @@ spills or draws a warning.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -23,6 +22,7 @@ import pyopencl as cl
 
 from bench import opencl, scripts
 from bench.report import Sheet
+from bench.summaries import as_text
 from clsparse_py import programs
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.catalogue import catalogue
@@ -96,8 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         found = pool.map(lambda each: built(context, device, each[1]), todo)
         kernels = {name: usage for (name, _), usage in zip(todo, found, strict=True)}
-    document = {**scripts.provenance(device, parsed.commit), "kernels": kernels}
-    write_text(parsed.out, json.dumps(document, indent=1) + "\n")
+    rows = {name: [*(usage[column] for column in _PATTERNS), usage["warnings"]] for name, usage in kernels.items()}
+    document = {**scripts.provenance(device, parsed.commit), "columns": [*_PATTERNS, "warnings"], "kernels": rows}
+    write_text(parsed.out, as_text(document, 2) + "\n")
     write_text(parsed.out.with_suffix(".md"), sheet(kernels).as_markdown())
     bad = [name for name, each in kernels.items() if each["spill_stores"] or each["spill_loads"] or each["warnings"]]
     for name in bad:

@@ -348,7 +348,7 @@ def _details(entries: Sequence[Document], way: str, what: str) -> Sheet:
             if "samples" not in record:
                 rows.append((entry["input"], record["name"], *[""] * len(columns), record.get("failure") or record["declined"]))
                 continue
-            samples, once, seconds = record["samples"], record["once"], times[record["name"]]
+            samples, once, seconds = record["samples"], record.get("once", {}), times[record["name"]]
             rows.append(
                 (
                     entry["input"],
@@ -359,8 +359,8 @@ def _details(entries: Sequence[Document], way: str, what: str) -> Sheet:
                     *(_microseconds(_median(samples.get(each))) for each in ways),
                     _milliseconds(once.get("plan")),
                     _milliseconds(once.get("first_call")),
-                    f"{record['error']:.2f}",
-                    record["detail"],
+                    f"{record['error']:.2f}" if "error" in record else "",
+                    record.get("detail", ""),
                 )
             )
     title = f"{what}: all contestants; spread is the middle half of the samples, error is in bounds of rounding"

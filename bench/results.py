@@ -1,21 +1,27 @@
-"""The results file: one JSON document, checked against ``schema.json``, written whole or not at all."""
+"""Results files: JSON documents, written whole or not at all.
+
+A results file is a summary, checked against ``summary.json``; a samples file has every sample, and is checked against
+``schema.json``. Read, both are documents with entries; those of a summary have the few samples that it keeps.
+"""
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import fastjsonschema
 
+from bench import summaries
+from bench.summaries import Document
 from clsparse_py.files import write_text
 
-Document = dict[str, Any]
-
-SCHEMA = Path(__file__).with_name("schema.json")
-VERSION = 2
+# Schemas of samples files and of summaries.
+VERSION, SUMMARY = 2, 3
+_SCHEMAS = {VERSION: "schema.json", SUMMARY: "summary.json"}
 # Parts of a file that must be the same for a run to continue it.
 _IDENTITY = ("machine", "versions", "commit")
 
@@ -25,8 +31,9 @@ class CannotContinueError(Exception):
 
 
 @functools.cache
-def _validator() -> Callable[[Document], Document]:
-    compiled: Callable[[Document], Document] = fastjsonschema.compile(json.loads(SCHEMA.read_text()))
+def _validator(version: int) -> Callable[[Document], Document]:
+    schema = Path(__file__).with_name(_SCHEMAS[version])
+    compiled: Callable[[Document], Document] = fastjsonschema.compile(json.loads(schema.read_text()))
     return compiled
 
 
@@ -39,38 +46,62 @@ def read(path: Path) -> Document:
         If it is not one.
     """
     try:
-        return _validator()(_in_todays_terms(json.loads(path.read_text())))
+        document = json.loads(path.read_text())
+        if isinstance(document, dict) and document.get("schema") == SUMMARY:
+            return summaries.expanded(_validator(SUMMARY)(document))
+        return _validator(VERSION)(document)
     except (json.JSONDecodeError, fastjsonschema.JsonSchemaValueException) as error:
         raise ValueError(f"{path}: not a results file: {error}") from error
 
 
-def _in_todays_terms(document: Any) -> Any:
-    """Return a document of schema 1, whose inputs were all matrices and were called so, as one of schema 2."""
-    if isinstance(document, dict) and document.get("schema") == 1:
-        document["schema"] = VERSION
-        for entry in document.get("entries", []):
-            entry["input"] = entry.pop("matrix", None)
-    return document
+def write(path: Path, document: Document, *, samples: bool = False) -> None:
+    """Check a document and put it in its place in one step, so that a run that is stopped leaves the last whole one.
 
-
-def write(path: Path, document: Document) -> None:
-    """Check a document and put it in its place in one step, so that a run that is stopped leaves the last whole one."""
-    _validator()(document)
+    Parameters
+    ----------
+    samples
+        Write every sample, not their summary.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
+    if samples:
+        write_text(path, json.dumps(_validator(VERSION)(document), indent=1, allow_nan=False) + "\n")
+    else:
+        summary = {**summaries.summarised(document), "schema": SUMMARY}
+        write_text(path, summaries.as_text(_validator(SUMMARY)(summary)) + "\n")
 
 
-def continued(path: Path, new: Document) -> Document:
-    """Return the document to add entries to: the file's where it holds the same run as ``new``, else ``new``.
+@dataclass(frozen=True)
+class Output:
+    """A file that a run adds entries to, with all samples or as a summary."""
+
+    path: Path
+    document: Document
+    samples: bool = False
+
+    def add(self, entry: Document) -> None:
+        """Add an entry and write the file."""
+        put(self.document, entry)
+        write(self.path, self.document, samples=self.samples)
+
+
+def continued(path: Path, new: Document, *, samples: bool = False) -> Document:
+    """Return the document to add entries to: the file's where it holds the same run as ``new``, else a copy of ``new``.
+
+    Parameters
+    ----------
+    samples
+        The file shall hold every sample.
 
     Raises
     ------
     CannotContinueError
-        If the file holds a run on another machine, of another commit or with other versions.
+        If the file holds a run on another machine, of another commit or with other versions, or lacks samples.
     """
     if not path.exists():
-        return new
+        return copy.deepcopy(new)
     old = read(path)
+    if samples and old["schema"] == SUMMARY:
+        raise CannotContinueError(f"{path} holds summaries, no samples; name another file, or start it anew with --fresh")
     for part in _IDENTITY:
         # A peer that only one of the two runs uses does not set them apart.
         changed = sorted(key for key in old[part].keys() & new[part].keys() if old[part][key] != new[part][key])
@@ -81,7 +112,7 @@ def continued(path: Path, new: Document) -> Document:
             )
     # Times are held against the bandwidth of the process that measured them; entries keep the floor that was theirs.
     return {
-        **new,
+        **copy.deepcopy(new),
         "versions": {**old["versions"], **new["versions"]},
         "date": old["date"],
         "copies": old["copies"] + new["copies"],

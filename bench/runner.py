@@ -7,7 +7,6 @@ import datetime
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -29,8 +28,7 @@ def now() -> str:
 
 
 def run(
-    document: Document,
-    path: Path,
+    outputs: Sequence[results.Output],
     *,
     tasks: Sequence[Task],
     contestants: Callable[[str], list[Contestant]],
@@ -44,8 +42,8 @@ def run(
 
     Parameters
     ----------
-    document, path
-        The results so far, and the file that receives them after each problem.
+    outputs
+        The files that receive each problem after it was measured; what the first one has is measured.
     tasks
         Input, operation and dtype of each entry to be.
     contestants
@@ -59,9 +57,10 @@ def run(
     budget
         Seconds for all problems, see `bench.times.Budget`.
     """
-    pending = [task for task in tasks if not _is_done(document, task, contestants(task[1]))]
+    first = outputs[0]
+    pending = [task for task in tasks if not _is_done(first.document, task, contestants(task[1]))]
     if len(pending) < len(tasks):
-        console.print(f"{len(tasks) - len(pending)} of {len(tasks)} are in {path} already")
+        console.print(f"{len(tasks) - len(pending)} of {len(tasks)} are in {first.path} already")
     failures = 0
     time = Budget(budget, len(pending))
     with progress_bar(console) as progress:
@@ -79,8 +78,8 @@ def run(
                 if "failure" in record:
                     failures += 1
                     console.print(f"  {record['name']}: {record['failure']}", style="red")
-            results.put(document, entry)
-            results.write(path, document)
+            for output in outputs:
+                output.add(entry)
             progress.advance(bar)
     return failures
 

@@ -40,7 +40,9 @@ def files(*below: str) -> list[Path]:
     """Return the text files of the project's folders."""
     suffixes = (".py", ".cl", ".mako", ".md", ".toml", "")
     all_files = (path for name in below for path in ((ROOT / name).rglob("*") if (ROOT / name).is_dir() else [ROOT / name]))
-    return [path for path in all_files if path.is_file() and path.suffix in suffixes and "results" not in path.parts]
+    return [
+        path for path in all_files if path.is_file() and path.suffix in suffixes and "results" not in path.relative_to(ROOT).parts
+    ]
 
 
 @pytest.mark.parametrize("number", list(entries()))

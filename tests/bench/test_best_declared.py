@@ -54,13 +54,15 @@ def test_a_run_measures_all_and_forgets_nothing_on_its_way(queue: cl.CommandQueu
     out = tmp_path / "found.json"
     given = ["--device", queue.device.platform.name, "--kept-aside", "2", "--largest", "100", "--dtypes", "float32"]
     assert oracle.main([*given, "--budget", "0.00001", "--out", str(out)]) == 1
-    assert json.loads(out.read_text())["matrices"] == []
+    assert json.loads(out.read_text())["tables"] == []
     assert oracle.main([*given, "--out", str(out)]) == 0
     found = json.loads(out.read_text())
-    assert [each["family"] for each in found["matrices"]] != []
-    for each in found["matrices"]:
-        assert {"auto", "fine", "hybrid-10"} <= each["microseconds"].keys()
-        assert any(label.startswith("single:") for label in each["microseconds"])
+    (table,) = found["tables"]
+    assert table["choices"][:2] == ["auto", "the best of all (oracle)"]
+    assert {"the best kernel for all rows", "the best scheme with bins"} <= set(table["choices"])
+    for each in table["matrices"]:
+        assert len(each["microseconds"]) == len(table["choices"])
+        assert each["microseconds"][0] >= each["microseconds"][1] > 0
     assert found["device"]["platform"] == queue.device.platform.name.strip()
     assert "the best of all (oracle)" in out.with_suffix(".md").read_text()
     assert not out.with_suffix(".jsonl").exists()
@@ -90,10 +92,9 @@ def test_a_run_measures_products_made_in_many_ways(
     out = tmp_path / "found.json"
     given = ["--device", queue.device.platform.name, "--operation", "spgemm", "--dtypes", "float32", "--out", str(out)]
     assert oracle.main([*given, "--kept-aside", "1", "--smallest", "10000", "--largest", "10000"]) == 0
-    (found, *_) = json.loads(out.read_text())["matrices"]
-    assert {"auto", "untuned"} <= found["microseconds"].keys()
-    for kind in ("searched: ", "drawn: "):
-        assert any(label.startswith(kind) for label in found["microseconds"])
+    (table,) = json.loads(out.read_text())["tables"]
+    assert {"auto", "untuned", "the best of those searched", "the best of those drawn"} <= set(table["choices"])
+    assert all(each["microseconds"][0] > 0 for each in table["matrices"])
     text = out.with_suffix(".md").read_text()
     assert "the best of those searched" in text
     assert "untuned" in text

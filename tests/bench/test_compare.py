@@ -113,12 +113,19 @@ def compared(old: Path, new: Path, *arguments: str) -> int:
 def test_source_folders_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old = package(tmp_path / "old", RIGHT)
     new = package(tmp_path / "new", f"time.sleep(0.005); {RIGHT}")
-    assert compared(old, new, "--check", "--out", str(tmp_path / "out.json"), "--budget", "0") == 1
+    files = ["--out", str(tmp_path / "out.json"), "--samples", str(tmp_path / "all.json")]
+    assert compared(old, new, "--check", *files, "--budget", "0") == 1
     assert "slower" in capsys.readouterr().out
-    (problem,) = json.loads((tmp_path / "out.json").read_text())["problems"]
+    (problem,) = json.loads((tmp_path / "all.json").read_text())["problems"]
     assert problem["verdict"] == "slower"
     assert problem["ratio"] > 5
     assert [[len(side["back_to_back"]) for side in run.values()] for run in problem["runs"]] == [[times.FEWEST_ROUNDS] * 3] * 2
+    (table,) = json.loads((tmp_path / "out.json").read_text())["operations"]
+    assert (table["operation"], table["contestants"]) == ("spmv", ["old", "again", "new"])
+    assert table["problems"][0]["by_run"] == problem["by_run"]
+    assert [[count, len(back_to_back)] for count, back_to_back, *_ in table["problems"][0]["times"]] == [
+        [2 * times.FEWEST_ROUNDS, 5]
+    ] * 3
 
 
 @pytest.mark.parametrize(
@@ -182,14 +189,27 @@ def test_a_folder_that_lacks_something_is_refused(tmp_path: Path, lacks: str, to
         process.result_of("release")
 
 
-def test_results_files_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    paths = [tmp_path / f"{name}.json" for name in ("old", "new")]
-    document = results.read(machine.ROOT / "bench/results/h100-sptrans.json")
-    results.write(paths[0], document)
-    for entry in document["entries"]:
-        for record in entry["contestants"]:
-            record["samples"]["back_to_back"] = [3 * each for each in record["samples"]["back_to_back"]]
-    results.write(paths[1], document)
+def measured(path: Path, seconds: float) -> Path:
+    """Write a file of samples of ours."""
+    record = {"name": times.PLAIN, "samples": samples(*(seconds * each for each in (1.0, 1.01, 0.99, 1.0)))}
+    problem = {"input": "m", "operation": "spmv", "dtype": "float64", "bytes": 1000, "floor": 1e-6, "date": "today"}
+    document = {
+        "schema": results.VERSION,
+        "machine": {"device": {"name": "d", "driver": "1", "platform": "p", "type": "GPU"}, "host": machine.host()},
+        "versions": machine.versions(),
+        "commit": {"revision": "abc", "dirty": False, "changes": ""},
+        "date": "today",
+        "copies": [],
+        "first_product": [],
+        "unavailable": {},
+        "entries": [{**problem, "contestants": [record]}],
+    }
+    results.write(path, document, samples=True)
+    return path
+
+
+def test_files_of_samples_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [measured(tmp_path / f"{name}.json", seconds) for name, seconds in (("old", 1.0), ("new", 3.0))]
     assert command_line.main(["compare", *map(str, paths)]) == 0
     assert command_line.main(["compare", *map(str, paths), "--check"]) == 1
     assert command_line.main(["compare", *map(str, paths[::-1]), "--check"]) == 0
@@ -197,13 +217,21 @@ def test_results_files_are_compared(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "3.000" in capsys.readouterr().out
 
 
+def test_summaries_are_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = measured(tmp_path / "samples.json", 1.0)
+    assert command_line.main(["compare", str(path), str(machine.ROOT / "bench/results/h100-sptrans.json")]) == 2
+    assert "NEW holds summaries, without rounds; needs files that run --samples wrote" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("arguments", [["--ops", "dance"], ["--dtypes", "float8"], ["--rounds", "0"], ["--contestant", "nobody"]])
-def test_the_command_names_what_it_does_not_know(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    path = str(machine.ROOT if arguments[0] != "--contestant" else machine.ROOT / "bench/results/h100-sptrans.json")
+def test_the_command_names_what_it_does_not_know(
+    tmp_path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(machine.ROOT if arguments[0] != "--contestant" else measured(tmp_path / "samples.json", 1.0))
     assert command_line.main(["compare", path, path, "--matrices", "qcd4", *arguments]) == 2
     assert arguments[1] in capsys.readouterr().out
 
 
 def test_a_file_and_a_folder_are_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
     assert command_line.main(["compare", str(machine.ROOT), str(machine.ROOT / "README.md")]) == 2
-    assert "two results files or two source folders" in capsys.readouterr().out
+    assert "two files of samples or two source folders" in capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,10 @@ def run(
     tasks: list[tuple[str, str, str]],
     rounds: int = 2,
     budget: float | None = None,
+    samples: Sequence[results.Output] = (),
 ) -> int:
     return runner.run(
-        document,
-        path,
+        [results.Output(path, document), *samples],
         tasks=tasks,
         contestants=lambda _: list(contestants),
         bandwidth=1e10,
@@ -68,9 +69,12 @@ def counting(calls: list[str]) -> Contestant:
 @pytest.mark.parametrize("dtype", problems.DTYPES)
 def test_a_run_writes_what_the_schema_says(tmp_path: Path, dtype: str) -> None:
     path = tmp_path / "results.json"
-    assert run(new_document(), path, *scipy_peer.contestants("spmv", None), tasks=[("qcd4", "spmv", dtype)]) == 0
-    (entry,) = results.read(path)["entries"]
+    samples = results.Output(tmp_path / "samples.json", new_document(), samples=True)
+    peers = scipy_peer.contestants("spmv", None)
+    assert run(new_document(), path, *peers, tasks=[("qcd4", "spmv", dtype)], samples=[samples]) == 0
+    (summary,), (entry,) = (results.read(each)["entries"] for each in (path, samples.path))
     assert (entry["input"], entry["dtype"], entry["shape"], entry["nnz"]) == ("qcd4", dtype, [1024, 1024], 36_864)
+    assert {name: summary[name] for name in ("input", "dtype", "shape", "nnz", "bytes")}.items() <= entry.items()
     assert entry["row_lengths"] == [36, 36.0, 36]
     value = np.dtype(dtype).itemsize
     assert entry["bytes"] == 1025 * 4 + 36_864 * (4 + value) + 2 * 1024 * value
@@ -78,8 +82,10 @@ def test_a_run_writes_what_the_schema_says(tmp_path: Path, dtype: str) -> None:
     (record,) = entry["contestants"]
     assert record["name"] == "scipy"
     assert len(record["samples"]["back_to_back"]) == 2
+    assert summary["contestants"][0]["count"] == 2
+    assert times.times_of(summary, "back_to_back") == pytest.approx(times.times_of(entry, "back_to_back"), rel=1e-6)
     assert 0 <= record["error"] <= 1
-    assert [file.name for file in tmp_path.iterdir()] == ["results.json"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["results.json", "samples.json"]
 
 
 @pytest.mark.parametrize(
@@ -169,12 +175,11 @@ def test_another_run_is_not_continued(tmp_path: Path, change: dict[str, Any]) ->
     results.continued(path, new_document(versions={**machine.versions(), "mkl": "1"}))
 
 
-@pytest.mark.parametrize("name", ["h100", "cpu-intel"])
-def test_results_of_the_first_schema_are_read(name: str) -> None:
-    document = results.read(results.SCHEMA.with_name("results") / f"{name}.json")
-    assert document["schema"] == 2
-    assert {entry["operation"] for entry in document["entries"]} == {"spmv"}
-    assert {"fd2d5_1024", "rmat18"} <= {entry["input"] for entry in document["entries"]}
+def test_samples_are_not_added_to_a_summary(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    results.write(path, new_document())
+    with pytest.raises(results.CannotContinueError, match="summaries, no samples"):
+        results.continued(path, new_document(), samples=True)
 
 
 def test_a_file_that_is_no_results_file_is_named(tmp_path: Path) -> None:
@@ -216,12 +221,16 @@ def test_the_command_line_measures_and_reports(
 ) -> None:
     monkeypatch.setattr(opencl, "LARGEST_COPY", 1 << 20)
     path = tmp_path / "results.json"
+    samples = tmp_path / "samples.json"
     arguments = ["run", "--matrices", "qcd4", "--peers", "scipy", "--variants", "", "--rounds", "2", "--out", str(path)]
+    arguments += ["--samples", str(samples)]
     assert command_line.main(arguments) == 0
     assert command_line.main(arguments) == 0
     assert "1 of 1 are in" in capsys.readouterr().out
     document = results.read(path)
     assert {copy["how"] for copy in document["copies"]} == {"buffer copy", "kernel"}
+    assert len(document["copies"]) == len(results.read(samples)["copies"]) == 2
+    assert results.read(samples)["entries"][0]["contestants"][0]["repeat"] >= 1
     assert command_line.main(["report", str(path)]) == 0
     assert "qcd4" in path.with_suffix(".md").read_text()
 
