@@ -14,7 +14,7 @@ from typing_extensions import Self, override
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, name_of, unsupported
 from clsparse_py.built import Built
 from clsparse_py.declaration import Examples, kernel
-from clsparse_py.dense_product import DenseProduct, arguments_of, recorder_of
+from clsparse_py.dense_product import DenseProduct, Operands, Repeating, arguments_of, recorder_of
 from clsparse_py.device import Device, describe
 from clsparse_py.elementwise.values import dense_values, require_results
 from clsparse_py.launch import Chain
@@ -27,6 +27,7 @@ from clsparse_py.plain import door
 from clsparse_py.product import ProductKernel
 from clsparse_py.programs import note_asked
 from clsparse_py.records import dataclass
+from clsparse_py.semiring import plus_times
 from clsparse_py.transfer import contexts_match, from_host
 
 if TYPE_CHECKING:
@@ -236,10 +237,8 @@ def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt
     """
     if isinstance(M, Matrix) and isinstance(X, cl_array.Array) and isinstance(Y, cl_array.Array):
         kept: _Sampling | None = M.structure.known(_Sampling)
-        if kept is not None and kept.last is not None:
-            again = kept.last.again(M.queue, X, Y, None, None, None, None)
-            if again is not None:
-                return M.with_values(again)
+        if kept is not None and (again := kept.again(X, Y)) is not None:
+            return M.with_values(again)
     check_matrix(M)
     m, n = M.shape
     x, y = _operand(M, "X", X), _operand(M, "Y", Y)
@@ -279,12 +278,15 @@ def _with_adjacent(queue: cl.CommandQueue, X: cl_array.Array, axis: int) -> cl_a
     return dense_values(queue, X, "positive", X.dtype) if axis else dense_values(queue, X.T, "positive", X.dtype).T
 
 
-class _Sampling:
+class _Sampling(Repeating):
     """What a structure keeps of its sampled products: the launches of the latest kinds, and the product before."""
 
     def __init__(self) -> None:
         self.kinds: dict[Hashable, tuple[DenseProduct, np.dtype[Any]]] = {}
-        self.last: DenseProduct | None = None
+
+    def note_checked(self, product: DenseProduct, queue: cl.CommandQueue, operands: Operands) -> None:
+        """Take note that X, Y and the values of a product were checked."""
+        self._call = product.checked(queue, operands, (), None, None, plus_times, is_new=True)
 
 
 def _sampled(queue: cl.CommandQueue, M: Matrix, indices: cl_array.Array, X: cl_array.Array, Y: cl_array.Array) -> cl_array.Array:
@@ -296,8 +298,7 @@ def _sampled(queue: cl.CommandQueue, M: Matrix, indices: cl_array.Array, X: cl_a
     if product.recording.n_commands:
         note_asked(product.recording.kernels)
         note_written(values, product.run(queue, (X, Y, values), ())[-1])
-        product.note_checked((X, Y, values), (), None, None, None, is_new=True)
-        sampling.last = product
+        sampling.note_checked(product, queue, (X, Y, values))
     return values
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from clsparse_py.records import dataclass
 if TYPE_CHECKING:
     from clsparse_py.declaration import Parameters
 
-__all__ = ["Built", "Launch", "Numbers", "enqueue_kernel"]
+__all__ = ["Built", "Launch", "Numbers", "Repeated", "enqueue_kernel"]
 
 
 @dataclass(frozen=True)
@@ -131,14 +131,16 @@ class Launch:
     built : Built
     groups : int
         Work-groups.
+    sizes : tuple
+        Those of `Built.sizes`.
     pick : callable
         Picks its arguments from the table.
     """
 
-    __slots__ = ("_idle", "_pick_arrays", "_places", "_sizes", "built", "groups", "pick")
+    __slots__ = ("_idle", "_pick_arrays", "_places", "built", "groups", "pick", "sizes")
 
     def __init__(self, built: Built, groups: int, places: list[int], arrays: list[int]) -> None:
-        self.built, self.groups, self._sizes = built, groups, built.sizes(groups)
+        self.built, self.groups, self.sizes = built, groups, built.sizes(groups)
         self.pick = _picked(places)
         self._pick_arrays, self._places = _picked(arrays), places
         self._idle: deque[tuple[cl.Kernel, Numbers]] = deque()
@@ -154,10 +156,11 @@ class Launch:
                 _set_some(kernel, self._pick_arrays(table))
             else:
                 kernel.set_args(*self.pick(table))
+        whole, group = self.sizes  # a call with a star takes 0.1 us more
         try:
-            event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, *self._sizes, None, wait_for)
+            event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, whole, group, None, wait_for)
         except cl.Error as error:
-            kernel, event = self.built.again(error, kernel, queue, self._sizes, self.pick(table), wait_for)
+            kernel, event = self.built.again(error, kernel, queue, self.sizes, self.pick(table), wait_for)
         # Not if something was raised: which arguments are set is not known then.
         self._idle.append((kernel, numbers))
         return event
@@ -166,25 +169,58 @@ class Launch:
         """Return the number of the one argument that stands at a place of the table; None if it is not one."""
         return self._places.index(place) if self._places.count(place) == 1 else None
 
-    def repeat(self, queue: cl.CommandQueue, numbers: Numbers, argument: int, memory: Any) -> cl.Event | None:
-        """Enqueue it as at the last call with ``numbers``, the tuple itself, but for the memory of one argument.
-
-        None if the kernel object at hand is set for another call, or the driver refuses it.
-        """
+    def taken(self, table: list[Any]) -> cl.Kernel:
+        """Return a kernel object that is set as the table has it, and is the caller's until it is put back."""
         try:
-            kernel, former = self._idle.pop()
+            kernel, _ = self._idle.pop()
         except IndexError:
-            return None
-        if former is not numbers:
-            self._idle.append((kernel, former))
-            return None
+            return self.built.typed(self.pick(table))
+        kernel.set_args(*self.pick(table))
+        return kernel
+
+    def put_back(self, kernels: Iterable[cl.Kernel], numbers: Numbers) -> None:
+        """Put back kernel objects on which these numbers are set."""
+        self._idle.extend((kernel, numbers) for kernel in kernels)
+
+
+class Repeated:
+    """A recorded launch with kernel objects of its own: all but one argument are set once.
+
+    Parameters
+    ----------
+    launch : Launch
+    place : int
+        Of the argument that each call brings, in the table; it stands there alone.
+    numbers, constants : tuple
+        What follows the arrays in the table.
+    """
+
+    __slots__ = ("_argument", "_constants", "_kernels", "_launch", "_numbers", "_place", "_sizes")
+
+    def __init__(self, launch: Launch, place: int, argument: int, numbers: Numbers, constants: tuple[Any, ...]) -> None:
+        self._launch, self._place, self._argument = launch, place, argument
+        self._numbers, self._constants, self._sizes = numbers, constants, launch.sizes
+        # Those that no thread has at the moment.
+        self._kernels: deque[cl.Kernel] = deque()
+
+    def enqueue(self, queue: cl.CommandQueue, arrays: tuple[Any, ...]) -> cl.Event:
+        """Enqueue it with the memory of the arrays, which at all other places is that of the first call."""
         try:
-            kernel.set_arg(argument, memory)
-            event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, *self._sizes)
-        except cl.Error:
-            return None  # without the kernel object: which arguments are set is not known
-        self._idle.append((kernel, numbers))
+            kernel = self._kernels.pop()
+            kernel.set_arg(self._argument, arrays[self._place])
+        except IndexError:
+            kernel = self._launch.taken([*arrays, *self._numbers, *self._constants])
+        whole, group = self._sizes
+        try:
+            event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, whole, group)
+        except cl.Error as error:
+            arguments = self._launch.pick([*arrays, *self._numbers, *self._constants])
+            kernel, event = self._launch.built.again(error, kernel, queue, self._sizes, arguments, None)
+        self._kernels.append(kernel)
         return event
+
+    def __del__(self) -> None:
+        self._launch.put_back(self._kernels, self._numbers)
 
 
 def _picked(places: list[int]) -> Callable[[list[Any]], tuple[Any, ...]]:

@@ -6,8 +6,9 @@ So do samples of products, whose operands are two dense matrices.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,15 @@ from clsparse_py.launch import Chain, at_rest
 from clsparse_py.memory import layout, new_array
 from clsparse_py.order import note_written, of_others
 from clsparse_py.overlap import require_inside
-from clsparse_py.pool import arena_of
+from clsparse_py.pool import Arena, Pool, arena_of
 from clsparse_py.recording import Bound, Recorder, Recording
+from clsparse_py.semiring import plus_times
+from clsparse_py.upgrade import Upgrade
 from clsparse_py.workspace import current
 
-__all__ = ["BoundProduct", "DenseProduct", "arguments_of", "recorder_of"]
+__all__ = ["BoundProduct", "DenseProduct", "Operands", "Repeating", "arguments_of", "recorder_of"]
 
-_Operands = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
+Operands = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 #: Numbers that each product brings: where x and y begin; alpha and beta if it is scaled.
 _BEGINS, _SCALES = 2, 2
 #: The slot of y.
@@ -72,6 +75,13 @@ class _Call:
 
     Attributes
     ----------
+    product : DenseProduct
+    queue : pyopencl.CommandQueue
+        For an x that has none.
+    own : pyopencl.CommandQueue or None
+        The queue whose order is all that the product has to keep.
+    arena, pool
+        Of what the recording keeps.
     data, x, y : _Checked
     y_is_new : bool
         Whether y was made for the product, and is not known to be apart from what is read.
@@ -79,9 +89,8 @@ class _Call:
     semiring : Semiring or None
     numbers : tuple of numpy.generic
         Those of the recording.
-    own_numbers : tuple of numpy.generic
-        The same in a tuple that nobody else has. It stands for data and x, too: on a kernel object that was given it last, y
-        alone is to be set (`built.Launch.repeat`).
+    repeat : callable
+        Replays the recording on a queue with the memory of data, x and y, and sets y's alone: that of data and x is the same.
     form_of_y : tuple
         As `memory.new_array` takes it.
     form : tuple
@@ -92,6 +101,11 @@ class _Call:
         How often memory of the pool had been released by hand; -1 if memory belongs to another queue than the plan's.
     """
 
+    product: DenseProduct
+    queue: cl.CommandQueue
+    own: cl.CommandQueue | None
+    arena: Arena
+    pool: Pool
     data: _Checked
     x: _Checked
     y: _Checked
@@ -100,7 +114,7 @@ class _Call:
     beta: Any
     semiring: Any
     numbers: Numbers
-    own_numbers: Numbers
+    repeat: Callable[[cl.CommandQueue, tuple[Any, Any, Any]], cl.Event]
     form_of_y: tuple[Any, ...]
     form: tuple[Any, ...]
     x_bytes: int
@@ -116,9 +130,15 @@ class DenseProduct:
     recording : Recording
     queue : pyopencl.CommandQueue
         Of what the recording keeps.
+
+    Attributes
+    ----------
+    recording : Recording
+    event : pyopencl.Event or None
+        Of the last product on that queue, if it has nothing to keep but the order of that queue.
     """
 
-    __slots__ = ("_arena", "_call", "_event", "_numbers", "_only", "_own", "recording")
+    __slots__ = ("_arena", "_numbers", "_own", "event", "recording")
 
     def __init__(self, recording: Recording, queue: cl.CommandQueue) -> None:
         self.recording = recording
@@ -126,17 +146,14 @@ class DenseProduct:
         # None if there is more to keep than the order of one queue.
         has_more = self._arena.beside is not None or recording.n_commands != 1 or of_others(queue, *recording.kept)
         self._own = None if has_more else queue
-        self._only = recording.only(_Y)
-        self._call: _Call | None = None
-        # The last one on that queue.
-        self._event: cl.Event | None = None
+        self.event: cl.Event | None = None
         self._numbers: Numbers = ()
 
-    def run(self, queue: cl.CommandQueue, operands: _Operands, scale: tuple[Any, ...]) -> list[cl.Event]:
+    def run(self, queue: cl.CommandQueue, operands: Operands, scale: tuple[Any, ...]) -> list[cl.Event]:
         """Enqueue a product with operands that were checked, and return an event for each command."""
-        return self._enqueued(queue, operands, self._numbers_of(operands, scale))
+        return self.enqueue(queue, operands, self._numbers_of(operands, scale))
 
-    def _numbers_of(self, operands: _Operands, scale: tuple[Any, ...]) -> Numbers:
+    def _numbers_of(self, operands: Operands, scale: tuple[Any, ...]) -> Numbers:
         """Return what stands in the slots of numbers: the tuple of before if they are the same."""
         _, x, y = operands
         found = (*(np.uint64(each.offset // each.dtype.itemsize) for each in (x, y)), *scale)
@@ -144,50 +161,74 @@ class DenseProduct:
             self._numbers = found
         return self._numbers
 
-    def _enqueued(self, queue: cl.CommandQueue, operands: _Operands, numbers: Numbers) -> list[cl.Event]:
+    def enqueue(self, queue: cl.CommandQueue, operands: Operands, numbers: Numbers) -> list[cl.Event]:
+        """Do as `run`, with the numbers of a recording."""
         recording = self.recording
-        if queue is self._own and at_rest(queue, *operands, known=self._event) is not None:
-            self._event = event = recording.replay(queue, [each.base_data for each in operands], numbers)
+        if queue is self._own and at_rest(queue, *operands, known=self.event) is not None:
+            self.event = event = recording.replay(queue, [each.base_data for each in operands], numbers)
             return [event]
         chain = Chain(queue, *operands[:2], *recording.kept, writes=operands[2:])
         if not recording.n_commands:
             return [cl.enqueue_marker(queue, wait_for=chain.wait_for)]
         recording.enqueue(chain, operands, numbers)
         if queue is self._own:
-            self._event = chain.events[-1]
+            self.event = chain.events[-1]
         return chain.events
 
-    def note_checked(
-        self, operands: _Operands, scale: tuple[Any, ...], alpha: Any, beta: Any, semiring: Any, *, is_new: bool
-    ) -> None:
-        """Take note that these operands were checked, for `again`; ``is_new`` says that y was made for the product."""
+    def checked(
+        self,
+        queue: cl.CommandQueue,
+        operands: Operands,
+        scale: tuple[Any, ...],
+        alpha: Any,
+        beta: Any,
+        semiring: Any,
+        *,
+        is_new: bool,
+    ) -> _Call | None:
+        """Return the product with operands that were checked, for `Repeating`; None if its alpha or beta may change.
+
+        ``queue`` is that of a product whose x has none, ``is_new`` says that y was made for it.
+        """
         if any(value is not None and not isinstance(value, (int, float, complex, np.generic)) for value in (alpha, beta)):
-            return  # it may change
+            return None
         _, x, y = operands
         reach = x.offset + sum((n - 1) * step for n, step in zip(x.shape, x.strides, strict=True)) + x.dtype.itemsize
-        own = self._own
+        own, arena, pool = self._own, self._arena, self._arena.pool
         is_own = own is not None and x.queue is own and not of_others(own, *operands)
         numbers = self._numbers_of(operands, scale)
-        form_of_y = self._arena.pool.context, y.dtype, *layout(y.shape, y.dtype.itemsize)
-        self._call = _Call(
-            _Checked(operands[0]), _Checked(x), _Checked(y), is_new, alpha, beta, semiring, numbers, (*numbers,),
-            form_of_y, (x.queue, x.dtype, x.shape, x.strides, x.offset),
-            reach if x.size and min(x.strides) >= 0 else 1 << 64, y.nbytes, self._arena.pool.n_released if is_own else -1,
+        form_of_y = pool.context, y.dtype, *layout(y.shape, y.dtype.itemsize)
+        return _Call(
+            self, queue, own, arena, pool, _Checked(operands[0]), _Checked(x), _Checked(y), is_new, alpha, beta, semiring,
+            numbers, self.recording.repeated(_Y, numbers), form_of_y, (x.queue, x.dtype, x.shape, x.strides, x.offset),
+            reach if x.size and min(x.strides) >= 0 else 1 << 64, y.nbytes, pool.n_released if is_own else -1,
         )  # fmt: skip
+
+    def bound(self, queue: cl.CommandQueue, operands: Operands, scale: tuple[Any, ...]) -> Bound:
+        """Return the launches with these operands, which are not waited for."""
+        return self.recording.bound(queue, operands, self._numbers_of(operands, scale))
+
+
+class Repeating:
+    """Makes the last product whose operands were checked again; base of plans, and of others that keep products."""
+
+    #: What `DenseProduct.checked` returned last.
+    _call: _Call | None = None
+    #: What will take the place of products, if anything: each product that is made again is told to `_upgrade`.
+    _upgrades: Mapping[Any, Upgrade[Any]] = MappingProxyType({})
 
     def again(
         self,
-        queue: cl.CommandQueue,
         data: cl_array.Array,
         x: cl_array.Array,
-        alpha: Any,
-        beta: Any,
-        out: cl_array.Array | None,
-        semiring: Any,
+        alpha: Any = None,
+        beta: Any = None,
+        out: cl_array.Array | None = None,
+        semiring: Any = plus_times,
     ) -> cl_array.Array | None:
-        """Return a product as the last that was noted, with a new result if ``out`` is None; None if it has to be checked.
+        """Return a product as the last that was checked, with a new result if ``out`` is None; None if it has to be checked.
 
-        ``queue`` is A's, for an x that has none. Without ``out``, x may be another array that lies as that one did.
+        Without ``out``, x may be another array that lies as that one did.
         """
         call = self._call
         if call is None or alpha is not call.alpha or beta is not call.beta or semiring is not call.semiring:
@@ -196,59 +237,50 @@ class DenseProduct:
         if of_data() is not data or of_data.memory is not memory or of_data.shape is not data.shape:
             return None
         is_same = of_x() is x and of_x.memory is x_memory and of_x.shape is x.shape
-        own, pool, known, y = self._own, self._arena.pool, self._event, out
+        product, own, pool = call.product, call.own, call.pool
+        known = product.event
         # Whether nothing but the queue's order has to be kept: its last product is the last command that arrays know of.
         is_ready = (
             is_same
             and call.n_released == pool.n_released
             and not pool.uses
-            and _are_known(data.events, known)
-            and _are_known(x.events, known)
+            and (not (events := data.events) or (events[0] is known and len(events) == 1))
+            and (not (events := x.events) or (events[0] is known and len(events) == 1))
             and current() is None
             and not forked.forked
         )
-        if y is not None:
-            of_y, y_memory = call.y, y.base_data
-            if not is_same or call.y_is_new or of_y() is not out or of_y.memory is not y_memory or of_y.shape is not y.shape:
+        if out is None:
+            if own is None or x.queue is not own or x.allocator is not None or call.numbers[1]:  # y begins its memory
                 return None
-            if own is not None and is_ready and _are_known(y.events, known):
-                event = self._repeated(own, call, memory, x_memory, y_memory)
+            if not is_ready and not ((is_same or _is_like(x, call)) and at_rest(own, data, x, known=known)):
+                return None
+            try:
+                y = call.arena.allocate(own, call.y_bytes)
+            except cl.Error:
+                return None
+            if is_same:
+                event = call.repeat(own, (memory, x_memory, y))
+            else:
+                event = product.recording.replay(own, (memory, x_memory, y), call.numbers)
+            product.event = event
+            found = new_array(call.form_of_y, own, y, [event])
+        else:
+            found, of_y, y_memory = out, call.y, out.base_data
+            if not is_same or call.y_is_new or of_y() is not out or of_y.memory is not y_memory or of_y.shape is not found.shape:
+                return None
+            if own is not None and is_ready and (not (events := found.events) or (events[0] is known and len(events) == 1)):
+                product.event = event = call.repeat(own, (memory, x_memory, y_memory))
             elif is_released(memory) or is_released(x_memory) or is_released(y_memory):
                 return None
             else:
-                event = self._enqueued(x.queue or queue, (data, x, y), call.numbers)[-1]
-            note_written(y, event)
-            return y
-        if own is None or x.queue is not own or x.allocator is not None or call.numbers[1]:  # y begins its memory
-            return None
-        if not is_ready and not ((is_same or _is_like(x, call)) and at_rest(own, data, x, known=known)):
-            return None
-        try:
-            new = self._arena.allocate(own, call.y_bytes)
-        except cl.Error:
-            return None
-        if is_same:
-            event = self._repeated(own, call, memory, x_memory, new)
-        else:
-            self._event = event = self.recording.replay(own, (memory, x_memory, new), call.numbers)
-        return new_array(call.form_of_y, own, new, [event])
+                event = product.enqueue(x.queue or call.queue, (data, x, found), call.numbers)[-1]
+            note_written(found, event, known)
+        if self._upgrades:
+            self._upgrade()
+        return found
 
-    def _repeated(self, queue: cl.CommandQueue, call: _Call, data: Any, x: Any, y: Any) -> cl.Event:
-        """Enqueue a product with data and x of a call, which were found to be the same, and y's memory."""
-        event = None if self._only is None else self._only[0].repeat(queue, call.own_numbers, self._only[1], y)
-        if event is None:
-            event = self.recording.replay(queue, (data, x, y), call.own_numbers)
-        self._event = event
-        return event
-
-    def bound(self, queue: cl.CommandQueue, operands: _Operands, scale: tuple[Any, ...]) -> Bound:
-        """Return the launches with these operands, which are not waited for."""
-        return self.recording.bound(queue, operands, self._numbers_of(operands, scale))
-
-
-def _are_known(events: Sequence[cl.Event], known: cl.Event | None) -> bool:
-    """Return whether the events of an array tell of nothing but the command that is known."""
-    return not events or (events[0] is known and len(events) == 1)
+    def _upgrade(self) -> None:
+        """Take note of a product that was made again."""
 
 
 def _is_like(x: cl_array.Array, call: _Call) -> bool:
@@ -267,7 +299,7 @@ def _is_like(x: cl_array.Array, call: _Call) -> bool:
     )
 
 
-class BoundProduct:
+class BoundProduct(Repeating):
     """``y = A @ x`` for the arrays that it was made with; made by `SpmvPlan.bind`.
 
     It keeps the arrays and their memory alive: values that are written into them count at the next call, arrays that take their
@@ -279,9 +311,9 @@ class BoundProduct:
         Takes the product.
     """
 
-    def __init__(self, queue: cl.CommandQueue, operands: _Operands, product: DenseProduct) -> None:
+    def __init__(self, queue: cl.CommandQueue, operands: Operands, product: DenseProduct) -> None:
         self._queue, self._operands, self._product = queue, operands, product
-        product.note_checked(operands, (), None, None, None, is_new=False)
+        self._call = product.checked(queue, operands, (), None, None, plus_times, is_new=False)
         self._memory, self._shapes = tuple(each.base_data for each in operands), tuple(each.shape for each in operands)
         # Memory of others stays if it is released by hand. That of the pool does not.
         self._kept = [cl.Buffer.from_int_ptr(each.int_ptr, True) for each in self._memory if each.__class__ is cl.Buffer]
@@ -296,7 +328,7 @@ class BoundProduct:
             An array has other memory, or another shape, than when the product was bound to it, or its memory was released.
         """
         data, x, y = self._operands
-        if self._product.again(self._queue, data, x, None, None, y, None) is None:
+        if self.again(data, x, out=y) is None:
             self._look()
             note_written(y, self._product.run(self._queue, self._operands, ())[-1])
         return y

@@ -61,14 +61,17 @@ def uses_before_writing(queue: cl.CommandQueue, *arrays: cl_array.Array) -> list
     return events
 
 
-def note_written(array: cl_array.Array, event: cl.Event) -> None:
-    """Note that a command writes to an array, after all earlier writes: views and arrays `with_queue` learn of it, too."""
+def note_written(array: cl_array.Array, event: cl.Event, known: cl.Event | None = None) -> None:
+    """Note that a command writes to an array, after all earlier writes: views and arrays `with_queue` learn of it, too.
+
+    ``known`` is a command that comes before it on the same queue, if there is one at hand.
+    """
     if isinstance(array, DeviceArray):
         array.note_written(event)
     else:
         former = array.events.copy()
         array.events.append(event)
-        _forget(array, [each for each in former if is_covered(each, event)])
+        _forget(array, [each for each in former if each is known or is_covered(each, event)])
 
 
 def forget_ended(array: cl_array.Array) -> None:

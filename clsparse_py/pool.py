@@ -171,10 +171,10 @@ class Pool:
         size, arena, changes = block.size, block.arena(), self.changes
         if arena is not None and size <= self._cap:
             block.idle_since = next(self._clock)
-            idle = arena.idle.get(size)
-            if idle is None:
-                idle = arena.idle.setdefault(size, [])
-            idle.append(block)
+            try:
+                arena.idle[size].append(block)
+            except KeyError:
+                arena.idle.setdefault(size, []).append(block)
         changes.append(-size)
         if size > self._small or len(changes) > _MAX_CHANGES:
             self.settle(False)

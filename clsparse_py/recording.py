@@ -6,11 +6,12 @@ kind, on a chain that records the commands; every call of that kind then replays
 
 A recording remembers no call: at each replay all its slots are set anew, on kernel objects that nobody else has meanwhile, and
 what they are set to is kept until the last command is enqueued. To find out which slots are set already takes as long as setting;
-only who knows it without asking, and keeps their memory, repeats a launch with one slot set anew (`Recording.only`).
+only who knows it without asking, and keeps their memory, has one slot set anew (`Recording.repeated`).
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py import programs
-from clsparse_py.built import Built, Launch, Numbers, enqueue_kernel
+from clsparse_py.built import Built, Launch, Numbers, Repeated, enqueue_kernel
 from clsparse_py.device import describe
 from clsparse_py.launch import Chain, enqueue_copy, enqueue_fill
 from clsparse_py.memory import allocated, scratch, submit
@@ -229,12 +230,12 @@ class Recording:
             event = enqueue(queue, table, numbers, None)
         return event
 
-    def only(self, slot: int) -> tuple[Launch, int] | None:
-        """Return the one launch that it is, and the number of the one argument that stands in a slot; None if it is more."""
+    def repeated(self, slot: int, numbers: Numbers) -> Callable[[cl.CommandQueue, tuple[Any, ...]], cl.Event]:
+        """Return what does as `replay` for calls whose arrays have the memory of the first one, but in a slot."""
         launch = self._commands[0] if self.n_commands == 1 and not self._sizes else None
         if not isinstance(launch, Launch) or (argument := launch.argument_of(slot)) is None:
-            return None
-        return launch, argument
+            return functools.partial(self.replay, numbers=numbers)
+        return Repeated(launch, slot, argument, numbers, self._constants).enqueue
 
     def bound(self, queue: cl.CommandQueue, arrays: Sequence[cl_array.Array], numbers: Numbers = ()) -> Bound:
         """Return the launches with these in the slots, and scratch memory of their own; for a recording of launches alone."""

@@ -16,7 +16,7 @@ from clsparse_py._spmm.explanation import Explanation, Product
 from clsparse_py._spmm.kernels import Combine, Pack, Parts
 from clsparse_py.arithmetic import Arithmetic, name_of
 from clsparse_py.built import Built
-from clsparse_py.dense_product import DenseProduct, arguments_of, recorder_of
+from clsparse_py.dense_product import DenseProduct, Repeating, arguments_of, recorder_of
 from clsparse_py.device import Device, describe
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
@@ -78,7 +78,7 @@ class _Made:
 _KINDS = 64
 
 
-class SpmmPlan(SetOnce):
+class SpmmPlan(SetOnce, Repeating):
     """A plan for products ``A @ X`` with one structure, any values and any X. Made by `spmm_plan`.
 
     Kernels are built, and A is cut into parts, when the first product of a kind (dtypes, columns, strides of X) asks for them;
@@ -113,7 +113,6 @@ class SpmmPlan(SetOnce):
         self._groups: Upgrade[Groups] = Upgrade("rows with equal columns together", after, expected, lambda: groups_of(*of))
         self._made: dict[_Kind, _Made] = {}
         self._making = threading.Lock()
-        self._last: DenseProduct | None = None
 
     def matches(self, A: Matrix) -> bool:
         """Return whether this plan was made for A's present structure."""
@@ -185,15 +184,7 @@ class SpmmPlan(SetOnce):
         # The newest event stands for all before it: it waits for them.
         note_written(y, made.product.run(queue, (A.data, x, y), scale)[-1])
         if is_new is not None and made.pack is None and not made.awaits:
-            self._last = made.product
-            made.product.note_checked((A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
-
-    def again(
-        self, data: cl_array.Array, x: cl_array.Array, alpha: Any, beta: Any, out: Any, semiring: Semiring
-    ) -> cl_array.Array | None:
-        """Return a product like the one before, as `SpmvPlan.again` does."""
-        last = self._last
-        return None if last is None else last.again(self.queue, data, x, alpha, beta, out, semiring)
+            self._call = made.product.checked(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
 
     def _packed(self, built: Built, queue: cl.CommandQueue, x: cl_array.Array, x_row: int, x_column: int) -> cl_array.Array:
         """Enqueue the copy of X whose columns are adjacent, and return it."""
@@ -225,7 +216,7 @@ class SpmmPlan(SetOnce):
         with self._making:
             if not self._groups.come():
                 return made
-            groups, self._last = self._groups.made, None
+            groups, self._call = self._groups.made, None
             if groups is None:
                 found = replace(made, awaits=False)
             else:

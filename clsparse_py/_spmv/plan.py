@@ -15,7 +15,7 @@ from clsparse_py._spmv.choose import Decision, KernelChoice, KernelName, choose
 from clsparse_py._spmv.explanation import Explanation, Share
 from clsparse_py._spmv.features import Features, Inspected, inspect
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.dense_product import BoundProduct, DenseProduct
+from clsparse_py.dense_product import BoundProduct, DenseProduct, Repeating
 from clsparse_py.device import Device, describe
 from clsparse_py.matrix import Matrix
 from clsparse_py.operands import check_matrix, check_scale, dense_operand, result_for
@@ -32,7 +32,7 @@ __all__ = ["SpmvPlan"]
 _Kind = tuple[str, str, str, bool]
 
 
-class SpmvPlan(SetOnce):
+class SpmvPlan(SetOnce, Repeating):
     """A plan for products ``A @ x`` with one structure, any values and any x. Made by `spmv_plan`.
 
     Kernels and row lists are made when the first product of a kind (dtypes, semiring, scaled or not) asks for them, and kept.
@@ -69,7 +69,6 @@ class SpmvPlan(SetOnce):
         self._upgrades: dict[_Kind, Upgrade[Recording]] = {}
         self._shares: list[Share] = []
         self._making = threading.Lock()
-        self._last: DenseProduct | None = None
 
     @classmethod
     def of(
@@ -136,24 +135,8 @@ class SpmvPlan(SetOnce):
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring, *, is_new: bool
     ) -> None:
         """Take note that the operands of a product were checked, for `again`; ``is_new`` says that y was made for it."""
-        self._last, scale = self._ready(A, x, y, alpha, beta, semiring)
-        self._last.note_checked((A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
-
-    def again(
-        self,
-        data: cl_array.Array,
-        x: cl_array.Array,
-        alpha: Any = None,
-        beta: Any = None,
-        out: Any = None,
-        semiring: Semiring = plus_times,
-    ) -> cl_array.Array | None:
-        """Return a product like the one before, with a new result if ``out`` is None; None if its operands have to be checked."""
-        last = self._last
-        found = None if last is None else last.again(self.queue, data, x, alpha, beta, out, semiring)
-        if found is not None and self._upgrades:
-            self._upgrade()
-        return found
+        product, scale = self._ready(A, x, y, alpha, beta, semiring)
+        self._call = product.checked(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
 
     def _ready(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
@@ -282,7 +265,7 @@ class SpmvPlan(SetOnce):
                 continue
             del self._upgrades[key]
             if upgrade.made is not None:
-                self._products[key], self._last = DenseProduct(upgrade.made, self.queue), None
+                self._products[key], self._call = DenseProduct(upgrade.made, self.queue), None
                 built, why = upgrade.made.kernels[0].parameters.name, upgrade.name
                 self._shares = [replace(share, built=built, why=f"{share.why}; {why}") for share in self._shares]
 
