@@ -9,19 +9,37 @@ import pyopencl as cl
 if TYPE_CHECKING:
     from clsparse_py.pool import Arena
 
-__all__ = ["Block", "Lent", "is_released", "whole"]
+__all__ = ["Block", "Idle", "Lent", "is_released", "whole"]
 
 _MAPPED = cl.mem_info.MAP_COUNT
 
 
+class Idle(dict[int, "list[Block]"]):
+    """The idle blocks of a queue's arena, by their size."""
+
+    is_open = True
+
+    def close(self) -> None:
+        """Let all go, and keep none any more: blocks that are lent refer to this."""
+        self.is_open = False
+        self.clear()
+
+
 class Block:
-    """A piece of device memory, either lent to an array or operation, or idle in its arena."""
+    """A piece of device memory, either lent to an array or operation, or idle in its arena.
 
-    __slots__ = ("__weakref__", "arena", "buffer", "idle_since", "pointer", "pool", "size")
+    Attributes
+    ----------
+    patience : int
+        How many changes may be left uncounted when it is let go.
+    """
 
-    def __init__(self, arena: Arena, buffer: cl.Buffer, size: int) -> None:
-        self.buffer, self.size, self.pointer = buffer, size, buffer.int_ptr
-        self.pool, self.arena = arena.pool, arena.itself
+    __slots__ = ("__weakref__", "arena", "buffer", "idle", "idle_since", "patience", "pointer", "pool", "size")
+
+    def __init__(self, arena: Arena, buffer: cl.Buffer, size: int, patience: int) -> None:
+        self.buffer, self.size, self.pointer, self.patience = buffer, size, buffer.int_ptr, patience
+        # The arena itself is not kept: it goes with its queue.
+        self.pool, self.arena, self.idle = arena.pool, arena.itself, arena.idle
         self.idle_since = 0
 
 

@@ -374,10 +374,12 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
         Of a sparse array, ours or SciPy's, the product is a `csr_array`, see `clsparse_py.spgemm`; of a one-dimensional one a
         `coo_array` of one dimension.
         """
-        if isinstance(other, cl_array.Array) and 0 < len(other.shape) < 3:  # before SciPy is asked, which takes microseconds
+        if isinstance(other, cl_array.Array):  # before SciPy is asked, which takes microseconds
             plan: SpmvPlan | None = self._structure.known((SpmvPlan, self._data.dtype))
-            again = None if plan is None else plan.again(self._data, other)
-            return self._times(other) if again is None else again
+            if plan is not None and (again := plan.again(self._data, other)) is not None:
+                return again
+            if 0 < len(other.shape) < 3:
+                return self._times(other)
         return super().__matmul__(other)
 
     @overload

@@ -80,6 +80,8 @@ class _Call:
         For an x that has none.
     own : pyopencl.CommandQueue or None
         The queue whose order is all that the product has to keep.
+    of_new : pyopencl.CommandQueue or None
+        The same, for a product with a new result; None if y did not begin its memory, as new ones do.
     arena, pool
         Of what the recording keeps.
     data, x, y : _Checked
@@ -104,6 +106,7 @@ class _Call:
     product: DenseProduct
     queue: cl.CommandQueue
     own: cl.CommandQueue | None
+    of_new: cl.CommandQueue | None
     arena: Arena
     pool: Pool
     data: _Checked
@@ -199,8 +202,9 @@ class DenseProduct:
         numbers = self._numbers_of(operands, scale)
         form_of_y = pool.context, y.dtype, *layout(y.shape, y.dtype.itemsize)
         return _Call(
-            self, queue, own, arena, pool, _Checked(operands[0]), _Checked(x), _Checked(y), is_new, alpha, beta, semiring,
-            numbers, self.recording.repeated(_Y, numbers), form_of_y, (x.queue, x.dtype, x.shape, x.strides, x.offset),
+            self, queue, own, None if y.offset else own, arena, pool, _Checked(operands[0]), _Checked(x), _Checked(y), is_new,
+            alpha, beta, semiring, numbers, self.recording.repeated(_Y, numbers), form_of_y,
+            (x.queue, x.dtype, x.shape, x.strides, x.offset),
             reach if x.size and min(x.strides) >= 0 else 1 << 64, y.nbytes, pool.n_released if is_own else -1,
         )  # fmt: skip
 
@@ -237,7 +241,7 @@ class Repeating:
         if of_data() is not data or of_data.memory is not memory or of_data.shape is not data.shape:
             return None
         is_same = of_x() is x and of_x.memory is x_memory and of_x.shape is x.shape
-        product, own, pool = call.product, call.own, call.pool
+        product, pool = call.product, call.pool
         known = product.event
         # Whether nothing but the queue's order has to be kept: its last product is the last command that arrays know of.
         is_ready = (
@@ -250,7 +254,8 @@ class Repeating:
             and not forked.forked
         )
         if out is None:
-            if own is None or x.queue is not own or x.allocator is not None or call.numbers[1]:  # y begins its memory
+            own = call.of_new
+            if own is None or x.queue is not own or x.allocator is not None:
                 return None
             if not is_ready and not ((is_same or _is_like(x, call)) and at_rest(own, data, x, known=known)):
                 return None
@@ -265,6 +270,7 @@ class Repeating:
             product.event = event
             found = new_array(call.form_of_y, own, y, [event])
         else:
+            own = call.own
             found, of_y, y_memory = out, call.y, out.base_data
             if not is_same or call.y_is_new or of_y() is not out or of_y.memory is not y_memory or of_y.shape is not found.shape:
                 return None

@@ -68,7 +68,8 @@ def new_array(
     That takes a tenth of the time of its constructor's other way.
     """
     context, dtype, shape, strides, size = form
-    made = DeviceArray(None, shape, dtype, "C", allocator, data, 0, strides, events, None, True, size, context, None)
+    made = DeviceArray.__new__(DeviceArray)  # to call the class would pass all arguments twice
+    cl_array.Array.__init__(made, None, shape, dtype, "C", allocator, data, 0, strides, events, None, True, size, context, None)
     made.queue = queue  # given to the constructor, it would look at the memory's class, and warn of a user's
     return made
 
@@ -93,7 +94,7 @@ def vector(queue: cl.CommandQueue, arena: Arena, n: int, dtype: np.dtype[Any]) -
             data = arena.allocate(queue, n * item)
         except cl.Error:
             return None
-    return DeviceArray(None, (n,), dtype, "C", None, data, 0, (item,), None, None, True, n, pool.context, queue)
+    return new_array((pool.context, dtype, (n,), (item,), n), queue, data, [])
 
 
 def allocated(

@@ -12,10 +12,9 @@ from clsparse_py._transpose.kernels import AtOnce
 from clsparse_py.arithmetic import name_of
 from clsparse_py.built import Built
 from clsparse_py.launch import Chain, at_rest
-from clsparse_py.matrix import Matrix
+from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.memory import allocated_each
-from clsparse_py.pool import arena_of
-from clsparse_py.programs import note_asked, worked_out
+from clsparse_py.programs import note_asked
 from clsparse_py.recording import Recording, record
 
 __all__ = ["Made", "transposed_at_once"]
@@ -40,21 +39,16 @@ def transposed_at_once(A: Matrix, *, valued: bool) -> Made | None:
         Whether its values are moved; else positions of entries are, the permutation that a plan keeps.
     """
     structure = A.structure
-    indptr, indices, (n_rows, n_columns) = structure.indptr, structure.indices, structure.shape
-    nnz = indices.size
-    if not nnz or n_rows + n_columns + nnz > AtOnce.PLACES:
-        return None
-    index, of_values = indptr.dtype, (A.data,) if valued else ()
-    moved_type = A.data.dtype if valued else index
-    queue, read = structure.queue, (indptr, indices, *of_values)
-    wanted = (n_columns + 1, index), (nnz, index), (nnz, moved_type)
-    kind = AtOnce, index, moved_type if valued else None, n_rows, n_columns, nnz
-    pool = arena_of(queue).pool
-    recording = worked_out(pool.context, pool.device, kind, lambda: _recorded(Chain(queue), *kind[1:]))
+    queue, index, data = structure.queue, structure.indptr.dtype, A.data
+    moved = data.dtype if valued else index
+    recording = structure.kept((AtOnce, moved, valued), lambda: _recorded(structure, moved, valued))
     if recording is None:
         return None
     note_asked(recording.kernels)
-    made = Made(*allocated_each(queue, "the transposed", wanted, A.data.allocator))
+    nnz = structure.indices.size
+    wanted = (structure.shape[1] + 1, index), (nnz, index), (nnz, moved)
+    read = (structure.indptr, structure.indices, data) if valued else (structure.indptr, structure.indices)
+    made = Made(*allocated_each(queue, "the transposed", wanted, data.allocator))
     if at_rest(queue, *read) is None:
         chain = Chain(queue, *read)
         recording.enqueue(chain, (*read, *made))
@@ -66,18 +60,23 @@ def transposed_at_once(A: Matrix, *, valued: bool) -> Made | None:
     return made
 
 
-def _recorded(
-    chain: Chain, index: np.dtype[Any], of_values: np.dtype[Any] | None, n_rows: int, n_columns: int, nnz: int
-) -> Recording | None:
+def _recorded(structure: Structure, moved: np.dtype[Any], valued: bool) -> Recording | None:
     """Return what calls on matrices of one shape, dtypes and number of entries repeat; None without the kernel."""
-    if chain.device.is_plain:
+    sizes, index = (*structure.shape, structure.indices.size), structure.indptr.dtype
+    if not sizes[2] or sum(sizes) > AtOnce.PLACES:
         return None
-    built, kernel = chain.build(AtOnce.legal(chain.device, name_of(index), 0 if of_values is None else of_values.itemsize))
-    if n_rows + n_columns + nnz > kernel.places:
-        return None
-    read = index, index, *(() if of_values is None else (of_values,))
-    enqueue = functools.partial(_enqueue, built, n_rows, n_columns, nnz)
-    return record(chain, enqueue, (*read, index, index, of_values or index))
+    chain = Chain(structure.queue)
+
+    def work_out() -> Recording | None:
+        if chain.device.is_plain:
+            return None
+        built, kernel = chain.build(AtOnce.legal(chain.device, name_of(index), moved.itemsize if valued else 0))
+        if sum(sizes) > kernel.places:
+            return None
+        read = index, index, *((moved,) * valued)
+        return record(chain, functools.partial(_enqueue, built, *sizes), (*read, index, index, moved))
+
+    return chain.worked_out((AtOnce, index, moved, valued, *sizes), work_out)
 
 
 def _enqueue(built: Built, n_rows: int, n_columns: int, nnz: int, chain: Chain, *arrays: cl_array.Array) -> None:
