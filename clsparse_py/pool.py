@@ -7,6 +7,7 @@ other queues may still use the block, the queue waits for them; the host never w
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import threading
@@ -31,8 +32,6 @@ _SHARE = 0.25
 _MAX_CHANGES, _SMALL_SHARE = 256, 1 / 256
 #: The size of a block is a multiple of an eighth of the largest power of two in it, which bounds the waste, and of 2**8 bytes.
 _MIN_STEP_BITS = 8
-#: So many are kept.
-_MOST_SIZES = 4096
 
 _of_handle = cl.Buffer.from_int_ptr
 
@@ -65,24 +64,12 @@ def _create(context: cl.Context, n_bytes: int, host: np.ndarray[Any, Any] | None
     return cl.Buffer(context, cl.mem_flags.READ_WRITE, n_bytes)
 
 
+@functools.lru_cache(maxsize=4096)
 def _block_size(n_bytes: int) -> int:
     step = n_bytes.bit_length() - 4
     if step < _MIN_STEP_BITS:
         step = _MIN_STEP_BITS
     return -(-n_bytes >> step) << step
-
-
-class _BlockSizes(dict[int, int]):
-    """The sizes of blocks by what is asked for: to look one up takes a quarter of the time."""
-
-    def __missing__(self, n_bytes: int) -> int:
-        size = _block_size(n_bytes)
-        if len(self) < _MOST_SIZES:
-            self[n_bytes] = size
-        return size
-
-
-_block_sizes = _BlockSizes()
 
 
 def _cap(device: cl.Device) -> int:
@@ -149,7 +136,7 @@ class Pool:
         pyopencl.Error
             The driver has no memory, not even after the pool gave back all that it kept unused.
         """
-        size = _block_sizes[n_bytes]
+        size = _block_size(n_bytes)
         if size > self._largest_kept:
             size = n_bytes
         try:
@@ -317,7 +304,7 @@ class Arena:
             if pool.uses:
                 block = self.block(queue, n_bytes)
             else:  # as `block` does, in less time
-                block = self.idle[_block_sizes[n_bytes]].pop()
+                block = self.idle[_block_size(n_bytes)].pop()
                 pool.changes.append(block.size)
         except (KeyError, IndexError):
             block = self.block(queue, n_bytes)
