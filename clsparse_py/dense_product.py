@@ -276,11 +276,11 @@ class Repeating:
                 return None
             if own is not None and is_ready and (not (events := found.events) or (events[0] is known and len(events) == 1)):
                 product.event = event = call.repeat(own, (memory, x_memory, y_memory))
+                note_written(found, event, known)
             elif is_released(memory) or is_released(x_memory) or is_released(y_memory):
                 return None
             else:
-                event = product.enqueue(x.queue or call.queue, (data, x, found), call.numbers)[-1]
-            note_written(found, event, known)
+                note_written(found, product.enqueue(x.queue or call.queue, (data, x, found), call.numbers)[-1])
         if self._upgrades:
             self._upgrade()
         return found
