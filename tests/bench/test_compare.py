@@ -167,7 +167,8 @@ def test_a_process_uses_the_kernels_of_its_folder(tmp_path: Path) -> None:
     for name in ("clsparse_py", "cl", "templates"):
         shutil.copytree(machine.ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for template in (tmp_path / "templates").rglob("*.mako"):
-        template.write_text("#error of this folder\n")
+        # No refusal of a driver's, which SciPy would make good.
+        template.write_text("<% raise ValueError('of this folder') %>\n")
     with pytest.raises(turns.ProcessError, match="of this folder"):
         prepared(tmp_path, tmp_path / "inputs")
 
