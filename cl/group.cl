@@ -1,27 +1,37 @@
 // Reductions of a long over a work-group of any size.
 //
-// group_reduce_add(box, x), group_reduce_min(box, x): the sum or minimum of x over the work-group, in every work-item; box holds a
-// long for each. They have barriers, so the whole work-group has to call them.
+// group_reduce_add(box, x), group_reduce_min(box, x): the sum or minimum of x over the work-group, in every work-item; box, which is
+// SHARED, holds a long for each. They have barriers, so the whole work-group has to call them.
+//
+// SHARED, GROUP_BARRIER: memory of a work-group, and a barrier for it. A work-item by itself has private memory and no barrier, so
+// that its kernels are plain.
 //
 // Loops that hold a barrier have a trip count that the compiler knows (quirk 4).
 #ifndef WORK_GROUP
     #error "group.cl needs WORK_GROUP: the work-group size"
 #endif
+#if WORK_GROUP == 1
+    #define SHARED
+    #define GROUP_BARRIER
+#else
+    #define SHARED local
+    #define GROUP_BARRIER barrier(CLK_LOCAL_MEM_FENCE);
+#endif
 #define GROUP_REDUCE(NAME, OPERATION) \
-    long group_reduce_##NAME(local long *box, const long mine) \
+    long group_reduce_##NAME(SHARED long *box, const long mine) \
     { \
         const uint me = get_local_id(0); \
         box[me] = mine; \
-        barrier(CLK_LOCAL_MEM_FENCE); \
+        GROUP_BARRIER \
         for (uint step = 1; step < WORK_GROUP; step *= 2) { \
             if (me % (2 * step) == 0 && me + step < WORK_GROUP) { \
                 const long x = box[me], y = box[me + step]; \
                 box[me] = OPERATION; \
             } \
-            barrier(CLK_LOCAL_MEM_FENCE); \
+            GROUP_BARRIER \
         } \
         const long total = box[0]; \
-        barrier(CLK_LOCAL_MEM_FENCE); \
+        GROUP_BARRIER \
         return total; \
     }
 GROUP_REDUCE(add, x + y)

@@ -14,8 +14,8 @@ from pyopencl import array as cl_array
 from clsparse_py import refusals
 from clsparse_py.device import describe
 from clsparse_py.errors import BuildError
-from clsparse_py.memory import allocated, submit
 from clsparse_py.pool import arena_of
+from clsparse_py.transfer import placed
 
 __all__ = ["or_by_host", "placed", "refused_of"]
 
@@ -66,11 +66,3 @@ def _key(name: str, arguments: tuple[Any, ...]) -> tuple[str, ...]:
     flat = (part for each in arguments for part in (each if isinstance(each, tuple) else (each,)))
     dtypes = (each.dtype if isinstance(each, cl_array.Array) else each for each in flat)
     return name, *(each.str for each in dtypes if isinstance(each, np.dtype))
-
-
-def placed(queue: cl.CommandQueue, what: str, values: np.ndarray[Any, Any], allocator: Any = None) -> cl_array.Array:
-    """Return a new device array with a copy of one-dimensional values of the host."""
-    found = allocated(queue, what, values.size, values.dtype, allocator)
-    if values.size:
-        submit(f"a copy of {what}", cl.enqueue_copy, queue, found.base_data, np.ascontiguousarray(values), is_blocking=True)
-    return found

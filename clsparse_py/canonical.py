@@ -15,7 +15,6 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import converted
 from clsparse_py.declaration import Variants, kernel
 from clsparse_py.launch import Chain
@@ -29,7 +28,6 @@ from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
-from clsparse_py.transfer import fetched
 
 __all__ = [
     "Begins",
@@ -111,29 +109,6 @@ def _enqueue_over(chain: Chain, parameters: Parameters, n: int, *arguments: Any)
     chain.launch(built, -(-n // taken.work_group), np.uint64(n), *arguments)
 
 
-def _on_host(queue: cl.CommandQueue, parts: Parts) -> tuple[np.ndarray[Any, Any], ...]:
-    """Return the parts of a matrix on the host, and the row of each entry."""
-    data, indices, indptr = (fetched(part, queue) for part in parts)
-    return data, indices, indptr, np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
-
-
-def _placed_parts(queue: cl.CommandQueue, parts: Parts, data: Any, indices: Any, indptr: Any) -> Parts:
-    """Return new parts, of the dtypes and from the allocator of others."""
-    allocator = parts[0].allocator
-    dtypes = {"data": parts[0].dtype, "indices": parts[1].dtype, "indptr": parts[2].dtype}
-    values = (each.astype(dtype) for each, dtype in zip((data, indices, indptr), dtypes.values(), strict=True))
-    data, indices, indptr = (placed(queue, name, each, allocator) for name, each in zip(dtypes, values, strict=True))
-    return data, indices, indptr
-
-
-def _sorted_by_host(queue: cl.CommandQueue, parts: Parts) -> Parts:
-    """Return the result of `with_sorted_rows`, computed by NumPy."""
-    data, indices, indptr, rows = _on_host(queue, parts)
-    order = np.lexsort((indices, rows))
-    return *_placed_parts(queue, parts, data[order], indices[order], indptr)[:2], parts[2]
-
-
-@or_by_host(_sorted_by_host)
 def with_sorted_rows(queue: cl.CommandQueue, parts: Parts) -> Parts:
     """Return the parts of the same matrix with the columns of each row in ascending order; duplicates keep their order.
 
@@ -153,23 +128,6 @@ def with_sorted_rows(queue: cl.CommandQueue, parts: Parts) -> Parts:
     return new_data, new_indices, indptr
 
 
-def _summed_by_host(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_GROUP) -> Parts:  # noqa: ARG001
-    """Return the result of `without_duplicates`, computed by NumPy."""
-    data, indices, indptr, rows = _on_host(queue, parts)
-    begins = np.ones(indices.size, bool)
-    begins[1:] = (indices[1:] != indices[:-1]) | (rows[1:] != rows[:-1])
-    if begins.all():
-        return parts
-    sums = np.add.reduceat(data.astype(sum_dtype(data.dtype)), np.flatnonzero(begins))
-    return _placed_parts(queue, parts, sums, indices[begins], _kept_before(begins)[indptr])
-
-
-def _kept_before(kept: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return how many entries are kept before each, and in all."""
-    return np.concatenate(([0], np.cumsum(kept)))
-
-
-@or_by_host(_summed_by_host)
 def without_duplicates(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_GROUP) -> Parts:
     """Return the parts of a matrix with duplicates added up, in their order; the parts themselves where there are none.
 
@@ -204,12 +162,6 @@ def without_duplicates(queue: cl.CommandQueue, parts: Parts, work_group: int = _
     return sums if dtype == data.dtype else converted(queue, "data", sums, data.dtype), new_indices, new_indptr
 
 
-def _without_zeros_by_host(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_GROUP) -> Parts:  # noqa: ARG001
-    """Return the result of `without_zeros`, computed by NumPy."""
-    return _marked_on_host(queue, parts, fetched(parts[0], queue) != 0)
-
-
-@or_by_host(_without_zeros_by_host)
 def without_zeros(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_GROUP) -> Parts:
     """Return the parts of a matrix without the entries that are zero; the parts themselves where there are none.
 
@@ -225,18 +177,6 @@ def without_zeros(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_
     return _marked(chain, parts, kept, work_group)
 
 
-def _marked_by_host(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array, work_group: int = _WORK_GROUP) -> Parts:  # noqa: ARG001
-    """Return the result of `with_marked`, computed by NumPy."""
-    return _marked_on_host(queue, parts, fetched(marks, queue)[: parts[0].size] != 0)
-
-
-def _marked_on_host(queue: cl.CommandQueue, parts: Parts, kept: np.ndarray[Any, Any]) -> Parts:
-    """Return the parts of the entries that are kept, by NumPy; the parts themselves if all are."""
-    data, indices, indptr, _ = _on_host(queue, parts)
-    return parts if kept.all() else _placed_parts(queue, parts, data[kept], indices[kept], _kept_before(kept)[indptr])
-
-
-@or_by_host(_marked_by_host)
 def with_marked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array, work_group: int = _WORK_GROUP) -> Parts:
     """Return the parts of the entries of a matrix that are marked; the parts themselves if all are.
 

@@ -11,7 +11,6 @@ from typing_extensions import override
 
 from clsparse_py import programs
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, conversion, needs_fp64
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
@@ -70,31 +69,6 @@ def converted(
     item = values.dtype.itemsize
     if values.offset % item or values.strides[0] % item:
         raise ValueError(f"{name}: must begin at a multiple of {item} bytes in its buffer, begins at {values.offset}")
-    return _converted(queue, name, values, dtype, work_group)
-
-
-def _converted_by_host(
-    queue: cl.CommandQueue,
-    name: str,
-    values: cl_array.Array,
-    dtype: np.dtype[Any],
-    work_group: int,  # noqa: ARG001 - of the kernel's
-) -> cl_array.Array:
-    """Return the result of `_converted`, computed by NumPy."""
-    n, item = values.size, values.dtype.itemsize
-    begin, step = values.offset // item, values.strides[0] // item
-    # The entries of the buffer from the first of the view to its last.
-    first, n_read = begin + min(0, (n - 1) * step), (n - 1) * abs(step) + 1
-    read = Chain(queue, values).read(values, n_read if n else 0, first)[:: step or 1]
-    with np.errstate(all="ignore"):
-        given = read.real if read.dtype.kind == "c" and dtype.kind not in "bc" else read
-        return placed(queue, name, np.broadcast_to(given, n).astype(dtype))
-
-
-@or_by_host(_converted_by_host)
-def _converted(
-    queue: cl.CommandQueue, name: str, values: cl_array.Array, dtype: np.dtype[Any], work_group: int
-) -> cl_array.Array:
     result = allocated(queue, name, values.size, dtype)
     if values.size:
         chain = Chain(queue, values)

@@ -12,7 +12,6 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.arithmetic import MOVED_TYPES, Arithmetic, name_of
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import OfNumbers, Parts, with_sorted_rows, without_duplicates
 from clsparse_py.convert import converted, copied
 from clsparse_py.declaration import Examples, kernel
@@ -28,7 +27,6 @@ from clsparse_py.recording import run
 from clsparse_py.records import dataclass
 from clsparse_py.row_order import EntryOrder, order_of, row_begins
 from clsparse_py.structure import Facts, OfStructure, check_structure
-from clsparse_py.transfer import fetched
 
 __all__ = [
     "REGROUP",
@@ -274,13 +272,6 @@ def _largest(queue: cl.CommandQueue, name: str, numbers: cl_array.Array, length:
     return largest
 
 
-def _range_by_host(queue: cl.CommandQueue, numbers: cl_array.Array, length: int, work_group: int) -> tuple[int, int]:  # noqa: ARG001
-    """Return the result of `_range`, computed by NumPy."""
-    host = fetched(numbers, queue)
-    return int(np.sum((host < 0) | (host >= length))), int(host.max(initial=0)) if host.size else -1
-
-
-@or_by_host(_range_by_host)
 def _range(queue: cl.CommandQueue, numbers: cl_array.Array, length: int, work_group: int) -> tuple[int, int]:
     """Return how many numbers lie outside [0, length), and the largest of all."""
     chain = Chain(queue, numbers)
@@ -292,13 +283,6 @@ def _range(queue: cl.CommandQueue, numbers: cl_array.Array, length: int, work_gr
     return int(per_group[:, 0].sum()), int(per_group[:, 1].max(initial=-1))
 
 
-def _rows_by_host(queue: cl.CommandQueue, indptr: cl_array.Array, n: int) -> cl_array.Array:  # noqa: ARG001 - of the kernel's
-    """Return the result of `rows_of`, computed by NumPy."""
-    begins = fetched(indptr, queue)
-    return placed(queue, "rows", np.repeat(np.arange(begins.size - 1, dtype=begins.dtype), np.diff(begins)))
-
-
-@or_by_host(_rows_by_host)
 def rows_of(queue: cl.CommandQueue, indptr: cl_array.Array, n: int) -> cl_array.Array:
     """Return the row of each of n entries, of the dtype of ``indptr``, which is that of a valid structure."""
     chain, rows = Chain(queue, indptr), allocated(queue, "rows", n, indptr.dtype, indptr.allocator)
@@ -308,13 +292,6 @@ def rows_of(queue: cl.CommandQueue, indptr: cl_array.Array, n: int) -> cl_array.
     return rows
 
 
-def _copied_by_host(queue: cl.CommandQueue, parts: Parts) -> Parts:
-    """Return the result of `copied_coordinates`, with rows computed by NumPy."""
-    data, indices, indptr = parts
-    return copied(queue, "data", data), copied(queue, "col", indices), _rows_by_host(queue, indptr, indices.size)
-
-
-@or_by_host(_copied_by_host)
 def copied_coordinates(queue: cl.CommandQueue, parts: Parts) -> Parts:
     """Return copies of the values and the columns of entries, and the row of each; ``parts`` are valid."""
     data, indices, indptr = parts
@@ -373,22 +350,6 @@ def _enqueue_at_entries(
     chain.launch(built, -(-n_parts // record.work_group), of_index(n_parts), *parts, indptr, rows, *copies)
 
 
-def _regrouped_by_host(
-    queue: cl.CommandQueue,
-    row: cl_array.Array,
-    col: cl_array.Array,
-    factors: tuple[int, int],
-    divisor: int,
-    index: np.dtype[Any],
-) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return the result of `regrouped`, computed by NumPy."""
-    rows, columns = (fetched(each, queue).astype(np.int64) for each in (row, col))
-    found = np.divmod(rows * factors[0] + columns * factors[1], divisor)
-    quotients, rests = (placed(queue, "coordinates", each.astype(index)) for each in found)
-    return quotients, rests
-
-
-@or_by_host(_regrouped_by_host)
 def regrouped(
     queue: cl.CommandQueue,
     row: cl_array.Array,

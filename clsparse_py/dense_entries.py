@@ -8,12 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pyopencl as cl
-import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, name_of, needs_fp64
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import Parts
 from clsparse_py.convert import converted
 from clsparse_py.declaration import Variants, kernel
@@ -25,7 +23,7 @@ from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
-from clsparse_py.transfer import contexts_match
+from clsparse_py.transfer import contexts_match, placed
 
 __all__ = ["Entries", "entries_of"]
 
@@ -56,19 +54,6 @@ class Entries(OfStructure):
         return {**super().arguments(), **of_values}
 
 
-def _entries_by_host(queue: cl.CommandQueue, dense: cl_array.Array, index: np.dtype[Any]) -> Parts:
-    """Return the result of `_entries`, computed by SciPy."""
-    item = dense.dtype.itemsize
-    # From the first value in memory to the last; steps may be negative.
-    reach = [(n - 1) * step // item for n, step in zip(dense.shape, dense.strides, strict=True)]
-    low, high = (sum(bound(each, 0) for each in reach) for bound in (min, max))
-    host = Chain(queue, dense).read(dense, high - low + 1, dense.offset // item + low)
-    found = scipy.sparse.csr_array(np.lib.stride_tricks.as_strided(host[-low:], dense.shape, dense.strides))
-    indices, indptr = (placed(queue, name, getattr(found, name).astype(index)) for name in ("indices", "indptr"))
-    return placed(queue, "data", found.data), indices, indptr
-
-
-@or_by_host(_entries_by_host)
 def _entries(queue: cl.CommandQueue, dense: cl_array.Array, index: np.dtype[Any]) -> Parts:
     """Return the result of `entries_of`, with indices of a dtype that holds the number of places."""
     rows, columns = dense.shape

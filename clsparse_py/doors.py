@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import operator
 from collections.abc import Callable
@@ -10,6 +9,7 @@ from typing import Any, TypeVar
 
 import scipy.sparse
 
+from clsparse_py.device import default_queue
 from clsparse_py.errors import ON_HOST
 from clsparse_py.hosted import by_scipy, on_host, queue_in
 from clsparse_py.plain import door
@@ -22,15 +22,22 @@ _Array = TypeVar("_Array", bound=type[Any])
 _WITHOUT = {
     *vars(object), "__bool__", "__class_getitem__", "__len__", "__matmul__", "__rmatmul__", "data", "dot", "dtype", "format",
     "indices", "indptr", "maxprint", "ndim", "nnz", "shape", "size",
-}  # fmt: skip
+} - {"__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__"}  # fmt: skip
 _PRODUCTS = {"_times": "__matmul__", "_dense_times": "__rmatmul__", "_times_sparse": "__matmul__"}
 #: What changes the array that it is called of.
-_IN_PLACE = ("__setitem__", "eliminate_zeros", "prune", "resize", "setdiag", "sort_indices", "sum_duplicates")
+_IN_PLACE = (
+    "__imul__", "__itruediv__", "__setitem__", "eliminate_zeros", "prune", "resize", "setdiag", "sort_indices", "sum_duplicates",
+)  # fmt: skip
 
 
 def on_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of SciPy that takes arrays of the device, with copies on the host, and returns some."""
-    return functools.partial(by_scipy, function)
+    """Return a function of SciPy that takes arrays of the device, and a ``queue``, with copies on the host, and returns some."""
+
+    def call(*arguments: Any, queue: Any = None, **named: Any) -> Any:
+        queue = queue or queue_in((*arguments, *named.values())) or default_queue()
+        return by_scipy(function, *arguments, queue=queue, **named)
+
+    return call
 
 
 def doors(cls: _Array) -> _Array:
@@ -65,10 +72,11 @@ def _changed(cls: type[Any], name: str) -> Callable[..., Any]:
     """Return a function that has SciPy change a copy of an array in place, and the array take what that has then."""
     make: Callable[..., None] = cls.__init__
 
-    def call(A: Any, *arguments: Any, **named: Any) -> None:
+    def call(A: Any, *arguments: Any, **named: Any) -> Any:
         host = A.get()
-        getattr(host, name)(*map(on_host, arguments), **{key: on_host(each) for key, each in named.items()})
+        found = getattr(host, name)(*map(on_host, arguments), **{key: on_host(each) for key, each in named.items()})
         make(A, host, queue=A.queue, check=False, maxprint=A.maxprint)
+        return A if found is host else None
 
     return call
 
@@ -80,7 +88,7 @@ def _made(cls: type[Any]) -> Callable[..., Any]:
     def call(A: Any, *arguments: Any, queue: Any = None, check: bool = True, **named: Any) -> None:
         queue, own = queue or queue_in(arguments), {key: named.pop(key) for key in ("maxprint", "zero_copy") if key in named}
         host = getattr(scipy.sparse, cls.__name__)(*map(on_host, arguments), **named)
-        if check:
+        if check and hasattr(host, "check_format"):  # coordinates are checked when they are made
             host.check_format()
         make(A, host, queue=queue, check=False, **own)
 

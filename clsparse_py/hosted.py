@@ -14,20 +14,40 @@ from pyopencl import array as cl_array
 from clsparse_py.base import SparseArray, on_device
 from clsparse_py.device import default_queue
 from clsparse_py.errors import runs_on_host
+from clsparse_py.launch import Chain
 from clsparse_py.transfer import from_host
 
 __all__ = ["array_on", "as_given", "by_scipy", "hosted", "on_host", "queue_in"]
 
 
 def on_host(given: Any) -> Any:
-    """Return an operand on the host: sparse arrays as SciPy's, device arrays as NumPy's, anything else as it is."""
+    """Return an operand on the host: sparse arrays as SciPy's, device arrays as NumPy's, in lists, too; else as it is."""
+    if type(given) in (list, tuple):
+        return type(given)(map(on_host, given))
+    if isinstance(given, cl_array.Array) and not given.flags.forc:
+        return _strided_on_host(given)
     return given.get() if isinstance(given, (SparseArray, cl_array.Array)) else given
 
 
+def _strided_on_host(array: cl_array.Array) -> np.ndarray[Any, Any]:
+    """Return the values of a device array of any strides: those of its buffer from its first value to its last are read."""
+    item = array.dtype.itemsize
+    reach = [(length - 1) * step // item for length, step in zip(array.shape, array.strides, strict=True)]
+    below, n = -sum(min(each, 0) for each in reach), sum(map(abs, reach)) + 1
+    read = Chain(array.queue or default_queue(), array).read(array, n, array.offset // item - below)
+    return np.ndarray(array.shape, array.dtype, read, below * item, array.strides)
+
+
 def queue_in(operands: Iterable[Any]) -> cl.CommandQueue | None:
-    """Return the queue of the first operand on a device, None if there is none."""
-    found = (each.queue for each in operands if isinstance(each, (SparseArray, cl_array.Array)) and each.queue is not None)
-    return next(found, None)
+    """Return the queue of the first operand on a device, of those of lists, too; None if there is none."""
+    for each in operands:
+        if type(each) in (list, tuple):
+            queue = queue_in(each)
+        else:
+            queue = each.queue if isinstance(each, (SparseArray, cl_array.Array)) else None
+        if queue is not None:
+            return queue
+    return None
 
 
 def array_on(queue: cl.CommandQueue, values: Any) -> cl_array.Array:
@@ -42,7 +62,12 @@ def as_given(b: Any, values: Any) -> Any:
 
 
 def by_scipy(
-    function: Callable[..., Any], *arguments: Any, multiplies: bool = False, takes: str | None = None, **named: Any
+    function: Callable[..., Any],
+    *arguments: Any,
+    multiplies: bool = False,
+    takes: str | None = None,
+    queue: cl.CommandQueue | None = None,
+    **named: Any,
 ) -> Any:
     """Return what a function of SciPy does with copies on the host: on the device if sparse, or if a dense operand is there.
 
@@ -56,9 +81,14 @@ def by_scipy(
         Sparse arrays stay on the device: the function asks them for products alone.
     takes : str, optional
         The format in which it takes sparse arrays; by default any.
+    queue : pyopencl.CommandQueue, optional
+        Where sparse results are; by default that of the operands, and SciPy's if that is none.
     """
     operands = *arguments, *named.values()
-    queue, dense = queue_in(operands), next((operand for operand in operands if isinstance(operand, cl_array.Array)), None)
+    queue, dense = (
+        queue or queue_in(operands),
+        next((operand for operand in operands if isinstance(operand, cl_array.Array)), None),
+    )
 
     def moved(operand: Any) -> Any:
         if multiplies and isinstance(operand, SparseArray):

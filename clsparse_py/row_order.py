@@ -9,13 +9,11 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.declaration import kernel
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
-from clsparse_py.transfer import fetched
 
 __all__ = ["EntryOrder", "RowBegins", "RowOrder", "order_of", "row_begins"]
 
@@ -58,18 +56,11 @@ class EntryOrder(NamedTuple):
     canonical: bool
 
 
-def _order_by_host(queue: cl.CommandQueue, row: cl_array.Array, col: cl_array.Array) -> EntryOrder:
-    """Return the result of `order_of`, computed by NumPy."""
-    rows, columns = (np.diff(fetched(each, queue)) for each in (row, col))
-    return _order(int(np.sum(rows < 0)), int(np.sum((rows == 0) & (columns < 0))), int(np.sum((rows == 0) & (columns == 0))))
-
-
 def _order(fallen: int, unsorted: int, repeated: int) -> EntryOrder:
     """Return the order of which this was counted."""
     return EntryOrder(not fallen, not fallen and not unsorted, not (fallen or unsorted or repeated))
 
 
-@or_by_host(_order_by_host)
 def order_of(queue: cl.CommandQueue, row: cl_array.Array, col: cl_array.Array) -> EntryOrder:
     """Return how entries with these rows and columns, of one index type, are sorted. Waits for the device."""
     chain, n = Chain(queue, row, col), row.size
@@ -80,13 +71,6 @@ def order_of(queue: cl.CommandQueue, row: cl_array.Array, col: cl_array.Array) -
     return _order(*chain.read(told, 3 * groups).reshape(groups, 3).sum(axis=0).tolist())
 
 
-def _begins_by_host(queue: cl.CommandQueue, row: cl_array.Array, n_rows: int) -> cl_array.Array:
-    """Return the result of `row_begins`, computed by NumPy."""
-    rows = fetched(row, queue)
-    return placed(queue, "indptr", np.searchsorted(rows, np.arange(n_rows + 1)).astype(rows.dtype))
-
-
-@or_by_host(_begins_by_host)
 def row_begins(queue: cl.CommandQueue, row: cl_array.Array, n_rows: int) -> cl_array.Array:
     """Return the row pointers of entries whose rows ascend, of the dtype of ``row``."""
     chain, indptr = Chain(queue, row), allocated(queue, "indptr", n_rows + 1, row.dtype, row.allocator)

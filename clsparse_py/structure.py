@@ -13,7 +13,6 @@ from typing_extensions import override
 from clsparse_py import programs
 from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
 from clsparse_py.declaration import kernel
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.records import dataclass
 
@@ -136,19 +135,6 @@ def _counted(
     return chain.read(counts, groups * n_counts).reshape(groups, n_counts)
 
 
-def counted_by_host(shape: tuple[int, int], indices: np.ndarray[Any, Any], indptr: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the counts of `_counted` for a structure on the host, as if one work-group had counted all."""
-    columns, lengths = indices.astype(np.int64), np.diff(indptr.astype(np.int64))
-    steps = np.diff(columns)
-    begins = indptr[:-1][lengths > 0]
-    # Steps from the last entry of a row to the first of the next: columns may fall there.
-    behind = steps[begins[(begins > 0) & (begins < columns.size)] - 1]
-    falls, not_rises = (int(np.sum(test(steps, 0)) - np.sum(test(behind, 0))) for test in (np.less, np.less_equal))
-    outside, adjacent = np.sum((columns < 0) | (columns >= shape[1])), np.sum((steps == 1) & (columns[1:] > 0))
-    longest = lengths.max(initial=0)
-    return np.array([_Counts(np.sum(lengths < 0), outside, falls, not_rises, indptr[0], indptr[-1], adjacent, longest)], np.int64)
-
-
 def check_structure(
     queue: cl.CommandQueue, shape: tuple[int, int], indices: cl_array.Array, indptr: cl_array.Array, work_group: int = 128
 ) -> Facts:
@@ -160,11 +146,7 @@ def check_structure(
         The arrays are no CSR structure of that shape; the message says why.
     """
     chain = Chain(queue, indptr, indices)
-    try:
-        found = _counted(chain, shape, indices, indptr, work_group)
-    except BuildError:
-        # The kernel is refused: the host checks a copy of the structure.
-        found = counted_by_host(shape, chain.read(indices, indices.size), chain.read(indptr, shape[0] + 1))
+    found = _counted(chain, shape, indices, indptr, work_group)
     of_all = _Counts(*found.sum(axis=0).tolist())._replace(longest=int(found[:, -1].max()))
     last, outside = of_all.last, of_all.outside
     if of_all.first != 0:

@@ -16,7 +16,7 @@ from clsparse_py.order import forget_ended, uses_before_writing
 from clsparse_py.pool import arena_of
 from clsparse_py.uses import Uses
 
-__all__ = ["contexts_match", "fetched", "from_host", "in_place", "on_host", "pending", "to_host"]
+__all__ = ["contexts_match", "fetched", "from_host", "in_place", "on_host", "pending", "placed", "to_host"]
 
 
 def contexts_match(array: cl_array.Array, context: cl.Context) -> bool:
@@ -81,6 +81,14 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
     lent.queue, lent.uses, lent.pointer = queue, pool.uses, buffer.int_ptr
     order = "C" if values.flags.c_contiguous else "F"
     return DeviceArray(queue, values.shape, values.dtype, order=order, data=buffer)
+
+
+def placed(queue: cl.CommandQueue, what: str, values: np.ndarray[Any, Any], allocator: Any = None) -> cl_array.Array:
+    """Return a new device array with a copy of one-dimensional values of the host."""
+    found = allocated(queue, what, values.size, values.dtype, allocator)
+    if values.size:
+        submit(f"a copy of {what}", cl.enqueue_copy, queue, found.base_data, np.ascontiguousarray(values), is_blocking=True)
+    return found
 
 
 def to_host(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl_array.Array:

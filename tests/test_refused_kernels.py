@@ -26,12 +26,11 @@ from pyopencl import array as cl_array
 
 import clsparse_py
 from clsparse_py import BuildError, cli, plain, programs, refusals
-from clsparse_py.convert import Convert, converted
+from clsparse_py.convert import Convert
 from clsparse_py.device import describe
 from clsparse_py.plain import plain_kernels
 from clsparse_py.primitives.radix_sort import Shape
 from clsparse_py.refusals import Refusal
-from clsparse_py.structure import check_structure
 
 pytestmark = [pytest.mark.any_platform, pytest.mark.refusals]
 
@@ -201,8 +200,10 @@ def test_a_kernel_is_named_once_a_device(
             A = clsparse_py.csr_array(host, queue=cl.CommandQueue(context, queue.device))
             np.testing.assert_array_equal((-A).toarray(), -host)
             (refusals.clear(), asked.clear())
-    refused = [record.levelno for record in caplog.records if "is refused by the compiler" in record.getMessage()]
-    assert refused == [logging.WARNING, logging.INFO, logging.INFO]
+    refused = [record for record in caplog.records if "is refused by the compiler" in record.getMessage()]
+    kernel = refused[0].getMessage().split()[1]
+    of_kernel = [record.levelno for record in refused if f" {kernel} " in record.getMessage()]
+    assert of_kernel == [logging.WARNING, logging.INFO, logging.INFO]
 
 
 def test_what_two_processes_saw_is_not_tried_again(
@@ -438,30 +439,23 @@ def test_plain_kernels_or_scipy_make_products_where_others_are_refused(
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
-def test_a_structure_is_checked_by_the_host_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], index: Any) -> None:
-    host = matrix(40, 0.2)
-    shuffled = scipy.sparse.csr_array((host.data, host.indices.copy(), host.indptr), shape=host.shape)
-    shuffled.indices[shuffled.indptr[3] : shuffled.indptr[4]] = 7
-    structures = []
-    for refused in (False, True):
-        asked = plant("csr_check") if refused else []
-        found = []
-        for given in (host, shuffled):
-            parts = [cl.array.to_device(queue, part.astype(index)) for part in (given.indices, given.indptr)]
-            found.append(check_structure(queue, given.shape, *parts))
-        for part, place, value, message in ((0, 5, 40, "indices: must lie"), (1, 2, 400, "must not decrease")):
-            arrays = [host.indices.astype(index), host.indptr.astype(index)]
-            arrays[part][place] = value
-            with pytest.raises(ValueError, match=message):
-                check_structure(queue, host.shape, *(cl.array.to_device(queue, each) for each in arrays))
-        structures.append(found)
-        assert bool(asked) == refused
-    assert structures[0] == structures[1]
+def test_scipy_checks_a_structure_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], index: Any) -> None:
+    asked, host = plant("csr_check"), matrix(40, 0.2)
+    for part, place, value, message in (
+        (0, 5, 40, "indices must be < 40"),
+        (1, 2, 400, "must not decrease|non-decreasing"),
+    ):
+        arrays = [host.indices.astype(index), host.indptr.astype(index)]
+        arrays[part][place] = value
+        given = tuple(cl.array.to_device(queue, each) for each in (host.data, *arrays))
+        with pytest.raises(ValueError, match=message):
+            clsparse_py.csr_array(given, shape=host.shape)
+    assert len(asked) == len(set(asked)) > 0
     np.testing.assert_allclose(clsparse_py.csr_array(host, queue=queue) @ np.ones(40, np.float32), host.sum(axis=1), rtol=1e-5)
 
 
 #: Kernels that there is no other for: of conversion, of what makes a matrix canonical, and of new values for one; and all.
-OF_THE_HOST = [
+OF_SCIPY = [
     "csr_convert",
     "canonical_begins",
     "canonical_compact",
@@ -471,11 +465,11 @@ OF_THE_HOST = [
     "canonical_entries",
     "primitives_permute",
 ]
-OF_THE_HOST += ["sort_network|merge_", "|".join(OF_THE_HOST)]
+OF_SCIPY += ["sort_network|merge_", "|".join(OF_SCIPY)]
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32", "bool", "complex64"])
-def test_operators_are_applied_by_the_host_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], dtype: str) -> None:
+def test_scipy_applies_operators_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], dtype: str) -> None:
     asked = plant("union_|values_|dense_|pair_|complement_|scatter_|diagonal_|primitives_segmented_")
     host = scipy.sparse.csr_array(matrix().astype(dtype))
     A, B = (clsparse_py.csr_array(each, queue=queue) for each in (host, host[::-1]))
@@ -503,8 +497,8 @@ def test_operators_are_applied_by_the_host_too(queue: cl.CommandQueue, plant: Ca
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32", "bool", "complex64"])
-@pytest.mark.parametrize("pattern", OF_THE_HOST)
-def test_the_host_does_what_no_other_kernel_does(
+@pytest.mark.parametrize("pattern", OF_SCIPY)
+def test_scipy_does_what_no_other_kernel_does(
     queue: cl.CommandQueue, plant: Callable[..., list[str]], pattern: str, dtype: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked, rng, n = plant(pattern), np.random.default_rng(3), 400
@@ -547,19 +541,9 @@ def test_the_host_does_what_no_other_kernel_does(
         caplog.clear()
     assert asked
     assert len(asked) == len(set(asked))
-    with pytest.raises(ValueError, match=r"^row: must lie in \[0, 40\), 2 of 3 do not"):
+    # In SciPy's words, where SciPy checks.
+    with pytest.raises(ValueError, match=r"^row: must lie in \[0, 40\), 2 of 3 do not|^axis 0 index 40 exceeds"):
         clsparse_py.csr_array((np.ones(3, np.float32), ([40, 0, -1], [0, 1, 2])), shape=(40, 50), queue=queue)
-
-
-def test_views_are_converted_by_the_host_too(queue: cl.CommandQueue, plant: Callable[..., list[str]]) -> None:
-    asked, host = plant("csr_convert"), np.arange(20, dtype=np.float32)
-    array = cl.array.to_device(queue, host)
-    for part in (slice(None, None, 3), slice(15, 2, -4), slice(4, 4), slice(7, 8)):
-        found = converted(queue, "x", array[part], np.dtype(np.int32))
-        np.testing.assert_array_equal(found.get(), host[part].astype(np.int32))
-    assert len(asked) == len(set(asked)) > 0
-    with pytest.raises(ValueError, match=r"^x: must begin at a multiple of 4 bytes"):
-        converted(queue, "x", cl.array.Array(queue, 2, np.float32, data=array.base_data, offset=2), np.dtype(np.int32))
 
 
 TRANSPOSITIONS = [
@@ -623,39 +607,30 @@ def test_rows_stay_apart_where_what_computes_them_together_is_refused(
     assert asked
 
 
-#: Primitives, and the kernels that are refused of them on a kind of device: some of them after others were built.
+#: Primitives, and the kernels that are refused of them: some of them after others were built.
 PRIMITIVES = [
-    ("scan", "primitives_scan_chunks", "cpu"),
-    ("scan", "primitives_(scan|tile).*tile|primitives_scan_tiles", "gpu"),
-    ("segmented", "segmented_chunks", "cpu"),
-    ("segmented", "segmented_chunks_(add|scan|exclusive)", "cpu"),
-    ("segmented", "segmented_tiles|segment_sums", "gpu"),
-    ("segmented", "add_partials", "gpu"),
-    ("by_key", "primitives_scan_chunks.*runs|segmented_chunks", "cpu"),
-    ("by_key", "scan_tiles_runs", "gpu"),
-    ("radix", "radix_chunk", "cpu"),
-    ("radix", "radix_chunk_scatter.*last", "cpu"),
-    ("radix", "radix_(scatter|count)", "gpu"),
-    ("radix", "radix_starts", "gpu"),
-    ("sort", "merge_serial", "cpu"),
-    ("sort", "sort_network", "gpu"),
-    ("sort", "merge_splits", "gpu"),
-    ("merge", "merge_serial_segments", "cpu"),
-    ("merge", "sort_network_tiles|sort_network_segments", "gpu"),
+    ("scan", "primitives_(scan|tile).*tile|primitives_scan_tiles"),
+    ("segmented", "segmented_tiles|segment_sums"),
+    ("segmented", "add_partials"),
+    ("by_key", "scan_tiles_runs"),
+    ("radix", "radix_(scatter|count)"),
+    ("radix", "radix_starts"),
+    ("sort", "sort_network"),
+    ("sort", "merge_splits"),
+    ("merge", "sort_network_tiles|sort_network_segments"),
 ]
 
 
-@pytest.mark.parametrize(("primitive", "pattern", "kind"), PRIMITIVES, ids=["-".join(each) for each in PRIMITIVES])
-def test_a_refused_primitive_takes_the_kernels_of_other_devices(
+@pytest.mark.parametrize(("primitive", "pattern"), PRIMITIVES, ids=["-".join(each) for each in PRIMITIVES])
+def test_a_refused_primitive_takes_plain_kernels(
     queue: cl.CommandQueue,
     plant: Callable[..., list[str]],
     take_for: Callable[[str], None],
     monkeypatch: pytest.MonkeyPatch,
     primitive: str,
     pattern: str,
-    kind: str,
 ) -> None:
-    take_for(kind)
+    take_for("gpu")
     if pattern == "radix_starts":  # of more tiles than the keys here have
         monkeypatch.setattr(Shape, "is_few", lambda *_: False)
     asked, rng = plant(pattern), np.random.default_rng(5)
@@ -732,7 +707,7 @@ def test_an_empty_entry_of_pocls_cache_is_built_around(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bool"])
-def test_arrays_are_put_together_by_the_host_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], dtype: str) -> None:
+def test_scipy_puts_arrays_together_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], dtype: str) -> None:
     asked = plant("construct_|kron_|canonical_compact")
     host = scipy.sparse.csr_array(matrix().astype(dtype))
     A, few = clsparse_py.csr_array(host, queue=queue), host[:4, :6]
@@ -758,8 +733,9 @@ def test_arrays_are_put_together_by_the_host_too(queue: cl.CommandQueue, plant: 
     assert {name.split("_")[0] for name in asked} >= {"construct", "kron"}
 
 
-def test_the_host_numbers_rows_too(queue: cl.CommandQueue, plant: Callable[..., list[str]]) -> None:
-    asked = plant("^canonical_(order|row)")
+@pytest.mark.parametrize("pattern", ["canonical_order", "canonical_row_begins", "canonical_rows"])
+def test_scipy_numbers_rows_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], pattern: str) -> None:
+    asked = plant(pattern)
     host = matrix().tocoo()
     A = clsparse_py.coo_array(host, queue=queue)
     found, wanted = A.tocsr(), host.tocsr()
@@ -768,11 +744,12 @@ def test_the_host_numbers_rows_too(queue: cl.CommandQueue, plant: Callable[..., 
     for copy in (True, False):
         for each, of_host in zip(found.tocoo(copy=copy).coords, host.coords, strict=True):
             np.testing.assert_array_equal(each.get(), of_host)
-    assert {"_".join(name.split("_")[:2]) for name in asked} == {"canonical_order", "canonical_row", "canonical_rows"}
+    assert asked
+    assert len(asked) == len(set(asked))
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "bool"])
-def test_the_host_indexes_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], dtype: str) -> None:
+def test_scipy_indexes_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], dtype: str) -> None:
     asked = plant("^(indexing|positions|lengths|points)_")
     host = scipy.sparse.csr_array(matrix().astype(dtype))
     rng = np.random.default_rng(3)
@@ -796,7 +773,7 @@ def test_the_host_indexes_too(queue: cl.CommandQueue, plant: Callable[..., list[
         np.testing.assert_array_equal(A.toarray(), host.toarray())
         assert A.nnz == host.nnz
     for key in (on_device, (slice(None), on_device), (on_device, on_device)):
-        with pytest.raises(IndexError, match=r"^index out of range: \d+ of 40 are"):
+        with pytest.raises(IndexError, match="out of range"):
             clsparse_py.csr_array(host[:20, :20], queue=queue)[key]
     assert {name.split("_")[0] for name in asked} >= {"indexing", "positions", "points"}
 

@@ -16,7 +16,6 @@ from clsparse_py.bsr.conversion import flat, gathered, marks_of, to_csr
 from clsparse_py.bsr.kernels import MOST
 from clsparse_py.bsr.parts import made_of_blocks, of_rows, placed_blocks, seen_as_blocks, size_of
 from clsparse_py.bsr.products import enqueue_product, product_of_blocks
-from clsparse_py.by_host import placed
 from clsparse_py.canonical import with_marked, with_sorted_rows, without_duplicates
 from clsparse_py.convert import copied
 from clsparse_py.csr import csr_array
@@ -34,7 +33,7 @@ from clsparse_py.parts import SetStructure
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.semiring import plus_times
 from clsparse_py.structure import Facts, check_structure
-from clsparse_py.transfer import fetched
+from clsparse_py.transfer import fetched, placed
 
 if TYPE_CHECKING:
     from clsparse_py.coo import coo_array

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.bsr.kernels import AT_ONCE, MOST, FromCsr, Gather, Nonzero, ToCsr
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import with_index
 from clsparse_py.coordinates import rows_of
 from clsparse_py.index_types import index_for
@@ -21,7 +19,6 @@ from clsparse_py.matrix import Parts
 from clsparse_py.memory import allocated, array_of
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import Parameters
-from clsparse_py.transfer import fetched
 
 __all__ = ["Parts", "Size", "count_of", "flat", "from_csr", "gathered", "likely_size", "marks_of", "to_csr"]
 
@@ -55,24 +52,6 @@ def _group_of_rows(chain: Chain) -> int:
     return 1 if chain.device.lanes_are_loops else _group(chain)
 
 
-def _on_host(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Any:
-    """Return a matrix of entries or blocks as SciPy's."""
-    cls = scipy.sparse.csr_array if parts[0].ndim == 1 else scipy.sparse.bsr_array
-    return cls(tuple(fetched(part, queue) for part in parts), shape=shape)
-
-
-def _placed_blocks(queue: cl.CommandQueue, blocks: np.ndarray[Any, Any]) -> cl_array.Array:
-    """Return blocks of the host on the device."""
-    whole = placed(queue, "data", blocks.reshape(-1))
-    return array_of(queue, blocks.shape, blocks.dtype, whole.base_data)
-
-
-def _count_by_host(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size: Size) -> int:
-    """Return the result of `count_of`, computed by SciPy."""
-    return int(_on_host(queue, parts, shape).tobsr(size).indices.size)
-
-
-@or_by_host(_count_by_host)
 def count_of(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size: Size) -> int:
     """Return how many blocks of a size the entries of a CSR matrix, its rows sorted, lie in; waits for the device."""
     chain = Chain(queue, *parts)
@@ -92,16 +71,6 @@ def _pointers(
     return pointers, int(chain.read(pointers, 1, n)[0])
 
 
-def _from_csr_by_host(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size: Size) -> Parts:
-    """Return the result of `from_csr`, computed by SciPy."""
-    made = _on_host(queue, parts, shape).tobsr(size)
-    made.sort_indices()
-    data, index = made.data.astype(parts[0].dtype), parts[1].dtype
-    indices, indptr = (placed(queue, name, getattr(made, name).astype(index)) for name in ("indices", "indptr"))
-    return _placed_blocks(queue, data), indices, indptr
-
-
-@or_by_host(_from_csr_by_host)
 def from_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size: Size) -> Parts:
     """Return the blocks in which a CSR matrix has entries, sorted; duplicates are added up. Waits to learn how many there are.
 
@@ -152,15 +121,6 @@ def likely_size(count: Callable[[Size], int], shape: tuple[int, int], nnz: int) 
     return (3, 3) if of_three > _FILLED else (2, 2) if of_two > _FILLED else (1, 1)
 
 
-def _to_csr_by_host(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Parts:
-    """Return the result of `to_csr`, computed by SciPy."""
-    made = _on_host(queue, parts, shape).tocsr()
-    index = index_for(max(made.nnz, shape[1]), parts[1].dtype)
-    data, indices, indptr = made.data.astype(parts[0].dtype), made.indices.astype(index), made.indptr.astype(index)
-    return placed(queue, "data", data), placed(queue, "indices", indices), placed(queue, "indptr", indptr)
-
-
-@or_by_host(_to_csr_by_host)
 def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Parts:
     """Return the entries of blocks, zeros included, as the parts of a CSR matrix of that shape."""
     rows, columns = parts[0].shape[1:]
@@ -187,17 +147,6 @@ def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Part
     return data, indices, indptr
 
 
-def _gathered_by_host(
-    queue: cl.CommandQueue, blocks: cl_array.Array, numbers: cl_array.Array, way: str, starts: cl_array.Array | None = None
-) -> cl_array.Array:
-    """Return the result of `gathered`, computed by NumPy."""
-    found = fetched(blocks, queue)[fetched(numbers, queue)]
-    if starts is not None:
-        found = np.add.reduceat(found, fetched(starts, queue)[:-1], dtype=blocks.dtype)
-    return _placed_blocks(queue, np.ascontiguousarray(found.swapaxes(1, 2) if way == "transposed" else found))
-
-
-@or_by_host(_gathered_by_host)
 def gathered(
     queue: cl.CommandQueue, blocks: cl_array.Array, numbers: cl_array.Array, way: str, starts: cl_array.Array | None = None
 ) -> cl_array.Array:
@@ -225,12 +174,6 @@ def gathered(
     return made
 
 
-def _marks_by_host(queue: cl.CommandQueue, blocks: cl_array.Array) -> cl_array.Array:
-    """Return the result of `marks_of`, computed by NumPy."""
-    return placed(queue, "marks", (fetched(blocks, queue) != 0).any(axis=(1, 2)).astype(np.uint8))
-
-
-@or_by_host(_marks_by_host)
 def marks_of(queue: cl.CommandQueue, blocks: cl_array.Array) -> cl_array.Array:
     """Return a byte for each block: 1 if an entry of it is not 0, else 0."""
     n, rows, columns = blocks.shape

@@ -6,20 +6,17 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py._spgemm import spgemm
 from clsparse_py.arithmetic import Arithmetic, name_of
 from clsparse_py.bsr.conversion import flat
 from clsparse_py.bsr.kernels import MOST, Columns, Multiply, Product, ProductChunked
-from clsparse_py.by_host import or_by_host
 from clsparse_py.convert import with_index
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.partition import enqueue_partition
-from clsparse_py.transfer import fetched
 
 __all__ = ["enqueue_product", "product_of_blocks"]
 
@@ -43,39 +40,6 @@ def _parts_of(structure: Structure, queue: cl.CommandQueue) -> cl_array.Array:
     return structure.kept("parts of block rows", make)
 
 
-def _on_host(queue: cl.CommandQueue, blocks: cl_array.Array, structure: Structure) -> Any:
-    """Return a matrix as SciPy's."""
-    parts = tuple(fetched(each, queue) for each in (blocks, structure.indices, structure.indptr))
-    n, (rows, columns) = structure.shape, blocks.shape[1:]
-    return scipy.sparse.bsr_array(parts, shape=(n[0] * rows, n[1] * columns))
-
-
-def _dense_on_host(queue: cl.CommandQueue, x: cl_array.Array) -> np.ndarray[Any, Any]:
-    """Return a dense operand of any strides."""
-    item = x.dtype.itemsize
-    reach = [(length - 1) * step for length, step in zip(x.shape, x.strides, strict=True)] if x.size else [0]
-    first = x.offset + sum(min(each, 0) for each in reach)
-    n = (x.offset + sum(max(each, 0) for each in reach) - first) // item + 1
-    read = Chain(queue, x).read(x, n if x.size else 0, first // item)
-    return np.ndarray(x.shape, x.dtype, read, x.offset - first, x.strides)
-
-
-def _write(queue: cl.CommandQueue, target: cl_array.Array, values: np.ndarray[Any, Any]) -> None:
-    """Write values of the host to an array."""
-    chain = Chain(queue, writes=(target,))
-    begin = target.offset // target.dtype.itemsize
-    chain.copy(target, chain.sent(np.ascontiguousarray(values, target.dtype)), target.size, begin)
-    chain.finish(target)
-
-
-def _product_by_host(
-    queue: cl.CommandQueue, blocks: cl_array.Array, structure: Structure, x: cl_array.Array, y: cl_array.Array
-) -> None:
-    """Do the work of `enqueue_product` by SciPy."""
-    _write(queue, y, _on_host(queue, blocks, structure) @ _dense_on_host(queue, x))
-
-
-@or_by_host(_product_by_host)
 def enqueue_product(
     queue: cl.CommandQueue, blocks: cl_array.Array, structure: Structure, x: cl_array.Array, y: cl_array.Array
 ) -> None:
@@ -129,16 +93,6 @@ def enqueue_product(
     chain.finish(y)
 
 
-def _multiplied_by_host(
-    queue: cl.CommandQueue, a: cl_array.Array, b: cl_array.Array, c: cl_array.Array, *structures: Structure
-) -> None:
-    """Do the work of `_enqueue_multiply` by SciPy."""
-    found = _on_host(queue, a, structures[0]).astype(c.dtype) @ _on_host(queue, b, structures[1]).astype(c.dtype)
-    found.sort_indices()
-    _write(queue, c, found.data)
-
-
-@or_by_host(_multiplied_by_host)
 def _enqueue_multiply(
     queue: cl.CommandQueue, a: cl_array.Array, b: cl_array.Array, c: cl_array.Array, *structures: Structure
 ) -> None:

@@ -11,7 +11,6 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.arithmetic import Arithmetic, name_of
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import tiles, work_group_of
 from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
@@ -22,7 +21,6 @@ from clsparse_py.primitives.permute import Moving
 from clsparse_py.recording import run
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
-from clsparse_py.transfer import fetched
 
 __all__ = ["Block", "BlockAlone", "BlockEntries", "BlockPair", "BlockRow", "BlockRows", "stacked"]
 #: Entries of a block without neighbours that a work-item moves at a time.
@@ -109,26 +107,6 @@ class BlockRow(NamedTuple):
         return self.n_rows, tuple([(block.indices.size, block.column) for block in self.blocks])
 
 
-def _stacked_by_host(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[Any], dtype: np.dtype[Any]) -> Parts:
-    """Return the result of `stacked`, computed by NumPy."""
-    data, indices, lengths = [np.zeros(0, dtype)], [np.zeros(0, index)], [np.zeros(1, index)]
-    for blocks, n_rows in grid:
-        hosts = [tuple(fetched(part, queue) for part in block[:3]) for block in blocks]
-        of_rows = [np.zeros(0, np.int64), *(np.repeat(np.arange(n_rows), np.diff(host[2])) for host in hosts)]
-        order = np.argsort(np.concatenate(of_rows), kind="stable")
-        data.append(np.concatenate([np.zeros(0, dtype), *(host[0] for host in hosts)])[order])
-        moved = (host[1] + block.column for host, block in zip(hosts, blocks, strict=True))
-        indices.append(np.concatenate([np.zeros(0, index), *moved])[order])
-        lengths.append(np.sum([np.zeros(n_rows, index), *(np.diff(host[2]) for host in hosts)], axis=0))
-    found = np.concatenate(data), np.concatenate(indices), np.cumsum(np.concatenate(lengths))
-    names = {"data": dtype, "indices": index, "indptr": index}
-    of_data, of_indices, of_indptr = (
-        placed(queue, name, each.astype(kind)) for (name, kind), each in zip(names.items(), found, strict=True)
-    )
-    return of_data, of_indices, of_indptr
-
-
-@or_by_host(_stacked_by_host)
 def stacked(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[Any], dtype: np.dtype[Any]) -> Parts:
     """Return data, indices and indptr of rows of blocks, one below the other. Entries of a row keep their order.
 

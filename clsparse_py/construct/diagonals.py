@@ -11,7 +11,6 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.arithmetic import Arithmetic, name_of
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
@@ -19,7 +18,7 @@ from clsparse_py.matrix import Parts
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.permute import Moving
 from clsparse_py.records import dataclass
-from clsparse_py.transfer import fetched
+from clsparse_py.transfer import placed
 
 __all__ = ["Diagonal", "Diagonals", "from_diagonals"]
 
@@ -57,23 +56,6 @@ class Diagonal(NamedTuple):
     step: int
 
 
-def _by_host(
-    queue: cl.CommandQueue, diagonals: Sequence[Diagonal], values: cl_array.Array, n_rows: int, index: np.dtype[Any]
-) -> Parts:
-    """Return the result of `from_diagonals`, computed by NumPy."""
-    given = fetched(values, queue)
-    rows = [np.zeros(0, np.int64), *(each.first_row + np.arange(each.length) for each in diagonals)]
-    columns = [np.zeros(0, np.int64), *(each.first_row + each.offset + np.arange(each.length) for each in diagonals)]
-    entries = [given[:0], *(given[each.begin + each.step * np.arange(each.length)] for each in diagonals)]
-    row, column = np.concatenate(rows), np.concatenate(columns)
-    order = np.lexsort((column, row))
-    indptr = np.append(0, np.cumsum(np.bincount(row, minlength=n_rows)))
-    found = {"data": np.concatenate(entries)[order], "indices": column[order].astype(index), "indptr": indptr.astype(index)}
-    data, indices, pointers = (placed(queue, name, each) for name, each in found.items())
-    return data, indices, pointers
-
-
-@or_by_host(_by_host)
 def from_diagonals(
     queue: cl.CommandQueue, diagonals: Sequence[Diagonal], values: cl_array.Array, n_rows: int, index: np.dtype[Any]
 ) -> Parts:

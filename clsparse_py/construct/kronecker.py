@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, conversion, name_of, needs_fp64
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import tiles, work_group_of
 from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
@@ -22,7 +20,6 @@ from clsparse_py.matrix import Parts
 from clsparse_py.memory import allocated
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
-from clsparse_py.transfer import fetched
 
 __all__ = ["Kron", "KronPointers", "kron_entries", "kron_pointers"]
 
@@ -82,26 +79,6 @@ class KronPointers(OfStructure):
     template = "construct/kron_pointers"
 
 
-def _entries_by_host(
-    queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, coordinates: bool
-) -> tuple[cl_array.Array, ...]:
-    """Return the result of `kron_entries`, computed by SciPy."""
-    hosts = [tuple(fetched(part, queue) for part in parts) for parts in (a, b)]
-    index, dtype = a[1].dtype, np.result_type(a[0].dtype, b[0].dtype)
-    width = int(hosts[0][1].max()) + 1
-    A, B = (
-        scipy.sparse.csr_array(parts, shape=(parts[2].size - 1, n)).tocoo()
-        for parts, n in zip(hosts, (width, b_columns), strict=True)
-    )
-    C = scipy.sparse.kron(A, B, format="coo")
-    # By rows, and in each by the entries of A, then of B.
-    order = np.argsort(C.coords[0], kind="stable")
-    found = C.data[order].astype(dtype), *(each[order].astype(index) for each in reversed(C.coords))
-    names = "data", "indices", "rows"
-    return tuple(placed(queue, name, each) for name, each in zip(names, found[: 2 + coordinates], strict=False))
-
-
-@or_by_host(_entries_by_host)
 def kron_entries(queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, coordinates: bool) -> tuple[cl_array.Array, ...]:
     """Return the values and the columns of a Kronecker product, row by row, and the rows too if they are wanted.
 
@@ -132,13 +109,6 @@ def kron_entries(queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, 
     return data, indices, *rows
 
 
-def _pointers_by_host(queue: cl.CommandQueue, a_indptr: cl_array.Array, b_indptr: cl_array.Array) -> cl_array.Array:
-    """Return the result of `kron_pointers`, computed by NumPy."""
-    a, b = fetched(a_indptr, queue), fetched(b_indptr, queue)
-    return placed(queue, "indptr", np.append(0, np.cumsum(np.multiply.outer(np.diff(a), np.diff(b)))).astype(a.dtype))
-
-
-@or_by_host(_pointers_by_host)
 def kron_pointers(queue: cl.CommandQueue, a_indptr: cl_array.Array, b_indptr: cl_array.Array) -> cl_array.Array:
     """Return the row pointers of a Kronecker product, of those of both matrices, of one index dtype, each of at least a row."""
     chain, n_rows = Chain(queue, a_indptr, b_indptr), math.prod(each.size - 1 for each in (a_indptr, b_indptr))

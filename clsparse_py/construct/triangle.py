@@ -8,7 +8,6 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.arithmetic import Arithmetic, name_of
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.construct.tiles import tiles, work_group_of
 from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
@@ -16,7 +15,6 @@ from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
-from clsparse_py.transfer import fetched
 
 __all__ = ["Triangle", "in_triangle"]
 
@@ -42,14 +40,6 @@ class Triangle(OfStructure):
             yield variant, cls(work_group_of(device), arithmetic.index, upper)
 
 
-def _by_host(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, k: int, *, upper: bool) -> cl_array.Array:
-    """Return the result of `in_triangle`, computed by NumPy."""
-    columns, pointers = fetched(indices, queue), fetched(indptr, queue)
-    diagonal = columns.astype(np.int64) - np.repeat(np.arange(pointers.size - 1), np.diff(pointers))
-    return placed(queue, "marks", (diagonal >= k if upper else diagonal <= k).view(np.uint8))
-
-
-@or_by_host(_by_host)
 def in_triangle(
     queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, k: int, *, upper: bool
 ) -> cl_array.Array:

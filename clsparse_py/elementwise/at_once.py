@@ -12,7 +12,6 @@ from clsparse_py.arithmetic import name_of, needs_fp64
 from clsparse_py.built import Built
 from clsparse_py.elementwise.operators import OPERATORS
 from clsparse_py.elementwise.union_kernels import UnionAtOnce
-from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated_each, shorten
@@ -30,7 +29,7 @@ class _Kind(NamedTuple):
     Attributes
     ----------
     built : tuple of Built
-        The kernel; nothing if it is refused, or the device lacks the dtype.
+        The kernel; nothing if it does not run there: it is no plain kernel, or the device lacks the dtype.
     places : int
         Rows and entries that it takes, at most.
     result : dtype
@@ -93,11 +92,8 @@ def _kind(
 ) -> _Kind:
     dtype, with_fp64 = common_dtype(a, b)
     result = OPERATORS[operator].result_dtype(dtype)
-    if with_fp64 and not chain.device.fp64:
+    if chain.device.is_plain or (with_fp64 and not chain.device.fp64):
         return _Kind((), 0, result)
     types = name_of(index), name_of(a), name_of(b), operator
-    try:
-        built, record = chain.build(UnionAtOnce.legal(chain.device, *types, work_group=work_group, span=span))
-    except BuildError:
-        return _Kind((), 0, result)
+    built, record = chain.build(UnionAtOnce.legal(chain.device, *types, work_group=work_group, span=span))
     return _Kind((built,), record.step, result)

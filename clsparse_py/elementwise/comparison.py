@@ -13,7 +13,6 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, name_of, needs_fp64
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import without_zeros
 from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device, describe
@@ -28,7 +27,6 @@ from clsparse_py.matrix import Matrix, MatrixT, Parts, Structure
 from clsparse_py.memory import allocated
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
-from clsparse_py.transfer import fetched
 
 __all__ = ["Complement", "full_structure", "with_dense", "with_scalar", "with_sparse"]
 
@@ -173,20 +171,6 @@ def _complement(A: MatrixT) -> MatrixT:
     return _assembled(A, _complemented(A.queue, (A.indptr, A.indices), A.shape, index))
 
 
-def _complemented_by_host(
-    queue: cl.CommandQueue, pattern: tuple[cl_array.Array, ...], shape: tuple[int, int], index: np.dtype[Any]
-) -> Parts:
-    """Return the result of `_complemented`, computed by SciPy."""
-    indptr, indices = (fetched(part, queue) for part in pattern)
-    full = np.ones(shape, bool)
-    full[np.repeat(np.arange(shape[0]), np.diff(indptr)), indices] = False
-    found = scipy.sparse.csr_array(full)
-    values = {"data": found.data, "indices": found.indices.astype(index), "indptr": found.indptr.astype(index)}
-    data, columns, offsets = (placed(queue, name, each) for name, each in values.items())
-    return data, columns, offsets
-
-
-@or_by_host(_complemented_by_host)
 def _complemented(
     queue: cl.CommandQueue, pattern: tuple[cl_array.Array, ...], shape: tuple[int, int], index: np.dtype[Any]
 ) -> Parts:

@@ -12,7 +12,6 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, conversion, name_of
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device
 from clsparse_py.elementwise.operands import broadcast, placed_dense
@@ -136,18 +135,6 @@ def _places(array: cl_array.Array) -> tuple[np.int64, ...]:
     return tuple(np.int64(number // array.dtype.itemsize) for number in (array.offset, *array.strides))
 
 
-def _paired_by_host(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.Array) -> cl_array.Array:
-    """Return the result of `paired`, computed by NumPy."""
-    other = fetched(dense_values(queue, b, "positive", np.dtype(a.dtype)), queue)
-    with np.errstate(all="ignore"):
-        found = BINARY[operator].on_arrays(fetched(a, queue), other)
-    out = allocated(queue, "the result", a.shape, BINARY[operator].result_dtype(np.dtype(a.dtype)))
-    Chain(queue).copy(out, placed(queue, "values", found.astype(out.dtype).ravel()), out.size)
-    queue.finish()
-    return out
-
-
-@or_by_host(_paired_by_host)
 def paired(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.Array) -> cl_array.Array:
     """Return the results of an operator on the values of a C-contiguous matrix and of another of its shape.
 
@@ -205,21 +192,6 @@ def paired_with(queue: cl.CommandQueue, operator: str, own: cl_array.Array, othe
     return found if isinstance(other, cl_array.Array) else fetched(found, queue)
 
 
-def _strided_on_host(queue: cl.CommandQueue, dense: cl_array.Array) -> np.ndarray[Any, Any]:
-    return fetched(dense_values(queue, dense, "positive", np.dtype(dense.dtype)), queue)
-
-
-def _at_entries_by_host(
-    queue: cl.CommandQueue, operator: str, data: cl_array.Array, coordinates: Coordinates, dense: cl_array.Array
-) -> cl_array.Array:
-    """Return the result of `at_entries`, computed by NumPy."""
-    rows, columns = (fetched(each, queue) for each in coordinates)
-    with np.errstate(all="ignore"):
-        found = BINARY[operator].on_arrays(fetched(data, queue), _strided_on_host(queue, dense)[rows, columns])
-    return placed(queue, "values", found.astype(np.result_type(data.dtype, dense.dtype)), data.allocator)
-
-
-@or_by_host(_at_entries_by_host)
 def at_entries(
     queue: cl.CommandQueue, operator: str, data: cl_array.Array, coordinates: Coordinates, dense: cl_array.Array
 ) -> cl_array.Array:
@@ -249,32 +221,6 @@ def at_entries(
     return out
 
 
-def _outer_by_host(
-    queue: cl.CommandQueue,
-    operator: str,
-    data: cl_array.Array,
-    places: cl_array.Array,
-    dense: cl_array.Array,
-    index: Any,
-    of_row: bool,
-) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
-    """Return the result of `outer`, computed by NumPy."""
-    entries = fetched(places, queue)
-    copies = np.arange(dense.shape[0 if of_row else 1])
-    first, second = (copies, entries) if of_row else (entries, copies)
-    rows, columns = np.repeat(first, second.size), np.tile(second, first.size)
-    values = np.tile(fetched(data, queue), copies.size) if of_row else np.repeat(fetched(data, queue), copies.size)
-    with np.errstate(all="ignore"):
-        found = BINARY[operator].on_arrays(values, _strided_on_host(queue, dense)[rows, columns])
-    found = found.astype(np.result_type(data.dtype, dense.dtype))
-    return (
-        placed(queue, "values", found),
-        placed(queue, "rows", rows.astype(index)),
-        placed(queue, "columns", columns.astype(index)),
-    )
-
-
-@or_by_host(_outer_by_host)
 def outer(
     queue: cl.CommandQueue,
     operator: str,

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.built import Built
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import with_sorted_rows, without_duplicates
 from clsparse_py.convert import converted, with_index
 from clsparse_py.device import Device, describe
@@ -25,10 +23,8 @@ from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Parts, Structure
 from clsparse_py.memory import allocated, allocated_each, array_of, scratch
 from clsparse_py.pool import arena_of
-from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.programs import note_asked
-from clsparse_py.transfer import fetched
 
 __all__ = ["canonical_of", "canonical_parts", "combined"]
 #: Places that a work-item of a CPU takes, at least; and work-items to a core: enough of them that rows of any length balance.
@@ -103,18 +99,6 @@ def canonical_of(A: MatrixT, dtype: np.dtype[Any]) -> MatrixT:
     return A.assembled(Structure.canonical(A.queue, A.structure.shape, indices, indptr), data)
 
 
-def _united_by_host(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], operator: str, shape: tuple[int, int]) -> Parts:
-    """Return the result of `_united`, computed by SciPy."""
-    host = [fetched(part, queue) for part in parts]
-    A, B = (scipy.sparse.csr_array(tuple(host[i : i + 3]), shape=shape) for i in (0, 3))
-    C = scipy.sparse.csr_array(OPERATORS[operator].of_scipy(A, B))
-    index = parts[1].dtype
-    values = {"data": C.data, "indices": C.indices.astype(index), "indptr": C.indptr.astype(index)}
-    data, indices, indptr = (placed(queue, name, each, parts[0].allocator) for name, each in values.items())
-    return data, indices, indptr
-
-
-@or_by_host(_united_by_host)
 def _united(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], operator: str, shape: tuple[int, int]) -> Parts:
     """Return the parts of the result, of two matrices' parts with one dtype of indices."""
     chain = Chain(queue, *parts)
@@ -124,7 +108,6 @@ def _united(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], operator:
     return _made(chain, parts, operator, indptr)
 
 
-@either_way
 def _made(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
     """Return the parts of the result, with its indptr."""
     return (_by_chunks if chain.device.lanes_are_loops else _by_tiles)(chain, parts, operator, indptr)

@@ -12,7 +12,6 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, conversion, name_of, needs_fp64
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device, describe
 from clsparse_py.elementwise.operators import BINARY, UFUNCS, UNARY, included
@@ -23,7 +22,6 @@ from clsparse_py.memory import allocated
 from clsparse_py.programs import Parameters
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
-from clsparse_py.transfer import fetched
 
 __all__ = [
     "Dense",
@@ -234,32 +232,10 @@ def mapped_with(
     return mapped_values(queue, values, operator, inner, result, np.asarray(scalar).astype(inner)[()])
 
 
-def _mapped_by_host(
-    queue: cl.CommandQueue,
-    values: cl_array.Array,
-    operation: str,
-    inner: np.dtype[Any],
-    result: np.dtype[Any],
-    scalar: Any = None,
-) -> cl_array.Array:
-    """Return the result of `mapped_values`, computed by NumPy."""
-    given = fetched(values, queue).astype(inner)
-    if operation == "positive":
-        found = given
-    elif operation in ("real", "imag"):
-        found = getattr(given, operation)
-    elif operation in UNARY:
-        found = getattr(np, operation)(given)
-    else:
-        found = BINARY[operation].on_arrays(given, scalar)
-    return placed(queue, "values", found.astype(result), values.allocator)
-
-
 def _given(scalar: Any) -> tuple[Any, ...]:
     return () if scalar is None else (scalar,)
 
 
-@or_by_host(_mapped_by_host)
 def mapped_values(
     queue: cl.CommandQueue,
     values: cl_array.Array,
@@ -286,23 +262,6 @@ def _record(device: Device, a: str, inner: str, result: str, operation: str) -> 
     return Values(min(_WORK_GROUP, device.max_work_group), a, inner, result, operation)
 
 
-def _added_by_host(
-    queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], dense: cl_array.Array, operator: str, shape: tuple[int, int]
-) -> None:
-    """Do the work of `_add`, by NumPy."""
-    data, indices, indptr = (fetched(part, queue) for part in parts)
-    host = fetched(dense, queue).reshape(shape)
-    rows = np.repeat(np.arange(shape[0]), np.diff(indptr))
-    if operator == "second":
-        host[rows, indices] = data
-    else:
-        ufunc = {"plus": np.add, "minus": np.not_equal if dense.dtype.kind == "b" else np.subtract}[operator]
-        ufunc.at(host, (rows, indices), data.astype(dense.dtype))
-    Chain(queue, dense).copy(dense, placed(queue, "dense", host.ravel()), host.size)
-    queue.finish()
-
-
-@or_by_host(_added_by_host)
 def _add(
     queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], dense: cl_array.Array, operator: str, shape: tuple[int, int]
 ) -> None:
@@ -315,24 +274,6 @@ def _add(
     chain.finish(dense)
 
 
-def _dense_by_host(queue: cl.CommandQueue, values: cl_array.Array, operation: str, result: np.dtype[Any]) -> cl_array.Array:
-    """Return the result of `dense_values`, computed by NumPy."""
-    item = values.dtype.itemsize
-    begin = values.offset // item
-    # From the first value to the one farthest behind it; steps may be negative.
-    reach = [(n - 1) * step // item for n, step in zip(values.shape, values.strides, strict=True)]
-    low, high = (sum(bound(each, 0) for each in reach) for bound in (min, max))
-    host = Chain(queue, values).read(values, high - low + 1 if values.size else 0, begin + low)
-    strided = np.lib.stride_tricks.as_strided(host[-low:], values.shape, values.strides)
-    out = allocated(queue, "the result", values.shape, result, values.allocator)
-    given = strided.astype(result)
-    found = given if operation == "positive" else 0 - given if operation == "from_zero" else getattr(np, operation)(given)
-    Chain(queue).copy(out, placed(queue, "values", found.ravel()), out.size)
-    queue.finish()
-    return out
-
-
-@or_by_host(_dense_by_host)
 def dense_values(queue: cl.CommandQueue, values: cl_array.Array, operation: str, result: np.dtype[Any]) -> cl_array.Array:
     """Return the results of an operation on each value of a dense matrix of any strides, as a C-contiguous array of its own.
 

@@ -8,9 +8,11 @@ from typing import Any
 import scipy.sparse
 
 from clsparse_py.base import on_device
+from clsparse_py.doors import on_scipy
 from clsparse_py.errors import warn_of_fallback
 from clsparse_py.functions.operands import as_rows, queue_of
 from clsparse_py.hosted import on_host
+from clsparse_py.plain import door
 
 __all__ = ["expand_dims", "matrix_transpose", "permute_dims", "swapaxes"]
 
@@ -119,6 +121,7 @@ def matrix_transpose(A: Any) -> Any:
     return swapaxes(A, -2, -1) if A.ndim > 2 else on_device(queue_of((A,)), A).mT
 
 
+@door(on_scipy(scipy.sparse.expand_dims))
 def expand_dims(A: Any, /, *, axis: int = 0) -> Any:
     """Return an array with another axis, of length 1.
 

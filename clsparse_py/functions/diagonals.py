@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
+import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py.canonical import without_zeros
@@ -14,12 +15,14 @@ from clsparse_py.construct.diagonals import Diagonal, from_diagonals
 from clsparse_py.convert import converted
 from clsparse_py.csr import csr_array
 from clsparse_py.device import default_queue
+from clsparse_py.doors import on_scipy
 from clsparse_py.functions.operands import in_format, queue_of
 from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Structure
 from clsparse_py.memory import allocated
 from clsparse_py.placement import shape_of, value_dtype_on
+from clsparse_py.plain import door
 from clsparse_py.transfer import from_host
 
 __all__ = ["diags_array", "eye_array"]
@@ -77,6 +80,7 @@ def eye_array(
     return diags_array([np.ones(1, dtype)], offsets=[k], shape=(int(m), columns), format=format, dtype=dtype, queue=queue)
 
 
+@door(on_scipy(scipy.sparse.diags_array))
 def diags_array(
     diagonals: Any,
     /,

@@ -10,11 +10,13 @@ from pyopencl import array as cl_array
 
 from clsparse_py.base import SparseArray
 from clsparse_py.convert import converted
+from clsparse_py.plain import door
 from clsparse_py.transfer import fetched
 
 __all__ = ["get_index_dtype", "safely_cast_index_arrays"]
 
 
+@door()
 def get_index_dtype(arrays: Any = (), maxval: Any = None, check_contents: bool = False) -> Any:
     """Return the index type that holds some index arrays and a number: int32 or, if need be, int64.
 
@@ -50,6 +52,7 @@ def _on_host(array: Any, *, with_values: bool) -> Any:
     return fetched(array) if with_values else np.empty(0, array.dtype)
 
 
+@door()
 def safely_cast_index_arrays(A: Any, idx_dtype: Any = np.int32, msg: str = "") -> Any:
     """Return the index arrays of a sparse array as another dtype; arrays that have it are returned as they are.
 

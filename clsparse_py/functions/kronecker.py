@@ -6,21 +6,25 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from clsparse_py.construct.kronecker import kron_entries, kron_pointers
 from clsparse_py.convert import converted
 from clsparse_py.coo import coo_array
 from clsparse_py.csr import csr_array
 from clsparse_py.device import describe
+from clsparse_py.doors import on_scipy
 from clsparse_py.functions.diagonals import eye_array
 from clsparse_py.functions.kinds import issparse
 from clsparse_py.functions.operands import as_rows, in_format, index_dtype, queue_of
 from clsparse_py.matrix import Structure
+from clsparse_py.plain import door
 from clsparse_py.structure import Facts
 
 __all__ = ["kron", "kronsum"]
 
 
+@door(on_scipy(scipy.sparse.kron))
 def kron(A: Any, B: Any, format: str | None = None) -> csr_array | coo_array | Any:
     """Return the Kronecker product: B times each entry of A, in its place.
 
@@ -76,6 +80,7 @@ def kron(A: Any, B: Any, format: str | None = None) -> csr_array | coo_array | A
     return in_format(made, format)
 
 
+@door(on_scipy(scipy.sparse.kronsum))
 def kronsum(A: Any, B: Any, format: str | None = None) -> Any:
     """Return the Kronecker sum of two square matrices: ``kron(I_n, A) + kron(B, I_m)``, A being m x m and B n x n.
 

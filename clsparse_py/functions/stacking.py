@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
+import scipy.sparse
 
 from clsparse_py.construct.blocks import Block, BlockRow, stacked
 from clsparse_py.convert import converted, with_index
 from clsparse_py.csr import csr_array
+from clsparse_py.doors import on_scipy
 from clsparse_py.functions.operands import as_rows, format_of, in_format, queue_of
 from clsparse_py.index_types import index_for
 from clsparse_py.matrix import Structure
 from clsparse_py.placement import value_dtype_on
+from clsparse_py.plain import door
 from clsparse_py.structure import Facts
 
 __all__ = ["block_array", "block_diag", "hstack", "vstack"]
@@ -24,6 +27,7 @@ __all__ = ["block_array", "block_diag", "hstack", "vstack"]
 Grid = list[list[Any]]
 
 
+@door(on_scipy(scipy.sparse.hstack))
 def hstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> csr_array | Any:
     """Put sparse arrays side by side.
 
@@ -57,6 +61,7 @@ def hstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) 
     return _block([list(blocks)], format, dtype)
 
 
+@door(on_scipy(scipy.sparse.vstack))
 def vstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> csr_array | Any:
     """Put sparse arrays one below the other.
 
@@ -88,6 +93,7 @@ def vstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) 
     return _block([[block] for block in blocks], format, dtype)
 
 
+@door(on_scipy(scipy.sparse.block_array))
 def block_array(blocks: Sequence[Sequence[Any]], *, format: str | None = None, dtype: Any = None) -> csr_array | Any:
     """Put sparse arrays into the places of a grid.
 
@@ -123,6 +129,7 @@ def block_array(blocks: Sequence[Sequence[Any]], *, format: str | None = None, d
     return _block([list(row) for row in blocks], format, dtype)
 
 
+@door(on_scipy(scipy.sparse.block_diag))
 def block_diag(mats: Sequence[Any], format: str | None = None, dtype: Any = None) -> Any:
     """Put arrays along the diagonal of a larger one.
 

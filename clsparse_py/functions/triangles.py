@@ -6,20 +6,24 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from clsparse_py.canonical import with_marked
 from clsparse_py.construct.triangle import in_triangle
 from clsparse_py.convert import copied
 from clsparse_py.csr import csr_array
+from clsparse_py.doors import on_scipy
 from clsparse_py.elementwise.union import canonical_parts
 from clsparse_py.functions.operands import as_rows, in_format, queue_of
 from clsparse_py.matrix import Structure
+from clsparse_py.plain import door
 from clsparse_py.structure import Facts
 from clsparse_py.transfer import fetched
 
 __all__ = ["find", "tril", "triu"]
 
 
+@door(on_scipy(scipy.sparse.tril))
 def tril(A: Any, k: float = 0, format: str | None = None) -> Any:
     """Return the entries on or below a diagonal.
 
@@ -53,6 +57,7 @@ def tril(A: Any, k: float = 0, format: str | None = None) -> Any:
     return _triangle(A, math.floor(k), format, upper=False)
 
 
+@door(on_scipy(scipy.sparse.triu))
 def triu(A: Any, k: float = 0, format: str | None = None) -> Any:
     """Return the entries on or above a diagonal.
 
@@ -100,6 +105,7 @@ def _triangle(A: Any, k: int, format: str | None, *, upper: bool) -> Any:
     return in_format(made, format or "coo")
 
 
+@door(on_scipy(scipy.sparse.find))
 def find(A: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the rows, the columns and the values of the entries that are not 0, duplicates added up.
 

@@ -11,9 +11,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.built import Built
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import with_index
-from clsparse_py.index_types import index_for
 from clsparse_py.indexing.kernels import KEYS, Insert, Locate, kept
 from clsparse_py.indexing.points import Places
 from clsparse_py.indexing.rows import Parts, new_parts
@@ -23,7 +21,6 @@ from clsparse_py.memory import allocated
 from clsparse_py.primitives.radix_sort import enqueue_radix_sort
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.records import dataclass
-from clsparse_py.transfer import fetched
 
 __all__ = ["Values", "assigned"]
 
@@ -87,38 +84,6 @@ def assigned(
     return _assigned(queue, parts, shape, places, values, inserts=inserts)
 
 
-def _assigned_by_host(
-    queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], places: Places, values: Values, *, inserts: bool
-) -> tuple[Parts, int]:
-    """Return the result of `assigned`, computed by NumPy."""
-    for check in places.checked_by(Chain(queue)):
-        check()
-    data, indices, indptr = (fetched(part, queue) for part in parts)
-    there = np.repeat(np.arange(shape[0]), np.diff(indptr)) * shape[1] + indices
-    rows, columns = (each.on_host(places.shape, queue).astype(np.int64) for each in (places.row, places.column))
-    keys, numbers = rows * shape[1] + columns, np.arange(places.size)
-    if values.listed is not None:
-        keys, numbers = keys[fetched(values.listed, queue)], np.arange(values.listed.size)
-    width = max(_columns(places, values), 1)
-    given = fetched(values.array, queue)[numbers // width * values.by_row + numbers % width * values.by_column]
-    last, at = np.unique(keys[::-1], return_index=True)
-    given, belongs = given[::-1][at], np.searchsorted(there, last)
-    is_there = np.zeros(last.size, bool)
-    inside = belongs < there.size
-    is_there[inside] = there[belongs[inside]] == last[inside]
-    data[belongs[is_there]] = given[is_there]
-    is_new = ~is_there & inserts
-    if not is_new.any():
-        return (placed(queue, "data", data), parts[1], parts[2]), 0
-    new = last[is_new]
-    data, indices = (np.insert(of, belongs[is_new], what) for of, what in ((data, given[is_new]), (indices, new % shape[1])))
-    indptr = indptr + np.searchsorted(new, np.arange(shape[0] + 1) * shape[1])
-    index = index_for(indices.size, parts[2].dtype)
-    made = placed(queue, "indices", indices.astype(index)), placed(queue, "indptr", indptr.astype(index))
-    return (placed(queue, "data", data), *made), new.size
-
-
-@or_by_host(_assigned_by_host)
 def _assigned(
     queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], places: Places, values: Values, *, inserts: bool
 ) -> tuple[Parts, int]:

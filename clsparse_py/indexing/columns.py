@@ -10,7 +10,6 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import converted, with_index
 from clsparse_py.index_types import INT32_MAX, index_for
 from clsparse_py.indexing.kernels import Columns, ColumnsChunked, Targets, kept
@@ -25,7 +24,6 @@ from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.recording import run
-from clsparse_py.transfer import fetched
 
 __all__ = ["columns_at"]
 
@@ -78,12 +76,6 @@ def _repeats(columns: Listed) -> int:
     return 1 if isinstance(columns.values, np.ndarray) else columns.size
 
 
-def _mapped_by_host(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, n_columns: int) -> Parts | None:  # noqa: ARG001
-    """Return None: what takes the place of `_mapped` has a host's way itself."""
-    return None
-
-
-@or_by_host(_mapped_by_host)
 def _mapped(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, n_columns: int) -> Parts | None:
     """Return the parts of columns that are listed once each; None if one is listed several times, and on CPU devices.
 
@@ -147,30 +139,6 @@ def _enqueue_map(
     enqueue_scan(chain, counts, places, n, kind="pointers")
 
 
-def _taken_by_host(
-    queue: cl.CommandQueue,
-    parts: Parts,
-    columns: range | Placed,
-    n_columns: int,
-    wide: np.dtype[Any],  # noqa: ARG001 - of the kernels'
-) -> Parts:
-    """Return the result of `_taken`, computed by NumPy."""
-    data, indices, indptr = (fetched(part, queue) for part in parts)
-    if isinstance(columns, range):
-        given = np.arange(columns.start, columns.stop, columns.step)
-    else:
-        columns.checked_by(Chain(queue))()
-        given = fetched(columns.positions, queue)
-    targets, offsets = np.argsort(given, kind="stable"), np.concatenate(([0], np.cumsum(np.bincount(given, minlength=n_columns))))
-    counts = np.diff(offsets)[indices]
-    places = np.concatenate(([0], np.cumsum(counts)))
-    sources = np.arange(places[-1]) + np.repeat(offsets[indices] - places[:-1], counts)
-    index = index_for(places[-1], indices.dtype)
-    found = np.repeat(data, counts), targets[sources].astype(index), places[indptr].astype(index)
-    return placed(queue, "data", found[0]), placed(queue, "indices", found[1]), placed(queue, "indptr", found[2])
-
-
-@or_by_host(_taken_by_host)
 def _taken(queue: cl.CommandQueue, parts: Parts, columns: range | Placed, n_columns: int, wide: np.dtype[Any]) -> Parts:
     """Return the parts of evenly spaced or listed columns.
 

@@ -9,7 +9,6 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import without_zeros
 from clsparse_py.convert import converted
 from clsparse_py.coordinates import regrouped, rows_of
@@ -20,7 +19,7 @@ from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated
 from clsparse_py.primitives.scan import enqueue_scan
-from clsparse_py.transfer import contexts_match, fetched
+from clsparse_py.transfer import contexts_match
 
 __all__ = ["contiguous", "places_of_entries", "places_of_marks"]
 
@@ -63,12 +62,6 @@ def places_of_entries(mask: Matrix) -> tuple[cl_array.Array, ...]:
     return rows_of(mask.queue, indptr, indices.size), indices
 
 
-def _marked_by_host(queue: cl.CommandQueue, marks: cl_array.Array) -> cl_array.Array:
-    """Return the result of `_marked`, computed by NumPy."""
-    return placed(queue, "positions", np.flatnonzero(fetched(marks, queue)).astype(index_for(marks.size)))
-
-
-@or_by_host(_marked_by_host)
 def _marked(queue: cl.CommandQueue, marks: cl_array.Array) -> cl_array.Array:
     """Return the positions of marks."""
     chain, n = Chain(queue, marks), marks.size

@@ -15,7 +15,6 @@ from typing_extensions import Self
 
 from clsparse_py.arithmetic import OPENCL_TYPES, needs_fp64
 from clsparse_py.base import class_of_format
-from clsparse_py.by_host import placed
 from clsparse_py.canonical import without_zeros
 from clsparse_py.convert import converted
 from clsparse_py.coordinates import rows_of
@@ -30,7 +29,7 @@ from clsparse_py.indexing.values import dense_values, sparse_values
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix, MatrixT, Structure, is_sparse
 from clsparse_py.memory import allocated
-from clsparse_py.transfer import fetched, from_host
+from clsparse_py.transfer import fetched, from_host, placed
 
 if TYPE_CHECKING:
     from clsparse_py.annotations import Found

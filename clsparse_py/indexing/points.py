@@ -10,7 +10,6 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.indexing.kernels import Points, kept
 from clsparse_py.indexing.key import Axis, Listed
 from clsparse_py.indexing.positions import Placed, place
@@ -174,26 +173,6 @@ def values_at(A: Matrix, places: Places) -> cl_array.Array:
     return _values(A.queue, A.parts, places, is_sorted=A.has_sorted_indices)
 
 
-def _values_by_host(
-    queue: cl.CommandQueue,
-    parts: tuple[cl_array.Array, ...],
-    places: Places,
-    *,
-    is_sorted: bool,  # noqa: ARG001 - of the kernel's
-) -> cl_array.Array:
-    """Return the result of `_values`, computed by NumPy."""
-    for check in places.checked_by(Chain(queue)):
-        check()
-    data, indices, indptr = (fetched(part, queue) for part in parts)
-    rows, columns = (each.on_host(places.shape, queue) for each in (places.row, places.column))
-    found = np.zeros(places.size, data.dtype)
-    for i, (row, column) in enumerate(zip(rows, columns, strict=True)):
-        of_row = slice(indptr[row], indptr[row + 1])
-        found[i] = data[of_row][indices[of_row] == column].sum(dtype=data.dtype)
-    return placed(queue, "values", found)
-
-
-@or_by_host(_values_by_host)
 def _values(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], places: Places, *, is_sorted: bool) -> cl_array.Array:
     """Return the values at places."""
     data, indices, indptr = parts

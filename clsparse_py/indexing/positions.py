@@ -10,7 +10,6 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import converted
 from clsparse_py.indexing.kernels import Positions, kept
 from clsparse_py.indexing.key import Listed
@@ -18,7 +17,7 @@ from clsparse_py.indexing.masks import contiguous
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.records import dataclass
-from clsparse_py.transfer import contexts_match, fetched, from_host
+from clsparse_py.transfer import contexts_match, from_host
 
 __all__ = ["Placed", "on_device", "place"]
 
@@ -114,18 +113,6 @@ def on_device(queue: cl.CommandQueue, listed: Listed, index: np.dtype[Any]) -> c
     return contiguous(queue, "index", values, np.dtype(values.dtype))
 
 
-def _wrapped_by_host(
-    queue: cl.CommandQueue, given: cl_array.Array, length: int, index: np.dtype[Any]
-) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return the result of `_wrapped`, computed by NumPy."""
-    host = fetched(given, queue)
-    is_in = (host >= -length) & (host < length)
-    positions = np.where(is_in, host, 0).astype(index)
-    positions[positions < 0] += length
-    return placed(queue, "positions", positions), placed(queue, "counts", np.array([np.sum(~is_in)], np.int64))
-
-
-@or_by_host(_wrapped_by_host)
 def _wrapped(
     queue: cl.CommandQueue, given: cl_array.Array, length: int, index: np.dtype[Any]
 ) -> tuple[cl_array.Array, cl_array.Array]:

@@ -11,11 +11,9 @@ from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
 from clsparse_py.built import Built
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.convert import with_index
 from clsparse_py.device import Device
-from clsparse_py.errors import BuildError
-from clsparse_py.index_types import INT32_MAX, index_for
+from clsparse_py.index_types import INT32_MAX
 from clsparse_py.indexing.kernels import MASKED, MASKED_POINTERS, OFFSETS, Lengths, Rows, RowsAtOnce, RowsChunked, kept
 from clsparse_py.indexing.key import Listed
 from clsparse_py.indexing.positions import on_device
@@ -28,7 +26,6 @@ from clsparse_py.primitives.scan import enqueue_scan, summed_tile
 from clsparse_py.programs import note_asked
 from clsparse_py.recording import run
 from clsparse_py.structure import Facts
-from clsparse_py.transfer import fetched
 
 __all__ = ["Parts", "chunk", "like", "listed_rows", "masked_rows", "new_parts", "rows_at"]
 _WORK_GROUP = 128
@@ -140,15 +137,6 @@ def _new_entries(queue: cl.CommandQueue, parts: Parts, nnz: int) -> tuple[cl_arr
     return values, columns
 
 
-def _adjacent_by_host(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts:
-    """Return the result of `_adjacent`, computed by NumPy."""
-    data, indices, indptr = (fetched(part, queue) for part in parts)
-    begin, end = indptr[first], indptr[first + n]
-    found = data[begin:end], indices[begin:end], indptr[first : first + n + 1] - begin
-    return placed(queue, "data", found[0]), placed(queue, "indices", found[1]), placed(queue, "indptr", found[2])
-
-
-@or_by_host(_adjacent_by_host)
 def _adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts:
     """Return the parts of n rows from the first on: copies."""
     data, indices, indptr = parts
@@ -166,23 +154,6 @@ def _adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts
     return *found, offsets
 
 
-def _gathered_by_host(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array) -> Parts:
-    """Return the result of `_gathered`, computed by NumPy."""
-    data, indices, indptr = (fetched(part, queue) for part in parts)
-    n_rows = indptr.size - 1
-    rows = (given if isinstance(given, np.ndarray) else fetched(given, queue)).astype(np.int64)
-    if n_outside := int(np.sum((rows < -n_rows) | (rows >= n_rows))):
-        raise _outside(n_outside, rows.size, n_rows)
-    begins = np.where(rows < 0, rows + n_rows, rows)
-    lengths = indptr[begins + 1].astype(np.int64) - indptr[begins]
-    starts = np.concatenate(([0], np.cumsum(lengths)))
-    sources = np.arange(starts[-1]) + np.repeat(indptr[begins] - starts[:-1], lengths)
-    index = index_for(starts[-1], indices.dtype)
-    found = data[sources], indices[sources].astype(index), starts.astype(index)
-    return placed(queue, "data", found[0]), placed(queue, "indices", found[1]), placed(queue, "indptr", found[2])
-
-
-@or_by_host(_gathered_by_host)
 def _gathered(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array) -> Parts:
     """Return the parts of rows in any order.
 
@@ -262,11 +233,10 @@ def _at_once(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] |
 def _built_at_once(
     chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], given: np.dtype[Any]
 ) -> tuple[Built, int] | tuple[()]:
-    """Return the kernel of `_at_once`, and how many rows it takes; nothing if it is refused."""
-    try:
-        built, record = chain.build(RowsAtOnce.legal(chain.device, name_of(index), dtype.itemsize, name_of(given)))
-    except BuildError:
+    """Return the kernel of `_at_once`, and how many rows it takes; nothing among plain kernels."""
+    if chain.device.is_plain:
         return ()
+    built, record = chain.build(RowsAtOnce.legal(chain.device, name_of(index), dtype.itemsize, name_of(given)))
     return built, record.work_group * record.items
 
 
@@ -301,12 +271,6 @@ def _enqueue_lengths(
     enqueue_scan(chain, starts, starts, n, kind="pointers", tile_sums=(sums, tile))
 
 
-def _masked_by_host(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Parts | None:  # noqa: ARG001
-    """Return None: what takes the place of `_masked` has a host's way itself."""
-    return None
-
-
-@or_by_host(_masked_by_host)
 def _masked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Parts | None:
     """Return the parts of rows that are marked, of fewer than 2^31 rows and entries."""
     data, _, indptr = parts

@@ -21,8 +21,8 @@ from clsparse_py.declaration import Examples, kernels
 from clsparse_py.device import RESERVED, Device
 from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
+from clsparse_py.plain import door
 from clsparse_py.primitives import arguments
-from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.radix_kernels import (
     RadixChunkCount,
     RadixChunkScatter,
@@ -111,6 +111,8 @@ class Shape:
         """Return the nearest shape whose kernels fit a device's local memory."""
         if self.chunked:
             return replace(self, work_group=min(self.work_group, device.max_work_group))
+        if device.is_plain:
+            return replace(self, chunked=True, work_group=1, items=1, chunks=device.compute_units)
         group = min(self.work_group, device.max_work_group)
         # Fewer digits to a pass, down to a number that makes few passes, before fewer entries to a work-item.
         # A pass writes words or, if it is the last one, items of the index type.
@@ -303,7 +305,6 @@ def _cut_by_key(
     raise ValueError(f"keys and items: {n_keys} keys and {n_items} items do not fit in 64 bits")
 
 
-@either_way
 def enqueue_sort_by_key(
     chain: Chain,
     keys: cl_array.Array,
@@ -372,7 +373,6 @@ def enqueue_sort_by_key(
         shift = item_bits if first else shift + bits
 
 
-@either_way
 def enqueue_radix_sort(
     chain: Chain,
     keys: cl_array.Array,
@@ -489,6 +489,7 @@ def radix_sort(
 ) -> Pair: ...
 
 
+@door()
 def radix_sort(
     keys: cl_array.Array,
     values: cl_array.Array | None = None,

@@ -12,9 +12,9 @@ from clsparse_py.arithmetic import name_of
 from clsparse_py.built import Built
 from clsparse_py.index_types import index_for
 from clsparse_py.launch import Chain
+from clsparse_py.plain import door
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import sum_dtype
-from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.scan import ScanChunks, ScanTiles, chunks, enqueue_carries
 from clsparse_py.primitives.segmented import enqueue_segmented_sum
 from clsparse_py.programs import note_asked
@@ -117,12 +117,12 @@ def _enqueue_counts(
         enqueue_carries(chain, found.record, keys, n, found.n_sums, found=sums)
 
 
-@either_way
 def runs_of(chain: Chain, keys: cl_array.Array, n: int) -> Runs:
     """Return the runs of some keys; waits for the device."""
     return Runs(chain, keys, n)
 
 
+@door()
 def reduce_by_key(
     keys: cl_array.Array, values: cl_array.Array, *, out: tuple[cl_array.Array, cl_array.Array] | None = None
 ) -> tuple[cl_array.Array, cl_array.Array]:

@@ -20,9 +20,9 @@ from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, at_rest
 from clsparse_py.memory import allocated
+from clsparse_py.plain import door
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import Addition, Tiles, fitting, sum_dtype
-from clsparse_py.primitives.either_way import either_way
 from clsparse_py.recording import known, run
 from clsparse_py.records import dataclass
 
@@ -244,7 +244,6 @@ def summed_tile(device: Device, source: np.dtype[Any], target: np.dtype[Any], n_
     return record.tile if adds else 0
 
 
-@either_way
 def enqueue_scan(
     chain: Chain,
     source: cl_array.Array,
@@ -359,7 +358,6 @@ def _enqueue_sums(
     return found
 
 
-@either_way
 def summed(chain: Chain, source: cl_array.Array, n: int) -> int:
     """Return the sum, in 64 bits, of the first ``n`` integers of an array's buffer, which are some. Waits for the device."""
     types = name_of(source.dtype), "int64"
@@ -395,6 +393,7 @@ def enqueue_carries(
     return carries
 
 
+@door()
 def exclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> cl_array.Array:
     """Return the sums of the entries before each.
 
@@ -433,6 +432,7 @@ def exclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> c
     return _scan(a, out, "exclusive")
 
 
+@door()
 def inclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> cl_array.Array:
     """Return the sums of the entries up to and including each.
 

@@ -19,9 +19,9 @@ from clsparse_py.arithmetic import OPENCL_TYPES, Arithmetic, name_of
 from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
+from clsparse_py.plain import door
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import Addition, Tiles, fitting, sum_dtype
-from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.scan import ScanTiles, chunks, enqueue_tiles
 from clsparse_py.recording import run
 from clsparse_py.records import dataclass
@@ -292,7 +292,6 @@ def _chunked(
     return first, second
 
 
-@either_way
 def enqueue_segmented_sum(
     chain: Chain,
     segment_ptr: cl_array.Array,
@@ -346,7 +345,6 @@ def enqueue_segmented_sum(
         chain.launch(adding, n_parts, cuts, partial, target)
 
 
-@either_way
 def enqueue_segmented_scan(
     chain: Chain,
     segment_ptr: cl_array.Array,
@@ -426,6 +424,7 @@ def _enqueue_chunks(
         chain.launch(built, -(-n_parts // record.work_group), *sizes, segment_ptr, source, cuts, partial, target)
 
 
+@door()
 def segmented_sum(segment_ptr: cl_array.Array, values: cl_array.Array, *, out: cl_array.Array | None = None) -> cl_array.Array:
     """Return the sum of each segment.
 
@@ -476,6 +475,7 @@ def segmented_sum(segment_ptr: cl_array.Array, values: cl_array.Array, *, out: c
     return result.deliver(chain)
 
 
+@door()
 def segmented_scan(
     segment_ptr: cl_array.Array, values: cl_array.Array, *, exclusive: bool = False, out: cl_array.Array | None = None
 ) -> cl_array.Array:

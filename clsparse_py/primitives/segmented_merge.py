@@ -21,8 +21,8 @@ from clsparse_py.declaration import Examples, kernels
 from clsparse_py.device import Device
 from clsparse_py.errors import require_name
 from clsparse_py.launch import Chain
+from clsparse_py.plain import door
 from clsparse_py.primitives import arguments
-from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.merge_rounds import Arrays, MergeChunks, MergeSplits, MergeTiles, spare_for
 from clsparse_py.primitives.segment_classes import SegmentClasses, SegmentTiles, Totals, inspect_segments
 from clsparse_py.primitives.segmented_sort import MergeSerial, SortNetwork, enqueue_by_length, enqueue_serial
@@ -81,6 +81,7 @@ def segmented_merge(
 ) -> Pair: ...
 
 
+@door()
 def segmented_merge(
     segment_ptr: cl_array.Array,
     subsegment_ptr: cl_array.Array,
@@ -165,7 +166,6 @@ def _pointers(queue: cl.CommandQueue, *pair: cl_array.Array) -> tuple[cl_array.A
     return tuple(placed)
 
 
-@either_way
 def enqueue_segmented_merge(
     chain: Chain,
     given: tuple[cl_array.Array, ...],

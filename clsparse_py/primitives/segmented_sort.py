@@ -21,8 +21,8 @@ from clsparse_py.arithmetic import OPENCL_TYPES, name_of, type_of_sums
 from clsparse_py.built import Built
 from clsparse_py.device import Device, Portability
 from clsparse_py.launch import Chain
+from clsparse_py.plain import door
 from clsparse_py.primitives import arguments
-from clsparse_py.primitives.either_way import either_way
 from clsparse_py.primitives.merge_rounds import Arrays, enqueue_rounds, spare_for
 from clsparse_py.primitives.segment_classes import Tiles, Totals, inspect_segments, tiled
 from clsparse_py.primitives.segments import BLOCK, FEW_REGISTERS, Elements, OfElements, Runs, Segments, Shape
@@ -368,7 +368,6 @@ def _chosen(device: Device, elements: Elements, n: int, n_segments: int) -> Shap
     return decide(device, "segmented_sort", "any", "shape", features_of(elements, n, n_segments), Shape.parse).value
 
 
-@either_way
 def enqueue_segmented_sort(
     chain: Chain,
     segment_ptr: cl_array.Array,
@@ -438,6 +437,7 @@ def segmented_sort(
 ) -> Pair: ...
 
 
+@door()
 def segmented_sort(
     segment_ptr: cl_array.Array,
     keys: cl_array.Array,

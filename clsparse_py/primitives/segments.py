@@ -188,6 +188,8 @@ class Shape:
         max_group = device.max_work_group
         if self.chunked:
             return replace(self, work_group=min(self.work_group, max_group), merge_group=min(self.merge_group, max_group))
+        if device.is_plain:
+            return self.default(device)
         found = self.lanes(min(self.work_group, max_group), min(self.merge_group, max_group), self.registers, self.short)
         found = device.fitting(found._smaller(), lambda each: each.local_memory(elements), RESERVED)
         # Kernels that merge are unrolled over a work-item's elements (quirk 6).

@@ -15,7 +15,6 @@ from typing_extensions import override
 
 from clsparse_py.annotations import of_extreme
 from clsparse_py.arithmetic import Arithmetic, extreme, name_of
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import with_marked
 from clsparse_py.coordinates import rows_of
 from clsparse_py.declaration import Variants, kernel
@@ -28,7 +27,7 @@ from clsparse_py.primitives.segmented import enqueue_segmented_sum
 from clsparse_py.records import dataclass
 from clsparse_py.reductions.axes import axis_of, longest_row
 from clsparse_py.structure import OfStructure, WithValues
-from clsparse_py.transfer import fetched
+from clsparse_py.transfer import fetched, placed
 
 __all__ = ["ExtremeColumns", "ExtremeOfAll", "ExtremePlaces", "Extremes", "RowExtremes"]
 
@@ -269,17 +268,6 @@ def _viewed(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
     return found
 
 
-def _reduced(values: np.ndarray[Any, Any], operation: str) -> Any:
-    """Return the extreme of some values of NumPy's."""
-    return getattr(np, operation).reduce(values)
-
-
-def _of_all_by_host(queue: cl.CommandQueue, data: cl_array.Array, operation: str) -> cl_array.Array:
-    """Return the result of `_of_all`, computed by NumPy."""
-    return placed(queue, "the extreme value", np.array([_reduced(fetched(data, queue), operation)], data.dtype))
-
-
-@or_by_host(_of_all_by_host)
 def _of_all(queue: cl.CommandQueue, data: cl_array.Array, operation: str) -> cl_array.Array:
     """Return the extreme of some values, of which there is one at least."""
     ends = placed(queue, "segments", np.array([0, data.size], np.int64))
@@ -289,27 +277,6 @@ def _of_all(queue: cl.CommandQueue, data: cl_array.Array, operation: str) -> cl_
     return found
 
 
-def _of_rows_by_host(
-    queue: cl.CommandQueue,
-    parts: Parts,
-    operation: str,
-    n_columns: int,
-    longest: int | None,  # noqa: ARG001 - of the kernel's
-) -> tuple[Parts, cl_array.Array]:
-    """Return the result of `_of_rows`, computed by NumPy."""
-    data, _, indptr = (fetched(part, queue) for part in parts)
-    found = np.zeros(indptr.size - 1, data.dtype)
-    lengths = np.diff(indptr)
-    for row in np.flatnonzero(lengths):
-        found[row] = _reduced(data[indptr[row] : indptr[row + 1]], operation)
-        if lengths[row] < n_columns:
-            found[row] = getattr(np, operation)(found[row], found.dtype.type(0))
-    rows, ends = np.arange(found.size, dtype=indptr.dtype), np.array([0, found.size], indptr.dtype)
-    made = placed(queue, "values", found), placed(queue, "rows", rows), placed(queue, "ends", ends)
-    return made, placed(queue, "marks", (found != 0).astype(np.uint8))
-
-
-@or_by_host(_of_rows_by_host)
 def _of_rows(
     queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int, longest: int | None
 ) -> tuple[Parts, cl_array.Array]:
@@ -338,22 +305,6 @@ def _record(cls: Callable[..., _Record], device: Device, *arguments: Any) -> _Re
     return cls(min(_WORK_GROUP, device.max_work_group), *arguments)
 
 
-def _places_of_rows_by_host(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> cl_array.Array:
-    """Return the result of `_places_of_rows`, computed by NumPy."""
-    data, indices, indptr = (fetched(part, queue) for part in parts)
-    places = np.zeros(indptr.size - 1, np.int64)
-    find, compare = (np.argmax, np.greater) if operation == "maximum" else (np.argmin, np.less)
-    for row in np.flatnonzero(np.diff(indptr)):
-        values, columns = (each[indptr[row] : indptr[row + 1]] for each in (data, indices))
-        first = find(values)
-        places[row] = columns[first]
-        if values.size < n_columns and not compare(values[first], 0):
-            missing = np.flatnonzero(np.append(columns, n_columns) != np.arange(columns.size + 1))[0]
-            places[row] = min(columns[first], missing) if values[first] == 0 else missing
-    return placed(queue, "places", places)
-
-
-@or_by_host(_places_of_rows_by_host)
 def _places_of_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> cl_array.Array:
     """Return the column of the first extreme value of each row, stored or, unless ``n_columns`` is 0, not; 0 for empty rows."""
     data, indices, indptr = parts
@@ -377,16 +328,6 @@ def _places_of_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_colu
     return places
 
 
-def _place_of_all_by_host(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> tuple[Any, int, int, int]:
-    """Return the result of `_place_of_all`, computed by NumPy."""
-    data, indices, indptr = (fetched(part, queue) for part in parts)
-    position = int((np.argmax if operation == "maximum" else np.argmin)(data))
-    places = np.repeat(np.arange(indptr.size - 1), np.diff(indptr)) * n_columns + indices
-    missing = np.flatnonzero(np.append(places, -1) != np.arange(places.size + 1))[0]
-    return data[position], position, int(places[position]), int(missing)
-
-
-@or_by_host(_place_of_all_by_host)
 def _place_of_all(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> tuple[Any, int, int, int]:
     """Return the first extreme entry of a matrix, its position, its place row by row, and the first place without entry."""
     data, indices, indptr = parts

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import functools
-import itertools
 import math
 import operator
 from typing import Any
@@ -15,7 +14,6 @@ from pyopencl import array as cl_array
 
 from clsparse_py.annotations import of_axis
 from clsparse_py.arithmetic import name_of, needs_fp64
-from clsparse_py.by_host import or_by_host, placed
 from clsparse_py.canonical import without_zeros
 from clsparse_py.convert import converted
 from clsparse_py.declaration import kernel
@@ -32,7 +30,7 @@ from clsparse_py.primitives.segmented import enqueue_segmented_sum
 from clsparse_py.records import dataclass
 from clsparse_py.reductions.axes import axis_of, longest_row
 from clsparse_py.structure import WithValues
-from clsparse_py.transfer import contexts_match, fetched
+from clsparse_py.transfer import contexts_match, fetched, placed
 
 __all__ = ["Diagonal", "Sums", "diagonal_on_device"]
 
@@ -218,21 +216,6 @@ def _dtype_of_shares(A: Matrix, dtype: Any) -> np.dtype[Any]:
     return _device_dtype(A, np.float32 if is_single and not describe(A.queue.device).fp64 else np.float64)
 
 
-def _summed_by_host(
-    queue: cl.CommandQueue,
-    ends: cl_array.Array,
-    data: cl_array.Array,
-    target: cl_array.Array,
-    longest: int | None,  # noqa: ARG001 - of the kernel's
-    is_given: bool,  # noqa: ARG001 - of the kernel's
-) -> cl_array.Array:
-    """Return the result of `_summed`, computed by NumPy, in another array."""
-    values, places = fetched(data, queue).astype(target.dtype), fetched(ends, queue)
-    sums = [np.sum(values[begin:end], dtype=target.dtype) for begin, end in itertools.pairwise(places)]
-    return placed(queue, "sums", np.array(sums, target.dtype))
-
-
-@or_by_host(_summed_by_host)
 def _summed(
     queue: cl.CommandQueue,
     ends: cl_array.Array,
@@ -323,24 +306,6 @@ def diagonal_on_device(A: Matrix) -> cl_array.Array:
     return _diagonal(A.queue, A.parts, (min(A.shape), 0, 0), is_sorted=is_sorted)
 
 
-def _diagonal_by_host(
-    queue: cl.CommandQueue,
-    parts: tuple[cl_array.Array, ...],
-    places: tuple[int, int, int],
-    *,
-    is_sorted: bool,  # noqa: ARG001 - of the kernel's
-) -> cl_array.Array:
-    """Return the result of `_diagonal`, computed by NumPy."""
-    data, indices, indptr = (fetched(part, queue) for part in parts)
-    n, row, column = places
-    rows = np.repeat(np.arange(indptr.size - 1), np.diff(indptr)) - row
-    on = (indices - column == rows) & (rows >= 0) & (rows < n)
-    found = np.zeros(n, data.dtype)
-    (np.logical_or if data.dtype.kind == "b" else np.add).at(found, rows[on], data[on])
-    return placed(queue, "diagonal", found)
-
-
-@or_by_host(_diagonal_by_host)
 def _diagonal(
     queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], places: tuple[int, int, int], *, is_sorted: bool
 ) -> cl_array.Array:

@@ -15,7 +15,7 @@ void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span,
     global const I *restrict rows, global const I *restrict columns, global long *restrict told)
 {
-    local long box[${work_group}];
+    SHARED long box[${work_group}];
     const ulong begin = get_global_id(0) * stride, end = min(begin + span, n);
     long fallen = 0, unsorted = 0, repeated = 0;
     // The first entry has none before it.

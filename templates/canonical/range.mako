@@ -12,7 +12,7 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(const ulong n, const ulong stride, const ulong step, const ulong span, const long length,
     global const ${number} *restrict numbers, global long *restrict found)
 {
-    local long box[${work_group}];
+    SHARED long box[${work_group}];
     long outside = 0, negated = 1;
     const ulong begin = get_global_id(0) * stride, end = min(begin + span, n);
     for (ulong k = begin; k < end; k += step) {

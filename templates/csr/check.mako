@@ -19,7 +19,7 @@ void ${name}(
     const I n_rows, const I n_cols, const I n_entries, const uint in_chunks,
     global const I *restrict indptr, global const I *restrict indices, global long *restrict counts)
 {
-    local long box[${work_group}];
+    SHARED long box[${work_group}];
     long decreasing = 0, outside = 0, falls = 0, not_rises = 0, longest = 0, adjacent = 0;
 
     const ulong item = get_global_id(0), items = get_global_size(0), step = in_chunks ? 1 : items;

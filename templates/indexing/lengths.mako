@@ -16,7 +16,7 @@ void ${name}(
     global const ${given} *restrict given, global const I *restrict indptr,
     global I *restrict lengths, global I *restrict sums, global long *restrict told)
 {
-    local long box[${work_group}];
+    SHARED long box[${work_group}];
     const ulong group = get_group_id(0), first = get_local_id(0) * stride;
     const ulong begin = group * tile + first, end = min(n, group * tile + min(tile, first + span));
     long n_outside = 0, n_entries = 0;

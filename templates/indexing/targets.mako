@@ -15,7 +15,7 @@ void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span, const long n_columns, const ulong first,
     global const ${given} *restrict given, global int *restrict targets, global I *restrict told)
 {
-    local long box[${work_group}];
+    SHARED long box[${work_group}];
     const ulong begin = get_global_id(0) * stride, end = min(begin + span, n);
     long n_outside = 0, n_repeated = 0;
     for (ulong i = begin; i < end; i += step) {

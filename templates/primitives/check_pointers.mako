@@ -13,7 +13,7 @@ Result        exact
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(const ulong n_pairs, global const I *restrict pointers, global long *restrict found)
 {
-    local long box[${work_group}];
+    SHARED long box[${work_group}];
     long decreasing = 0;
 % if adjacent:
     const ulong span = (n_pairs + get_global_size(0) - 1) / get_global_size(0);

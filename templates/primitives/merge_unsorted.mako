@@ -12,7 +12,7 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const long n, const long n_runs, global const I *restrict run_ptr, global const K *restrict keys, global long *restrict found)
 {
-    local long box[${work_group}];
+    SHARED long box[${work_group}];
     long falls = 0;
     for (long k = get_global_id(0); k < n; k += get_global_size(0))
         if (k > 0)

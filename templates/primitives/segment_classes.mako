@@ -24,9 +24,12 @@ Local memory  two counters a class and work_group * sizeof(long); place: twice t
 Result        exact, but that the order within a list is not determined
 </%doc>
 #include "segment_runs.cl"
-% if step == "count":
 #include "group.cl"
-% endif
+#if WORK_GROUP == 1
+    #define NEXT(counter) ((*(counter))++)
+#else
+    #define NEXT(counter) atomic_inc(counter)
+#endif
 <% at = {each: n_classes + i for i, each in enumerate(totals)} %>\
 
 int class_of(const Segment s)
@@ -53,14 +56,14 @@ void ${name}(
     global const long *restrict found, global I *restrict lists, global I *restrict tiles, global long *restrict plan)
 % endif
 {
-    local uint counters[${n_classes}];
+    SHARED uint counters[${n_classes}];
     const uint me = get_local_id(0), group = get_group_id(0), groups = get_num_groups(0);
     const ulong per_group = (n_segments + groups - 1) / groups;
     const ulong begin = min(group * per_group, n_segments), end = min(begin + per_group, n_segments);
     for (uint i = me; i < ${n_classes}; i += ${work_group})
         counters[i] = 0;
 % if step == "count":
-    barrier(CLK_LOCAL_MEM_FENCE);
+    GROUP_BARRIER
     long merged_tiles = 0, cut_tiles = 0, rounds = 0, decreasing = 0;
 % if given:
     long runs_decrease = 0, max_rounds = 0;
@@ -83,7 +86,7 @@ void ${name}(
 % endif
         const int class = class_of(s);
         if (class >= 0)
-            atomic_inc(counters + class);
+            NEXT(counters + class);
         if (class >= ${len(bins)}) {
             const long n_tiles = (s.end - s.begin + ${tile - 1}) / ${tile};
             if (s.cut)
@@ -93,7 +96,7 @@ void ${name}(
             rounds = max(rounds, (long)s.rounds);
         }
     }
-    local long box[${work_group}];
+    SHARED long box[${work_group}];
     merged_tiles = group_reduce_add(box, merged_tiles);
     cut_tiles = group_reduce_add(box, cut_tiles);
     rounds = -group_reduce_min(box, -rounds);
@@ -112,7 +115,7 @@ void ${name}(
     }
 % else:
     // The count of each class in all work-groups, and in those before this one: each work-item sums some of a class's counts.
-    local long all[${columns * n_classes}], before[${columns * n_classes}], starts[${n_classes + 1}];
+    SHARED long all[${columns * n_classes}], before[${columns * n_classes}], starts[${n_classes + 1}];
     for (uint i = me; i < ${columns * n_classes}; i += ${work_group}) {
         long sum = 0, sum_before = 0;
         for (uint from = i / ${n_classes}; from < groups; from += ${columns}) {
@@ -123,24 +126,24 @@ void ${name}(
         all[i] = sum;
         before[i] = sum_before;
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    GROUP_BARRIER
     for (uint class = me; class < ${n_classes}; class += ${work_group})
         for (uint i = 1; i < ${columns}; ++i) {
             all[class] += all[i * ${n_classes} + class];
             before[class] += before[i * ${n_classes} + class];
         }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    GROUP_BARRIER
     if (me == 0) {
         starts[0] = 0;
         for (uint class = 0; class < ${n_classes}; ++class)
             starts[class + 1] = starts[class] + all[class];
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    GROUP_BARRIER
     for (ulong number = begin + me; number < end; number += ${work_group}) {
         const Segment s = segment_at(RUN_ARRAYS bounds, number);
         const int class = class_of(s);
         if (class >= 0) {
-            const long slot = starts[class] + before[class] + atomic_inc(counters + class);
+            const long slot = starts[class] + before[class] + NEXT(counters + class);
             lists[slot] = (I)number;
             if (class >= ${len(bins)})
                 tiles[slot - starts[${len(bins)}]] = (I)((s.end - s.begin + ${tile - 1}) / ${tile});

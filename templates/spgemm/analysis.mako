@@ -118,7 +118,7 @@ void ${name}(
     const ulong every = max(1ul, rows_of_item / ${rows_of_sample});
 % else:
     local uint seen[FOUND_BINS + MAX_BINS];
-    local long box[${work_group}];
+    SHARED long box[${work_group}];
 % endif
 % if long:
     local ulong waiting[${work_group // lanes}];

@@ -33,7 +33,7 @@ void ${name}(
     const ulong n_rows, const ulong n_columns, const uint n_counted, const uint n_samples,
     global const I *restrict indptr, global const I *restrict indices, global long *restrict found)
 {
-    local long box[${work_group}];
+    SHARED long box[${work_group}];
     local uint classes[${n_classes}];
     const uint me = get_local_id(0);
     for (uint c = me; c < ${n_classes}; c += ${work_group})

@@ -12,7 +12,7 @@ Result        exact
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(const ulong groups, global const long *restrict found, global long *restrict total)
 {
-    local long box[${work_group}];
+    SHARED long box[${work_group}];
     const size_t number = get_group_id(0);
     const bool least = number < 2;
     long mine = least ? LONG_MAX : 0;
