@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -38,16 +38,19 @@ def _strided_on_host(array: cl_array.Array) -> np.ndarray[Any, Any]:
     return np.ndarray(array.shape, array.dtype, read, below * item, array.strides)
 
 
-def queue_in(operands: Iterable[Any]) -> cl.CommandQueue | None:
-    """Return the queue of the first operand on a device, of those of lists, too; None if there is none."""
-    for each in operands:
-        if type(each) in (list, tuple):
-            queue = queue_in(each)
+def _each(operands: Iterable[Any]) -> Iterator[Any]:
+    """Iterate over operands, and over those in lists and tuples."""
+    for operand in operands:
+        if type(operand) in (list, tuple):
+            yield from _each(operand)
         else:
-            queue = each.queue if isinstance(each, (SparseArray, cl_array.Array)) else None
-        if queue is not None:
-            return queue
-    return None
+            yield operand
+
+
+def queue_in(operands: Iterable[Any]) -> cl.CommandQueue | None:
+    """Return the queue of the first operand on a device, in lists, too; None if there is none."""
+    found = (each.queue for each in _each(operands) if isinstance(each, (SparseArray, cl_array.Array)) and each.queue is not None)
+    return next(found, None)
 
 
 def array_on(queue: cl.CommandQueue, values: Any) -> cl_array.Array:
@@ -85,10 +88,8 @@ def by_scipy(
         Where sparse results are; by default that of the operands, and SciPy's if that is none.
     """
     operands = *arguments, *named.values()
-    queue, dense = (
-        queue or queue_in(operands),
-        next((operand for operand in operands if isinstance(operand, cl_array.Array)), None),
-    )
+    queue = queue or queue_in(operands)
+    dense = next((operand for operand in _each(operands) if isinstance(operand, cl_array.Array)), None)
 
     def moved(operand: Any) -> Any:
         if multiplies and isinstance(operand, SparseArray):

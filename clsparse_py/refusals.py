@@ -1,4 +1,4 @@
-"""Refusals of kernels by a driver's compiler: which methods to avoid, in this process and, by files on disk, in later ones.
+"""Refusals of kernels by a driver's compiler: kept for this process and, by files on disk, for later ones.
 
 One process may see a refusal that is not the kernel's fault. So a refusal on disk is trusted once a second process saw it too;
 from then on no process compiles such a kernel again, until `forget`. It is kept under the digest of the source, and in a file for
@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -20,18 +20,14 @@ import pyopencl as cl
 
 import clsparse_py
 from clsparse_py import cache
-from clsparse_py.errors import BuildError
 from clsparse_py.records import dataclass
 
 __all__ = [
     "DEVICE",
     "Refusal",
-    "avoid",
-    "avoided",
     "clear",
     "digest_of",
     "forget",
-    "in_words",
     "is_verdict",
     "kept",
     "known",
@@ -64,7 +60,6 @@ _CIRCUMSTANCES = re.compile(
 )
 
 _known: dict[str, dict[str, Refusal]] = {}
-_avoided: dict[tuple[Hashable, Hashable], dict[Hashable, BuildError]] = {}
 
 
 @dataclass(frozen=True)
@@ -198,36 +193,6 @@ def forget(identity: str) -> int:
     return len(before)
 
 
-def avoid(device: Hashable, about: Hashable, what: Hashable, error: BuildError) -> None:
-    """Have this process do without a method, as a kernel of it is refused.
-
-    Parameters
-    ----------
-    device : Device
-    about : hashable
-        The operation that the method belongs to, and the types that its kernels are for.
-    what : hashable
-        The method.
-    error : BuildError
-        The refusal.
-    """
-    _log.info("%s: done without, as %s is refused", what, error.kernel)
-    # A copy: an error that was raised keeps all local variables of its callers alive.
-    _avoided.setdefault((device, about), {})[what] = error.again()
-
-
-def avoided(device: Hashable, about: Hashable) -> Mapping[Any, BuildError]:
-    """Return the methods that `avoid` was called with, each with its refusal."""
-    return _avoided.get((device, about), {}) if _avoided else {}
-
-
-def in_words(kernels: Iterable[str]) -> str:
-    """Return that some kernels are done without, in words that follow others; "" if there are none."""
-    named = dict.fromkeys(kernels)
-    return f"; without {', '.join(named)}, which the driver's compiler refuses" if named else ""
-
-
 def clear() -> None:
     """Forget all refusals in this process; those on disk stay."""
     _known.clear()
-    _avoided.clear()

@@ -11,7 +11,6 @@ from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
 from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.by_host import placed
 from clsparse_py.convert import converted
 from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
@@ -20,7 +19,7 @@ from clsparse_py.matrix import Matrix
 from clsparse_py.product import ProductKernel
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import Semiring
-from clsparse_py.transfer import contexts_match
+from clsparse_py.transfer import contexts_match, placed
 
 __all__ = ["MaskedRows", "enqueue_masked_rows", "row_mask"]
 

@@ -11,13 +11,13 @@ from pyopencl import array as cl_array
 from clsparse_py.aggregation.kernels import BEGIN, ROOTS, Advance, Choose, Join
 from clsparse_py.arithmetic import name_of
 from clsparse_py.built import Built
-from clsparse_py.by_host import placed
 from clsparse_py.construct.tiles import work_group_of
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.plain import door
 from clsparse_py.primitives.scan import enqueue_scan, summed
 from clsparse_py.recording import Bound
+from clsparse_py.transfer import placed
 
 __all__ = ["Aggregates", "aggregates"]
 

@@ -12,12 +12,12 @@ from pyopencl import array as cl_array
 
 from clsparse_py.aggregation.kernels import MAX_INVERTED, DenseInverse
 from clsparse_py.arithmetic import name_of
-from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Parts, Structure
 from clsparse_py.memory import allocated
 from clsparse_py.plain import door
+from clsparse_py.transfer import placed
 
 __all__ = ["inverse", "inverse_values", "inverted"]
 

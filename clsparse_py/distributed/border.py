@@ -9,13 +9,12 @@ from pyopencl import array as cl_array
 
 from clsparse_py._spmm import spmm
 from clsparse_py._spmv import spmv
-from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Structure
 from clsparse_py.plain import door
 from clsparse_py.primitives.permute import enqueue_add_at
-from clsparse_py.transfer import fetched
+from clsparse_py.transfer import fetched, placed
 
 __all__ = ["Border"]
 

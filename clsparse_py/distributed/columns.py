@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Structure
@@ -14,7 +13,7 @@ from clsparse_py.memory import allocated
 from clsparse_py.plain import door
 from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.structure import Facts
-from clsparse_py.transfer import fetched
+from clsparse_py.transfer import fetched, placed
 
 __all__ = ["renumbered", "without_unused"]
 

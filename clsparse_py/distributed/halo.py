@@ -10,7 +10,6 @@ import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
 
-from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array
 from clsparse_py.distributed.border import Border
 from clsparse_py.distributed.communicator import Communicator
@@ -20,6 +19,7 @@ from clsparse_py.memory import allocated, pinned, submit
 from clsparse_py.plain import door
 from clsparse_py.pool import side_queue
 from clsparse_py.primitives.permute import enqueue_permute
+from clsparse_py.transfer import placed
 
 __all__ = ["Halo"]
 

@@ -17,7 +17,6 @@ from clsparse_py.amg.coarsest import inverted
 from clsparse_py.amg.levels import Level
 from clsparse_py.amg.setup import Options, checked_candidates, improve, levels_of
 from clsparse_py.amg.solver import MultilevelSolver, Preconditioner, cycle_named
-from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array as device_array
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division
@@ -29,7 +28,7 @@ from clsparse_py.functions import hstack
 from clsparse_py.matrix import Matrix
 from clsparse_py.plain import door
 from clsparse_py.reductions.sums import diagonal_on_device
-from clsparse_py.transfer import fetched, from_host
+from clsparse_py.transfer import fetched, from_host, placed
 
 if TYPE_CHECKING:
     from clsparse_py.distributed.csr import csr_array

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clsparse_py import _spgemm
-from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array as device_array
 from clsparse_py.distributed.products import needed_rows, of_product, require_fitting, side_by_side
 from clsparse_py.distributed.rearranged import Numbered, Rearranged, places_of, taken
 from clsparse_py.distributed.shared import Distributed, described
 from clsparse_py.set_once import SetOnce
-from clsparse_py.transfer import fetched
+from clsparse_py.transfer import fetched, placed
 
 if TYPE_CHECKING:
     from clsparse_py.distributed.csr import csr_array

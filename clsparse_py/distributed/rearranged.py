@@ -8,7 +8,6 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array as device_array
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division
@@ -17,7 +16,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
 from clsparse_py.plain import door
 from clsparse_py.primitives.permute import enqueue_permute
-from clsparse_py.transfer import fetched
+from clsparse_py.transfer import fetched, placed
 
 if TYPE_CHECKING:
     from clsparse_py.distributed.csr import csr_array

@@ -12,7 +12,6 @@ from scipy.sparse.linalg import LinearOperator
 from typing_extensions import override
 
 from clsparse_py._spmv import kept_plan
-from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division
@@ -28,7 +27,7 @@ from clsparse_py.memory import allocated
 from clsparse_py.order import note_written
 from clsparse_py.plain import door
 from clsparse_py.semiring import plus_times
-from clsparse_py.transfer import fetched
+from clsparse_py.transfer import fetched, placed
 
 __all__ = ["DividedOperator", "DividedProblem", "by_blocks", "own_part", "require_square"]
 

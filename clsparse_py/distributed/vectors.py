@@ -13,11 +13,11 @@ from pyopencl import array as cl_array
 from typing_extensions import Self
 
 from clsparse_py.base import SparseArray
-from clsparse_py.by_host import placed
 from clsparse_py.distributed.communicator import Communicator
 from clsparse_py.distributed.division import Division, by_rows
 from clsparse_py.distributed.shared import Distributed, after, collective, described, spelled
 from clsparse_py.errors import class_of
+from clsparse_py.transfer import placed
 
 __all__ = ["multiplied", "on_device", "share_of_norm", "vector"]
 

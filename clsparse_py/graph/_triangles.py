@@ -8,7 +8,6 @@ import numpy as np
 
 from clsparse_py._spgemm.mask import sums_at
 from clsparse_py._spgemm.mask_writes import let_through
-from clsparse_py.by_host import placed
 from clsparse_py.canonical import with_marked
 from clsparse_py.coordinates import rows_of
 from clsparse_py.csr import csr_array
@@ -19,6 +18,7 @@ from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.memory import allocated
 from clsparse_py.plain import door
 from clsparse_py.semiring import plus_pair
+from clsparse_py.transfer import placed
 
 __all__ = ["k_truss", "triangle_count", "triangles"]
 

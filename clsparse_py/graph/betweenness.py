@@ -11,7 +11,6 @@ from pyopencl import array as cl_array
 from clsparse_py._spgemm import spgemm
 from clsparse_py._spgemm.mask import sums_at
 from clsparse_py._spgemm.mask_writes import accumulate_values
-from clsparse_py.by_host import placed
 from clsparse_py.csr import csr_array
 from clsparse_py.device import describe
 from clsparse_py.elementwise.union import combined
@@ -23,6 +22,7 @@ from clsparse_py.matrix import Structure
 from clsparse_py.memory import allocated
 from clsparse_py.plain import door
 from clsparse_py.semiring import plus_times
+from clsparse_py.transfer import placed
 
 __all__ = ["betweenness_centrality"]
 

@@ -11,14 +11,13 @@ from pyopencl import array as cl_array
 
 from clsparse_py import hosted
 from clsparse_py.base import SparseArray
-from clsparse_py.by_host import placed
 from clsparse_py.convert import converted
 from clsparse_py.csr import csr_array
 from clsparse_py.device import default_queue
 from clsparse_py.errors import class_of
 from clsparse_py.index_types import INT32_MAX
 from clsparse_py.matrix import is_sparse
-from clsparse_py.transfer import fetched
+from clsparse_py.transfer import fetched, placed
 
 __all__ = ["delivered", "delivered_to", "graph_of", "on_host", "require_vertex"]
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from clsparse_py._spmv import spmv
-from clsparse_py.by_host import placed
 from clsparse_py.device import describe
 from clsparse_py.graph.operands import delivered, graph_of
 from clsparse_py.krylov.sweep import Layout, Pass, Sweeps, declare_passes
 from clsparse_py.launch import Chain
 from clsparse_py.plain import door
+from clsparse_py.transfer import placed
 
 __all__ = ["pagerank"]
 

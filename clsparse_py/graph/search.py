@@ -9,12 +9,12 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from scipy.sparse import csgraph
 
-from clsparse_py.by_host import placed
 from clsparse_py.graph.kernels import Level
 from clsparse_py.graph.operands import delivered, delivered_to, graph_of, on_host, require_vertex
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.plain import door
+from clsparse_py.transfer import placed
 
 __all__ = ["bfs"]
 

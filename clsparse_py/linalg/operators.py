@@ -17,13 +17,12 @@ from clsparse_py._spmv import kept_plan
 from clsparse_py.base import SparseArray, on_device
 from clsparse_py.bsr import bsr_array
 from clsparse_py.bsr.products import enqueue_product
-from clsparse_py.by_host import placed
 from clsparse_py.krylov import polynomials
 from clsparse_py.krylov.system import Apply, Held
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated, submit
 from clsparse_py.plain import are_plain, door
-from clsparse_py.transfer import fetched
+from clsparse_py.transfer import fetched, placed
 
 if TYPE_CHECKING:
     from clsparse_py.csr import csr_array

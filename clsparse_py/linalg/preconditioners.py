@@ -10,7 +10,6 @@ import pyopencl as cl
 from typing_extensions import override
 
 from clsparse_py.base import on_device
-from clsparse_py.by_host import placed
 from clsparse_py.device import default_queue
 from clsparse_py.hosted import queue_in
 from clsparse_py.krylov import polynomials
@@ -18,6 +17,7 @@ from clsparse_py.krylov.system import Apply
 from clsparse_py.launch import Chain
 from clsparse_py.linalg.operators import DeviceOperator, Diagonal, applied, cast_to
 from clsparse_py.linalg.problem import divided
+from clsparse_py.transfer import placed
 
 __all__ = ["chebyshev", "jacobi"]
 

@@ -15,7 +15,6 @@ from typing_extensions import override
 
 from clsparse_py.arithmetic import needs_fp64
 from clsparse_py.base import SparseArray, on_device
-from clsparse_py.by_host import placed
 from clsparse_py.convert import converted
 from clsparse_py.device import default_queue, describe
 from clsparse_py.errors import DtypeError
@@ -29,7 +28,7 @@ from clsparse_py.linalg.options import Options
 from clsparse_py.memory import allocated
 from clsparse_py.order import note_written
 from clsparse_py.plain import door
-from clsparse_py.transfer import fetched
+from clsparse_py.transfer import fetched, placed
 
 if TYPE_CHECKING:
     from clsparse_py.csr import csr_array

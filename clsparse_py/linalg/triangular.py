@@ -11,13 +11,12 @@ import scipy.sparse.linalg
 from pyopencl import array as cl_array
 
 from clsparse_py.base import SparseArray, on_device
-from clsparse_py.by_host import placed
 from clsparse_py.convert import converted
 from clsparse_py.hosted import array_on, by_scipy, on_host
 from clsparse_py.linalg.problem import dtype_of_solution, order_of, place_of_solution, right_side
 from clsparse_py.memory import allocated
 from clsparse_py.plain import door
-from clsparse_py.transfer import fetched
+from clsparse_py.transfer import fetched, placed
 from clsparse_py.triangular.solve import solver
 
 __all__ = ["spsolve_triangular"]

@@ -10,11 +10,10 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py.arithmetic import name_of
-from clsparse_py.by_host import placed
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.memory import allocated
-from clsparse_py.transfer import fetched
+from clsparse_py.transfer import fetched, placed
 from clsparse_py.triangular.kernels import Levels, work_group_of
 
 __all__ = ["LevelSets", "kept_levels"]
