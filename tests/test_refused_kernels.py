@@ -493,6 +493,10 @@ def test_scipy_applies_operators_too(queue: cl.CommandQueue, plant: Callable[...
     if dtype != "bool":
         given = cl.array.to_device(queue, np.asfortranarray(dense))
         np.testing.assert_array_equal((given[::-1] - A).get(), dense[::-1] - host.toarray())
+        same = A
+        A *= 2
+        assert A is same
+        np.testing.assert_array_equal(A.toarray(), (host * 2).toarray())
     assert asked
 
 
