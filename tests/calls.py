@@ -245,8 +245,6 @@ TABLE = {
     "linalg.aslinearoperator": "sp.linalg.aslinearoperator(A) @ DENSE[:, 0]",
     "linalg.SuperLU.L": "factors.L",
     "linalg.SuperLU.U": "factors.U",
-    "linalg.SuperLU.perm_c": "factors.perm_c",
-    "linalg.SuperLU.perm_r": "factors.perm_r",
     "linalg.SuperLU.solve": "factors.solve(x)",
     "linalg.block_jacobi": "sp.linalg.block_jacobi(L) @ DENSE[:, 0]",
     "linalg.chebyshev": "sp.linalg.chebyshev(L) @ DENSE[:, 0]",
