@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import logging
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +14,32 @@ import pytest
 import scipy.sparse
 
 import clsparse_py
+import clsparse_py.errors
+import clsparse_py.plain
 from clsparse_py import BuildError
 from clsparse_py.device import describe
 from clsparse_py.plain import are_plain, door, plain_kernels
+
+#: Public functions without a door: they launch nothing, or call what has one.
+WITHOUT = {
+    "": {
+        "default_queue", "describe", "devices", "eye_array", "free_memory", "issparse", "isspmatrix", "isspmatrix_bsr",
+        "isspmatrix_coo", "isspmatrix_csc", "isspmatrix_csr", "isspmatrix_dia", "isspmatrix_dok", "isspmatrix_lil",
+        "matrix_transpose", "memory_info", "permute_dims", "random_array", "record_use", "swapaxes", "warmup",
+    },
+    ".linalg": {"aslinearoperator", "bicgstab", "cg", "chebyshev", "gmres", "jacobi", "matrix_power", "minres"},
+    ".amg": {"smoothed_aggregation_solver"},
+    ".distributed": {"by_blocks", "by_entries", "by_graph", "by_rows", "mmread", "over", "petsc_mat", "spgemm_plan", "world"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", ["", ".linalg", ".graph", ".csgraph", ".primitives", ".amg", ".distributed"])
+def test_public_functions_have_doors(module: str) -> None:
+    of = importlib.import_module(f"clsparse_py{module}")
+    wrappers = tuple(Path(each.__file__ or "") for each in (clsparse_py.plain, clsparse_py.errors))
+    functions = {name: getattr(of, name) for name in of.__all__ if inspect.isfunction(getattr(of, name))}
+    without = {name for name, each in functions.items() if Path(each.__code__.co_filename) not in wrappers}
+    assert without == WITHOUT.get(module, set())
 
 
 def refused(name: str = "a kernel") -> BuildError:
