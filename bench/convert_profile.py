@@ -1,100 +1,123 @@
-"""Give profiles made before there were trees over the bins of SpGEMM the tree that decides as they did.
+"""Rewrite profiles in their shortest form, which decides as they do.
 
 python -m bench.convert_profile clsparse_py/tuning/profiles/*.json
 
-Until then three rules of SpGEMM's refinement asked for two numbers of a profile, and a third that also serves speculation. Trees
-have these numbers; a profile for a type of device alone gets the numbers of hashing and of spans of columns, too, which were
-constants. All others take those from it.
+What equals a default and what nothing reads is left out: thresholds that are declared so, comparisons of trees that make no
+difference, what training knew of leaves, of the evidence all but the times of the fastest and of the slowest that is there, and
+scores, which reports tell.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from clsparse_py.tuning import profiles
+from clsparse_py.tuning.thresholds import Thresholds
+from clsparse_py.tuning.tree import Leaf, Split, Tree, from_json
 
-#: Numbers that are in the tree today.
-_RETIRED = ("max_products_by_mean", "min_window_entries")
-#: Numbers that were constants, by type of device.
-_CONSTANTS = {
-    "max_hash_products": (512, 512), "max_walked_products": (512, 4096), "hash_items": (2, 8),
-    "max_large_products": (1 << 15, 1 << 15), "large_hash_lanes": (1, 128), "large_hash_items": (2, 4), "max_slots": (2048, 2048),
-    "min_span": (512, 512), "max_span": (4096, 4096), "min_paired_span": (2048, 2048), "span_entries": (64, 64),
-    "span_loads": (2, 2),
-}  # fmt: skip
-_NOTE = "SpGEMM's trees over bins decide as its thresholds did, by python -m bench.convert_profile."
+#: Where operations declare the thresholds of shipped profiles.
+_DECLARED = {"spmv": "_spmv.choose", "spmm": "_spmm.choose", "spgemm": "_spgemm.thresholds"}
+#: Numbers of earlier profiles, for which trees over bins stand today.
+_RETIRED = {"max_products_by_mean", "min_window_entries"}
+
+Ranges = Mapping[str, tuple[float, float]]
 
 
-def tree(numbers: Mapping[str, float]) -> dict[str, Any]:
-    """Return the tree that decides as the rules did with some thresholds."""
-
-    def split(feature: str, at_most: float, then: Any, otherwise: Any) -> dict[str, Any]:
-        return {"feature": feature, "at_most": at_most, "then": then, "else": otherwise}
-
-    given = {"take": "given"}
-    windows = {"take": "dense-windows", "note": "rows of B have some entries in each window of columns"}
-    merged = {"take": "reg-merge:together", "note": "several products make an entry: rows are merged that would be sorted"}
-    last = {"take": "last", "note": "few rows have most of the products: one that is merged would be waited for"}
-    uneven = "max_products_by_mean", numbers["max_products_by_mean"]
-    expanded = split("window_entries", _below(numbers["min_window_entries"]), given, windows)
-    compressed = split("compression", _below(numbers["min_merged_compression"]), given, split("mergeable", 0.5, given, merged))
-    sorted_ = split("sorts", 0.5, given, split(*uneven, compressed, given))
-    return split("expands", 0.5, split("merges", 0.5, sorted_, split(*uneven, given, last)), expanded)
-
-
-def _below(number: float) -> float:
-    """Return the largest number that is less: trees ask for at most a number."""
-    return math.nextafter(number, -math.inf)
-
-
-def converted(content: Mapping[str, Any], generic: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a profile with the tree, and without the thresholds that it stands for.
+def simplified(tree: Tree, known: Ranges | None = None) -> Tree:
+    """Return a tree that decides alike, without comparisons that are known to hold or not, or behind which all is the same.
 
     Parameters
     ----------
-    content, generic : mapping
-        The profile, and the one for its type of device, as JSON has them.
+    tree : Tree
+    known : mapping of str to tuple of float, optional
+        Of features what they are above, and what they are at most.
     """
-    found = {**content, "operations": {**content["operations"]}, "thresholds": {**content["thresholds"]}}
-    of_operation = dict(found["operations"].get("spgemm", {}))
-    thresholds = {}
-    for dtype, by_name in content["thresholds"]["spgemm"].items():
-        both = generic["thresholds"]["spgemm"]["any"] | by_name
-        if all(name in both for name in _RETIRED):
-            own = tree({name: both[name]["value"] for name in (*_RETIRED, "min_merged_compression")})
-            of_operation[dtype] = {**of_operation.get(dtype, {}), "bin": own}
-        thresholds[dtype] = {name: each for name, each in by_name.items() if name not in _RETIRED}
-    if "name" not in content["device"]:
-        on_gpu = content["device"]["type"] != "cpu"
-        constants = {
-            name: {"value": values[on_gpu], "note": "by hand, a constant until then"} for name, values in _CONSTANTS.items()
+    if isinstance(tree, Leaf):
+        return Leaf(tree.label, note=tree.note)
+    known = known or {}
+    above, most = known.get(tree.feature, (-math.inf, math.inf))
+    if tree.at_most <= above:
+        return simplified(tree.otherwise, known)
+    if tree.at_most >= most:
+        return simplified(tree.then, known)
+    then = simplified(tree.then, {**known, tree.feature: (above, tree.at_most)})
+    otherwise = simplified(tree.otherwise, {**known, tree.feature: (tree.at_most, most)})
+    if isinstance(then, Leaf) and isinstance(otherwise, Leaf) and then.label == otherwise.label:
+        return Leaf(then.label, note=then.note if then.note == otherwise.note else "")
+    return Split(tree.feature, tree.at_most, then, otherwise)
+
+
+def _thresholds(content: Mapping[str, Any], needed: Collection[tuple[str, str]] = ()) -> dict[str, Any]:
+    """Return the thresholds of a profile that are not the defaults, and those that are ``needed`` (operation and name)."""
+    found: dict[str, Any] = {}
+    for operation, by_dtype in content.get("thresholds", {}).items():
+        declared: type[Thresholds] = importlib.import_module(f"clsparse_py.{_DECLARED[operation]}").Thresholds
+        usual = declared.defaults(on_cores=content["device"]["type"] == "cpu")
+        # Those for any dtype are asked for where these two lack them.
+        real = [by_dtype.get(dtype, {}).keys() for dtype in ("float32", "float64")]
+        never = {"any": _RETIRED | (real[0] & real[1])}
+        for dtype, by_name in by_dtype.items():
+            own = {
+                name: each
+                for name, each in by_name.items()
+                if name not in never.get(dtype, _RETIRED) and (each["value"] != usual[name] or (operation, name) in needed)
+            }
+            if own:
+                found.setdefault(operation, {})[dtype] = own
+    return found
+
+
+def _needed(content: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
+    """Return the thresholds that a profile of a device has to hold, as profiles of its kin would decide on them."""
+    of = content["device"]
+    if "name" not in of:
+        return set()
+    same = "platform" if of["type"] == "cpu" else "vendor"
+    kin = (each for each in others if each is not content and each["device"].get(same) == of[same])
+    found = (_thresholds(each) for each in kin)
+    return {(operation, name) for each in found for operation in each for by_name in each[operation].values() for name in by_name}
+
+
+def _evidence(content: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the evidence by question: of each case the fastest label, and the slowest of those that are told."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for each in content.get("evidence", []):
+        key = each["operation"], each["dtype"], each["question"]
+        cases = {each["case"]: each["times"]} if "case" in each else each["times"]
+        for case, times in cases.items():
+            of_case = {label: times[label] for label in (min(times, key=times.get), max(times, key=times.get))}
+            found.setdefault(key, {})[case] = of_case
+    return [dict(zip(("operation", "dtype", "question"), key, strict=True), times=times) for key, times in found.items()]
+
+
+def converted(content: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a profile, as JSON has it, in its shortest form; ``others`` are those that may be asked behind it."""
+    operations = {
+        operation: {
+            dtype: {question: simplified(from_json(tree)).to_json() for question, tree in by_question.items()}
+            for dtype, by_question in by_dtype.items()
         }
-        thresholds["any"] = {**thresholds["any"], **constants}
-    found["operations"]["spgemm"], found["thresholds"]["spgemm"] = of_operation, thresholds
-    made = dict(content.get("made", {}))
-    made["note"] = " ".join(filter(None, (made.get("note", ""), _NOTE)))
-    return {**found, "made": made}
+        for operation, by_dtype in content["operations"].items()
+    }
+    thresholds = _thresholds(content, _needed(content, others))
+    return {**content, "operations": operations, "thresholds": thresholds, "evidence": _evidence(content), "scores": {}}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the script, and return its exit code."""
-    whole = argparse.ArgumentParser(prog="python -m bench.convert_profile", description="Give older profiles trees over bins.")
-    whole.add_argument("profiles", nargs="+", type=Path, metavar="FILE", help="is replaced, unless it has such trees")
+    whole = argparse.ArgumentParser(prog="python -m bench.convert_profile", description="Rewrite profiles, shortened.")
+    whole.add_argument("profiles", nargs="+", type=Path, metavar="FILE", help="is replaced")
     contents = {path: profiles.read(path).content for path in whole.parse_args(arguments).profiles}
-    shipped = {path.stem: profiles.read(path).content for path in profiles.shipped()}
     for path, content in contents.items():
-        generic = shipped["generic-cpu" if content["device"]["type"] == "cpu" else "generic-gpu"]
-        trees = content["operations"].get("spgemm", {})
-        if any("bin" in by_question for by_question in trees.values()):
-            print(f"{path}: has trees over bins")
-        elif "spgemm" in content.get("thresholds", {}):
-            profiles.save(converted(content, generic), path)
-            print(f"{path}: converted")
+        before = path.stat().st_size
+        profiles.save(converted(content, contents.values()), path)
+        print(f"{path}: {before:,} bytes before, {path.stat().st_size:,} now")
     return 0
 
 

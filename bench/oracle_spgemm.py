@@ -84,7 +84,7 @@ class AllOfSpgemm(SpgemmTunable):
     def around(self, device: Device, dtype: str, subject: SpgemmProblem, question: str, label: str) -> tuple[str, ...]:  # noqa: ARG002
         """Return the labels of all other configurations."""
         types = types_of(subject.A, subject.B)
-        untuned, tuned = self.thresholds(device, dtype, "thresholds"), thresholds_of(device, types).items()
+        untuned, tuned = self.thresholds(device, dtype), thresholds_of(device, types).items()
         reached = descent.label_of({name: value for name, value in tuned.items() if value != untuned[name]})
         first = decided(device, types, subject.features).label
         strategies = tuple(dict.fromkeys((first, *self.configurations(device, dtype, "strategy"))))

@@ -29,25 +29,45 @@ from clsparse_py.programs import note_asked
 from clsparse_py.records import dataclass
 from clsparse_py.semiring import plus_times
 from clsparse_py.transfer import contexts_match, from_host
+from clsparse_py.tuning import thresholds
+from clsparse_py.tuning.thresholds import number
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Sampled", "SampledByTeams", "sddmm", "vector_items"]
+__all__ = ["Sampled", "SampledByTeams", "Thresholds", "sddmm", "vector_items"]
 
-_WORK_GROUP = 128
-#: Lanes to an entry at most, vectors of its rows that each has at least, and entries to a team at a time.
-_LANES, _VECTORS, _ENTRIES = 8, 2, 4
-#: Vectors that a lane has of a row whose length the kernel knows, at most; entries that a work-group notes at a time, about.
-_STEPS, _ROOM = 4, 512
-#: Rows are alike if the longest has at most so many entries, and so many times the mean; teams of larger work-groups take them.
-_LONGEST, _LONGEST_BY_MEAN, _ROWS_GROUP = 512, 2, 256
-#: Bytes that a work-item reads of each row at a time, on CPU devices and on others.
-_CPU_BYTES, _BYTES = 32, 16
-#: Turns of a work-group at most, on CPU devices and on others, and work-groups to a compute unit before it has more than one.
-_CPU_TURNS, _TURNS, _GROUPS_PER_UNIT = 1024, 8, 32
-#: Kinds of products whose launches a structure keeps.
-_KINDS = 64
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """The numbers that shapes of products at the places of a matrix are chosen by."""
+
+    operation = "sddmm"
+
+    work_group: int = number(128, "work-items", least=1)
+    #: To an entry, at most.
+    max_lanes: int = number(8, "lanes", least=1, power=True)
+    #: Of the rows of an entry that each lane has, at least.
+    min_vectors: int = number(2, "vectors", least=1)
+    #: That a team takes at a time.
+    entries: int = number(4, "entries", least=1)
+    #: That a lane has of a row whose length the kernel knows, at most.
+    max_vectors: int = number(4, "vectors", least=1)
+    #: That a work-group notes at a time, about.
+    noted: int = number(512, "entries", least=1)
+    #: Rows are alike if the longest has at most so many entries, and so many times the mean; teams of larger work-groups take
+    #: them.
+    max_alike: int = number(512, "entries")
+    max_alike_by_mean: float = number(2.0, "mean rows")
+    rows_group: int = number(256, "work-items", least=1)
+    #: That a work-item reads of each row at a time.
+    vector_bytes: int = number(16, "bytes", on_cores=32, least=1, most=32, power=True)
+    #: Of a work-group, at most.
+    max_turns: int = number(8, "turns", on_cores=1024, least=1)
+    #: To a compute unit before a work-group has more than one turn.
+    groups_per_unit: int = number(32, "work-groups", least=1)
+    #: Kinds of products whose launches a structure keeps.
+    max_kinds: int = number(64, "kinds", least=1)
 
 
 @kernel
@@ -79,17 +99,18 @@ class Sampled(ProductKernel):
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, n_inner: int, loads: str = "single") -> Self:
         """Return the record for rows of so many values; single ones are loaded if there are no vectors of their type."""
-        group = 1 if device.lanes_are_loops else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
+        limits = Thresholds.of(device)
+        group = 1 if device.lanes_are_loops else 1 << min(limits.work_group, device.max_work_group).bit_length() - 1
         items = vector_items(device, arithmetic.result)
-        most = min(group, device.portability.lane_width, _LANES)
+        most = min(group, device.portability.lane_width, limits.max_lanes)
         lanes = 1
-        while 2 * lanes <= most and 2 * lanes * _VECTORS * items <= n_inner:
+        while 2 * lanes <= most and 2 * lanes * limits.min_vectors * items <= n_inner:
             lanes *= 2
         dtypes = (np.dtype(each) for each in (arithmetic.a, arithmetic.x))
         if items == 1 or any(each.kind not in "iuf" for each in dtypes):
             loads = "single"
         portability = replace(device.portability.at_most(lanes), load_once="plain")
-        return cls(group, arithmetic, portability, False, lanes, items, _ENTRIES, loads)
+        return cls(group, arithmetic, portability, False, lanes, items, limits.entries, loads)
 
     @property
     @override
@@ -127,6 +148,8 @@ class SampledByTeams(Sampled):
         Values to a row, a multiple of ``items``.
     by_rows : bool
         Whether each team takes a row, not work-groups adjacent entries.
+    noted : int
+        Entries that a work-group notes at a time, about.
     """
 
     template = "spmm/sddmm_teams"
@@ -134,6 +157,7 @@ class SampledByTeams(Sampled):
 
     inner: int
     by_rows: bool
+    noted: int
 
     @classmethod
     def of(cls, device: Device, arithmetic: Arithmetic, n_inner: int, *, by_rows: bool) -> Self | None:
@@ -141,16 +165,19 @@ class SampledByTeams(Sampled):
         usual = Sampled.legal(device, arithmetic, n_inner, "aligned")
         if usual.loads == "single" or n_inner % usual.items or not n_inner:
             return None
-        group = usual.work_group if device.lanes_are_loops or not by_rows else min(_ROWS_GROUP, device.max_work_group)
+        limits = Thresholds.of(device)
+        group = usual.work_group if device.lanes_are_loops or not by_rows else min(limits.rows_group, device.max_work_group)
         lanes, most, vectors = 1, min(group, device.portability.lane_width), n_inner // usual.items
-        while lanes < most and (vectors > _STEPS * lanes or lanes < min(_LANES, vectors)):
+        while lanes < most and (vectors > limits.max_vectors * lanes or lanes < min(limits.max_lanes, vectors)):
             lanes *= 2
-        if vectors > _STEPS * lanes:
+        if vectors > limits.max_vectors * lanes:
             return None
         # Lanes of teams that take rows exchange how many turns each has, in a whole sub-group.
         width = device.portability.lane_width if by_rows and lanes > 1 else lanes
         portability = replace(device.portability.at_most(width), load_once="plain")
-        return cls(group, arithmetic, portability, False, lanes, usual.items, _ENTRIES, "aligned", n_inner, by_rows)
+        return cls(
+            group, arithmetic, portability, False, lanes, usual.items, limits.entries, "aligned", n_inner, by_rows, limits.noted
+        )
 
     @property
     @override
@@ -160,7 +187,7 @@ class SampledByTeams(Sampled):
     @override
     def arguments(self) -> Mapping[str, object]:
         at_once = self.work_group // self.lanes * self.entries
-        room = max(_ROOM // at_once, 1) * at_once
+        room = max(self.noted // at_once, 1) * at_once
         return {**super().arguments(), "inner": self.inner, "by_rows": self.by_rows, "room": room}
 
     @override
@@ -182,7 +209,7 @@ class SampledByTeams(Sampled):
 
 def vector_items(device: Device, result: np.dtype[Any]) -> int:
     """Return how many adjacent values a work-item takes at a time."""
-    return min(max((_CPU_BYTES if device.lanes_are_loops else _BYTES) // result.itemsize, 1), 16)
+    return min(max(Thresholds.of(device).vector_bytes // result.itemsize, 1), 16)
 
 
 def _are_aligned(device: Device, X: cl_array.Array, Y: cl_array.Array) -> bool:
@@ -314,13 +341,14 @@ def _made(
     n, n_rows, n_inner = M.nnz, *X.shape
     arithmetic, chain = Arithmetic(X.dtype.name, Y.dtype.name, M.indptr.dtype.name), Chain(queue)
     require_results(queue, f"{X.dtype} times {Y.dtype}", arithmetic.result)
+    limits = Thresholds.of(chain.device)
     in_loops, units = chain.device.lanes_are_loops, chain.device.compute_units
     loads = "vectors" if in_loops else "aligned" if _are_aligned(chain.device, X, Y) else "single"
     longest = None if M.facts is None else M.facts.longest
-    are_alike = longest is not None and longest <= min(_LONGEST, _LONGEST_BY_MEAN * n / max(n_rows, 1))
+    are_alike = longest is not None and longest <= min(limits.max_alike, limits.max_alike_by_mean * n / max(n_rows, 1))
     built, record = _built(chain, arithmetic, n_inner, loads, are_alike)
     at_once = record.work_group // record.lanes * record.entries
-    span = at_once * min(max(n // (at_once * units * _GROUPS_PER_UNIT), 1), _CPU_TURNS if in_loops else _TURNS)
+    span = at_once * min(max(n // (at_once * units * limits.groups_per_unit), 1), limits.max_turns)
     by_rows = isinstance(record, SampledByTeams) and record.by_rows
     groups = -(-n_rows // (record.work_group // record.lanes)) if by_rows else -(-n // span)
     steps = X.offset, X.strides[0], Y.strides[1]
@@ -328,7 +356,7 @@ def _made(
     own = np.uint64(n), M.indptr.dtype.type(n_rows), np.uint64(n_inner), np.uint64(span), *dense, M.indptr, M.indices
     recorder = recorder_of(chain, (X.dtype, Y.dtype, arithmetic.result), scaled=False)
     recorder.launch(built, groups if n else 0, *arguments_of(recorder), *own)
-    while len(kinds) >= _KINDS:
+    while len(kinds) >= limits.max_kinds:
         kinds.pop(next(iter(kinds)), None)
     kinds[kind] = DenseProduct(recorder.recording(), queue), arithmetic.result
     return kinds[kind]

@@ -20,16 +20,28 @@ from clsparse_py.forked import use_device
 from clsparse_py.memory import allocated, array_of, submit
 from clsparse_py.order import forget_ended, note_use, note_written, of_others
 from clsparse_py.pool import Arena, arena_of, side_queue
+from clsparse_py.records import dataclass
 from clsparse_py.transfer import from_host, in_place, pending
+from clsparse_py.tuning import thresholds
+from clsparse_py.tuning.thresholds import number
 from clsparse_py.workspace import current
 
 __all__ = ["Chain", "at_rest", "enqueue_copy", "enqueue_fill", "spread"]
 
-#: Numbers that are kept as zeros together.
-_COUNTERS = 1024
 _ZERO = np.zeros((), np.uint32)
-#: Bytes of a host array up to which a copy takes less time than a buffer on its memory.
-_FEW_BYTES = 1 << 14
+#: Numbers that are kept as zeros together, by an arena.
+_COUNTERS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """The numbers by which chains of launches decide."""
+
+    operation = "launch"
+
+    #: Of a host array up to which a copy takes less time than a buffer on its memory.
+    max_copied: int = number(1 << 14, "bytes")
+
 
 #: Looked up once: a launch asks it of each argument.
 _ARRAY = cl_array.Array
@@ -270,7 +282,7 @@ class Chain:
 
         The values may change once the chain has read something.
         """
-        if not values.size or (values.nbytes > _FEW_BYTES and in_place(self.queue, values)):
+        if not values.size or (values.nbytes > Thresholds.of(self.device).max_copied and in_place(self.queue, values)):
             return from_host(self.queue, values, copy=False)
         array = allocated(self.queue, "a copy of host memory", values.shape, values.dtype)
         named = {"is_blocking": False, "wait_for": self.wait_for}

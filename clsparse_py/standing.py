@@ -31,7 +31,7 @@ def shipped() -> list[Path]:
 
 
 def members(text: str, *names: str) -> dict[str, Any]:
-    """Return members of a shipped profile that are there; tests check it. Nearly all of it is evidence, and never parsed."""
+    """Return members of a shipped profile that are there; tests check it. Much of it is evidence, and never parsed."""
     decoder = json.JSONDecoder()
     found: dict[str, Any] = {}
     for name in names:

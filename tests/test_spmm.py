@@ -14,11 +14,12 @@ import scipy.sparse as sp
 from oracle import check, expected, host, random_structure, random_values
 from platforms import PLATFORMS
 from pyopencl import array as cl_array
+from supposed import supposed
 
 from clsparse_py import csr_array, or_and, programs, spmm, spmm_plan, transpose
 from clsparse_py._spmm import SpmmPlan
 from clsparse_py._spmm import plan as plan_module
-from clsparse_py._spmm.choose import Layout, Pattern, Shape, choose
+from clsparse_py._spmm.choose import Layout, Pattern, Shape, Thresholds, choose
 from clsparse_py._spmm.cuts import grouped
 from clsparse_py._spmm.kernels import Parts
 from clsparse_py.arithmetic import Arithmetic
@@ -236,7 +237,7 @@ def test_a_plan_serves_one_structure(queue: cl.CommandQueue) -> None:
 
 
 def test_a_plan_keeps_the_latest_kinds(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan_module, "_KINDS", 2)
+    monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, max_kinds=2))
     A = csr_array(sp.eye_array(4, format="csr", dtype=np.float32), queue=queue)
     plan = spmm_plan(A)
     for k in (2, 3, 4, 2):
@@ -462,7 +463,7 @@ def test_rows_with_other_columns_stay_apart(queue: cl.CommandQueue) -> None:
 def test_groups_of_rows() -> None:
     for lengths, wanted in (([3] * 5, 3), ([4, 4, 8], 4), ([6, 6, 3], 3), ([2, 2, 2, 1], 2), ([1] * 9, 1), ([1] * 9 + [2], 1)):
         ends = np.cumsum(lengths)
-        rows, first = grouped(ends - lengths, int(ends[-1]))
+        rows, first = grouped(Thresholds(), ends - lengths, int(ends[-1]))
         assert rows == wanted
         assert np.isin(ends, first).all()
         assert first[0] == 0

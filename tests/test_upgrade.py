@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, spmm, spmm_plan, spmv, spmv_plan
-from clsparse_py._spmv.choose import KernelChoice, made
+from clsparse_py._spmv.choose import KernelChoice, Thresholds
 from clsparse_py.upgrade import Upgrade
 
 pytestmark = pytest.mark.any_platform
@@ -75,10 +75,10 @@ def test_numbers_of_calls_are_checked(queue: cl.CommandQueue) -> None:
 
 
 def test_thresholds_are_checked() -> None:
-    assert made({"narrow_after": 5}).narrow_after == 5
+    assert Thresholds.made({"narrow_after": 5}).narrow_after == 5
     for wrong in ({"narrow_after": 0}, {"narrow_after": 1.5}, {"fastest": 1, "narrow_after": 5}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            made(wrong)
+            Thresholds.made(wrong)
 
 
 def test_what_is_due_goes_with_its_plan(queue: cl.CommandQueue) -> None:

@@ -143,14 +143,14 @@ def speculation_for(kind: Kind, features: Features) -> Speculation | None:
     few = n_products <= limits.max_small_products // 2
     if A is None or of_a is None:
         longest = math.ceil(1.5 * mean_row) * (2 if few else 1)
-        by_item = limits.max_item_length if mergeable and is_light(limits, longest, mean_row_of_b) else 0
+        by_item: float = limits.max_item_length if mergeable and is_light(limits, longest, mean_row_of_b) else 0
         return _speculation_for(kind, limits, longest, few, by_item, 0, mergeable)
     near = compresses(limits, A)
     by_item = _by_item(limits, of_a, mean_row_of_b, near=near) if mergeable else 0
     held = kind.device.compute_units * kind.device.resident // n_rows
     uniform = of_a <= max(limits.max_longest_by_mean * mean_row, limits.merge_items * held)
     alike = near and uniform and of_a * n_products <= limits.max_speculative_work
-    width = min(kind.device.portability.lane_width, int(limits.max_merge_lanes))
+    width = min(kind.device.portability.lane_width, limits.max_merge_lanes)
     max_lanes = min(max(held, 1), width) if alike else 0
     return _speculation_for(kind, limits, of_a, few, by_item, max_lanes, mergeable)
 
@@ -183,7 +183,7 @@ def _speculation_for(
     """
     if few:
         found = small_merge(kind, limits, longest)
-        return Speculation(found, merging(found), int(limits.max_small_products)) if found else None
+        return Speculation(found, merging(found), limits.max_small_products) if found else None
     found = Merge(1, longest) if longest <= min(by_item, limits.max_item_length) else None
     if found is None and max_lanes and longest > limits.max_item_length:
         shapes = merges(kind.device, kind.types, limits, registers=True)

@@ -21,7 +21,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
 from clsparse_py.semiring import plus_times
 from clsparse_py.tuning.profiles import default
-from clsparse_py.tuning.tunable import Parameter, Tunable
+from clsparse_py.tuning.tunable import Tunable
 
 __all__ = ["MaskedProblem", "MaskedTunable"]
 
@@ -65,12 +65,6 @@ class MaskedTunable(Tunable[MaskedProblem]):
 
     operation = "masked"
     questions = ("accumulator",)
-    parameters = (
-        Parameter(
-            "team", ("never", 64, 128, 256), 128, "entries of the mask whose columns a team of lanes puts into a hash table"
-        ),
-        Parameter("chunked", ("places", "search"), "places", "how a worker finds a column in the mask's row"),
-    )
 
     @override
     def dtypes(self, device: Device) -> tuple[str, ...]:

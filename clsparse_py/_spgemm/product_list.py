@@ -149,7 +149,7 @@ def list_after(product: Product, steps: Sequence[Step], nnz: int) -> int | None:
         return None
     merged = sum(rows for accumulator, rows in made if isinstance(accumulator, Merge))
     limits = product.kind.thresholds
-    return int(limits.list_after_merged if merged > half else limits.list_after)
+    return limits.list_after_merged if merged > half else limits.list_after
 
 
 def _reads_side_by_side(accumulator: Accumulator | None) -> bool:

@@ -24,7 +24,7 @@ from clsparse_py._spgemm.pipeline import multiply
 from clsparse_py._spgemm.refine import are_long, refine, suits_upper_bound
 from clsparse_py._spgemm.request import Request
 from clsparse_py._spgemm.strategy import Strategy, parse
-from clsparse_py._spgemm.thresholds import Thresholds, made, supposing
+from clsparse_py._spgemm.thresholds import Thresholds, supposing
 from clsparse_py._spgemm.timer import UNTIMED
 from clsparse_py._spgemm.upper_bound import fits
 from clsparse_py.csr import csr_array
@@ -32,8 +32,8 @@ from clsparse_py.device import Device, describe
 from clsparse_py.errors import BuildError
 from clsparse_py.matrix import Structure
 from clsparse_py.tuning import descent
-from clsparse_py.tuning.profiles import default, default_thresholds
-from clsparse_py.tuning.tunable import Parameter, Tunable
+from clsparse_py.tuning.profiles import default
+from clsparse_py.tuning.tunable import Tunable
 
 __all__ = ["CANDIDATES", "SpgemmProblem", "SpgemmTunable"]
 
@@ -190,15 +190,6 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     questions = ("bin", "strategy", "thresholds")
     descents = ("thresholds",)
     waits = True
-    parameters = (
-        Parameter(
-            "methods", tuple(methods for each in _METHODS.values() for methods, _ in each), _METHODS[True][0][0], "in order"
-        ),
-        Parameter("max_length", (0, 4, 8, 16, 32, 64, 128, 256), 256, "entries of a row of A that is merged, at most"),
-        Parameter("max_products", (_MERGED,), _MERGED, "products of a row that a team merges, at most"),
-        Parameter("max_item_products", (_ALONE,), _ALONE, "products of a row that a single work-item merges, at most"),
-        Parameter("accumulator", tuple(dict.fromkeys((*_CHOICES[True], *_CHOICES[False]))), GIVEN, "of a bin"),
-    )
 
     @override
     def dtypes(self, device: Device) -> tuple[str, ...]:
@@ -240,7 +231,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
         """Return the declared strategies, whose last methods take what a device has no room for, or a descent's first steps."""
         if question == "thresholds":
-            return descent.UNTUNED, *descent.neighbours(descent.UNTUNED, self.thresholds(device, dtype, question), CANDIDATES)
+            return descent.UNTUNED, *descent.neighbours(descent.UNTUNED, self.thresholds(device, dtype), CANDIDATES)
         if question == "bin":
             return _CHOICES[device.resident > 1]
         return _labels(several=device.resident > 1)
@@ -293,13 +284,12 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             return subject.bin.labels
         return super().promising(device, dtype, subject, question, measured, exhaustive)
 
-    @override
-    def thresholds(self, device: Device, dtype: str, question: str) -> Mapping[str, float]:
+    def thresholds(self, device: Device, dtype: str) -> Mapping[str, float]:
         """Return the thresholds of the closest shipped profiles."""
-        return default_thresholds(device, self.operation, dtype, made).items()
+        return Thresholds.untuned(device, dtype).items()
 
     def _changed(self, device: Device, dtype: str, label: str) -> Thresholds:
-        return made({**self.thresholds(device, dtype, "thresholds"), **descent.changes_of(label)})
+        return Thresholds.made({**self.thresholds(device, dtype), **descent.changes_of(label)})
 
     @override
     def around(self, device: Device, dtype: str, subject: SpgemmProblem, question: str, label: str) -> tuple[str, ...]:
@@ -310,7 +300,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         """Return the labels of thresholds one step away from some labels by which a strategy makes the product in other ways."""
         works: dict[tuple[tuple[int, int, int], ...], Work] = {}
         request = Request(strategy=parse(strategy))
-        untuned = self.thresholds(device, dtype, "thresholds")
+        untuned = self.thresholds(device, dtype)
         seen, found = [self._way(device, dtype, subject, request, label, works) for label in labels], []
         for each in dict.fromkeys(each for label in labels for each in descent.neighbours(label, untuned, CANDIDATES)):
             with suppress(BuildError, MemoryError, ValueError, cl.Error):

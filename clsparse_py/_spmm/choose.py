@@ -2,120 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.records import dataclass
-from clsparse_py.tuning import profiles
+from clsparse_py.tuning import thresholds
+from clsparse_py.tuning.thresholds import number
 
-__all__ = ["Layout", "Pattern", "Shape", "Thresholds", "choose", "made", "thresholds_of", "together"]
-
-#: Bytes of the widest vector that a work-item of a GPU loads at once, and of the widest that a function may take (quirk 3).
-_GPU_VECTOR, _CPU_VECTOR = 16, 32
+__all__ = ["Layout", "Pattern", "Shape", "Thresholds", "choose", "together"]
 
 
-#: Rows are alike if the longest has at most so many entries, and so many times the mean. The work-groups that take them, lanes of
-#: a team before each has a second vector, and how many entries are few: a row has no more if few lanes take it, more if many do
-#: (fewer will do if the team has no lane to spare).
-_LONGEST, _LONGEST_BY_MEAN, _ROWS_GROUP, _ROWS_LANES, _ROWS_FEW, _ROWS_SHORT = 512, 2, 256, 8, 16, 6
-#: Entries whose loads a team of twice so many lanes has in flight, where it takes a row; of rows that are taken together those of
-#: few lanes and of more; and how many lanes are few.
-_ROWS_UNROLL, _TOGETHER_UNROLL_OF_FEW, _TOGETHER_UNROLL, _TOGETHER_FEW = 2, 8, 4, 4
-
-
-# Told apart by identity: they are part of what profiles keep.
 @dataclass(frozen=True, eq=False)
-class Thresholds:
-    """The numbers of a profile that shapes are chosen by. A part is of rows and entries of A.
+class Thresholds(thresholds.Thresholds):
+    """The numbers that shapes are chosen by. A part is of rows and entries of A; lanes are at most a sub-group's."""
 
-    Raises
-    ------
-    ValueError
-        A number is none that kernels are made of; the message names it.
-    """
+    operation = "spmm"
 
+    #: The widest vector that a work-item of a GPU loads at once, and the widest that a function may take (quirk 3).
+    vector_bytes: int = number(16, "bytes", on_cores=32, least=1, most=32, power=True)
     #: Columns that are apart and so few that to copy X takes longer than to read it as it lies.
-    max_direct_columns: float
-    #: Lanes that share a part, a power of two, and vectors of columns that each takes before a team takes no more.
-    max_lanes: float
-    max_vectors: float
+    max_direct_columns: int = number(4, "columns", on_cores=8, least=1)
+    #: Lanes that share a part.
+    max_lanes: int = number(32, "lanes", least=1, most=32, power=True)
+    #: Vectors of columns that each takes before a team takes no more.
+    max_vectors: int = number(2, "vectors", least=1)
     #: Lanes that are few, and those that are some.
-    few_lanes: float
-    some_lanes: float
-    #: Rows and entries of a part on GPUs if few, some or more lanes share it: in larger ones rows of X leave the first-level
-    #: cache before the next row of A asks for them, and smaller ones cut too many rows.
-    part_of_few: float
-    part_of_some: float
-    part_of_many: float
-    #: Times that a part of few lanes, or of more, may be larger so that no row is cut, and the largest that is made for that.
-    larger_of_few: float
-    larger: float
-    max_part: float
+    few_lanes: int = number(2, "lanes", least=1)
+    some_lanes: int = number(8, "lanes", least=1)
+    #: A part on GPUs if few, some or more lanes share it: in larger ones rows of X leave the first-level cache before the next
+    #: row of A asks for them, and smaller ones cut too many rows.
+    part_of_few: int = number(16, "rows and entries", least=1)
+    part_of_some: int = number(32, "rows and entries", least=1)
+    part_of_many: int = number(64, "rows and entries", least=1)
+    #: A part of few lanes, or of more, may be so much larger that no row is cut.
+    larger_of_few: int = number(2, "times", least=1)
+    larger: int = number(4, "times", least=1)
+    #: The largest part that is made for that.
+    max_part: int = number(128, "rows and entries", least=1)
     #: Entries whose loads a team has in flight; of few lanes there is room for more.
-    unroll: float
-    unroll_of_few: float
-    #: Rows and entries of a part on a CPU device, at least, and parts to a core, at most.
-    min_core_part: float
-    max_core_parts: float
-    #: Vectors of columns that a work-item of a CPU device takes, and columns if it has no vectors: powers of two, at most.
-    max_core_vectors: float
-    max_core_columns: float
-    #: Columns of a block, a power of two, if X is larger than the cache and A's columns are scattered, each of which then comes
-    #: from the cache.
-    cached_columns: float
-    #: Of such a matrix: the longest row in mean rows, and the share of entries beside the one before. If rows are uneven columns
-    #: often are too, and those that many rows have stay in the cache anyway.
-    max_longest_by_mean: float
-    max_scattered_share: float
+    unroll: int = number(4, "entries", least=1)
+    unroll_of_few: int = number(8, "entries", least=1)
+    #: Work-items of a work-group that takes parts on a GPU.
+    part_group: int = number(128, "work-items", least=1)
+    #: A part on a CPU device, at least, and parts to a core, at most.
+    min_core_part: int = number(512, "rows and entries", least=1)
+    max_core_parts: int = number(32, "parts", least=1)
+    #: Vectors of columns that a work-item of a CPU device takes, and columns if it has no vectors, at most.
+    max_core_vectors: int = number(4, "vectors", least=1, most=32, power=True)
+    max_core_columns: int = number(8, "columns", least=1, most=32, power=True)
+    #: A block if X is larger than the cache and A's columns are scattered, each of which then comes from the cache.
+    cached_columns: int = number(32, "columns", least=1, most=32, power=True)
+    #: Of such a matrix: the longest row by the mean one, and the share of entries beside the one before. If rows are uneven
+    #: columns often are too, and those that many rows have stay in the cache anyway.
+    max_longest_by_mean: float = number(2.0, "mean rows")
+    max_scattered_share: float = number(0.1, "share of entries")
     #: Of a grid: the mean row, at most, and the share of such entries, at least. There a core reads X as it lies in less time
     #: than it copies X.
-    max_local_mean: float
-    min_local_share: float
+    max_local_mean: float = number(16.0, "entries")
+    min_local_share: float = number(0.25, "share of entries")
+    #: Rows are alike if the longest has at most so many entries, and so many times the mean: a team then takes each.
+    max_alike: int = number(512, "entries")
+    max_alike_by_mean: float = number(2.0, "mean rows")
+    #: Work-items of a work-group that takes such rows.
+    rows_group: int = number(256, "work-items", least=1)
+    #: Lanes of a team before each has a second vector.
+    row_lanes: int = number(8, "lanes", least=1, most=32, power=True)
+    #: Few entries: a row has no more if few lanes take it, more if many do. Fewer will do if the team has no lane to spare.
+    few_entries: int = number(16, "entries")
+    few_entries_of_full: int = number(6, "entries")
+    #: Entries whose loads a team of twice so many lanes has in flight, where it takes a row.
+    unroll_of_row: int = number(2, "entries", least=1)
     #: Rows that have the same columns are looked for behind so many products: to load the kernels, once a process, takes the host
     #: milliseconds.
-    together_after: float
-
-    def __post_init__(self) -> None:
-        """Check that kernels of these shapes exist: a profile may come from anywhere."""
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if each.name in _SHARES:
-                if value < 0:
-                    raise ValueError(f"{each.name}: must be a number from 0, is {value}")
-                continue
-            if value != int(value) or not 1 <= value < 1 << 31:
-                raise ValueError(f"{each.name}: must be a whole number from 1, is {value}")
-            object.__setattr__(self, each.name, int(value))
-        for name in _POWERS:
-            if int(getattr(self, name)).bit_count() != 1 or getattr(self, name) > _MAX_LANES:
-                raise ValueError(f"{name}: must be a power of two up to {_MAX_LANES}, is {getattr(self, name)}")
-
-
-_SHARES = ("max_longest_by_mean", "max_scattered_share", "max_local_mean", "min_local_share")
-#: Numbers that lanes, or the columns of a work-item, are made of: a sub-group's at most.
-_POWERS, _MAX_LANES = ("max_lanes", "max_core_vectors", "max_core_columns", "cached_columns"), 32
-
-
-def made(values: Mapping[str, float]) -> Thresholds:
-    """Return thresholds by their names.
-
-    Raises
-    ------
-    ValueError
-        There is no such threshold, or one is missing, or out of its bounds.
-    """
-    names = {each.name for each in fields(Thresholds)}
-    if values.keys() != names:
-        raise ValueError(f"{min(values.keys() ^ names)} is {'missing' if values.keys() < names else 'no threshold'}")
-    return Thresholds(**values)
-
-
-def thresholds_of(device: Device) -> Thresholds:
-    """Return the thresholds of the profiles for a device."""
-    return profiles.thresholds(device, "spmm", "any", made)
+    together_after: int = number(16, "products", least=1, most=1 << 31)
+    #: Such rows that a team takes at most, and what each takes of the time that their columns take.
+    max_together: int = number(4, "rows", least=1)
+    cost_together: float = number(0.25, "times that of its columns")
+    #: Lanes that are few there, and entries whose loads are in flight with these and with more.
+    few_lanes_together: int = number(4, "lanes", least=1)
+    unroll_together_of_few: int = number(8, "entries", least=1)
+    unroll_together: int = number(4, "entries", least=1)
+    #: Later pieces of a row that one work-item adds one after another for each column; work-groups add more.
+    many_pieces: int = number(16, "pieces", least=1)
+    #: Kinds of products whose launches a plan keeps, the latest ones: each has memory of its own for pieces of rows.
+    max_kinds: int = number(64, "kinds", least=1)
 
 
 class Layout(NamedTuple):
@@ -152,9 +124,11 @@ class Pattern:
     longest: int | None = None
     adjacent: int = 0
 
-    def are_alike(self, longest: int) -> bool:
+    def are_alike(self, limits: Thresholds, longest: int) -> bool:
         """Return whether no row is longer than that, or much longer than others: with a team to each, none waits for long."""
-        return self.longest is not None and self.longest <= min(longest, _LONGEST_BY_MEAN * self.nnz / max(self.n_rows, 1))
+        if self.longest is None:
+            return False
+        return self.longest <= min(longest, limits.max_alike_by_mean * self.nnz / max(self.n_rows, 1))
 
     @property
     def work(self) -> int:
@@ -240,7 +214,7 @@ def choose(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Patt
     if device.is_plain:
         return Shape(work_group=1), "plain kernels"
     decide = _for_cores if device.lanes_are_loops else _for_lanes
-    return decide(thresholds_of(device), device, arithmetic, n_columns, pattern, layout)
+    return decide(Thresholds.of(device), device, arithmetic, n_columns, pattern, layout)
 
 
 def _for_lanes(
@@ -252,36 +226,36 @@ def _for_lanes(
     width = 1
     if arithmetic.vector_operations is not None and (packed or layout.adjacent):
         # Rows of an X that is packed begin at multiples of n_columns.
-        width = min(_GPU_VECTOR // item, n_columns & -n_columns if packed else layout.divides)
+        width = min(limits.vector_bytes // item, n_columns & -n_columns if packed else layout.divides)
     needed = -(-n_columns // width)
-    lanes = min(int(limits.max_lanes), _power_of_two_from(needed))
-    vectors = min(int(limits.max_vectors), -(-needed // lanes))
+    lanes = min(limits.max_lanes, _power_of_two_from(needed))
+    vectors = min(limits.max_vectors, -(-needed // lanes))
     why = f"{n_columns} columns in vectors of {width}"
     outer = False
-    cached = int(limits.cached_columns)
+    cached = limits.cached_columns
     if n_columns > cached and pattern.n_cols * n_columns * item > device.cache_bytes > 0 and pattern.is_scattered(limits):
-        lanes, vectors, outer = min(int(limits.max_lanes), max(cached // width, 1)), 1, True
+        lanes, vectors, outer = min(limits.max_lanes, max(cached // width, 1)), 1, True
         why += ", in blocks as X exceeds the cache and A's columns are scattered"
-    by_rows = (width * item == _GPU_VECTOR or needed == 1) and _by_rows(limits, pattern, needed)
-    if by_rows and (not outer or lanes <= _ROWS_LANES):
-        unroll = int(limits.unroll)
+    by_rows = (width * item == limits.vector_bytes or needed == 1) and _by_rows(limits, pattern, needed)
+    if by_rows and (not outer or lanes <= limits.row_lanes):
+        unroll = limits.unroll
         if not outer:
-            vectors = 1 if needed <= _ROWS_LANES else 2
-            lanes = min(int(limits.max_lanes), _power_of_two_from(-(-needed // vectors)))
-            unroll = _ROWS_UNROLL if lanes == 2 * _ROWS_LANES else unroll
+            vectors = 1 if needed <= limits.row_lanes else 2
+            lanes = min(limits.max_lanes, _power_of_two_from(-(-needed // vectors)))
+            unroll = limits.unroll_of_row if lanes == 2 * limits.row_lanes else unroll
         why += f"{'; they are apart in X' if packed else ''}; rows are alike"
-        return Shape(lanes, vectors, width, True, unroll, outer, _ROWS_GROUP, packed=packed, rows=1), why
+        return Shape(lanes, vectors, width, True, unroll, outer, limits.rows_group, packed=packed, rows=1), why
     step, of_rows = _step(limits, pattern, lanes)
     if packed:
         why += "; they are apart in X"
-    unroll = int(limits.unroll_of_few if lanes <= limits.few_lanes and layout.adjacent else limits.unroll)
-    shape = Shape(lanes, vectors, width, True, unroll, outer, 128, step, True, packed)
+    unroll = limits.unroll_of_few if lanes <= limits.few_lanes and layout.adjacent else limits.unroll
+    shape = Shape(lanes, vectors, width, True, unroll, outer, limits.part_group, step, True, packed)
     return shape, f"{why}; {of_rows}"
 
 
-def together(shape: Shape, rows: int) -> Shape:
+def together(limits: Thresholds, shape: Shape, rows: int) -> Shape:
     """Return the shape that takes so many rows together, at most, in place of one."""
-    unroll = _TOGETHER_UNROLL_OF_FEW if shape.lanes <= _TOGETHER_FEW else _TOGETHER_UNROLL
+    unroll = limits.unroll_together_of_few if shape.lanes <= limits.few_lanes_together else limits.unroll_together
     return replace(shape, rows=rows, unroll=unroll)
 
 
@@ -289,9 +263,9 @@ def _by_rows(limits: Thresholds, pattern: Pattern, needed: int) -> bool:
     """Return whether a GPU's teams take rows, for rows of Y of so many vectors: not few lanes long ones, nor many short ones."""
     # A team of a power of two lanes, with two vectors each, has no lane to spare.
     fills = needed.bit_count() == 1
-    if needed > _ROWS_LANES and pattern.nnz < (_ROWS_SHORT if fills else _ROWS_FEW) * pattern.n_rows:
+    if needed > limits.row_lanes and pattern.nnz < (limits.few_entries_of_full if fills else limits.few_entries) * pattern.n_rows:
         return False
-    return pattern.are_alike(_LONGEST if needed > limits.few_lanes else _ROWS_FEW)
+    return pattern.are_alike(limits, limits.max_alike if needed > limits.few_lanes else limits.few_entries)
 
 
 def _step(limits: Thresholds, pattern: Pattern, lanes: int) -> tuple[int, str]:
@@ -302,20 +276,18 @@ def _step(limits: Thresholds, pattern: Pattern, lanes: int) -> tuple[int, str]:
         whole = _power_of_two_from(pattern.longest)
         if whole <= min(step * larger, limits.max_part):
             return whole, "parts that cut no row"
-    return int(step), f"parts for {lanes} lanes"
+    return step, f"parts for {lanes} lanes"
 
 
 def _for_cores(
     limits: Thresholds, device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Pattern, layout: Layout
 ) -> tuple[Shape, str]:
     """Return the shape for devices whose work-items are the iterations of a core's loop."""
-    step = max(int(limits.min_core_part), -(-pattern.work // (device.compute_units * int(limits.max_core_parts))))
+    step = max(limits.min_core_part, -(-pattern.work // (device.compute_units * limits.max_core_parts)))
     packed = not layout.adjacent and n_columns > limits.max_direct_columns and not pattern.is_local(limits)
     width = 1
     if arithmetic.vector_operations is not None and (packed or layout.adjacent):
-        width = min(_CPU_VECTOR // arithmetic.result.itemsize, n_columns & -n_columns)
-    vectors = min(
-        _power_of_two_from(-(-n_columns // width)), int(limits.max_core_vectors if width > 1 else limits.max_core_columns)
-    )
+        width = min(limits.vector_bytes // arithmetic.result.itemsize, n_columns & -n_columns)
+    vectors = min(_power_of_two_from(-(-n_columns // width)), limits.max_core_vectors if width > 1 else limits.max_core_columns)
     why = f"{n_columns} columns in vectors of {width}, by a core{'; they are apart in X' if packed else ''}"
     return Shape(vectors=vectors, width=width, work_group=1, step=step, packed=packed), why

@@ -9,6 +9,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py._spmm.choose import Thresholds
 from clsparse_py._spmm.kernels import Same, slack_of
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
@@ -17,11 +18,6 @@ from clsparse_py.records import dataclass
 from clsparse_py.transfer import fetched, from_host
 
 __all__ = ["Cut", "CutRows", "Groups", "cut", "grouped", "groups_of", "rows_as_parts"]
-
-#: Later pieces of a row that one work-item adds one after another for each column, at most.
-_MANY_PIECES = 16
-#: Rows with the same columns that a team takes at most, and what each takes of the time that their columns take.
-_TOGETHER, _OF_A_ROW = 4, 0.25
 
 
 @dataclass(frozen=True)
@@ -121,14 +117,15 @@ def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, s
     first = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
     last = np.concatenate((first[1:], [rows.size])) - 1
     # Rows of many pieces come first.
-    order = np.argsort(last - first < _MANY_PIECES, kind="stable")
-    n_long = int((last - first >= _MANY_PIECES).sum())
+    many = Thresholds.of(chain.device).many_pieces
+    order = np.argsort(last - first < many, kind="stable")
+    n_long = int((last - first >= many).sum())
     cut_rows = CutRows(int(first.size), n_long, *(upload(each[order]) for each in (rows[first], first, last)))
     return Cut(n_parts, int(begins_inside.size), row, entry, upload(slots), cut_rows)
 
 
 def groups_of(
-    queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, indices: cl_array.Array
+    limits: Thresholds, queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, indices: cl_array.Array
 ) -> Generator[cl.Event, None, Groups | None]:
     """Find adjacent rows with the same columns, as an `Upgrade` does; None if there are few."""
     chain = Chain(queue, indptr, indices)
@@ -140,10 +137,10 @@ def groups_of(
     yield chain.events[-1]
     same = read()
     # Of pairs at best; to look at the lengths of many groups takes the host milliseconds.
-    least = (n_rows - np.count_nonzero(same)) * (1 + 2 * _OF_A_ROW)
-    if least >= n_rows * (1 + _OF_A_ROW):
+    least = (n_rows - np.count_nonzero(same)) * (1 + 2 * limits.cost_together)
+    if least >= n_rows * (1 + limits.cost_together):
         return None
-    rows, first = grouped(np.flatnonzero(same == 0), n_rows)
+    rows, first = grouped(limits, np.flatnonzero(same == 0), n_rows)
     if rows == 1:
         return None
     chain, host = Chain(queue), first.astype(indptr.dtype)
@@ -155,16 +152,17 @@ def groups_of(
     return Groups(rows, first.size - 1, sent)
 
 
-def grouped(begins: Any, n_rows: int) -> tuple[int, Any]:
+def grouped(limits: Thresholds, begins: Any, n_rows: int) -> tuple[int, Any]:
     """Return how many rows at most to compute together, and where each group of so many begins, with the number of rows behind.
 
     Parameters
     ----------
+    limits : Thresholds
     begins : numpy.ndarray
         Rows whose columns are not those of the row before.
     """
     lengths = np.diff(begins, append=n_rows)
-    times = [(-(-lengths // rows)).sum() * (1 + _OF_A_ROW * rows) for rows in range(1, _TOGETHER + 1)]
+    times = [(-(-lengths // rows)).sum() * (1 + limits.cost_together * rows) for rows in range(1, limits.max_together + 1)]
     rows = int(np.argmin(times)) + 1
     # Of each group, its number among those of its run.
     n_groups = -(-lengths // rows)

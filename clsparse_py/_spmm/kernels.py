@@ -21,7 +21,8 @@ from clsparse_py.structure import OfStructure
 __all__ = ["Combine", "Pack", "Parts", "Same", "slack_of"]
 
 #: Values of a tile of X that is packed, and its columns at most: 128 bytes of float32.
-_PACKED, _PACKED_COLUMNS = 1024, 32
+_PACKED = 1024
+_PACKED_COLUMNS = 32
 #: Columns of Y that a work-group adds later pieces of rows to at a time, at most.
 _COMBINED_COLUMNS = 32
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py._spmm.choose import Layout, Pattern, Shape, choose, thresholds_of, together
+from clsparse_py._spmm.choose import Layout, Pattern, Shape, Thresholds, choose, together
 from clsparse_py._spmm.cuts import Cut, Groups, cut, groups_of, rows_as_parts
 from clsparse_py._spmm.explanation import Explanation, Product
 from clsparse_py._spmm.kernels import Combine, Pack, Parts
@@ -74,10 +74,6 @@ class _Made:
     awaits: bool = False
 
 
-#: Kinds of products whose launches a plan keeps, the latest ones: each has memory of its own for pieces of rows.
-_KINDS = 64
-
-
 class SpmmPlan(SetOnce, Repeating):
     """A plan for products ``A @ X`` with one structure, any values and any X. Made by `spmm_plan`.
 
@@ -109,10 +105,13 @@ class SpmmPlan(SetOnce, Repeating):
         self.work_group = work_group
         self._cuts: dict[int, Cut] = {}
         # Rows with the same columns.
-        after, of = int(thresholds_of(self.device).together_after), (self.queue, A.shape[0], A.indptr, A.indices)
-        self._groups: Upgrade[Groups] = Upgrade("rows with equal columns together", after, expected, lambda: groups_of(*of))
+        limits, of = Thresholds.of(self.device), (self.queue, A.shape[0], A.indptr, A.indices)
+        self._groups: Upgrade[Groups] = Upgrade(
+            "rows with equal columns together", limits.together_after, expected, lambda: groups_of(limits, *of)
+        )
         self._made: dict[_Kind, _Made] = {}
         self._making = threading.Lock()
+        self._limits = limits
 
     def matches(self, A: Matrix) -> bool:
         """Return whether this plan was made for A's present structure."""
@@ -206,7 +205,7 @@ class SpmmPlan(SetOnce, Repeating):
             made = self._made.get(kind)
             if made is None:
                 made = self._built(kind)
-                while len(self._made) >= _KINDS:
+                while len(self._made) >= self._limits.max_kinds:
                     self._made.pop(next(iter(self._made)))
                 self._made[kind] = made
             return made
@@ -220,7 +219,7 @@ class SpmmPlan(SetOnce, Repeating):
             if groups is None:
                 found = replace(made, awaits=False)
             else:
-                found = self._of(kind, self._arithmetic(kind), together(made.shape, groups.rows), made.why)
+                found = self._of(kind, self._arithmetic(kind), together(self._limits, made.shape, groups.rows), made.why)
             self._made[kind] = found
             return found
 
@@ -238,7 +237,7 @@ class SpmmPlan(SetOnce, Repeating):
         arithmetic = self._arithmetic(kind)
         shape, why = choose(self.device, arithmetic, kind.n_columns, self.pattern, kind.layout)
         if shape.rows and self._groups.come() and (groups := self._groups.made) is not None:
-            shape = together(shape, groups.rows)
+            shape = together(self._limits, shape, groups.rows)
         return self._of(kind, arithmetic, shape, why)
 
     def _of(self, kind: _Kind, arithmetic: Arithmetic, shape: Shape, why: str) -> _Made:

@@ -12,7 +12,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py import programs
 from clsparse_py._spmv.binning import N_BINS, Side, count_bins, list_rows
-from clsparse_py._spmv.choose import PIECE, Decision, KernelChoice, thresholds_of, whole_rows
+from clsparse_py._spmv.choose import Decision, KernelChoice, Thresholds, whole_rows
 from clsparse_py._spmv.explanation import Share
 from clsparse_py._spmv.features import Inspected
 from clsparse_py._spmv.kernels import Adaptive, Chunked, Combine, Merge, Narrow, Streamed, Subvector
@@ -27,9 +27,6 @@ from clsparse_py.transfer import fetched, from_host
 from clsparse_py.upgrade import Upgrade
 
 __all__ = ["Builder"]
-
-#: Rows of a part, in multiples of its weight, beyond which rows are made to weigh.
-_MAX_ROWS = 16
 
 _Record = TypeVar("_Record", bound=programs.Parameters)
 #: The number of parts, and where they begin, as `Inspected.cut` returns them.
@@ -60,7 +57,7 @@ class Builder:
 
     def __init__(self, of: Inspected, arithmetic: Arithmetic, scaled: bool, expected: int | None = None) -> None:
         self.of, self.arithmetic, self.scaled, self.expected = of, arithmetic, scaled, expected
-        self.queue, self.device = of.queue, of.device
+        self.queue, self.device, self.limits = of.queue, of.device, Thresholds.of(of.device)
         self.n_rows = of.features.n_rows
         self.index = of.indptr.dtype.type
         self.recorder = self._recorder()
@@ -217,8 +214,7 @@ class Builder:
             yield chain.events[-1]
             return None if read().any() else launch(built, parts, columns, lowest)
 
-        after = int(thresholds_of(self.device).narrow_after)
-        self.upgrade = Upgrade("columns in 16 bits", after, self.expected, make)
+        self.upgrade = Upgrade("columns in 16 bits", self.limits.narrow_after, self.expected, make)
 
     def _sums(self, recorder: Recorder, n_parts: int, *, is_read: bool) -> cl_array.Array:
         """Return memory for the sums of parts: each product's own, unless none is read."""
@@ -232,7 +228,7 @@ class Builder:
         n_parts, (rows, entries, cuts) = of.cut(step, row_weight, slack)
         part_row = fetched(rows)
         even = isinstance(record, Adaptive) and record.parts == "even"
-        if not (row_weight or even) and np.diff(part_row).max() > _MAX_ROWS * step:
+        if not (row_weight or even) and np.diff(part_row).max() > self.limits.max_rows_by_step * step:
             # A part with many rows for its entries, empty ones, would take long: rows are made to weigh.
             row_weight = 1
             n_parts, (rows, entries, cuts) = of.cut(step, row_weight, slack)
@@ -257,11 +253,12 @@ class Builder:
         """Add the launches for rows that several work-groups share."""
         built, parameters = self._built(choice.record(self.device, self.arithmetic, self.scaled))
         begin, end = indptr[rows].astype(np.int64), indptr[rows + 1].astype(np.int64)
-        n_pieces = np.maximum(1, -(-(end - begin) // PIECE))
+        piece = self.limits.piece
+        n_pieces = np.maximum(1, -(-(end - begin) // piece))
         row = np.repeat(np.arange(rows.size), n_pieces)
         number = np.arange(row.size) - np.repeat(np.cumsum(n_pieces) - n_pieces, n_pieces)
-        piece_begin = begin[row] + number * PIECE
-        piece_end = np.minimum(piece_begin + PIECE, end[row])
+        piece_begin = begin[row] + number * piece
+        piece_end = np.minimum(piece_begin + piece, end[row])
         later = np.flatnonzero(number > 0)
         partial = self._sums(self.recorder, max(row.size, 1), is_read=later.size > 0)
         tables = (self._upload(rows[row]), self._upload(piece_begin), self._upload(piece_end))
@@ -344,7 +341,7 @@ class Builder:
                     single = (numbers[:, None] * side.granularity + np.arange(side.granularity)).ravel()
                     single = single[single < self.n_rows]
                     built = self._vector_long(choice, fetched(of.indptr, self.queue), single)
-                    self._share(single.size, str(choice), built, f"rows of more than {PIECE} entries are cut")
+                    self._share(single.size, str(choice), built, f"rows of more than {self.limits.piece} entries are cut")
                 else:
                     lists.append(_List(choice, rows, begin, n_virtual, side))
                 begin += n_virtual

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal, cast, get_args
 
@@ -17,9 +16,11 @@ from clsparse_py.device import Device
 from clsparse_py.errors import require_name
 from clsparse_py.product import ProductKernel
 from clsparse_py.records import dataclass
-from clsparse_py.tuning.profiles import decide, rules, thresholds
+from clsparse_py.tuning import thresholds
+from clsparse_py.tuning.profiles import decide, rules
+from clsparse_py.tuning.thresholds import number
 
-__all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "choose", "default_choice", "whole_rows"]
+__all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "Thresholds", "choose", "default_choice", "whole_rows"]
 
 #: Kernels that balance entries by themselves: they take all rows in order.
 BalancedName = Literal["adaptive", "nonzero_split", "merge", "chunked", "narrow"]
@@ -35,8 +36,20 @@ KERNELS: tuple[KernelName, ...] = get_args(KernelName)
 _MAXIMA = {"work_group": 1 << 16, "items": 64, "unroll": 64}
 _MAX_CHUNKS = 1 << 12
 
-#: Rows above this many entries are shared by several work-groups where rows are binned one by one.
-PIECE = 1 << 14
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """The numbers that plans of products go by, beside trees."""
+
+    operation = "spmv"
+
+    #: Columns in 16 bits are made behind so many products. To make them takes the device as long as one product, which some ten
+    #: repay, but to load their kernels, once a process, takes the host milliseconds.
+    narrow_after: int = number(32, "products", least=1, most=1 << 31)
+    #: Rows above this many entries are shared by several work-groups where rows are binned one by one.
+    piece: int = number(1 << 14, "entries of a row", least=1)
+    #: A part with more rows than that for each of its entries, most of them empty, would take long: rows are made to weigh.
+    max_rows_by_step: int = number(16, "rows by the entries of a part", least=1)
 
 
 @dataclass(frozen=True)
@@ -229,42 +242,3 @@ def default_choice(name: KernelName, device: Device) -> KernelChoice:
     if name == "chunked":
         return replace(choice, items=32, work_group=1)
     return replace(choice, work_group=64) if device.lanes_are_loops else choice
-
-
-# Told apart by identity: they are part of what profiles keep.
-@dataclass(frozen=True, eq=False)
-class Thresholds:
-    """The numbers of a profile that plans go by, beside its trees.
-
-    Raises
-    ------
-    ValueError
-        A number is out of its bounds; the message names it.
-    """
-
-    #: Columns in 16 bits are made behind so many products. To make them takes the device as long as one product, which some ten
-    #: repay, but to load their kernels, once a process, takes the host milliseconds.
-    narrow_after: float
-
-    def __post_init__(self) -> None:
-        """Check the numbers: a profile may come from anywhere."""
-        if self.narrow_after != int(self.narrow_after) or not 1 <= self.narrow_after < 1 << 31:
-            raise ValueError(f"narrow_after: must be a whole number from 1, is {self.narrow_after}")
-
-
-def made(values: Mapping[str, float]) -> Thresholds:
-    """Return thresholds by their names.
-
-    Raises
-    ------
-    ValueError
-        There is no such threshold, or it is out of its bounds.
-    """
-    if unknown := values.keys() - {"narrow_after"}:
-        raise ValueError(f"{min(unknown)} is no threshold")
-    return Thresholds(**values)
-
-
-def thresholds_of(device: Device) -> Thresholds:
-    """Return the thresholds of the profiles for a device."""
-    return thresholds(device, "spmv", "any", made)

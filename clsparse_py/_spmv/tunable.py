@@ -10,14 +10,14 @@ import pyopencl as cl
 from typing_extensions import override
 
 from clsparse_py._spmv.binning import GRANULARITIES, N_BINS, Scheme
-from clsparse_py._spmv.choose import BALANCED, KERNELS, Decision, KernelChoice, choose
+from clsparse_py._spmv.choose import BALANCED, Decision, KernelChoice, choose
 from clsparse_py._spmv.composition import Composer
 from clsparse_py._spmv.kernels import Subvector
 from clsparse_py._spmv.problem import SpmvProblem, Subject
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.device import Device
 from clsparse_py.tuning.profiles import default
-from clsparse_py.tuning.tunable import Parameter, Tunable
+from clsparse_py.tuning.tunable import Tunable
 
 __all__ = ["SpmvTunable"]
 
@@ -76,21 +76,6 @@ class SpmvTunable(Tunable[Subject]):
 
     operation = "spmv"
     questions = ("single", "bin", "scheme")
-    parameters = (
-        Parameter(
-            "scheme", _SCHEMES, "single", "how rows are binned; U, where there is one, is how many adjacent rows go together"
-        ),
-        Parameter("kernel", KERNELS, "adaptive", "which kernel takes all rows, or those of a bin"),
-        Parameter("work_group", (1, 16, 64, 128, 256, 512, 1024), 256, "work-items in a work-group"),
-        Parameter(
-            "items",
-            (2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128),
-            4,
-            "of kernels that balance entries: entries to a work-item; of chunked: chunks to a compute unit",
-            lambda items, itemsize: int(items) * itemsize,
-        ),
-        Parameter("unroll", (1, 2, 4), 4, "of other kernels: entries that a work-item reads ahead"),
-    )
 
     @override
     def dtypes(self, device: Device) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py._transpose.kernels import AtOnce
+from clsparse_py._transpose.thresholds import Thresholds
 from clsparse_py.arithmetic import name_of
 from clsparse_py.built import Built
 from clsparse_py.launch import Chain, at_rest
@@ -63,9 +64,9 @@ def transposed_at_once(A: Matrix, *, valued: bool) -> Made | None:
 def _recorded(structure: Structure, moved: np.dtype[Any], valued: bool) -> Recording | None:
     """Return what calls on matrices of one shape, dtypes and number of entries repeat; None without the kernel."""
     sizes, index = (*structure.shape, structure.indices.size), structure.indptr.dtype
-    if not sizes[2] or sum(sizes) > AtOnce.PLACES:
-        return None
     chain = Chain(structure.queue)
+    if not sizes[2] or sum(sizes) > Thresholds.of(chain.device).max_at_once:
+        return None
 
     def work_out() -> Recording | None:
         if chain.device.is_plain:

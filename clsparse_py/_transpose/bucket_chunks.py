@@ -14,6 +14,7 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py._transpose.kernels import Transposition
+from clsparse_py._transpose.thresholds import Thresholds
 from clsparse_py.arithmetic import OPENCL_TYPES, name_of
 from clsparse_py.declaration import Variants, kernel
 from clsparse_py.launch import Chain
@@ -28,14 +29,8 @@ from clsparse_py.structure import OfStructure
 __all__ = ["BucketFinish", "Nearness", "enqueue_bucket_chunks", "enqueue_nearness", "is_scattered"]
 
 #: Bits of a bucket's number by default, and of a column's within its bucket at most.
-BITS, MAX_LOW = 8, 12
-# What is moved fits the caches of two cores if it takes fewer bytes, or if columns are fewer.
-_MIN_BYTES = 16 << 20
-_MIN_COLUMNS = 1 << 13
-# Of more cores, many may wait for the one that has the largest bucket.
-_MAX_CORES = 16
-# Ranges of buckets that are scanned, for each core.
-_RANGES_PER_CORE = 4
+BITS = 8
+MAX_LOW = 12
 
 
 @kernel
@@ -83,9 +78,9 @@ class BucketFinish(Moving):
 
 def is_scattered(chain: Chain, A: Matrix, value_bytes: int) -> bool:
     """Return whether buckets are faster than counting by column alone; the first answer for a structure waits for a sample."""
-    device, n = chain.device, A.nnz
-    large = n * (A.indices.dtype.itemsize + value_bytes) >= _MIN_BYTES and A.shape[1] >= _MIN_COLUMNS
-    if device.is_plain or not (device.lanes_are_loops and device.compute_units <= _MAX_CORES and large):
+    device, n, limits = chain.device, A.nnz, Thresholds.of(chain.device)
+    large = n * (A.indices.dtype.itemsize + value_bytes) >= limits.min_bucket_bytes and A.shape[1] >= limits.min_bucket_columns
+    if device.is_plain or not (device.lanes_are_loops and device.compute_units <= limits.max_bucket_cores and large):
         return False
     if A.structure.scattered is None:
         found = allocated(chain.queue, "how many columns of a sample are near others", 1, np.uint32)
@@ -126,7 +121,7 @@ def enqueue_bucket_chunks(chain: Chain, task: Transposition, bits: int = BITS) -
 
     cores = chain.device.compute_units
     per_chunk = -(-n // cores)
-    chunks, ranges = -(-n // per_chunk), cores * _RANGES_PER_CORE
+    chunks, ranges = -(-n // per_chunk), cores * Thresholds.of(chain.device).ranges_per_core
     counts, sums = chain.scratch(chunks << bits, indices.dtype), chain.scratch(ranges, indices.dtype)
     bounds = chain.scratch((1 << bits) + 1, indices.dtype)
     words, in_buckets = chain.scratch(n, np.dtype(word)), chain.scratch(n, moved.dtype)

@@ -6,7 +6,6 @@ The host waits for nothing. For devices with local memory of their own.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._transpose.bucket_kernels import ALONE, RUN, BucketCount, BucketMove, BucketOrder, BucketSplit, BucketStarts
 from clsparse_py._transpose.kernels import Transposition
+from clsparse_py._transpose.thresholds import Thresholds
 from clsparse_py.arithmetic import Arithmetic, name_of
 from clsparse_py.declaration import Examples, kernels
 from clsparse_py.device import RESERVED, Device
@@ -25,14 +25,8 @@ __all__ = ["MAX_BITS", "Kernels", "Shape", "enqueue_buckets", "kernels_of", "sha
 
 #: Bits of the number of a bucket, and of a column within one, at most: counters stay in local memory.
 MAX_BITS = 11
-# Bits of a digit for which the largest tiles fit.
-_MODERATE_BITS = 10
 # Work-items of a work-group, and entries to each, best first.
 _TILES = ((512, 8), (256, 8), (128, 16))
-# Entries up to which launches take longer than to add counts up again and again, and bits of the number of a bucket then.
-_SMALL, _SMALL_BITS = 3 << 18, 7
-# Work-items that scan the counts of buckets.
-_STARTS_GROUP = 512
 
 
 @dataclass(frozen=True)
@@ -64,20 +58,21 @@ class Shape:
         return self.order_group * self.order_items
 
 
-@functools.lru_cache(maxsize=256)
 def shape_of(device: Device, index: str, value_bytes: int, size: tuple[int, int], n: int) -> Shape | None:
     """Return the shape for n entries; None where a radix sort takes the place of buckets.
 
     That is where columns have more bits than two digits, where lanes have no instruction that finds equal digits, and where local
     memory is too little.
     """
-    column_bits = _bits(size[1])
+    column_bits, limits = _bits(size[1]), Thresholds.of(device)
     if column_bits > 2 * MAX_BITS or n >= 1 << 32 or device.portability.match != "ptx":
         return None
     for group, items in _TILES:
-        bits = _bits_of_bucket(column_bits)
-        small = n <= _SMALL and column_bits - min(bits, _SMALL_BITS) <= _MODERATE_BITS and group >= 1 << _SMALL_BITS
-        shape = Shape(group, items, group, items, min(bits, _SMALL_BITS) if small else bits, small)
+        bits = _bits_of_bucket(column_bits, limits.moderate_bits)
+        few = min(bits, limits.few_entries_bits)
+        fits = column_bits - few <= limits.moderate_bits and group >= 1 << limits.few_entries_bits
+        small = n <= limits.max_few_entries and fits
+        shape = Shape(group, items, group, items, few if small else bits, small)
         kernels = kernels_of(device, index, value_bytes, size, shape)
         if group <= device.max_work_group and kernels.fit and kernels.local_memory + RESERVED <= device.local_memory:
             return shape
@@ -89,11 +84,11 @@ def _bits(n: int) -> int:
     return max(1, (n - 1).bit_length())
 
 
-def _bits_of_bucket(column_bits: int) -> int:
+def _bits_of_bucket(column_bits: int, moderate: int) -> int:
     """Return the bits of a bucket's number: half of a column's, as entries of few buckets leave a tile in longer runs."""
-    if column_bits <= _MODERATE_BITS:
+    if column_bits <= moderate:
         return column_bits
-    within = _MODERATE_BITS if column_bits <= 2 * _MODERATE_BITS else MAX_BITS
+    within = moderate if column_bits <= 2 * moderate else MAX_BITS
     return max(column_bits - within, -(-column_bits // 2))
 
 
@@ -136,7 +131,7 @@ def kernels_of(device: Device, index: str, value_bytes: int, size: tuple[int, in
     small = shape.small
     move = BucketMove(group, index, value_bytes, portability, bits, items, word, small, shape.capacity, last)
     count = BucketCount(group, index, bits, move.tile)
-    starts = None if small else BucketStarts(min(_STARTS_GROUP, device.max_work_group), index, bits)
+    starts = None if small else BucketStarts(min(Thresholds.of(device).starts_group, device.max_work_group), index, bits)
     if last:
         return Kernels(count, move, starts, None, None)
     # Where lanes are many, a work-group with nothing to do ends at once; on CPU devices an end before a barrier is not trusted.

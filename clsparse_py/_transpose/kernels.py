@@ -10,6 +10,7 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
+from clsparse_py._transpose.thresholds import Thresholds
 from clsparse_py.arithmetic import Arithmetic
 from clsparse_py.declaration import Examples, Variants, kernel
 from clsparse_py.device import Device, Portability
@@ -125,14 +126,12 @@ class AtOnce(Moving):
     places: int
     portability: Portability
 
-    #: Places that one work-group holds, by default.
-    PLACES: ClassVar[int] = 1 << 12
-
     @classmethod
-    def legal(cls, device: Device, index: str, value_bytes: int, work_group: int = 256, places: int = PLACES) -> Self:
+    def legal(cls, device: Device, index: str, value_bytes: int, work_group: int = 256, places: int | None = None) -> Self:
         """Return the legal record nearest to these numbers; on CPU devices one work-item takes all entries in order."""
         work_group = 1 if device.lanes_are_loops else min(work_group, device.max_work_group)
         # At most half of the local memory, with two numbers for each work-item.
+        places = Thresholds.of(device).max_at_once if places is None else places
         places = max(1, min(places, device.local_memory // 8 - 2 * work_group))
         return cls(work_group, index, value_bytes, places, device.portability)
 

@@ -16,6 +16,7 @@ from pyopencl import array as cl_array
 from clsparse_py._transpose.bucket_chunks import enqueue_bucket_chunks, is_scattered
 from clsparse_py._transpose.buckets import enqueue_buckets, shape_of
 from clsparse_py._transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Transposition, Unpack, tile
+from clsparse_py._transpose.thresholds import Thresholds
 from clsparse_py.arithmetic import name_of
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain
@@ -49,8 +50,6 @@ NOT_CANONICAL = "its rows are not sorted, or hold duplicates"
 # What `binned` says of a matrix.
 _ANY = "takes any matrix"
 _SCATTERED = f"{_ANY}, by buckets, as columns are scattered"
-#: On CPU devices, chunks of entries to a core.
-_CHUNKS_PER_CORE = 4
 
 
 @dataclass(frozen=True)
@@ -209,7 +208,7 @@ def _enqueue_gather(
     device, index = chain.device, name_of(indptr.dtype)
     if device.lanes_are_loops:
         built, _ = chain.build(GatherChunked(min(work_group or 1, device.max_work_group), index, _value_bytes(values)))
-        step = max(1, -(-(nnz + n_rows) // (device.compute_units * _CHUNKS_PER_CORE)))
+        step = max(1, -(-(nnz + n_rows) // (device.compute_units * Thresholds.of(device).parts_per_core)))
         n_parts, *parts = enqueue_parts(chain, indptr, n_rows, nnz, step)
         groups = -(-n_parts // built.parameters.work_group)
         leading: tuple[Any, ...] = (indptr.dtype.type(n_parts),)

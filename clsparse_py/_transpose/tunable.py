@@ -20,7 +20,7 @@ from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.matrix import Matrix
 from clsparse_py.tuning.profiles import default
-from clsparse_py.tuning.tunable import Parameter, Tunable
+from clsparse_py.tuning.tunable import Tunable
 
 __all__ = ["SpTransTunable", "TransposeProblem"]
 
@@ -58,15 +58,6 @@ class SpTransTunable(Tunable[TransposeProblem]):
     operation = "transpose"
     questions = ("method",)
     waits = True
-    parameters = (
-        Parameter(
-            "gather",
-            ("never", 0, 100, 500, 900, 1024),
-            0,
-            "sampled entries of 1024 that it has to find at the first place it looks at",
-        ),
-        Parameter("atomics", ("never", 256, 4096), "never", "entries that a row of the transposed may have, at most"),
-    )
 
     @override
     def dtypes(self, device: Device) -> tuple[str, ...]:

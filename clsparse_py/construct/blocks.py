@@ -11,7 +11,7 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py.arithmetic import Arithmetic, name_of
-from clsparse_py.construct.tiles import tiles, work_group_of
+from clsparse_py.construct.tiles import Thresholds, tiles, work_group_of
 from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device
 from clsparse_py.launch import Chain, spread
@@ -25,10 +25,6 @@ from clsparse_py.structure import OfStructure
 __all__ = ["Block", "BlockAlone", "BlockEntries", "BlockPair", "BlockRow", "BlockRows", "stacked"]
 #: Entries of a block without neighbours that a work-item moves at a time.
 _ITEMS = 4
-#: Entries of such blocks up to which the kernel moves them, not on CPU devices; and work-groups to a compute unit.
-_MAX_MOVED, _GROUPS_PER_UNIT, _GROUPS_PER_CORE = 1 << 25, 64, 4
-#: Blocks up to which a call's commands are recorded.
-_FEW_BLOCKS = 8
 #: Rows of a row of blocks; entries and the first column of each block.
 _RowKind = tuple[int, tuple[tuple[int, int], ...]]
 
@@ -126,7 +122,7 @@ def stacked(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[An
     wanted = (nnz, dtype), (nnz, index), (n_rows + 1, index)
     made = allocated_each(queue, "the blocks", wanted, blocks[0].data.allocator if blocks else None)
     arrays = *made, *given
-    if len(blocks) <= _FEW_BLOCKS:
+    if len(blocks) <= Thresholds.of(chain.device).max_recorded:
         run(chain, _enqueue_rows, arrays, rows)
     else:
         _enqueue_rows(chain, *arrays, rows)
@@ -213,10 +209,10 @@ def _enqueue_alone(
     lengths, columns = zip(*(blocks[0] for _, blocks in rows), strict=True)
     n_all, n_pointers = sum(lengths), sum(n_rows for n_rows, _ in rows) + 1
     # The driver's copies move many entries faster than the kernel, which is left with row pointers.
-    copied = not chain.device.lanes_are_loops and n_all > _MAX_MOVED and not any(columns)
+    limits = Thresholds.of(chain.device)
+    copied = not chain.device.lanes_are_loops and n_all > limits.max_moved and not any(columns)
     n_moved = 0 if copied else n_all
-    per_unit = _GROUPS_PER_CORE if chain.device.lanes_are_loops else _GROUPS_PER_UNIT
-    groups, sizes = spread(chain.device, max(n_moved, n_pointers), kernels.of_alone.work_group, per_unit)
+    groups, sizes = spread(chain.device, max(n_moved, n_pointers), kernels.of_alone.work_group, limits.moving_groups_per_unit)
     numbers = map(np.uint64, (n_moved, n_pointers, lengths[0], rows[0][0], first_entry, first_row))
     of_columns = map(indptr.dtype.type, (columns[0], columns[-1]))
     arrays = (part for block in (of_blocks[0], of_blocks[-1]) for part in block[::-1])

@@ -13,6 +13,7 @@ from clsparse_py.coordinates import rows_of
 from clsparse_py.csr import csr_array
 from clsparse_py.graph.kernels import ORIENT
 from clsparse_py.graph.operands import delivered, graph_of
+from clsparse_py.graph.thresholds import Thresholds
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import Matrix, Structure
 from clsparse_py.memory import allocated
@@ -21,8 +22,6 @@ from clsparse_py.semiring import plus_pair
 from clsparse_py.transfer import placed
 
 __all__ = ["k_truss", "triangle_count", "triangles"]
-
-_WORK_GROUP = 128
 
 
 @door()
@@ -167,7 +166,8 @@ def _oriented(A: csr_array) -> csr_array:
     _, indices, indptr = parts
     rows = rows_of(queue, indptr, n)
     chain = Chain(queue, *parts, rows)
-    built, record = chain.build(ORIENT.record(min(_WORK_GROUP, chain.device.max_work_group), indptr.dtype.name))
+    work_group = min(Thresholds.of(chain.device).work_group, chain.device.max_work_group)
+    built, record = chain.build(ORIENT.record(work_group, indptr.dtype.name))
     marks = allocated(queue, "marks", n, np.uint8)
     groups, sizes = spread(chain.device, n, record.work_group, 64)
     chain.launch(built, groups, *sizes, rows, indices, indptr, marks)

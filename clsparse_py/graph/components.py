@@ -12,6 +12,7 @@ from scipy.sparse import csgraph
 from clsparse_py.coordinates import rows_of
 from clsparse_py.graph.kernels import Components
 from clsparse_py.graph.operands import delivered, delivered_to, graph_of, on_host
+from clsparse_py.graph.thresholds import Thresholds
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.plain import door
@@ -19,8 +20,6 @@ from clsparse_py.primitives.permute import enqueue_permute
 from clsparse_py.primitives.scan import enqueue_scan
 
 __all__ = ["connected_components"]
-
-_WORK_GROUP = 128
 
 
 def _by_scipy(A: Any, *, like: Any = None) -> tuple[int, Any]:
@@ -71,7 +70,7 @@ def _labelled(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.
     n, n_entries, index = indptr.size - 1, indices.size, indptr.dtype.name
     rows = rows_of(queue, indptr, n_entries)
     chain = Chain(queue, indices, indptr, rows)
-    group = min(_WORK_GROUP, chain.device.max_work_group)
+    group = min(Thresholds.of(chain.device).work_group, chain.device.max_work_group)
     kernels = {phase: chain.build(Components(group, index, phase)) for phase in ("start", "link", "label")}
     parents, roots, marks = chain.scratch(n, np.int32), chain.scratch(n, np.int32), chain.scratch(n, np.uint8)
     numbers, labels = chain.scratch(n + 1, np.int32), allocated(queue, "labels", n, np.int32)

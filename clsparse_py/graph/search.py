@@ -11,6 +11,7 @@ from scipy.sparse import csgraph
 
 from clsparse_py.graph.kernels import Level
 from clsparse_py.graph.operands import delivered, delivered_to, graph_of, on_host, require_vertex
+from clsparse_py.graph.thresholds import Thresholds
 from clsparse_py.launch import Chain, spread
 from clsparse_py.memory import allocated
 from clsparse_py.plain import door
@@ -18,9 +19,6 @@ from clsparse_py.transfer import placed
 
 __all__ = ["bfs"]
 
-_WORK_GROUP = 128
-#: Levels that are enqueued before the host asks whether the last one found a vertex.
-_AHEAD = 8
 
 _Structure = tuple[cl_array.Array, cl_array.Array]
 
@@ -86,10 +84,13 @@ def _searched(queue: cl.CommandQueue, structures: tuple[_Structure, ...], source
     """Return levels and parents; structures have the vertices that lead to each vertex."""
     n = structures[0][0].size - 1
     chain = Chain(queue, *(part for each in structures for part in each))
-    built, record = chain.build(Level(min(_WORK_GROUP, chain.device.max_work_group), structures[0][0].dtype.name))
+    built, record = chain.build(
+        Level(min(Thresholds.of(chain.device).work_group, chain.device.max_work_group), structures[0][0].dtype.name)
+    )
     levels, parents = (allocated(queue, what, n, np.int32) for what in ("levels", "parents"))
     seen, before = chain.scratch(n, np.uint8), chain.scratch(n, np.uint8)
-    found = chain.scratch(_AHEAD, np.uint32)
+    ahead = Thresholds.of(chain.device).levels_ahead
+    found = chain.scratch(ahead, np.uint32)
     for vector, value in ((levels, -1), (parents, -1), (before, 0)):
         chain.fill(vector, value, n)
     at_source = placed(queue, "the source", np.array([0, source], np.int32))
@@ -100,14 +101,14 @@ def _searched(queue: cl.CommandQueue, structures: tuple[_Structure, ...], source
     groups, sizes = spread(chain.device, n, record.work_group, 64)
     number = 0
     while True:
-        chain.fill(found, 0, _AHEAD)
-        for i in range(_AHEAD):
+        chain.fill(found, 0, ahead)
+        for i in range(ahead):
             number += 1
             for k, structure in enumerate(structures):
                 told = np.int32(number), np.uint32(k == 0), np.uint32(i), *structure, before, levels, parents, seen, found
                 chain.launch(built, groups, *sizes, *told)
             before, seen = seen, before
-        if not chain.read(found, 1, _AHEAD - 1)[0]:
+        if not chain.read(found, 1, ahead - 1)[0]:
             break
     chain.finish(levels, parents)
     return levels, parents

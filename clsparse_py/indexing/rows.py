@@ -12,11 +12,12 @@ from pyopencl import array as cl_array
 from clsparse_py.arithmetic import name_of
 from clsparse_py.built import Built
 from clsparse_py.convert import with_index
-from clsparse_py.device import Device
+from clsparse_py.device import Device, describe
 from clsparse_py.index_types import INT32_MAX
 from clsparse_py.indexing.kernels import MASKED, MASKED_POINTERS, OFFSETS, Lengths, Rows, RowsAtOnce, RowsChunked, kept
 from clsparse_py.indexing.key import Listed
 from clsparse_py.indexing.positions import on_device
+from clsparse_py.indexing.thresholds import Thresholds
 from clsparse_py.launch import Chain, spread
 from clsparse_py.matrix import MatrixT, Parts, Structure
 from clsparse_py.memory import allocated, allocated_each, shorten
@@ -29,18 +30,6 @@ from clsparse_py.structure import Facts
 
 __all__ = ["Parts", "chunk", "like", "listed_rows", "masked_rows", "new_parts", "rows_at"]
 _WORK_GROUP = 128
-#: Work-items of the kernel that looks up the lengths of rows, not on CPU devices: many rows to a work-group, few to a work-item.
-_LENGTHS_GROUP = 512
-#: Work-groups to a compute unit, at most: of those that tell numbers to the host, and of others.
-_TELLING_GROUPS, _GROUPS_PER_UNIT = 8, 64
-#: Numbers that Python adds up in less time than NumPy.
-_FEW_NUMBERS = 64
-#: On CPU devices, chunks of entries to a core.
-_CHUNKS_PER_CORE = 4
-#: Rows and entries that are worth a chunk.
-_MIN_CHUNK = 64
-#: Of a result that is made at once: its rows, at most; the entries that it has room for; those of a work-group.
-_ROWS_AT_ONCE, _MOST_AT_ONCE, _ENTRIES_OF_GROUP = 1 << 10, 1 << 14, 1 << 10
 
 _lengths, _offsets, _chunked = kept(Lengths), kept(OFFSETS.record), kept(RowsChunked)
 _of_mask, _masked_pointers = kept(MASKED.record), kept(MASKED_POINTERS.record)
@@ -86,7 +75,7 @@ def listed_rows(A: MatrixT, rows: np.ndarray[Any, Any] | cl_array.Array) -> Matr
     longest = A.indices.size if facts is None or facts.longest is None else facts.longest
     if facts is not None and facts.canonical:
         longest = min(longest, n_columns)
-    found = _at_once(A.queue, parts, given, n * longest) if 0 < n * longest <= _MOST_AT_ONCE else None
+    found = _at_once(A.queue, parts, given, n * longest)
     return like(A, (n, n_columns), _gathered(A.queue, parts, given) if found is None else found)
 
 
@@ -119,7 +108,8 @@ def like(A: MatrixT, shape: tuple[int, int], parts: Parts, *, in_order: bool = T
 
 def chunk(device: Device, n: int) -> int:
     """Return how many of n rows and entries a work-item takes on a CPU device."""
-    return max(-(-n // (device.compute_units * _CHUNKS_PER_CORE)), _MIN_CHUNK)
+    limits = Thresholds.of(device)
+    return max(-(-n // (device.compute_units * limits.chunks_per_core)), limits.min_chunk)
 
 
 def new_parts(queue: cl.CommandQueue, parts: Parts, n_rows: int, nnz: int) -> Parts:
@@ -172,7 +162,7 @@ def _gathered(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] 
     starts = allocated(queue, "indptr of the result", n + 1, index, data.allocator)
     told = chain.scratch(2 * groups, np.int64)
     run(chain, _enqueue_lengths, (given, indptr, starts, told), n, n_rows)
-    nnz, n_outside = _totals(chain.read(told, 2 * groups))
+    nnz, n_outside = _totals(chain.device, chain.read(told, 2 * groups))
     if n_outside:
         raise _outside(n_outside, n, n_rows)
     if nnz > np.iinfo(index).max:
@@ -184,9 +174,9 @@ def _gathered(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] 
     return *entries, starts
 
 
-def _totals(told: np.ndarray[Any, Any]) -> tuple[int, int]:
+def _totals(device: Device, told: np.ndarray[Any, Any]) -> tuple[int, int]:
     """Return the sums of the first and of the second number that each work-group told."""
-    if told.size <= _FEW_NUMBERS:  # NumPy takes microseconds to begin a sum
+    if told.size <= Thresholds.of(device).few_numbers:  # NumPy takes microseconds to begin a sum
         numbers = told.tolist()
         return sum(numbers[::2]), sum(numbers[1::2])
     entries, outside = told.reshape(-1, 2).sum(axis=0).tolist()
@@ -209,8 +199,8 @@ def _begun(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | c
 def _at_once(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array, room: int) -> Parts | None:
     """Return the parts of few rows, made by one launch in memory for as many entries as they may have; None of more rows."""
     data, indices, indptr = parts
-    n, n_rows, index = given.size, indptr.size - 1, indptr.dtype
-    if n > _ROWS_AT_ONCE:
+    n, n_rows, index, limits = given.size, indptr.size - 1, indptr.dtype, Thresholds.of(describe(queue.device))
+    if n > limits.max_rows_at_once or not 0 < room <= limits.max_at_once:
         return None
     chain, listed = _begun(queue, parts, given)
     kind = _at_once, index, data.dtype, given.dtype
@@ -220,7 +210,7 @@ def _at_once(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] |
     note_asked(found[:1])
     starts = allocated(chain.queue, "indptr of the result", n + 1, index, data.allocator)
     values, columns = _new_entries(chain.queue, parts, room)
-    groups = min(-(-room // _ENTRIES_OF_GROUP), chain.device.compute_units)
+    groups = min(-(-room // limits.entries_of_group), chain.device.compute_units)
     chain.launch(found[0], groups, np.uint32(n), np.int64(n_rows), listed, indptr, indices, data, starts, columns, values)
     nnz = int(chain.read(starts, 1, n)[0])
     if nnz < 0:
@@ -246,8 +236,10 @@ def _shares(device: Device, n: int, index: np.dtype[Any]) -> tuple[int, int, int
 
     Work-groups take as many rows as tiles of the scan have, which then needs no launch for their sums.
     """
-    group = min(_WORK_GROUP if device.lanes_are_loops else _LENGTHS_GROUP, device.max_work_group)
-    tile = summed_tile(device, index, index, n + 1) or group * -(-n // (group * device.compute_units * _TELLING_GROUPS))
+    group = min(Thresholds.of(device).lengths_group, device.max_work_group)
+    tile = summed_tile(device, index, index, n + 1) or group * -(
+        -n // (group * device.compute_units * Thresholds.of(device).telling_groups)
+    )
     return -(-n // max(tile, 1)), tile, group
 
 
@@ -283,7 +275,7 @@ def _masked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Part
     offsets = allocated(queue, "indptr of the result", n_rows + 1, index, data.allocator)
     entries = _new_entries(queue, parts, nnz)
     starts = chain.scratch(n + 1, index)
-    groups, sizes = spread(chain.device, n + 1, record.work_group, _GROUPS_PER_UNIT)
+    groups, sizes = spread(chain.device, n + 1, record.work_group, Thresholds.of(chain.device).groups_per_unit)
     chain.launch(pointing, groups, *sizes, np.uint64(n), places, starts, offsets)
     if nnz:
         _enqueue_gather(chain, gather, None, n, starts, parts, entries)
@@ -294,7 +286,7 @@ def _masked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Part
 def _enqueue_masked(chain: Chain, marks: cl_array.Array, indptr: cl_array.Array, places: cl_array.Array, n: int) -> None:
     """Enqueue where marked rows, and their entries, go."""
     built, record = chain.build(_of_mask(_group(chain.device), name_of(indptr.dtype)))
-    groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
+    groups, sizes = spread(chain.device, n, record.work_group, Thresholds.of(chain.device).groups_per_unit)
     chain.launch(built, groups, *sizes, marks, indptr, places)
     enqueue_scan(chain, places, places, n, kind="pointers")
 

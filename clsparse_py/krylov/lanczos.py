@@ -12,6 +12,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py.krylov.basis import Basis
 from clsparse_py.krylov.system import Apply
+from clsparse_py.krylov.thresholds import Thresholds
 from clsparse_py.launch import Chain
 
 __all__ = ["WANTED", "Eigenpairs", "lanczos"]
@@ -35,10 +36,6 @@ WANTED: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 }
 
 
-#: Products that look for copies of eigenvalues which were missed, and for what rounding left, beside all until then.
-_SEARCH = 0.3
-#: What rounding leaves of a vector of which nothing should be left, at most, in units of the precision.
-_NOISE = 8.0
 #: Residuals by products, which round as restarts do, beside those of the recurrence, at most: ARPACK leaves up to 98 units of the
 #: precision of the largest value, LAPACK 5. With 1 in place of 4 a grid of 44 x 44 took 3.3 times the products, with 2 1.2 times.
 _DRIFT = 4.0
@@ -93,10 +90,10 @@ def lanczos(
         Errors that are taken for rounding whatever the eigenvalue, as a multiple of the precision of the largest one. 0 for an
         inverse, as its largest eigenvalue may be any number of times those that are wanted.
     """
-    n, dtype = first.size, first.dtype
+    n, dtype, limits = first.size, first.dtype, Thresholds.of(chain.device)
     eps = float(np.finfo(dtype).eps)
     basis = Basis(chain, n, dtype, A, None, size)
-    if floor and n <= (1 + _SEARCH) * (size + 1):
+    if floor and n <= (1 + limits.search) * (size + 1):
         return _of_all_products(basis, k, which)
     room = [basis.sweeps.vector() for _ in range(k + max(1, (size - k) // 2))]
     projected = np.zeros((size, size), np.result_type(dtype, np.float64))
@@ -123,11 +120,11 @@ def lanczos(
             if not np.isfinite(column).all() or not np.isfinite(below):
                 return Eigenpairs(np.full(k, np.nan), basis.vectors[:k], np.zeros(k, bool), restarts + 1)
             projected[: number + 1, number], projected[number, : number + 1] = column, column.conj()
-            if below <= _NOISE * eps * float(np.linalg.norm([*np.abs(column), below])):
+            if below <= limits.noise * eps * float(np.linalg.norm([*np.abs(column), below])):
                 below = 0.0
                 basis.replace(number + 1, rng.standard_normal(n).astype(dtype))
         others, vectors = scipy.linalg.eigh(projected[locked:filled, locked:filled])
-        _part_copies(others, vectors, _NOISE * eps * float(np.abs(others).max()))
+        _part_copies(others, vectors, limits.noise * eps * float(np.abs(others).max()))
         values, vectors = np.concatenate([values[:locked], others]), scipy.linalg.block_diag(np.eye(locked), vectors)
         rank, norm = np.argsort(values, kind="stable"), max(norm, float(np.abs(values).max()))
         order = rank[WANTED[which](values[rank])]
@@ -152,7 +149,7 @@ def lanczos(
             else:
                 # Where a cycle or two were enough, there may be few distinct eigenvalues: another cycle is the least then.
                 least = (k if floor else 0) + (size - k if k > 1 else 0)
-                end = end or max(int((1 + _SEARCH) * products), products + least)
+                end = end or max(int((1 + limits.search) * products), products + least)
                 _rotate(basis, room, vectors[:, chosen], anew=True)
                 values = values[chosen]
                 if floor:

@@ -16,7 +16,7 @@ __all__ = ["minres"]
 #: diagonal of R, root the norm of A r by phi.
 _CARRIED = ("beta", "old_beta", "c", "s", "d", "e", "phi", "size", "largest", "smallest", "root", "count", "stop")
 #: Why the method stops: a test holds; M is not positive definite; a number is none.
-_FOUND, _INDEFINITE, _NOT_A_NUMBER = 1, 2, 3
+_WHY = ("", "found", "indefinite", "not a number")
 #: How much further the norm by M has to fall where it fell enough and the residual did not.
 _SAFETY = 0.1
 #: Times the spacing of numbers: where the norm of A r ends a method that goes on, as it does for least squares.
@@ -166,6 +166,6 @@ def minres(system: System) -> int:
 
 def _info(why: int, maxiter: int) -> int:
     """Return info for the reason to stop, 0 if there is none."""
-    if why == _INDEFINITE:
+    if _WHY[why] == "indefinite":
         raise ValueError("M: is not positive definite, or A or M is not Hermitian")
-    return 0 if why == _FOUND else maxiter
+    return 0 if _WHY[why] == "found" else maxiter

@@ -21,6 +21,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py.krylov.sweep import BoundPass, Layout, Pass, Sweeps, declare_passes
 from clsparse_py.krylov.system import Apply, LeastSquares, System
+from clsparse_py.krylov.thresholds import Thresholds
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated
 
@@ -31,8 +32,6 @@ LAYOUT = Layout(scalars=("exponent", "shift"), sums=("top", "rr", "xx", "qq", "b
 _OF_VECTORS, _OF_A, _OF_M = range(3)
 #: Times the spacing of numbers: how far |A| |x| + |b| may round a residual.
 _ROUNDING = 10
-#: By how much the residual has to fall for another x to be the better one.
-_BETTER = 0.9
 
 _TOP = Pass("scaling_top", reads=("y",), sums=(("top", "fabs(y)"),), largest=True)
 _LDEXP = Pass("scaling_ldexp", updates=("y",), takes=("exponent",), lines=("y = times_power(y, (int)real_part(exponent));",))
@@ -290,7 +289,7 @@ def solve(system: System, method: Callable[[System], int]) -> int:
             scaling.sweeps.copy(before, system.x)
             info = method(system)
             is_small = check()
-            if not is_small and not check.norm < _BETTER * norm:
+            if not is_small and not check.norm < Thresholds.of(scaling.sweeps.chain.device).better * norm:
                 # Of least squares x had to be kept: what rounding adds to it has no bound.
                 scaling.sweeps.copy(system.x, before)
                 check.is_finite = True

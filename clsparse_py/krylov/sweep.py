@@ -20,6 +20,7 @@ from clsparse_py.arithmetic import Arithmetic, needs_fp64, type_of_sums
 from clsparse_py.built import Built
 from clsparse_py.declaration import Examples, kernel
 from clsparse_py.device import Device, Portability
+from clsparse_py.krylov.thresholds import Thresholds
 from clsparse_py.launch import Chain, enqueue_fill
 from clsparse_py.memory import allocated, submit
 from clsparse_py.plain import are_plain, door, plainly
@@ -32,13 +33,6 @@ __all__ = ["AllSum", "BoundPass", "Layout", "Pass", "SharedPass", "Sweep", "Swee
 #: Adds up arrays of numbers over all ranks that share vectors; all of them get the same.
 AllSum: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 
-#: Work-items in a work-group, work-groups to a compute unit at most, and entries that a work-item has in flight, on GPUs:
-#: of some twenty on an H200 the best for conjugate gradients, by 2 to 4 %.
-_WORK_GROUP, _GROUPS_PER_UNIT, _UNROLL = 512, 2, 4
-#: Words of 32 bits that the entries of a work-item in flight take at most.
-_REGISTERS = 32
-#: Work-groups, of one work-item, to a compute unit of a CPU device, and entries that a work-item has in flight there.
-_CHUNKS_PER_UNIT, _CHUNK_UNROLL = 4, 4
 #: Numbers that follow what passes tell: `clsparse_py.krylov.together` has more to tell.
 _MORE = 8
 #: The place of the part among a kernel's arguments.
@@ -177,11 +171,12 @@ class Sweep(Parameters):
     @classmethod
     def legal(cls, device: Device, dtype: str, of: Pass, layout: Layout) -> Sweep:
         """Return the record that suits a device."""
+        limits = Thresholds.of(device)
         if device.lanes_are_loops:
-            return cls(1, dtype, device.portability.at_most(1), _CHUNK_UNROLL, of, layout)
-        group = 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
+            return cls(1, dtype, device.portability.at_most(1), limits.unroll, of, layout)
+        group = 1 << min(limits.work_group, device.max_work_group).bit_length() - 1
         words = (len(of.reads) + len(of.updates)) * np.dtype(dtype).itemsize // 4
-        unroll = min(_UNROLL, 1 << max(_REGISTERS // max(words, 1), 1).bit_length() - 1)
+        unroll = min(limits.unroll, 1 << max(limits.registers // max(words, 1), 1).bit_length() - 1)
         return cls(group, dtype, device.portability, unroll, of, layout)
 
     @property
@@ -297,8 +292,9 @@ class Sweeps:
         self.begun: list[set[str]] = [set() for _ in range(parts)]
         device = chain.device
         self._device = device
-        most = device.compute_units * (_CHUNKS_PER_UNIT if device.lanes_are_loops else _GROUPS_PER_UNIT)
-        at_once = 1 if device.lanes_are_loops else _WORK_GROUP * _UNROLL
+        limits = Thresholds.of(device)
+        most = device.compute_units * limits.groups_per_unit
+        at_once = 1 if device.lanes_are_loops else limits.work_group * limits.unroll
         self.groups = -(-max(n, 1) // _rounded(-(-max(n, 1) // most), at_once))
         # Behind the parts is what the host is told, twice: one is read while the other is written.
         self.told_at = parts * len(layout.scalars)

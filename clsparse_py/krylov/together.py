@@ -20,16 +20,12 @@ from clsparse_py.device import Device, Portability
 from clsparse_py.krylov.scaling import RESIDUAL, near
 from clsparse_py.krylov.sweep import Layout, Pass, Sweeps, numbers
 from clsparse_py.krylov.system import Held, System
+from clsparse_py.krylov.thresholds import Thresholds
 from clsparse_py.programs import Parameters
 from clsparse_py.recording import Bound
 from clsparse_py.records import dataclass
 
 __all__ = ["Iterations", "Product", "Script", "declare_scripts", "iterate_together"]
-
-#: Work-items of the work-group, on GPUs.
-_WORK_GROUP = 256
-#: Iterations of a launch at most: a kernel that runs for seconds holds up all else that a device does, its display, too.
-_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -124,7 +120,11 @@ class Iterations(Parameters):
     @classmethod
     def legal(cls, device: Device, dtype: str, of: Script, layout: Layout, matrices: tuple[tuple[str, str], ...]) -> Iterations:
         """Return the record that suits a device."""
-        group = 1 if device.lanes_are_loops else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
+        group = (
+            1
+            if device.lanes_are_loops
+            else 1 << min(Thresholds.of(device).together_group, device.max_work_group).bit_length() - 1
+        )
         return cls(group, dtype, device.portability.at_most(group), of, layout, matrices)
 
     @property
@@ -215,8 +215,9 @@ def iterate_together(
     powers = [getattr(system.scaling, name) for name in matrices]
     left, told = system.maxiter, len(sweeps.layout.told)
     known = told + len(powers)
+    most = Thresholds.of(chain.device).together_at_once
     while True:
-        count = min(left, _AT_ONCE)
+        count = min(left, most)
         left -= count
         numbers_of_launch = [np.uint32(count), np.uint32(left == 0)]
         # 0: the launch finds it, by its first product.

@@ -11,14 +11,11 @@ import pyopencl as cl
 
 from clsparse_py.krylov.sweep import Sweeps
 from clsparse_py.krylov.system import Iterated
+from clsparse_py.krylov.thresholds import Thresholds
 from clsparse_py.memory import submit
 from clsparse_py.pool import side_queue
 
 __all__ = ["Iteration", "Watch", "iterate"]
-
-
-#: Iterations between two looks that the host did not have to wait for, at most: and one for so many so far.
-_MOST, _ITERATIONS = 8, 16
 
 
 class Watch:
@@ -58,7 +55,9 @@ class Watch:
         if before is not None:
             event, host = before
             is_late = event.command_execution_status == cl.command_execution_status.COMPLETE
-            most = self._every if self._sweeps.shared else max(min(_MOST, iterations // _ITERATIONS), self._every)
+            limits = Thresholds.of(self._sweeps.chain.device)
+            rarely = min(limits.max_unwatched, iterations // limits.unwatched_share)
+            most = self._every if self._sweeps.shared else max(rarely, self._every)
             self._step = min(self._step + 1, most) if is_late else self._every
             event.wait()
         self._next = iterations + self._step

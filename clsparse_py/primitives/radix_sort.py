@@ -31,6 +31,7 @@ from clsparse_py.primitives.radix_kernels import (
     RadixScatter,
     RadixStarts,
 )
+from clsparse_py.primitives.thresholds import Thresholds
 from clsparse_py.recording import run
 from clsparse_py.records import dataclass
 
@@ -38,14 +39,6 @@ if TYPE_CHECKING:
     from clsparse_py.annotations import Pair
 
 __all__ = ["Shape", "enqueue_radix_sort", "enqueue_sort_by_key", "radix_sort", "scratch_bytes"]
-
-# Bits of a digit, at most: counters of a work-group stay in local memory, those of a chunk near a core's cache.
-_TILE_BITS = 11
-_CHUNK_BITS = 22
-# Digits of which chunks have too many for a line of each to stay in a core's nearest cache.
-_FAR_BITS = 10
-# Work-items that scan the counts of a digit.
-_STARTS_GROUP = 128
 
 
 @dataclass(frozen=True)
@@ -78,19 +71,20 @@ class Shape:
     @classmethod
     def defaults(cls, device: Device, n: int) -> tuple[Shape, ...]:
         """Return the shapes for ``n`` entries on a device; the one that makes the fewest passes is best, else the first."""
+        most = Thresholds.of(device).digit_bits
         if not device.lanes_are_loops:
             # Tiles as large as their counters allow: the longer are the runs that leave side by side.
-            return tuple(cls(False, min(group, device.max_work_group), 16, _TILE_BITS, 0) for group in (512, 256))
+            return tuple(cls(False, min(group, device.max_work_group), 16, most, 0) for group in (512, 256))
         # A few counters to an entry at most: more would take longer to scan than another pass takes.
-        bits = min(max((8 * n // device.compute_units).bit_length(), 8), _CHUNK_BITS)
+        bits = min(max((8 * n // device.compute_units).bit_length(), 8), most)
         return (cls(True, 1, 1, bits, device.compute_units),)
 
-    def narrowed(self, bits: int, n: int, value_bytes: int) -> Shape:
+    def narrowed(self, device: Device, bits: int, n: int, value_bytes: int) -> Shape:
         """Return the shape for n entries and digits of so many bits: with fewer of them, part of a tile has runs of four entries.
 
         More tiles are resident at a time then, but their counts are soon too many to be added up again and again.
         """
-        if self.items <= 8 or bits >= _TILE_BITS - 1:
+        if self.items <= 8 or bits >= Thresholds.of(device).digit_bits - 1:
             return self
         half = replace(self, items=self.items // 2)
         if half.is_few(n, bits):
@@ -220,7 +214,7 @@ def _tiled(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Cal
     together = 1 if few else _together(chain.device, tiles, each.bits)
     count, _ = chain.build(_count(shape.work_group, *types, each.bits, parameters.tile, together, few=few))
     # Work-items that meet in a loop: one on CPU devices (quirk 4).
-    group = 1 if chain.device.lanes_are_loops else min(_STARTS_GROUP, chain.device.max_work_group)
+    group = 1 if chain.device.lanes_are_loops else min(Thresholds.of(chain.device).starts_group, chain.device.max_work_group)
     starts = None if few else chain.build(_starts(group, chain.device.portability, types[0], each.bits))[0]
 
     def enqueue() -> None:
@@ -258,7 +252,7 @@ def _chunked(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> C
             each.value_bytes,
             each.positions,
             tells,
-            far=each.bits >= _FAR_BITS,
+            far=each.bits >= Thresholds.of(chain.device).far_bits,
         )
     )
 
@@ -301,7 +295,7 @@ def _cut_by_key(
         cut = min(cuts, key=lambda each: -(-total // each.bits))
         digits = _digits(total, cut.bits)
         if total - digits[0] + item_bits <= 8 * word_bytes or len(digits) == 1:
-            return cut if shape else cut.narrowed(digits[0], n, value_bytes), digits, np.dtype(f"uint{8 * word_bytes}")
+            return cut if shape else cut.narrowed(device, digits[0], n, value_bytes), digits, np.dtype(f"uint{8 * word_bytes}")
     raise ValueError(f"keys and items: {n_keys} keys and {n_items} items do not fit in 64 bits")
 
 
@@ -455,7 +449,7 @@ def _cut(
     wanted = shape or Shape.defaults(device, n)[0]
     cut = wanted.legal(device, name_of(index), value_bytes, pointers=False, word_bytes=word_bytes)
     digits = _digits(bits, cut.bits)
-    return index, cut if shape else cut.narrowed(digits[0], n, value_bytes), digits
+    return index, cut if shape else cut.narrowed(device, digits[0], n, value_bytes), digits
 
 
 def scratch_bytes(device: Device, n: int, bits: int, key_bytes: int, value_bytes: int) -> int:
@@ -584,7 +578,7 @@ def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
     index, moved = arithmetic.index, arithmetic.result.itemsize
     widest = Shape(False, min(512, device.max_work_group), 16, 10, 0)
     tiles = widest.legal(device, index, moved, pointers=True, word_bytes=4)
-    tiles = tiles.narrowed(tiles.bits, 1 << 30, moved)
+    tiles = tiles.narrowed(device, tiles.bits, 1 << 30, moved)
     made = RadixScatter(
         tiles.work_group, device.portability, index, index, "uint32", bits=tiles.bits, items=tiles.items, source="rows",
         first=True, last=False, value_bytes=moved, positions=False, pointers=True,

@@ -23,6 +23,7 @@ from clsparse_py.memory import allocated
 from clsparse_py.plain import door
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import Addition, Tiles, fitting, sum_dtype
+from clsparse_py.primitives.thresholds import Thresholds
 from clsparse_py.recording import known, run
 from clsparse_py.records import dataclass
 
@@ -39,18 +40,6 @@ __all__ = [
     "summed",
     "summed_tile",
 ]
-
-#: On CPU devices, entries that are worth a chunk of their own, and chunks to a core.
-_CHUNK = 1 << 14
-_CHUNKS_PER_CORE = 2
-#: Tiles to a work-item up to which each work-group adds up the sums of those before its own, which saves a launch; and to a
-#: work-group (quirk 11).
-_FEW_TILES = 4
-_MAX_ADDED = 4096
-#: Entries that a single work-group scans, at most.
-_ONE_TILE = 7680
-#: Work-items of that work-group, at most.
-_MAX_GROUP = 512
 
 
 @dataclass(frozen=True)
@@ -232,16 +221,23 @@ class ScanChunks(OfEntries):
 
 def chunks(device: Device, n: int) -> int:
     """Return into how many chunks ``n`` entries are cut on a CPU device."""
-    return max(1, min(device.compute_units * _CHUNKS_PER_CORE, n // _CHUNK))
+    limits = Thresholds.of(device)
+    return max(1, min(device.compute_units * limits.scan_chunks_per_core, n // limits.min_scan_chunk))
 
 
 def summed_tile(device: Device, source: np.dtype[Any], target: np.dtype[Any], n_target: int) -> int:
     """Return of how many entries the sums are that `enqueue_scan` takes for so many results, and 0 where it takes none."""
-    if device.lanes_are_loops or n_target <= _ONE_TILE:
+    if device.lanes_are_loops or n_target <= Thresholds.of(device).max_one_tile:
         return 0
     record = _legal(device, name_of(source), name_of(target), False, None)
-    adds = np.dtype(record.total).itemsize == 4 and -(-n_target // record.tile) <= _FEW_TILES * record.work_group <= _MAX_ADDED
+    adds = np.dtype(record.total).itemsize == 4 and _are_added(device, record, -(-n_target // record.tile))
     return record.tile if adds else 0
+
+
+def _are_added(device: Device, record: ScanTiles, n_tiles: int) -> bool:
+    """Return whether each work-group adds up the sums of the tiles before its own."""
+    limits = Thresholds.of(device)
+    return n_tiles <= limits.few_tiles * record.work_group <= limits.max_added
 
 
 def enqueue_scan(
@@ -277,9 +273,10 @@ def enqueue_scan(
         return
     if not chain.device.lanes_are_loops:
         record = _legal(chain.device, *types, inclusive, work_group)
-        if record.tile < n_target <= _ONE_TILE and work_group is None:
+        limits = Thresholds.of(chain.device)
+        if record.tile < n_target <= limits.max_one_tile and work_group is None:
             # A larger work-group by itself takes less time than another launch.
-            record = _legal(chain.device, *types, inclusive, _MAX_GROUP)
+            record = _legal(chain.device, *types, inclusive, limits.one_tile_group)
         enqueue_tiles(chain, record, source, target, n, n_target, tile_sums=tile_sums)
         return
     scan = ScanChunks(work_group or 1, *types, chain.device.portability.at_most(1), False, "scan", inclusive)
@@ -330,7 +327,7 @@ def enqueue_tiles(
         chain.launch(built, 1, *sizes, source, *keys, target)
         return
     n_tiles = -(-n_target // record.tile)
-    built, record = chain.build(_carried(record, not keys and n_tiles <= _FEW_TILES * record.work_group <= _MAX_ADDED))
+    built, record = chain.build(_carried(record, not keys and _are_added(chain.device, record, n_tiles)))
     n_tiles = -(-n_target // record.tile)
     if record.adds and tile_sums is not None and tile_sums[1] == record.tile:
         carries = tile_sums[0]

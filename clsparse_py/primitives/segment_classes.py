@@ -19,6 +19,7 @@ from clsparse_py.device import Device
 from clsparse_py.launch import Chain
 from clsparse_py.primitives.scan import enqueue_scan
 from clsparse_py.primitives.segments import OfRuns, Runs, Segments, Shape
+from clsparse_py.primitives.thresholds import Thresholds
 from clsparse_py.recording import run
 from clsparse_py.records import dataclass
 
@@ -32,9 +33,6 @@ __all__ = [
     "tiled",
 ]
 
-
-#: Elements up to which numbers are read by a read that blocks: the host has nothing else to do by then.
-_FEW = 1 << 17
 
 #: The rows of counts behind those of the classes, with given runs and without; of those in `_MAXIMA` the largest count.
 _TOTALS = {
@@ -208,7 +206,11 @@ def inspect_segments(
     arrays = first_runs, run_ptr, segments.bounds, lists, tiles_of, plan
     run(chain, _enqueue_inspection, arrays, segments.n, n, n_runs, record)
     # A read that blocks takes less time than to wait for an event, but it comes behind all commands that there are by then.
-    read = functools.partial(chain.read, plan, record.lists_at) if n <= _FEW else chain.read_later(plan, record.lists_at)
+    read = (
+        functools.partial(chain.read, plan, record.lists_at)
+        if n <= Thresholds.of(chain.device).max_read_at_once
+        else chain.read_later(plan, record.lists_at)
+    )
     return Inspection(lists, tiles_of, plan, record, read)
 
 

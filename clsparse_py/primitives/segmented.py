@@ -23,6 +23,7 @@ from clsparse_py.plain import door
 from clsparse_py.primitives import arguments
 from clsparse_py.primitives.addition import Addition, Tiles, fitting, sum_dtype
 from clsparse_py.primitives.scan import ScanTiles, chunks, enqueue_tiles
+from clsparse_py.primitives.thresholds import Thresholds
 from clsparse_py.recording import run
 from clsparse_py.records import dataclass
 from clsparse_py.structure import OfStructure
@@ -89,7 +90,10 @@ class SegmentedTiles(Tiles, OfSegments):
         cls, device: Device, source: str, target: str, index: str, inclusive: bool, work_group: int | None = None
     ) -> SegmentedTiles:
         """Return the legal record nearest to the one asked for: it fits in the local memory."""
-        return fitting(device, cls(work_group or _WORK_GROUP, source, target, device.portability, index, 1, inclusive))
+        return fitting(
+            device,
+            cls(work_group or Thresholds.of(device).scanning_group, source, target, device.portability, index, 1, inclusive),
+        )
 
     @classmethod
     def usual_on(cls, device: Device, arithmetic: Arithmetic) -> SegmentedTiles:
@@ -183,7 +187,7 @@ class SegmentSums(OfSegments):
         operation: str = "plus",
     ) -> SegmentSums:
         """Return the legal record nearest to the one asked for: it fits in the local memory."""
-        group, size = min(work_group or _SUMMING_GROUP, device.max_work_group), np.dtype(target).itemsize
+        group, size = min(work_group or Thresholds.of(device).summing_group, device.max_work_group), np.dtype(target).itemsize
         items, unroll = (16 if size <= 8 else 8), (4 if size <= 4 else 2)
         record = cls(group, source, target, device.portability, index, whole, items, unroll, operation=operation)
         halves = (replace(record, work_group=group >> i) for i in range(group.bit_length()))
@@ -212,16 +216,16 @@ class AddPartials(Addition):
     template = "primitives/add_partials"
 
     @classmethod
-    def of(cls, sums: SegmentSums) -> AddPartials:
+    def of(cls, device: Device, sums: SegmentSums) -> AddPartials:
         """Return the record of the kernel that adds what parts hold of a segment that an earlier part began."""
-        group = min(sums.work_group, _SUMMING_GROUP)
+        group = min(sums.work_group, Thresholds.of(device).summing_group)
         return cls(group, sums.total, sums.target, sums.portability.at_most(group), operation=sums.operation)
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
         dtype, total = arithmetic.result, sum_dtype(arithmetic.result)
-        yield "", cls.of(SegmentSums.legal(device, dtype.name, total.name, arithmetic.index, whole=False))
+        yield "", cls.of(device, SegmentSums.legal(device, dtype.name, total.name, arithmetic.index, whole=False))
 
 
 @kernel
@@ -262,12 +266,6 @@ class SegmentedChunks(OfSegments):
             yield step, replace(chunks, step=step)
         yield "maximum", replace(chunks, operation="maximum")
 
-
-#: Work-items of a work-group that scans or sums segments, or adds what parts hold of one segment.
-_WORK_GROUP = 256
-_SUMMING_GROUP = 128
-#: Entries of the longest segment to each lane up to which work-groups take whole segments.
-_FEW_ROUNDS = 16
 
 # Kept: to make a record legal takes longer than to launch its kernel.
 _legal_scan = functools.lru_cache(maxsize=64)(ScanTiles.legal)
@@ -329,7 +327,7 @@ def enqueue_segmented_sum(
         return
     # As many lanes to a segment as it has entries in the mean.
     lanes = min(1 << max(n // n_segments, 1).bit_length() - 1, chain.device.portability.lane_width)
-    whole = longest is not None and longest <= lanes * _FEW_ROUNDS
+    whole = longest is not None and longest <= lanes * Thresholds.of(chain.device).few_rounds
     built, sums = chain.build(_summing(chain.device, *types, index, whole, work_group, operation=operation))
     if whole:
         lanes = min(lanes, sums.lanes)
@@ -338,7 +336,7 @@ def enqueue_segmented_sum(
         chain.launch(built, -(-n_segments // per_group), *sizes, segment_ptr, source, target)
         return
     n_parts = -(-(n + n_segments) // sums.step)
-    adding = chain.build(_adding(sums))[0]
+    adding = chain.build(_adding(chain.device, sums))[0]
     cuts, partial = chain.scratch(n_parts + 1, np.uint64), chain.scratch(n_parts, sums.total)
     chain.launch(built, n_parts, np.uint64(n_segments), np.uint64(n), segment_ptr, source, cuts, partial, target)
     if n_parts > 1:

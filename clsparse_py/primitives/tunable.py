@@ -17,7 +17,7 @@ from clsparse_py.launch import Chain
 from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort, features_of
 from clsparse_py.primitives.segments import Elements, Shape
 from clsparse_py.tuning.profiles import default
-from clsparse_py.tuning.tunable import Parameter, Tunable
+from clsparse_py.tuning.tunable import Tunable
 
 __all__ = ["SegmentedSortTunable", "SortProblem"]
 
@@ -47,12 +47,6 @@ _SHAPES = {
 }
 #: Keys and values of the problems made of a matrix: those that SpTRANS sorts, and columns with values.
 _KINDS: tuple[tuple[str, str | None], ...] = (("uint64", None), ("int32", "int64"))
-
-
-def _sorting(work_group: int | str, itemsize: int) -> int:
-    """Return the local memory of a tile with as many registers as by default: a key of 64 bits and its place for each element."""
-    del itemsize  # values stay where they are until all is sorted
-    return Shape.lanes(int(work_group), 512, 16).local_memory(Elements("uint64", 4))
 
 
 @dataclass
@@ -99,14 +93,6 @@ class SegmentedSortTunable(Tunable[SortProblem]):
     operation = "segmented_sort"
     questions = ("shape",)
     waits = True
-    parameters = (
-        Parameter("work_group", (128, 256, 512), 256, "work-items that sort a tile, or medium segments", _sorting),
-        Parameter("merge_group", (256, 512), 512, "work-items that merge a tile"),
-        Parameter("registers", (8, 16), 16, "elements in the registers of a work-item"),
-        Parameter("short", (32, 64, 128), 128, "elements of the longest segments that are sorted with four to a work-item"),
-        Parameter("tile", (1 << 13, 1 << 15, 1 << 20), 1 << 15, "elements that a work-item sorts, on CPU devices"),
-        Parameter("block", (16, 24, 32, 48, 64), 24, "elements that it sorts by insertion before it merges"),
-    )
 
     @override
     def dtypes(self, device: Device) -> tuple[str, ...]:

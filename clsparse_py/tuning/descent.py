@@ -122,27 +122,21 @@ def answer(observations: Sequence[Observation]) -> Answer | None:
     return Answer(Leaf(label), tuned, Leaf(found), scores)
 
 
-def evidence(observations: Sequence[Observation], label: str, untuned: Mapping[str, float]) -> dict[str, dict[str, Any]]:
-    """Return the numbers that a label leads to as a profile holds them: each with the cases on which another made a difference.
+def evidence(observations: Sequence[Observation], label: str) -> dict[str, dict[str, Any]]:
+    """Return the numbers that a label changes as a profile holds them: each with the cases on which another made a difference.
 
     Parameters
     ----------
     observations : sequence of Observation
     label : str
         Of `answer`.
-    untuned : mapping of str to float
-        All numbers by name.
     """
     changes = changes_of(label)
     found: dict[str, dict[str, Any]] = {}
-    for name, value in untuned.items():
+    for name, value in changes.items():
         cases = sum(any(name in changes_of(each) for each in case.times) for case in observations)
-        found[name] = {"value": changes.get(name, value), "cases": cases}
-        if name in changes:
-            without = label_of({each: number for each, number in changes.items() if each != name})
-            found[name]["gain"] = round(gain(observations, without, label), 4)
-        if not cases:
-            found[name]["note"] = "untuned: no product that was measured is made otherwise with another number"
+        without = label_of({each: number for each, number in changes.items() if each != name})
+        found[name] = {"value": value, "cases": cases, "gain": round(gain(observations, without, label), 4)}
     return found
 
 

@@ -11,8 +11,8 @@ import logging
 import math
 import platform
 import subprocess
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +33,8 @@ __all__ = ["Outcome", "Whole", "changed", "existing", "made_by", "profile_of", "
 
 _log = logging.getLogger(__name__)
 
-#: Lines of evidence that a profile holds for a question, and labels in each: it is read by every process that multiplies.
-_EVIDENCE, _RUNNERS_UP = 20, 3
-#: Features that evidence tells beside those that the tree compares.
-_TOLD = ("rows", "nnz", "mean", "longest", "products")
+#: Cases that a profile tells of a question: it is read by every process that multiplies.
+_EVIDENCE = 20
 
 
 @dataclass(frozen=True)
@@ -53,29 +51,29 @@ class Outcome:
         Of that, against the best of all that was measured.
     observations : list of Observation
         That it was made of.
-    thresholds : dict of str to mapping
-        The untuned numbers of each question that a descent answers.
+    descents : tuple of str
+        The questions that are answered by numbers.
     """
 
     answers: dict[str, Answer]
     whole: list[Whole]
     scores: dict[str, Losses]
     observations: list[Observation]
-    thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    descents: tuple[str, ...] = ()
 
     @property
     def trees(self) -> dict[str, Any]:
         """The trees as JSON has them, by question."""
-        return {question: answer.tree.to_json() for question, answer in self.answers.items() if question not in self.thresholds}
+        return {question: answer.tree.to_json() for question, answer in self.answers.items() if question not in self.descents}
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """The thresholds with their evidence as JSON has them, by name."""
+        """The thresholds that are better than the untuned ones, with their evidence, as JSON has them, by name."""
         found: dict[str, Any] = {}
-        for question, untuned in self.thresholds.items():
+        for question in self.descents:
             asked, label = [each for each in self.observations if each.question == question], self.answers[question].tree
             assert isinstance(label, Leaf)  # a descent gives no others
-            found |= descent.evidence(asked, label.label, untuned)
+            found |= descent.evidence(asked, label.label)
         return found
 
 
@@ -106,10 +104,8 @@ def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable
                 # A question may have nothing to ask of, as that of bins where one kernel makes all rows.
                 complete = {each.question for each in observations} - {*tunable.descents} == by_trees.keys() != set()
                 together = whole(observations, by_trees) if complete else []
-                thresholds = {
-                    question: tunable.thresholds(device, dtype, question) for question in answers if question in tunable.descents
-                }
-                outcomes[operation, dtype] = Outcome(answers, together, scores_of(together), observations, thresholds)
+                descents = tuple(question for question in answers if question in tunable.descents)
+                outcomes[operation, dtype] = Outcome(answers, together, scores_of(together), observations, descents)
     return outcomes
 
 
@@ -229,14 +225,14 @@ def profile_of(
     thresholds: dict[str, dict[str, Any]] = {}
     for (operation, dtype), outcome in outcomes.items():
         operations.setdefault(operation, {})[dtype] = outcome.trees
-        if outcome.thresholds:
+        if outcome.descents:
             thresholds.setdefault(operation, {})[dtype] = outcome.numbers
         of_all = {name.replace(" ", "_"): lost.to_json() for name, lost in outcome.scores.items() if lost.cases}
         by_question = {question: answer.to_json() for question, answer in outcome.answers.items()}
         scores.setdefault(operation, {})[dtype] = {**by_question, "all": of_all}
-        for question, answer in outcome.answers.items():
-            told = features_of(answer.tree) | features_of(answer.trained) | set(_TOLD)
-            evidence += _evidence([each for each in outcome.observations if each.question == question], told)
+        for question in outcome.answers:
+            times = _evidence([each for each in outcome.observations if each.question == question])
+            evidence.append({"operation": operation, "dtype": dtype, "question": question, "times": times})
     if base is not None:
         asked = {(*key, question) for key, outcome in outcomes.items() for question in outcome.answers}
         evidence += [
@@ -245,6 +241,8 @@ def profile_of(
         for part, of_base in ((operations, "operations"), (thresholds, "thresholds"), (scores, "scores")):
             for operation, by_dtype in base.get(of_base, {}).items():
                 for dtype, answers in by_dtype.items():
+                    if part is thresholds and dtype in part.get(operation, {}):
+                        continue  # a descent asks for all numbers
                     of_dtype = part.setdefault(operation, {}).setdefault(dtype, {})
                     of_dtype.update({name: each for name, each in answers.items() if name not in of_dtype})
     return {
@@ -263,6 +261,7 @@ def profile_of(
 
 def changed(device: Device, content: Mapping[str, Any]) -> bool:
     """Return whether the trees and thresholds of a profile decide anything otherwise than is decided on a device now."""
+    others = [each for each in profiles.find(device) if each.shipped or each.name != content["name"]]
     by_trees = any(
         _decided_now(device, operation, dtype, question) != bare(from_json(tree))
         for operation, by_dtype in content["operations"].items()
@@ -270,17 +269,19 @@ def changed(device: Device, content: Mapping[str, Any]) -> bool:
         for question, tree in by_question.items()
     )
     return by_trees or any(
-        each["value"] != _number_now(device, operation, dtype, name)
+        _numbers(profiles.find(device), operation, dtype) != {**_numbers(others, operation, dtype), **of_dtype}
         for operation, by_dtype in content.get("thresholds", {}).items()
         for dtype, by_name in by_dtype.items()
-        for name, each in by_name.items()
+        for of_dtype in ({name: each["value"] for name, each in by_name.items()},)
     )
 
 
-def _number_now(device: Device, operation: str, dtype: str, name: str) -> float | None:
-    """Return the threshold that a device has; None if no profile has one."""
-    found = (profile.thresholds(operation, dtype).get(name) for profile in profiles.find(device))
-    return next((value for value in found if value is not None), None)
+def _numbers(near: Sequence[profiles.Profile], operation: str, dtype: str) -> dict[str, float]:
+    """Return the thresholds that profiles have, the closest of which comes first."""
+    found: dict[str, float] = {}
+    for profile in reversed(near):
+        found |= profile.thresholds(operation, dtype)
+    return found
 
 
 def _decided_now(device: Device, operation: str, dtype: str, question: str) -> Tree | None:
@@ -335,21 +336,12 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _evidence(observations: Sequence[Observation], told: Collection[str]) -> list[dict[str, Any]]:
-    """Return what a profile holds of a question's measurements: of the longest of them, winners, runners-up and the default."""
-    most = sorted(observations, key=lambda each: -each.best)[:_EVIDENCE]
-    found = []
-    for each in most:
-        ranked = sorted(each.times, key=each.times.__getitem__)
-        labels = dict.fromkeys((*ranked[:_RUNNERS_UP], *(label for label in (each.default,) if label in each.times)))
-        found.append(
-            {
-                **{name: getattr(each, name) for name in ("operation", "dtype", "question", "case", "family", "split")},
-                "features": {name: _short(value) for name, value in each.features.items() if name in told},
-                "times": {label: _short(each.times[label]) for label in labels},
-                "noise": _short(each.noise),
-            }
-        )
+def _evidence(observations: Sequence[Observation]) -> dict[str, dict[str, float]]:
+    """Return what a profile holds of a question's measurements: the longest of them, with the times of winner and default."""
+    found: dict[str, dict[str, float]] = {}
+    for each in sorted(observations, key=lambda each: -each.best)[:_EVIDENCE]:
+        labels = dict.fromkeys((min(each.times, key=each.times.__getitem__), each.default))
+        found.setdefault(each.case, {label: _short(each.times[label]) for label in labels if label in each.times})
     return found
 
 

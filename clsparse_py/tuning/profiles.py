@@ -13,7 +13,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -35,7 +35,6 @@ __all__ = [
     "check",
     "decide",
     "default",
-    "default_thresholds",
     "find",
     "folder",
     "forget",
@@ -58,6 +57,9 @@ _log = logging.getLogger(__name__)
 SCHEMA = 2
 #: The shipped profile for devices of a type that none is for: most kinds of them hide latency as GPUs do.
 _DEFAULT = "generic-gpu"
+
+#: Characters of a line of a profile, where members are no longer.
+_WIDTH = 130
 
 T = TypeVar("T")
 
@@ -450,47 +452,38 @@ forgotten = 0
 kept: dict[Any, Any] = {}
 
 
-def thresholds(device: Device, operation: str, dtype: str, make: Callable[[Mapping[str, float]], T]) -> T:
-    """Return the thresholds of an operation on a device: each from the closest profile that has it.
+def thresholds(
+    near: Sequence[Profile],
+    operation: str,
+    dtype: str,
+    defaults: Mapping[str, float],
+    make: Callable[[Mapping[str, float]], T],
+) -> T:
+    """Return the thresholds of an operation: each from the closest profile that has it, else its default.
 
     Parameters
     ----------
-    device, operation, dtype
+    near : sequence of Profile
+        Of `find`, the closest first.
+    operation, dtype
         As for `decide`.
+    defaults : mapping of str to float
+        All numbers by name.
     make : callable
-        From numbers by name to the operation's own record, which is kept. A `ValueError` says that a number is none: the profile
-        is reported and ignored.
+        From numbers by name to the operation's own record. A `ValueError` says that a number is none: the profile is reported and
+        ignored.
     """
-    key = (device, operation, dtype, make)
-    found: T | None = kept.get(key)
-    if found is None:
-        found = kept[key] = _together(find(device), operation, dtype, make)
-    return found
-
-
-def _together(profiles: tuple[Profile, ...], operation: str, dtype: str, make: Callable[[Mapping[str, float]], T]) -> T:
-    """Return what is made of the thresholds of several profiles, the closest of which comes first."""
-    values: dict[str, float] = {}
-    found: T | None = None
-    for profile in reversed(profiles):
+    values, found = dict(defaults), make(defaults)
+    for profile in reversed(near):
         named = {} if (profile.path, operation) in _unusable else profile.thresholds(operation, dtype)
-        if not named:
-            continue
         try:
-            found = make({**values, **named})
+            found = make({**values, **named}) if named else found
         except ValueError as error:
             _unusable.add((profile.path, operation))
             _report(profile.path, f"{operation}, thresholds: {error}")
         else:
             values |= named
-    if found is None:
-        raise LookupError(f"no profile has the thresholds of {operation} for {dtype}")
     return found
-
-
-def default_thresholds(device: Device, operation: str, dtype: str, make: Callable[[Mapping[str, float]], T]) -> T:
-    """Return the thresholds of a device that was never tuned: each of the closest shipped profile that has it."""
-    return _together(_of_package(device), operation, dtype, make)
 
 
 def _of_package(device: Device) -> tuple[Profile, ...]:
@@ -528,15 +521,21 @@ def identity(device: Device) -> dict[str, Any]:
 
 
 def _text(content: Mapping[str, Any]) -> str:
-    """Return a profile as text: trees to be read by people, of the evidence a line for each case."""
-    parts = []
-    for key, value in content.items():
-        if key == "evidence":
-            text = "[\n  " + ",\n  ".join(json.dumps(each) for each in value) + "\n ]" if value else "[]"
-        else:
-            text = json.dumps(value, indent=1).replace("\n", "\n ")
-        parts.append(f" {json.dumps(key)}: {text}")
-    return "{\n" + ",\n".join(parts) + "\n}\n"
+    """Return a profile as text, to be read by people: a line for each of its members, and more for what holds others."""
+    members = (f" {json.dumps(key)}: {_value(value, 1)}" for key, value in content.items())
+    return "{\n" + ",\n".join(members) + "\n}\n"
+
+
+def _value(value: Any, depth: int) -> str:
+    """Return a value as text: in a line, or in one for each of its members, of a list without those at its head."""
+    whole, indent = json.dumps(value), "\n" + " " * (depth + 1)
+    if len(whole) + depth <= _WIDTH or not isinstance(value, (dict, list)):
+        return whole
+    if isinstance(value, dict):
+        members = (f"{indent}{json.dumps(name)}: {_value(each, depth + 1)}" for name, each in value.items())
+        return f"{{{','.join(members)}{indent[:-1]}}}"
+    lines = [indent + _value(each, depth + 1) if isinstance(each, (dict, list)) else f" {json.dumps(each)}" for each in value]
+    return f"[{','.join(lines).lstrip()}]"
 
 
 def save(content: Mapping[str, Any], target: Path | None = None) -> Path:

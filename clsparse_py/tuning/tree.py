@@ -1,7 +1,8 @@
 """Decision trees as plain JSON, evaluated in microseconds, with the path that was taken in words.
 
-A tree is a leaf, ``{"take": LABEL}``, or a split, ``{"feature": NAME, "at_most": NUMBER, "then": TREE, "else": TREE}``. Leaves
-may hold what the training knew: ``cases``, how many it had there, and ``lost``, their time relative to the best, as a mean; and a
+A tree is a leaf, ``{"take": LABEL}``, or a split, ``[FEATURE, NUMBER, TREE, TREE]``: what follows if the feature is at most that
+number, and if not. In earlier profiles it is ``{"feature": NAME, "at_most": NUMBER, "then": TREE, "else": TREE}``. Leaves may
+hold what the training knew: ``cases``, how many it had there, and ``lost``, their time relative to the best, as a mean; and a
 ``note`` in words.
 """
 
@@ -72,13 +73,14 @@ class Split:
     then: Tree
     otherwise: Tree
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> list[Any]:
         """Return the tree from here on as JSON has it."""
-        own = {"feature": self.feature, "at_most": self.at_most}
-        return {**own, "then": self.then.to_json(), "else": self.otherwise.to_json()}
+        return [self.feature, self.at_most, self.then.to_json(), self.otherwise.to_json()]
 
 
 Tree = Leaf | Split
+#: The members of a split in earlier profiles.
+_MEMBERS = ("feature", "at_most", "then", "else")
 #: Comparisons on the way to a leaf, at most: trees are walked by functions that call themselves.
 MAX_DEPTH = 64
 
@@ -101,10 +103,12 @@ def from_json(content: Any, depth: int = MAX_DEPTH) -> Tree:
         raise ValueError(f"the decision tree has more than {MAX_DEPTH} comparisons on the way to a leaf")
     if isinstance(content, dict) and isinstance(content.get("take"), str):
         return Leaf(content["take"], content.get("cases"), content.get("lost"), str(content.get("note", "")))
-    if isinstance(content, dict) and {"feature", "at_most", "then", "else"} <= content.keys():
-        feature, limit = content["feature"], content["at_most"]
+    if isinstance(content, dict) and content.keys() >= {*_MEMBERS}:
+        content = [content[name] for name in _MEMBERS]
+    if isinstance(content, list) and len(content) == len(_MEMBERS):
+        feature, limit, then, otherwise = content
         if isinstance(feature, str) and isinstance(limit, (int, float)) and not isinstance(limit, bool):
-            return Split(feature, limit, from_json(content["then"], depth - 1), from_json(content["else"], depth - 1))
+            return Split(feature, limit, from_json(then, depth - 1), from_json(otherwise, depth - 1))
     text = str(content)
     raise ValueError(f"no decision tree: {text if len(text) < 80 else text[:77] + '...'}")
 

@@ -9,9 +9,8 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import pyopencl as cl
 
 from clsparse_py.device import Device
-from clsparse_py.records import dataclass
 
-__all__ = ["OPERATIONS", "Parameter", "Tunable", "tunables"]
+__all__ = ["OPERATIONS", "Tunable", "tunables"]
 
 Problem = TypeVar("Problem")
 
@@ -27,35 +26,6 @@ _DECLARED = {
 OPERATIONS = tuple(_DECLARED)
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """Something about a kernel that can be chosen.
-
-    Attributes
-    ----------
-    name : str
-    values : tuple of int or str
-        What the search tries.
-    default : int or str
-        What is taken untuned, one of ``values``.
-    meaning : str
-        In words, for people.
-    local_bytes : callable, optional
-        From a value of this parameter and the bytes of a matrix's value to those of local memory that a work-item takes; None
-        where it takes none.
-    """
-
-    name: str
-    values: tuple[int | str, ...]
-    default: int | str
-    meaning: str
-    local_bytes: Callable[[int | str, int], int] | None = None
-
-    def __post_init__(self) -> None:
-        if self.default not in self.values:
-            raise ValueError(f"parameter {self.name}: its default {self.default!r} is none of {self.values}")
-
-
 class Tunable(Protocol[Problem]):
     """An operation that can be tuned. Operations derive from it, for the sake of the methods that have a body here.
 
@@ -67,8 +37,6 @@ class Tunable(Protocol[Problem]):
     ----------
     operation : str
         Its name in a profile.
-    parameters : tuple of Parameter
-        What configurations are made of.
     questions : tuple of str
         In the order in which they are to be tuned: answers to one may use those to the ones before it.
     waits : bool
@@ -83,8 +51,6 @@ class Tunable(Protocol[Problem]):
 
     @property
     def operation(self) -> str: ...  # noqa: D102 - an attribute, see above
-    @property
-    def parameters(self) -> tuple[Parameter, ...]: ...  # noqa: D102
     @property
     def questions(self) -> tuple[str, ...]: ...  # noqa: D102
 
@@ -139,10 +105,6 @@ class Tunable(Protocol[Problem]):
     def around(self, device: Device, dtype: str, subject: Problem, question: str, label: str) -> tuple[str, ...]:  # noqa: ARG002
         """Return the labels one step of a descent away from a label, as far as the subject is made otherwise by them."""
         return ()
-
-    def thresholds(self, device: Device, dtype: str, question: str) -> Mapping[str, float]:  # noqa: ARG002
-        """Return the untuned numbers of a question of `descents`, by name."""
-        return {}
 
     def features(self, subject: Problem) -> dict[str, float]:
         """Return the numbers that decision trees compare, as they are known when the operation has to decide."""

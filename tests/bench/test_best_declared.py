@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from bench import oracle, oracle_spgemm
 from clsparse_py._spgemm.registry import METHODS
 from clsparse_py._spgemm.strategy import parse
-from clsparse_py._spgemm.thresholds import made
+from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py._spgemm.tunable import SpgemmTunable
 from clsparse_py.device import describe
 from clsparse_py.tuning import descent
@@ -75,14 +75,14 @@ def test_an_unknown_suite_is_refused(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_configurations_of_products_are_drawn_once_and_are_legal(queue: cl.CommandQueue) -> None:
-    untuned = SpgemmTunable().thresholds(describe(queue.device), "float32", "thresholds")
+    untuned = SpgemmTunable().thresholds(describe(queue.device), "float32")
     drawn = list(itertools.islice(oracle_spgemm._draws("some matrix", tuple(METHODS), untuned), 100))
     assert drawn == list(itertools.islice(oracle_spgemm._draws("some matrix", tuple(METHODS), untuned), 100))
     assert len(set(drawn)) > 90
     for label in drawn:
         strategy, thresholds = label.split(" | ")
         parse(strategy)
-        made({**untuned, **descent.changes_of(thresholds)})
+        Thresholds.made({**untuned, **descent.changes_of(thresholds)})
 
 
 def test_a_run_measures_products_made_in_many_ways(

@@ -14,12 +14,13 @@ import pytest
 import scipy.sparse
 from elementwise_cases import canonical
 from primitive_cases import TYPES, placed
+from supposed import supposed
 from transpose_cases import RAGGED, on_device
 from values import INDEX_TYPES, numbers, same
 
 from clsparse_py import csr_array, describe
 from clsparse_py.coordinates import rows_of
-from clsparse_py.indexing import rows as of_rows
+from clsparse_py.indexing.thresholds import Thresholds
 
 Case = partial[None]
 
@@ -54,7 +55,7 @@ def _read(dtype: np.dtype[Any], index: type[Any]) -> None:
     # SciPy's order of a column that is given several times is that of a sort which is not stable.
     once = np.unique(COLUMNS % 23)[::-1]
     same_parts(A[placed(ROWS.astype(np.int64))], host[ROWS])
-    with patch.object(of_rows, "_MOST_AT_ONCE", 0):
+    with patch.object(Thresholds, "of", supposed(Thresholds, max_at_once=0)):
         same_parts(A[ROWS], host[ROWS])
     same_parts(A[4:11], host[4:11])
     same_parts(A[:, placed(once.astype(np.uint8))], host[:, once])

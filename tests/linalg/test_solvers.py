@@ -15,12 +15,14 @@ import scipy.sparse
 import scipy.sparse.csgraph
 import scipy.sparse.linalg as of_scipy
 from pyopencl import array as cl_array
+from supposed import supposed
 
 import clsparse_py
 from clsparse_py import BuildError, linalg, memory_info, programs
 from clsparse_py.built import Built
 from clsparse_py.device import describe
 from clsparse_py.krylov import together
+from clsparse_py.krylov.thresholds import Thresholds
 from clsparse_py.krylov.watch import Watch
 from clsparse_py.plain import are_plain
 
@@ -349,7 +351,7 @@ def test_a_small_system_is_solved_in_one_launch(wide: cl.CommandQueue, method: s
             assert len(launches) == 1
             launches.clear()
     # More iterations than one launch makes, and numbers that are none.
-    monkeypatch.setattr(together, "_AT_ONCE", 3)
+    monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, together_at_once=3))
     x, info = solver(wide_A, b, rtol=1e-8)
     assert info == 0
     np.testing.assert_allclose(wide_A @ x, b, atol=1e-6)

@@ -9,23 +9,6 @@ from tests.programs.operations import KERNELS, OPERATIONS, SPGEMM
 
 __all__ = ["draw_block"]
 
-#: Module, name and values: where work is cut, and from where on another way is taken.
-CUTS = (
-    ("clsparse_py.primitives.scan", "_CHUNK", (5, 40)),
-    ("clsparse_py.primitives.scan", "_CHUNKS_PER_CORE", (7, 50)),
-    ("clsparse_py.primitives.scan", "_ONE_TILE", (64, 500)),
-    ("clsparse_py.primitives.radix_sort", "_CHUNK_BITS", (9,)),
-    ("clsparse_py.primitives.segment_classes", "_FEW", (64,)),
-    ("clsparse_py.primitives.segmented", "_SUMMING_GROUP", (1, 32)),
-    ("clsparse_py.primitives.segmented", "_FEW_ROUNDS", (0,)),
-    ("clsparse_py.indexing.rows", "_MIN_CHUNK", (16,)),
-    ("clsparse_py.construct.tiles", "_MIN_TILE", (1,)),
-    ("clsparse_py.launch", "_FEW_BYTES", (64,)),
-    ("clsparse_py._transpose.kernels", "AtOnce.PLACES", (0,)),
-    ("clsparse_py._sddmm", "_WORK_GROUP", (1, 32)),
-    ("clsparse_py._spgemm.masked_rows", "_SEARCHED", (2,)),
-    ("clsparse_py.graph.search", "_WORK_GROUP", (1, 32)),
-)
 #: Devices to take this one for: of another type, with other units and smaller work-groups.
 DEVICES = (
     "type='gpu', compute_units=7",
@@ -64,6 +47,22 @@ THRESHOLDS = {
         "max_lanes": (2, 32),
         "cached_columns": (4,),
     },
+    "primitives": {
+        "min_scan_chunk": (5, 40),
+        "scan_chunks_per_core": (7, 50),
+        "max_one_tile": (64, 500),
+        "digit_bits": (9,),
+        "max_read_at_once": (64,),
+        "summing_group": (1, 32),
+        "few_rounds": (0,),
+    },
+    "indexing": {"min_chunk": (16,), "max_at_once": (0,)},
+    "construct": {"min_tile": (1,)},
+    "launch": {"max_copied": (64,)},
+    "transpose": {"max_at_once": (0,)},
+    "sddmm": {"work_group": (1, 32)},
+    "graph": {"work_group": (1, 32)},
+    "krylov": {"work_group": (32,), "together_at_once": (3,)},
 }
 
 
@@ -94,9 +93,6 @@ def draw_block(rng: np.random.Generator, *, fp64: bool, plain: bool = False, lim
 
 def _settings(rng: np.random.Generator, limits: bool) -> tuple[str, ...]:
     lines = []
-    for module, name, values in CUTS:
-        if rng.random() < 0.6:
-            lines.append(f"import {module}; {module}.{name} = {values[rng.integers(len(values))]}")
     if rng.random() < 0.4 and limits:
         changed = DEVICES[rng.integers(len(DEVICES))]
         lines.append(
@@ -111,7 +107,7 @@ def _settings(rng: np.random.Generator, limits: bool) -> tuple[str, ...]:
             operations[name] = {"any": {question: {"take": labels[rng.integers(len(labels))]}}}
     for name, numbers in THRESHOLDS.items():
         if rng.random() < 0.5:
-            drawn = {each: {"value": values[rng.integers(len(values))]} for each, values in numbers.items() if rng.random() < 0.4}
+            drawn = {each: {"value": values[rng.integers(len(values))]} for each, values in numbers.items() if rng.random() < 0.5}
             if drawn:
                 thresholds[name] = {"any": drawn}
     if operations or thresholds:

@@ -12,17 +12,19 @@ import scipy.sparse
 from expressions import check
 from pairs import exhaustive
 from pyopencl import array as cl_array
+from supposed import supposed
 
 import clsparse_py
 from clsparse_py import primitives
 from clsparse_py.arithmetic import OPENCL_TYPES
 from clsparse_py.device import describe
-from clsparse_py.primitives import scan
 from clsparse_py.primitives.addition import sum_dtype
+from clsparse_py.primitives.thresholds import Thresholds
 
 #: Entries: more than a part of the work has, on CPU devices of two cores once parts are as small as here, and on others. The
 #: rows of one entry, and those of four, weigh such that a cut is between where a row begins and its first entry.
-_N, _PART = {"cpu": 617, "gpu": 4799}, 67
+_N = {"cpu": 617, "gpu": 4799}
+_PART = 67
 #: Other kernels take long to build: those that are shared are looked at once there, and masked products in few dtypes.
 _REDUCTIONS = {
     "cpu": ("sum", "max", "min", "nanmax", "nanmin", "argmax", "argmin", "count_nonzero"),
@@ -36,7 +38,7 @@ _FEW = ("bool", "int8", "uint16", "float32", "int64", "complex64", "complex128")
 @pytest.fixture
 def n(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many entries are cut into several parts on the type of device that is taken for the one there is."""
-    monkeypatch.setattr(scan, "_CHUNK", _PART)
+    monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, min_scan_chunk=_PART))
     monkeypatch.setattr("clsparse_py.launch.describe", lambda of: replace(describe(of), type=request.param, compute_units=2))
     return _N[request.param]
 

@@ -249,7 +249,7 @@ def test_thresholds_are_tuned_where_they_make_a_difference(
     # Rows too long to be merged by one work-item each, and of few products, as they are multiplied by the transposed.
     matrix = rows_of([0, *([25] * 1600), 30], 40_000, np.random.default_rng(8), real)
     problem = TUNABLE.problem(queue, "even", sp.csr_array(matrix), real.name)
-    usual, before = TUNABLE.thresholds(device, real.name, "thresholds"), thresholds_of(device, TYPES).items()
+    usual, before = TUNABLE.thresholds(device, real.name), thresholds_of(device, TYPES).items()
     found = TUNABLE.around(device, real.name, problem, "thresholds", "untuned")
     assert TUNABLE.default(device, real.name, "thresholds", problem.features) == "untuned"
     changed = {name for label in found for name in TUNABLE.parse("thresholds", label)}

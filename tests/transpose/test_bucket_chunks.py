@@ -11,11 +11,13 @@ import pytest
 import scipy.sparse as sp
 from oracle import random_values
 from pyopencl import array as cl_array
+from supposed import supposed
 
 from clsparse_py import csr_array, transpose
-from clsparse_py._transpose import bucket_chunks, methods
+from clsparse_py._transpose import methods
 from clsparse_py._transpose.bucket_chunks import enqueue_bucket_chunks
 from clsparse_py._transpose.kernels import Transposition
+from clsparse_py._transpose.thresholds import Thresholds
 from clsparse_py.errors import BuildError
 from clsparse_py.launch import Chain
 
@@ -31,9 +33,8 @@ def scattered(n_rows: int, n_cols: int, n: int) -> sp.csr_array:
 def for_small_ones(take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Take what large matrices take for small ones."""
     take_for("cpu")
-    monkeypatch.setattr(bucket_chunks, "_MIN_BYTES", 0)
-    monkeypatch.setattr(bucket_chunks, "_MIN_COLUMNS", 0)
-    monkeypatch.setattr(bucket_chunks, "_MAX_CORES", 1 << 16)
+    of = supposed(Thresholds, min_bucket_bytes=0, min_bucket_columns=0, max_bucket_cores=1 << 16)
+    monkeypatch.setattr(Thresholds, "of", of)
 
 
 # Two buckets; as few columns as leave the last one short; words of 64 bits.

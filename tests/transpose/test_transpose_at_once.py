@@ -18,7 +18,7 @@ from clsparse_py._transpose.kernels import AtOnce
 from clsparse_py.device import describe
 
 #: Rows, columns and entries: squares, one row, one column, more of each than the others, as much as there is room for.
-SIZES = ((1, 1, 1), (5, 9, 12), (300, 200, 1500), (1, 700, 900), (700, 1, 900), (1500, 1200, 590), (40, 56, AtOnce.PLACES - 96))
+SIZES = ((1, 1, 1), (5, 9, 12), (300, 200, 1500), (1, 700, 900), (700, 1, 900), (1500, 1200, 590), (40, 56, Thresholds().max_at_once - 96))
 
 
 def matrices(dtype: np.dtype[Any], index: type[Any]) -> Iterator[sp.csr_array]:
@@ -60,7 +60,7 @@ def test_scipys_result(
 
 
 def test_larger_ones_and_empty_ones_go_elsewhere(queue: cl.CommandQueue) -> None:
-    wide = sp.csr_array(([1.0], [0], [0, 1]), shape=(1, AtOnce.PLACES)).astype(np.float32)
+    wide = sp.csr_array(([1.0], [0], [0, 1]), shape=(1, Thresholds().max_at_once)).astype(np.float32)
     for host in (wide, sp.csr_array((3, 4), dtype=np.float32)):
         A = csr_array(host, queue=queue)
         assert transposed_at_once(A, valued=True) is None

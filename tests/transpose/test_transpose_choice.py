@@ -11,10 +11,11 @@ import pyopencl as cl
 import pytest
 import scipy.sparse as sp
 from platforms import PLATFORMS
+from supposed import supposed
 
 from clsparse_py import csr_array, transpose, transpose_plan
 from clsparse_py._transpose.choose import STRATEGIES, Strategy, parse
-from clsparse_py._transpose.kernels import AtOnce
+from clsparse_py._transpose.thresholds import Thresholds
 from clsparse_py._transpose.tunable import SpTransTunable
 from clsparse_py.device import Device, describe
 
@@ -32,7 +33,7 @@ MATRICES["symmetric"] = sp.csr_array(MATRICES["symmetric"] + MATRICES["symmetric
 @pytest.fixture(autouse=True)
 def _none_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small matrices are transposed as larger ones are."""
-    monkeypatch.setattr(AtOnce, "PLACES", 0)
+    monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, max_at_once=0))
 
 
 def test_labels_are_what_they_name() -> None:
@@ -155,6 +156,6 @@ def test_all_that_is_declared_transposes(queue: cl.CommandQueue, real: np.dtype[
 def test_nothing_to_tune_with(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="has no entries"):
         TUNABLE.problem(queue, "empty", sp.csr_array((3, 3)), "any")
-    monkeypatch.setattr(AtOnce, "PLACES", 1 << 12)
+    monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, max_at_once=1 << 12))
     with pytest.raises(ValueError, match="is so small that one launch transposes it"):
         TUNABLE.problem(queue, "small", MATRICES["wide"].astype(np.float32), "any")

@@ -12,7 +12,7 @@ from clsparse_py.device import Device
 from clsparse_py.errors import BuildError
 from clsparse_py.tuning.checkpoint import Observation
 from clsparse_py.tuning.corpus import TEST, TRAIN
-from clsparse_py.tuning.tunable import Parameter, Tunable
+from clsparse_py.tuning.tunable import Tunable
 
 
 def observed(
@@ -47,7 +47,6 @@ class MadeUp(Tunable[Any]):
     """An operation whose configurations fill a buffer more or less often; one of them does not build, one is wrong."""
 
     operation = "made-up"
-    parameters = (Parameter("fills", (1, 4, 16), 4, "how often the buffer is filled"),)
     questions: tuple[str, ...] = ("method",)
 
     def __init__(self, before: Callable[[str, str], None] = lambda _name, _label: None) -> None:

@@ -71,9 +71,8 @@ def test_a_run_ends_with_a_profile(queue: cl.CommandQueue, monkeypatch: pytest.M
     assert str(profile.path) in said
     content = profile.content
     assert content["device"]["driver"] == queue.device.driver_version.strip()
-    assert {"train", "test"} == {each["split"] for each in content["evidence"]}
     # A busy machine may disturb one or the other.
-    fastest = [min(each["times"], key=each["times"].get) for each in content["evidence"]]
+    fastest = [min(times, key=times.get) for each in content["evidence"] for times in each["times"].values()]
     assert fastest.count("fill/1") > len(fastest) / 2
     assert content["scores"]["made-up"]["float32"]["method"]["tuned"] is True
     assert "hubs are not for this operation" in said
@@ -396,12 +395,9 @@ class Descending(MadeUp):
     questions = ("method", "numbers")
     descents = ("numbers",)
 
-    def thresholds(self, device: Device, dtype: str, question: str) -> Mapping[str, float]:  # noqa: ARG002
-        return {"fills": 24, "off": 0}
-
     def around(self, device: Device, dtype: str, subject: Any, question: str, label: str) -> tuple[str, ...]:  # noqa: ARG002
         candidates = {"fills": (2, 8, 24), "off": (1, 2)}
-        return tuple(descent.neighbours(label, self.thresholds(device, dtype, question), candidates))
+        return tuple(descent.neighbours(label, {"fills": 24, "off": 0}, candidates))
 
     def parse(self, question: str, label: str) -> object:
         return descent.changes_of(label) if question == "numbers" else super().parse(question, label)
@@ -423,19 +419,18 @@ def test_a_run_descends_and_its_profile_tells_what_made_it(queue: cl.CommandQueu
     assert numbers["fills"]["value"] == 2
     assert numbers["fills"]["gain"] > 1
     assert numbers["fills"]["cases"] >= 3
-    assert numbers["off"]["note"]
-    assert profile.thresholds("made-up", "float32") == {"fills": 2, "off": 0}
+    assert profile.thresholds("made-up", "float32") == {"fills": 2}
     assert set(profile.operations["made-up"]["float32"]) == {"method"}
     made = profile.content["made"]
     assert (made["command"], made["commit"]) == ("clsparse tune --budget 1 --largest 300", "abc")
     assert len(made["corpus"]) == 16
     assert 0 < made["minutes"] <= 1.5
     measured = [each for each in profile.content["evidence"] if each["question"] == "numbers"]
-    assert any("fills=2" in each["times"] for each in measured)
+    assert any("fills=2" in times for each in measured for times in each["times"].values())
     # The same again: what is there is enough, and the profile says that it comes from earlier runs.
     assert tuned(queue, Descending(), monkeypatch)[0] == 0
     again = profiles.find(describe(queue.device))[0]
-    assert again.thresholds("made-up", "float32") == {"fills": 2, "off": 0}
+    assert again.thresholds("made-up", "float32") == {"fills": 2}
     assert "went on from" in again.content["made"]["note"]
 
 
@@ -452,6 +447,6 @@ def test_a_question_may_be_asked_alone_and_answers_to_others_stay(
     again = profiles.find(describe(queue.device))[0]
     assert again.content["made"]["command"] == "clsparse tune --questions numbers --budget 1"
     assert again.tree("made-up", "float32", "method") == profile.tree("made-up", "float32", "method")
-    assert again.thresholds("made-up", "float32") == {"fills": 2, "off": 0}
+    assert again.thresholds("made-up", "float32") == {"fills": 2}
     assert {each["question"] for each in again.content["evidence"]} == {"method", "numbers"}
     assert set(again.content["scores"]["made-up"]["float32"]) >= {"method", "numbers"}

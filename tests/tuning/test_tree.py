@@ -8,7 +8,13 @@ import pytest
 
 from clsparse_py.tuning import tree as trees
 
-TREE: dict[str, Any] = {
+TREE: list[Any] = [
+    "mean", 12,
+    ["longest", 30, {"take": "a", "cases": 7, "lost": 1.01}, {"take": "b"}],
+    ["mean", 99.5, {"take": "a", "note": "long rows"}, {"take": "c"}],
+]  # fmt: skip
+#: As earlier profiles have it.
+NAMED: dict[str, Any] = {
     "feature": "mean", "at_most": 12,
     "then": {"feature": "longest", "at_most": 30, "then": {"take": "a", "cases": 7, "lost": 1.01}, "else": {"take": "b"}},
     "else": {"feature": "mean", "at_most": 99.5, "then": {"take": "a", "note": "long rows"}, "else": {"take": "c"}},
@@ -17,7 +23,7 @@ TREE: dict[str, Any] = {
 
 def test_to_json_and_back() -> None:
     tree = trees.from_json(TREE)
-    assert tree.to_json() == TREE
+    assert tree.to_json() == trees.from_json(NAMED).to_json() == TREE
     assert [leaf.label for leaf in trees.leaves(tree)] == ["a", "b", "a", "c"]
     assert trees.features_of(tree) == {"mean", "longest"}
     assert trees.from_json({"take": "x"}).to_json() == {"take": "x"}
@@ -38,7 +44,7 @@ def test_evaluation_and_its_path(mean: float, longest: int, label: str, path: st
 def test_what_is_known_is_decided_beforehand() -> None:
     tree = trees.from_json(TREE)
     assert trees.given(tree, {"mean": 50}) == trees.Leaf("a", note="long rows")
-    assert trees.given(tree, {"mean": 5}).to_json() == TREE["then"]
+    assert trees.given(tree, {"mean": 5}).to_json() == TREE[2]
     left = trees.given(tree, {"longest": 50})
     assert trees.features_of(left) == {"mean"}
     for mean in (3, 50, 500):
@@ -59,7 +65,8 @@ def test_a_missing_feature_is_an_error() -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [None, 3, "a", {}, {"take": 3}, {"feature": "a", "at_most": 3, "then": {"take": "a"}},
+    [None, 3, "a", {}, [], ["a", 3, {"take": "a"}], ["a", "3", {"take": "a"}, {"take": "a"}], {"take": 3},
+     {"feature": "a", "at_most": 3, "then": {"take": "a"}},
      {"feature": "a", "at_most": "3", "then": {"take": "a"}, "else": {"take": "a"}},
      {"feature": "a", "at_most": True, "then": {"take": "a"}, "else": {"take": "a"}},
      {"feature": 1, "at_most": 3, "then": {"take": "a"}, "else": {"take": "a"}},

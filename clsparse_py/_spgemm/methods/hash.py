@@ -367,7 +367,7 @@ def hashes(device: Device, types: KernelTypes, thresholds: Thresholds, *, regist
     if types.wide:
         return ()
     found: list[Hash | HashRows] = []
-    items, most = int(thresholds.hash_items), thresholds.max_hash_products if registers else thresholds.max_walked_products
+    items, most = thresholds.hash_items, thresholds.max_hash_products if registers else thresholds.max_walked_products
     for products in _doubling(_MIN_PRODUCTS, int(most)):
         # Rows of A and B are about as long as each other.
         lanes = min(max(products // items, 1) if registers else 1 << (products.bit_length() - 1) // 2, 32, device.resident)
@@ -383,18 +383,18 @@ def large_hashes(device: Device, types: KernelTypes, thresholds: Thresholds) -> 
     """Return the accumulators of "large-hash": none if columns need 64 bits."""
     if types.wide:
         return ()
-    lanes, items = min(int(thresholds.large_hash_lanes), device.resident), int(thresholds.large_hash_items)
+    lanes, items = min(thresholds.large_hash_lanes, device.resident), thresholds.large_hash_items
 
     def fits(products: int, slots: int, of: KernelTypes, budget: int) -> bool:
         return LargeHash(products, lanes, items, lanes, slots=slots).record(device, of, True).row_bytes <= budget
 
     # Rows of C have far fewer entries than products as a rule; several work-groups are to be resident.
-    sizes = reversed(_doubling(_MIN_SLOTS, int(thresholds.max_slots)))
+    sizes = reversed(_doubling(_MIN_SLOTS, thresholds.max_slots))
     slots = next(slots for slots in sizes if fits(slots, slots, types, device.local_memory * 2 // 3))
     symbolic = types.of("symbolic")
     return tuple(
         LargeHash(products, lanes, items, lanes, slots=slots, counts=fits(products, slots, symbolic, device.local_memory))
-        for products in _doubling(_MIN_MANY, int(thresholds.max_large_products))
+        for products in _doubling(_MIN_MANY, thresholds.max_large_products)
     )
 
 

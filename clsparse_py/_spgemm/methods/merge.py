@@ -227,8 +227,8 @@ def merges(device: Device, types: KernelTypes, thresholds: Thresholds, *, regist
     Few entries have one work-item, which has nothing to exchange and stages its entries of C; more have more lanes, at least
     four, so that the entries found at a time fill a memory transaction; the longest have more heads to a lane.
     """
-    width, items = min(device.portability.lane_width, int(thresholds.max_merge_lanes)), int(thresholds.merge_items)
-    shapes = [(1, 1 << bit) for bit in range(int(thresholds.merge_item_length).bit_length())]
+    width, items = min(device.portability.lane_width, thresholds.max_merge_lanes), thresholds.merge_items
+    shapes = [(1, 1 << bit) for bit in range(thresholds.merge_item_length.bit_length())]
     teams = [(1 << bit, items) for bit in range(2, width.bit_length())]
     for lanes, heads in (*teams, (width, 2 * items), (width, 4 * items)):
         if lanes * heads > shapes[-1][0] * shapes[-1][1]:

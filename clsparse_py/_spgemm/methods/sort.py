@@ -171,7 +171,7 @@ def sorts(thresholds: Thresholds, *, registers: bool) -> tuple[Sort, ...]:
     """Return the bins, those of few products first: up to 2, 4, 8 and so on to 512, as in Liu et al., Section 3.4."""
     # A few products to a lane: neighbouring lanes write side by side.
     most = [1 << bit for bit in range(1, 10)]
-    lanes = [min(_MAX_LANES, max(products // int(thresholds.sort_items), min(products // 2, 2))) for products in most]
+    lanes = [min(_MAX_LANES, max(products // thresholds.sort_items, min(products // 2, 2))) for products in most]
     return tuple(Sort(each, products // each, registers) for each, products in zip(lanes, most, strict=True))
 
 
