@@ -19,7 +19,8 @@ from clsparse_py.trial import BEGINS, GOOD, NONE, REFUSED, WRONG
 
 __all__: list[str] = []
 
-_GROUP, _GROUPS = 64, 4
+_GROUP = 64
+_GROUPS = 4
 #: More turns of a loop than one runtime makes.
 _TURNS = 100_000
 

@@ -14,7 +14,7 @@ from typing_extensions import Self, override
 from clsparse_py.base import SparseArray, checked_cast, on_device
 from clsparse_py.canonical import without_zeros
 from clsparse_py.convert import converted, copied
-from clsparse_py.coordinates import placed_coordinates, regrouped, rows_of, sorted_entries
+from clsparse_py.coordinates import Thresholds, placed_coordinates, regrouped, rows_of, sorted_entries
 from clsparse_py.csc import csc_array
 from clsparse_py.csr import csr_array
 from clsparse_py.delegation import BY_SCALAR, OF_SUMS, OF_VALUES, Delegating, delegated, result_of
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["coo_array"]
 
 _NAMES = {1: ("col",), 2: ("row", "col")}
-#: Rows to an entry beyond which none is listed, as pointers to them would take more than entries do; and rows that are few.
-_MOST_ROWS, _FEW_ROWS = 8, 1 << 20
 
 
 @doors
@@ -294,7 +292,8 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     def _has_many_rows(self) -> bool:
         """Return whether entries are better sorted by the numbers of their places than row by row."""
-        if self.ndim == 1 or self._shape[0] <= max(_MOST_ROWS * self._data.size, _FEW_ROWS):
+        limits = Thresholds.of(describe(self._queue.device))
+        if self.ndim == 1 or self._shape[0] <= max(limits.min_rows_by_entries * self._data.size, limits.min_many_rows):
             return False
         return 0 < math.prod(self._shape) <= np.iinfo(np.int64).max
 

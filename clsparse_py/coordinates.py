@@ -27,6 +27,8 @@ from clsparse_py.recording import run
 from clsparse_py.records import dataclass
 from clsparse_py.row_order import EntryOrder, order_of, row_begins
 from clsparse_py.structure import Facts, OfStructure, check_structure
+from clsparse_py.tuning import thresholds
+from clsparse_py.tuning.thresholds import number
 
 __all__ = [
     "REGROUP",
@@ -42,10 +44,22 @@ __all__ = [
 ]  # fmt: skip
 
 _WORK_GROUP = 128
-#: On CPU devices: chunks of rows and entries to a core, and how many are worth a chunk.
-_CHUNKS_PER_CORE, _MIN_CHUNK = 4, 64
-#: Not on CPU devices: entries up to which the kernel that tells rows copies columns and values, too; of more, the driver does.
-_MAX_COPIED = 1 << 23
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """The numbers by which entries are told rows, and put in order."""
+
+    operation = "coordinates"
+
+    #: On CPU devices: chunks to a core, and what is worth one.
+    chunks_per_core: int = number(4, "chunks", least=1)
+    min_chunk: int = number(64, "rows and entries", least=1)
+    #: Not on CPU devices: up to which the kernel that tells rows copies columns and values, too; of more, the driver does.
+    max_copied: int = number(1 << 23, "entries")
+    #: An array has many rows if they are so many, and so many times its entries: places are sorted by their numbers then.
+    min_many_rows: int = number(1 << 20, "rows")
+    min_rows_by_entries: float = number(8.0, "rows to an entry")
 
 
 @kernel
@@ -321,7 +335,7 @@ def _enqueue_rows_and_copies(
     n_rows: int,
 ) -> None:
     """Enqueue the row of each of n entries, and copies of their columns and values."""
-    if chain.device.lanes_are_loops or n <= _MAX_COPIED:
+    if chain.device.lanes_are_loops or n <= Thresholds.of(chain.device).max_copied:
         _enqueue_at_entries(chain, indptr, rows, n, n_rows, (indices, data, col, values))
         return
     _enqueue_at_entries(chain, indptr, rows, n, n_rows)
@@ -345,7 +359,8 @@ def _enqueue_at_entries(
         chain.launch(built, -(-(n + n_rows) // tiles.tile), of_index(n_rows), indptr, rows, *copies)
         return
     built, record = chain.build(EntryRowsChunked(1, index, value_bytes=value_bytes))
-    step = max(-(-(n + n_rows) // (chain.device.compute_units * _CHUNKS_PER_CORE)), _MIN_CHUNK)
+    limits = Thresholds.of(chain.device)
+    step = max(-(-(n + n_rows) // (chain.device.compute_units * limits.chunks_per_core)), limits.min_chunk)
     n_parts, *parts = enqueue_parts(chain, indptr, n_rows, n, step)
     chain.launch(built, -(-n_parts // record.work_group), of_index(n_parts), *parts, indptr, rows, *copies)
 

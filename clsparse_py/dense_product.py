@@ -33,7 +33,8 @@ __all__ = ["BoundProduct", "DenseProduct", "Operands", "Repeating", "arguments_o
 
 Operands = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 #: Numbers that each product brings: where x and y begin; alpha and beta if it is scaled.
-_BEGINS, _SCALES = 2, 2
+_BEGINS = 2
+_SCALES = 2
 #: The slot of y.
 _Y = 2
 

@@ -9,7 +9,8 @@ import numpy as np
 __all__ = ["INT32_MAX", "index_for"]
 
 INT32_MAX = 2**31 - 1
-_INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
+_INT32 = np.dtype(np.int32)
+_INT64 = np.dtype(np.int64)
 
 
 def index_for(largest: float, *of: np.dtype[Any]) -> np.dtype[Any]:

@@ -23,7 +23,8 @@ __all__ = ["SUFFIXES", "read_matrix", "suffix_of", "write_matrix"]
 SUFFIXES = (".mtx", ".mtx.gz", ".npz")
 
 #: Matrices with more rows than this and so many an entry are converted by `_of_few_entries`.
-_MANY_ROWS, _MANY_ROWS_AN_ENTRY = 10**6, 8
+_MANY_ROWS = 10**6
+_MANY_ROWS_AN_ENTRY = 8
 
 # Errors that the readers raise on files that hold something else, or only a part; or that claim more entries than fit in memory.
 _DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, zipfile.BadZipFile, zlib.error)

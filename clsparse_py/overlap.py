@@ -13,7 +13,9 @@ from clsparse_py.blocks import is_released
 
 __all__ = ["overlap", "require_apart", "require_inside", "require_writable", "whole_of"]
 
-_ASSOCIATED, _FLAGS, _OFFSET = cl.mem_info.ASSOCIATED_MEMOBJECT, cl.mem_info.FLAGS, cl.mem_info.OFFSET
+_ASSOCIATED = cl.mem_info.ASSOCIATED_MEMOBJECT
+_FLAGS = cl.mem_info.FLAGS
+_OFFSET = cl.mem_info.OFFSET
 _USE_HOST_PTR = cl.mem_flags.USE_HOST_PTR
 #: The space of all that has addresses of the host; a buffer elsewhere is a space of its own, named by its handle.
 _HOST = 0

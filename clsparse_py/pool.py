@@ -29,7 +29,8 @@ __all__ = ["Arena", "MemoryInfo", "Pool", "arena_of", "pools", "side_queue"]
 _SHARE = 0.25
 #: Blocks that were lent and let go are counted so many at a time, or when one is let go that is more than this share of what
 #: may be kept: to count each takes a lock each time.
-_MAX_CHANGES, _SMALL_SHARE = 256, 1 / 256
+_MAX_CHANGES = 256
+_SMALL_SHARE = 1 / 256
 #: The size of a block is a multiple of an eighth of the largest power of two in it, which bounds the waste, and of 2**8 bytes.
 _MIN_STEP_BITS = 8
 

@@ -73,7 +73,9 @@ _AT_A_TIME = 8
 _KINDS = 1024
 #: Kernels that a process keeps, and their bytes, at most. Drivers tell no bytes: a kernel that has run was seen to take 1.8 MB of
 #: Intel's runtime and 1.1 MB of PoCL, many times its binary, and binaries grow by what a kernel does (`docs/kept_programs.py`).
-_MOST, _MOST_BYTES, _BYTES_OF_ONE = 1000, 512 << 20, 1 << 20
+_MOST = 1000
+_MOST_BYTES = 512 << 20
+_BYTES_OF_ONE = 1 << 20
 # The head of a kernel, which begins a line in all that is rendered.
 _KERNEL = re.compile(r"^kernel\b[^;{]*?\bvoid\s+(\w+)\(", flags=re.MULTILINE)
 

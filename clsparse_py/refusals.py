@@ -45,7 +45,8 @@ DEVICE = "device"
 #: Processes that have to see a refusal before later ones trust it.
 _WITNESSES = 2
 #: Refusals of a device, and letters of a reason, that are kept at most.
-_MAX_KEPT, _MAX_REASON = 256, 400
+_MAX_KEPT = 256
+_MAX_REASON = 400
 #: Tells this process from all others, also from a later one with the same number.
 _PROCESS = os.urandom(8).hex()
 #: A compiler's verdict on a source. Other codes tell of circumstances: memory, the driver's state.

@@ -19,7 +19,8 @@ __all__ = ["EntryOrder", "RowBegins", "RowOrder", "order_of", "row_begins"]
 
 _WORK_GROUP = 256
 #: Work-groups to a compute unit at most: of those that tell numbers to the host, and of others.
-_TELLING_GROUPS, _GROUPS_PER_UNIT = 8, 64
+_TELLING_GROUPS = 8
+_GROUPS_PER_UNIT = 64
 
 
 @kernel

@@ -21,7 +21,11 @@ _log = logging.getLogger(__name__)
 
 #: The module that the child runs, and its output: a word to a line, the last one followed by a reason.
 PROBE = "clsparse_py._probe"
-BEGINS, GOOD, NONE, REFUSED, WRONG = "begins", "good", "none", "refused", "wrong"
+BEGINS = "begins"
+GOOD = "good"
+NONE = "none"
+REFUSED = "refused"
+WRONG = "wrong"
 #: What the child tries: a good verdict that is kept was on the same.
 TRIED = "barriers, vectors, atomics, turns"
 #: Seconds after which a compiler is taken to hang: a hundred times as long as it should take.

@@ -17,7 +17,8 @@ __all__ = ["Beside", "has_order", "queue_beside"]
 
 _WITHOUT_ORDER = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
 #: Commands that the host is ahead before it waits for the first of them, so many seconds at most (quirk 43).
-_MOST_AHEAD, _PATIENCE = 64, 0.01
+_MOST_AHEAD = 64
+_PATIENCE = 0.01
 
 
 def has_order(queue: cl.CommandQueue) -> bool:

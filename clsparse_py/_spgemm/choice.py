@@ -14,7 +14,8 @@ from clsparse_py.records import dataclass
 
 __all__ = ["GIVEN", "LAST", "Choice", "parse_choice"]
 
-GIVEN, LAST = "given", "last"
+GIVEN = "given"
+LAST = "last"
 _TOGETHER = ":together"
 
 

@@ -14,7 +14,6 @@ from clsparse_py._spgemm.features import Budget, Features
 from clsparse_py._spgemm.kind import Kind
 from clsparse_py._spgemm.methods.merge import Merge, merges
 from clsparse_py._spgemm.request import Request
-from clsparse_py._spgemm.speculation import MAX_MERGED_BY_ITEM
 from clsparse_py._spgemm.strategy import PLAIN, Strategy, bins_for, decided
 from clsparse_py._spgemm.thresholds import Thresholds
 from clsparse_py.tuning.profiles import Ruling
@@ -137,9 +136,10 @@ def speculation_for(kind: Kind, features: Features) -> Speculation | None:
     (n_rows, inner, _), (nnz, nnz_of_b), A, B, _ = features
     mean_row, mean_row_of_b = nnz / n_rows, nnz_of_b / inner
     of_a, of_b, mean_products = A.longest if A else None, B.longest if B else None, mean_row * mean_row_of_b
-    if kind.device.is_plain or (of_b is not None and of_b > MAX_MERGED_BY_ITEM):
+    limits = kind.thresholds
+    if kind.device.is_plain or (of_b is not None and of_b > limits.max_speculated):
         return None
-    limits, n_products, mergeable = kind.thresholds, mean_products * n_rows, mean_products <= MAX_MERGED_BY_ITEM
+    n_products, mergeable = mean_products * n_rows, mean_products <= limits.max_speculated
     few = n_products <= limits.max_small_products // 2
     if A is None or of_a is None:
         longest = math.ceil(1.5 * mean_row) * (2 if few else 1)

@@ -11,7 +11,8 @@ from clsparse_py.matrix import Matrix
 __all__ = ["copy_bytes", "min_bytes"]
 
 #: Bytes for counters and the like, and those for each compute unit.
-_FIXED, _OF_UNIT = 4096, 512
+_FIXED = 4096
+_OF_UNIT = 512
 #: Entries to a byte that scans and sorts keep of tiles.
 _OF_TILES = 8
 

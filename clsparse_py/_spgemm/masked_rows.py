@@ -38,7 +38,8 @@ _WINDOW = 128
 #: Columns that teams tell apart: the products of a team's lanes are counted in 32 bits.
 _MAX_COLUMNS = 1 << 27
 #: Chunks of rows to a worker, and entries of the mask to a chunk, at least.
-_CHUNKS, _LEAST_CHUNK = 64, 32
+_CHUNKS = 64
+_LEAST_CHUNK = 32
 #: Entries of a row of B that are walked sooner than they are searched for the ends of the mask's row.
 _SEARCHED = 64
 #: Workers to a compute unit of a device that is no CPU.

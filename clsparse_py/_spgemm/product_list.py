@@ -32,11 +32,8 @@ from clsparse_py.records import dataclass
 __all__ = ["ListKernel", "ListedProducts", "ProductList", "list_after", "product_list"]
 
 #: Bytes that a product takes while the list is made, and that it takes of the list, at most.
-_MADE_BYTES, _KEPT_BYTES = 28, 10
-#: The shares of the memory that may be taken for these.
-_MADE_SHARE, _KEPT_SHARE = 2, 8
-#: Work-items of a work-group; products of each, fewer where an entry has less than so many: more tiles are resident then.
-_GROUP, _ITEMS, _FEW_ITEMS, _FEW_PRODUCTS = 128, 8, 4, 2
+_MADE_BYTES = 28
+_KEPT_BYTES = 10
 
 
 @kernel
@@ -141,7 +138,8 @@ def list_after(product: Product, steps: Sequence[Step], nnz: int) -> int | None:
     n = product.n_products
     if not 0 < n <= INT32_MAX or max(nnz, product.a_indices.size, product.b_indices.size) > INT32_MAX:
         return None
-    if _MADE_BYTES * n > product.free // _MADE_SHARE or _KEPT_BYTES * n > product.free // _KEPT_SHARE:
+    limits, free = product.kind.thresholds, product.free
+    if _MADE_BYTES * n > limits.list_made_share * free or _KEPT_BYTES * n > limits.list_kept_share * free:
         return None
     made = [(step.bin.accumulator, step.rows.n - step.rows.n_empty) for step in steps]
     half = sum(rows for _, rows in made) / 2
@@ -167,10 +165,11 @@ def product_list(
     """
     chain = Chain(queue, *product.structure, indptr, indices)
     types, n, n_rows = product.types.of("values"), product.n_products, np.uint64(product.shape[0])
-    nnz_of_a, nnz = product.a_indices.size, indices.size
+    nnz_of_a, nnz, limits = product.a_indices.size, indices.size, product.kind.thresholds
+    group = min(limits.list_group, chain.device.max_work_group)
 
     def launch(phase: str, n_items: int, *arguments: Any, items: int = 0, place: str = "") -> None:
-        built, record = chain.build(ListKernel(min(_GROUP, chain.device.max_work_group), types, phase, items, place))
+        built, record = chain.build(ListKernel(group, types, phase, items, place))
         chain.launch(built, -(-n_items // (record.work_group * max(items, 1))), *arguments)
 
     entry_products = chain.scratch(nnz_of_a + 1, np.int32)
@@ -178,12 +177,13 @@ def product_list(
     enqueue_scan(chain, entry_products, entry_products, nnz_of_a, kind="pointers")
     places = chain.scratch(n, np.int32)
     sizes = np.uint32(n), np.uint32(nnz_of_a), n_rows
-    launch("places", n, *sizes, entry_products, *product.structure, indptr, indices, places, items=_ITEMS)
+    launch("places", n, *sizes, entry_products, *product.structure, indptr, indices, places, items=limits.list_items)
     numbers, first = chain.scratch(n, np.int32), chain.scratch(nnz + 1, np.int32)
     enqueue_sort_by_key(chain, places, n, nnz, n_items=n, sorted_items=numbers, pointers=first)
     del places
 
-    kernel = _listed(chain, product, _FEW_ITEMS if n < _FEW_PRODUCTS * nnz else _ITEMS)
+    items = limits.list_few_items if n < limits.list_few_products * nnz else limits.list_items
+    kernel = _listed(chain, product, items)
     n_tiles = -(-n // kernel.window)
     tiles = tuple(chain.scratch(n_tiles + 1, np.uint32) for _ in range(3))
     widest = chain.counters(1)
@@ -205,6 +205,6 @@ def product_list(
 
 def _listed(chain: Chain, product: Product, items: int) -> ListedProducts:
     """Return the record of the kernel that makes values: built, as tiles are as large as its work-groups."""
-    group, types = min(_GROUP, chain.device.max_work_group), product.types.of("values")
+    group, types = min(product.kind.thresholds.list_group, chain.device.max_work_group), product.types.of("values")
     asked = (ListedProducts(group, types, items >> halvings, "ushort") for halvings in range(items.bit_length()))
     return chain.build(chain.device.fitting(asked, lambda each: each.local_bytes))[1]

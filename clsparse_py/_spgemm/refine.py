@@ -30,8 +30,6 @@ __all__ = ["Course", "Part", "Refined", "Shares", "are_long", "numeric_bin", "re
 
 #: Accumulators that can make rows in the room of their upper bound.
 _BY_UPPER_BOUND = (Sort, EscTeam, EscGroup)
-#: Entries of a row of C that are moved in less time than they are counted, on CPU devices: those of products of multigrid.
-_MOVED_ENTRIES = 96
 _SPECULATED = Reason("rows of A are short or alike: made as they come, with no analysis")
 #: Of how many products with the same features the shares are kept.
 _MAX_KEPT = 16
@@ -123,7 +121,7 @@ def suits_upper_bound(limits: Thresholds, n_rows: int, work: Work, bins: Sequenc
         return False
     if len(bins) == 1 and isinstance(bins[0].accumulator, DenseChunked):
         # Chunks of rows have rooms of their own, which hold no gaps: the entries count that are moved.
-        return n_products <= n_rows * max(limits.max_upper_mean, _MOVED_ENTRIES * compression)
+        return n_products <= n_rows * max(limits.max_upper_mean, limits.max_moved * compression)
     if n_products > limits.max_upper_mean * n_rows:
         return False
     return all(isinstance(bin_.accumulator, _BY_UPPER_BOUND) for bin_ in bins)

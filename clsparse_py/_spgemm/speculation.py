@@ -19,14 +19,10 @@ from clsparse_py.primitives.scan import enqueue_scan, summed_tile
 from clsparse_py.programs import note_asked
 from clsparse_py.recording import Recording, record
 
-__all__ = ["MAX_MERGED_BY_ITEM", "Speculated", "speculate"]
+__all__ = ["Speculated", "speculate"]
 
-#: Entries of a row of B, and products of a row that one work-item merges.
-MAX_MERGED_BY_ITEM = 256
 #: Numbers that the kernel reports before its products: whether the choice failed, the longest row of A, empty rows.
 _BEFORE_SLOTS = 3
-#: Partial sums of entries, if these are counted tile by tile of the scan.
-_MAX_SUMS = 900
 
 
 class Speculated(NamedTuple):
@@ -67,11 +63,12 @@ class _Phase(NamedTuple):
 
 def _worked_out(chain: Chain, kind: Kind, accumulator: Merge, m: int) -> _Phase:
     """Return the phase for ``m`` rows."""
-    built, kernel = chain.build(accumulator.speculative(kind.device, kind.types.of("symbolic"), MAX_MERGED_BY_ITEM))
+    limits = kind.thresholds
+    built, kernel = chain.build(accumulator.speculative(kind.device, kind.types.of("symbolic"), limits.max_speculated))
     groups, rows = kernel.groups(m), kernel.work_group // kernel.lanes
     # The kernel sums entries by the tiles of the scan of row pointers, if the scan takes such sums.
     tile = summed_tile(chain.device, COUNT, kind.c_index, m + 1)
-    fits = tile > 0 and tile % rows == 0 and m <= _MAX_SUMS * tile
+    fits = tile > 0 and tile % rows == 0 and m <= limits.max_partial_sums * tile
     to_sum = tile // rows if fits else -(-groups // kernel.SLOTS)
     n_sums = -(-groups // to_sum)
 

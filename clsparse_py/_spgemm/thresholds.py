@@ -112,6 +112,24 @@ class Thresholds(thresholds.Thresholds):
     #: most rows are merged, where it saves less.
     list_after: int = number(5, "products", least=1, most=1 << 31)
     list_after_merged: int = number(25, "products", least=1, most=1 << 31)
+    #: A list is made if its products take no more of the memory, while it is made and once it is there.
+    list_made_share: float = number(1 / 2, "share of the memory", most=1)
+    list_kept_share: float = number(1 / 8, "share of the memory", most=1)
+    #: Of the work-groups that take a list, and products of a work-item, fewer where an entry has less than so many: more tiles
+    #: are resident then.
+    list_group: int = number(128, "work-items", least=1)
+    list_items: int = number(8, "products", least=1, power=True)
+    list_few_items: int = number(4, "products", least=1, power=True)
+    list_few_products: float = number(2.0, "products to an entry of C")
+    #: Of a row that one work-item merges where rows are speculated with, and of a row of B.
+    max_speculated: int = number(256, "products", least=1)
+    #: That a speculation reports of entries, if these are counted tile by tile of the scan.
+    max_partial_sums: int = number(900, "sums")
+    #: Of a row of C that are moved in less time than they are counted, on CPU devices: those of products of multigrid.
+    max_moved: int = number(96, "entries")
+    #: Up to which the sizes of slices do not matter, and of a mean slice below which its launches take longer than its work.
+    few_slices: int = number(16, "slices")
+    min_slice_products: int = number(1 << 13, "products")
 
     def __post_init__(self) -> None:
         """Check that bins of these sizes exist, too."""

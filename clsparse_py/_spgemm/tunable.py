@@ -38,7 +38,8 @@ from clsparse_py.tuning.tunable import Tunable
 __all__ = ["CANDIDATES", "SpgemmProblem", "SpgemmTunable"]
 
 #: Products of a row that a team merges, and of one that a single work-item merges.
-_MERGED, _ALONE = 1 << 16, 1 << 10
+_MERGED = 1 << 16
+_ALONE = 1 << 10
 #: Methods, with a place for the rows that are merged, and entries of the longest of these, 0 for none; by whether a compute unit
 #: holds several work-items at a time, as the other numbers here that have two values.
 _METHODS = {
@@ -110,7 +111,8 @@ _CHOICES = {
     False: (GIVEN, LAST, "reg-merge:together", "hash", "dense", "dense-windows", "esc"),
 }
 #: Bins of a product that are measured, and the share of the work that each has to have.
-_MAX_BINS, _MIN_SHARE = 3, 0.1
+_MAX_BINS = 3
+_MIN_SHARE = 0.1
 
 
 def _labels(*, several: bool) -> tuple[str, ...]:

@@ -21,7 +21,8 @@ __all__ = ["Features", "Inspected", "inspect"]
 _SHARES = (0, 1, 2, 4, 6, 8, 10, 13)
 
 #: How many rows are counted by class at most, and of how many columns are looked at.
-_COUNTED, _SAMPLES = 1 << 13, 256
+_COUNTED = 1 << 13
+_SAMPLES = 256
 #: Results of up to so many work-groups are read as they are, and combined on the host.
 _FEW_GROUPS = 64
 

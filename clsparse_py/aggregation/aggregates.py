@@ -25,7 +25,8 @@ __all__ = ["Aggregates", "aggregates"]
 #: lines at least. Longer blocks make better aggregates, and take more steps.
 _LINES = 128
 #: Launches between two reads of how many nodes look, by threes; where all nodes take steps, these between two reads.
-_LAUNCHES, _STEPS = 24, 64
+_LAUNCHES = 24
+_STEPS = 64
 #: Stands for no node among those that wait for one.
 _NONE = 0xFFFFFFFF
 #: Work-items to a compute unit that look.

@@ -27,15 +27,20 @@ __all__ = [
 #: Unknowns at most that a work-group inverts: threads of the host's LAPACK spin, or wait for cores, for milliseconds.
 MAX_INVERTED = 256
 #: Entries of a row of a prolongator for which a work-item has local memory, and bytes of this for a work-group, at most.
-_ROOM, _LOCAL = 16, 24576
+_ROOM = 16
+_LOCAL = 24576
 #: Neighbours of a node whose aggregates are counted.
 _MOST = 32
 #: Work-items that share the neighbours of a node; if there are more of them than so many as a mean: how many, and a work-group.
-_LANES, _MANY_LANES, _LONG, _GROUP_OF_LONG = 8, 32, 12, 512
+_LANES = 8
+_MANY_LANES = 32
+_LONG = 12
+_GROUP_OF_LONG = 512
 #: Entries that a work-item looks at together.
 _AT_ONCE = 8
 #: Nodes that a work-group looks at in a step, at most, and those that it lists for the next.
-_LISTED, _WOKEN = 64, 256
+_LISTED = 64
+_WOKEN = 256
 
 
 BEGIN = declare_loop(

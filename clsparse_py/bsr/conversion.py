@@ -27,7 +27,8 @@ Size = tuple[int, int]
 
 _WORK_GROUP = 64
 #: Of the places of blocks, the part that entries fill so that blocks are worth it; and so that larger ones may be.
-_FILLED, _WELL_FILLED = 0.7, 0.85
+_FILLED = 0.7
+_WELL_FILLED = 0.85
 
 
 def flat(queue: cl.CommandQueue, values: cl_array.Array, n: int | None = None) -> cl_array.Array:

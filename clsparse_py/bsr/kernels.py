@@ -21,7 +21,8 @@ __all__ = ["AT_ONCE", "MOST", "Columns", "FromCsr", "Gather", "Multiply", "Nonze
 #: Entries of a block up to which the kernels of products, which name each of them, are built.
 MOST = 64
 #: Bytes of a block up to which lines are asked for ahead, and how many bytes ahead: longer ones are streams of their own.
-_SHORT, _AHEAD = 128, 1024
+_SHORT = 128
+_AHEAD = 1024
 #: Blocks that a work-group takes, if its work-items take entries.
 AT_ONCE = 32
 #: Work-items that sum a row of blocks, unless a block has more entries.

@@ -22,9 +22,14 @@ from clsparse_py.distributed.places import Place, place_of_host_rank
 __all__ = ["MpiCommunicator", "world"]
 
 #: Tests before a wait lets others have the core between two, tests before it rests, and how long it rests: ranks may share cores.
-_TESTS, _YIELDS, _REST = 200, 1000, 2e-5
+_TESTS = 200
+_YIELDS = 1000
+_REST = 2e-5
 #: Tags of messages; those of exchanges follow, one for each note as far as MPI promises that there are tags.
-_OBJECTS, _NOTICE, _EXCHANGE, _TAGS = 1, 2, 3, 1 << 14
+_OBJECTS = 1
+_NOTICE = 2
+_EXCHANGE = 3
+_TAGS = 1 << 14
 #: Bytes of the message that all calls begin with: the checksum of the note, in eight, and as much of what is sent as fits.
 _LENGTH = 256
 #: Seconds that what a rank sent last may be under way when it is known to have ended.

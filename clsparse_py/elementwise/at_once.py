@@ -20,7 +20,8 @@ from clsparse_py.programs import note_asked
 __all__ = ["common_dtype", "united_at_once"]
 
 #: Work-items of the one work-group, and places to each: rows and entries of both matrices.
-_WORK_GROUP, _SPAN = 512, 8
+_WORK_GROUP = 512
+_SPAN = 8
 
 
 class _Kind(NamedTuple):

@@ -75,20 +75,23 @@ def _end(name: str, r_m: str) -> Pass:
     )  # fmt: skip
 
 
-_END, _END_OF_M = _end("bicgstab_end", "r"), _end("bicgstab_end_m", "r_m")
-# Without M the vectors that it would make are p and r themselves.
-_TOGETHER, _TOGETHER_M = (
-    Script(
-        f"bicgstab{name}",
+_END = _end("bicgstab_end", "r")
+_END_OF_M = _end("bicgstab_end_m", "r_m")
+
+
+def _together(name: str, of_p: tuple[Product, ...], of_r: tuple[Product, ...], end: Pass) -> Script:
+    """Return the iterations of a launch; without M the vectors that it would make are p and r themselves."""
+    return Script(
+        name,
         (
             _DIRECTION, *of_p, Product("A", "p_m", "v"), _ALONG, _HALF, *of_r, Product("A", "r_m", "t"), _STABILISER, end,
         ),
         "real_part(scalar_code) == 1", _DIRECTION,
-    )
-    for name, of_p, of_r, end in (
-        ("", (), (), _END), ("_m", (Product("M", "p", "p_m"),), (Product("M", "r", "r_m"),), _END_OF_M)
-    )
-)  # fmt: skip
+    )  # fmt: skip
+
+
+_TOGETHER = _together("bicgstab", (), (), _END)
+_TOGETHER_M = _together("bicgstab_m", (Product("M", "p", "p_m"),), (Product("M", "r", "r_m"),), _END_OF_M)
 declare_scripts(LAYOUT, _TOGETHER, _TOGETHER_M)
 declare_passes(LAYOUT, _START, _DIRECTION, _ALONG, _HALF, _STABILISER, _END, _END_OF_M)
 

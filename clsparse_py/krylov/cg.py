@@ -18,7 +18,8 @@ LAYOUT = Layout(
     told=("norm", "going"),
 )  # fmt: skip
 
-_RR, _PQ = ("rr", "of_real(square(r))"), ("pq", "times(conjugate(p), q)")
+_RR = ("rr", "of_real(square(r))")
+_PQ = ("pq", "times(conjugate(p), q)")
 _START = Pass("cg_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR, ("bb", "of_real(square(b))")))
 _PRECONDITIONED = Pass("cg_preconditioned", reads=("r", "z"), sums=(("rz", "times(conjugate(r), z)"),))
 # Ends the norm of the residual after the iteration before, and tells it.

@@ -23,7 +23,8 @@ _FIRST = Pass(
     sums=(("ww", "of_real(square(w))"),),
 )  # fmt: skip
 # The sum of w w that the update before began is ended by the next iteration's first pass, as the update begins another one.
-_LEFT, _RIGHT = left("lsqr", _CARRIED, _TOLD, totals=("ww",), keeps=(("of_w", "ww"),)), right("lsqr")
+_LEFT = left("lsqr", _CARRIED, _TOLD, totals=("ww",), keeps=(("of_w", "ww"),))
+_RIGHT = right("lsqr")
 
 
 def _update(name: str, *, variance: bool) -> Pass:
@@ -81,7 +82,8 @@ def _update(name: str, *, variance: bool) -> Pass:
     )  # fmt: skip
 
 
-_UPDATE, _UPDATE_OF_VARIANCE = _update("lsqr_update", variance=False), _update("lsqr_update_var", variance=True)
+_UPDATE = _update("lsqr_update", variance=False)
+_UPDATE_OF_VARIANCE = _update("lsqr_update_var", variance=True)
 #: Powers of the units of b and of A in what is returned: r1norm, r2norm, anorm, acond, arnorm, xnorm.
 _UNITS = (1, 1, 0, 0, 1, 1), (0, 0, 1, 0, 1, -1)
 declare_passes(LAYOUT, *START, _FIRST, _LEFT, _RIGHT, _UPDATE, _UPDATE_OF_VARIANCE)

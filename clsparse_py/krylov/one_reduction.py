@@ -58,8 +58,10 @@ def _step(name: str, z: str) -> Pass:
     )  # fmt: skip
 
 
-_SUMS, _SUMS_OF_M = _sums("one_reduction_sums", "r"), _sums("one_reduction_sums_m", "z")
-_STEP, _STEP_OF_M = _step("one_reduction_step", "r"), _step("one_reduction_step_m", "z")
+_SUMS = _sums("one_reduction_sums", "r")
+_SUMS_OF_M = _sums("one_reduction_sums_m", "z")
+_STEP = _step("one_reduction_step", "r")
+_STEP_OF_M = _step("one_reduction_step_m", "z")
 declare_passes(LAYOUT, _START, _SUMS, _SUMS_OF_M, _STEP, _STEP_OF_M)
 
 

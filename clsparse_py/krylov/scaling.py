@@ -29,7 +29,9 @@ __all__ = ["RESIDUAL", "Scaling", "Vectors", "near", "solve", "solve_least_squar
 
 #: A part for each power of two, the first one for vectors; ``shift`` is that of A.
 LAYOUT = Layout(scalars=("exponent", "shift"), sums=("top", "rr", "xx", "qq", "bb"))
-_OF_VECTORS, _OF_A, _OF_M = range(3)
+_OF_VECTORS = 0
+_OF_A = 1
+_OF_M = 2
 #: Times the spacing of numbers: how far |A| |x| + |b| may round a residual.
 _ROUNDING = 10
 

@@ -30,6 +30,10 @@ class Thresholds(thresholds.Thresholds):
     #: seconds holds up all else that a device does, its display, too.
     together_group: int = number(256, "work-items", least=1)
     together_at_once: int = number(1024, "iterations", least=1)
+    #: Of a matrix, at most, whose iterations one work-group makes: on CPU devices it then takes no longer for them than launches
+    #: over all cores.
+    max_rows_together: int = number(4096, "rows")
+    max_entries_together: int = number(32768, "entries")
     #: That look for copies of eigenvalues which were missed, and for what rounding left, beside all until then.
     search: float = number(0.3, "share of products")
     #: What rounding leaves of a vector of which nothing should be left, at most.

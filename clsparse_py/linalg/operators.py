@@ -17,8 +17,10 @@ from clsparse_py._spmv import kept_plan
 from clsparse_py.base import SparseArray, on_device
 from clsparse_py.bsr import bsr_array
 from clsparse_py.bsr.products import enqueue_product
+from clsparse_py.device import describe
 from clsparse_py.krylov import polynomials
 from clsparse_py.krylov.system import Apply, Held
+from clsparse_py.krylov.thresholds import Thresholds
 from clsparse_py.launch import Chain
 from clsparse_py.memory import allocated, submit
 from clsparse_py.plain import are_plain, door
@@ -28,10 +30,6 @@ if TYPE_CHECKING:
     from clsparse_py.csr import csr_array
 
 __all__ = ["DeviceOperator", "Diagonal", "adjoint_applied", "applied", "cast_to", "held", "is_function"]
-
-#: Rows and entries of a matrix, at most, whose iterations one work-group makes: on CPU devices it then takes no longer for them
-#: than launches over all cores.
-_ROWS_HELD, _ENTRIES_HELD = 4096, 32768
 
 
 class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] # SciPy has no types
@@ -160,7 +158,10 @@ def held(A: Any, M: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Held |
 
 def _small(A: Any, dtype: np.dtype[Any]) -> tuple[cl_array.Array, ...] | None:
     """Return the arrays of a sparse array that one work-group holds, or None if it is none, or has another dtype."""
-    if not isinstance(A, SparseArray) or A.dtype != dtype or A.nnz > _ENTRIES_HELD or A.shape[0] > _ROWS_HELD:
+    if not isinstance(A, SparseArray) or A.dtype != dtype:
+        return None
+    limits = Thresholds.of(describe(A.queue.device))
+    if A.nnz > limits.max_entries_together or A.shape[0] > limits.max_rows_together:
         return None
     rows = _ready(A, dtype)
     return (rows.indptr, rows.indices, rows.data) if rows.data.offset == 0 else None

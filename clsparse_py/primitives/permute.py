@@ -18,7 +18,8 @@ from clsparse_py.structure import OfStructure, WithValues
 __all__ = ["PERMUTE", "AddAt", "Moving", "enqueue_add_at", "enqueue_permute"]
 
 #: Work-groups to a compute unit at most.
-_GROUPS_PER_UNIT, _GROUPS_PER_CORE = 64, 4
+_GROUPS_PER_UNIT = 64
+_GROUPS_PER_CORE = 4
 
 
 @dataclass(frozen=True)

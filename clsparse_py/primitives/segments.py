@@ -24,7 +24,8 @@ __all__ = ["BLOCK", "FEW_REGISTERS", "NEVER", "Elements", "OfElements", "OfRuns"
 #: Elements in the registers of a lane where segments are short.
 FEW_REGISTERS = 4
 # The longest short segments, by default; the longest segments of the first bin.
-_SHORT, _SHORTEST_BIN = 128, 8
+_SHORT = 128
+_SHORTEST_BIN = 8
 #: Elements that a work-item of a CPU device sorts by insertion, by default.
 BLOCK = 24
 #: More rounds than any segment takes.

@@ -31,14 +31,25 @@ from clsparse_py.records import dataclass
 from clsparse_py.reductions.axes import axis_of, longest_row
 from clsparse_py.structure import WithValues
 from clsparse_py.transfer import contexts_match, fetched, placed
+from clsparse_py.tuning import thresholds
+from clsparse_py.tuning.thresholds import number
 
 __all__ = ["Diagonal", "Sums", "diagonal_on_device"]
 
 
-#: The dtypes that sums of single precision are added up in, and the entries of the longest sum that is not: one after another,
-#: as a core adds them, 2 million entries of one value lose three of seven digits.
+#: The dtypes that sums of single precision are added up in.
 _ACCUMULATORS = {"float32": np.dtype(np.float64), "complex64": np.dtype(np.complex128)}
-_MAX_IN_SINGLE = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """The numbers by which reductions decide."""
+
+    operation = "reductions"
+
+    #: Of the longest sum that is added up in single precision: one after another, as a core adds them, 2 million entries of one
+    #: value lose three of seven digits.
+    max_in_single: int = number(1024, "entries")
 
 
 @kernel
@@ -276,7 +287,8 @@ class _Where:
         """Return the sums of values between ends, computed in a dtype, there."""
         out, wanted = self._out, inner if dtype is None else np.dtype(dtype)
         accumulator = inner
-        if (data.size if longest is None else longest) > _MAX_IN_SINGLE and describe(self._queue.device).fp64:
+        device = describe(self._queue.device)
+        if (data.size if longest is None else longest) > Thresholds.of(device).max_in_single and device.fp64:
             accumulator = _ACCUMULATORS.get(inner.name, inner)
         is_given = isinstance(out, cl_array.Array) and out.dtype == accumulator == wanted
         target = out if is_given else allocated(self._queue, "sums", ends.size - 1, accumulator)

@@ -19,7 +19,8 @@ from clsparse_py.triangular.kernels import Levels, work_group_of
 __all__ = ["LevelSets", "kept_levels"]
 
 #: A level of more rows has a launch of its own, others follow each other in one: rows to a work-item, and rows on CPU devices.
-_WIDE, _WIDE_ON_CPU = 8, 4096
+_WIDE = 8
+_WIDE_ON_CPU = 4096
 
 
 @dataclasses.dataclass(frozen=True)

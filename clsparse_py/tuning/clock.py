@@ -9,6 +9,7 @@ import pyopencl as cl
 
 from clsparse_py import programs
 from clsparse_py.built import enqueue_kernel
+from clsparse_py.tuning.limits import TUNER
 
 __all__ = ["Clock", "DeviceLostError", "Run", "profiling_queue"]
 
@@ -17,10 +18,9 @@ Run = Callable[[], list[cl.Event]]
 
 # The kernel that a device's clock is tried with.
 _BYTES = 1 << 22
-# No device fills so many bytes in that time.
-_NO_TIME = 1e-7
 # Launches that are enqueued together to see how long one takes at least, and how often that is tried.
-_LAUNCHES, _TRIES = 100, 7
+_LAUNCHES = 100
+_TRIES = 7
 _NOTHING = "kernel void nothing(global uint *out) { if (out == 0) *out = 0; }"
 
 
@@ -90,7 +90,7 @@ class Clock:
             seconds = (event.profile.end - event.profile.start) * 1e-9
         except cl.Error:
             return False
-        return _NO_TIME < seconds <= passed * 1.1
+        return TUNER.no_time < seconds <= passed * 1.1
 
     def check(self, label: str = "") -> None:
         """Raise `DeviceLostError` unless the device still does what it is told, after a configuration that failed."""

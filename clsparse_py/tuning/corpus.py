@@ -23,10 +23,12 @@ from clsparse_py.device import Device
 from clsparse_py.index_types import index_for
 from clsparse_py.matrix_files import SUFFIXES, read_matrix
 from clsparse_py.records import dataclass
+from clsparse_py.tuning.limits import TUNER
 
 __all__ = ["TEST", "TRAIN", "Case", "cases", "from_folder", "generated", "with_values"]
 
-TRAIN, TEST = "train", "test"
+TRAIN = "train"
+TEST = "test"
 
 #: Entries that a thread makes at a time.
 _CHUNK = 1 << 21
@@ -35,10 +37,6 @@ _BYTES_AN_ENTRY = 64
 #: A CPU's products of more entries take so long that few of them could be measured.
 _LARGEST_ON_CPU = 10**7
 _LARGEST = 10**8
-#: Making a pattern symmetric takes long.
-_LARGEST_SYMMETRIC = 3 * 10**7
-#: Beyond these vectors, not entries, would take the memory and the time: rows in all, and where most are empty.
-_MOST_ROWS, _EMPTY_ROWS = 5 * 10**7, 2 * 10**6
 
 _Array = np.ndarray[Any, Any]
 _Law = Callable[[np.random.Generator, int, float], _Array]
@@ -101,9 +99,9 @@ class _Rows:
         return f"m{self.mean:g}-w{self.window:g}-{shape}" + (f"-s{self.skew:g}" if self.skew != 1 else "")
 
     def fits(self, nnz: int) -> bool:
-        if self.symmetric and nnz > _LARGEST_SYMMETRIC:
+        if self.symmetric and nnz > TUNER.max_symmetric:
             return False
-        return nnz >= 8 * self.mean and nnz / self.mean <= min(max(3 * nnz, _EMPTY_ROWS), _MOST_ROWS)
+        return nnz >= 8 * self.mean and nnz / self.mean <= min(max(3 * nnz, TUNER.max_empty_rows), TUNER.max_rows)
 
     def make(self, rng: np.random.Generator, nnz: int) -> scipy.sparse.csr_array:
         if self.symmetric:

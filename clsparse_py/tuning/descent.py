@@ -14,6 +14,7 @@ from typing import Any
 from clsparse_py.tuning import training
 from clsparse_py.tuning.checkpoint import Observation
 from clsparse_py.tuning.corpus import TEST, TRAIN
+from clsparse_py.tuning.limits import TUNER
 from clsparse_py.tuning.training import Answer
 from clsparse_py.tuning.tree import Leaf
 
@@ -21,8 +22,6 @@ __all__ = ["UNTUNED", "answer", "changes_of", "evidence", "gain", "label_of", "n
 
 #: The label of no change.
 UNTUNED = "untuned"
-#: Cases on which a change makes a difference, and what it gains on them in geometric mean, for a step to be taken.
-_MIN_CASES, _MIN_GAIN = 3, 1.01
 
 
 def label_of(changes: Mapping[str, float]) -> str:
@@ -88,10 +87,10 @@ def reached(observations: Sequence[Observation]) -> str:
         gains = {
             label: gain(train, here, label)
             for label in labels
-            if label not in visited and _is_step(here, label) and len(_differences(train, here, label)) >= _MIN_CASES
+            if label not in visited and _is_step(here, label) and len(_differences(train, here, label)) >= TUNER.min_cases_of_step
         }
         best = max(gains, key=gains.__getitem__, default=here)
-        if gains.get(best, 0.0) < _MIN_GAIN:
+        if gains.get(best, 0.0) < TUNER.min_gain_of_step:
             return here
         visited.add(best)
         here = best

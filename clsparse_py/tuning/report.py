@@ -26,7 +26,8 @@ from clsparse_py.tuning.tree import Leaf, Tree, leaves
 __all__ = ["write"]
 
 #: The label of a question's kernels that stand for CSR-Adaptive, and the scheme without bins.
-_ADAPTIVE, _SINGLE = "adaptive", "single"
+_ADAPTIVE = "adaptive"
+_SINGLE = "single"
 
 _ABOUT = """\
 Times are relative to the best that was measured on the same matrix. Errors are the share of matrices on which another choice was

@@ -14,6 +14,7 @@ import pyopencl as cl
 
 from clsparse_py.errors import BuildError
 from clsparse_py.tuning.clock import Clock, Run
+from clsparse_py.tuning.limits import TUNER
 
 __all__ = ["OutOfTimeError", "Race", "race"]
 
@@ -59,8 +60,6 @@ _ROUNDS = (
     _Round(0.02, 2, 15, 1.0),
 )
 
-#: Where verifying a result takes longer than this, in seconds, only those are verified that could win.
-_QUICKLY_VERIFIED = 0.005
 #: Differences below are never more than noise.
 _LEAST_NOISE = 0.01
 
@@ -178,7 +177,7 @@ class _Track:
         if self._quickly_verified:
             begin = time.perf_counter()
             self._confirm(label)
-            self._quickly_verified = time.perf_counter() - begin < _QUICKLY_VERIFIED
+            self._quickly_verified = time.perf_counter() - begin < TUNER.quickly_verified
         else:
             self._unverified.add(label)
         # One that takes very long the first time is not run more often than it takes to know how long.

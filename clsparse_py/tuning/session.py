@@ -20,15 +20,11 @@ from clsparse_py.tuning import descent
 from clsparse_py.tuning.checkpoint import Checkpoint, Observation
 from clsparse_py.tuning.clock import Clock, DeviceLostError
 from clsparse_py.tuning.corpus import Case, cases, with_values
+from clsparse_py.tuning.limits import TUNER
 from clsparse_py.tuning.search import OutOfTimeError, race
 from clsparse_py.tuning.tunable import Tunable
 
 __all__ = ["Observer", "Options", "Session", "default_budget"]
-
-#: After matrices with as many entries what is left of them is freed at once.
-_LARGE = 10**6
-#: Matrices with as many entries are measured with one dtype each, in turns: they take most of the time.
-_ONE_DTYPE = 3 * 10**7
 
 
 def default_budget(device: Device) -> float:
@@ -108,7 +104,7 @@ class _Course:
 
     def dtypes_for(self, case: Case) -> tuple[str, ...]:
         """Return the dtypes to measure a matrix with."""
-        if case.nnz < _ONE_DTYPE:
+        if case.nnz < TUNER.min_one_dtype:
             return self.dtypes
         return (self.dtypes[sum(case.name.encode()) % len(self.dtypes)],)
 
@@ -202,7 +198,7 @@ class Session:
                 if coming is not None:
                     matrices.expect(coming[1])
                 self._case(course, case, matrix)
-                if matrix.nnz >= _LARGE:
+                if matrix.nnz >= TUNER.min_freed:
                     # The next one needs the memory of objects that refer to themselves, and that kept for operations.
                     gc.collect()
                     free_memory()

@@ -25,31 +25,29 @@ import numpy as np
 from clsparse_py.records import dataclass
 from clsparse_py.tuning.checkpoint import Observation
 from clsparse_py.tuning.corpus import TEST, TRAIN
+from clsparse_py.tuning.limits import TUNER
 from clsparse_py.tuning.tree import Leaf, Split, Tree, leaf_of, leaves
 
 __all__ = ["Answer", "Losses", "answer", "losses"]
 
 _Array = np.ndarray[Any, Any]
 
-#: The loss of a label that was not measured, and of one that could not be built or run.
-_UNKNOWN_LOSS, _FAILED_LOSS = 4.0, 32.0
 #: Shares of the time that a further label has to save to be taken: which of these is best is found out as pruning is.
 _WORTH_A_LABEL = (0.003, 0.01, 0.03)
 _FOLDS = 5
 #: Trees of the forest, fewest cases of their leaves, and its part in the time lost; the most that counts as lost there, and the
 #: least where nothing was measured.
-_FOREST, _FOREST_CASES, _FOREST_SHARE = 60, 3, 2 / 3
-_MOST_LOST, _LEAST_UNKNOWN = math.log(2.0), math.log(1.3)
-#: Fewer cases than this make no tree.
-_LEAST_CASES = 12
+_FOREST = 60
+_FOREST_CASES = 3
+_FOREST_SHARE = 2 / 3
+_MOST_LOST = math.log(2.0)
+_LEAST_UNKNOWN = math.log(1.3)
 _MOST_LEAVES = 32
 _LEAF_CASES = 5
-#: Stands for what the untuned rule takes, which is a label like others, and the first. It gives way to one that saves this share.
-_RULE, _WORTH_CHANGING = "", 0.005
+#: Stands for what the untuned rule takes, which is a label like others, and the first.
+_RULE = ""
 #: Features that tell how large a problem is.
 _SIZES = ("nnz", "n")
-#: The share of the time that a tree has to gain on the untuned rule.
-_TOLERANCE = 0.002
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ class Answer:
 
 
 def losses(observations: Sequence[Observation], choose: Callable[[Observation], str]) -> Losses:
-    """Return how well choices did where they were measured; a label that was not counts as `_UNKNOWN_LOSS` or worse."""
+    """Return how well choices did where they were measured; a label that was not counts as `TUNER.unknown_loss` or worse."""
     lost = np.array([_loss(each, choose(each)) for each in observations])
     if not lost.size:
         return Losses(0, 0.0, 1.0, 1.0, 1.0)
@@ -118,9 +116,9 @@ def losses(observations: Sequence[Observation], choose: Callable[[Observation], 
 def _loss(observation: Observation, label: str) -> float:
     """Return the time with a label relative to the best one; at most as much as with one that fails."""
     if label in observation.failed:
-        return _FAILED_LOSS
+        return TUNER.failed_loss
     seconds = observation.times.get(label)
-    return _UNKNOWN_LOSS if seconds is None else min(seconds / observation.best, _FAILED_LOSS)
+    return TUNER.unknown_loss if seconds is None else min(seconds / observation.best, TUNER.failed_loss)
 
 
 def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer | None:
@@ -153,7 +151,7 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
     # Nothing shows that a tree gains where there are too few families to leave some out. In the tail it may lose no more than it
     # gains in the mean.
     tail = max(rule.p95 * rule.mean / folds.mean, 1.2) if folds.cases else 0.0
-    gains = bool(folds.cases) and folds.mean < rule.mean * (1 - _TOLERANCE) and folds.p95 <= tail
+    gains = bool(folds.cases) and folds.mean < rule.mean * (1 - TUNER.worth_a_tree) and folds.p95 <= tail
     tuned = untuned is None or (gains and trained != untuned)
     tree = trained if tuned or untuned is None else untuned
     # The untuned tree is scored by what the operation said that it takes, which is the same.
@@ -268,7 +266,7 @@ class _Table:
 
     def _smoothed(self, rows: _Array) -> _Table:
         """Return the table with the costs by which trees are grown on some cases, of which no others tell anything."""
-        if not self.names or len(self.labels) == 1 or rows.size < _LEAST_CASES:
+        if not self.names or len(self.labels) == 1 or rows.size < TUNER.min_cases:
             return self
         key = rows.tobytes()
         if key not in self._grown_by:
@@ -289,7 +287,7 @@ class _Table:
             told = np.asarray(forest.oob_prediction_).reshape(costs.shape)
             told = np.where(told > 0, told, costs)
             # A label that fails does so whatever the forest says.
-            own = np.where(measured >= math.log(_FAILED_LOSS), measured, costs)
+            own = np.where(measured >= math.log(TUNER.failed_loss), measured, costs)
             smoothed = self.costs.copy()
             smoothed[rows] = (1 - _FOREST_SHARE) * own + _FOREST_SHARE * told
             self._grown_by[key] = replace(self, costs=smoothed)
@@ -297,7 +295,7 @@ class _Table:
 
     def _tree(self, rows: _Array, growth: _Growth) -> Tree:
         kept = self._serving(rows, growth.label_worth)
-        if len(kept) == 1 or not self.names or rows.size < _LEAST_CASES:
+        if len(kept) == 1 or not self.names or rows.size < TUNER.min_cases:
             return self._leaf(rows, kept)
         classifier = self._grown(rows, kept, growth.leaf_penalty)
         return self._joined(classifier.tree_, 0, rows, kept)
@@ -313,7 +311,7 @@ class _Table:
 
     def _penalties(self, rows: _Array, label_worth: float) -> _Array:
         kept = self._serving(rows, label_worth)
-        if len(kept) == 1 or not self.names or rows.size < _LEAST_CASES:
+        if len(kept) == 1 or not self.names or rows.size < TUNER.min_cases:
             return np.zeros(1)
         targets, weights = self._targets(rows, kept)
         path = self._grown(rows, kept, 0.0).cost_complexity_pruning_path(self.features[rows], targets, weights)
@@ -328,7 +326,7 @@ class _Table:
         if self._has_rule:
             often[0] = rows.size + 1
         targets = np.where(ties, often, -1).argmax(axis=1)
-        weights = np.minimum(costs - best, math.log(_UNKNOWN_LOSS)).mean(axis=1)
+        weights = np.minimum(costs - best, math.log(TUNER.unknown_loss)).mean(axis=1)
         return targets, self.shares[rows] * (weights + 1e-4)
 
     def _serving(self, rows: _Array, worth: float) -> _Array:
@@ -348,7 +346,7 @@ class _Table:
     def _leaf(self, rows: _Array, kept: _Array) -> Leaf:
         sums = self.shares[rows] / self.shares[rows].sum() @ self.costs[np.ix_(rows, kept)]
         label = int(sums.argmin())
-        if self._has_rule and sums[0] <= sums[label] + _WORTH_CHANGING:
+        if self._has_rule and sums[0] <= sums[label] + TUNER.worth_a_label:
             label = 0
         lost = np.average(self.measured[rows, kept[label]], weights=self.shares[rows])
         return Leaf(self.labels[kept[label]], int(rows.size), round(float(np.exp(lost)), 4))
@@ -419,7 +417,7 @@ def _best_growth(tables: Sequence[_Table]) -> tuple[_Table, _Growth, dict[int, s
     first = tables[0]
     everything = np.arange(len(first.families))
     n_families = int(first.families.max()) + 1
-    if n_families < 2 or everything.size < _LEAST_CASES:
+    if n_families < 2 or everything.size < TUNER.min_cases:
         return first, _Growth(), {}
     by_family = first.families % min(n_families, _FOLDS)
     by_case = np.random.default_rng(0).permutation(everything) % _FOLDS

@@ -16,7 +16,7 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import csr_array, describe
-from clsparse_py._spgemm import METHODS, SpgemmPlan, decide, product_list, spgemm, spgemm_estimate, spgemm_plan
+from clsparse_py._spgemm import METHODS, SpgemmPlan, decide, spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._spgemm.arguments import types_of
 from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._spgemm.methods.base import Accumulator
@@ -130,8 +130,8 @@ def by_list(dtype: np.dtype[Any], index: type[Any], rows_of_a: scipy.sparse.csr_
     plan = spgemm_plan(A, B)
     plan()
     plan._list, plan._asks = plan._listing(1), False
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(product_list, "_GROUP", 16)
+    known = thresholds_of(describe(A.queue.device), types_of(A, B))
+    with supposing(replace(known, list_group=16)):
         made = plan._list.now()
         assert made is not None
         assert made.n_tiles > 1

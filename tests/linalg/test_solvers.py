@@ -315,7 +315,7 @@ def test_the_host_looks_as_often_as_it_is_told_to(wide: cl.CommandQueue, monkeyp
         return read(self, told)
 
     monkeypatch.setattr(Watch, "_enqueued", counted)
-    monkeypatch.setattr("clsparse_py.linalg.operators._ROWS_HELD", 0)
+    monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, max_rows_together=0))
     for every, wanted in ((1, 21), (5, 5), (30, 2)):
         linalg.cg(clsparse_py.csr_array(host, queue=wide), b, rtol=0, maxiter=20, check_every=every)
         assert len(reads) == wanted
@@ -338,7 +338,7 @@ def test_a_small_system_is_solved_in_one_launch(wide: cl.CommandQueue, method: s
             x, info = solver(of, b, rtol=1e-5, **options)
             assert len(launches) == 1
             with monkeypatch.context() as patch:
-                patch.setattr("clsparse_py.linalg.operators._ENTRIES_HELD", 0)
+                patch.setattr(Thresholds, "of", supposed(Thresholds, max_entries_together=0))
                 wanted, wanted_info = solver(of, b, rtol=1e-5, **options)
             assert len(launches) == 1
             assert info == wanted_info, (of, options)

@@ -15,6 +15,7 @@ from oracle import random_values
 from clsparse_py import csr_array, programs, transpose, transpose_plan
 from clsparse_py._transpose.at_once import transposed_at_once
 from clsparse_py._transpose.kernels import AtOnce
+from clsparse_py._transpose.thresholds import Thresholds
 from clsparse_py.device import describe
 
 #: Rows, columns and entries: squares, one row, one column, more of each than the others, as much as there is room for.

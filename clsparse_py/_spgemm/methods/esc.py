@@ -35,10 +35,6 @@ from clsparse_py.records import dataclass
 
 __all__ = ["NUMBER_BYTES", "Esc", "esc"]
 
-#: Slices up to which their sizes do not matter; products of a mean slice below which its launches take longer than its work.
-_FEW_SLICES = 16
-_FEW_PRODUCTS = 1 << 13
-
 #: Bytes of the number of a product.
 NUMBER_BYTES = 4
 
@@ -199,8 +195,8 @@ class Esc:
         else:
             entries, products = (chain.read(each, rows.n + 1) for each in before)
             state.slices = tuple(cut_into_slices(entries, products, column_bits, needs, limit, aim))
-            n = len(state.slices)
-            if n > _FEW_SLICES and n * _FEW_PRODUCTS > whole.n:
+            n, limits = len(state.slices), product.kind.thresholds
+            if n > limits.few_slices and n * limits.min_slice_products > whole.n:
                 raise MemoryError(f"memory_limit: expansion in {limit:,} bytes takes {n:,} slices, of too few products each")
         state.max_needed = max(map(needs, state.slices))
         return state

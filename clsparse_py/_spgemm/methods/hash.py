@@ -28,7 +28,8 @@ __all__ = ["Hash", "HashKernel", "LargeHash", "hash_", "hashes", "large_hash", "
 _log = logging.getLogger(__name__)
 
 #: Bins double from this on, as in Liu et al., Section 3.4; those of "large-hash" from the other.
-_MIN_PRODUCTS, _MIN_MANY = 2, 1024
+_MIN_PRODUCTS = 2
+_MIN_MANY = 1024
 #: Slots of a table with sums, at least.
 _MIN_SLOTS = 128
 #: Most entries of A of a row whose products are shared out: a kernel has a place for the first product of each.
