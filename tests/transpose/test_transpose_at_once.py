@@ -19,7 +19,15 @@ from clsparse_py._transpose.thresholds import Thresholds
 from clsparse_py.device import describe
 
 #: Rows, columns and entries: squares, one row, one column, more of each than the others, as much as there is room for.
-SIZES = ((1, 1, 1), (5, 9, 12), (300, 200, 1500), (1, 700, 900), (700, 1, 900), (1500, 1200, 590), (40, 56, Thresholds().max_at_once - 96))
+SIZES = (
+    (1, 1, 1),
+    (5, 9, 12),
+    (300, 200, 1500),
+    (1, 700, 900),
+    (700, 1, 900),
+    (1500, 1200, 590),
+    (40, 56, Thresholds().max_at_once - 96),
+)
 
 
 def matrices(dtype: np.dtype[Any], index: type[Any]) -> Iterator[sp.csr_array]:
