@@ -298,7 +298,8 @@ also_let_go.append(let_go)
 
 
 def _note_refused(key: tuple[int, int, Parameters], device: cl.Device, error: BuildError) -> None:
-    is_new = not any(key[1] == of and key[2].name == record.name for _, of, record in _refused) and not error.remembered
+    # A copy: contexts that die take their kernels out, and may do so in between.
+    is_new = not any(key[1] == of and key[2].name == record.name for _, of, record in tuple(_refused)) and not error.remembered
     # A copy: an error that was raised holds what its callers had in hands.
     _refused[key] = error.again()
     _log.log(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import logging
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse
+from pyopencl import array as cl_array
 
 import clsparse_py
 import clsparse_py.errors
@@ -97,3 +99,22 @@ def test_plans_of_plain_kernels_are_others(queue: cl.CommandQueue) -> None:
         assert A.spmv_plan() is not before
         np.testing.assert_array_equal(A @ np.ones(5, np.float32), np.ones(5))
     assert A.spmv_plan() is before
+
+
+@pytest.mark.filterwarnings("always")
+def test_warnings_name_the_callers_line(queue: cl.CommandQueue) -> None:
+    host = scipy.sparse.csr_array(np.eye(4, dtype=np.float32))
+
+    def write(values: Any) -> None:
+        A = clsparse_py.csr_array(host, queue=queue)
+        A[0, 1:] = values
+
+    A = clsparse_py.csr_array(host, queue=queue)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        _ = A >= -1
+        A.maximum(1)
+        write(2)
+        write(cl_array.to_device(queue, np.full(3, 2j, np.complex64)))
+    assert len(caught) >= 4
+    assert {each.filename for each in caught} == {__file__}

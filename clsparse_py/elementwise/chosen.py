@@ -33,7 +33,7 @@ def chosen_of_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
         return A.assembled(Structure.canonical(A.queue, A.structure.shape, indices, indptr), data)
     sign = "positive" if operator == "maximum" else "negative"
     text = f"Taking {operator} with a {sign} number results in a dense matrix."
-    warnings.warn(text, scipy.sparse.SparseEfficiencyWarning, stacklevel=4)
+    warnings.warn(text, scipy.sparse.SparseEfficiencyWarning, stacklevel=5)
     dense = dense_of(A, A.dtype)
     values = dense.reshape(dense.size)  # type: ignore[no-untyped-call] # PyOpenCL's
     return A.assembled(full_structure(A), mapped_with(A.queue, values, operator, dtype, scalar))

@@ -94,7 +94,7 @@ def _opposite(operator: str) -> str:
 
 def _warn(what: str, operator: str, opposite: str) -> None:
     text = f"Comparing {what} {_SYMBOLS[operator]} is inefficient. Try using {_SYMBOLS[opposite]} instead."
-    warnings.warn(text, scipy.sparse.SparseEfficiencyWarning, stacklevel=5)
+    warnings.warn(text, scipy.sparse.SparseEfficiencyWarning, stacklevel=6)
 
 
 def _compared(operator: str, A: MatrixT, scalar: Any) -> MatrixT:

@@ -195,7 +195,7 @@ def _dtype(values: list[Any], dtype: Any) -> np.dtype[Any]:
     if found != future:
         said = f"diagonals: values of {future} become {found}, as no dtype is given (output has been cast to {found})"
         warnings.warn(
-            f"{said}; from SciPy 1.19 on they stay. Use dtype=None for that, or name the dtype", FutureWarning, stacklevel=3
+            f"{said}; from SciPy 1.19 on they stay. Use dtype=None for that, or name the dtype", FutureWarning, stacklevel=4
         )
     return found
 

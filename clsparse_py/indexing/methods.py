@@ -255,7 +255,7 @@ class Indexing:
         self._changed(A)
         if n_new:
             what = f"Inserting entries into a {self.format}_array is expensive; it is better made of all its entries at once"
-            warnings.warn(what, scipy.sparse.SparseEfficiencyWarning, stacklevel=2)
+            warnings.warn(what, scipy.sparse.SparseEfficiencyWarning, stacklevel=3)
 
     def setdiag(self, values: Any, k: int = 0) -> None:
         """Set the values on a diagonal, in place; as for ``A[rows, columns] = values``.
