@@ -85,7 +85,7 @@ def _on_device(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any]) -> cl_a
     if not contexts_match(given, queue.context):
         raise ValueError("values: live in another context than the matrix")
     if given.dtype.kind == "c" and dtype.kind not in "cb":
-        warnings.warn("values: their imaginary parts are left out", np.exceptions.ComplexWarning, stacklevel=6)
+        warnings.warn("values: their imaginary parts are left out", np.exceptions.ComplexWarning, stacklevel=5)
     return contiguous(queue, "values", given, dtype)
 
 
