@@ -50,9 +50,19 @@ Examples
 _SOLUTION = "a solution by {}, and 0 if it is one"
 
 
+def _absent(name: str) -> Callable[..., Any]:
+    """Return a function in place of one that the installed SciPy is too old to have: calls raise an AttributeError."""
+
+    def absent(*_: Any, **__: Any) -> Any:
+        raise AttributeError(f"scipy.sparse.linalg.{name}: SciPy {scipy.__version__} has no such function, a newer one has")
+
+    absent.__name__, absent.__module__ = name, scipy.sparse.linalg.__name__
+    return absent
+
+
 def _row(name: str, does: str, example: str, shown: object, **how: Any) -> Callable[..., Any]:
     """Return a function of SciPy's that runs on the host, with what it does to A and b for an example."""
-    function = hosted(getattr(scipy.sparse.linalg, name), does, **how)
+    function = hosted(getattr(scipy.sparse.linalg, name, None) or _absent(name), does, **how)
     function.__doc__ = f"{function.__doc__}{_EXAMPLE}{example}\n{shown}\n"
     return function
 
