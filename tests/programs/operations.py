@@ -482,6 +482,8 @@ def _blocks(d: Draw) -> Step:
     if m * n == 0 or m > 300:
         raise SkipError
     size = (d.one([k for k in (1, 2, 3, 5) if m % k == 0]), d.one([k for k in (1, 2, 4, 7) if n % k == 0]))
+    if size == (1, 1) and not d.canonical(A):
+        raise SkipError  # SciPy's keeps duplicates: they are multiplied one by one, where ours are added up first
     bsr = f"{A}.tobsr(blocksize={size})"
     if d.chance(0.5):
         return Step("bsr @ x", f"{bsr} @ {d.array((n,))}", grade="product", terms=n)
