@@ -82,6 +82,8 @@ def is_scattered(chain: Chain, A: Matrix, value_bytes: int) -> bool:
     large = n * (A.indices.dtype.itemsize + value_bytes) >= limits.min_bucket_bytes and A.shape[1] >= limits.min_bucket_columns
     if device.is_plain or not (device.lanes_are_loops and device.compute_units <= limits.max_bucket_cores and large):
         return False
+    if n <= Nearness.WINDOW:
+        return False  # too few to look at a sample
     if A.structure.scattered is None:
         found = allocated(chain.queue, "how many columns of a sample are near others", 1, np.uint32)
         run(chain, enqueue_nearness, (A.indices, found), n)

@@ -59,7 +59,7 @@ THRESHOLDS = {
     "indexing": {"min_chunk": (16,), "max_at_once": (0,)},
     "construct": {"min_tile": (1,)},
     "launch": {"max_copied": (64,)},
-    "transpose": {"max_at_once": (0,)},
+    "transpose": {"max_at_once": (0,), "min_bucket_bytes": (0,), "min_bucket_columns": (0,)},
     "sddmm": {"work_group": (1, 32)},
     "graph": {"work_group": (1, 32)},
     "krylov": {"work_group": (32,), "together_at_once": (3,)},
