@@ -24,7 +24,7 @@ def main() -> int:
             if isinstance(stream, io.TextIOWrapper):
                 # Names and units have letters that not every terminal has.
                 stream.reconfigure(errors="replace")
-        from clsparse_py.cli import main as command
+        from clsparse_py._command.cli import main as command
 
         code = command()
         sys.stdout.flush()

@@ -37,7 +37,7 @@ class WithoutWhatIsRead(build_py):
         if self.editable_mode:
             return  # the checkout itself is used, and there is nothing to cut
         package = Path(self.build_lib, "clsparse_py")
-        for profile in (package / "tuning" / "profiles").glob("*.json"):
+        for profile in (package / "_decisions" / "profiles").glob("*.json"):
             content = {**json.loads(profile.read_text("utf-8")), "evidence": [], "scores": {}}
             # A line for each member, which `profiles` looks for.
             members = (f' "{name}": {json.dumps(value, separators=(",", ":"))}' for name, value in content.items())

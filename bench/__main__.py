@@ -35,8 +35,8 @@ from bench import (
 from bench.contestants import Contestant
 from bench.problems import Task
 from bench.results import Document
-from clsparse_py.console import plain
-from clsparse_py.files import write_text
+from clsparse_py._ground.console import plain
+from clsparse_py._ground.files import write_text
 
 # Of the widest table, where no terminal says how wide it may be.
 WIDTH = 170

@@ -25,7 +25,7 @@ import clsparse_py as sp
 from bench import gallery
 from bench.halos import of_grid
 from clsparse_py import distributed
-from clsparse_py.distributed.places import like_the_default, shared_out
+from clsparse_py._distributed.places import like_the_default, shared_out
 
 __all__ = ["rows_of_grid"]
 

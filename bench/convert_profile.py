@@ -1,6 +1,6 @@
 """Rewrite profiles in their shortest form, which decides as they do.
 
-python -m bench.convert_profile clsparse_py/tuning/profiles/*.json
+python -m bench.convert_profile clsparse_py/_decisions/profiles/*.json
 
 What equals a default and what nothing reads is left out: thresholds that are declared so, comparisons of trees that make no
 difference, what training knew of leaves, of the evidence all but the times of the fastest and of the slowest that is there, and
@@ -17,12 +17,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from clsparse_py.tuning import profiles
-from clsparse_py.tuning.thresholds import Thresholds
-from clsparse_py.tuning.tree import Leaf, Split, Tree, from_json
+from clsparse_py._decisions import profiles
+from clsparse_py._decisions.thresholds import Thresholds
+from clsparse_py._decisions.tree import Leaf, Split, Tree, from_json
 
 #: Where operations declare the thresholds of shipped profiles.
-_DECLARED = {"spmv": "_spmv.choose", "spmm": "_spmm.choose", "spgemm": "_spgemm.thresholds"}
+_DECLARED = {"spmv": "spmv.choose", "spmm": "spmm.choose", "spgemm": "spgemm.thresholds"}
 #: Numbers of earlier profiles, for which trees over bins stand today.
 _RETIRED = {"max_products_by_mean", "min_window_entries"}
 
@@ -57,7 +57,7 @@ def _thresholds(content: Mapping[str, Any], needed: Collection[tuple[str, str]] 
     """Return the thresholds of a profile that are not the defaults, and those that are ``needed`` (operation and name)."""
     found: dict[str, Any] = {}
     for operation, by_dtype in content.get("thresholds", {}).items():
-        declared: type[Thresholds] = importlib.import_module(f"clsparse_py.{_DECLARED[operation]}").Thresholds
+        declared: type[Thresholds] = importlib.import_module(f"clsparse_py._operations.{_DECLARED[operation]}").Thresholds
         usual = declared.defaults(on_cores=content["device"]["type"] == "cpu")
         # Those for any dtype are asked for where these two lack them.
         real = [by_dtype.get(dtype, {}).keys() for dtype in ("float32", "float64")]

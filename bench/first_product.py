@@ -78,7 +78,7 @@ def _child(operation: str, device: str) -> None:
 
     phases = {"import": time.perf_counter() - start}
     from bench import gallery, opencl
-    from clsparse_py import programs
+    from clsparse_py._build import programs
 
     matrix = gallery.load(MATRIX)
     chosen = opencl.choose(device)
@@ -139,7 +139,7 @@ def sheet(document: Mapping[str, Any]) -> Sheet:
 def _written(document: Mapping[str, Any], options: argparse.Namespace) -> None:
     """Write a results file: the document, and where it was measured."""
     from bench import opencl, scripts
-    from clsparse_py.files import write_text
+    from clsparse_py._ground.files import write_text
 
     whole = {**scripts.provenance(opencl.choose(options.device), options.commit), **document}
     write_text(options.out, json.dumps(whole, indent=1, allow_nan=False) + "\n")
@@ -159,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.child:
         _child(options.child, options.device)
         return
-    from clsparse_py.console import plain
+    from clsparse_py._ground.console import plain
 
     processes: dict[str, list[dict[str, float]]] = {}
     for operation in options.operations or OPERATIONS:

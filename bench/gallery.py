@@ -20,8 +20,8 @@ import scipy.sparse as sp
 from bench.generators import graphs, grids, irregular, meshes
 from bench.generators.aggregation import prolongator
 from bench.generators.patterns import Pattern, distinct_columns
-from clsparse_py.files import replacing
-from clsparse_py.matrix_files import SUFFIXES, read_matrix
+from clsparse_py._arrays.matrix_files import SUFFIXES, read_matrix
+from clsparse_py._ground.files import replacing
 
 Maker = Callable[[np.random.Generator], "sp.csr_array | Pattern"]
 

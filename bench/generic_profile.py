@@ -1,6 +1,6 @@
 """Derive the profile for a type of device from what ``clsparse tune`` measured on several such devices.
 
-python -m bench.generic_profile --type cpu --out clsparse_py/tuning/profiles/generic-cpu.json INTEL.jsonl POCL.jsonl
+python -m bench.generic_profile --type cpu --out clsparse_py/_decisions/profiles/generic-cpu.json INTEL.jsonl POCL.jsonl
 
 The files are the checkpoints of tuning runs, which name them as they begin. Trees are trained on all their measurements together;
 a matrix measured on two devices counts twice. Labels are those that the least device of the type takes. Questions for which trees
@@ -16,13 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from clsparse_py.console import plain
-from clsparse_py.device import Device, Portability
-from clsparse_py.tuning import profiles
-from clsparse_py.tuning.checkpoint import Checkpoint
-from clsparse_py.tuning.outcome import made_by, profile_of, train
-from clsparse_py.tuning.run import summary
-from clsparse_py.tuning.tunable import Tunable, tunables
+from clsparse_py._decisions import profiles
+from clsparse_py._device.device import Device, Portability
+from clsparse_py._ground.console import plain
+from clsparse_py._tuner.checkpoint import Checkpoint
+from clsparse_py._tuner.outcome import made_by, profile_of, train
+from clsparse_py._tuner.run import summary
+from clsparse_py._tuner.tunable import Tunable, tunables
 
 _WIDTH = 160
 #: The least of all devices that profiles are for: of no maker, with little local memory, through which lanes exchange values.

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from bench import machine, results
 from bench.report import Sheet
 from bench.times import geometric_mean, ours_of, times_of
-from clsparse_py.records import dataclass
-from clsparse_py.tuning.plots import plain_ticks
+from clsparse_py._ground.records import dataclass
+from clsparse_py._tuner.plots import plain_ticks
 
 RESULTS = machine.ROOT / "bench" / "results"
 PICTURE = machine.ROOT / "docs" / "figures" / "speed.svg"

@@ -15,8 +15,8 @@ import pyopencl as cl
 import pyopencl.array as cla
 
 from bench.contestants import calls_a_sample, seconds_of
-from clsparse_py import programs
-from clsparse_py.device import choose_device, devices
+from clsparse_py._build import programs
+from clsparse_py._device.device import choose_device, devices
 
 LARGEST_COPY = 1 << 30
 SAMPLES = 9

@@ -16,7 +16,7 @@ from bench import opencl
 from bench.contestants import CALLS, Prepared, seconds_of
 from bench.problems.base import ExactProblem, Problem, Result
 from bench.problems.primitives import Primitive
-from clsparse_py.memory import free_memory
+from clsparse_py._memory.memory import free_memory
 
 Arrays = tuple[cla.Array, ...]
 # Of each array: its dtype, its shape, and its digest.

@@ -4,7 +4,7 @@ python -m bench.oracle --device H100 --suite table2 --kept-aside 24 --out bench/
 python -m bench.oracle --device H100 --operation spgemm --kept-aside 36 --smallest 10000 --dtypes float64 --out FILE
 
 On each matrix all of these and ``auto``, which is what the device's profile chooses, take part in one race, so that their times
-are of the same minutes (`clsparse_py.tuning.search`). Which ways take part, `bench.oracle_spmv` and `bench.oracle_spgemm` say.
+are of the same minutes (`clsparse_py._tuner.search`). Which ways take part, `bench.oracle_spmv` and `bench.oracle_spgemm` say.
 Matrices are those of suites, and generated ones of the kinds that tuning keeps aside. Nothing is trained. Measurements are
 kept beside the results until all are there, and a run goes on from them.
 """
@@ -27,14 +27,14 @@ from bench.oracle_spgemm import AllOfSpgemm
 from bench.oracle_spmv import AllOfSpmv
 from bench.summaries import as_text
 from bench.tune_device import held_out
-from clsparse_py.console import plain
-from clsparse_py.device import describe
-from clsparse_py.files import write_text
-from clsparse_py.tuning.checkpoint import Checkpoint, Observation
-from clsparse_py.tuning.clock import profiling_queue
-from clsparse_py.tuning.corpus import TEST, Case, generated
-from clsparse_py.tuning.progress import Progress
-from clsparse_py.tuning.session import Options, Session
+from clsparse_py._device.device import describe
+from clsparse_py._ground.console import plain
+from clsparse_py._ground.files import write_text
+from clsparse_py._tuner.checkpoint import Checkpoint, Observation
+from clsparse_py._tuner.clock import profiling_queue
+from clsparse_py._tuner.corpus import TEST, Case, generated
+from clsparse_py._tuner.progress import Progress
+from clsparse_py._tuner.session import Options, Session
 
 _WHOLE, _AGAIN, _CONFIRMED = "whole", "again", "the best of all, measured again"
 _TOLD = ("rows", "columns", "nnz", "mean", "longest", "products")

@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py._spgemm.arguments import types_of
-from clsparse_py._spgemm.bins import Setting
-from clsparse_py._spgemm.registry import METHODS
-from clsparse_py._spgemm.strategy import MERGING, TAKING_ALL, decided
-from clsparse_py._spgemm.thresholds import thresholds_of
-from clsparse_py._spgemm.tunable import CANDIDATES, SpgemmProblem, SpgemmTunable
-from clsparse_py.device import Device
-from clsparse_py.tuning import descent
+from clsparse_py._device.device import Device
+from clsparse_py._operations.spgemm.arguments import types_of
+from clsparse_py._operations.spgemm.bins import Setting
+from clsparse_py._operations.spgemm.registry import METHODS
+from clsparse_py._operations.spgemm.strategy import MERGING, TAKING_ALL, decided
+from clsparse_py._operations.spgemm.thresholds import thresholds_of
+from clsparse_py._tuner import descent
+from clsparse_py._tuner.spgemm_tunable import CANDIDATES, SpgemmProblem, SpgemmTunable
 
 _WHOLE, _AGAIN = "whole", "again"
 _SEARCHED, _DRAWN = "searched", "drawn"

@@ -8,12 +8,12 @@ from typing import Any
 
 import pyopencl as cl
 
-from clsparse_py._spmv import KernelChoice, Scheme, SpmvPlan
-from clsparse_py._spmv.choose import Decision
-from clsparse_py._spmv.problem import Subject
-from clsparse_py._spmv.tunable import SpmvTunable
-from clsparse_py.device import Device
-from clsparse_py.tuning.profiles import default
+from clsparse_py._decisions.profiles import default
+from clsparse_py._device.device import Device
+from clsparse_py._operations.spmv import KernelChoice, Scheme, SpmvPlan
+from clsparse_py._operations.spmv.choose import Decision
+from clsparse_py._tuner.spmv_problem import Subject
+from clsparse_py._tuner.spmv_tunable import SpmvTunable
 
 _WHOLE = "whole"
 _SINGLE = "single:"

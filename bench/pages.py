@@ -25,7 +25,7 @@ from pathlib import Path
 
 from bench import first_product, glance, papers, report, results
 from bench.times import geometric_mean
-from clsparse_py.files import write_text
+from clsparse_py._ground.files import write_text
 
 _TABLE = re.compile(r"(<!-- bench (\S+) (\S+)((?: (?!-->)\S+)*) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
 _FIGURE = re.compile(r"(<!-- figure (\S+) (\S+) (\S+) (\S+) (\S+)(?: (\S+))? -->)[^<]*(<!-- -->)")

@@ -30,8 +30,8 @@ from bench.opencl_calls import to_device
 from bench.problems import spgemm
 from bench.report import Sheet
 from bench.summaries import as_text
-from clsparse_py.files import write_text
-from clsparse_py.primitives import radix_sort
+from clsparse_py._ground.files import write_text
+from clsparse_py._primitives import radix_sort
 
 Operands = tuple[sp.csr_array, sp.csr_array]
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from bench.results import Document
 from bench.times import BEST_OF_CUSPARSE, best_peer, ours_of, times_of
-from clsparse_py.tuning.plots import legend_beside, literal, plain_ticks
+from clsparse_py._tuner.plots import legend_beside, literal, plain_ticks
 
 # Okabe and Ito's colours; markers tell contestants apart too.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")

@@ -23,11 +23,11 @@ import pyopencl as cl
 from bench import opencl, scripts
 from bench.report import Sheet
 from bench.summaries import as_text
-from clsparse_py import programs
-from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.catalogue import catalogue
-from clsparse_py.device import Device, describe
-from clsparse_py.files import write_text
+from clsparse_py._build import programs
+from clsparse_py._command.catalogue import catalogue
+from clsparse_py._device.device import Device, describe
+from clsparse_py._ground.files import write_text
+from clsparse_py._precision.arithmetic import Arithmetic
 
 _EXTENSION = "cl_nv_compiler_options"
 #: A remark that a driver makes about every kernel, an empty one included.

@@ -14,7 +14,7 @@ from bench import published, results
 from bench.plots import ratio_plot, share_plot
 from bench.results import Document
 from bench.times import NUMERIC_ONLY, OURS_KEPT, POOLED, best_peer, geometric_mean, ours_of, times_of
-from clsparse_py.files import replacing, write_text
+from clsparse_py._ground.files import replacing, write_text
 
 
 @dataclass(frozen=True)

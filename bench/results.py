@@ -17,7 +17,7 @@ import fastjsonschema
 
 from bench import summaries
 from bench.summaries import Document
-from clsparse_py.files import write_text
+from clsparse_py._ground.files import write_text
 
 # Schemas of samples files and of summaries.
 VERSION, SUMMARY = 2, 3

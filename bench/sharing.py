@@ -22,9 +22,9 @@ import pyopencl as cl
 
 import clsparse_py as sp
 from bench import gallery
-from clsparse_py import cache
-from clsparse_py._spmv import speed
-from clsparse_py.cli import find_device
+from clsparse_py._command.cli import find_device
+from clsparse_py._ground import cache
+from clsparse_py._operations.spmv import speed
 
 __all__ = ["parts_of", "queue_of", "slowed"]
 

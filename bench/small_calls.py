@@ -24,8 +24,8 @@ from pyopencl import array as cla
 
 import clsparse_py as sp
 from bench import gallery
-from clsparse_py import programs
-from clsparse_py.device import default_queue
+from clsparse_py._build import programs
+from clsparse_py._device.device import default_queue
 
 #: Calls of a row, and rows.
 CALLS, ROWS = 20, 15

@@ -203,7 +203,7 @@ class _Operations:
         """Allocate an array like y of A @ x as the package does, which has no public name."""
         y = self._operand() @ self._vector()
         # In commits that have no memory of their own it is in the other module.
-        home = "memory" if importlib.util.find_spec("clsparse_py.memory") else "transfer"
+        home = "memory" if importlib.util.find_spec("clsparse_py._memory.memory") else "transfer"
         allocated = importlib.import_module(f"clsparse_py.{home}").allocated
         return lambda: (allocated(self._queue, "an array", y.size, y.dtype),)
 

@@ -15,10 +15,10 @@ import pyopencl as cl
 import scipy.sparse as sp
 
 from bench import gallery, opencl
-from clsparse_py.cli import add_tune_options
-from clsparse_py.console import plain
-from clsparse_py.tuning.corpus import TEST, Case
-from clsparse_py.tuning.run import tune
+from clsparse_py._command.cli import add_tune_options
+from clsparse_py._ground.console import plain
+from clsparse_py._tuner.corpus import TEST, Case
+from clsparse_py._tuner.run import tune
 
 _WIDTH = 160
 

@@ -3,7 +3,9 @@
 from typing import TYPE_CHECKING
 
 try:
-    from clsparse_py import homes, primitives, runtimes
+    from clsparse_py import primitives
+    from clsparse_py._device import runtimes
+    from clsparse_py._ground import homes
 except ModuleNotFoundError as error:
     needed = f"clsparse_py needs {error.name}, which this Python lacks: pip install '.[pocl]' in clsparse_py's folder brings all"
     raise ModuleNotFoundError(needed, name=error.name) from None
@@ -20,16 +22,10 @@ from scipy.sparse import (
     isspmatrix_lil,
 )
 
-from clsparse_py._spgemm import spgemm, spgemm_estimate, spgemm_plan
-from clsparse_py._spmm import spmm, spmm_plan
-from clsparse_py._spmv import spmv, spmv_plan
-from clsparse_py._transpose import transpose, transpose_plan
-from clsparse_py.coo import coo_array
-from clsparse_py.csc import csc_array
-from clsparse_py.csr import csr_array
-from clsparse_py.device import default_queue, describe, devices
-from clsparse_py.errors import BuildError, HostFallbackWarning, NoDeviceError
-from clsparse_py.functions import (
+from clsparse_py._arrays.coo import coo_array
+from clsparse_py._arrays.csc import csc_array
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.functions import (
     block_array,
     block_diag,
     dia_array,
@@ -47,21 +43,27 @@ from clsparse_py.functions import (
     triu,
     vstack,
 )
-from clsparse_py.legacy import __getattr__ as __getattr__
-from clsparse_py.memory import free_memory, memory_info
-from clsparse_py.order import record_use
-from clsparse_py.semiring import Semiring, max_times, min_plus, or_and, plus_pair, plus_times
+from clsparse_py._device.device import default_queue, describe, devices
+from clsparse_py._ground.errors import BuildError, HostFallbackWarning, NoDeviceError
+from clsparse_py._ground.legacy import __getattr__ as __getattr__
+from clsparse_py._memory.memory import free_memory, memory_info
+from clsparse_py._memory.order import record_use
+from clsparse_py._operations.spgemm import spgemm, spgemm_estimate, spgemm_plan
+from clsparse_py._operations.spmm import spmm, spmm_plan
+from clsparse_py._operations.spmv import spmv, spmv_plan
+from clsparse_py._operations.transpose import transpose, transpose_plan
+from clsparse_py._precision.semiring import Semiring, max_times, min_plus, or_and, plus_pair, plus_times
 
 if TYPE_CHECKING:
     # Loaded when they are asked for (`legacy.__getattr__`): few processes use them, and most take longer to import than the rest.
     from clsparse_py import amg, csgraph, distributed, graph, io, linalg
-    from clsparse_py._sddmm import sddmm
-    from clsparse_py._warmup import warmup
-    from clsparse_py.bsr import bsr_array
-    from clsparse_py.functions.axes import expand_dims, matrix_transpose, permute_dims, swapaxes
-    from clsparse_py.functions.kronecker import kron, kronsum
-    from clsparse_py.functions.npz import load_npz, save_npz
-    from clsparse_py.functions.sampling import random_array
+    from clsparse_py._arrays.bsr import bsr_array
+    from clsparse_py._arrays.functions.axes import expand_dims, matrix_transpose, permute_dims, swapaxes
+    from clsparse_py._arrays.functions.kronecker import kron, kronsum
+    from clsparse_py._arrays.functions.npz import load_npz, save_npz
+    from clsparse_py._arrays.functions.sampling import random_array
+    from clsparse_py._command.warmup import warmup
+    from clsparse_py._operations.sddmm import sddmm
 del TYPE_CHECKING
 
 __version__ = "0.1.0"
@@ -69,6 +71,7 @@ __version__ = "0.1.0"
 # Before PyOpenCL is first asked for platforms: quirks 8 and 34.
 homes.provide()
 runtimes.register()
+del homes, runtimes
 
 __all__ = [
     "BuildError",

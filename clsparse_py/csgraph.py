@@ -18,7 +18,7 @@ from __future__ import annotations
 import scipy.sparse.csgraph
 from scipy.sparse.csgraph import NegativeCycleError
 
-from clsparse_py.hosted import hosted
+from clsparse_py._arrays.hosted import hosted
 
 #: What each function returns.
 _FUNCTIONS = {

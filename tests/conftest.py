@@ -31,11 +31,12 @@ import unoptimised
 from pairs import exhaustive
 from platforms import PLATFORMS, queue_on
 
-from clsparse_py import device as devices
-from clsparse_py import launch, programs, refusals
-from clsparse_py._spmv import plan
-from clsparse_py.device import Device, describe
-from clsparse_py.tuning import profiles
+from clsparse_py._build import programs, refusals
+from clsparse_py._decisions import profiles
+from clsparse_py._device import device as devices
+from clsparse_py._device.device import Device, describe
+from clsparse_py._operations.spmv import plan
+from clsparse_py._run import launch
 
 #: `make examples` runs code blocks of pages, in the site's environment, which has all that they import but PyTorch and JAX.
 collect_ignore = [] if exhaustive() else ["test_code_blocks.py"]
@@ -216,7 +217,7 @@ def take_for(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Make chains of commands take devices for ones of another type, "cpu" or "gpu", which have kernels of their own."""
 
     def take(device_type: str) -> None:
-        monkeypatch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type=device_type))
+        monkeypatch.setattr("clsparse_py._run.launch.describe", lambda device: replace(describe(device), type=device_type))
 
     return take
 

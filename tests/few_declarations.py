@@ -15,8 +15,8 @@ from typing import Any
 
 import pyopencl as cl
 
-from clsparse_py import programs
-from clsparse_py.programs import Parameters
+from clsparse_py._build import programs
+from clsparse_py._build.programs import Parameters
 
 __all__ = ["READ", "Declarations", "header_of", "install"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from clsparse_py.rounding import rounding_bound
-from clsparse_py.semiring import Semiring, plus_times
+from clsparse_py._ground.rounding import rounding_bound
+from clsparse_py._precision.semiring import Semiring, plus_times
 
 __all__ = ["Expected", "addition", "check", "expected", "multiplied", "random_structure", "random_values"]
 

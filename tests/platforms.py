@@ -8,7 +8,7 @@ import re
 import pyopencl as cl
 
 import clsparse_py
-from clsparse_py.device import describe, unusable
+from clsparse_py._device.device import describe, unusable
 
 __all__ = ["PLATFORMS", "has_fp64", "queue_on"]
 

@@ -27,7 +27,7 @@ def check(wheel: Path) -> None:
     assert wheel.stat().st_size < LARGEST, f"{wheel.name} has {wheel.stat().st_size:,} bytes"
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-        packed = set(json.loads(archive.read("clsparse_py/sources.json")))
+        packed = set(json.loads(archive.read("clsparse_py/_build/sources.json")))
     sources = {path.relative_to(ROOT).as_posix() for folder in ("templates", "cl") for path in (ROOT / folder).rglob("*.*")}
     assert sources
     assert packed == sources, f"the wheel lacks {sorted(sources - packed)}"

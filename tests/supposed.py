@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from clsparse_py.tuning.thresholds import Thresholds
+from clsparse_py._decisions.thresholds import Thresholds
 
 __all__ = ["supposed"]
 

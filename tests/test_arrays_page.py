@@ -14,7 +14,7 @@ from pages import DOCS, rows
 from pyopencl import array as cl_array
 
 import clsparse_py
-from clsparse_py.device import describe
+from clsparse_py._device.device import describe
 
 pytestmark = pytest.mark.any_platform
 

@@ -13,7 +13,7 @@ import pytest
 from pages import DOCS, ROOT
 
 import clsparse_py
-from clsparse_py.device import describe
+from clsparse_py._device.device import describe
 
 PAGES = {
     path.relative_to(ROOT).as_posix(): path

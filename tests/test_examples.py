@@ -11,7 +11,7 @@ import pytest
 
 import clsparse_py
 from clsparse_py import amg, csgraph, distributed, graph, io, linalg, primitives
-from clsparse_py.device import describe
+from clsparse_py._device.device import describe
 
 #: Modules with public names.
 MODULES = (clsparse_py, amg, csgraph, distributed, graph, io, linalg, primitives)

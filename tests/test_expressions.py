@@ -13,8 +13,8 @@ import scipy.sparse
 from hypothesis import strategies as st
 
 import clsparse_py
-from clsparse_py.base import SparseArray
-from clsparse_py.device import describe
+from clsparse_py._arrays.base import SparseArray
+from clsparse_py._device.device import describe
 
 pytestmark = pytest.mark.any_platform
 

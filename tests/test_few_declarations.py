@@ -11,7 +11,7 @@ import pytest
 from few_declarations import Declarations
 from pyopencl import array as cl_array
 
-from clsparse_py import programs
+from clsparse_py._build import programs
 
 HEADER = """
 #ifndef _OPENCL_H_

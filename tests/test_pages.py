@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -89,3 +90,13 @@ def test_files_that_contributors_are_sent_to_are_there() -> None:
     named = set(re.findall(r"(?<![\w/<])((?:clsparse_py|tests|templates|cl|docs)/[\w/.-]+\.\w+)", text))
     assert len(named) > 20
     assert [name for name in sorted(named) if "NAME" not in name and not (ROOT / name).is_file()] == []
+
+
+def test_the_rooms_of_the_page_are_those_of_the_package() -> None:
+    """In the order of the import contract, each with its docstring."""
+    shown = dict(re.findall(r"^\| `(_[a-z]+)` \| ([A-Z].*) \|$", (DOCS / "architecture.md").read_text(), re.MULTILINE))
+    rooms = [path.parent for path in (ROOT / "clsparse_py").glob("_*/__init__.py")]
+    assert shown == {room.name: ast.get_docstring(ast.parse((room / "__init__.py").read_text())) for room in rooms}
+    contract = re.search(r'name = "Rooms.*?layers = \[(.*?)\n\]', (ROOT / "pyproject.toml").read_text(), re.DOTALL)
+    assert contract is not None
+    assert re.findall(r'^    "clsparse_py\.(_\w+)",', contract[1], re.MULTILINE) == list(shown)

@@ -18,8 +18,8 @@ from platforms import PLATFORMS, has_fp64, queue_on
 
 from bench.problems import spgemm as problems
 from clsparse_py import csr_array, spgemm, transpose
-from clsparse_py._spgemm import METHODS
-from clsparse_py.device import describe
+from clsparse_py._device.device import describe
+from clsparse_py._operations.spgemm import METHODS
 
 _FOLDER = os.environ.get("CLSPARSE_MATRICES", "")
 FILES = sorted(path for path in Path(_FOLDER).iterdir() if path.name.endswith((".mtx", ".mtx.gz"))) if _FOLDER else []

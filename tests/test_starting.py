@@ -15,7 +15,18 @@ LATER = {"fastjsonschema", "importlib.resources", "mako", "matplotlib", "pygment
 #: Modules and folders of the package that few processes use.
 LATER_OF_OURS = {
     f"clsparse_py.{name}"
-    for name in ("aggregation", "amg", "catalogue", "cli", "demo", "distributed", "graph", "networkx_backend", "tuning.run")
+    for name in (
+        *(
+            "_solvers.aggregation",
+            "_solvers.amg",
+            "_command.catalogue",
+            "_command.cli",
+            "_command.demo",
+            "_distributed",
+            "_graph",
+        ),
+        *("amg", "distributed", "graph", "networkx_backend", "_tuner.run"),
+    )
 }
 
 MULTIPLY = """

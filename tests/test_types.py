@@ -17,11 +17,11 @@ import typed
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array
-from clsparse_py._spgemm import METHODS as PRODUCT_METHODS
-from clsparse_py._spgemm import Method as ProductMethod
-from clsparse_py._spmv import Scheme
-from clsparse_py._transpose import METHODS, Method
-from clsparse_py.semiring import ADDITIONS, MULTIPLICATIONS, SEMIRINGS, LogicalName, Semiring, SemiringName
+from clsparse_py._operations.spgemm import METHODS as PRODUCT_METHODS
+from clsparse_py._operations.spgemm import Method as ProductMethod
+from clsparse_py._operations.spmv import Scheme
+from clsparse_py._operations.transpose import METHODS, Method
+from clsparse_py._precision.semiring import ADDITIONS, MULTIPLICATIONS, SEMIRINGS, LogicalName, Semiring, SemiringName
 
 ROOT = Path(__file__).parents[1]
 

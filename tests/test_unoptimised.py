@@ -8,10 +8,10 @@ import pytest
 from platforms import PLATFORMS
 from unoptimised import MOST, Choices
 
-from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.catalogue import catalogue
-from clsparse_py.device import describe
-from clsparse_py.product import ProductKernel
+from clsparse_py._command.catalogue import catalogue
+from clsparse_py._device.device import describe
+from clsparse_py._matrix.product import ProductKernel
+from clsparse_py._precision.arithmetic import Arithmetic
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ import scipy.sparse.linalg
 from pyopencl import array as cl_array
 
 import clsparse_py
-from clsparse_py.base import SparseArray
-from clsparse_py.device import describe
+from clsparse_py._arrays.base import SparseArray
+from clsparse_py._device.device import describe
 
 pytestmark = pytest.mark.any_platform
 
@@ -168,7 +168,7 @@ def wide(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a queue of a device with double precision the default one."""
     if not describe(queue.device).fp64:
         pytest.skip("no double precision")
-    for module in ("placement", "functions.operands", "functions.diagonals", "device"):
+    for module in ("_matrix.placement", "_arrays.functions.operands", "_arrays.functions.diagonals", "_device.device"):
         monkeypatch.setattr(f"clsparse_py.{module}.default_queue", lambda: queue)
 
 

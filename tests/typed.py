@@ -37,11 +37,11 @@ from clsparse_py import (
     transpose_plan,
     vstack,
 )
-from clsparse_py._spgemm import Estimate, SpgemmPlan
-from clsparse_py._spgemm.masked_plan import MaskedPlan
-from clsparse_py._spmv import KernelChoice, Scheme, SpmvPlan
-from clsparse_py._transpose import TransposePlan
-from clsparse_py.semiring import Semiring
+from clsparse_py._operations.spgemm import Estimate, SpgemmPlan
+from clsparse_py._operations.spgemm.masked_plan import MaskedPlan
+from clsparse_py._operations.spmv import KernelChoice, Scheme, SpmvPlan
+from clsparse_py._operations.transpose import TransposePlan
+from clsparse_py._precision.semiring import Semiring
 
 Host = npt.NDArray[Any]
 Pair = tuple[cl_array.Array, cl_array.Array]

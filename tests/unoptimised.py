@@ -14,9 +14,9 @@ from typing import Any
 
 import pyopencl as cl
 
-from clsparse_py import programs
-from clsparse_py.device import describe
-from clsparse_py.programs import Parameters
+from clsparse_py._build import programs
+from clsparse_py._build.programs import Parameters
+from clsparse_py._device.device import describe
 
 __all__ = ["MOST", "Choices", "install"]
 

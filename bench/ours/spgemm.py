@@ -14,7 +14,7 @@ from bench import opencl
 from bench.contestants import Contestant
 from bench.opencl_calls import Arrays, OpenclCalls, to_device
 from bench.problems.spgemm import Spgemm
-from clsparse_py._spgemm import METHODS
+from clsparse_py._operations.spgemm import METHODS
 
 # As users write it: `A @ B`, with matrices made of SciPy's. All others have arrays of the caller's pool.
 PLAIN = "plain"

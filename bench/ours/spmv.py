@@ -14,7 +14,7 @@ from bench import opencl
 from bench.contestants import Contestant
 from bench.opencl_calls import Arrays, OpenclCalls
 from bench.problems.spmv import Spmv
-from clsparse_py._spmv import KernelChoice
+from clsparse_py._operations.spmv import KernelChoice
 
 # As users write it: `A @ x`, a new y each time. The plan that A itself keeps is part of that.
 PLAIN = "plain"

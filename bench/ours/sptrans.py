@@ -12,7 +12,7 @@ from bench import opencl
 from bench.contestants import Contestant, DeclinedError
 from bench.opencl_calls import Arrays, OpenclCalls, to_device
 from bench.problems.sptrans import Sptrans
-from clsparse_py._transpose import METHODS
+from clsparse_py._operations.transpose import METHODS
 
 # As users write it: `transpose(A)`, with a matrix made of SciPy's that was not transposed before: what is found out about it
 # is forgotten after each call.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clsparse_py.rounding import max_share
+from clsparse_py._ground.rounding import max_share
 
 Array = npt.NDArray[Any]
 # The result of a contestant: one array or several, in the order of the problem's reference.

@@ -8,7 +8,7 @@ import numpy as np
 
 from bench.problems.base import Array, Result, largest_error, require_kinds
 from bench.problems.matrices import MatrixProblem, load
-from clsparse_py.rounding import rounding_bound
+from clsparse_py._ground.rounding import rounding_bound
 
 #: An operation's values to a row of X.
 OPERATIONS = {f"sddmm_{n}": n for n in (16, 32, 64, 128)}

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from bench import gallery
 from bench.problems.base import Array, Result, WrongResultError, largest_error, require_kinds
 from bench.problems.matrices import MatrixProblem, bytes_of, load
-from clsparse_py.rounding import rounding_bound
+from clsparse_py._ground.rounding import rounding_bound
 
 # The products of algebraic multigrid, by what their inputs are called: with A = name, P = P(name).
 AMG = ("AP", "PTAP")

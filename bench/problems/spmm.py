@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from bench.problems.base import Array, Result, largest_error, require_kinds
 from bench.problems.matrices import MatrixProblem, bytes_of, load
-from clsparse_py.rounding import rounding_bound
+from clsparse_py._ground.rounding import rounding_bound
 
 #: Columns of X.
 COLUMNS = (2, 4, 8, 16, 32, 64, 128)

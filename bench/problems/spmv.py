@@ -8,7 +8,7 @@ import numpy as np
 
 from bench.problems.base import Array, Result, largest_error, require_kinds
 from bench.problems.matrices import MatrixProblem, bytes_of, load
-from clsparse_py.rounding import rounding_bound
+from clsparse_py._ground.rounding import rounding_bound
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,14 +12,14 @@ import pytest
 import scipy.sparse as sp
 
 from bench import oracle, oracle_spgemm
-from clsparse_py._spgemm.registry import METHODS
-from clsparse_py._spgemm.strategy import parse
-from clsparse_py._spgemm.thresholds import Thresholds
-from clsparse_py._spgemm.tunable import SpgemmTunable
-from clsparse_py.device import describe
-from clsparse_py.tuning import descent
-from clsparse_py.tuning.checkpoint import Observation
-from clsparse_py.tuning.corpus import TEST
+from clsparse_py._device.device import describe
+from clsparse_py._operations.spgemm.registry import METHODS
+from clsparse_py._operations.spgemm.strategy import parse
+from clsparse_py._operations.spgemm.thresholds import Thresholds
+from clsparse_py._tuner import descent
+from clsparse_py._tuner.checkpoint import Observation
+from clsparse_py._tuner.corpus import TEST
+from clsparse_py._tuner.spgemm_tunable import SpgemmTunable
 
 pytestmark = pytest.mark.any_platform
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from bench import generic_profile
-from clsparse_py.primitives.segments import Shape
-from clsparse_py.tuning import profiles
-from clsparse_py.tuning.checkpoint import Checkpoint, Observation
-from clsparse_py.tuning.corpus import TRAIN
+from clsparse_py._decisions import profiles
+from clsparse_py._primitives.segments import Shape
+from clsparse_py._tuner.checkpoint import Checkpoint, Observation
+from clsparse_py._tuner.corpus import TRAIN
 
 pytestmark = pytest.mark.any_platform
 

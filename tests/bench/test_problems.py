@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from bench import problems
 from bench.problems import primitives, spgemm
 from bench.problems.base import WrongResultError
-from clsparse_py.primitives import reference
+from clsparse_py._primitives import reference
 
 
 def test_the_bound_of_a_product_allows_for_rounding_alone() -> None:

@@ -9,7 +9,7 @@ import pyopencl as cl
 import pytest
 
 from bench import tune_device
-from clsparse_py.tuning.corpus import TEST
+from clsparse_py._tuner.corpus import TEST
 
 pytestmark = pytest.mark.any_platform
 

@@ -16,9 +16,9 @@ from pyopencl import array as cl_array
 
 import clsparse_py
 from clsparse_py import distributed
+from clsparse_py._distributed.division import by_boundaries, of_shares
+from clsparse_py._distributed.in_process import ThreadCommunicator
 from clsparse_py.distributed import Division, RankError
-from clsparse_py.distributed.division import by_boundaries, of_shares
-from clsparse_py.distributed.in_process import ThreadCommunicator
 
 SECONDS = 30
 

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse
 
 from clsparse_py import distributed
-from clsparse_py.distributed.demo import grid_rows, main, measured
-from clsparse_py.distributed.places import parts_of, shared_out
+from clsparse_py._distributed.demo import grid_rows, main, measured
+from clsparse_py._distributed.places import parts_of, shared_out
 
 
 def test_rows_of_a_grid_are_those_of_the_matrix() -> None:

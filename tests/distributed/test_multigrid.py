@@ -13,11 +13,12 @@ import scipy.sparse
 from pyopencl import array as cl_array
 from reference import multigrid
 
-from clsparse_py import BuildError, amg, csr_array, distributed, linalg, programs
-from clsparse_py.built import Built
-from clsparse_py.device import describe
-from clsparse_py.linalg.problem import divided
-from clsparse_py.plain import are_plain
+from clsparse_py import BuildError, amg, csr_array, distributed, linalg
+from clsparse_py._build import programs
+from clsparse_py._build.built import Built
+from clsparse_py._build.plain import are_plain
+from clsparse_py._device.device import describe
+from clsparse_py._solvers.linalg.problem import divided
 
 pytestmark = pytest.mark.any_platform
 

@@ -11,10 +11,11 @@ import pytest
 import scipy.sparse
 import scipy.sparse.linalg
 
-from clsparse_py import BuildError, distributed, linalg, programs
-from clsparse_py.built import Built
-from clsparse_py.device import describe
-from clsparse_py.plain import are_plain
+from clsparse_py import BuildError, distributed, linalg
+from clsparse_py._build import programs
+from clsparse_py._build.built import Built
+from clsparse_py._build.plain import are_plain
+from clsparse_py._device.device import describe
 
 #: Divisions of 60 unknowns: one rank has none.
 DIVISIONS = ([0, 60], [0, 10, 10, 60])

@@ -14,9 +14,9 @@ from pyopencl import array as cl_array
 from scipy.sparse import csgraph
 
 from clsparse_py import csr_array, graph
-from clsparse_py.errors import BuildError
-from clsparse_py.launch import Chain
-from clsparse_py.plain import are_plain
+from clsparse_py._build.plain import are_plain
+from clsparse_py._ground.errors import BuildError
+from clsparse_py._run.launch import Chain
 
 
 def undirected(seed: int = 0, n: int = 60, p: float = 0.12) -> nx.Graph:

@@ -15,8 +15,8 @@ from reference.multigrid import solve
 from supposed import supposed
 
 from clsparse_py import amg, csr_array, default_queue
-from clsparse_py.device import Device, describe
-from clsparse_py.krylov.thresholds import Thresholds
+from clsparse_py._device.device import Device, describe
+from clsparse_py._solvers.krylov.thresholds import Thresholds
 
 Case = partial[None]
 
@@ -36,7 +36,10 @@ def cycled(n: int, group: int, dtype: np.dtype[Any], index: type[Any], kind: str
         parts = host.data, host.indices.astype(index), host.indptr.astype(index)
         A = csr_array(parts, shape=host.shape, queue=queue)
         A @ b  # planned before devices are taken for others
-    with patch("clsparse_py.launch.describe", described), patch.object(Thresholds, "of", supposed(Thresholds, work_group=group)):
+    with (
+        patch("clsparse_py._run.launch.describe", described),
+        patch.object(Thresholds, "of", supposed(Thresholds, work_group=group)),
+    ):
         ml = amg.smoothed_aggregation_solver(
             A, strength=("symmetric", {"theta": 0.1}), presmoother=smoother, postsmoother=smoother, max_coarse=n // 3
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from lane import Lane
 
-from clsparse_py.catalogue import template_names
+from clsparse_py._command.catalogue import template_names
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from primitive_cases import placed
 from transpose_cases import RAGGED, on_device
 from values import INDEX_TYPES, numbers, same
 
-from clsparse_py.elementwise import at_once as of_small
-from clsparse_py.elementwise import union
-from clsparse_py.elementwise.operators import OPERATORS, UFUNCS
+from clsparse_py._operations.elementwise import at_once as of_small
+from clsparse_py._operations.elementwise import union
+from clsparse_py._operations.elementwise.operators import OPERATORS, UFUNCS
 
 Case = partial[None]
 

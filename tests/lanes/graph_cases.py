@@ -49,7 +49,7 @@ def sampled(dtype: np.dtype[Any], index: type[Any], k: int) -> None:
 
 def sampled_by_teams(index: type[Any], places: scipy.sparse.csr_array) -> None:
     """Do as `sampled`, by the kernel of GPUs that knows how many values a row has."""
-    with patch("clsparse_py.launch.describe", lambda device: replace(describe(device), type="gpu")):
+    with patch("clsparse_py._run.launch.describe", lambda device: replace(describe(device), type="gpu")):
         sampled_at(places, np.dtype(np.float32), index, 12)
 
 

@@ -19,8 +19,8 @@ from transpose_cases import RAGGED, on_device
 from values import INDEX_TYPES, numbers, same
 
 from clsparse_py import csr_array, describe
-from clsparse_py.coordinates import rows_of
-from clsparse_py.indexing.thresholds import Thresholds
+from clsparse_py._formats.coordinates import rows_of
+from clsparse_py._operations.indexing.thresholds import Thresholds
 
 Case = partial[None]
 
@@ -45,7 +45,7 @@ def same_parts(found: csr_array, wanted: scipy.sparse.csr_array) -> None:
 def read(dtype: np.dtype[Any], index: type[Any], device_type: str) -> None:
     """Read rows, columns and places, listed on host and device, and evenly spaced, by the kernels for a type of device."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type=device_type))
+        monkeypatch.setattr("clsparse_py._run.launch.describe", lambda device: replace(describe(device), type=device_type))
         _read(dtype, index)
 
 

@@ -14,7 +14,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from clsparse_py import csr_array, default_queue, linalg
-from clsparse_py.device import Device, describe
+from clsparse_py._device.device import Device, describe
 
 Case = partial[None]
 
@@ -42,7 +42,7 @@ def solved(
     A @ b  # planned before devices are taken for others
     # With a callback each pass is a launch of its own; else one launch makes all iterations of some methods.
     for callback in (None, lambda _: None) if method in ("cg", "bicgstab") else (None,):
-        with patch("clsparse_py.launch.describe", described):
+        with patch("clsparse_py._run.launch.describe", described):
             x, info = getattr(linalg, method)(A, b, M=M, x0=x0, rtol=rtol, callback=callback, **options)
         assert info == 0
         assert x.dtype == dtype
@@ -60,7 +60,7 @@ def least_squares(method: str, dtype: np.dtype[Any], kind: str, *, simulated: bo
     b = (np.arange(70) % 5 - 1.5).astype(dtype) * dtype.type(1j if dtype.kind == "c" else 1)
     A = scipy.sparse.linalg.aslinearoperator(host)  # products are those of other cases
     options = {"calc_var": True} if method == "lsqr" else {}
-    with patch("clsparse_py.launch.describe", described):
+    with patch("clsparse_py._run.launch.describe", described):
         x, istop, *_ = getattr(linalg, method)(A, b, damp=0.1, atol=tolerance, btol=tolerance, **options)
     assert istop in (1, 2)
     np.testing.assert_allclose(host.conj().T @ (b - host @ x), 0.01 * x, atol=atol)
@@ -76,7 +76,7 @@ def eigenvalues(method: str, dtype: np.dtype[Any], kind: str, *, simulated: bool
     host = scipy.sparse.diags_array(np.r_[np.ones(37), 5, 7, 9]).tocsr().astype(dtype)
     A, X = csr_array(host, queue=queue), np.random.default_rng(0).random((40, 3)).astype(dtype)
     A @ X[:, 0]  # planned before devices are taken for others
-    with patch("clsparse_py.launch.describe", described):
+    with patch("clsparse_py._run.launch.describe", described):
         if method == "eigsh":
             values, vectors = linalg.eigsh(A, k=2, v0=X[:, 0], ncv=6, tol=1e-3)
         else:
@@ -98,7 +98,7 @@ def triangles(dtype: np.dtype[Any], kind: str, *, simulated: bool) -> None:
     A, b = csr_array(host, queue=queue), (np.arange(n) % 5 - 1.5).astype(dtype)
     A @ b  # planned before devices are taken for others
     ic0 = linalg.ic0(A, 2)
-    with patch("clsparse_py.launch.describe", described), patch("clsparse_py.triangular.levels._WIDE", 0):
+    with patch("clsparse_py._run.launch.describe", described), patch("clsparse_py._operations.triangular.levels._WIDE", 0):
         for lower in (True, False):
             part = (scipy.sparse.tril if lower else scipy.sparse.triu)(host)
             np.testing.assert_allclose(part @ linalg.spsolve_triangular(A, b, lower), b, atol=1e-3)

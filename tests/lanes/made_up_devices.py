@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from clsparse_py._spmv.choose import choose
-from clsparse_py._spmv.features import Features
-from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.catalogue import catalogue
-from clsparse_py.device import Device, Portability
-from clsparse_py.programs import Parameters
-from clsparse_py.semiring import SEMIRINGS
+from clsparse_py._build.programs import Parameters
+from clsparse_py._command.catalogue import catalogue
+from clsparse_py._device.device import Device, Portability
+from clsparse_py._operations.spmv.choose import choose
+from clsparse_py._operations.spmv.features import Features
+from clsparse_py._precision.arithmetic import Arithmetic
+from clsparse_py._precision.semiring import SEMIRINGS
 
 __all__ = ["CPU", "by_name", "gpu", "records", "variants"]
 

@@ -14,11 +14,11 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import Semiring, plus_pair, plus_times, spgemm, spgemm_plan, spmv
-from clsparse_py._spgemm import mask as masks
-from clsparse_py._spgemm.masked_rows import MaskedChunked, MaskedTeam, enqueue_masked
-from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.given_semirings import SemiringCheck
-from clsparse_py.launch import Chain
+from clsparse_py._matrix.given_semirings import SemiringCheck
+from clsparse_py._operations.spgemm import mask as masks
+from clsparse_py._operations.spgemm.masked_rows import MaskedChunked, MaskedTeam, enqueue_masked
+from clsparse_py._precision.arithmetic import Arithmetic
+from clsparse_py._run.launch import Chain
 
 Case = partial[None]
 

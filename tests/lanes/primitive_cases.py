@@ -14,13 +14,13 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import primitives
-from clsparse_py.launch import Chain
-from clsparse_py.primitives import reference
-from clsparse_py.primitives.addition import sum_dtype
-from clsparse_py.primitives.arguments import check_pointers
-from clsparse_py.primitives.reduce import Runs
-from clsparse_py.primitives.scan import enqueue_scan
-from clsparse_py.primitives.segmented import enqueue_segmented_scan, enqueue_segmented_sum
+from clsparse_py._primitives import reference
+from clsparse_py._primitives.addition import sum_dtype
+from clsparse_py._primitives.arguments import check_pointers
+from clsparse_py._primitives.reduce import Runs
+from clsparse_py._primitives.scan import enqueue_scan
+from clsparse_py._primitives.segmented import enqueue_segmented_scan, enqueue_segmented_sum
+from clsparse_py._run.launch import Chain
 
 Array = np.ndarray[Any, Any]
 Case = partial[None]

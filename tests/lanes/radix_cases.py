@@ -14,9 +14,9 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import primitives
-from clsparse_py.launch import Chain
-from clsparse_py.primitives import reference
-from clsparse_py.primitives.radix_sort import Shape, enqueue_sort_by_key
+from clsparse_py._primitives import reference
+from clsparse_py._primitives.radix_sort import Shape, enqueue_sort_by_key
+from clsparse_py._run.launch import Chain
 
 Case = partial[None]
 

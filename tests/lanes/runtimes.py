@@ -76,8 +76,8 @@ def environment(folder: Path, platform: str, *libraries: str, **settings: str) -
 
 
 if __name__ == "__main__":
-    from clsparse_py.device import devices, unusable
-    from clsparse_py.runtimes import intel
+    from clsparse_py._device.device import devices, unusable
+    from clsparse_py._device.runtimes import intel
 
     folder, found = Path(sys.argv[1]), [library for library in (intel(),) if library]
     # Set before `devices` asks for platforms: the loader reads the folder once.

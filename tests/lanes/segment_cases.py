@@ -13,11 +13,11 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import primitives
-from clsparse_py.launch import Chain
-from clsparse_py.primitives import reference
-from clsparse_py.primitives.segmented_merge import ALGORITHMS, enqueue_segmented_merge
-from clsparse_py.primitives.segmented_sort import enqueue_segmented_sort
-from clsparse_py.primitives.segments import Shape
+from clsparse_py._primitives import reference
+from clsparse_py._primitives.segmented_merge import ALGORITHMS, enqueue_segmented_merge
+from clsparse_py._primitives.segmented_sort import enqueue_segmented_sort
+from clsparse_py._primitives.segments import Shape
+from clsparse_py._run.launch import Chain
 
 Array = np.ndarray[Any, Any]
 Case = partial[None]

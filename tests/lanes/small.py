@@ -18,8 +18,9 @@ from values import same
 from workload import Report
 
 import clsparse_py
-from clsparse_py import csr_array, describe, primitives, programs, spgemm, spmv, spmv_plan, transpose
-from clsparse_py.primitives import reference
+from clsparse_py import csr_array, describe, primitives, spgemm, spmv, spmv_plan, transpose
+from clsparse_py._build import programs
+from clsparse_py._primitives import reference
 
 
 def sparse(found: csr_array, wanted: scipy.sparse.csr_array) -> None:

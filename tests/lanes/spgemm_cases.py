@@ -16,21 +16,21 @@ from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
 from clsparse_py import csr_array, describe
-from clsparse_py._spgemm import METHODS, SpgemmPlan, decide, spgemm, spgemm_estimate, spgemm_plan
-from clsparse_py._spgemm.arguments import types_of
-from clsparse_py._spgemm.bins import EMPTY, Bin, Bins
-from clsparse_py._spgemm.methods.base import Accumulator
-from clsparse_py._spgemm.methods.dense_chunked import DenseChunked
-from clsparse_py._spgemm.methods.dense_span import DenseSpan
-from clsparse_py._spgemm.methods.dense_windows import DenseWindows
-from clsparse_py._spgemm.methods.esc import Esc
-from clsparse_py._spgemm.methods.esc_local import EscGroup, EscTeam
-from clsparse_py._spgemm.methods.hash import Hash
-from clsparse_py._spgemm.methods.sort import Sort
-from clsparse_py._spgemm.request import Request
-from clsparse_py._spgemm.thresholds import supposing, thresholds_of
-from clsparse_py.matrix import Structure
-from clsparse_py.structure import Facts
+from clsparse_py._matrix.matrix import Structure
+from clsparse_py._matrix.structure import Facts
+from clsparse_py._operations.spgemm import METHODS, SpgemmPlan, decide, spgemm, spgemm_estimate, spgemm_plan
+from clsparse_py._operations.spgemm.arguments import types_of
+from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
+from clsparse_py._operations.spgemm.methods.base import Accumulator
+from clsparse_py._operations.spgemm.methods.dense_chunked import DenseChunked
+from clsparse_py._operations.spgemm.methods.dense_span import DenseSpan
+from clsparse_py._operations.spgemm.methods.dense_windows import DenseWindows
+from clsparse_py._operations.spgemm.methods.esc import Esc
+from clsparse_py._operations.spgemm.methods.esc_local import EscGroup, EscTeam
+from clsparse_py._operations.spgemm.methods.hash import Hash
+from clsparse_py._operations.spgemm.methods.sort import Sort
+from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._operations.spgemm.thresholds import supposing, thresholds_of
 
 Case = partial[None]
 
@@ -101,7 +101,7 @@ def by(accumulator: Accumulator, dtype: np.dtype[Any], index: type[Any], determi
 def as_on_gpus(method: str, dtype: np.dtype[Any], index: type[Any]) -> None:
     """Make a product by the kernels that look at rows on GPUs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clsparse_py.launch.describe", lambda device: replace(describe(device), type="gpu"))
+        patch.setattr("clsparse_py._run.launch.describe", lambda device: replace(describe(device), type="gpu"))
         product(method, dtype, index, True)
 
 
@@ -113,9 +113,9 @@ def by_upper_bound(dtype: np.dtype[Any], index: type[Any]) -> None:
     ]
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("refine.suits_upper_bound", True), ("count.fits", True), ("refine.speculation_for", None)):
-            patch.setattr(f"clsparse_py._spgemm.{name}", lambda *_, value=value: value)
+            patch.setattr(f"clsparse_py._operations.spgemm.{name}", lambda *_, value=value: value)
         for of, making in (*(("gpu", each) for each in of_gpus), ("cpu", (Bin("given", DenseChunked()),))):
-            patch.setattr("clsparse_py.launch.describe", lambda device, of=of: replace(describe(device), type=of))
+            patch.setattr("clsparse_py._run.launch.describe", lambda device, of=of: replace(describe(device), type=of))
             bins = Bins((EMPTY, *making))
             patch.setattr(decide, "bins_for", lambda *_, bins=bins: bins)
             A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))

@@ -22,8 +22,8 @@ from lane import Lane
 from made_up_devices import by_name, gpu, records, variants
 from pairs import exhaustive
 
-from clsparse_py.device import Portability
-from clsparse_py.programs import render
+from clsparse_py._build.programs import render
+from clsparse_py._device.device import Portability
 
 TRIPLE = "amdgcn-amd-amdhsa"
 #: Targets, and how many lanes they have: an APU, RDNA2 and CDNA2, which has the APU's lanes and twice its registers.

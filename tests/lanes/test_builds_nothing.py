@@ -25,7 +25,7 @@ handler.emit = lambda record: said.append([record.levelname, record.getMessage()
 logging.getLogger("clsparse_py").addHandler(handler)
 logging.getLogger("clsparse_py").setLevel(logging.INFO)
 import numpy as np, pyopencl as cl, clsparse_py
-from clsparse_py.tuning import profiles
+from clsparse_py._decisions import profiles
 # As if it had been tuned here, so that it comes first whatever the other one is.
 (first,) = [of for platform in cl.get_platforms() for of in platform.get_devices() if "debian" not in of.driver_version]
 of = {"name": first.name, "platform": first.platform.name, "vendor": "", "type": "cpu", "driver": "", "compute_units": 1}

@@ -21,8 +21,8 @@ from lane import Lane
 from made_up_devices import by_name, gpu, records
 from pairs import exhaustive
 
-from clsparse_py.device import Portability
-from clsparse_py.programs import render
+from clsparse_py._build.programs import render
+from clsparse_py._device.device import Portability
 
 #: The PTX is that of the oldest; with ``CLSPARSE_FULL=1`` it is compiled for all.
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90") if exhaustive() else ("sm_90",)

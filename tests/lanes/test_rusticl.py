@@ -10,7 +10,7 @@ import pytest
 import runtimes
 from lane import Lane
 
-from clsparse_py import trial
+from clsparse_py._device import trial
 
 
 def test_every_kernel_runs_without_fp64(lane: Lane, templates_without_lanes: set[str], tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_every_kernel_runs_without_fp64(lane: Lane, templates_without_lanes: set
 def test_a_device_that_leaves_long_loops_is_passed_over(lane: Lane, tmp_path: Path) -> None:
     library = lane.require(runtimes.rusticl(), "rusticl is not installed (Debian: mesa-opencl-icd)")
     environment = runtimes.environment(tmp_path, runtimes.RUSTICL, library, RUSTICL_ENABLE="llvmpipe")
-    program = "from clsparse_py.device import *; print(*(unusable(d) for d in devices() if 'rusticl' in d.platform.name))"
+    program = "from clsparse_py._device.device import *; print(*(unusable(d) for d in devices() if 'rusticl' in d.platform.name))"
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=300)
     if done.stdout.strip() == "None":

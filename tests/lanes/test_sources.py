@@ -16,10 +16,10 @@ import pytest
 from lane import Lane
 from made_up_devices import CPU, by_name, gpu, records, variants
 
-from clsparse_py.arithmetic import Arithmetic
-from clsparse_py.catalogue import catalogue
-from clsparse_py.device import Device, Portability
-from clsparse_py.programs import render
+from clsparse_py._build.programs import render
+from clsparse_py._command.catalogue import catalogue
+from clsparse_py._device.device import Device, Portability
+from clsparse_py._precision.arithmetic import Arithmetic
 
 #: The compiler's target for each device: where lanes exchange values by an instruction, the one that knows it.
 DEVICES = {

@@ -21,27 +21,33 @@ from lane import Lane
 from packaging.version import Version
 from pairs import exhaustive
 
-from clsparse_py.runtimes import intel
+from clsparse_py._device.runtimes import intel
 
 ROOT = Path(__file__).parents[2]
 #: Those with code of their own, whose wheels are for one Python.
 COMPILED = ("numpy", "scipy", "pyopencl")
 TOOLS = ("pytest", "hypothesis", "allpairspy")
-FEW = ("tests/test_csr.py", "tests/test_formats.py", "tests/functions", "tests/linalg/test_of_scipy.py", "tests/test_starting.py")
-MORE = ("tests/linalg", "tests/spmv", "tests/test_device_array.py")
+FEW = (
+    "tests/arrays/test_csr.py",
+    "tests/arrays/test_formats.py",
+    "tests/arrays/functions",
+    "tests/solvers/linalg/test_of_scipy.py",
+    "tests/test_starting.py",
+)
+MORE = ("tests/solvers/linalg", "tests/operations/spmv", "tests/memory/test_device_array.py")
 #: Tests that ask SciPy for what it has had since a later version, or has computed right since: ours does.
 LATER = {
     "1.16": (
-        "tests/test_formats.py::test_operations_of_every_format",  # several axes of a matrix
-        "tests/test_formats.py::test_sums_of_duplicates",  # those of a matrix in COO
-        "tests/test_formats.py::test_rows_are_csr_arrays_of_one_dimension",  # rows of a matrix in COO
-        "tests/test_formats.py::test_tensordot",  # dtypes
-        "tests/functions/test_constructions.py::test_kronecker_products",  # one-dimensional operands
-        "tests/functions/test_constructions.py::test_diagonals",  # a dtype
-        "tests/functions/test_constructions.py::test_axes",  # permute_dims
-        "tests/linalg/test_laplacians.py::test_laplacians",  # how many products SciPy takes
-        "tests/linalg/test_of_scipy.py::test_functions",  # funm_multiply_krylov, which is SciPy's
-        "tests/linalg/test_of_scipy.py::test_files",  # which error a file is that is not there
+        "tests/arrays/test_formats.py::test_operations_of_every_format",  # several axes of a matrix
+        "tests/arrays/test_formats.py::test_sums_of_duplicates",  # those of a matrix in COO
+        "tests/arrays/test_formats.py::test_rows_are_csr_arrays_of_one_dimension",  # rows of a matrix in COO
+        "tests/arrays/test_formats.py::test_tensordot",  # dtypes
+        "tests/arrays/functions/test_constructions.py::test_kronecker_products",  # one-dimensional operands
+        "tests/arrays/functions/test_constructions.py::test_diagonals",  # a dtype
+        "tests/arrays/functions/test_constructions.py::test_axes",  # permute_dims
+        "tests/solvers/linalg/test_laplacians.py::test_laplacians",  # how many products SciPy takes
+        "tests/solvers/linalg/test_of_scipy.py::test_functions",  # funm_multiply_krylov, which is SciPy's
+        "tests/solvers/linalg/test_of_scipy.py::test_files",  # which error a file is that is not there
     ),
 }
 

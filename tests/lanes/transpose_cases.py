@@ -13,13 +13,14 @@ from primitive_cases import TYPES, chain_on, placed, room
 from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
-from clsparse_py import canonical, coordinates, csr_array, transpose, transpose_plan
-from clsparse_py._transpose.bucket_chunks import Nearness, enqueue_bucket_chunks, enqueue_nearness
-from clsparse_py._transpose.buckets import Shape, enqueue_buckets
-from clsparse_py._transpose.kernels import AtOnce, Transposition
-from clsparse_py._transpose.methods import METHODS, NotSymmetricError
-from clsparse_py.dense_entries import entries_of
-from clsparse_py.primitives.permute import enqueue_add_at, enqueue_permute
+from clsparse_py import csr_array, transpose, transpose_plan
+from clsparse_py._formats import canonical, coordinates
+from clsparse_py._formats.dense_entries import entries_of
+from clsparse_py._operations.transpose.bucket_chunks import Nearness, enqueue_bucket_chunks, enqueue_nearness
+from clsparse_py._operations.transpose.buckets import Shape, enqueue_buckets
+from clsparse_py._operations.transpose.kernels import AtOnce, Transposition
+from clsparse_py._operations.transpose.methods import METHODS, NotSymmetricError
+from clsparse_py._primitives.permute import enqueue_add_at, enqueue_permute
 
 Array = np.ndarray[Any, Any]
 Case = partial[None]

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py import device as devices
-from clsparse_py import pool, programs
-from clsparse_py.device import Device, Portability
+from clsparse_py._build import programs
+from clsparse_py._device import device as devices
+from clsparse_py._device.device import Device, Portability
+from clsparse_py._memory import pool
 
 __all__ = ["LOCAL_MEMORY", "MAX_ALLOCATION", "install"]
 

@@ -42,16 +42,19 @@ from transpose_cases import transpose_cases
 from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
-from clsparse_py import csr_array, describe, pool, programs, semiring, spmm, spmm_plan, spmv, spmv_plan
-from clsparse_py._spmm import plan as spmm_of_plans
-from clsparse_py._spmm.choose import Shape
-from clsparse_py._spmm.choose import choose as choose_shape
-from clsparse_py._spmv import KERNELS, KernelChoice, Scheme
-from clsparse_py._spmv.binning import N_BINS, count_bins, list_rows
-from clsparse_py._spmv.features import inspect
-from clsparse_py.blocks import Lent
-from clsparse_py.device import Device
-from clsparse_py.structure import check_structure
+from clsparse_py import csr_array, describe, spmm, spmm_plan, spmv, spmv_plan
+from clsparse_py._build import programs
+from clsparse_py._device.device import Device
+from clsparse_py._matrix.structure import check_structure
+from clsparse_py._memory import pool
+from clsparse_py._memory.blocks import Lent
+from clsparse_py._operations.spmm import plan as spmm_of_plans
+from clsparse_py._operations.spmm.choose import Shape
+from clsparse_py._operations.spmm.choose import choose as choose_shape
+from clsparse_py._operations.spmv import KERNELS, KernelChoice, Scheme
+from clsparse_py._operations.spmv.binning import N_BINS, count_bins, list_rows
+from clsparse_py._operations.spmv.features import inspect
+from clsparse_py._precision import semiring
 
 Array = np.ndarray[Any, Any]
 Case = partial[None]

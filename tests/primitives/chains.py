@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from platforms import has_fp64
 from pyopencl import array as cl_array
 
-from clsparse_py.launch import Chain
+from clsparse_py._run.launch import Chain
 
 __all__ = ["DEVICE_TYPES", "LENGTHS", "chain_on", "legal", "lengths_of_segments", "on_device", "pointers_of", "room", "values_of"]
 

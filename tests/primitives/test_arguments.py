@@ -11,9 +11,9 @@ from chains import DEVICE_TYPES, chain_on, pointers_of
 from pyopencl import array as cl_array
 
 from clsparse_py import primitives
-from clsparse_py.device import describe
-from clsparse_py.launch import Chain
-from clsparse_py.primitives import arguments
+from clsparse_py._device.device import describe
+from clsparse_py._primitives import arguments
+from clsparse_py._run.launch import Chain
 
 pytestmark = pytest.mark.any_platform
 

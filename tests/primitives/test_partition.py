@@ -7,8 +7,8 @@ import pyopencl as cl
 import pytest
 from pyopencl import array as cl_array
 
-from clsparse_py.launch import Chain
-from clsparse_py.primitives.partition import enqueue_partition
+from clsparse_py._primitives.partition import enqueue_partition
+from clsparse_py._run.launch import Chain
 
 
 @pytest.mark.parametrize("index", ["int32", "int64"])

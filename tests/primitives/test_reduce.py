@@ -16,9 +16,9 @@ from platforms import PLATFORMS, queue_on
 from pyopencl import array as cl_array
 
 from clsparse_py import primitives
-from clsparse_py.device import describe
-from clsparse_py.primitives import reference
-from clsparse_py.primitives.reduce import Runs
+from clsparse_py._device.device import describe
+from clsparse_py._primitives import reference
+from clsparse_py._primitives.reduce import Runs
 
 KEYS = ("int32", "uint32", "int64", "uint64")
 AXES: Mapping[str, Any] = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clsparse_py.primitives import reference
+from clsparse_py._primitives import reference
 
 KEYS = np.array([5, -1, 5, 0, -1, 7, 0], np.int32)
 VALUES = np.array([1, 2, 3, 4, 5, 6, 7], np.float32)

@@ -15,11 +15,12 @@ from pairs import combinations, uncovered
 from platforms import PLATFORMS, queue_on
 from pyopencl import array as cl_array
 
-from clsparse_py import primitives, programs
-from clsparse_py.device import describe
-from clsparse_py.primitives import reference
-from clsparse_py.primitives.addition import sum_dtype
-from clsparse_py.primitives.scan import enqueue_scan
+from clsparse_py import primitives
+from clsparse_py._build import programs
+from clsparse_py._device.device import describe
+from clsparse_py._primitives import reference
+from clsparse_py._primitives.addition import sum_dtype
+from clsparse_py._primitives.scan import enqueue_scan
 
 KINDS = ("exclusive", "inclusive", "pointers")
 AXES: Mapping[str, Any] = {

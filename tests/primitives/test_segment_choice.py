@@ -14,12 +14,12 @@ import scipy.sparse as sp
 from chains import on_device, pointers_of
 from platforms import PLATFORMS, queue_on
 
-from clsparse_py import programs
-from clsparse_py.device import Device, describe
-from clsparse_py.primitives import reference, segmented_sort
-from clsparse_py.primitives.segmented_sort import MergeSerial, SortNetwork
-from clsparse_py.primitives.segments import Elements, Shape
-from clsparse_py.primitives.tunable import SegmentedSortTunable
+from clsparse_py._build import programs
+from clsparse_py._device.device import Device, describe
+from clsparse_py._primitives import reference, segmented_sort
+from clsparse_py._primitives.segmented_sort import MergeSerial, SortNetwork
+from clsparse_py._primitives.segments import Elements, Shape
+from clsparse_py._tuner.sort_tunable import SegmentedSortTunable
 
 TUNABLE = SegmentedSortTunable()
 

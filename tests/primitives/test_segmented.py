@@ -17,10 +17,10 @@ from platforms import PLATFORMS, queue_on
 from pyopencl import array as cl_array
 
 from clsparse_py import primitives
-from clsparse_py.device import describe
-from clsparse_py.primitives import reference
-from clsparse_py.primitives.addition import sum_dtype
-from clsparse_py.primitives.segmented import enqueue_segmented_scan, enqueue_segmented_sum
+from clsparse_py._device.device import describe
+from clsparse_py._primitives import reference
+from clsparse_py._primitives.addition import sum_dtype
+from clsparse_py._primitives.segmented import enqueue_segmented_scan, enqueue_segmented_sum
 
 OPERATIONS = ("sum", "inclusive", "exclusive")
 AXES: Mapping[str, Any] = {

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from clsparse_py.device import describe
+from clsparse_py._device.device import describe
 from tests.programs.judge import Find
 from tests.programs.prelude import device_of
 from tests.programs.program import Program
@@ -191,7 +191,7 @@ def main() -> int:
 
 def _devices() -> list[str]:
     import clsparse_py
-    from clsparse_py.device import unusable
+    from clsparse_py._device.device import unusable
 
     names = {"intel": "intel", "portable computing": "pocl", "nvidia": "nvidia"}
     found = [each.platform.name.lower() for each in clsparse_py.devices() if unusable(each) is None]

@@ -15,7 +15,7 @@ import scipy.sparse.linalg
 from pyopencl import array as cl_array
 
 import clsparse_py
-from clsparse_py.device import describe
+from clsparse_py._device.device import describe
 from tests.programs import prelude, references
 from tests.programs.drawing import SkipError
 from tests.programs.prelude import ERRORS

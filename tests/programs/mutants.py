@@ -59,62 +59,64 @@ MUTANTS = (
     # Faults that there were once.
     Mutant(
         "values of a converted copy with the original's indices",
-        "clsparse_py/linalg/triangular.py",
+        "clsparse_py/_solvers/linalg/triangular.py",
         'rows.with_values(converted(queue, "A", rows.data, dtype))',
         "rows.with_values(rows.astype(dtype).data)",
     ),
     Mutant(
         "launches of chains on queues without order",
-        "clsparse_py/launch.py",
+        "clsparse_py/_run/launch.py",
         "if self._beside is None:\n            event = built.enqueue(",
         "if True:\n            event = built.enqueue(",
     ),
     Mutant(
         "passes over vectors on queues without order",
-        "clsparse_py/memory.py",
+        "clsparse_py/_memory/memory.py",
         "if beside is not None:",
         "if beside is not beside:",
     ),
     Mutant(
         "sum(dtype, out) in out's dtype",
-        "clsparse_py/reductions/sums.py",
+        "clsparse_py/_operations/reductions/sums.py",
         "inner if dtype is None else np.dtype(dtype)",
         "inner if dtype is None or self._out is not None else np.dtype(dtype)",
     ),
     Mutant(
         "memory of the host that goes before another queue's commands have ended",
-        "clsparse_py/transfer.py",
+        "clsparse_py/_run/transfer.py",
         "list(self.uses.get(self.pointer, {}).values())",
         "()",
     ),
     Mutant(
         "products of integers that are 0, as C has them",
-        "clsparse_py/elementwise/operators.py",
+        "clsparse_py/_operations/elementwise/operators.py",
         'integer=_modulo("*")',
         'integer="a * b"',
     ),
     Mutant(
         "b of minres as it is",
-        "clsparse_py/krylov/minres.py",
+        "clsparse_py/_solvers/krylov/minres.py",
         "    system.scaling.scale_b()\n",
         "",
     ),
-    Mutant("-0.0 of A - D", "clsparse_py/elementwise/methods.py", 'else "from_zero", dtype)', 'else "negative", dtype)'),
+    Mutant(
+        "-0.0 of A - D", "clsparse_py/_operations/elementwise/methods.py", 'else "from_zero", dtype)', 'else "negative", dtype)'
+    ),
     Mutant(
         "identity of extremes in the dtype of sums",
-        "clsparse_py/primitives/addition.py",
+        "clsparse_py/_primitives/addition.py",
         "extreme_of_none(self.operation, np.dtype(self.target))",
         "extreme_of_none(self.operation, total)",
     ),
     Mutant(
         "systems that are not scaled",
-        "clsparse_py/krylov/scaling.py",
+        "clsparse_py/_solvers/krylov/scaling.py",
         "power.exponent = found = 0 if abs(found) <= self.near else found",
         "power.exponent = found = 0",
     ),
     Mutant(
         "int64 beside 2^63 in float64",
-        "clsparse_py/elementwise/comparison.py",
+        "clsparse_py/_operations/elementwise/comparison.py",
         "    if isinstance(scalar, (int, np.integer)) and",
         "    scalar = np.float64(scalar) if isinstance(scalar, int) and scalar >= 2**63 else scalar\n"
         "    if isinstance(scalar, (int, np.integer)) and",
@@ -171,13 +173,13 @@ MUTANTS = (
     ),
     Mutant(
         "a plan's first values instead of new ones",
-        "clsparse_py/_spgemm/plan.py",
+        "clsparse_py/_operations/spgemm/plan.py",
         'self._a.placed("a_data", a_data, self._product.a_data)',
         'self._a.placed("a_data", None, self._product.a_data)',
     ),
     Mutant(
         "another queue's event that is not waited for",
-        "clsparse_py/dense_product.py",
+        "clsparse_py/_run/dense_product.py",
         "chain = Chain(queue, *operands[:2], *recording.kept, writes=operands[2:])",
         "chain = Chain(queue, writes=operands[2:])",
     ),

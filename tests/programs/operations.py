@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from clsparse_py.device import describe
+from clsparse_py._device.device import describe
 from tests.programs import prelude
 from tests.programs.drawing import Draw, SkipError
 from tests.programs.program import Step

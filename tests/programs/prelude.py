@@ -19,8 +19,9 @@ from numpy import inf, nan
 from pyopencl import array as cl_array
 
 import clsparse_py as sp
-from clsparse_py import distributed, graph, linalg, pool, primitives
-from clsparse_py.device import unusable
+from clsparse_py import distributed, graph, linalg, primitives
+from clsparse_py._device.device import unusable
+from clsparse_py._memory import pool
 from tests.lanes import understated
 
 ERRORS = (TypeError, ValueError, IndexError, NotImplementedError, OverflowError, ZeroDivisionError, AttributeError)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse import csgraph
 from scipy.sparse import linalg as splinalg
 
-from clsparse_py.semiring import SEMIRINGS
+from clsparse_py._precision.semiring import SEMIRINGS
 from tests import oracle
 
 

@@ -96,7 +96,7 @@ def _settings(rng: np.random.Generator, limits: bool) -> tuple[str, ...]:
     if rng.random() < 0.4 and limits:
         changed = DEVICES[rng.integers(len(DEVICES))]
         lines.append(
-            "import clsparse_py.device as devices; described = devices._described; "
+            "import clsparse_py._device.device as devices; described = devices._described; "
             f"devices._described = functools.cache(lambda device: replace(described(device), {changed}))"
         )
     if rng.random() < 0.3:
@@ -113,7 +113,7 @@ def _settings(rng: np.random.Generator, limits: bool) -> tuple[str, ...]:
     if operations or thresholds:
         profile = f"{{'schema': profiles.SCHEMA, 'name': 'drawn', 'operations': {operations}, 'thresholds': {thresholds}, "
         lines.append(
-            "from clsparse_py.tuning import profiles; os.environ['CLSPARSE_PROFILES'] = tempfile.mkdtemp(); profiles.forget(); "
+            "from clsparse_py._tuner import profiles; os.environ['CLSPARSE_PROFILES'] = tempfile.mkdtemp(); profiles.forget(); "
             f"profiles.save({profile}'device': profiles.identity(sp.describe(DEVICE))}})"
         )
     return tuple(lines)

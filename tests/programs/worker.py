@@ -14,7 +14,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import invoker
 
-from clsparse_py import programs
+from clsparse_py._build import programs
 from tests.programs.drawing import Block, Draw, SkipError
 from tests.programs.judge import Find, Machine
 from tests.programs.operations import OPERATIONS

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clsparse_py.aggregation.aggregates import _order
+from clsparse_py._solvers.aggregation.aggregates import _order
 
 
 def aggregates(columns: np.ndarray[Any, Any], pointers: np.ndarray[Any, Any]) -> tuple[Any, Any, int]:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from clsparse_py.amg.levels import Level
-from clsparse_py.amg.smoothers import Smoother
-from clsparse_py.linalg.problem import divided
+from clsparse_py._solvers.amg.levels import Level
+from clsparse_py._solvers.amg.smoothers import Smoother
+from clsparse_py._solvers.linalg.problem import divided
 
 
 class _Level(NamedTuple):

@@ -1,0 +1,674 @@
+"""Methods that sparse arrays of all formats share: conversions by name, products, NumPy's functions, pickling, how they show."""
+
+from __future__ import annotations
+
+import abc
+import importlib
+import math
+import operator
+import sys
+import types
+from collections.abc import Callable, Mapping
+from numbers import Number
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar, overload
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+from typing_extensions import Self
+
+from clsparse_py._ground.errors import runs_on_host
+from clsparse_py._ground.tables import Table
+from clsparse_py._matrix.matrix import Matrix, Sparse
+from clsparse_py._matrix.placement import value_dtype
+from clsparse_py._memory.device_array import OF_NO_VALUES
+from clsparse_py._memory.overlap import require_inside
+from clsparse_py._operations.elementwise.dense import dense_of
+from clsparse_py._operations.elementwise.in_place import InPlace
+from clsparse_py._operations.elementwise.operators import UFUNCS
+from clsparse_py._run.transfer import contexts_match
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from clsparse_py._arrays.bsr import bsr_array
+    from clsparse_py._arrays.coo import coo_array
+    from clsparse_py._arrays.csc import csc_array
+    from clsparse_py._arrays.csr import csr_array
+    from clsparse_py._matrix.annotations import Gives, SciPySparse
+
+__all__ = [
+    "ON_DEVICE",
+    "SparseArray",
+    "checked_cast",
+    "class_of_format",
+    "dense_operand_of",
+    "on_device",
+    "require_reversed",
+    "with_scipys",
+]
+
+#: The formats that live on the device.
+ON_DEVICE = ("csr", "csc", "coo", "bsr")
+_Given = TypeVar("_Given")
+_CLASSES: dict[tuple[str, bool], Any] = {}
+
+
+def class_of_format(name: str, *, one_dimensional: bool = False) -> Any:
+    """Return the class of a format of `ON_DEVICE`; that of its one-dimensional arrays, if asked for."""
+    if name == "bsr":
+        importlib.import_module("clsparse_py._arrays.bsr")  # which few processes use: its class is noted then
+    return _CLASSES[name, one_dimensional]
+
+
+def on_device(queue: cl.CommandQueue, value: Any) -> SparseArray:
+    """Return a sparse array, ours or SciPy's, as one of ours: of the same format or, if there is none on the device, CSR."""
+    if isinstance(value, SparseArray):
+        return value
+    name = value.format if value.format in ON_DEVICE else "csr"
+    found: SparseArray = class_of_format(name, one_dimensional=value.ndim == 1)(value, queue=queue)
+    return found
+
+
+def with_scipys(name: str, A: SparseArray, other: Any) -> Any:
+    """Return ``other + A`` or so for a sparse array of SciPy, in its format; ``name`` is A's method, such as ``__radd__``."""
+    if name == "__rmul__" and isinstance(other, scipy.sparse.spmatrix):
+        name = "__rmatmul__"  # as of matrices
+    if name == "__radd__" and other.format == "dia":
+        return A + other
+    return getattr(on_device(A.queue, other), name.replace("__r", "__", 1))(A)
+
+
+def dense_operand_of(other: Any) -> Any:
+    """Return a dense operand of @ as an array of one or two dimensions; None if it is no array, which is left to Python.
+
+    Raises
+    ------
+    ValueError
+        It is a scalar, or has other dimensions.
+    """
+    dense = other if isinstance(other, cl_array.Array) else np.asarray(other)
+    if dense.ndim in (1, 2):
+        return dense
+    if dense.ndim == 0 and dense.dtype.kind == "O":
+        return None
+    what = (
+        f"is a scalar of type {type(other).__name__}: use A * x (Scalar operands are not allowed)"
+        if dense.ndim == 0
+        else f"has shape {dense.shape}"
+    )
+    raise ValueError(f"x: must be an array of one or two dimensions, {what}")
+
+
+def checked_cast(own: np.dtype[Any], dtype: Any, casting: str) -> np.dtype[Any]:
+    """Return the dtype that values are to be converted to.
+
+    Raises
+    ------
+    TypeError
+        It is not supported, or ``casting``, one of NumPy's rules, forbids the conversion.
+    """
+    wanted = value_dtype("dtype", dtype)
+    if not np.can_cast(own, wanted, casting):  # type: ignore[arg-type] # one of NumPy's rules, or NumPy says so
+        raise TypeError(f"dtype: {own} values cannot be cast to {wanted} by the rule {casting!r}")
+    return wanted
+
+
+def require_reversed(axes: Any) -> None:
+    """Require that ``axes`` of a transposition of two dimensions are None or (1, 0).
+
+    Raises
+    ------
+    ValueError
+        They are others.
+    """
+    if axes is not None and not (isinstance(axes, (tuple, list)) and tuple(axes) == (1, 0)):
+        raise ValueError(f"axes: must be None or (1, 0), are {axes!r}")
+
+
+def _new_shape(lengths: tuple[Any, ...], of: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape that `SparseArray.reshape` is asked for.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is no shape of as many places.
+    """
+    if not lengths:
+        raise TypeError("shape: is missing")
+    given = lengths[0] if len(lengths) == 1 and np.ndim(lengths[0]) else lengths
+    shape, size = [operator.index(each) for each in given], math.prod(of)
+    if len(shape) not in (1, 2):
+        raise ValueError(f"shape: must have one or two dimensions, is {tuple(shape)}")
+    unknown = [axis for axis, length in enumerate(shape) if length < 0]
+    if len(unknown) > 1:
+        raise ValueError("shape: can only specify one unknown dimension")
+    for axis in unknown:
+        others = math.prod(length for length in shape if length >= 0)
+        shape[axis] = size // others if others else 0
+    if math.prod(shape) != size:
+        raise ValueError(f"shape: cannot reshape array of {size} places, {of}, into {tuple(given)}")
+    return tuple(shape)
+
+
+class SparseArray(InPlace, Sparse):
+    """Base of `csr_array`, `csc_array`, `coo_array` and `bsr_array`."""
+
+    _format: ClassVar[str]
+    # Before NumPy's and PyOpenCL's arrays.
+    __array_priority__ = 200.0
+    #: How many entries are printed; an array may have another number, as SciPy's may.
+    maxprint: int = 50
+    # As SciPy's and NumPy's arrays, which compare by entries.
+    __hash__ = None  # type: ignore[assignment] # the way to say so
+
+    # As SciPy's classes: csr_array[np.float32] is a type, to annotate with.
+    __class_getitem__: Any = classmethod(types.GenericAlias)
+
+    def __init_subclass__(cls, one_dimensional: bool | None = None, **options: Any) -> None:
+        """Note the class of a format."""
+        super().__init_subclass__(**options)
+        if hasattr(cls, "_format"):
+            for dimensions in (False, True) if one_dimensional is None else (one_dimensional,):
+                _CLASSES.setdefault((cls._format, dimensions), cls)
+
+    # ---- what each format says for itself
+
+    @property
+    @abc.abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values."""
+
+    @property
+    @abc.abstractmethod
+    def queue(self) -> cl.CommandQueue:
+        """The queue on which operations run, unless a dense operand on the device has another."""
+
+    @property
+    @abc.abstractmethod
+    def nnz(self) -> int:
+        """How many entries are stored."""
+
+    @abc.abstractmethod
+    def get(self) -> Any:
+        """Return the array as SciPy's of the same format, of its own memory."""
+
+    @abc.abstractmethod
+    def copy(self) -> Self:
+        """Return an array with device arrays of its own."""
+
+    @abc.abstractmethod
+    def _alias(self) -> Self:
+        """Return another array over the same device arrays."""
+
+    @abc.abstractmethod
+    def _as_csr(self) -> csr_array:
+        """Return the array of two dimensions in CSR form, to be read alone: it is kept until the array changes."""
+
+    def _times(self, dense: Any) -> Any:
+        """Return ``A @ dense``."""
+        return self._as_csr()._times(dense)
+
+    def _dense_times(self, dense: Any) -> Any:
+        """Return ``dense @ A``; their shapes go together."""
+        return self._as_csr()._dense_times(dense)
+
+    def _times_sparse(self, other: SparseArray) -> Any:
+        """Return ``A @ other``, a sparse array of ours."""
+        return self._as_csr()._times_sparse(other)
+
+    # ---- attributes
+
+    @property
+    def format(self) -> str:
+        """The name of the format: "csr", "csc", "coo" or "bsr"."""
+        return self._format
+
+    @property
+    def context(self) -> cl.Context:
+        """The context of the queue."""
+        return self.queue.context
+
+    @property
+    def size(self) -> int:
+        """Stored entries, as `nnz`."""
+        return self.nnz
+
+    def __len__(self) -> int:
+        """Raise a TypeError, as SciPy's arrays do."""
+        raise TypeError("length: ambiguous for a sparse array; ask for A.nnz or A.shape[0]")
+
+    def __bool__(self) -> bool:
+        """Return whether an array of one place stores an entry; others have no truth value, as in SciPy."""
+        if self.shape == (1, 1):
+            return self.nnz != 0
+        shown = " x ".join(map(str, self.shape))
+        raise ValueError(f"truth value: ambiguous, as A is {shown}; ask for A.nnz, or use A.get()")
+
+    @property
+    def mT(self) -> Any:  # noqa: N802 - SciPy's name for it
+        """The transposed matrix, as ``A.T``; an array of one dimension has none."""
+        if self.ndim < 2:
+            raise ValueError(f"A: must have two dimensions, has {self.ndim}")
+        return self.T  # type: ignore[attr-defined] # of each format
+
+    # ---- conversions
+
+    @abc.abstractmethod
+    def tocsc(self, copy: bool = False) -> csc_array:
+        """Return the array in CSC form."""
+
+    @abc.abstractmethod
+    def tocoo(self, copy: bool = True) -> coo_array:
+        """Return the array in COO form."""
+
+    def asformat(self, format: str | None, copy: bool = False) -> Any:  # noqa: A002 - SciPy's name for it
+        """Return the array in a format by its name; itself if it has that format, or if there is no name.
+
+        Parameters
+        ----------
+        format : {"csr", "csc", "coo", "bsr", "dia", "lil", "dok", "array", "dense"} or None
+            "dia", "lil" and "dok" are SciPy's classes, on the host; the last two a dense NumPy array.
+        copy : bool
+            True: the result has arrays of its own.
+
+        Raises
+        ------
+        ValueError
+            There is no such format.
+        """
+        if format is None or format == self.format:
+            return self.copy() if copy else self
+        if format in ("array", "dense"):
+            return self.toarray()
+        convert = getattr(self, f"to{format}", None) if format in ("csr", "csc", "coo", "dia", "bsr", "lil", "dok") else None
+        if convert is None:
+            raise ValueError(f"format: must be csr, csc, coo, dia, bsr, lil or dok, is {format!r}")
+        return convert(copy=copy)
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool = False) -> coo_array | Self:
+        """Return the entries in another shape of as many places, as a `coo_array`; the array itself if it has that shape.
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            One length may be negative: it is what the others leave.
+        order : {"C", "F"}
+            How places are counted: by rows, or by columns.
+        copy : bool
+            True: the result shares no array with this one.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The shape has another number of places, or is none.
+        """
+        wanted = _new_shape(shape, self.shape)
+        if wanted == self.shape:
+            return self.copy() if copy else self
+        if order not in ("C", "F"):
+            raise ValueError(f"order: must be C or F, is {order!r}")
+        return self.tocoo(copy=copy)._reshaped(wanted, order)
+
+    @runs_on_host("A.todia")
+    def todia(self, copy: bool = False) -> Any:  # noqa: ARG002 - always its own
+        """Return a `scipy.sparse.dia_array`, made on the host."""
+        return self.get().todia()
+
+    def tobsr(self, blocksize: tuple[int, int] | None = None, copy: bool = False) -> bsr_array:
+        """Return the array as a `bsr_array` on the device: the blocks in which it has entries, sorted, duplicates summed.
+
+        Parameters
+        ----------
+        blocksize : tuple of int, optional
+            Rows and columns of a block. By default the largest of 1, 2, 3, 4 and 6 rows whose blocks are well filled.
+        copy : bool
+            False: blocks of one entry may share arrays.
+
+        Raises
+        ------
+        ValueError, TypeError
+            The blocks do not divide the shape, or the array has one dimension.
+        """
+        if self.ndim == 1:
+            raise ValueError("A: Cannot convert an array of one dimension; bsr_array takes two")
+        found: bsr_array = class_of_format("bsr")(self._as_csr(), blocksize=blocksize, copy=copy)
+        return found
+
+    @runs_on_host("A.tolil")
+    def tolil(self, copy: bool = False) -> Any:  # noqa: ARG002 - always its own
+        """Return a `scipy.sparse.lil_array`, made on the host."""
+        return self.get().tolil()
+
+    @runs_on_host("A.todok")
+    def todok(self, copy: bool = False) -> Any:  # noqa: ARG002 - always its own
+        """Return a `scipy.sparse.dok_array`, made on the host."""
+        return self.get().todok()
+
+    @overload
+    def toarray(self, order: Any = None, out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]: ...
+
+    @overload
+    def toarray(self, order: None, out: cl_array.Array) -> cl_array.Array: ...
+
+    @overload
+    def toarray(self, *, out: cl_array.Array) -> cl_array.Array: ...
+
+    def toarray(self, order: Any = None, out: Any = None) -> Any:
+        """Return the array as a dense one; duplicates are summed.
+
+        Parameters
+        ----------
+        order : {"C", "F"}, optional
+            The order of a new NumPy array.
+        out : numpy.ndarray or pyopencl.array.Array, optional
+            Of the same shape and dtype: it is overwritten and returned. A device array is C-contiguous and begins its buffer.
+
+        Raises
+        ------
+        ValueError
+            ``out`` is another array, or ``order`` is given beside it.
+        """
+        if isinstance(out, cl_array.Array):
+            return self._into(out, order)
+        found = self.get().toarray(order=order, out=out)
+        return np.asarray(found) if out is None else out
+
+    todense = toarray
+
+    def _into(self, out: cl_array.Array, order: Any) -> Any:
+        """Write the array into a dense one on the device, and return that."""
+        if order is not None:
+            raise ValueError("order: cannot be given beside out")
+        if out.shape != self.shape or out.dtype != self.dtype:
+            raise ValueError(f"out: must have shape {self.shape} and dtype {self.dtype}, has {out.shape} and {out.dtype}")
+        if out.offset or (out.size and not out.flags.c_contiguous):
+            raise ValueError("out: must be C-contiguous and begin its buffer")
+        if not contexts_match(out, self.context):
+            raise ValueError("out: lives in another context than A")
+        require_inside("out", out)
+        A = self._as_csr()
+        A.require_valid()
+        return dense_of(A, A.dtype, out)
+
+    # ---- products
+
+    @overload
+    def __matmul__(self, other: cl_array.Array) -> cl_array.Array: ...
+
+    @overload
+    def __matmul__(self: Gives[_Given], other: SparseArray | SciPySparse) -> _Given: ...
+
+    @overload
+    def __matmul__(self, other: SparseArray | SciPySparse) -> Any: ...
+
+    @overload
+    def __matmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
+
+    def __matmul__(self, other: Any) -> Any:
+        """Return ``A @ other``: NumPy for NumPy, a device array, not waited for, for a device array; sparse of a sparse array.
+
+        A sparse product has A's format, but CSR if A is in COO form.
+        """
+        if scipy.sparse.issparse(other):
+            other = on_device(self.queue, other)
+        if isinstance(other, SparseArray):
+            if self.queue is not other.queue and self.context != other.context:
+                raise ValueError("B: lives in another context than A")
+            return self._times_sparse(other)
+        dense = dense_operand_of(other)
+        if dense is None:
+            # SciPy's LinearOperator would make an array of A. Where it is not imported, there is none.
+            linalg = sys.modules.get("scipy.sparse.linalg")
+            is_operator = linalg is not None and isinstance(other, linalg.LinearOperator)
+            return linalg.aslinearoperator(self) @ other if linalg is not None and is_operator else NotImplemented
+        return self._times(dense)
+
+    @overload
+    def __rmatmul__(self, other: cl_array.Array) -> cl_array.Array: ...
+
+    @overload
+    def __rmatmul__(self, other: SciPySparse) -> Any: ...
+
+    @overload
+    def __rmatmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
+
+    def __rmatmul__(self, other: Any) -> Any:
+        """Return ``other @ A`` for a dense array, NumPy's or the device's, or a sparse array of SciPy."""
+        if scipy.sparse.issparse(other):
+            return on_device(self.queue, other) @ self
+        dense = dense_operand_of(other)
+        if dense is None:
+            return NotImplemented
+        if dense.shape[-1] != self.shape[0]:
+            of = f"{self.shape[0]} {'entries' if dense.ndim == 1 else 'columns'}"
+            shown = " x ".join(map(str, self.shape))
+            raise ValueError(f"x: must have {of}, as A is {shown}, has shape {dense.shape} (dimension mismatch)")
+        return self._dense_times(dense)
+
+    @overload
+    def dot(self, other: cl_array.Array) -> cl_array.Array: ...
+
+    @overload
+    def dot(self: Gives[_Given], other: SparseArray) -> _Given: ...
+
+    @overload
+    def dot(self, other: complex | np.number[Any]) -> Self: ...
+
+    @overload
+    def dot(self, other: npt.NDArray[Any]) -> npt.NDArray[Any]: ...
+
+    @overload
+    def dot(self, other: Any) -> Any: ...
+
+    def dot(self, other: Any) -> Any:
+        """Return ``A @ other`` or, of a scalar, ``A * other``."""
+        return self * other if np.isscalar(other) else self @ other  # type: ignore[operator] # of each format
+
+    def matvec(self, x: Any) -> Any:
+        """Return ``A @ x`` for a vector x of n entries, or of n x 1, whose shape the result has.
+
+        With `matvec`, `rmatvec`, `matmat` and `rmatmat`, the array serves all of `scipy.sparse.linalg`.
+        """
+        return self @ x
+
+    def rmatvec(self, x: Any) -> Any:
+        """Return ``A.conj().T @ x`` for a vector x of m entries, or of m x 1. The CSR that it needs is kept."""
+        if self.dtype.kind != "c":
+            return self._conjugate_times(x)
+        return _conjugate(self._conjugate_times(_conjugate(x)))
+
+    def _conjugate_times(self, x: Any) -> Any:
+        return x @ self if np.ndim(x) == 1 else (x.T @ self).T
+
+    def matmat(self, X: Any) -> Any:
+        """Return ``A @ X`` for a matrix X of n rows."""
+        return self @ X
+
+    def rmatmat(self, X: Any) -> Any:
+        """Return ``A.conj().T @ X`` for a matrix X of m rows. The CSR that it needs is kept."""
+        return self.rmatvec(X)
+
+    # ---- NumPy's functions
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: tuple[Any, ...] = (), **options: Any) -> Any:
+        """Apply a function of NumPy's, such as ``np.add`` or ``np.matmul``, as the operator or method that it stands for."""
+        if out and options.get("axes") in _IN_PLACE:
+            options = {}
+        found = NotImplemented if method != "__call__" or options else _applied(ufunc, inputs)
+        if found is NotImplemented and all(isinstance(each, (SparseArray, np.ndarray, np.generic, Number)) for each in inputs):
+            given = " and ".join(type(each).__name__ for each in inputs)
+            raise TypeError(f"unsupported operand types for np.{ufunc.__name__}{_way(method, options)}: {given}; see A.get()")
+        if found is NotImplemented or not out:
+            return found
+        (target,) = out
+        if not isinstance(target, np.ndarray):
+            return NotImplemented
+        is_alike = isinstance(found, np.ndarray) and found.shape == target.shape
+        fits = is_alike and np.can_cast(found.dtype, target.dtype, "same_kind")
+        if not fits:
+            return found  # x *= A gives x what x * A is, as with SciPy's arrays
+        target[...] = found
+        return target
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, arguments: Any, options: Any) -> Any:
+        """Call the method that a function of NumPy's stands for; refuse all others, which would take the array for a scalar."""
+        if function in OF_NO_VALUES:
+            return function.__wrapped__(*arguments, **options)  # type: ignore[attr-defined] # NumPy's own, of Python
+        if function is np.result_type:
+            return np.result_type(*(operand.dtype if isinstance(operand, SparseArray) else operand for operand in arguments))
+        name = function.__name__
+        if name in _METHODS and arguments and isinstance(arguments[0], SparseArray):
+            method = getattr(arguments[0], _METHODS[name])
+            return method(*arguments[1:], **options) if callable(method) else method
+        return self._refuse_number(f"np.{name}: A")
+
+    if not TYPE_CHECKING:  # by NumPy's types, ``x @ A`` would be an operator of NumPy's
+
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+            """Return a NumPy array of one object, the array itself, as of SciPy's: their operators give ours a turn then.
+
+            Raises
+            ------
+            TypeError
+                Numbers are asked for.
+            """
+            if dtype is not None and np.dtype(dtype) != object:
+                self._refuse_number()
+            one = np.empty((), object)
+            one[()] = self
+            return one
+
+    def _refuse_number(self, what: str = "A") -> NoReturn:
+        """Raise a TypeError that says what to call."""
+        reason = f"is a {self.format}_array on a device, where NumPy does not compute"
+        raise TypeError(f"{what}: {reason}: A.get() returns it as SciPy's, A.toarray() as NumPy's")
+
+    __index__ = __int__ = __float__ = __complex__ = _refuse_number
+
+    # ---- copies
+
+    def __copy__(self) -> Self:
+        return self._alias()
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle what `get` returns, and the device's name; it is loaded on the default queue."""
+        return _loaded, (self.format, self.get(), self.queue.device.name)
+
+    # ---- how it shows
+
+    @abc.abstractmethod
+    def _index_dtype(self) -> np.dtype[Any]:
+        """Return the dtype of the indices."""
+
+    @abc.abstractmethod
+    def _n_stored(self) -> int:
+        """Return how many entries are stored, without a look at the structure."""
+
+    def __str__(self) -> str:
+        """Return what SciPy's array of these entries prints: at most `maxprint` of them."""
+        host = self.get()
+        host.maxprint = self.maxprint
+        return str(host)
+
+    def _print_at_most(self, maxprint: int | None) -> None:
+        """Take the number of entries that are printed, if one is given."""
+        if maxprint is not None:
+            self.maxprint = operator.index(maxprint)
+
+    def __format__(self, spec: str) -> str:
+        """Return what `repr` does, without a look at the entries."""
+        return format(repr(self), spec)
+
+    def __repr__(self) -> str:
+        kind = f"{self.dtype} values, {self._index_dtype()} indices"
+        shown = " x ".join(map(str, self.shape)) if self.ndim == 2 else f"length {self.shape[0]}"
+        name = self.queue.device.name
+        # Packages that do not know the class put this into their errors.
+        where = f"on {name}; get() copies it to the host"
+        return f"<{self.format}_array of {shown}, {self._n_stored()} stored entries, {kind}, {where}>"
+
+    def _repr_html_(self) -> str:
+        kinds = f"{self._n_stored():,}", str(self.dtype), str(self._index_dtype()), self.queue.device.name
+        lengths = ("rows", "columns") if self.ndim == 2 else ("length",)
+        heads = *lengths, "stored entries", "values", "indices", "device"
+        return Table(f"{self.format}_array", heads, [(*(f"{each:,}" for each in self.shape), *kinds)]).as_html()
+
+
+def _loaded(format: str, host: Any, device: str) -> SparseArray:  # noqa: A002, ARG001 - the name is there to be read in a pickle
+    """Return a pickled array on the default queue."""
+    found: SparseArray = class_of_format(format, one_dimensional=host.ndim == 1)(host, copy=True)
+    return found
+
+
+def _conjugate(values: Any) -> Any:
+    """Return the conjugates of a NumPy or device array."""
+    return values.conj() if isinstance(values, cl_array.Array) else np.conj(values)
+
+
+#: The operators that functions of NumPy stand for, by the names of their methods: of the left operand, and of the right one.
+_OPERATORS: Mapping[np.ufunc, tuple[str, str]] = {
+    np.add: ("__add__", "__radd__"),
+    np.subtract: ("__sub__", "__rsub__"),
+    np.multiply: ("__mul__", "__rmul__"),
+    np.true_divide: ("__truediv__", "__rtruediv__"),
+    np.power: ("__pow__", "__rpow__"),
+    np.matmul: ("__matmul__", "__rmatmul__"),
+    np.maximum: ("maximum", "maximum"),
+    np.minimum: ("minimum", "minimum"),
+    np.equal: ("__eq__", "__eq__"),
+    np.not_equal: ("__ne__", "__ne__"),
+    np.less: ("__lt__", "__gt__"),
+    np.less_equal: ("__le__", "__ge__"),
+    np.greater: ("__gt__", "__lt__"),
+    np.greater_equal: ("__ge__", "__le__"),
+}
+#: The methods and operators of one operand that functions of NumPy stand for.
+UNARY_FUNCTIONS: Mapping[np.ufunc, Callable[[Any], Any]] = {
+    np.negative: operator.neg,
+    np.absolute: abs,
+    np.conjugate: operator.methodcaller("conjugate"),
+    np.square: lambda A: A * A,
+    **{getattr(np, name): operator.methodcaller(name) for name in UFUNCS if name not in ("sign", "floor", "ceil", "trunc")},
+}
+#: The methods and attributes that functions of NumPy's which are no ufuncs stand for, by the names of these.
+_METHODS: Mapping[str, str] = {
+    **{name: name for name in ("argmax", "argmin", "astype", "copy", "count_nonzero", "diagonal", "dot", "imag", "max", "mean")},
+    **{name: name for name in ("min", "nanmax", "nanmin", "nonzero", "real", "reshape", "sum", "trace", "transpose")},
+    **dict(zip(("amax", "amin", "around", "round"), ("max", "min", "__round__", "__round__"), strict=True)),
+}
+#: Functions of NumPy that SciPy's arrays refuse, though they have the methods, and the errors.
+_REFUSED = {np.sign: ValueError, np.floor: TypeError, np.ceil: TypeError, np.trunc: TypeError}
+
+
+def _way(method: str, options: Mapping[str, Any]) -> str:
+    """Return how a function of NumPy's was called, if it was not called plainly."""
+    return ("" if method == "__call__" else f".{method}") + (f" with {', '.join(options)}" if options else "")
+
+
+#: The axes that ``x @= A`` names, for a matrix x and for a vector.
+_IN_PLACE = [(-2, -1)] * 3, [(-1,), (-2, -1), (-1,)]
+
+
+def _applied(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+    """Return the result of a function of NumPy's on operands, one of which is sparse."""
+    if ufunc in _REFUSED:
+        name = ufunc.__name__
+        raise _REFUSED[ufunc](f"numpy.{name}: takes no sparse array, as with SciPy's; use A.{name}()")
+    if len(inputs) == 1:
+        function = UNARY_FUNCTIONS.get(ufunc)
+        return NotImplemented if function is None else function(inputs[0])
+    if ufunc not in _OPERATORS:
+        return NotImplemented
+    forward, reflected = _OPERATORS[ufunc]
+    left, right = inputs
+    for operand, other, name in ((left, right, forward), (right, left, reflected)):
+        if isinstance(operand, (SparseArray, Matrix)) and hasattr(operand, name):
+            found = getattr(operand, name)(other)
+            if found is not NotImplemented:
+                return found
+    return NotImplemented

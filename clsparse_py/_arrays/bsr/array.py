@@ -1,0 +1,524 @@
+"""`bsr_array`: a sparse matrix of dense blocks on an OpenCL device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._arrays.base import SparseArray, checked_cast, require_reversed
+from clsparse_py._arrays.bsr.conversion import flat, gathered, marks_of, to_csr
+from clsparse_py._arrays.bsr.kernels import MOST
+from clsparse_py._arrays.bsr.parts import made_of_blocks, of_rows, placed_blocks, seen_as_blocks, size_of
+from clsparse_py._arrays.bsr.products import enqueue_product, product_of_blocks
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.delegation import BY_SCALAR, OF_SUMS, OF_VALUES, Delegating, delegated, result_of
+from clsparse_py._arrays.doors import doors
+from clsparse_py._formats.canonical import with_marked, with_sorted_rows, without_duplicates
+from clsparse_py._formats.parts import SetStructure
+from clsparse_py._ground.forked import use_device
+from clsparse_py._matrix.convert import copied
+from clsparse_py._matrix.matrix import Matrix, Structure, is_sparse
+from clsparse_py._matrix.operands import check_scale, dense_operand, result_for
+from clsparse_py._matrix.structure import Facts, check_structure
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.elementwise.operands import is_scalar
+from clsparse_py._operations.indexing.methods import Indexing
+from clsparse_py._operations.kept import Held, held_by
+from clsparse_py._operations.transpose import Permutation, permutation
+from clsparse_py._precision.semiring import plus_times
+from clsparse_py._primitives.scan import enqueue_scan
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import fetched, placed
+
+if TYPE_CHECKING:
+    from clsparse_py._arrays.coo import coo_array
+    from clsparse_py._arrays.csc import csc_array
+
+__all__ = ["bsr_array"]
+
+#: Operations on two sparse matrices of one shape whose result has blocks.
+_OF_BLOCKS = frozenset(("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "multiply"))
+
+
+@doors
+class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name for it
+    """A sparse matrix of dense blocks of one size, in Block Sparse Row form, on an OpenCL device.
+
+    Parameters
+    ----------
+    arg1 : scipy.sparse array or matrix, array of ours, array_like or tuple
+        A sparse array of any format, SciPy's or ours; a dense two-dimensional array; ``(data, indices, indptr)``, NumPy or
+        `pyopencl.array.Array`, of which ``data`` has three dimensions: blocks, their rows and their columns;
+        ``(data, (row, col))``, whose duplicates are summed; or ``(rows, columns)``, for no blocks.
+    shape : tuple of int, optional
+        Rows and columns. By default what ``arg1`` has, or the smallest that holds its blocks.
+    dtype, copy, queue, check, maxprint
+        As for `csr_array`.
+    blocksize : tuple of int, optional
+        Rows and columns of a block, which divide the shape. By default that of ``arg1`` or, if it has none, the largest of 1, 2,
+        3, 4 and 6 rows whose blocks are well filled, as SciPy chooses.
+
+    Attributes
+    ----------
+    format : str
+        "bsr".
+    blocksize : tuple of int
+        Rows and columns of a block.
+    data : pyopencl.array.Array
+        The blocks, three-dimensional. May be set to others of the same size.
+    indices, indptr : pyopencl.array.Array
+        The column of each block, counted in blocks, and where each row of blocks begins.
+    shape : tuple of int
+    dtype : numpy.dtype
+        Of the values.
+    nnz : int
+        Stored entries, zeros of blocks included.
+    ndim : int
+        2.
+    queue : pyopencl.CommandQueue
+    context : pyopencl.Context
+        Of the queue.
+
+    Raises
+    ------
+    ValueError, TypeError
+        ``arg1`` is no such thing or no valid structure, blocks do not divide the shape, or parts live in another context; the
+        message names the part.
+
+    See Also
+    --------
+    csr_array.tobsr : A matrix of another format as blocks.
+
+    Notes
+    -----
+    Products with dense vectors and matrices have kernels for the size of blocks up to 64 entries: a block costs one index, where
+    CSR stores one for each entry. Blocks of one entry, and larger ones, are multiplied by way of CSR; so are done indexing,
+    reductions and operations entry by entry, whose results are of SciPy's formats. That CSR is kept until the matrix changes:
+    until `data` is set. After values were written into `data` in place, say ``A.data = A.data``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.bsr_array((np.array([[[1, 2], [3, 4]], [[5, 0], [0, 5]]]), [0, 1], [0, 1, 2]))
+    >>> A.toarray()
+    array([[1, 2, 0, 0],
+           [3, 4, 0, 0],
+           [0, 0, 5, 0],
+           [0, 0, 0, 5]])
+    >>> A @ np.array([1, 1, 1, 1])
+    array([3, 7, 5, 5])
+    >>> A.T.blocksize, A.nnz
+    ((2, 2), 8)
+    """
+
+    _format = "bsr"
+    _of_two: Self  # for type checkers: see `annotations.Gives`
+    _structure: Structure
+    _data: cl_array.Array
+
+    def __init__(
+        self,
+        arg1: Any,
+        shape: Any = None,
+        dtype: Any = None,
+        copy: bool = False,
+        blocksize: Any = None,
+        *,
+        queue: cl.CommandQueue | None = None,
+        check: bool = True,
+        maxprint: int | None = None,
+    ) -> None:
+        self._hold(*made_of_blocks(arg1, shape, dtype, blocksize, queue, copy=copy, check=check))
+        self.require_valid()
+        self._print_at_most(maxprint)
+
+    @classmethod
+    def over(cls, structure: Structure, data: cl_array.Array) -> Self:
+        """Return the matrix of a structure of blocks and their values, three-dimensional; nothing is checked or copied."""
+        made = object.__new__(cls)
+        made._hold(structure, data)
+        return made
+
+    @classmethod
+    def of_rows(cls, A: csr_array, blocksize: Any = None) -> Self:
+        """Return a `csr_array` as blocks; see `csr_array.tobsr`."""
+        return cls.over(*of_rows(A, blocksize))
+
+    def _hold(self, structure: Structure, data: cl_array.Array) -> None:
+        self._structure, self._data = structure, data
+        self._csr: csr_array | None = None
+        self._turned: Self | None = None
+        self._set = {}
+
+    @override
+    def _become(self, structure: Structure, data: cl_array.Array) -> None:
+        self._hold(structure, data)
+
+    @override
+    def _checked(self) -> Facts:
+        self.require_valid()
+        return self._structure.checked()
+
+    @override
+    def _alias(self) -> Self:
+        made = self.over(self._structure, self._data)
+        made._csr, made._turned = self._csr, self._turned
+        return made
+
+    # ---- attributes
+
+    @property
+    def blocksize(self) -> tuple[int, int]:
+        """Rows and columns of a block."""
+        _, rows, columns = self._data.shape
+        return int(rows), int(columns)
+
+    @property
+    @override
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        (rows, columns), (n_rows, n_columns) = self.blocksize, self._structure.shape
+        return n_rows * rows, n_columns * columns
+
+    @property
+    @override
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values."""
+        return np.dtype(self._data.dtype)
+
+    @property
+    @override
+    def queue(self) -> cl.CommandQueue:
+        """The queue on which operations on the matrix run, unless a dense operand on the device has another."""
+        return self._structure.queue
+
+    @property
+    @override
+    def nnz(self) -> int:
+        """How many entries are stored, zeros of blocks included."""
+        self.require_valid()
+        return int(self._data.size)
+
+    @property
+    def structure(self) -> Structure:
+        """The structure of the blocks, facts about it, and its plans."""
+        return self._structure
+
+    @property
+    def data(self) -> cl_array.Array:
+        """The blocks, a device array of three dimensions. May be set to others of the same size, NumPy's or the device's."""
+        return self._data
+
+    @data.setter
+    def data(self, blocks: Any) -> None:
+        found = placed_blocks(self.queue, blocks, None, copy=False)
+        if found.shape != self._data.shape:
+            raise ValueError(f"data: must have shape {self._data.shape}, has {found.shape}")
+        self._hold(self._structure, found)
+
+    def require_valid(self) -> None:
+        """Check the structure if nobody did, and cut off blocks behind the last row."""
+        self._structure.require_valid()
+        n, given = self._structure.indices.size, self._data.shape[0]
+        if given != n:
+            if given != self._structure.n_given:
+                raise ValueError(f"data: must have the {n} blocks of indices, has {given}")
+            rows, columns = self.blocksize
+            self._data = seen_as_blocks(flat(self.queue, self._data, n * rows * columns), self.blocksize)
+
+    def check_format(self, full_check: bool = True) -> None:
+        """Check the structure; as `csr_array.check_format`."""
+        self.require_valid()
+        if full_check:
+            check_structure(self.queue, self._structure.shape, self.indices, self.indptr)
+
+    def prune(self) -> None:
+        """Cut off what is stored behind the last row."""
+        self.require_valid()
+
+    # ---- what changes it in place, and copies
+
+    def _pattern(self) -> Matrix:
+        """Return the matrix that has an entry, of any value, for each block."""
+        self.require_valid()
+        return Matrix.assembled(self._structure, flat(self.queue, self._data, self._data.shape[0]))
+
+    def _numbers(self) -> cl_array.Array:
+        """Return the number of each block."""
+        n, index = self.indices.size, self.indptr.dtype
+        return placed(self.queue, "numbers of blocks", np.arange(n, dtype=index))
+
+    def sort_indices(self) -> None:
+        """Sort the columns of each row of blocks, in place: all arrays but `indptr` are new. Duplicates keep their order."""
+        if not self.has_sorted_indices:
+            numbers, indices, indptr = with_sorted_rows(self.queue, (self._numbers(), self.indices, self.indptr))
+            data = gathered(self.queue, self._data, numbers, "moved")
+            self._hold(Structure(self.queue, self._structure.shape, indices, indptr), data)
+
+    def sum_duplicates(self) -> None:
+        """Sort the columns of each row of blocks, and add up blocks of one place, in their order, in place."""
+        if self.has_canonical_format:
+            return
+        queue = self.queue
+        numbers, indices, indptr = with_sorted_rows(queue, (self._numbers(), self.indices, self.indptr))
+        ones = placed(queue, "counts of blocks", np.ones(indices.size, indptr.dtype))
+        counts, indices, indptr = without_duplicates(queue, (ones, indices, indptr))
+        starts, chain = allocated(queue, "places of blocks", indices.size + 1, indptr.dtype), Chain(queue, counts)
+        enqueue_scan(chain, counts, starts, indices.size, kind="pointers")
+        chain.finish(starts)
+        data = gathered(queue, self._data, numbers, "summed", starts)
+        self._hold(Structure.canonical(queue, self._structure.shape, indices, indptr), data)
+
+    def eliminate_zeros(self) -> None:
+        """Leave out blocks of which all entries are zero, in place: if there are some, all arrays are new."""
+        self.require_valid()
+        known, numbers = self._structure.facts, self._numbers()
+        parts = numbers, self.indices, self.indptr
+        kept, indices, indptr = with_marked(self.queue, parts, marks_of(self.queue, self._data))
+        if kept is not numbers:
+            facts = Facts(indices.size, sorted=True, canonical=True) if known is not None and known.canonical else None
+            data = gathered(self.queue, self._data, kept, "moved")
+            self._hold(Structure(self.queue, self._structure.shape, indices, indptr, facts), data)
+
+    def sorted_indices(self) -> Self:
+        """Return a copy of the matrix with sorted rows of blocks, as `sort_indices` leaves them."""
+        found = self.copy()
+        found.sort_indices()
+        return found
+
+    @override
+    def copy(self) -> Self:
+        """Return a matrix with arrays of its own."""
+        self.require_valid()
+        parts = (copied(self.queue, name, getattr(self._structure, name)) for name in ("indices", "indptr"))
+        return self.over(self._structure.copied(self.queue, *parts), copied(self.queue, "data", self._data))
+
+    def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Self:
+        """Return the matrix with values of another dtype; duplicates are summed then, as in SciPy. See `csr_array.astype`."""
+        wanted = checked_cast(self.dtype, dtype, casting)
+        if wanted == self.dtype:
+            return self.copy() if copy else self
+        found = type(self)(self, dtype=wanted)
+        found.sum_duplicates()
+        return found
+
+    # ---- conversions
+
+    @property
+    def T(self) -> Self:  # noqa: N802 - SciPy's name for it
+        """The transposed matrix, with arrays of its own; the permutation of blocks is kept with the structure."""
+        return self.transpose()
+
+    def transpose(self, axes: Any = None, copy: bool = False) -> Self:  # noqa: ARG002 - always its own
+        """Return the transposed matrix, whose blocks are transposed too.
+
+        Parameters
+        ----------
+        axes : None or (1, 0)
+            For NumPy's sake.
+        copy : bool
+            The result always has arrays of its own, but may share a symmetric structure.
+
+        Raises
+        ------
+        ValueError
+            ``axes`` are others.
+        """
+        require_reversed(axes)
+        pattern = self._pattern()
+        found = self._structure.kept(Permutation, lambda: permutation(pattern, "auto"))
+        data = gathered(self.queue, self._data, found.positions, "transposed")
+        return self.over(found.transposed or self._structure, data)
+
+    def _transposed(self) -> Self:
+        """Return the transposed matrix, to be read alone: it is kept until the matrix changes."""
+        if self._turned is None:
+            self._turned = self.transpose()
+        return self._turned
+
+    @override
+    def get(self) -> Any:
+        """Return the matrix as a `scipy.sparse.bsr_array` of its own memory."""
+        use_device()
+        self.require_valid()
+        parts = tuple(fetched(part, self.queue) for part in (self._data, self.indices, self.indptr))
+        return scipy.sparse.bsr_array(parts, shape=self.shape)
+
+    @override
+    def tocsr(self, copy: bool = False) -> csr_array:
+        """Return the matrix in CSR form, zeros of blocks included; without ``copy``, blocks of one entry share their arrays."""
+        self.require_valid()
+        if self.blocksize == (1, 1):
+            found = csr_array.assembled(self._structure, flat(self.queue, self._data))
+            return found.copy() if copy else found
+        data, indices, indptr = to_csr(self.queue, (self._data, self.indices, self.indptr), self.shape)
+        known = self._structure.facts
+        facts = None if known is None else Facts(int(indices.size), sorted=known.sorted, canonical=known.canonical)
+        if facts is not None and facts.sorted and not facts.canonical:
+            facts = None  # columns of blocks of one place come one block after another
+        return csr_array.assembled(Structure(self.queue, self.shape, indices, indptr, facts), data)
+
+    @override
+    def tocsc(self, copy: bool = False) -> csc_array:
+        """Return the matrix in CSC form, its columns sorted."""
+        return self._as_csr().tocsc()
+
+    @override
+    def tocoo(self, copy: bool = True) -> coo_array:
+        """Return the matrix in COO form, row by row, zeros of blocks included."""
+        return self.tocsr(copy=copy).tocoo(copy=False)
+
+    @override
+    def tobsr(self, blocksize: tuple[int, int] | None = None, copy: bool = False) -> Self:
+        """Return the matrix itself or, with ``copy`` or a ``blocksize`` that it does not have, another one."""
+        if blocksize is not None and size_of(blocksize) != self.blocksize:
+            return self.of_rows(self._as_csr(), blocksize)
+        return self.copy() if copy else self
+
+    @override
+    def _as_csr(self) -> csr_array:
+        if self._csr is None:
+            self._csr = self.tocsr()
+        return self._csr
+
+    # ---- indexing
+
+    @override
+    def _compressed(self) -> tuple[csr_array, bool]:
+        return self._as_csr(), False
+
+    @override
+    def _to_change(self) -> tuple[csr_array, bool]:
+        return self._as_csr()._alias(), False
+
+    @override
+    def _changed(self, A: csr_array) -> None:
+        self._hold(*of_rows(A, self.blocksize))
+
+    # ---- products
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether products with dense operands have kernels for this size of blocks; others go by way of CSR."""
+        rows, columns = self.blocksize
+        return 1 < rows * columns <= MOST
+
+    @override
+    def _times(self, dense: Any) -> Any:
+        if not self.has_kernels:
+            return self._as_csr()._times(dense)
+        self.require_valid()
+        A: Any = self
+        name = "x" if dense.ndim == 1 else "X"
+        x, on_device = dense_operand(A, name, dense, dense.ndim)
+        dtype = check_scale(A, x, None, None, None, plus_times)
+        result = result_for(A, name, x, dense, None, dtype, (self.shape[0], *x.shape[1:]), on_device=on_device)
+        if result.array.size:
+            enqueue_product(x.queue or self.queue, self._data, self._structure, x, result.array)
+        return result.deliver()
+
+    @override
+    def _dense_times(self, dense: Any) -> Any:
+        A = self._transposed()
+        return A._times(dense) if dense.ndim == 1 else A._times(dense.T).T
+
+    @override
+    def _times_sparse(self, other: SparseArray) -> Any:
+        if other.ndim == 1:
+            return self._as_csr()._times_sparse(other)
+        if self.shape[1] != other.shape[0]:
+            raise ValueError(
+                f"B: must have {self.shape[1]} rows, as A is {_shown(self)}, has {other.shape[0]} (dimension mismatch)"
+            )
+        (rows, inner), wide = self.blocksize, other.blocksize[1] if isinstance(other, bsr_array) else 1
+        if rows * inner * wide == 1 or max(rows * inner, inner * wide, rows * wide) > MOST:
+            return self.of_rows(self._as_csr()._times_sparse(other), (rows, wide))
+        self.require_valid()
+        B = other.tobsr((inner, wide))
+        if not B.has_canonical_format:
+            B = B.copy()
+            B.sum_duplicates()
+        return self.over(*product_of_blocks(self.queue, (self._structure, self._data), (B.structure, B.data)))
+
+    # ---- entry by entry, and along axes
+
+    def diagonal(self, k: int = 0) -> np.ndarray[Any, Any]:
+        """Return the values on the k-th diagonal, where duplicates are added up; as `csr_array.diagonal`."""
+        return self._as_csr().diagonal(k)
+
+    def trace(self, offset: int = 0) -> Any:
+        """Return the sum of the values on a diagonal, as `diagonal` counts them."""
+        return self._as_csr().trace(offset)
+
+    def nonzero(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Return the rows and the columns of stored entries that are not 0, row by row, as NumPy arrays."""
+        return self._as_csr().nonzero()
+
+    @override
+    def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
+        """Return the result of an operation on all places: of blocks, if SciPy's is."""
+        if name in OF_VALUES or name in OF_SUMS or (name in BY_SCALAR and is_scalar(arguments[0])):
+            return self._on_values(name, *arguments, **named)
+        found = result_of(self._as_csr(), name, *arguments, **named)
+        if name in ("maximum", "minimum") and is_scalar(arguments[0]) and getattr(np, name)(0, arguments[0]):
+            return self.of_rows(found)  # it has an entry at each place
+        is_pair = name in _OF_BLOCKS and is_sparse(arguments[0]) and arguments[0].shape == self.shape
+        return self.of_rows(found, self.blocksize) if is_pair else found
+
+    def _on_values(self, name: str, *arguments: Any, **named: Any) -> Any:
+        """Return the result of an operation on stored values alone."""
+        A = self
+        if name in OF_SUMS and not self.has_canonical_format:
+            A = self.copy()
+            A.sum_duplicates()
+        found = result_of(A._values_as_row(), name, *arguments, **named)
+        if not isinstance(found, csr_array):
+            return found
+        return self.over(A._structure, seen_as_blocks(found.data, self.blocksize))
+
+    @override
+    def _scale(self, factor: Any) -> None:
+        row = self._values_as_row()
+        row._scale(factor)
+        self._hold(self._structure, seen_as_blocks(row.data, self.blocksize))
+
+    def _values_as_row(self) -> csr_array:
+        """Return a matrix whose stored values are those of the blocks, for operations that read values alone."""
+        self.require_valid()
+        n, values = self._data.size, flat(self.queue, self._data)
+        facts = Facts(n, sorted=True, canonical=True)
+        # Its structure, which has the right size, is never read.
+        return csr_array.assembled(Structure(self.queue, (1, max(1, n)), values, self.indptr, facts), values)
+
+    @override
+    def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
+        """Return the result of a reduction, which the CSR form does."""
+        return getattr(self._as_csr(), name)(axis, *arguments, **named)
+
+    def explain(self) -> Held:
+        """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
+        own = {"data": self._data, "indices": self.indices, "indptr": self.indptr}
+        turned: Any = self._turned
+        kept = {"CSR": (self._csr, "operations by way of CSR"), "blocks of the transposed": (turned, "x @ A")}
+        return held_by(repr(self), own, None, kept)
+
+    @override
+    def _index_dtype(self) -> np.dtype[Any]:
+        return np.dtype(self.indptr.dtype)
+
+    @override
+    def _n_stored(self) -> int:
+        return int(self._data.size)
+
+
+def _shown(A: bsr_array) -> str:
+    return " x ".join(map(str, A.shape))
+
+
+delegated(bsr_array)

@@ -1,0 +1,185 @@
+"""Blocks made of the entries of a CSR matrix, and these of blocks; blocks put into another order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._arrays.bsr.kernels import AT_ONCE, MOST, FromCsr, Gather, Nonzero, ToCsr
+from clsparse_py._build.programs import Parameters
+from clsparse_py._formats.coordinates import rows_of
+from clsparse_py._ground.index_types import index_for
+from clsparse_py._matrix.convert import with_index
+from clsparse_py._matrix.matrix import Parts
+from clsparse_py._memory.memory import allocated, array_of
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._primitives.scan import enqueue_scan
+from clsparse_py._run.launch import Chain
+
+__all__ = ["Parts", "Size", "count_of", "flat", "from_csr", "gathered", "likely_size", "marks_of", "to_csr"]
+
+#: Rows and columns of a block.
+Size = tuple[int, int]
+
+_WORK_GROUP = 64
+#: Of the places of blocks, the part that entries fill so that blocks are worth it; and so that larger ones may be.
+_FILLED = 0.7
+_WELL_FILLED = 0.85
+
+
+def flat(queue: cl.CommandQueue, values: cl_array.Array, n: int | None = None) -> cl_array.Array:
+    """Return the first n values of an array, by default all, as an array of one dimension over the same memory."""
+    found = array_of(queue, values.size if n is None else n, np.dtype(values.dtype), values.base_data)
+    found.events.extend(values.events)
+    return found
+
+
+def _enqueue_over(chain: Chain, record: Parameters, n: int, *arguments: Any) -> None:
+    """Enqueue a kernel of n work-items."""
+    built, taken = chain.build(record)
+    chain.launch(built, -(-n // taken.work_group), *arguments)
+
+
+def _group(chain: Chain) -> int:
+    return min(_WORK_GROUP, chain.device.max_work_group)
+
+
+def _group_of_rows(chain: Chain) -> int:
+    """Return the work-group of kernels whose work-items take a block row: one on CPU devices, where they are long."""
+    return 1 if chain.device.lanes_are_loops else _group(chain)
+
+
+def count_of(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size: Size) -> int:
+    """Return how many blocks of a size the entries of a CSR matrix, its rows sorted, lie in; waits for the device."""
+    chain = Chain(queue, *parts)
+    return _pointers(chain, parts, shape, size, chain.scratch(shape[0], parts[1].dtype))[1]
+
+
+def _pointers(
+    chain: Chain, parts: Parts, shape: tuple[int, int], size: Size, places: cl_array.Array
+) -> tuple[cl_array.Array, int]:
+    """Return where block rows begin, and how many blocks there are, which waits for the device."""
+    data, indices, indptr = parts
+    n, index = shape[0] // size[0], indptr.dtype
+    pointers = allocated(chain.queue, "indptr", n + 1, index)
+    record = FromCsr(_group_of_rows(chain), name_of(index), name_of(data.dtype), "count")
+    _enqueue_over(chain, record, n, *(index.type(each) for each in (n, shape[1], *size)), indptr, indices, places, pointers)
+    enqueue_scan(chain, pointers, pointers, n, kind="pointers")
+    return pointers, int(chain.read(pointers, 1, n)[0])
+
+
+def from_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size: Size) -> Parts:
+    """Return the blocks in which a CSR matrix has entries, sorted; duplicates are added up. Waits to learn how many there are.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    parts : tuple of pyopencl.array.Array
+        data, indices and indptr of a matrix with sorted rows.
+    shape, size : tuple of int
+        Of the matrix, and of blocks, which divide it.
+    """
+    data, indices, indptr = parts
+    chain, index = Chain(queue, *parts), indptr.dtype
+    record = FromCsr(_group_of_rows(chain), name_of(index), name_of(data.dtype), "fill")
+    chain.build(record)
+    places = chain.scratch(shape[0], index)
+    pointers, n_blocks = _pointers(chain, parts, shape, size, places)
+    blocks = allocated(queue, "data", (n_blocks, *size), data.dtype, data.allocator)
+    columns = allocated(queue, "indices", n_blocks, index, data.allocator)
+    n = shape[0] // size[0]
+    numbers = (index.type(each) for each in (n, shape[1], *size))
+    _enqueue_over(chain, record, n if n_blocks else 0, *numbers, indptr, indices, places, data, pointers, columns, blocks)
+    chain.finish(blocks, columns, pointers)
+    return blocks, columns, pointers
+
+
+def likely_size(count: Callable[[Size], int], shape: tuple[int, int], nnz: int) -> Size:
+    """Return a size of blocks that the entries of a matrix fill well: square, of 1, 2, 3, 4 or 6 rows, as SciPy chooses.
+
+    Parameters
+    ----------
+    count : callable
+        Returns how many blocks of a size there are.
+    shape : tuple of int
+    nnz : int
+        Entries of the matrix.
+    """
+
+    def filled(n: int) -> float:
+        divides = not shape[0] % n and not shape[1] % n
+        return nnz / (n * n * count((n, n))) if divides and nnz else 0.0
+
+    of_two, of_three = filled(2), filled(3)
+    if min(of_two, of_three) > _WELL_FILLED:
+        return (6, 6) if filled(6) > _FILLED else (3, 3)
+    if of_two > _FILLED and filled(4) > _FILLED:  # blocks of 4 are no better filled than those of 2
+        return 4, 4
+    return (3, 3) if of_three > _FILLED else (2, 2) if of_two > _FILLED else (1, 1)
+
+
+def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Parts:
+    """Return the entries of blocks, zeros included, as the parts of a CSR matrix of that shape."""
+    rows, columns = parts[0].shape[1:]
+    n = parts[0].size
+    index = index_for(max(n, shape[1]), parts[1].dtype)
+    blocks, of_blocks, pointers = with_index(queue, parts, index)
+    n_blocks = of_blocks.size
+    of_rows = rows_of(queue, pointers, n_blocks)
+    # After all that it reads: on a queue without order, it waits for what has been enqueued by now.
+    chain = Chain(queue, blocks, of_blocks, pointers, of_rows)
+    records = [ToCsr(_group(chain), name_of(index), name_of(blocks.dtype), phase) for phase in ("pointers", "entries")]
+    for record in records:
+        chain.build(record)
+    data, indices, indptr = (
+        allocated(queue, name, length, dtype, blocks.allocator)
+        for name, length, dtype in (("data", n, blocks.dtype), ("indices", n, index), ("indptr", shape[0] + 1, index))
+    )
+    size = index.type(rows), index.type(columns)
+    _enqueue_over(chain, records[0], shape[0] + 1, np.uint64(shape[0]), *size, pointers, indptr)
+    n_stripes = n_blocks * rows
+    stripes = pointers, of_rows, of_blocks, blocks, indices, data
+    _enqueue_over(chain, records[1], n_stripes, np.uint64(n_stripes), *size, *stripes)
+    chain.finish(data, indices, indptr)
+    return data, indices, indptr
+
+
+def gathered(
+    queue: cl.CommandQueue, blocks: cl_array.Array, numbers: cl_array.Array, way: str, starts: cl_array.Array | None = None
+) -> cl_array.Array:
+    """Return new blocks that are those of some numbers.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    blocks : pyopencl.array.Array
+    numbers : pyopencl.array.Array
+    way : {"moved", "transposed", "summed"}
+        "summed": the sums of those from each of ``starts`` to the next; there is at least one.
+    starts : pyopencl.array.Array, optional
+    """
+    n = numbers.size if starts is None else starts.size - 1
+    size = blocks.shape[1:][:: -1 if way == "transposed" else 1]
+    made = allocated(queue, "data", (n, *size), blocks.dtype, blocks.allocator)
+    operands = (numbers,) if starts is None else (numbers, starts)
+    chain, index = Chain(queue, blocks, *operands), numbers.dtype
+    entries = not chain.device.lanes_are_loops and starts is None and size[0] * size[1] <= MOST
+    built, record = chain.build(Gather(_group(chain), name_of(index), name_of(blocks.dtype), way, entries))
+    of_group, items = (AT_ONCE, n) if entries else (record.work_group, n * size[0])
+    chain.launch(built, -(-items // of_group), np.uint64(items), *map(index.type, size), *operands, blocks, made)
+    chain.finish(made)
+    return made
+
+
+def marks_of(queue: cl.CommandQueue, blocks: cl_array.Array) -> cl_array.Array:
+    """Return a byte for each block: 1 if an entry of it is not 0, else 0."""
+    n, rows, columns = blocks.shape
+    chain, marks = Chain(queue, blocks), allocated(queue, "marks", n, np.uint8)
+    record = Nonzero(_group(chain), "int64", name_of(blocks.dtype))
+    _enqueue_over(chain, record, n, np.uint64(n), np.uint64(rows * columns), blocks, marks)
+    chain.finish(marks)
+    return marks

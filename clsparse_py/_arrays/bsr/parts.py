@@ -1,0 +1,213 @@
+"""From what `bsr_array` takes to the structure of its blocks, and their values."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+
+from clsparse_py._arrays.bsr.conversion import Size, count_of, flat, from_csr, likely_size
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._formats.parts import dense_values, is_one_dimensional, is_shape
+from clsparse_py._matrix.convert import converted, copied
+from clsparse_py._matrix.matrix import Matrix, Structure
+from clsparse_py._matrix.placement import index_dtype, index_vector, place_part, queue_for, shape_of, value_dtype_on
+from clsparse_py._memory.memory import array_of
+from clsparse_py._run.transfer import from_host
+
+__all__ = ["blocks_of", "made_of_blocks", "of_rows", "placed_blocks", "seen_as_blocks", "size_of"]
+
+
+def size_of(blocksize: Any) -> Size:
+    """Return the size of blocks as two Python integers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        They are no such, or not positive.
+    """
+    given = tuple(blocksize) if np.iterable(blocksize) else None
+    if given is None:
+        raise TypeError(f"blocksize: must be two integers, is {blocksize!r}")
+    if len(given) != 2:
+        raise ValueError(f"blocksize: must be two integers, is {blocksize!r} (invalid blocksize)")
+    rows, columns = map(operator.index, given)
+    if rows < 1 or columns < 1:
+        raise ValueError(f"blocksize: must be positive, is {(rows, columns)} (invalid blocksize)")
+    return rows, columns
+
+
+def blocks_of(shape: tuple[int, int], size: Size) -> tuple[int, int]:
+    """Return how many blocks there are along each axis.
+
+    Raises
+    ------
+    ValueError
+        They do not divide the shape.
+    """
+    if shape[0] % size[0] or shape[1] % size[1]:
+        raise ValueError(f"blocksize: invalid blocksize {size}, the shape {shape} must be a multiple of it")
+    return shape[0] // size[0], shape[1] // size[1]
+
+
+def of_rows(A: csr_array, blocksize: Any = None) -> tuple[Structure, cl_array.Array]:
+    """Return the structure and the values of the blocks in which a matrix has entries.
+
+    Parameters
+    ----------
+    A : csr_array
+        Of two dimensions.
+    blocksize : tuple of int, optional
+        By default one that `likely_size` chooses.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The blocks do not divide the shape.
+    """
+    A.require_valid()
+    shape, queue = A.structure.shape, A.queue
+    size = None if blocksize is None else size_of(blocksize)
+    if size is not None:
+        blocks_of(shape, size)
+    A = A if A.has_sorted_indices else A.sorted_indices()
+    if size is None:
+        parts = A.parts
+        size = likely_size(lambda tried: count_of(queue, parts, shape, tried), shape, A.nnz)
+    n = blocks_of(shape, size)
+    if size == (1, 1):
+        if not A.has_canonical_format:
+            A = A.copy()
+            A.sum_duplicates()
+        return A.structure, seen_as_blocks(A.data, size)
+    blocks, indices, indptr = from_csr(queue, A.parts, shape, size)
+    return Structure.canonical(queue, n, indices, indptr), blocks
+
+
+def seen_as_blocks(values: cl_array.Array, size: Size) -> cl_array.Array:
+    """Return values that begin their buffer as blocks, over the same memory."""
+    n = values.size // (size[0] * size[1])
+    found = array_of(values.queue, (n, *size), np.dtype(values.dtype), values.base_data, values.allocator)  # type: ignore[arg-type]
+    found.events.extend(values.events)
+    return found
+
+
+def placed_blocks(queue: cl.CommandQueue, data: Any, dtype: Any, *, copy: bool) -> cl_array.Array:
+    """Return blocks on the device, C-contiguous and from the beginning of their buffer.
+
+    Raises
+    ------
+    ValueError, TypeError
+        They have not three dimensions, or the device or the package has no such dtype.
+    """
+    if not isinstance(data, cl_array.Array):
+        data = np.asarray(data)
+    if data.ndim != 3:
+        raise ValueError(f"data: BSR data must be 3-dimensional, has {data.ndim} dimensions (shape {data.shape})")
+    if min(data.shape[1:]) < 1:
+        raise ValueError(f"data: blocks must have rows and columns, are {data.shape[1]} x {data.shape[2]} (invalid blocksize)")
+    value = value_dtype_on(queue, data.dtype, dtype)
+    if not isinstance(data, cl_array.Array):
+        return from_host(queue, np.array(data, value, order="C"), copy=False)
+    if not data.flags.c_contiguous:
+        raise ValueError(f"data: must be C-contiguous, has strides {data.strides}")
+    row = data.reshape(-1)  # type: ignore[no-untyped-call]
+    return seen_as_blocks(place_part(queue, "data", row, value, copy=copy), (int(data.shape[1]), int(data.shape[2])))
+
+
+def made_of_blocks(
+    arg1: Any, shape: Any, dtype: Any, blocksize: Any, queue: cl.CommandQueue | None, *, copy: bool, check: bool
+) -> tuple[Structure, cl_array.Array]:
+    """Return the structure of blocks, which is still to be checked, and their values; arguments as for `bsr_array`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        ``arg1`` is of no kind that is taken, or its parts do not go together; the message names the part.
+    """
+    wanted = None if shape is None else shape_of(shape)
+    if isinstance(arg1, tuple) and is_shape(arg1):
+        own, size = shape_of(arg1), (1, 1) if blocksize is None else size_of(blocksize)
+        n, queue = blocks_of(own, size), queue_for((), queue)
+        empty = np.zeros((0, *size), np.float64 if dtype is None else dtype), np.zeros(0, np.int32), np.zeros(n[0] + 1, np.int32)
+        structure, data = _of_parts(empty, own, dtype, None, queue, copy=False, check=False)
+    elif isinstance(arg1, tuple) and len(arg1) == 3:
+        return _of_parts(arg1, wanted, dtype, blocksize, queue_for(arg1, queue), copy=copy, check=check)
+    elif getattr(arg1, "format", None) == "bsr" and (blocksize is None or tuple(arg1.blocksize) == size_of(blocksize)):
+        structure, data = _of_bsr(arg1, dtype, queue, copy=copy)
+    elif is_one_dimensional(arg1):
+        raise ValueError("arg1: a bsr_array has two dimensions, not one (BSR arrays don't support 1D input)")
+    else:
+        if not isinstance(arg1, (tuple, cl_array.Array, Matrix)) and not hasattr(arg1, "tocsr"):
+            arg1 = dense_values(arg1)
+            if arg1.ndim != 2:
+                raise ValueError(f"arg1: must have two dimensions, has {arg1.ndim} (BSR arrays don't support {arg1.ndim}D input)")
+        rows = csr_array(arg1, wanted, dtype, queue=queue, check=check)
+        structure, data = of_rows(rows, blocksize)
+        if copy and structure is rows.structure:
+            # Blocks of one entry are the entries.
+            structure, data = of_rows(rows.copy(), data.shape[1:])
+    found = structure.shape[0] * data.shape[1], structure.shape[1] * data.shape[2]
+    if wanted not in (None, found):
+        raise ValueError(f"shape: {wanted} differs from that of arg1, {found} (inconsistent shapes)")
+    return structure, data
+
+
+def _of_bsr(arg1: Any, dtype: Any, queue: cl.CommandQueue | None, *, copy: bool) -> tuple[Structure, cl_array.Array]:
+    """Return the parts of an array of blocks, ours or SciPy's."""
+    if scipy.sparse.issparse(arg1):
+        parts, shape = (arg1.data, arg1.indices, arg1.indptr), shape_of(arg1.shape)
+        return _of_parts(parts, shape, dtype, None, queue_for((), queue), copy=copy, check=True)
+    arg1.require_valid()
+    structure, data = arg1.structure, arg1.data
+    queue = queue or structure.queue
+    value = value_dtype_on(queue, np.dtype(data.dtype), dtype)
+    if value != data.dtype:
+        data = seen_as_blocks(converted(queue, "data", flat(queue, data), value), data.shape[1:])
+    elif copy:
+        data = copied(queue, "data", data)
+    if not copy and queue == structure.queue:
+        return structure, data
+    indices, indptr = structure.indices, structure.indptr
+    if copy:
+        indices, indptr = copied(queue, "indices", indices), copied(queue, "indptr", indptr)
+    return structure.copied(queue, indices, indptr), data
+
+
+def _of_parts(
+    parts: tuple[Any, Any, Any],
+    shape: tuple[int, int] | None,
+    dtype: Any,
+    blocksize: Any,
+    queue: cl.CommandQueue,
+    *,
+    copy: bool,
+    check: bool,
+) -> tuple[Structure, cl_array.Array]:
+    """Return the structure and the values of ``(data, indices, indptr)``, NumPy's or the device's."""
+    data = placed_blocks(queue, parts[0], dtype, copy=copy)
+    indices, indptr = index_vector("indices", parts[1]), index_vector("indptr", parts[2])
+    size = int(data.shape[1]), int(data.shape[2])
+    if blocksize is not None and size_of(blocksize) != size:
+        raise ValueError(f"blocksize: mismatching blocksize {size_of(blocksize)}, the blocks of data are {size[0]} x {size[1]}")
+    if not indptr.size:
+        raise ValueError("indptr: must have an entry for each row of blocks, and one more, has none")
+    if shape is None:
+        if not indices.size:
+            raise ValueError("shape: cannot be told from arrays without entries; give it (unable to infer matrix dimensions)")
+        largest = indices.get().max() if isinstance(indices, cl_array.Array) else indices.max()
+        shape = (indptr.size - 1) * size[0], max(int(largest) + 1, 0) * size[1]
+    n = blocks_of(shape, size)
+    if indptr.size != n[0] + 1:
+        raise ValueError(f"indptr: must have rows of blocks + 1 = {n[0] + 1} entries, has {indptr.size}")
+    if data.shape[0] != indices.size:
+        raise ValueError(f"data: must have as many blocks as indices has entries, has {data.shape[0]}, not {indices.size}")
+    index = index_dtype((indices, indptr), shape)
+    indices, indptr = (
+        place_part(queue, name, part, index, copy=copy) for name, part in (("indices", indices), ("indptr", indptr))
+    )
+    return Structure(queue, n, indices, indptr, vouched=not check), data

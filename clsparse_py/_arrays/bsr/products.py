@@ -1,0 +1,142 @@
+"""Products of matrices of blocks, with dense operands and with one another, by kernels that know the size of blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._arrays.bsr.conversion import flat
+from clsparse_py._arrays.bsr.kernels import MOST, Columns, Multiply, Product, ProductChunked
+from clsparse_py._matrix.convert import with_index
+from clsparse_py._matrix.matrix import Matrix, Structure
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.spgemm import spgemm
+from clsparse_py._precision.arithmetic import Arithmetic, name_of
+from clsparse_py._primitives.partition import enqueue_partition
+from clsparse_py._run.launch import Chain
+
+__all__ = ["enqueue_product", "product_of_blocks"]
+
+#: Parts to a core.
+_PARTS_PER_CORE = 16
+
+
+def _parts_of(structure: Structure, queue: cl.CommandQueue) -> cl_array.Array:
+    """Return where parts of whole rows and about as many blocks begin, for as many parts as a CPU device takes."""
+
+    def make() -> cl_array.Array:
+        chain = Chain(queue, structure.indptr)
+        n_rows, n = structure.shape[0], int(structure.indices.size)
+        n_parts = max(1, min(n_rows, chain.device.compute_units * _PARTS_PER_CORE))
+        found = [allocated(queue, "ends of parts", n_parts + 1, structure.indptr.dtype) for _ in range(3)]
+        enqueue_partition(chain, structure.indptr, n_rows, n, n_parts, -(-(n + n_rows) // n_parts), found, slack=n)
+        chain.finish(*found)
+        queue.finish()  # once, so that no product has to ask
+        return found[0]
+
+    return structure.kept("parts of block rows", make)
+
+
+def enqueue_product(
+    queue: cl.CommandQueue, blocks: cl_array.Array, structure: Structure, x: cl_array.Array, y: cl_array.Array
+) -> None:
+    """Enqueue ``y = A @ x`` for checked operands: x of one dimension or two, of any strides, and a C-contiguous y, with entries.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    blocks : pyopencl.array.Array
+        A's values, three-dimensional.
+    structure : Structure
+        Of A's blocks.
+    x, y : pyopencl.array.Array
+    """
+    _, rows, columns = blocks.shape
+    indptr, indices = structure.indptr, structure.indices
+    chain = Chain(queue, blocks, indices, indptr, x, writes=(y,))
+    parts = (_parts_of(structure, queue),) if chain.device.lanes_are_loops else ()
+    device, index, item = chain.device, indptr.dtype.type, x.dtype.itemsize
+    offset, y_offset = np.uint64(x.offset // item), np.uint64(y.offset // y.dtype.itemsize)
+    n_rows = structure.shape[0]
+    n = parts[0].size - 1 if parts else n_rows
+    operands = indptr, indices, blocks, x
+    types = blocks.dtype, x.dtype, indptr.dtype
+
+    def arithmetic() -> Arithmetic:
+        return Arithmetic(*map(name_of, types))
+
+    if x.ndim == 1 and (x.size < 2 or x.strides[0] == item):
+        if parts:
+            what = ProductChunked, types, rows, columns
+            built, _ = chain.build_once(
+                what, lambda: ProductChunked(1, arithmetic(), device.portability.at_most(1), rows, columns)
+            )
+            chain.launch(built, n, index(n), *parts, *operands, offset, y, y_offset)
+        else:
+            slices = Product.slices_of(rows, columns, indices.size / max(n_rows, 1))
+            built, taken = chain.build_once(
+                (Product, types, rows, columns, slices), lambda: Product.legal(device, arithmetic(), rows, columns, slices)
+            )
+            teams = taken.work_group // (rows * columns * slices)
+            chain.launch(built, -(-n // teams), index(n), *operands, offset, y, y_offset)
+    else:
+        n_columns = 1 if x.ndim == 1 else x.shape[1]
+        steps = [step // item for step in (*x.strides, item)[:2]]
+        # Vectors have no more values.
+        kind = rows, columns, min(n_columns, MOST), steps[1] == 1
+        built, of_columns = chain.build_once((Columns, types, *kind), lambda: Columns.legal(device, arithmetic(), *kind))
+        groups = n if parts else -(-n * n_columns // of_columns.work_group)
+        chain.launch(built, groups, index(n), np.uint32(n_columns), *map(np.int64, steps), offset, *parts, *operands, y, y_offset)
+    chain.finish(y)
+
+
+def _enqueue_multiply(
+    queue: cl.CommandQueue, a: cl_array.Array, b: cl_array.Array, c: cl_array.Array, *structures: Structure
+) -> None:
+    """Enqueue the values c of a product of blocks a and b, of these structures; c's is that of the product."""
+    arrays = [each for of in structures for each in (of.indptr, of.indices)]
+    chain, index = Chain(queue, a, b, *arrays, writes=(c,)), arrays[0].dtype
+    arithmetic = Arithmetic(name_of(a.dtype), name_of(b.dtype), name_of(index))
+    parts = (_parts_of(structures[0], queue),) if chain.device.lanes_are_loops else ()
+    mean = structures[1].indices.size / max(structures[1].shape[0], 1)
+    built, _ = chain.build(Multiply.legal(chain.device, arithmetic, a.shape[1], a.shape[2], b.shape[2], mean))
+    chain.fill(c, 0, c.size)
+    operands = *arrays[:2], a, *arrays[2:4], b, *arrays[4:], c
+    if parts:
+        chain.launch(built, parts[0].size - 1, index.type(parts[0].size - 1), *parts, *operands)
+    else:
+        chain.launch(built, structures[0].shape[0], *operands)
+    chain.finish(c)
+
+
+def product_of_blocks(
+    queue: cl.CommandQueue, a: tuple[Structure, cl_array.Array], b: tuple[Structure, cl_array.Array]
+) -> tuple[Structure, cl_array.Array]:
+    """Return the structure and the blocks of ``A @ B``: the structure is the product's of both structures.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    a, b : tuple of Structure and pyopencl.array.Array
+        Valid; B sorted, without duplicates; A has as many columns in a block as B rows.
+    """
+    patterns = [Matrix.assembled(of, flat(queue, values, of.indices.size)) for of, values in (a, b)]
+    structure = spgemm(*patterns).structure
+    (of_a, a_data), (of_b, b_data) = a, b
+    size = structure.indices.size, a_data.shape[1], b_data.shape[2]
+    c = allocated(queue, "data of the product", size, np.result_type(a_data.dtype, b_data.dtype), a_data.allocator)
+    index = structure.indptr.dtype
+    of_a, of_b = (_with_index(queue, each, index) for each in (of_a, of_b))
+    if c.size:
+        _enqueue_multiply(queue, a_data, b_data, c, of_a, of_b, structure)
+    return structure, c
+
+
+def _with_index(queue: cl.CommandQueue, structure: Structure, index: np.dtype[Any]) -> Structure:
+    """Return a structure with indices of a dtype: itself, if it has it."""
+    indptr = structure.indptr
+    _, indices, offsets = with_index(queue, (indptr, structure.indices, indptr), index)
+    return structure if offsets is indptr else structure.copied(queue, indices, offsets)

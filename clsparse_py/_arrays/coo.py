@@ -1,0 +1,678 @@
+"""`coo_array`: entries with their coordinates on an OpenCL device, in any order; operations are those of its CSR form."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._arrays.base import SparseArray, checked_cast, on_device
+from clsparse_py._arrays.csc import csc_array
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.delegation import BY_SCALAR, OF_SUMS, OF_VALUES, Delegating, delegated, result_of
+from clsparse_py._arrays.doors import doors
+from clsparse_py._arrays.vector import csr_vector
+from clsparse_py._device.device import describe
+from clsparse_py._formats.canonical import without_zeros
+from clsparse_py._formats.coordinates import Thresholds, placed_coordinates, regrouped, rows_of, sorted_entries
+from clsparse_py._formats.parts import coordinates_of, dense_values, is_shape
+from clsparse_py._ground.forked import use_device
+from clsparse_py._matrix.convert import converted, copied
+from clsparse_py._matrix.matrix import Structure, is_sparse
+from clsparse_py._matrix.placement import index_dtype, index_vector, place_part, queue_for, shape_of, value_dtype_on, vector
+from clsparse_py._matrix.structure import Facts
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.elementwise.operands import is_scalar
+from clsparse_py._operations.indexing.methods import Indexing
+from clsparse_py._operations.kept import Held, held_by
+from clsparse_py._operations.reductions.axes import axis_of
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import fetched
+
+if TYPE_CHECKING:
+    from clsparse_py._formats.canonical import Parts
+
+__all__ = ["coo_array"]
+
+_NAMES = {1: ("col",), 2: ("row", "col")}
+
+
+@doors
+class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
+    """A sparse array in coordinate form on an OpenCL device, of one or two dimensions.
+
+    Parameters
+    ----------
+    arg1 : scipy.sparse array or matrix, array of ours, array_like or tuple
+        A sparse array of any format, SciPy's or ours; a dense array; ``(data, (row, col))`` or, of one dimension,
+        ``(data, (col,))``, NumPy or `pyopencl.array.Array`; or a shape, for no entries.
+    shape : tuple of int, optional
+        By default what ``arg1`` has, or the smallest that holds its entries.
+    dtype, copy, queue, maxprint
+        As for `csr_array`.
+    check : bool
+        True, the default: the coordinates are checked on the device (one kernel and one read for each axis). With False the
+        caller, who gives the shape, vouches for them.
+
+    Attributes
+    ----------
+    format : str
+        "coo".
+    coords : tuple of pyopencl.array.Array
+        The rows and the columns of entries, or their places.
+    shape : tuple of int
+    dtype : numpy.dtype
+        Of the values.
+    nnz : int
+        Stored entries, explicit zeros and duplicates included.
+    ndim : int
+        1 or 2.
+    has_canonical_format : bool
+        Whether entries are known to be sorted, without duplicates. Who sets it is believed.
+    queue : pyopencl.CommandQueue
+    context : pyopencl.Context
+        Of the queue.
+
+    Raises
+    ------
+    ValueError, TypeError
+        ``arg1`` is no such thing, coordinates lie outside of the shape, or parts live in another context; the message names the
+        part.
+
+    Notes
+    -----
+    Operations convert the array to CSR form: entries are sorted and duplicates summed. That of products is kept until the array
+    changes: until `data`, `row`, `col` or `coords` is set. Values written into `data` in place go unnoticed by products: after
+    that say ``A.data = A.data``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.coo_array((np.array([1, 2, 3]), ([0, 1, 0], [1, 0, 1])), shape=(2, 2))
+    >>> A.toarray()
+    array([[0, 4],
+           [2, 0]])
+    >>> A.nnz, A.tocsr().nnz
+    (3, 2)
+    """
+
+    _format = "coo"
+    _of_two: csr_array  # for type checkers: see `annotations.Gives`
+
+    def __init__(
+        self,
+        arg1: Any,
+        shape: Any = None,
+        dtype: Any = None,
+        copy: bool = False,
+        *,
+        queue: cl.CommandQueue | None = None,
+        check: bool = True,
+        maxprint: int | None = None,
+    ) -> None:
+        wanted = None if shape is None else _shape_of(shape)
+        is_own = isinstance(arg1, cl_array.Array)
+        if is_own:
+            arg1 = csr_array(arg1, queue=queue)
+        values, coordinates, own, is_canonical = _entries_of(arg1, wanted, dtype)
+        if wanted not in (None, own) and own is not None:
+            raise ValueError(f"shape: {wanted} differs from that of arg1, {own} (inconsistent shapes)")
+        queue = queue_for((values, *coordinates), queue)
+        if own is None and not values.size:
+            raise ValueError("shape: cannot be told from arrays without entries; give it")
+        data = place_part(queue, "data", values, value_dtype_on(queue, values.dtype, dtype), copy=copy)
+        names = _NAMES[len(coordinates)]
+        numbers = dict(zip(names, coordinates, strict=True))
+        found, shape = placed_coordinates(queue, numbers, own, copy=copy, check=check, n=values.size)
+        # As in SciPy: who shares arrays with another one does not answer for them.
+        self._hold(queue, shape, found, data, is_canonical=is_canonical and (copy or is_own or not is_sparse(arg1)))
+        self._print_at_most(maxprint)
+
+    @classmethod
+    def over(
+        cls, queue: cl.CommandQueue, shape: tuple[int, ...], coordinates: tuple[cl_array.Array, ...], data: cl_array.Array
+    ) -> Self:
+        """Return the array of entries on the device; nothing is checked or copied."""
+        made = object.__new__(cls)
+        made._hold(queue, shape, coordinates, data, is_canonical=False)
+        return made
+
+    def _hold(
+        self,
+        queue: cl.CommandQueue,
+        shape: tuple[int, ...],
+        coordinates: tuple[cl_array.Array, ...],
+        data: cl_array.Array,
+        *,
+        is_canonical: bool,
+    ) -> None:
+        self._queue, self._shape = queue, shape
+        self._context: cl.Context = queue.context  # kept, as the queue may not keep it: quirk 9
+        self._become(coordinates, data, is_canonical=is_canonical)
+
+    def _become(self, coordinates: tuple[cl_array.Array, ...], data: cl_array.Array, *, is_canonical: bool) -> None:
+        """Take other entries."""
+        self._coords, self._data, self._canonical = coordinates, data, is_canonical
+        self._csr: csr_array | None = None
+        self._checked = True
+
+    @override
+    def _alias(self) -> Self:
+        made = self.over(self._queue, self._shape, self._coords, self._data)
+        made._canonical, made._csr, made._checked = self._canonical, self._csr, self._checked
+        return made
+
+    # ---- attributes
+
+    @property
+    @override
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns, or the length."""
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values."""
+        return np.dtype(self._data.dtype)
+
+    @property
+    def queue(self) -> cl.CommandQueue:
+        """The queue on which operations on the array run, unless a dense operand on the device has another."""
+        return self._queue
+
+    @property
+    def nnz(self) -> int:
+        """How many entries are stored."""
+        self._require_valid()
+        return int(self._data.size)
+
+    @property
+    def data(self) -> cl_array.Array:
+        """The values, a device array of ``nnz`` entries. May be set to another, NumPy's or the device's."""
+        return self._data
+
+    @data.setter
+    def data(self, values: Any) -> None:
+        part = vector("data", values)
+        placed = place_part(self._queue, "data", part, value_dtype_on(self._queue, part.dtype, None), copy=False)
+        self._become(self._coords, placed, is_canonical=self._canonical)
+        self._checked = False
+
+    @property
+    def coords(self) -> tuple[cl_array.Array, ...]:
+        """The coordinates of entries along each axis, device arrays of int32 or int64. May be set to others."""
+        return self._coords
+
+    @coords.setter
+    def coords(self, coordinates: Any) -> None:
+        if len(coordinates) != self.ndim:
+            raise ValueError(f"coords: must have {self.ndim} arrays, has {len(coordinates)}")
+        names = _NAMES[self.ndim]
+        given = {name: index_vector(name, each) for name, each in zip(names, coordinates, strict=True)}
+        placed, _ = placed_coordinates(self._queue, given, self._shape, check=False)
+        self._become(placed, self._data, is_canonical=False)
+        self._checked = False
+
+    @property
+    def row(self) -> cl_array.Array:
+        """The row of each entry; zeros if the array has one dimension."""
+        return self._coords[0] if self.ndim == 2 else self._zeros()
+
+    @row.setter
+    def row(self, rows: Any) -> None:
+        if self.ndim == 1:
+            raise ValueError("row: cannot set row attribute, as A has one dimension")
+        self.coords = rows, self._coords[1]
+
+    @property
+    def col(self) -> cl_array.Array:
+        """The column of each entry."""
+        return self._coords[-1]
+
+    @col.setter
+    def col(self, columns: Any) -> None:
+        self.coords = (*self._coords[:-1], columns)
+
+    @property
+    def has_canonical_format(self) -> bool:
+        """Whether entries are known to be sorted, without duplicates. Who sets it is believed."""
+        return self._canonical
+
+    @has_canonical_format.setter
+    def has_canonical_format(self, is_canonical: bool) -> None:
+        self._canonical = bool(is_canonical)
+
+    def _zeros(self) -> cl_array.Array:
+        """Return a coordinate of each entry that is 0."""
+        n = self._data.size
+        found = allocated(self._queue, "rows", n, self._coords[0].dtype)
+        if n:
+            chain = Chain(self._queue, writes=(found,))
+            chain.fill(found, 0, n)
+            chain.finish(found)
+        return found
+
+    def _require_valid(self) -> None:
+        """Check what was set since the last look."""
+        if self._checked:
+            return
+        n = int(self._data.size)
+        for name, part in zip(_NAMES[self.ndim], self._coords, strict=True):
+            if part.size != n:
+                raise ValueError(f"{name}: must have as many entries as data, has {part.size}, not {n}")
+        numbers = dict(zip(_NAMES[self.ndim], self._coords, strict=True))
+        placed_coordinates(self._queue, numbers, self._shape)
+        self._checked = True
+
+    # ---- what changes it in place, and copies
+
+    def sum_duplicates(self) -> None:
+        """Sort entries by row, then by column, and add up those of one place, in place: all arrays are new.
+
+        Values are added in the order of the entries; the sum of booleans is whether one of them is True. An array that is known
+        to be in canonical format stays as it is.
+        """
+        if self._canonical:
+            return
+        if self._has_many_rows():
+            flat = self._flat()
+            flat.sum_duplicates()
+            places, index = flat._coords[0], self._coords[0].dtype
+            self._become(regrouped(self._queue, places, places, (0, 1), self._shape[1], index), flat._data, is_canonical=True)
+            return
+        (data, indices, indptr), _ = self._sorted(by_column=False)
+        coordinates = (indices,) if self.ndim == 1 else (rows_of(self._queue, indptr, indices.size), indices)
+        self._become(coordinates, data, is_canonical=True)
+
+    def _has_many_rows(self) -> bool:
+        """Return whether entries are better sorted by the numbers of their places than row by row."""
+        limits = Thresholds.of(describe(self._queue.device))
+        if self.ndim == 1 or self._shape[0] <= max(limits.min_rows_by_entries * self._data.size, limits.min_many_rows):
+            return False
+        return 0 < math.prod(self._shape) <= np.iinfo(np.int64).max
+
+    def _flat(self) -> Self:
+        """Return the array with its places, row by row, along one axis."""
+        return self._reshaped((math.prod(self._shape),), "C")
+
+    def _sorted(self, *, by_column: bool) -> tuple[Parts, Facts]:
+        """Return the array in CSR form or, ``by_column``, its transposed; that of one row, if it has one dimension."""
+        self._require_valid()
+        if self.ndim == 1:
+            return sorted_entries(self._queue, self._data, self._zeros(), self._coords[0], (1, self._shape[0]))
+        (row, col), (rows, columns) = self._coords, self._shape
+        if by_column:
+            return sorted_entries(self._queue, self._data, col, row, (columns, rows))
+        return sorted_entries(self._queue, self._data, row, col, (rows, columns))
+
+    def eliminate_zeros(self) -> None:
+        """Leave out entries whose value is zero, in place: if there are some, all arrays are new."""
+        self._require_valid()
+        n, index = int(self._data.size), self._coords[0].dtype
+        ends = place_part(self._queue, "segment", np.array([0, n], index), index, copy=False)
+        kept = [without_zeros(self._queue, (self._data, each, ends)) for each in self._coords]
+        if kept[0][0] is not self._data:
+            self._become(tuple(each[1] for each in kept), kept[0][0], is_canonical=self._canonical)
+
+    @override
+    def copy(self) -> Self:
+        """Return an array with device arrays of its own."""
+        coordinates = tuple(copied(self._queue, "coordinates", each) for each in self._coords)
+        made = self.over(self._queue, self._shape, coordinates, copied(self._queue, "data", self._data))
+        made._canonical, made._checked = self._canonical, self._checked
+        return made
+
+    def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Self:
+        """Return the array with values of another dtype; duplicates are summed then, as in SciPy. See `csr_array.astype`."""
+        wanted = checked_cast(self.dtype, dtype, casting)
+        if wanted == self.dtype:
+            return self.copy() if copy else self
+        value_dtype_on(self._queue, wanted, None)
+        made = self._with_values(converted(self._queue, "data", self._data, wanted))
+        made.sum_duplicates()
+        return made
+
+    def _with_values(self, values: cl_array.Array) -> Self:
+        """Return an array of the same coordinates with other values."""
+        made = self.over(self._queue, self._shape, self._coords, values)
+        made._canonical, made._checked = self._canonical, self._checked
+        return made
+
+    # ---- conversions
+
+    @property
+    def T(self) -> Self:  # noqa: N802 - SciPy's name for it
+        """The transposed array, over the same device arrays; of one dimension, the array itself."""
+        return self.transpose()
+
+    def transpose(self, axes: Any = None, copy: bool = False) -> Self:
+        """Return the array with its axes in another order; by default reversed.
+
+        Parameters
+        ----------
+        axes : None, int or tuple of int
+            The axes of the array, in the order that they have in the result.
+        copy : bool
+            True: the result has device arrays of its own.
+
+        Raises
+        ------
+        ValueError
+            ``axes`` are no axes of the array, each once.
+        """
+        order = tuple(range(self.ndim))[::-1] if axes is None else tuple(np.atleast_1d(axes).tolist())
+        if len(order) != self.ndim or any(not -self.ndim <= each < self.ndim for each in order):
+            raise ValueError(f"axes: axes don't match matrix dimensions, A has {self.ndim}, are {axes!r}")
+        order = tuple(each % self.ndim for each in order)
+        if len(set(order)) < self.ndim:
+            raise ValueError(f"axes: repeated axis in transpose, are {axes!r}")
+        if self.ndim == 1 and not copy:
+            return self
+        A = self.copy() if copy else self
+        made = self.over(
+            self._queue, tuple(self._shape[each] for each in order), tuple(A._coords[each] for each in order), A._data
+        )
+        made._checked = self._checked
+        made._canonical = self._canonical and order == tuple(range(self.ndim))
+        return made
+
+    @override
+    def get(self) -> Any:
+        """Return the array as a `scipy.sparse.coo_array` of its own memory."""
+        use_device()
+        self._require_valid()
+        data, *coordinates = (fetched(part, self._queue) for part in (self._data, *self._coords))
+        found = scipy.sparse.coo_array((data, tuple(coordinates)), shape=self._shape)
+        found.has_canonical_format = self._canonical
+        return found
+
+    @override
+    def tocsr(self, copy: bool = False) -> csr_array:
+        """Return the array in CSR form, sorted, duplicates summed."""
+        (data, indices, indptr), facts = self._sorted(by_column=False)
+        shape = (1, self._shape[0]) if self.ndim == 1 else (self._shape[0], self._shape[1])
+        cls = csr_vector if self.ndim == 1 else csr_array
+        return cls.assembled(Structure(self._queue, shape, indices, indptr, facts), data)
+
+    @override
+    def tocsc(self, copy: bool = False) -> csc_array:
+        """Return the array in CSC form, sorted, duplicates summed.
+
+        Raises
+        ------
+        ValueError
+            The array has one dimension.
+        """
+        if self.ndim == 1:
+            raise ValueError("A: Cannot convert an array of one dimension; csc_array takes two")
+        (data, indices, indptr), facts = self._sorted(by_column=True)
+        rows, columns = self._shape
+        return csc_array.over(csr_array.assembled(Structure(self._queue, (columns, rows), indices, indptr, facts), data))
+
+    @override
+    def tocoo(self, copy: bool = False) -> Self:
+        """Return the array itself or, with ``copy``, one with device arrays of its own."""
+        return self.copy() if copy else self
+
+    def _reshaped(self, shape: tuple[int, ...], order: str) -> Self:
+        """Return the entries in another shape of as many places."""
+        self._require_valid()
+        if math.prod(shape) > np.iinfo(np.int64).max:
+            raise ValueError(f"shape: {self._shape} has more places than 63 bits number")
+        rows, columns = self._shape if self.ndim == 2 else (1, self._shape[0])
+        factors = (columns, 1) if order == "C" else (1, rows)
+        if self.ndim == 1:
+            factors = 0, 1
+        divisor = max(1, shape[-1] if order == "C" or len(shape) == 1 else shape[0])
+        index = index_dtype(self._coords, (*shape, self._data.size))
+        quotients, rests = regrouped(self._queue, self._coords[0], self._coords[-1], factors, divisor, index)
+        coordinates = (rests,) if len(shape) == 1 else ((quotients, rests) if order == "C" else (rests, quotients))
+        return self.over(self._queue, shape, coordinates, self._data)
+
+    # ---- indexing
+
+    @override
+    def _compressed(self) -> tuple[csr_array, bool]:
+        return self._as_csr(), False
+
+    @override
+    def _to_change(self) -> tuple[csr_array, bool]:
+        return self._as_csr()._alias(), False
+
+    @override
+    def _changed(self, A: csr_array) -> None:
+        n_rows, n_columns = A.shape
+        is_flat = self.ndim == 1
+        self._shape = (n_columns,) if is_flat else (n_rows, n_columns)
+        coordinates = (A.indices,) if is_flat else (rows_of(A.queue, A.indptr, A.indices.size), A.indices)
+        self._become(coordinates, A.data, is_canonical=A.has_canonical_format)
+
+    @override
+    def _prepare_for(self, shape: tuple[int, ...]) -> None:
+        if len(shape) == 2:
+            columns = max(shape[1], 1)
+            self.resize(-(-self._shape[0] // columns) * columns)
+            found = self._reshaped((self._shape[0] // columns, columns), "C")
+        else:
+            found = self._reshaped((math.prod(self._shape),), "C")
+        self._shape = found.shape
+        self._become(found._coords, found._data, is_canonical=self._canonical)
+
+    @override
+    def _of_compressed(self, found: csr_array) -> Self:
+        if self.ndim == 2:
+            return found.tocoo(copy=False)  # type: ignore[return-value] # a coo_array
+        return self.over(found.queue, found.shape[1:], (found.indices,), found.data)
+
+    # ---- operations
+
+    def _kept_csr(self) -> csr_array:
+        """Return the array in CSR form, to be read alone: it is kept until the array changes."""
+        self._require_valid()
+        if self._csr is None:
+            self._csr = self.tocsr()
+        return self._csr
+
+    @override
+    def _as_csr(self) -> csr_array:
+        return self._kept_csr()._as_csr()
+
+    def _csr_beside(self, dtype: np.dtype[Any]) -> csr_array:
+        """Return the CSR form for an operation with a dense operand of a dtype: duplicates are added up in that of the result."""
+        found, wide = self._kept_csr(), np.result_type(self.dtype, dtype)
+        is_exact = self.dtype.kind not in "biu" or wide == self.dtype or found.nnz == self.nnz
+        return found if is_exact else self.astype(wide).tocsr()
+
+    @override
+    def _times(self, dense: Any) -> Any:
+        return self._csr_beside(dense.dtype)._times(dense)
+
+    @override
+    def _dense_times(self, dense: Any) -> Any:
+        return self._csr_beside(dense.dtype)._dense_times(dense)
+
+    @override
+    def _times_sparse(self, other: SparseArray) -> Any:
+        return self._kept_csr()._times_sparse(other)
+
+    def tensordot(self, other: Any, axes: Any = 2) -> Any:
+        """Return the sums of products over some axes of the array and as many of another one.
+
+        Parameters
+        ----------
+        other : sparse array or array_like
+            Of one or two dimensions.
+        axes : int or pair of sequences of int
+            How many of the last axes of A are summed over together with the first ones of ``other``; or which of A, and which of
+            ``other``.
+
+        Returns
+        -------
+        coo_array, numpy.ndarray or scalar
+            Its axes are A's other ones, then those of ``other``: at most two. Dense if ``other`` is.
+
+        Raises
+        ------
+        ValueError
+            The axes do not go together, or more than two are left.
+        """
+        B = on_device(self._queue, other).tocoo() if is_sparse(other) else np.asarray(other)
+        of_A, of_B = _summed_axes(axes, self.shape, B.shape)
+        left, right = ([axis for axis in range(each.ndim) if axis not in of] for each, of in ((self, of_A), (B, of_B)))
+        shape = tuple(self.shape[axis] for axis in left) + tuple(B.shape[axis] for axis in right)
+        if len(shape) > 2:
+            raise ValueError(f"axes: leave {len(shape)} axes of A and other, at most 2 are possible")
+        n, rows = (math.prod(self.shape[axis] for axis in of) for of in (of_A, left))
+        columns = math.prod(B.shape[axis] for axis in right)
+        found: Any = self.transpose((*left, *of_A)).reshape(rows, n) @ B.transpose((*of_B, *right)).reshape(n, columns)
+        if not shape:
+            return np.asarray((found.toarray() if is_sparse(found) else found)[0, 0])
+        return found.reshape(shape).tocoo(copy=False) if is_sparse(found) else found.reshape(shape)
+
+    def diagonal(self, k: int = 0) -> np.ndarray[Any, Any]:
+        """Return the values on the k-th diagonal, where duplicates are added up; as `csr_array.diagonal`."""
+        return self.tocsr().diagonal(k)
+
+    def trace(self, offset: int = 0) -> Any:
+        """Return the sum of the values on a diagonal, as `diagonal` counts them."""
+        return self.tocsr().trace(offset)
+
+    def nonzero(self) -> tuple[np.ndarray[Any, Any], ...]:
+        """Return the coordinates of stored entries that are not 0, in their order, as NumPy arrays."""
+        self._require_valid()
+        data, *coordinates = (fetched(part, self._queue) for part in (self._data, *self._coords))
+        return tuple(each[data != 0] for each in coordinates)
+
+    @override
+    def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
+        """Return the result of an operation on all places: a `coo_array`, if it is one on stored values alone."""
+        of_values = name in OF_VALUES or (name in BY_SCALAR and is_scalar(arguments[0]))
+        if not of_values and name not in OF_SUMS:
+            is_dense_sum = name in ("__add__", "__radd__") and isinstance(arguments[0], (np.ndarray, cl_array.Array))
+            rows = self._csr_beside(arguments[0].dtype) if is_dense_sum else self.tocsr()
+            found = result_of(rows, name, *arguments, **named)
+            return found.tocoo(copy=False) if _is_of_coo(name, arguments) else found
+        A = self
+        if not self._canonical and not of_values:
+            A = self.copy()
+            A.sum_duplicates()
+        elif not self._canonical and name == "__truediv__" and self.dtype.kind != "c" and describe(self._queue.device).fp64:
+            A = self.astype(np.float64, copy=False)  # the quotient's; as in SciPy, a cast to another dtype sums duplicates
+        found = result_of(A._values_as_row(), name, *arguments, **named)
+        return A._with_values(found.data) if isinstance(found, csr_array) else found
+
+    def _values_as_row(self) -> csr_array:
+        """Return a matrix whose stored values are those of the array, for operations that read values alone."""
+        self._require_valid()
+        facts = Facts(int(self._data.size), sorted=True, canonical=True)
+        structure = Structure(self._queue, (1, max(1, math.prod(self._shape))), self._coords[-1], self._coords[-1], facts)
+        return csr_array.assembled(structure, self._data)
+
+    @override
+    def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
+        """Return the result of a reduction, which the CSR form does."""
+        if name == "getnnz" and axis is None:
+            return self.nnz
+        A = self
+        if not self._canonical and self.dtype.kind in "biu" and (name == "mean" or (name == "sum" and axis is not None)):
+            # As in SciPy: duplicates are added up in the dtype of the result.
+            A = self.astype(np.float64 if name == "mean" else np.zeros(0, self.dtype).sum().dtype)
+        along = axis_of(axis)
+        if along is None and A._has_many_rows():
+            return getattr(A._flat(), name)(None, *arguments, **named)
+        if along == 0 and A.ndim == 2:
+            # Sums of columns need no rows.
+            A, axis = A.T, 1
+        found = getattr(A.tocsr(), name)(axis, *arguments, **named)
+        return found if name not in ("count_nonzero", "getnnz") or along is None else found.astype(np.int64)
+
+    def explain(self) -> Held:
+        """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
+        own = {"data": self._data, **dict(zip(_NAMES[self.ndim], self._coords, strict=True))}
+        return held_by(repr(self), own, None, {"CSR": (self._csr, "products")})
+
+    @override
+    def _index_dtype(self) -> np.dtype[Any]:
+        return np.dtype(self._coords[0].dtype)
+
+    @override
+    def _n_stored(self) -> int:
+        return int(self._data.size)
+
+
+def _is_of_coo(name: str, arguments: tuple[Any, ...]) -> bool:
+    """Return whether the result of an operation that CSR does is in COO form, as SciPy's, which makes it of a dense array."""
+    if not arguments or not is_scalar(arguments[0]):
+        return False
+    if name in ("maximum", "minimum"):
+        return bool(getattr(np, name)(0, arguments[0]))
+    return name in ("__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__") and bool(arguments[0] != arguments[0])
+
+
+def _summed_axes(axes: Any, A: tuple[int, ...], B: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """Return which axes of two arrays of these shapes are summed over.
+
+    Raises
+    ------
+    ValueError
+        They are no axes, or of other lengths.
+    """
+    if isinstance(axes, (int, np.integer)):
+        axes = range(len(A) - int(axes), len(A)), range(int(axes))
+    of_A, of_B = (np.atleast_1d(np.asarray(each, int)).tolist() for each in axes)
+    for name, of, shape in (("A", of_A, A), ("other", of_B, B)):
+        if any(not -len(shape) <= axis < len(shape) for axis in of) or len({axis % len(shape) for axis in of}) < len(of):
+            raise ValueError(f"axes: must be axes of {name}, each once, which has {len(shape)}, are {of}")
+    of_A, of_B = ([axis % len(shape) for axis in of] for of, shape in ((of_A, A), (of_B, B)))
+    if [A[axis] for axis in of_A] != [B[axis] for axis in of_B]:
+        given = f"{of_A} of A, which has shape {A}, and {of_B} of other, which has {B}, differ in length"
+        raise ValueError(f"axes: {given} (sizes of the corresponding axes must match)")
+    return of_A, of_B
+
+
+def _shape_of(shape: Any) -> tuple[int, ...]:
+    """Return a shape of one or two dimensions."""
+    lengths = tuple(np.atleast_1d(shape).tolist()) if np.ndim(shape) == 0 else tuple(shape)
+    return shape_of((1, *lengths))[1:] if len(lengths) == 1 else shape_of(lengths)
+
+
+def _entries_of(
+    arg1: Any, shape: tuple[int, ...] | None, dtype: Any
+) -> tuple[Any, tuple[Any, ...], tuple[int, ...] | None, bool]:
+    """Return values, coordinates, shape (None: to be found) and whether they are known to be sorted, without duplicates."""
+    if isinstance(arg1, SparseArray) or scipy.sparse.issparse(arg1):
+        entries = arg1.tocoo(copy=False)
+        if entries.ndim > 2:
+            raise ValueError(f"arg1: must have one or two dimensions, has {entries.ndim}")
+        return entries.data, entries.coords, tuple(map(int, entries.shape)), entries.has_canonical_format
+    if not isinstance(arg1, tuple):
+        dense = dense_values(arg1)
+        if not dense.ndim:
+            raise TypeError("arg1: must be a sparse array, a dense array or a tuple of arrays, is an array without dimensions")
+        if dense.ndim > 2:
+            raise ValueError(f"arg1: a dense array must have one or two dimensions, has {dense.ndim} (shape {dense.shape})")
+        entries = scipy.sparse.coo_array(dense)
+        return entries.data, entries.coords, tuple(map(int, entries.shape)), True
+    if is_shape(arg1):
+        own = _shape_of(arg1)
+        return np.zeros(0), (np.zeros(0, np.int32),) * len(own), own, True
+    coordinates = coordinates_of(arg1)
+    if coordinates is None or len(coordinates) not in (1, 2):
+        raise ValueError("arg1: a tuple must be (data, (row, col)), (data, (col,)) or a shape")
+    values = vector("data", arg1[0], dtype)
+    given = tuple(index_vector(name, each) for name, each in zip(_NAMES[len(coordinates)], coordinates, strict=True))
+    for name, part in zip(_NAMES[len(given)], given, strict=True):
+        if part.size != values.size:
+            raise ValueError(f"{name}: must have as many entries as data, has {part.size}, not {values.size}")
+    if shape is not None and len(shape) != len(given):
+        raise ValueError(f"shape: must have {len(given)} lengths, as there are so many coordinates, is {shape}")
+    return values, given, shape, False
+
+
+delegated(coo_array)

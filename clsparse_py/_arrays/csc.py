@@ -1,0 +1,430 @@
+"""`csc_array`: a sparse matrix in CSC form on an OpenCL device, held as the CSR of its transposed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._arrays.base import SparseArray, require_reversed
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.delegation import NO_LISTS, Delegating, delegated, result_of
+from clsparse_py._arrays.doors import doors
+from clsparse_py._formats.coordinates import placed_coordinates, sorted_entries
+from clsparse_py._formats.parts import coordinates_of, dense_values, is_one_dimensional, is_shape
+from clsparse_py._matrix.matrix import Structure, is_sparse
+from clsparse_py._matrix.placement import index_vector, place_part, queue_for, value_dtype_on, vector
+from clsparse_py._operations.elementwise.operands import is_scalar
+from clsparse_py._operations.elementwise.products import format_of_product
+from clsparse_py._operations.indexing.methods import Indexing
+from clsparse_py._operations.kept import Held, Kept, held_by
+from clsparse_py._operations.reductions.axes import axis_of
+from clsparse_py._operations.spgemm import spgemm
+from clsparse_py._operations.spmm import SpmmPlan
+from clsparse_py._operations.spmv import SpmvPlan
+from clsparse_py._operations.transpose import transpose
+
+if TYPE_CHECKING:
+    from clsparse_py._arrays.coo import coo_array
+
+__all__ = ["csc_array"]
+
+_PRODUCTS = ("multiply", "__mul__", "__rmul__")
+#: Operations whose result is dense if the other operand is, or for a quotient sparse. SciPy's sums are in columns, too.
+_DENSE = (
+    "__sub__", "__rsub__", "maximum", "minimum", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "__truediv__",
+)  # fmt: skip
+
+
+@doors
+class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - SciPy's name for it
+    """A sparse matrix in Compressed Sparse Column form on an OpenCL device.
+
+    Parameters
+    ----------
+    arg1 : scipy.sparse array or matrix, array of ours, array_like or tuple
+        A sparse array of any format, SciPy's or ours; a dense two-dimensional array; ``(data, indices, indptr)``, NumPy or
+        `pyopencl.array.Array`; ``(data, (row, col))``, whose duplicates are summed; or ``(rows, columns)``, for no entries.
+    shape : tuple of int, optional
+        Rows and columns. By default what ``arg1`` has, or the smallest that holds its entries.
+    dtype, copy, queue, check, maxprint
+        As for `csr_array`.
+
+    Attributes
+    ----------
+    format : str
+        "csc".
+    shape : tuple of int
+    dtype : numpy.dtype
+        Of the values.
+    nnz : int
+        Stored entries, explicit zeros and duplicates included.
+    ndim : int
+        2.
+    queue : pyopencl.CommandQueue
+    context : pyopencl.Context
+        Of the queue.
+
+    Raises
+    ------
+    ValueError, TypeError
+        ``arg1`` is no such thing or no valid structure, or its parts live in another context; the message names the part.
+
+    See Also
+    --------
+    csr_array.T : A `csc_array` over the arrays of a `csr_array`, without a kernel.
+
+    Notes
+    -----
+    Operations are those of the transposed matrix, whose CSR has the same arrays. Products with dense operands at the right need
+    the matrix itself in CSR form, which is made by SpTRANS, and kept until the matrix changes.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.csc_array([[1, 2], [0, 3]])
+    >>> A.indptr.get(), A.indices.get()
+    (array([0, 1, 3], dtype=int32), array([0, 0, 1], dtype=int32))
+    >>> (A @ A).format
+    'csc'
+    """
+
+    _format = "csc"
+    _of_two: Self  # for type checkers: see `annotations.Gives`
+    _columns: csr_array | None
+    _rows: csr_array | None = None
+
+    def __init__(
+        self,
+        arg1: Any,
+        shape: Any = None,
+        dtype: Any = None,
+        copy: bool = False,
+        *,
+        queue: cl.CommandQueue | None = None,
+        check: bool = True,
+        maxprint: int | None = None,
+    ) -> None:
+        if is_one_dimensional(arg1, shape):
+            raise ValueError("arg1: a csc_array has two dimensions, not one (CSC arrays don't support 1D input)")
+        turned = None if shape is None else tuple(shape)[::-1]
+        self._columns = _transposed_of(arg1, turned, dtype, copy=copy, queue=queue, check=check)
+        self._print_at_most(maxprint)
+
+    @classmethod
+    def over(cls, transposed: csr_array) -> Self:
+        """Return the matrix whose transposed is a `csr_array`, which is held and not to be used by others."""
+        made = object.__new__(cls)
+        made._columns = transposed
+        return made
+
+    @classmethod
+    def _of(cls, rows: csr_array) -> Self:
+        """Return the matrix that a product made in CSR form; it is transposed when its columns are asked for."""
+        made = object.__new__(cls)
+        made._columns, made._rows = None, rows
+        return made
+
+    @property
+    def _t(self) -> csr_array:
+        """The CSR of the transposed."""
+        if self._columns is None:
+            assert self._rows is not None
+            self._columns = transpose(self._rows)
+            self._columns._kept, self._rows = Kept(self._rows), None
+        return self._columns
+
+    @property
+    def _made(self) -> csr_array:
+        """The matrix or its transposed, whichever is there."""
+        return self._t if self._rows is None else self._rows
+
+    @override
+    def _alias(self) -> Self:
+        return self.over(self._t._alias())
+
+    # ---- attributes
+
+    @property
+    @override
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        if self._rows is not None:
+            return self._rows.shape
+        columns, rows = self._t.shape
+        return rows, columns
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values."""
+        return self._made.dtype
+
+    @property
+    def queue(self) -> cl.CommandQueue:
+        """The queue on which operations on the matrix run, unless a dense operand on the device has another."""
+        return self._made.queue
+
+    @property
+    def nnz(self) -> int:
+        """How many entries are stored."""
+        return self._made.nnz
+
+    @property
+    def data(self) -> cl_array.Array:
+        """The values, a device array of ``nnz`` entries. May be set to another, as for `csr_array.data`."""
+        return self._t.data
+
+    @data.setter
+    def data(self, values: Any) -> None:
+        self._t.data = values
+
+    @property
+    def indices(self) -> cl_array.Array:
+        """The row of each entry, a device array of int32 or int64. Setting it replaces the structure: plans are dropped."""
+        return self._t.indices
+
+    @indices.setter
+    def indices(self, rows: Any) -> None:
+        self._t.indices = rows
+
+    @property
+    def indptr(self) -> cl_array.Array:
+        """Where each column begins, ``columns + 1`` entries. Setting it replaces the structure."""
+        return self._t.indptr
+
+    @indptr.setter
+    def indptr(self, offsets: Any) -> None:
+        self._t.indptr = offsets
+
+    @property
+    def has_sorted_indices(self) -> bool:
+        """Whether the rows of each column ascend. Who sets it is believed."""
+        return self._t.has_sorted_indices
+
+    @has_sorted_indices.setter
+    def has_sorted_indices(self, is_sorted: bool) -> None:
+        self._t.has_sorted_indices = is_sorted
+
+    @property
+    def has_canonical_format(self) -> bool:
+        """Whether the rows of each column ascend strictly. Who sets it is believed."""
+        return self._t.has_canonical_format
+
+    @has_canonical_format.setter
+    def has_canonical_format(self, is_canonical: bool) -> None:
+        self._t.has_canonical_format = is_canonical
+
+    # ---- what changes it in place, and copies
+
+    def sort_indices(self) -> None:
+        """Sort the rows of each column, in place; as `csr_array.sort_indices`."""
+        self._t.sort_indices()
+
+    def sum_duplicates(self) -> None:
+        """Sort the rows of each column, and add up entries of one place, in place; as `csr_array.sum_duplicates`."""
+        self._t.sum_duplicates()
+
+    def eliminate_zeros(self) -> None:
+        """Leave out entries whose value is zero, in place."""
+        self._t.eliminate_zeros()
+
+    def prune(self) -> None:
+        """Cut off what is stored behind the last column."""
+        self._t.prune()
+
+    def check_format(self, full_check: bool = True) -> None:
+        """Check the structure; as `csr_array.check_format`."""
+        self._t.check_format(full_check)
+
+    def sorted_indices(self) -> Self:
+        """Return a copy of the matrix with the rows of each column in ascending order."""
+        return self.over(self._t.sorted_indices())
+
+    @override
+    def copy(self) -> Self:
+        """Return a matrix with arrays of its own."""
+        return self.over(self._t.copy())
+
+    def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Self:
+        """Return the matrix with values of another dtype; as `csr_array.astype`."""
+        found = self._t.astype(dtype, casting, copy)
+        return self if found is self._t else self.over(found)
+
+    # ---- conversions
+
+    @property
+    def T(self) -> csr_array:  # noqa: N802 - SciPy's name for it
+        """The transposed matrix: a `csr_array` over the same arrays, without a kernel."""
+        return self._t._alias()
+
+    def transpose(self, axes: Any = None, copy: bool = False) -> csr_array:
+        """Return the transposed matrix, as SciPy's method does; see `csr_array.transpose`."""
+        require_reversed(axes)
+        return self._t.copy() if copy else self.T
+
+    @override
+    def get(self) -> Any:
+        """Return the matrix as a `scipy.sparse.csc_array` of its own memory."""
+        return self._t.get().T
+
+    @override
+    def tocsr(self, copy: bool = False) -> csr_array:
+        """Return the matrix in CSR form, its rows sorted: SpTRANS, see `clsparse_py.transpose`."""
+        kept: csr_array | None = self._rows if self._rows is not None else self._t._kept.transposed
+        return transpose(self._t) if kept is None else kept.copy()
+
+    @override
+    def tocsc(self, copy: bool = False) -> csc_array:
+        """Return the matrix itself or, with ``copy``, one with arrays of its own."""
+        return self.copy() if copy else self
+
+    @override
+    def tocoo(self, copy: bool = True) -> coo_array:
+        """Return the matrix in COO form, in the order of its entries; without ``copy`` over its arrays."""
+        return self._t.tocoo(copy=copy).T
+
+    @override
+    def _as_csr(self) -> csr_array:
+        return self._t._transposed() if self._rows is None else self._rows
+
+    # ---- indexing
+
+    @override
+    def _compressed(self) -> tuple[csr_array, bool]:
+        return self._t, True
+
+    @override
+    def _of_compressed(self, found: csr_array) -> Self:
+        return self.over(found)
+
+    # ---- products
+
+    @override
+    def _dense_times(self, dense: Any) -> Any:
+        return self._t._times(dense) if dense.ndim == 1 else self._t._times(dense.T).T
+
+    @override
+    def _times_sparse(self, other: SparseArray) -> Any:
+        if other.ndim == 1:
+            return self._as_csr()._times_sparse(other)
+        if isinstance(other, csc_array):
+            return self.over(spgemm(other._t, self._t))
+        return self._of(spgemm(self._as_csr(), other._as_csr()))
+
+    # ---- entry by entry, and along axes
+
+    def diagonal(self, k: int = 0) -> np.ndarray[Any, Any]:
+        """Return the values on the k-th diagonal, where duplicates are added up; as `csr_array.diagonal`."""
+        return self._t.diagonal(-k)
+
+    def trace(self, offset: int = 0) -> Any:
+        """Return the sum of the values on a diagonal, as `diagonal` counts them."""
+        return self._t.trace(-offset)
+
+    def nonzero(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Return the rows and the columns of stored entries that are not 0, row by row, as NumPy arrays."""
+        return self._as_csr().nonzero()
+
+    @override
+    def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
+        """Return the result of an operation on all places, which the transposed matrix does with transposed operands."""
+        if name in NO_LISTS and isinstance(arguments[0], (list, tuple)):
+            return NotImplemented
+        if name not in _PRODUCTS and arguments and is_sparse(arguments[0]) and arguments[0].ndim == 1:
+            # A vector is no column: the rows know what to answer.
+            return result_of(self._as_csr(), name, *arguments, **named)
+        if name in _DENSE and not is_scalar(arguments[0]) and is_sparse(arguments[0]) == (name == "__truediv__"):
+            # Dense, row by row: not made by columns, and turned.
+            return result_of(self._as_csr(), name, *arguments, **named)
+        found = result_of(self._t, name, *map(_turned, arguments), **{key: _turned(each) for key, each in named.items()})
+        if name not in _PRODUCTS or not is_sparse(arguments[0]) or arguments[0].shape == self.shape:
+            return _turned(found) if getattr(found, "ndim", 0) > 1 else found
+        wanted = format_of_product(("csc", arguments[0].format), self.shape, tuple(arguments[0].shape))
+        return found.T.asformat(wanted if wanted in ("csc", "coo") else "csr")
+
+    @override
+    def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
+        """Return the result of a reduction, which the transposed matrix does along the other axis."""
+        along = axis_of(axis)
+        if along is None and name.startswith("arg"):
+            # The place of an entry counts row by row.
+            return getattr(self._as_csr(), name)(None, *arguments, **named)
+        return getattr(self._t, name)(None if along is None else 1 - along, *arguments, **named)
+
+    def spmv_plan(self) -> SpmvPlan:
+        """Return the plan of ``A @ x``, which is that of A's CSR form; that is kept until A changes."""
+        return self._as_csr().spmv_plan()
+
+    def spmm_plan(self) -> SpmmPlan:
+        """Return the plan of ``A @ X`` with several columns, which is that of A's CSR form; that is kept until A changes."""
+        return self._as_csr().spmm_plan()
+
+    def explain(self) -> Held:
+        """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
+        A = self._t
+        own = {"data": A.data, "indices": A.indices, "indptr": A.indptr}
+        return held_by(repr(self), own, A, {"CSR": (A._kept.transposed, "A @ x, A @ B, sums of columns of A.T")})
+
+    @override
+    def _index_dtype(self) -> np.dtype[Any]:
+        return self._made._index_dtype()
+
+    @override
+    def _n_stored(self) -> int:
+        return self._made._n_stored()
+
+
+def _turned(operand: Any) -> Any:
+    """Return an operand of a matrix as that of its transposed: transposed itself, if it has places."""
+    if isinstance(operand, (list, tuple)):
+        operand = np.asarray(operand)
+    if getattr(operand, "ndim", 0) == 1:
+        return operand.reshape(1, operand.shape[0]).T
+    if isinstance(operand, np.ndarray) and operand.ndim > 2:
+        return operand.swapaxes(-1, -2)
+    return operand.T if getattr(operand, "ndim", 0) == 2 else operand
+
+
+def _transposed_of(
+    arg1: Any, shape: tuple[Any, ...] | None, dtype: Any, *, copy: bool, queue: cl.CommandQueue | None, check: bool
+) -> csr_array:
+    """Return the CSR of the transposed of what a `csc_array` is to be made of; ``shape`` is that of the transposed."""
+    if isinstance(arg1, SparseArray) or scipy.sparse.issparse(arg1):
+        columns = arg1.asformat("csc", copy=copy)
+        arg1, copy = columns._t if isinstance(columns, csc_array) else columns.T, False
+    elif isinstance(arg1, cl_array.Array):
+        arg1 = arg1.T
+    elif not isinstance(arg1, tuple):
+        dense = dense_values(arg1)
+        if dense.ndim != 2:
+            no_such = f"shape {dense.shape}; arrays don't support {dense.ndim}D"
+            raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} ({no_such})")
+        arg1 = scipy.sparse.csr_array(dense.T)
+    elif is_shape(arg1):
+        arg1 = arg1[::-1]
+    elif coordinates_of(arg1) is not None:
+        return _from_coordinates(arg1[0], coordinates_of(arg1), shape, dtype, queue)
+    return csr_array(arg1, shape, dtype, queue=queue, check=check, copy=copy)
+
+
+def _from_coordinates(data: Any, coordinates: Any, shape: Any, dtype: Any, queue: cl.CommandQueue | None) -> csr_array:
+    """Return the CSR of the transposed of the matrix of entries; ``shape`` is that of the transposed."""
+    values = vector("data", data, dtype)
+    row, col = (index_vector(*each) for each in zip(("row", "col"), coordinates, strict=True))
+    for name, part in (("row", row), ("col", col)):
+        if part.size != values.size:
+            raise ValueError(f"{name}: must have as many entries as data, has {part.size}, not {values.size}")
+    if shape is None and not values.size:
+        raise ValueError("shape: cannot be told from arrays without entries; give it")
+    queue = queue_for((values, row, col), queue)
+    own = place_part(queue, "data", values, value_dtype_on(queue, values.dtype, dtype), copy=False)
+    (col, row), (columns, rows) = placed_coordinates(queue, {"col": col, "row": row}, shape, n=values.size)
+    (new, indices, indptr), facts = sorted_entries(queue, own, col, row, (columns, rows))
+    return csr_array.assembled(Structure(queue, (columns, rows), indices, indptr, facts), new)
+
+
+delegated(csc_array)

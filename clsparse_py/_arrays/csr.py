@@ -1,0 +1,474 @@
+"""`csr_array`: a sparse matrix in CSR form on an OpenCL device. Each operator calls one operation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._arrays.base import SparseArray, checked_cast, class_of_format, require_reversed, with_scipys
+from clsparse_py._arrays.doors import doors
+from clsparse_py._formats.canonical import with_sorted_rows, without_duplicates, without_zeros
+from clsparse_py._formats.coordinates import copied_coordinates, rows_of
+from clsparse_py._formats.parts import SetStructure, is_one_dimensional, made_of
+from clsparse_py._formats.zero_copy import on_memory_of
+from clsparse_py._ground.forked import use_device
+from clsparse_py._matrix.matrix import Matrix, Structure
+from clsparse_py._matrix.placement import place_part, value_dtype_on, vector
+from clsparse_py._matrix.structure import Facts, check_structure
+from clsparse_py._operations.elementwise.methods import Elementwise
+from clsparse_py._operations.indexing.methods import Indexing, resize
+from clsparse_py._operations.kept import Held, Kept, held_by
+from clsparse_py._operations.reductions import Reductions
+from clsparse_py._operations.spgemm import plain_product, spgemm
+from clsparse_py._operations.spmm import SpmmPlan, kept_spmm_plan, spmm
+from clsparse_py._operations.spmv import SpmvPlan, kept_plan, spmv
+from clsparse_py._operations.transpose import Permutation, TransposePlan, permutation, transpose
+from clsparse_py._run.transfer import fetched
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from clsparse_py._arrays.coo import coo_array
+    from clsparse_py._arrays.csc import csc_array
+    from clsparse_py._matrix.annotations import Number, SciPySparse
+
+__all__ = ["csr_array"]
+
+
+@doors
+class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, one_dimensional=False):  # noqa: N801 - SciPy's name for it
+    """A sparse matrix in Compressed Sparse Row form on an OpenCL device.
+
+    Parameters
+    ----------
+    arg1 : scipy.sparse array or matrix, csr_array, array_like or tuple
+        A sparse array of any format, SciPy's or ours; a dense array of one or two dimensions; ``(data, indices, indptr)``, NumPy
+        or `pyopencl.array.Array`; ``(data, (row, col))``, whose duplicates are summed; ``(data, (col,))``, of one dimension; or a
+        shape, for no entries.
+    shape : tuple of int, optional
+        Rows and columns, or one length. By default what ``arg1`` has, or the smallest that holds its entries.
+    dtype : dtype, optional
+        Of the values; by default that of ``arg1``. Bool, integers, float32, float64, complex64 and complex128 are supported, the
+        64-bit floats where the device has double precision.
+    copy : bool
+        False, the default: `pyopencl.array` parts are used as they are, so that who writes to them writes to the matrix. True:
+        they are copied. Parts from the host are always copied, on CPU devices as on GPUs.
+    queue : pyopencl.CommandQueue, optional
+        Where it lives and computes: by default the queue of a `pyopencl.array` part, else `clsparse_py.default_queue`.
+    check : bool
+        True, the default: the structure is checked on the device (one kernel, one read) before anything relies on it. With False
+        the caller vouches for it.
+    maxprint : int, optional
+        How many entries are printed at most; by default 50.
+    zero_copy : bool
+        True: all three arrays are those of ``arg1`` themselves, a SciPy matrix in CSR format or three NumPy arrays. They cannot
+        be written to as long as their memory is in use, so that SciPy's sorting in place raises. If that is not possible without
+        a copy (for a dtype, an address, or a device with memory of its own), a ValueError says why.
+
+    Attributes
+    ----------
+    format : str
+        "csr".
+    shape : tuple of int
+    dtype : numpy.dtype
+        Of the values.
+    nnz : int
+        Stored entries, explicit zeros and duplicates included.
+    ndim : int
+        2 or 1.
+    queue : pyopencl.CommandQueue
+    context : pyopencl.Context
+        Of the queue.
+
+    Raises
+    ------
+    ValueError, TypeError
+        ``arg1`` is no such thing or no valid structure, or its parts live in another context; the message names the part.
+
+    Notes
+    -----
+    All attributes but `data`, `indices`, `indptr` and the two flags are read-only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array(([1, 2, 3], [0, 1, 1], [0, 2, 3]), shape=(2, 2))
+    >>> A.toarray()
+    array([[1, 2],
+           [0, 3]])
+    >>> A @ np.array([1, 1])
+    array([3, 3])
+    >>> (A.T + A).sum(axis=1)
+    array([4, 8])
+    """
+
+    _format = "csr"
+    _kept: Kept
+    _plan: TransposePlan[csr_array] | None
+    _set: dict[str, cl_array.Array]
+    _of_two: Self  # for type checkers: see `annotations.Gives`
+
+    def __new__(cls, arg1: Any = None, shape: Any = None, *options: Any, **named: Any) -> Self:
+        """Return an empty array, of the class of one-dimensional ones if such a one is asked for."""
+        made = class_of_format("csr", one_dimensional=True) if is_one_dimensional(arg1, shape) else cls
+        if issubclass(made, cls):
+            return object.__new__(made)  # type: ignore[no-any-return] # csr_vector is a csr_array
+        # Of a class that a user derived: Python initialises instances of that one alone.
+        return made(arg1, shape, *options, **named)
+
+    def __init__(
+        self,
+        arg1: Any,
+        shape: Any = None,
+        dtype: Any = None,
+        copy: bool = False,
+        *,
+        queue: cl.CommandQueue | None = None,
+        check: bool = True,
+        maxprint: int | None = None,
+        zero_copy: bool = False,
+    ) -> None:
+        if zero_copy:
+            arg1, shape = on_memory_of(arg1, shape, dtype, queue, copy=copy)
+        self._hold(*made_of(arg1, shape, dtype, queue, copy=copy, check=check))
+        self.require_valid()
+        self._print_at_most(maxprint)
+
+    @override
+    def _hold(self, structure: Structure, data: cl_array.Array) -> None:
+        super()._hold(structure, data)
+        self._kept, self._plan, self._set = Kept(), None, {}
+
+    @override
+    def _alias(self) -> Self:
+        made = self.sharing(self)
+        made._kept, made._plan = self._kept, self._plan
+        return made
+
+    @property
+    def data(self) -> cl_array.Array:
+        """The values, a device array of ``nnz`` entries. May be set to another, NumPy's or the device's: plans stay, and use it.
+
+        May also be written in place. ``A @ x`` then uses what is there; products that need the transposed (``A.T @ x``,
+        ``x @ A``) have to be told, by ``A.data = A.data``.
+        """
+        return self._data
+
+    @data.setter
+    def data(self, values: Any) -> None:
+        part = vector("data", values)
+        self._data = place_part(self.queue, "data", part, value_dtype_on(self.queue, part.dtype, None), copy=False)
+        self._kept = Kept(again=self._kept.again or self._kept.transposed is not None)
+        self._version += 1
+
+    @override
+    def _become(self, structure: Structure, data: cl_array.Array) -> None:
+        super()._become(structure, data)
+        self._kept, self._plan, self._set = Kept(), None, {}
+
+    def check_format(self, full_check: bool = True) -> None:
+        """Check the structure.
+
+        Parameters
+        ----------
+        full_check : bool
+            True: again, even if it is known to be valid.
+
+        Raises
+        ------
+        ValueError
+            It is not valid; the message says why.
+        """
+        self.require_valid()
+        if full_check:
+            check_structure(self.queue, self._structure.shape, self.indices, self.indptr)
+
+    def prune(self) -> None:
+        """Cut off what is stored behind the last row."""
+        self.require_valid()
+
+    def sort_indices(self) -> None:
+        """Sort the columns of each row, in place: `indices` and `data` become new arrays, and plans are dropped.
+
+        Duplicates keep their order. Where the columns are sorted, nothing changes.
+        """
+        if not self.has_sorted_indices:
+            data, indices, indptr = with_sorted_rows(self.queue, self.parts)
+            self._become(Structure(self.queue, self._structure.shape, indices, indptr), data)
+
+    def sum_duplicates(self) -> None:
+        """Sort the columns of each row, and add up entries of one place, in place: as `sort_indices`, with a new `indptr` too.
+
+        Values are added in the order of the entries; the sum of booleans is whether one of them is True. Where the format is
+        canonical, nothing changes.
+        """
+        if not self.has_canonical_format:
+            self.sort_indices()
+            data, indices, indptr = without_duplicates(self.queue, self.parts)
+            self._become(Structure.canonical(self.queue, self._structure.shape, indices, indptr), data)
+
+    def eliminate_zeros(self) -> None:
+        """Leave out entries whose value is zero, in place: where there are some, all arrays are new, and plans are dropped."""
+        self.require_valid()
+        (data, indices, indptr), known = without_zeros(self.queue, self.parts), self.facts
+        if indices is not self.indices:
+            # Without some entries, rows may be sorted that were not, and duplicates may be none.
+            facts = Facts(indices.size, sorted=True, canonical=True) if known is not None and known.canonical else None
+            self._become(Structure(self.queue, self._structure.shape, indices, indptr, facts), data)
+
+    @property
+    def T(self) -> csc_array:  # noqa: N802 - SciPy's name for it
+        """The transposed matrix: a `csc_array` over the same arrays, without a kernel.
+
+        Its products with dense operands need the transposed matrix in CSR form (SpTRANS, see `clsparse_py.transpose`), which is
+        kept until A changes: until `data`, `indices` or `indptr` is set. With the second set of values a plan is made, which
+        transposes each further one by a gather. Values written into `data` in place go unnoticed by these products: after that
+        say ``A.data = A.data``.
+        """
+        found: csc_array = class_of_format("csc").over(self._alias())
+        return found
+
+    def transpose(self, axes: Any = None, copy: bool = False) -> csc_array:
+        """Return the transposed matrix, as SciPy's method does.
+
+        Parameters
+        ----------
+        axes : None or (1, 0)
+            For NumPy's sake.
+        copy : bool
+            False: what `T` gives. True: a matrix with arrays of its own.
+
+        Raises
+        ------
+        ValueError
+            ``axes`` are others.
+        """
+        require_reversed(axes)
+        return self.T.copy() if copy else self.T
+
+    @override
+    def _transposed(self) -> csr_array:
+        """Return the transposed matrix in CSR form, to be read alone: it is kept until A changes."""
+        kept = self._kept
+        if kept.transposed is None:
+            # The first one is made without the permutation, which costs more to make and to keep.
+            kept.transposed = self.transpose_plan()(self.data) if kept.again else transpose(self)
+        found: csr_array = kept.transposed
+        return found
+
+    @override
+    def _prepare_for(self, shape: tuple[int, ...]) -> None:
+        is_flat = len(shape) == 1
+        if type(self) is not class_of_format("csr", one_dimensional=not is_flat):
+            super()._prepare_for(shape)  # of a class that a user derived
+        if is_flat:
+            resize(self, (1, self.shape[1]))
+        self.__class__ = class_of_format("csr", one_dimensional=is_flat)
+
+    @override
+    def _vector(self, values: cl_array.Array, places: cl_array.Array, n: int) -> coo_array:
+        made: coo_array = class_of_format("coo").over(self.queue, (n,), (places,), values)
+        made.has_canonical_format = True
+        return made
+
+    @override
+    def _as_csr(self) -> csr_array:
+        return self
+
+    @override
+    def get(self) -> scipy.sparse.csr_array:
+        """Return the matrix as a `scipy.sparse.csr_array` of its own memory."""
+        use_device()
+        self.require_valid()
+        parts = tuple(fetched(part, self.queue) for part in self.parts)
+        return scipy.sparse.csr_array(parts, shape=self.shape)
+
+    @override
+    def tocsr(self, copy: bool = False) -> csr_array:
+        """Return the matrix itself or, with ``copy``, one with arrays of its own."""
+        return self.copy() if copy else self
+
+    @override
+    def tocsc(self, copy: bool = False) -> csc_array:
+        """Return the matrix in CSC form, its columns sorted: SpTRANS, see `clsparse_py.transpose`."""
+        found: csc_array = class_of_format("csc").over(transpose(self))
+        return found
+
+    @override
+    def tocoo(self, copy: bool = True) -> coo_array:
+        """Return the matrix in COO form, in the order of its entries.
+
+        Parameters
+        ----------
+        copy : bool
+            False: the result shares `data` and, as `col`, `indices`.
+        """
+        self.require_valid()
+        queue, facts, col, values = self.queue, self.facts, self.indices, self.data
+        if copy:
+            values, col, row = copied_coordinates(queue, (values, col, self.indptr))
+        else:
+            row = rows_of(queue, self.indptr, col.size)
+        made: coo_array = class_of_format("coo").over(queue, self.shape, (row, col), values)
+        made.has_canonical_format = facts is not None and facts.canonical
+        return made
+
+    def sorted_indices(self) -> Self:
+        """Return a copy of the matrix with the columns of each row in ascending order, as `sort_indices` leaves them."""
+        found = self.copy()
+        found.sort_indices()
+        return found
+
+    @override
+    def copy(self) -> Self:
+        """Return a matrix with arrays of its own."""
+        return self.assembled(*made_of(self, copy=True))
+
+    def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Self:
+        """Return the matrix with values of another dtype; duplicates are summed then, as in SciPy.
+
+        Integers made of floats are those of int64, cut to their bits, on every device: -1.0 is 255 as uint8, as NumPy makes it on
+        most processors. What int64 does not hold is not defined.
+
+        Parameters
+        ----------
+        dtype : dtype
+            One that `csr_array` supports.
+        casting : {"no", "equiv", "safe", "same_kind", "unsafe"}
+            Which conversions are allowed, as by NumPy.
+        copy : bool
+            False: a matrix that has the dtype is returned as it is.
+
+        Raises
+        ------
+        TypeError
+            The dtype is not supported, or ``casting`` forbids the conversion.
+        """
+        wanted = checked_cast(self.dtype, dtype, casting)
+        if self.dtype == wanted:
+            return self.copy() if copy else self
+        found = self.assembled(*made_of(self, dtype=wanted, copy=copy))
+        found.sum_duplicates()
+        return found
+
+    # ---- products
+
+    @overload
+    def __matmul__(self, other: cl_array.Array) -> cl_array.Array: ...
+
+    @overload
+    def __matmul__(self, other: SparseArray | SciPySparse) -> Self: ...
+
+    @overload
+    def __matmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
+
+    def __matmul__(self, other: Any) -> Any:
+        """Return ``A @ x`` for a dense vector or matrix x: NumPy for NumPy, device array, not waited for, for device array.
+
+        Of a sparse array, ours or SciPy's, the product is a `csr_array`, see `clsparse_py.spgemm`; of a one-dimensional one a
+        `coo_array` of one dimension.
+        """
+        if isinstance(other, cl_array.Array):  # before SciPy is asked, which takes microseconds
+            plan: SpmvPlan | None = self._structure.known((SpmvPlan, self._data.dtype))
+            if plan is not None and (again := plan.again(self._data, other)) is not None:
+                return again
+            if 0 < len(other.shape) < 3:
+                return self._times(other)
+        return super().__matmul__(other)
+
+    @overload
+    def __rmatmul__(self, other: cl_array.Array) -> cl_array.Array: ...
+
+    @overload
+    def __rmatmul__(self, other: SciPySparse) -> csr_array: ...
+
+    @overload
+    def __rmatmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
+
+    def __rmatmul__(self, other: Any) -> Any:
+        """Return ``x @ A`` for a dense vector or matrix x, NumPy or device array, by way of A's transposed, which is kept.
+
+        Of a SciPy sparse array, the product is one of ours.
+        """
+        return super().__rmatmul__(other)
+
+    @override
+    def _times(self, dense: Any) -> Any:
+        return spmm(self, dense) if len(dense.shape) == 2 else spmv(self, dense)
+
+    @override
+    def _dense_times(self, dense: Any) -> Any:
+        A = self._transposed()
+        return A._times(dense) if dense.ndim == 1 else A._times(dense.T).T
+
+    @override
+    def _times_sparse(self, other: SparseArray) -> Any:
+        if other.ndim == 1:
+            return _as_vector(spgemm(self, other.tocsr().as_column()))
+        return plain_product(self, other._as_csr())
+
+    # Of a sparse array of SciPy at the left the result has the format that SciPy gives it.
+
+    @override
+    def __radd__(self, other: Any) -> Any:
+        return with_scipys("__radd__", self, other) if scipy.sparse.issparse(other) else super().__radd__(other)
+
+    @override
+    def __rsub__(self, other: Any) -> Any:
+        return with_scipys("__rsub__", self, other) if scipy.sparse.issparse(other) else super().__rsub__(other)
+
+    @overload
+    def __rmul__(self, other: Matrix | Number) -> Self: ...
+
+    @overload
+    def __rmul__(self, other: Any) -> Any: ...
+
+    @override
+    def __rmul__(self, other: Any) -> Any:
+        return with_scipys("__rmul__", self, other) if scipy.sparse.issparse(other) else super().__rmul__(other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return with_scipys("__rtruediv__", self, other) if scipy.sparse.issparse(other) else NotImplemented
+
+    def spmv_plan(self) -> SpmvPlan:
+        """Return the plan of ``A @ x``, made at the first call and kept until the structure is replaced."""
+        return kept_plan(self)
+
+    def spmm_plan(self) -> SpmmPlan:
+        """Return the plan of ``A @ X`` with several columns, made at the first call and kept until the structure is replaced."""
+        return kept_spmm_plan(self)
+
+    def transpose_plan(self) -> TransposePlan[csr_array]:
+        """Return the plan that transposes new values of A, made at the first call and kept until the structure is replaced."""
+        if self._plan is None:
+            found = self._structure.kept(Permutation, lambda: permutation(self, "auto"))
+            self._plan = TransposePlan(self, found)
+        return self._plan
+
+    def explain(self) -> Held:
+        """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
+        own = {"data": self.data, "indices": self.indices, "indptr": self.indptr}
+        needed = "A.T @ x, x @ A, A.T @ B, sums of columns"
+        return held_by(repr(self), own, self, {"CSR of the transposed": (self._kept.transposed, needed)})
+
+    @override
+    def _index_dtype(self) -> np.dtype[Any]:
+        return np.dtype(self.indptr.dtype)
+
+    @override
+    def _n_stored(self) -> int:
+        return int(self.indices.size)
+
+
+def _as_vector(column: csr_array) -> coo_array:
+    """Return a matrix of one column as a one-dimensional array."""
+    found: coo_array = class_of_format("coo").over(
+        column.queue, column.shape[:1], (rows_of(column.queue, column.indptr, column.nnz),), column.data
+    )
+    return found

@@ -1,0 +1,134 @@
+"""Operations that arrays of other formats leave to a `csr_array`: which there are, and the methods that pass them on."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import scipy.sparse
+
+from clsparse_py._arrays.base import SparseArray, with_scipys
+from clsparse_py._arrays.csr import csr_array
+
+if TYPE_CHECKING:
+    from pyopencl import array as cl_array
+    from typing_extensions import Self
+
+    from clsparse_py._matrix.annotations import Extreme, Gives, Number, OfAxis
+    from clsparse_py._matrix.matrix import Sparse
+
+_Given = TypeVar("_Given")
+
+__all__ = ["ALONG", "BY_SCALAR", "ENTRYWISE", "NO_LISTS", "OF_SUMS", "OF_VALUES", "Delegating", "delegated", "result_of"]
+
+#: Operations on each place, whose operands have places too, or none.
+ENTRYWISE = (
+    "__abs__", "__neg__", "__pos__", "__round__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__",
+    "__truediv__", "__rtruediv__", "__pow__", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "multiply", "maximum",
+    "minimum", "power", "conj", "conjugate", "real", "imag", "arcsin", "arcsinh", "arctan", "arctanh", "ceil", "deg2rad", "expm1",
+    "floor", "log1p",
+    "rad2deg", "rint", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+)  # fmt: skip
+#: Those of a right operand.
+REFLECTED = ("__radd__", "__rsub__", "__rmul__", "__rtruediv__")
+#: Operations on stored values, which leave a structure as it is; and those before which duplicates are summed.
+OF_VALUES = frozenset(("__neg__", "conj", "conjugate", "real", "imag"))
+OF_SUMS = frozenset((
+    "__abs__", "__round__", "__pow__", "power", "arcsin", "arcsinh", "arctan", "arctanh", "ceil", "deg2rad", "expm1", "floor",
+    "log1p", "rad2deg", "rint", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+))  # fmt: skip
+#: Operations that are on stored values if the other operand is a scalar.
+BY_SCALAR = frozenset(("multiply", "__mul__", "__rmul__", "__truediv__", "__add__", "__radd__", "__sub__", "__rsub__"))
+#: Operators to which a list is no array, as in SciPy.
+NO_LISTS = ("__add__", "__radd__", "__sub__", "__rsub__")
+#: Reductions, whose first argument is an axis.
+ALONG = ("sum", "mean", "max", "min", "nanmax", "nanmin", "argmax", "argmin", "getnnz", "count_nonzero")
+
+
+class Delegating(SparseArray):
+    """Base of the arrays that leave operations to a `csr_array`."""
+
+    @abc.abstractmethod
+    def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
+        """Return the result of one of `ENTRYWISE`."""
+
+    @abc.abstractmethod
+    def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
+        """Return the result of one of `ALONG`."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __abs__(self) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __pow__(self, other: Any) -> Any: ...
+        def __lt__(self, other: Any) -> Any: ...
+        def __gt__(self, other: Any) -> Any: ...
+        def __le__(self, other: Any) -> Any: ...
+        def __ge__(self, other: Any) -> Any: ...
+
+        sum: OfAxis
+        mean: OfAxis
+        max: Extreme
+        min: Extreme
+
+        @overload
+        def __add__(self: Gives[_Given], other: Sparse) -> _Given: ...
+        @overload
+        def __add__(self, other: cl_array.Array) -> cl_array.Array: ...
+        @overload
+        def __add__(self, other: Any) -> Any: ...
+        def __add__(self, other: Any) -> Any: ...
+
+        __radd__ = __sub__ = __rsub__ = __add__
+
+        @overload
+        def __mul__(self: Gives[_Given], other: Sparse) -> _Given: ...
+        @overload
+        def __mul__(self, other: Number) -> Self: ...
+        @overload
+        def __mul__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+
+        multiply = __rmul__ = __mul__
+
+        @overload
+        def __ne__(self, other: Sparse | Number) -> csr_array | Self: ...
+        @overload
+        def __ne__(self, other: Any) -> Any: ...
+        def __ne__(self, other: Any) -> Any: ...
+
+        __eq__ = __ne__
+
+
+def result_of(A: Any, name: str, *arguments: Any, **named: Any) -> Any:
+    """Return the result of a method, or the value of a property."""
+    found = getattr(A, name)
+    return found(*arguments, **named) if callable(found) else found
+
+
+def delegated(cls: type[Any]) -> None:
+    """Give a class the methods of `csr_array` that it leaves to one, with their names, signatures and docstrings."""
+    for names, way in ((ENTRYWISE, "_entrywise"), (ALONG, "_along")):
+        for name in names:
+            of_csr = inspect.getattr_static(csr_array, name, None)
+            if of_csr is not None and name not in vars(cls):
+                setattr(cls, name, _passed_on(name, way, of_csr))
+
+
+def _passed_on(name: str, way: str, of_csr: Any) -> Any:
+    """Return the method or property that passes an operation on to another method, ``way``."""
+    if isinstance(of_csr, property):
+        return property(lambda self: getattr(self, way)(name), doc=of_csr.__doc__)
+
+    @functools.wraps(of_csr)
+    def method(self: Any, *arguments: Any, **named: Any) -> Any:
+        if name in REFLECTED and scipy.sparse.issparse(arguments[0]):
+            return with_scipys(name, self, arguments[0])
+        return getattr(self, way)(name, *arguments, **named)
+
+    return method

@@ -1,0 +1,95 @@
+"""Doors of arrays to SciPy: an operation whose plain kernels are refused, too, is done by SciPy as a whole (see `plain`)."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import scipy.sparse
+
+from clsparse_py._arrays.hosted import by_scipy, on_host, queue_in
+from clsparse_py._build.plain import door
+from clsparse_py._device.device import default_queue
+from clsparse_py._ground.errors import ON_HOST
+
+__all__ = ["doors", "on_scipy"]
+
+_Array = TypeVar("_Array", bound=type[Any])
+
+#: What every object has, or what launches nothing; products have their doors behind a call that is as the last one was.
+_WITHOUT = {
+    *vars(object), "__bool__", "__class_getitem__", "__len__", "__matmul__", "__rmatmul__", "data", "dot", "dtype", "format",
+    "indices", "indptr", "maxprint", "ndim", "nnz", "shape", "size",
+} - {"__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__"}  # fmt: skip
+_PRODUCTS = {"_times": "__matmul__", "_dense_times": "__rmatmul__", "_times_sparse": "__matmul__"}
+#: What changes the array that it is called of.
+_IN_PLACE = (
+    "__imul__", "__itruediv__", "__setitem__", "eliminate_zeros", "prune", "resize", "setdiag", "sort_indices", "sum_duplicates",
+)  # fmt: skip
+
+
+def on_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of SciPy that takes arrays of the device, and a ``queue``, with copies on the host, and returns some."""
+
+    def call(*arguments: Any, queue: Any = None, **named: Any) -> Any:
+        queue = queue or queue_in((*arguments, *named.values())) or default_queue()
+        return by_scipy(function, *arguments, queue=queue, **named)
+
+    return call
+
+
+def doors(cls: _Array) -> _Array:
+    """Give doors to what a class of arrays shares with its namesake in SciPy, and to its products."""
+    for name in dir(getattr(scipy.sparse, cls.__name__)):
+        ours = inspect.getattr_static(cls, name, None)
+        if name in _WITHOUT or f"A.{name}" in ON_HOST or (name.startswith("_") and not name.endswith("__")):
+            continue
+        if isinstance(ours, property) and ours.fget is not None:
+            read = door(on_scipy(operator.attrgetter(name)))(ours.fget)
+            given = property(read, ours.fset, ours.fdel, ours.__doc__)
+            given.__set_name__(cls, name)  # type: ignore[attr-defined] # errors name it, as one of the class's body
+            setattr(cls, name, given)
+        elif inspect.isfunction(ours):
+            setattr(cls, name, door(_changed(cls, name) if name in _IN_PLACE else on_scipy(_method(name)))(ours))
+    for name, theirs in _PRODUCTS.items():
+        setattr(cls, name, door(on_scipy(_method(theirs)))(getattr(cls, name)))
+    setattr(cls, "__init__", door(_made(cls))(cls.__init__))  # noqa: B010 - mypy takes no assignment to it
+    return cls
+
+
+def _method(name: str) -> Callable[..., Any]:
+    """Return a function that calls an array's method."""
+
+    def call(A: Any, *arguments: Any, **named: Any) -> Any:
+        return getattr(A, name)(*arguments, **named)
+
+    return call
+
+
+def _changed(cls: type[Any], name: str) -> Callable[..., Any]:
+    """Return a function that has SciPy change a copy of an array in place, and the array take what that has then."""
+    make: Callable[..., None] = cls.__init__
+
+    def call(A: Any, *arguments: Any, **named: Any) -> Any:
+        host = A.get()
+        found = getattr(host, name)(*map(on_host, arguments), **{key: on_host(each) for key, each in named.items()})
+        make(A, host, queue=A.queue, check=False, maxprint=A.maxprint)
+        return A if found is host else None
+
+    return call
+
+
+def _made(cls: type[Any]) -> Callable[..., Any]:
+    """Return a function that has SciPy check and make an array, and puts it on the device."""
+    make: Callable[..., None] = cls.__init__
+
+    def call(A: Any, *arguments: Any, queue: Any = None, check: bool = True, **named: Any) -> None:
+        queue, own = queue or queue_in(arguments), {key: named.pop(key) for key in ("maxprint", "zero_copy") if key in named}
+        host = getattr(scipy.sparse, cls.__name__)(*map(on_host, arguments), **named)
+        if check and hasattr(host, "check_format"):  # coordinates are checked when they are made
+            host.check_format()
+        make(A, host, queue=queue, check=False, **own)
+
+    return call

@@ -1,0 +1,228 @@
+"""Sparse arrays from diagonals."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.doors import on_scipy
+from clsparse_py._arrays.functions.operands import in_format, queue_of
+from clsparse_py._build.plain import door
+from clsparse_py._device.device import default_queue
+from clsparse_py._formats.canonical import without_zeros
+from clsparse_py._ground.index_types import index_for
+from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.matrix import Structure
+from clsparse_py._matrix.placement import shape_of, value_dtype_on
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.construct.diagonals import Diagonal, from_diagonals
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import from_host
+
+__all__ = ["diags_array", "eye_array"]
+
+#: No dtype was given; None has a meaning of its own.
+_NOT_GIVEN: Any = object()
+
+
+def eye_array(
+    m: int,
+    n: int | None = None,
+    *,
+    k: int = 0,
+    dtype: Any = float,
+    format: str | None = None,
+    queue: cl.CommandQueue | None = None,
+) -> csr_array | Any:
+    """Return a sparse array with ones on a diagonal.
+
+    Parameters
+    ----------
+    m : int
+        Rows.
+    n : int, optional
+        Columns; by default as many.
+    k : int
+        The diagonal: above the main one if positive, below it if negative.
+    dtype : dtype
+        Of the values.
+    format : str, optional
+        Of the result; "csr" by default, as SciPy's "dia" lives on the host.
+    queue : pyopencl.CommandQueue, optional
+        Where it is made; `clsparse_py.default_queue` by default.
+
+    Returns
+    -------
+    csr_array, or as ``format`` says
+        Of shape (m, n).
+
+    Raises
+    ------
+    ValueError
+        The diagonal lies outside.
+    TypeError
+        ``dtype`` needs double precision, which the device lacks.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.eye_array(2, 3, k=1, dtype=int).toarray()
+    array([[0, 1, 0],
+           [0, 0, 1]])
+    """
+    columns = int(m) if n is None else int(n)
+    return diags_array([np.ones(1, dtype)], offsets=[k], shape=(int(m), columns), format=format, dtype=dtype, queue=queue)
+
+
+@door(on_scipy(scipy.sparse.diags_array))
+def diags_array(
+    diagonals: Any,
+    /,
+    *,
+    offsets: Any = 0,
+    shape: Any = None,
+    format: str | None = None,
+    dtype: Any = _NOT_GIVEN,
+    queue: cl.CommandQueue | None = None,
+) -> csr_array | Any:
+    """Return a sparse array with these diagonals.
+
+    Parameters
+    ----------
+    diagonals : sequence of array_like
+        The values of each diagonal, NumPy's or `pyopencl.array.Array`, from its first place on; one value for a whole diagonal.
+    offsets : int or sequence of int
+        Which diagonals they are, no two alike: above the main one if positive, below it if negative.
+    shape : tuple of int, optional
+        By default square, as large as the first diagonal asks for.
+    format : str, optional
+        Of the result; "csr" by default, as SciPy's "dia" lives on the host. Zeros on the diagonals are not stored.
+    dtype : dtype, optional
+        Of the values. None: the one that holds all. By default that too, but float64 for integers, as in SciPy until 1.19.
+    queue : pyopencl.CommandQueue, optional
+        Where it is made; by default the queue of a diagonal on a device, else `clsparse_py.default_queue`.
+
+    Returns
+    -------
+    csr_array, or as ``format`` says
+
+    Raises
+    ------
+    ValueError
+        There are not as many offsets as diagonals, two are alike, one lies outside, or a diagonal has too few values.
+    TypeError
+        The dtype needs double precision, which the device lacks.
+
+    Warns
+    -----
+    FutureWarning
+        Integers become float64, as no dtype was given.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.diags_array([1, 2, 3], offsets=[-1, 0, 1], shape=(3, 3), dtype=int).toarray()
+    array([[2, 3, 0],
+           [1, 2, 3],
+           [0, 1, 2]])
+    """
+    values, places = _paired(diagonals, offsets)
+    queue = queue or (queue_of(values) if values else default_queue())
+    if shape is None:
+        m = len(values[0]) + abs(places[0])
+        shape = m, m
+    rows, columns = (int(length) for length in shape)
+    found = [_length(j, each, offset, rows, columns) for j, (each, offset) in enumerate(zip(values, places, strict=True))]
+    if len(set(places)) < len(places):
+        raise ValueError(f"offset array contains duplicate values: {places}")
+    shape_of((rows, columns))
+    value = value_dtype_on(queue, _dtype(values, dtype), None if dtype is _NOT_GIVEN else dtype)
+    table, together = _table(queue, values, places, found, value)
+    index = index_for(max(rows, columns, sum(found)))
+    parts = from_diagonals(queue, table, together, rows, index)
+    data, indices, indptr = parts if _is_full(values) else without_zeros(queue, parts)
+    return in_format(csr_array.assembled(Structure.canonical(queue, (rows, columns), indices, indptr), data), format)
+
+
+def _paired(diagonals: Any, offsets: Any) -> tuple[list[Any], list[int]]:
+    """Return diagonals as arrays of one dimension, and as many offsets."""
+    if np.ndim(offsets) == 0:
+        # One diagonal, given by itself.
+        if not isinstance(diagonals, cl_array.Array) and len(diagonals) and np.ndim(diagonals[0]):
+            raise ValueError(
+                "Different number of diagonals and offsets: offsets is one number, diagonals is a sequence of arrays"
+            )
+        given = [diagonals]
+    else:
+        given = list(diagonals)
+    values = [each if isinstance(each, cl_array.Array) else np.atleast_1d(each) for each in given]
+    places = [int(each) for each in np.atleast_1d(offsets)]
+    if len(values) != len(places):
+        raise ValueError(f"Different number of diagonals and offsets: {len(values)} and {len(places)}")
+    if not values:
+        raise IndexError("diagonals: there are none")
+    for j, each in enumerate(values):
+        if each.ndim != 1:
+            raise ValueError(f"diagonals[{j}]: must have one dimension, has shape {each.shape}")
+    return values, places
+
+
+def _length(j: int, values: Any, offset: int, rows: int, columns: int) -> int:
+    """Return how many places a diagonal has, after checking that there are values for all of them."""
+    length = min(rows + offset, columns - offset, rows, columns)
+    if length < 0:
+        raise ValueError(f"Offset {offset} (index {j}) out of bounds for shape ({rows}, {columns})")
+    if len(values) != 1 and len(values) < length:
+        agree = f"does not agree with array size ({rows}, {columns})"
+        raise ValueError(
+            f"Diagonal length (index {j}: {len(values)} at offset {offset}) {agree}, which has {length} places there"
+        )
+    return length
+
+
+def _dtype(values: list[Any], dtype: Any) -> np.dtype[Any]:
+    """Return the dtype of the result by the diagonals' own."""
+    future: np.dtype[Any] = np.result_type(*(each.dtype for each in values))
+    if dtype is not _NOT_GIVEN:
+        return future
+    found = np.dtype(np.common_type(*(np.empty(0, each.dtype) for each in values)))
+    if found != future:
+        said = f"diagonals: values of {future} become {found}, as no dtype is given (output has been cast to {found})"
+        warnings.warn(
+            f"{said}; from SciPy 1.19 on they stay. Use dtype=None for that, or name the dtype", FutureWarning, stacklevel=4
+        )
+    return found
+
+
+def _table(
+    queue: cl.CommandQueue, values: list[Any], places: list[int], lengths: list[int], dtype: np.dtype[Any]
+) -> tuple[list[Diagonal], cl_array.Array]:
+    """Return the diagonals by ascending offset, and the values of all on the device."""
+    taken = [each if len(each) == 1 else each[:length] for each, length in zip(values, lengths, strict=True)]
+    begins = np.cumsum([0, *(len(each) for each in taken)])
+    table = [
+        Diagonal(offset, max(-offset, 0), length, int(begin), int(len(each) > 1))
+        for each, offset, length, begin in zip(taken, places, lengths, begins[:-1], strict=True)
+    ]
+    if not any(isinstance(each, cl_array.Array) for each in taken):
+        together = from_host(queue, np.concatenate(taken, dtype=dtype, casting="unsafe"), copy=False)
+    else:
+        together = allocated(queue, "values of diagonals", int(begins[-1]), dtype)
+        for each, begin in zip(taken, begins[:-1], strict=True):
+            on_device = each if isinstance(each, cl_array.Array) else from_host(queue, each.astype(dtype), copy=True)
+            part = converted(queue, "diagonals", on_device, dtype) if len(each) else on_device
+            chain = Chain(queue, part, writes=(together,))
+            chain.copy(together, part, len(each), int(begin))
+            chain.finish(together)
+    return sorted(table), together
+
+
+def _is_full(values: list[Any]) -> bool:
+    """Return whether no value is known to be 0."""
+    return all(isinstance(each, np.ndarray) and bool(each.all()) for each in values)

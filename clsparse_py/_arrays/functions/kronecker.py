@@ -1,0 +1,168 @@
+"""Kronecker products and sums."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from clsparse_py._arrays.coo import coo_array
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.doors import on_scipy
+from clsparse_py._arrays.functions.diagonals import eye_array
+from clsparse_py._arrays.functions.kinds import issparse
+from clsparse_py._arrays.functions.operands import as_rows, in_format, index_dtype, queue_of
+from clsparse_py._build.plain import door
+from clsparse_py._device.device import describe
+from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.matrix import Structure
+from clsparse_py._matrix.structure import Facts
+from clsparse_py._operations.construct.kronecker import kron_entries, kron_pointers
+
+__all__ = ["kron", "kronsum"]
+
+
+@door(on_scipy(scipy.sparse.kron))
+def kron(A: Any, B: Any, format: str | None = None) -> csr_array | coo_array | Any:
+    """Return the Kronecker product: B times each entry of A, in its place.
+
+    Parameters
+    ----------
+    A, B : sparse or dense arrays
+        Of one or two dimensions.
+    format : str, optional
+        Of the result. By default "coo" or, if half of B's places or more are stored, "csr", of which SciPy's "bsr" is made by
+        another step: ``format="bsr"``, with blocks of B's shape.
+
+    Returns
+    -------
+    coo_array, csr_array, or as ``format`` says
+        Of shape ``(A.shape[0] * B.shape[0], A.shape[1] * B.shape[1])``; its entries are made by one kernel.
+
+    Raises
+    ------
+    ValueError
+        An operand is a scalar, or they live in different contexts.
+    TypeError
+        An operand has more than two dimensions, or the product's dtype needs double precision, which the device lacks.
+
+    Notes
+    -----
+    If no operand is on a device, the default queue is taken. The host waits for nothing.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.kron(sp.csr_array([[1, 0], [0, 2]]), sp.csr_array([[3, 4]])).toarray()
+    array([[3, 4, 0, 0],
+           [0, 0, 6, 8]])
+    """
+    queue = queue_of((A, B))
+    dimensions = _dimensions("A", A), _dimensions("B", B)
+    ndim = max(dimensions)
+    a, b = as_rows("A", A, queue), as_rows("B", B, queue)
+    dense = dimensions == (2, 2) and 2 * getattr(B, "nnz", b.nnz) >= math.prod(b.shape)
+    shape = a.shape[0] * b.shape[0], a.shape[1] * b.shape[1]
+    empty = not a.nnz or not b.nnz
+    if ndim == 2 and not empty and (format in ("csr", "bsr") or (format is None and dense)):
+        found = _of_rows(a, b, shape)
+        return found.tobsr(b.shape) if format == "bsr" else found
+    if empty:
+        # As in SciPy, where a product without entries has the default dtype.
+        dtype = np.float64 if describe(queue.device).fp64 else np.result_type(a.dtype, b.dtype)
+        return in_format(coo_array(shape[-ndim:], dtype=dtype, queue=queue), format)
+    data, columns, rows = kron_entries(queue, *_parts(a, b, shape), b.shape[1], coordinates=True)
+    coords = (rows, columns) if ndim == 2 else (columns,)
+    made = coo_array.over(queue, shape[-ndim:], coords, data)
+    made.has_canonical_format = _is_canonical(a, b)
+    return in_format(made, format)
+
+
+@door(on_scipy(scipy.sparse.kronsum))
+def kronsum(A: Any, B: Any, format: str | None = None) -> Any:
+    """Return the Kronecker sum of two square matrices: ``kron(I_n, A) + kron(B, I_m)``, A being m x m and B n x n.
+
+    Parameters
+    ----------
+    A, B : sparse or dense arrays
+        Square.
+    format : str, optional
+        Of the result; "csr" by default.
+
+    Returns
+    -------
+    csr_array, or as ``format`` says
+
+    Raises
+    ------
+    ValueError
+        A or B is not square, or they live in different contexts.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> T = sp.csr_array([[2, -1], [-1, 2]])
+    >>> sp.kronsum(T, T).toarray()
+    array([[ 4, -1, -1,  0],
+           [-1,  4,  0, -1],
+           [-1,  0,  4, -1],
+           [ 0, -1, -1,  4]])
+    """
+    queue = queue_of((A, B))
+    if not issparse(A) and not issparse(B):
+        # Of dense vectors alone SciPy makes matrices of a row.
+        A, B = np.atleast_2d(A), np.atleast_2d(B)
+    for name, each in (("A", A), ("B", B)):
+        if _dimensions(name, each) != 2:
+            raise ValueError(f"{name}: kronsum requires 2D inputs, is {_dimensions(name, each)}D")
+    a, b = as_rows("A", A, queue), as_rows("B", B, queue)
+    for name, each in (("A", a), ("B", b)):
+        if each.shape[0] != each.shape[1]:
+            raise ValueError(f"{name} is not square: {each.shape[0]} x {each.shape[1]}")
+    dtype = np.result_type(a.dtype, b.dtype)
+    eyes = [eye_array(n, dtype=dtype, queue=queue) for n in (b.shape[0], a.shape[0])]
+    return in_format(kron(eyes[0], a, format="csr") + kron(b, eyes[1], format="csr"), format)
+
+
+def _dimensions(name: str, operand: Any) -> int:
+    """Return an operand's dimensions; raise a ValueError if it is a scalar, a TypeError if it has more than two."""
+    found = getattr(operand, "ndim", None)
+    found = np.ndim(operand) if found is None else int(found)
+    if not found:
+        raise ValueError(f"{name}: must have one or two dimensions, is a scalar")
+    if found > 2:
+        raise TypeError(f"{name}: expected 2D array or matrix, or one dimension, has {found}")
+    return found
+
+
+def _parts(a: csr_array, b: csr_array, shape: tuple[int, int]) -> tuple[Any, Any]:
+    """Return the parts of both operands, of one index dtype that holds the product."""
+    index = index_dtype((a, b), *shape, a.nnz * b.nnz)
+
+    def of(each: csr_array) -> tuple[Any, ...]:
+        names = {"indices": each.indices, "indptr": each.indptr}
+        found = (part if part.dtype == index else converted(a.queue, name, part, index) for name, part in names.items())
+        return each.data, *found
+
+    return of(a), of(b)
+
+
+def _of_rows(a: csr_array, b: csr_array, shape: tuple[int, int]) -> csr_array:
+    """Return the product of two matrices with entries, by rows."""
+    queue, parts = a.queue, _parts(a, b, shape)
+    data, indices = kron_entries(queue, *parts, b.shape[1], coordinates=False)
+    indptr = kron_pointers(queue, parts[0][2], parts[1][2])
+    known = a.facts is not None and b.facts is not None
+    facts = Facts(int(indices.size), sorted=_is_sorted(a, b), canonical=_is_canonical(a, b)) if known else None
+    return csr_array.assembled(Structure(queue, shape, indices, indptr, facts), data)
+
+
+def _is_sorted(a: csr_array, b: csr_array) -> bool:
+    """Return whether the product is known to be sorted. Duplicates of A would repeat all of B's columns."""
+    return a.facts is not None and a.facts.canonical and b.facts is not None and b.facts.sorted
+
+
+def _is_canonical(a: csr_array, b: csr_array) -> bool:
+    return a.facts is not None and a.facts.canonical and b.facts is not None and b.facts.canonical

@@ -1,0 +1,285 @@
+"""Sparse arrays put side by side, one below the other, in a grid, or along a diagonal."""
+
+from __future__ import annotations
+
+import itertools
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.doors import on_scipy
+from clsparse_py._arrays.functions.operands import as_rows, format_of, in_format, queue_of
+from clsparse_py._build.plain import door
+from clsparse_py._ground.index_types import index_for
+from clsparse_py._matrix.convert import converted, with_index
+from clsparse_py._matrix.matrix import Structure
+from clsparse_py._matrix.placement import value_dtype_on
+from clsparse_py._matrix.structure import Facts
+from clsparse_py._operations.construct.blocks import Block, BlockRow, stacked
+
+__all__ = ["block_array", "block_diag", "hstack", "vstack"]
+
+Grid = list[list[Any]]
+
+
+@door(on_scipy(scipy.sparse.hstack))
+def hstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> csr_array | Any:
+    """Put sparse arrays side by side.
+
+    Parameters
+    ----------
+    blocks : sequence of arrays
+        Sparse arrays of this package or of SciPy, and dense ones, with as many rows each; None for nothing.
+    format : str, optional
+        Of the result. By default "csr" if all blocks are that, "csc" if all are that, else "coo".
+    dtype : dtype, optional
+        Of the result; by default the one that holds the values of all blocks.
+
+    Returns
+    -------
+    csr_array, csc_array or coo_array
+        On the queue of the first block that has one.
+
+    Raises
+    ------
+    ValueError
+        A block has another number of rows, or lives in another context.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[1, 0], [0, 2]])
+    >>> sp.hstack([A, A]).toarray()
+    array([[1, 0, 1, 0],
+           [0, 2, 0, 2]])
+    """
+    return _block([list(blocks)], format, dtype)
+
+
+@door(on_scipy(scipy.sparse.vstack))
+def vstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) -> csr_array | Any:
+    """Put sparse arrays one below the other.
+
+    Parameters
+    ----------
+    blocks, format, dtype
+        As for `hstack`; blocks have as many columns each.
+
+    Returns
+    -------
+    csr_array, csc_array or coo_array
+        As for `hstack`.
+
+    Raises
+    ------
+    ValueError
+        A block has another number of columns, or lives in another context.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[1, 0], [0, 2]])
+    >>> sp.vstack([A, A]).toarray()
+    array([[1, 0],
+           [0, 2],
+           [1, 0],
+           [0, 2]])
+    """
+    return _block([[block] for block in blocks], format, dtype)
+
+
+@door(on_scipy(scipy.sparse.block_array))
+def block_array(blocks: Sequence[Sequence[Any]], *, format: str | None = None, dtype: Any = None) -> csr_array | Any:
+    """Put sparse arrays into the places of a grid.
+
+    Parameters
+    ----------
+    blocks : sequence of sequences of arrays
+        Rows of the grid, all as long. Blocks of one row have as many rows, those of one column as many columns; None for an
+        empty block.
+    format, dtype
+        As for `hstack`.
+
+    Returns
+    -------
+    csr_array, csc_array or coo_array
+        As for `hstack`; "coo" by default also if a block is None.
+
+    Raises
+    ------
+    ValueError
+        Blocks do not go together; the message names the first that does not.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A, B = sp.csr_array([[1, 2]]), sp.csr_array([[3], [4]])
+    >>> sp.block_array([[A, None], [None, B]]).toarray()
+    array([[1, 2, 0],
+           [0, 0, 3],
+           [0, 0, 4]])
+    """
+    if not isinstance(blocks, (list, tuple, np.ndarray)) or not all(isinstance(row, (list, tuple, np.ndarray)) for row in blocks):
+        raise ValueError("blocks must be 2-D: a sequence of sequences of arrays")
+    return _block([list(row) for row in blocks], format, dtype)
+
+
+@door(on_scipy(scipy.sparse.block_diag))
+def block_diag(mats: Sequence[Any], format: str | None = None, dtype: Any = None) -> Any:
+    """Put arrays along the diagonal of a larger one.
+
+    Parameters
+    ----------
+    mats : sequence of arrays
+        Sparse arrays of this package or of SciPy, dense two-dimensional ones, lists and numbers.
+    format : str, optional
+        Of the result; "coo" by default.
+    dtype : dtype, optional
+        As for `hstack`.
+
+    Returns
+    -------
+    coo_array, or as ``format`` says
+
+    Raises
+    ------
+    ValueError
+        There are no arrays, or they live in different contexts.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.block_diag([sp.csr_array([[1, 2]]), 3]).toarray()
+    array([[1, 2, 0],
+           [0, 0, 3]])
+    """
+    if not len(mats):
+        raise ValueError("mats: need at least one array to concatenate")
+    queue = queue_of(mats)
+    rows = [_of_diagonal(f"mats[{i}]", each, queue) for i, each in enumerate(mats)]
+    columns = list(itertools.accumulate((each.shape[1] for each in rows), initial=0))
+    grid = [[(each, column)] for each, column in zip(rows, columns[:-1], strict=True)]
+    lengths = [each.shape[0] for each in rows]
+    return in_format(_made(queue, grid, lengths, columns[-1], dtype), format or "coo")
+
+
+def _of_diagonal(name: str, given: Any, queue: cl.CommandQueue) -> csr_array:
+    """Return an array of `block_diag`, of a dense one with its zeros, as in SciPy."""
+    if isinstance(given, (list, numbers.Number)):
+        given = np.atleast_2d(np.asarray(given))
+    elif isinstance(given, np.ndarray):
+        if given.ndim != 2:
+            raise ValueError(f"{name}: a dense array must have two dimensions, has {given.ndim} (shape {given.shape})")
+        n_rows, n_columns = given.shape
+        indices, indptr = np.tile(np.arange(n_columns), n_rows), np.arange(n_rows + 1) * n_columns
+        return csr_array((given.ravel(), indices, indptr), shape=given.shape, queue=queue)
+    return as_rows(name, given, queue)
+
+
+def _block(blocks: Grid, format: str | None, dtype: Any) -> Any:
+    """Return the array of a grid of blocks."""
+    if not blocks or len({len(row) for row in blocks}) != 1:
+        raise ValueError("blocks must be 2-D: rows of as many blocks each, at least one")
+    if not blocks[0]:
+        raise IndexError("blocks: there are none")
+    formats = {format_of(block) for row in blocks for block in row}
+    if formats == {"csc"} and format in (None, "csc"):
+        # The same of the transposed blocks, whose rows are columns.
+        turned = [[block.T for block in column] for column in zip(*blocks, strict=True)]
+        return _of_rows(turned, dtype, transposed=True).T
+    kept = "csr" if formats == {"csr"} else "coo"
+    found, wanted = _of_rows(blocks, dtype), format or kept
+    if wanted not in (kept, "coo"):
+        found.sum_duplicates()  # as in SciPy, which goes by way of coordinates
+    return in_format(found, wanted)
+
+
+def _of_rows(blocks: Grid, dtype: Any, *, transposed: bool = False) -> csr_array:
+    """Return the CSR of a grid of blocks."""
+    queue = queue_of(block for row in blocks for block in row)
+    grid = [
+        [
+            None if block is None else as_rows(f"blocks[{j},{i}]" if transposed else f"blocks[{i},{j}]", block, queue)
+            for j, block in enumerate(row)
+        ]
+        for i, row in enumerate(blocks)
+    ]
+    heights = _lengths(grid, 0, transposed=transposed)
+    columns = list(itertools.accumulate(_lengths(grid, 1, transposed=transposed), initial=0))
+    placed = [[(each, columns[j]) for j, each in enumerate(row) if each is not None] for row in grid]
+    return _made(queue, placed, heights, columns[-1], dtype)
+
+
+def _lengths(grid: list[list[csr_array | None]], axis: int, *, transposed: bool) -> list[int]:
+    """Return the rows of each row of blocks (axis 0), or the columns of each column of blocks (axis 1).
+
+    Raises
+    ------
+    ValueError
+        Blocks that stand in one line differ.
+    """
+    lines = grid if axis == 0 else list(zip(*grid, strict=True))
+    found = []
+    for i, line in enumerate(lines):
+        lengths = [each.shape[axis] for each in line if each is not None]
+        length = lengths[0] if lengths else 0
+        if lengths.count(length) < len(lengths):
+            there = ((j, each.shape[axis]) for j, each in enumerate(line) if each is not None)
+            j, other = next(each for each in there if each[1] != length)
+            of = 1 - axis if transposed else axis
+            name = f"blocks[{i},{j}]" if of == 0 else f"blocks[{j},{i}]"
+            line_of = f"blocks[{i},:] has incompatible row" if of == 0 else f"blocks[:,{i}] has incompatible column"
+            # In SciPy's words, which differ by the way it takes.
+            how = f"incompatible dimensions for axis {of}"
+            how = how if axis else f"Mismatching dimensions along axis {of}: {{{length}, {other}}}"
+            raise ValueError(f"{line_of} dimensions. Got {name}.shape[{of}] == {other}, expected {length}: {how}")
+        found.append(length)
+    return found
+
+
+def _made(
+    queue: cl.CommandQueue, grid: list[list[tuple[csr_array, int]]], heights: list[int], n_columns: int, dtype: Any
+) -> csr_array:
+    """Return the CSR of rows of blocks, each with its first column."""
+    blocks = [block for row in grid for block, _ in row]
+    dtypes = {block.dtype for block in blocks} or {np.dtype(np.float64)}
+    own = dtypes.pop() if len(dtypes) == 1 else np.result_type(*(block.dtype for block in blocks))
+    value = value_dtype_on(queue, own, dtype)
+    shape, nnz = (sum(heights), n_columns), sum([block.nnz for block in blocks])
+    index = index_for(max(*shape, nnz), *{block.indptr.dtype for block in blocks})
+    rows = [
+        BlockRow([_placed(queue, block, column, index, value) for block, column in row], height)
+        for row, height in zip(grid, heights, strict=True)
+    ]
+    data, indices, indptr = stacked(queue, rows, index, value)
+    facts = _facts([[block for block, _ in row] for row in grid], nnz)
+    return csr_array.assembled(Structure(queue, shape, indices, indptr, facts), data)
+
+
+def _placed(queue: cl.CommandQueue, block: csr_array, column: int, index: np.dtype[Any], value: np.dtype[Any]) -> Block:
+    """Return the parts of a block in the result's dtypes."""
+    data, indices, indptr = block.parts
+    if indptr.dtype != index:
+        data, indices, indptr = with_index(queue, (data, indices, indptr), index)
+    return Block(data if data.dtype == value else converted(queue, "data", data, value), indices, indptr, column)
+
+
+def _facts(grid: list[list[csr_array]], nnz: int) -> Facts | None:
+    """Return what is known of the result: sorted or canonical blocks make one that is so. None if a block is unknown."""
+    found = [block.facts for row in grid for block in row]
+    known = [each for each in found if each is not None]
+    if len(known) < len(found):
+        return None
+    longest = [each.longest for each in known if each.longest is not None]
+    alone = len(longest) == len(known) and max(map(len, grid)) <= 1
+    return Facts(
+        nnz,
+        sorted=all(each.sorted for each in known),
+        canonical=all(each.canonical for each in known),
+        longest=max(longest, default=0) if alone else None,
+    )

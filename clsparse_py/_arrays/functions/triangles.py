@@ -1,0 +1,132 @@
+"""Triangles of sparse arrays, and their entries as NumPy arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.doors import on_scipy
+from clsparse_py._arrays.functions.operands import as_rows, in_format, queue_of
+from clsparse_py._build.plain import door
+from clsparse_py._formats.canonical import with_marked
+from clsparse_py._matrix.convert import copied
+from clsparse_py._matrix.matrix import Structure
+from clsparse_py._matrix.structure import Facts
+from clsparse_py._operations.construct.triangle import in_triangle
+from clsparse_py._operations.elementwise.union import canonical_parts
+from clsparse_py._run.transfer import fetched
+
+__all__ = ["find", "tril", "triu"]
+
+
+@door(on_scipy(scipy.sparse.tril))
+def tril(A: Any, k: float = 0, format: str | None = None) -> Any:
+    """Return the entries on or below a diagonal.
+
+    Parameters
+    ----------
+    A : sparse or dense array
+        Of two dimensions.
+    k : int
+        The diagonal: above the main one if positive, below it if negative.
+    format : str, optional
+        Of the result; "coo" by default.
+
+    Returns
+    -------
+    coo_array, or as ``format`` says
+        Of A's shape. The host waits once, to learn how many entries there are.
+
+    Raises
+    ------
+    ValueError
+        A has another number of dimensions.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[1, 2], [3, 4]])
+    >>> sp.tril(A).toarray()
+    array([[1, 0],
+           [3, 4]])
+    """
+    return _triangle(A, math.floor(k), format, upper=False)
+
+
+@door(on_scipy(scipy.sparse.triu))
+def triu(A: Any, k: float = 0, format: str | None = None) -> Any:
+    """Return the entries on or above a diagonal.
+
+    Parameters
+    ----------
+    A, k, format
+        As for `tril`.
+
+    Returns
+    -------
+    coo_array, or as ``format`` says
+        As for `tril`.
+
+    Raises
+    ------
+    ValueError
+        A has another number of dimensions.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[1, 2], [3, 4]])
+    >>> sp.triu(A, k=1).toarray()
+    array([[0, 2],
+           [0, 0]])
+    """
+    return _triangle(A, math.ceil(k), format, upper=True)
+
+
+def _triangle(A: Any, k: int, format: str | None, *, upper: bool) -> Any:
+    ndim = getattr(A, "ndim", None)
+    if (np.ndim(A) if ndim is None else ndim) != 2:
+        raise ValueError(f"A: must have two dimensions, has {np.ndim(A) if ndim is None else ndim}")
+    rows = as_rows("A", A, queue_of((A,)))
+    rows.require_valid()
+    parts = rows.parts
+    marks = in_triangle(rows.queue, rows.indices, rows.indptr, k, upper=upper)
+    data, indices, indptr = found = with_marked(rows.queue, parts, marks)
+    if found is parts:
+        data = copied(rows.queue, "data", data)
+    facts = rows.facts and Facts(int(indices.size), sorted=rows.facts.sorted, canonical=rows.facts.canonical)
+    made = csr_array.assembled(Structure(rows.queue, rows.shape, indices, indptr, facts), data)
+    if format not in (None, "coo"):
+        made.sum_duplicates()
+    return in_format(made, format or "coo")
+
+
+@door(on_scipy(scipy.sparse.find))
+def find(A: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the rows, the columns and the values of the entries that are not 0, duplicates added up.
+
+    Parameters
+    ----------
+    A : sparse or dense array
+        Of one dimension, which is a row, or two.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        Three of one length, by rows, and in each by columns.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> [each.tolist() for each in sp.find(sp.csr_array([[0, 7], [8, 0]]))]
+    [[0, 1], [1, 0], [7, 8]]
+    """
+    rows = as_rows("A", A, queue_of((A,)))
+    data, indices, indptr = (fetched(part, rows.queue) for part in canonical_parts(rows, rows.dtype))
+    kept = data != 0
+    places = np.repeat(np.arange(rows.shape[0], dtype=indices.dtype), np.diff(indptr))
+    return places[kept], indices[kept], data[kept]

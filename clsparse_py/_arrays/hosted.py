@@ -1,0 +1,146 @@
+"""Functions of SciPy that run on the host, for arrays of the device: operands are copied there, and results back."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+
+from clsparse_py._arrays.base import SparseArray, on_device
+from clsparse_py._device.device import default_queue
+from clsparse_py._ground.errors import runs_on_host
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import from_host
+
+__all__ = ["array_on", "as_given", "by_scipy", "hosted", "on_host", "queue_in"]
+
+
+def on_host(given: Any) -> Any:
+    """Return an operand on the host: sparse arrays as SciPy's, device arrays as NumPy's, in lists, too; else as it is."""
+    if type(given) in (list, tuple):
+        return type(given)(map(on_host, given))
+    if isinstance(given, cl_array.Array) and not given.flags.forc:
+        return _strided_on_host(given)
+    return given.get() if isinstance(given, (SparseArray, cl_array.Array)) else given
+
+
+def _strided_on_host(array: cl_array.Array) -> np.ndarray[Any, Any]:
+    """Return the values of a device array of any strides: those of its buffer from its first value to its last are read."""
+    item = array.dtype.itemsize
+    reach = [(length - 1) * step // item for length, step in zip(array.shape, array.strides, strict=True)]
+    below, n = -sum(min(each, 0) for each in reach), sum(map(abs, reach)) + 1
+    read = Chain(array.queue or default_queue(), array).read(array, n, array.offset // item - below)
+    return np.ndarray(array.shape, array.dtype, read, below * item, array.strides)
+
+
+def _each(operands: Iterable[Any]) -> Iterator[Any]:
+    """Iterate over operands, and over those in lists and tuples."""
+    for operand in operands:
+        if type(operand) in (list, tuple):
+            yield from _each(operand)
+        else:
+            yield operand
+
+
+def queue_in(operands: Iterable[Any]) -> cl.CommandQueue | None:
+    """Return the queue of the first operand on a device, in lists, too; None if there is none."""
+    found = (each.queue for each in _each(operands) if isinstance(each, (SparseArray, cl_array.Array)) and each.queue is not None)
+    return next(found, None)
+
+
+def array_on(queue: cl.CommandQueue, values: Any) -> cl_array.Array:
+    """Return a dense array of the host on the device."""
+    return from_host(queue, np.ascontiguousarray(values), copy=True)
+
+
+def as_given(b: Any, values: Any) -> Any:
+    """Return a dense result where the right-hand side lives."""
+    is_dense = type(values) is np.ndarray and isinstance(b, cl_array.Array)
+    return array_on(b.queue or default_queue(), values) if is_dense else values
+
+
+def by_scipy(
+    function: Callable[..., Any],
+    *arguments: Any,
+    multiplies: bool = False,
+    takes: str | None = None,
+    queue: cl.CommandQueue | None = None,
+    **named: Any,
+) -> Any:
+    """Return what a function of SciPy does with copies on the host: on the device if sparse, or if a dense operand is there.
+
+    Parameters
+    ----------
+    function : callable
+        Of SciPy.
+    *arguments, **named
+        Its arguments.
+    multiplies : bool
+        Sparse arrays stay on the device: the function asks them for products alone.
+    takes : str, optional
+        The format in which it takes sparse arrays; by default any.
+    queue : pyopencl.CommandQueue, optional
+        Where sparse results are; by default that of the operands, and SciPy's if that is none.
+    """
+    operands = *arguments, *named.values()
+    queue = queue or queue_in(operands)
+    dense = next((operand for operand in _each(operands) if isinstance(operand, cl_array.Array)), None)
+
+    def moved(operand: Any) -> Any:
+        if multiplies and isinstance(operand, SparseArray):
+            return operand
+        there = on_host(operand)
+        return there.asformat(takes) if takes and scipy.sparse.issparse(there) else there
+
+    def back(result: Any) -> Any:
+        if isinstance(result, tuple):
+            return tuple(map(back, result))
+        if queue is None or not scipy.sparse.issparse(result):
+            return as_given(dense, result)
+        if isinstance(result, scipy.sparse.spmatrix):
+            result = getattr(scipy.sparse, f"{result.format}_array")(result)
+        return on_device(queue, result)
+
+    return back(function(*map(moved, arguments), **{name: moved(operand) for name, operand in named.items()}))
+
+
+def hosted(
+    function: Callable[..., Any],
+    does: str,
+    *,
+    multiplies: bool = False,
+    takes: str | None = None,
+    gives: Callable[[Any, cl.CommandQueue | None], Any] | None = None,
+) -> Callable[..., Any]:
+    """Return a function of SciPy that takes arrays of the device.
+
+    Parameters
+    ----------
+    function : callable
+        Of SciPy.
+    does : str
+        What it returns, for the docstring.
+    multiplies, takes
+        As of `by_scipy`.
+    gives : callable, optional
+        Makes the result of SciPy's and of the queue of the operands.
+    """
+    name, module = function.__name__, function.__module__.partition("._")[0]
+
+    @runs_on_host(f"{module.rpartition('.')[2]}.{name}")
+    @functools.wraps(function, assigned=("__name__", "__qualname__"))
+    def call(*arguments: Any, **named: Any) -> Any:
+        result = by_scipy(function, *arguments, multiplies=multiplies, takes=takes, **named)
+        return result if gives is None else gives(result, queue_in((*arguments, *named.values())))
+
+    does_what = "Products with sparse arrays of the device run there" if multiplies else "Arrays of the device are copied to it"
+    call.__doc__ = (
+        f"Return {does}.\n\nRuns on the host: `{module}.{name}` has the parameters. {does_what}.\n"
+        "Sparse results are on the device; dense ones are NumPy arrays or, if an operand is a dense array of the device, there.\n"
+    )
+    return call

@@ -1,0 +1,188 @@
+"""One-dimensional `csr_array`: held as the matrix of one row, to which it leaves operations."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from typing_extensions import Self, override
+
+from clsparse_py._arrays.base import SparseArray, class_of_format
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.delegation import NO_LISTS, delegated, result_of
+from clsparse_py._formats.parts import as_row, made_of
+from clsparse_py._formats.zero_copy import on_memory_of
+from clsparse_py._matrix.matrix import Sparse, is_sparse
+from clsparse_py._operations.spgemm import spgemm
+from clsparse_py._operations.spmv import SpmvPlan
+
+if TYPE_CHECKING:
+    from clsparse_py._arrays.coo import coo_array
+    from clsparse_py._arrays.csc import csc_array
+
+__all__ = ["csr_vector"]
+
+_OTHER_SHAPES = {"__eq__": False, "__ne__": True}
+
+
+class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
+    """A `csr_array` of one dimension. `csr_array` makes it; its structure is that of a matrix of one row."""
+
+    def __init__(
+        self,
+        arg1: Any,
+        shape: Any = None,
+        dtype: Any = None,
+        copy: bool = False,
+        *,
+        queue: cl.CommandQueue | None = None,
+        check: bool = True,
+        maxprint: int | None = None,
+        zero_copy: bool = False,
+    ) -> None:
+        row: tuple[Any, Any] = on_memory_of(arg1, shape, dtype, queue, copy=copy) if zero_copy else as_row(arg1, shape)
+        self._hold(*made_of(*row, dtype, queue, copy=copy, check=check))
+        self.require_valid()
+        self._print_at_most(maxprint)
+
+    @property
+    @override
+    def shape(self) -> tuple[int]:  # type: ignore[override] # of one dimension
+        """The length."""
+        return (self._structure.shape[1],)
+
+    @property
+    def _row(self) -> csr_array:
+        """The matrix of one row, over the same arrays."""
+        made = csr_array.sharing(self)
+        made._kept = self._kept
+        return made
+
+    def as_column(self) -> csr_array:
+        """Return the matrix of one column, to be read alone: it is kept until the array changes."""
+        return self._row._transposed()
+
+    @override
+    def _as_csr(self) -> csr_array:
+        return self._row
+
+    @property
+    @override
+    def T(self) -> Self:  # type: ignore[override] # of one dimension
+        """The array itself."""
+        return self
+
+    @override
+    def transpose(self, axes: Any = None, copy: bool = False) -> Self:  # type: ignore[override] # of one dimension
+        """Return the array or, with ``copy``, one with arrays of its own."""
+        if axes is not None and tuple(np.atleast_1d(axes)) not in ((0,), (-1,)):
+            raise ValueError(f"axes: must be None or (0,), are {axes!r}")
+        return self.copy() if copy else self
+
+    @override
+    def tocsc(self, copy: bool = False) -> csc_array:
+        """Raise a ValueError, as in SciPy: a `csc_array` has two dimensions."""
+        raise ValueError("A: Cannot convert an array of one dimension; csc_array takes two")
+
+    @override
+    def tocoo(self, copy: bool = True) -> coo_array:
+        """Return the array in COO form; without ``copy`` over the same arrays."""
+        self.require_valid()
+        A = self.copy() if copy else self
+        made: coo_array = class_of_format("coo").over(A.queue, self.shape, (A.indices,), A.data)
+        made.has_canonical_format = self.facts is not None and self.facts.canonical
+        return made
+
+    @override
+    def _compressed(self) -> tuple[csr_array, bool]:
+        return self._row, False
+
+    @override
+    def _changed(self, A: csr_array) -> None:
+        self._become(A.structure, A.data)
+
+    @override
+    def _of_compressed(self, found: csr_array) -> Self:
+        return self.sharing(found)
+
+    @override
+    def spmv_plan(self) -> SpmvPlan:
+        """Return the plan of ``A @ x``, made at the first call and kept until the structure is replaced."""
+        return self._row.spmv_plan()
+
+    @override
+    def diagonal(self, k: int = 0) -> np.ndarray[Any, Any]:
+        """Raise a ValueError, as in SciPy: a diagonal takes two dimensions."""
+        raise ValueError("A: has one dimension; a diagonal requires two dimensions")
+
+    @override
+    def nonzero(self) -> tuple[np.ndarray[Any, Any], ...]:  # type: ignore[override] # of one dimension
+        """Return the places of stored entries that are not 0, as a NumPy array in a tuple."""
+        return self._row.nonzero()[1:]
+
+    @override
+    def _times(self, dense: Any) -> Any:
+        return self._row._times(dense)[0]
+
+    @override
+    def _dense_times(self, dense: Any) -> Any:
+        return self._times(dense.T)
+
+    @override
+    def _times_sparse(self, other: SparseArray) -> Any:
+        if other.ndim == 1:
+            return spgemm(self._row, other.tocsr().as_column()).toarray().reshape(())
+        return _flat(spgemm(self._row, other._as_csr())).tocoo(copy=False)
+
+    def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
+        """Return the result of an operation on all places, which the matrix of one row does with such operands."""
+        if any(is_sparse(each) and each.ndim == 2 for each in arguments) and name not in ("multiply", "__mul__", "__rmul__"):
+            if name in _OTHER_SHAPES:
+                return _OTHER_SHAPES[name]
+            raise ValueError(f"other: must have shape {self.shape} as A has, has {arguments[0].shape} (inconsistent shapes)")
+        if name in NO_LISTS and isinstance(arguments[0], (list, tuple)):
+            return NotImplemented
+        found = result_of(self._row, name, *map(_raised, arguments), **named)
+        is_flat = all(
+            np.ndim(each) < 2 if isinstance(each, (list, tuple)) else getattr(each, "ndim", 0) < 2 for each in arguments
+        )
+        return _flat(found) if is_flat and getattr(found, "ndim", 0) == 2 else found
+
+    def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
+        """Return the result of a reduction over all places."""
+        try:
+            of = None if axis is None else [operator.index(each) for each in (axis if isinstance(axis, tuple) else (axis,))]
+        except TypeError:
+            raise TypeError(f"axis: must be None or an integer, is {axis!r} (axis must be an integer)") from None
+        if of not in (None, [0], [-1]):
+            raise ValueError(f"axis: must be None, 0 or -1, is {axis!r} (axis out of range)")
+        return getattr(self._row, name)(None, *arguments, **named)
+
+
+def _raised(operand: Any) -> Any:
+    """Return an operand of one dimension as one of one row; all others as they are."""
+    if isinstance(operand, csr_vector):
+        return operand._row
+    if isinstance(operand, Sparse) and operand.ndim == 1:
+        return _raised(operand.tocsr())
+    if isinstance(operand, (list, tuple)):
+        operand = np.asarray(operand)
+    if getattr(operand, "ndim", 0) != 1:
+        return operand
+    if scipy.sparse.issparse(operand):
+        return operand.reshape(1, -1)
+    return operand.reshape(1, operand.shape[0])
+
+
+def _flat(found: Any) -> Any:
+    """Return a result of one row as one of one dimension."""
+    if isinstance(found, csr_array):
+        return csr_vector.sharing(found)
+    return found.reshape(found.shape[1])
+
+
+delegated(csr_vector)
+csr_vector.__name__ = csr_vector.__qualname__ = "csr_array"  # as users call it

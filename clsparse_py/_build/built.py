@@ -1,0 +1,251 @@
+"""Kernels that were built: their kernel objects, how arguments are set, and how they are launched.
+
+This is the only module that launches.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+
+from clsparse_py._memory.memory import submit
+from clsparse_py._ground.records import dataclass
+
+if TYPE_CHECKING:
+    from clsparse_py._build.declaration import Parameters
+
+__all__ = ["Built", "Launch", "Numbers", "Repeated", "enqueue_kernel"]
+
+
+@dataclass(frozen=True)
+class Built:
+    """A kernel that a device took: the program, and the record that it was built from after any adaptation.
+
+    Attributes
+    ----------
+    program : pyopencl.Program
+    parameters : Parameters
+        May have a smaller work-group or lane width than was asked for.
+    preferred_multiple : int
+        The multiple of work-items that the device prefers for this kernel.
+    options : tuple of str
+        Of the compiler: those of the record, and what the device was found to need for this kernel.
+    """
+
+    program: cl.Program
+    parameters: Parameters
+    preferred_multiple: int
+    options: tuple[str, ...] = ()
+    _idle: deque[cl.Kernel] = field(default_factory=deque, init=False, repr=False, compare=False)
+    _returned: deque[cl.Kernel] = field(default_factory=deque, init=False, repr=False, compare=False)
+    # When it was asked for last.
+    _used: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
+
+    def sizes(self, groups: int) -> tuple[tuple[int], tuple[int]]:
+        """Return the global and the local size of so many work-groups."""
+        group = self.parameters.work_group
+        return (groups * group,), (group,)
+
+    def enqueue(
+        self,
+        queue: cl.CommandQueue,
+        sizes: tuple[tuple[int], tuple[int]],
+        arguments: Sequence[Any],
+        wait_for: list[cl.Event] | None = None,
+    ) -> cl.Event:
+        """Enqueue the kernel with these arguments; ``sizes`` are those of `sizes`.
+
+        Kernel objects are kept (quirk 16). Two threads never share one.
+        """
+        try:
+            kernel = self._idle.pop()
+            kernel.set_args(*arguments)
+        except IndexError:
+            kernel = self.typed(arguments)
+        try:
+            event = enqueue_kernel(queue, kernel, sizes, wait_for)
+        except cl.Error as error:
+            kernel, event = self.again(error, kernel, queue, sizes, arguments, wait_for)
+        self._idle.append(kernel)
+        return event
+
+    def again(
+        self,
+        error: cl.Error,
+        kernel: cl.Kernel,
+        queue: cl.CommandQueue,
+        sizes: tuple[tuple[int], tuple[int]],
+        arguments: Sequence[Any],
+        wait_for: list[cl.Event] | None,
+    ) -> tuple[cl.Kernel, cl.Event]:
+        """Enqueue a kernel object which an attempt failed with, or another if that may help; return it with the event."""
+        if isinstance(error, cl.LogicError) and error.code == cl.status_code.INVALID_KERNEL_ARGS:
+            # Quirk 18: the kernel may have had shared virtual memory where it is given none now.
+            kernel = self.typed(arguments)
+        return kernel, submit(kernel, enqueue_kernel, queue, kernel, sizes, wait_for)
+
+    def typed(self, arguments: Sequence[Any]) -> cl.Kernel:
+        """Return a new kernel object with these arguments, which takes others of their types."""
+        kernel = cl.Kernel(self.program, self.parameters.name)
+        # Without types PyOpenCL tries each argument's (quirk 36).
+        kernel.set_arg_types([each.dtype if isinstance(each, np.generic) else None for each in arguments])
+        kernel.set_args(*arguments)
+        return kernel
+
+    def kernel(self, *arguments: Any) -> cl.Kernel:
+        """Return a kernel object of its own, with all its arguments or none set: those set on it are seen by no one else."""
+        try:
+            kernel = self._returned.pop() if arguments else cl.Kernel(self.program, self.parameters.name)
+        except IndexError:
+            kernel = cl.Kernel(self.program, self.parameters.name)
+        if arguments:
+            kernel.set_args(*arguments)
+        return kernel
+
+    def take_back(self, kernel: cl.Kernel, arguments: Sequence[Any]) -> None:
+        """Keep a kernel object of `kernel` that has no further use, with its arguments, for the next caller.
+
+        To make one takes the host some 0.25 ms. One with shared virtual memory among its arguments is let go (quirk 18).
+        """
+        if all(isinstance(each, (np.generic, cl.MemoryObjectHolder)) for each in arguments):
+            self._returned.append(kernel)
+
+
+#: The values of the slots of numbers. Compared by identity: equal values have to come in the same tuple.
+Numbers = tuple[np.generic, ...]
+
+
+class Launch:
+    """A recorded launch: the kernel, its sizes, and the places of its arguments in a table of all arguments; see `recording`.
+
+    Its kernel objects keep the arguments that are the same in all calls, and the numbers that were set last.
+
+    Attributes
+    ----------
+    built : Built
+    groups : int
+        Work-groups.
+    sizes : tuple
+        Those of `Built.sizes`.
+    pick : callable
+        Picks its arguments from the table.
+    """
+
+    __slots__ = ("_idle", "_pick_arrays", "_places", "built", "groups", "pick", "sizes")
+
+    def __init__(self, built: Built, groups: int, places: list[int], arrays: list[int]) -> None:
+        self.built, self.groups, self.sizes = built, groups, built.sizes(groups)
+        self.pick = _picked(places)
+        self._pick_arrays, self._places = _picked(arrays), places
+        self._idle: deque[tuple[cl.Kernel, Numbers]] = deque()
+
+    def enqueue(self, queue: cl.CommandQueue, table: list[Any], numbers: Numbers, wait_for: list[cl.Event] | None) -> cl.Event:
+        """Enqueue it with the arguments that stand in the table, which keeps their memory."""
+        try:
+            kernel, former = self._idle.pop()
+        except IndexError:
+            kernel = self.built.typed(self.pick(table))
+        else:
+            if former is numbers:
+                _set_some(kernel, self._pick_arrays(table))
+            else:
+                kernel.set_args(*self.pick(table))
+        whole, group = self.sizes  # a call with a star takes 0.1 us more
+        try:
+            event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, whole, group, None, wait_for)
+        except cl.Error as error:
+            kernel, event = self.built.again(error, kernel, queue, self.sizes, self.pick(table), wait_for)
+        # Not if something was raised: which arguments are set is not known then.
+        self._idle.append((kernel, numbers))
+        return event
+
+    def argument_of(self, place: int) -> int | None:
+        """Return the number of the one argument that stands at a place of the table; None if it is not one."""
+        return self._places.index(place) if self._places.count(place) == 1 else None
+
+    def taken(self, table: list[Any]) -> cl.Kernel:
+        """Return a kernel object that is set as the table has it, and is the caller's until it is put back."""
+        try:
+            kernel, _ = self._idle.pop()
+        except IndexError:
+            return self.built.typed(self.pick(table))
+        kernel.set_args(*self.pick(table))
+        return kernel
+
+    def put_back(self, kernels: Iterable[cl.Kernel], numbers: Numbers) -> None:
+        """Put back kernel objects on which these numbers are set."""
+        self._idle.extend((kernel, numbers) for kernel in kernels)
+
+
+class Repeated:
+    """A recorded launch with kernel objects of its own: all but one argument are set once.
+
+    Parameters
+    ----------
+    launch : Launch
+    place : int
+        Of the argument that each call brings, in the table; it stands there alone.
+    numbers, constants : tuple
+        What follows the arrays in the table.
+    """
+
+    __slots__ = ("_argument", "_constants", "_kernels", "_launch", "_numbers", "_place", "_sizes")
+
+    def __init__(self, launch: Launch, place: int, argument: int, numbers: Numbers, constants: tuple[Any, ...]) -> None:
+        self._launch, self._place, self._argument = launch, place, argument
+        self._numbers, self._constants, self._sizes = numbers, constants, launch.sizes
+        # Those that no thread has at the moment.
+        self._kernels: deque[cl.Kernel] = deque()
+
+    def enqueue(self, queue: cl.CommandQueue, arrays: tuple[Any, ...]) -> cl.Event:
+        """Enqueue it with the memory of the arrays, which at all other places is that of the first call."""
+        try:
+            kernel = self._kernels.pop()
+            kernel.set_arg(self._argument, arrays[self._place])
+        except IndexError:
+            kernel = self._launch.taken([*arrays, *self._numbers, *self._constants])
+        whole, group = self._sizes
+        try:
+            event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, whole, group)
+        except cl.Error as error:
+            arguments = self._launch.pick([*arrays, *self._numbers, *self._constants])
+            kernel, event = self._launch.built.again(error, kernel, queue, self._sizes, arguments, None)
+        self._kernels.append(kernel)
+        return event
+
+    def __del__(self) -> None:
+        self._launch.put_back(self._kernels, self._numbers)
+
+
+def _picked(places: list[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
+    """Return a function that picks from a table what stands at some places: in half of the time that a list of them takes."""
+    if len(places) > 1:
+        return operator.itemgetter(*places)
+    return lambda table: tuple([table[place] for place in places])  # of one place alone it would not be a tuple
+
+
+def _set_one_by_one(kernel: cl.Kernel, arguments: tuple[Any, ...]) -> None:
+    for place in range(0, len(arguments), 2):
+        kernel.set_arg(arguments[place], arguments[place + 1])
+
+
+# Sets arguments, each behind its number: PyOpenCL's own way, which takes a quarter of the time.
+_set_some: Callable[[cl.Kernel, tuple[Any, ...]], None] = getattr(cl.Kernel, "_set_arg_multi", _set_one_by_one)
+
+
+def enqueue_kernel(
+    queue: cl.CommandQueue, kernel: cl.Kernel, sizes: tuple[tuple[int], tuple[int]], wait_for: list[cl.Event] | None = None
+) -> cl.Event:
+    """Enqueue a kernel object as its arguments are set, with the sizes of `Built.sizes`.
+
+    Between setting arguments and the return of this function nobody else may have the kernel object, and whoever set them keeps
+    their memory: a kernel object keeps none.
+    """
+    event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, sizes[0], sizes[1], None, wait_for)
+    return event

@@ -1,0 +1,158 @@
+"""Kernels are declared: the base of their records, and the list of those that are registered.
+
+A kernel is declared in one place: a record, which names its template, and `examples` beside it. The decorator `kernel`
+registers it. The command's list of kernels, the compilers' lanes and the tests walk over what is registered.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+
+import numpy as np
+from typing_extensions import Self
+
+from clsparse_py._ground.records import dataclass
+
+if TYPE_CHECKING:
+    from clsparse_py._precision.arithmetic import Arithmetic
+    from clsparse_py._device.device import Device
+
+__all__ = ["Examples", "Parameters", "Variants", "kernel", "kernels", "registered"]
+
+#: Records by variant, "" the one by default: "place" of the template "spmv/binning" is called "spmv/binning:place".
+Examples: TypeAlias = "Iterator[tuple[str, Parameters]]"
+#: By variant, the fields in which it differs from those by default.
+Variants: TypeAlias = "Mapping[str, Mapping[str, Any]]"
+#: Fields by shorter names.
+_SHORT = {"work_group": "wg", "value_bytes": "v"}
+#: Work-items of a work-group of an example, if it says no other number.
+_WORK_GROUP = 128
+
+
+@dataclass(frozen=True)
+class Parameters(abc.ABC):
+    """The parameters of a template, and the key under which the built kernel is kept.
+
+    A subclass is a frozen dataclass that names its `template` and adds its fields. `prelude` is OpenCL C that goes before the
+    template's text (types, semiring, portability), `arguments` what the template is rendered with.
+
+    Attributes
+    ----------
+    work_group : int
+        Work-items in a work-group.
+    """
+
+    work_group: int
+
+    #: Fields that are in the kernel's name and in the prelude, but no arguments of the template: types, as a rule.
+    of_prelude: ClassVar[frozenset[str]] = frozenset((
+        "work_group", "arithmetic", "portability", "index", "value_bytes", "dtype", "a", "b", "c", "t", "inner", "result", "key",
+        "word", "pattern", "operation", "operator",
+    ))  # fmt: skip
+    #: What is in `examples`, of a record whose other fields follow from a device and an arithmetic.
+    variants: ClassVar[Variants] = {"": {}}
+
+    @property
+    @abc.abstractmethod
+    def template(self) -> str:
+        """The template's name, such as "spmv/subvector"; of most classes an attribute, one of all their records."""
+
+    @property
+    def file(self) -> str:
+        """The name of the template's file, which is that of the template but for rows of a table."""
+        return self.template
+
+    @property
+    def name(self) -> str:
+        """The kernel's name, readable and an OpenCL C identifier: that of the template, and what the fields tell."""
+        told = (_told(each.name, getattr(self, each.name)) for each in fields(self))
+        return "_".join((self.template.replace("/", "_"), *filter(None, told)))
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """The fields that are arguments of the template, by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in self.of_prelude}
+
+    @property
+    def prelude(self) -> str:
+        """OpenCL C before the template's own text."""
+        return ""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Compiler options."""
+        return ()
+
+    @property
+    def lane_width(self) -> int:
+        """How far the kernel exchanges values across lanes; 1 where it doesn't."""
+        return 1
+
+    def arguments(self) -> Mapping[str, object]:
+        """Return what the template is rendered with: numbers, strings, booleans and tuples of them; by default the fields."""
+        return {"work_group": self.work_group, **self.own}
+
+    def within(self, work_group: int, lane_width: int) -> Self | None:  # noqa: ARG002 - of records whose lanes exchange values
+        """Return the nearest legal record with at most these, or None if there is none.
+
+        By default a work-group may have any size. Records whose lanes exchange values, and those with numbers that depend on the
+        size, have rules of their own.
+        """
+        return replace(self, work_group=work_group) if work_group else None
+
+    @classmethod
+    def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
+        """Return the fields of an example by name, as far as a device and an arithmetic tell them."""
+        told = {
+            "work_group": min(_WORK_GROUP, device.max_work_group),
+            "portability": device.portability,
+            "arithmetic": arithmetic,
+            "index": arithmetic.index,
+            "dtype": arithmetic.a,
+            "a": arithmetic.a,
+            "b": arithmetic.x,
+            "value_bytes": np.dtype(arithmetic.a).itemsize,
+        }
+        return {each.name: told[each.name] for each in fields(cls) if each.name in told}
+
+    @classmethod
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        """Yield the records that stand for all of the class: what the command prints, and what compilers are shown."""
+        for variant, different in cls.variants.items():
+            found = {**cls.usual(device, arithmetic), **different}
+            yield variant, cls(**{**found, "work_group": min(found["work_group"], device.max_work_group)})
+
+
+def _told(name: str, value: object) -> str:
+    """Return what a kernel's name tells of a field."""
+    if isinstance(value, bool):
+        return name if value else ""
+    if isinstance(value, int):
+        return f"{_SHORT.get(name, name)}{value}"
+    return value if isinstance(value, str) else getattr(value, "name", "")
+
+
+_Source: TypeAlias = "Callable[[Device, Arithmetic], Examples]"
+_Record = TypeVar("_Record", bound="type[Parameters]")
+_Function = TypeVar("_Function", bound=_Source)
+_sources: list[_Source] = []
+
+
+def kernel(record: _Record) -> _Record:
+    """Register the class of a record."""
+    _sources.append(record.examples)
+    return record
+
+
+def kernels(examples: _Function) -> _Function:
+    """Register several records that one function makes together: it yields the examples of all of them."""
+    _sources.append(examples)
+    return examples
+
+
+def registered() -> tuple[_Source, ...]:
+    """Return what yields the examples of the records that were registered so far."""
+    return tuple(_sources)

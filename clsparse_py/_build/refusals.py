@@ -1,0 +1,199 @@
+"""Refusals of kernels by a driver's compiler: kept for this process and, by files on disk, for later ones.
+
+One process may see a refusal that is not the kernel's fault. So a refusal on disk is trusted once a second process saw it too;
+from then on no process compiles such a kernel again, until `forget`. It is kept under the digest of the source, and in a file for
+each device, driver and version of this package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+import pyopencl as cl
+
+import clsparse_py
+from clsparse_py._ground import cache
+from clsparse_py._ground.records import dataclass
+
+__all__ = [
+    "DEVICE",
+    "Refusal",
+    "clear",
+    "digest_of",
+    "forget",
+    "is_verdict",
+    "kept",
+    "known",
+    "note",
+    "parsed",
+    "said_by",
+    "seen",
+    "summary",
+]
+
+_log = logging.getLogger(__name__)
+
+#: In place of a kernel's digest, if a device's compiler builds nothing that can be used.
+DEVICE = "device"
+#: Processes that have to see a refusal before later ones trust it.
+_WITNESSES = 2
+#: Refusals of a device, and letters of a reason, that are kept at most.
+_MAX_KEPT = 256
+_MAX_REASON = 400
+#: Tells this process from all others, also from a later one with the same number.
+_PROCESS = os.urandom(8).hex()
+#: A compiler's verdict on a source. Other codes tell of circumstances: memory, the driver's state.
+_VERDICTS = {
+    cl.status_code.BUILD_PROGRAM_FAILURE,
+    cl.status_code.COMPILE_PROGRAM_FAILURE,
+    cl.status_code.LINK_PROGRAM_FAILURE,
+    cl.status_code.INVALID_KERNEL_NAME,
+}
+_CIRCUMSTANCES = re.compile(
+    r"out of (host )?memory|bad_alloc|cannot allocate|no space left|disk quota|timed? ?out", re.IGNORECASE
+)
+
+_known: dict[str, dict[str, Refusal]] = {}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A refusal of one kernel, or of all kernels of a device.
+
+    Attributes
+    ----------
+    kernel : str
+        The kernel's name, or "the device".
+    reason : str
+        The compiler's message, or how the compiler ended.
+    seen_by : tuple of str
+        The processes that saw it.
+    """
+
+    kernel: str
+    reason: str
+    seen_by: tuple[str, ...]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether enough processes saw the refusal for others to rely on it."""
+        return len(self.seen_by) >= _WITNESSES
+
+
+def digest_of(source: str, options: tuple[str, ...] = ()) -> str:
+    """Return the key of a source with its options."""
+    return hashlib.sha256("\0".join((source, *options)).encode()).hexdigest()[:32]
+
+
+def said_by(error: cl.Error) -> str:
+    """Return the compiler's own message, without the text that PyOpenCL puts around it; "" if there is none."""
+    text = str(error)
+    head, found, log = text.partition("\n\nBuild on ")
+    if not found:
+        # Without a log, the text tells the name of the call and of its code.
+        return "" if re.fullmatch(r"(\w+ failed: [A-Z_]+( - )?)+", head.strip()) else head.strip()
+    log = log.partition("\n")[2]
+    return re.sub(r"\n\n\((options|source saved as).*", "", log, flags=re.DOTALL).strip()
+
+
+def summary(said: str) -> str:
+    """Return the line of a compiler's log that tells most."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line.lower()), lines[0] if lines else "")
+
+
+def is_verdict(error: cl.Error) -> bool:
+    """Return whether an error is a compiler's verdict on a source, and not the result of missing memory, a full disk or time."""
+    return getattr(error, "code", None) in _VERDICTS and not _CIRCUMSTANCES.search(str(error))
+
+
+def parsed(payload: bytes | None) -> dict[str, Refusal]:
+    """Return the refusals in the content of a file, by digest; malformed ones are left out."""
+    found: dict[str, Refusal] = {}
+    try:
+        content: Any = json.loads(payload) if payload else {}
+    except ValueError:
+        return found
+    for digest, each in content.items() if isinstance(content, dict) else ():
+        try:
+            kernel, reason, seen_by = each["kernel"], each["reason"], each["seen_by"]
+        except (TypeError, KeyError):
+            continue
+        if isinstance(kernel, str) and isinstance(reason, str) and isinstance(seen_by, list):
+            witnesses = (str(process) for process in seen_by)
+            found[digest] = Refusal(kernel, reason, tuple(dict.fromkeys(witnesses))[:_WITNESSES])
+    return found
+
+
+def seen(before: Mapping[str, Refusal], digest: str, kernel: str, reason: str, process: str) -> dict[str, Refusal]:
+    """Return refusals with one more that a process saw, or with one more process that saw it; the oldest go if there are many."""
+    refusal = before.get(digest, Refusal(kernel, reason[:_MAX_REASON], ()))
+    witnesses = tuple(dict.fromkeys((*refusal.seen_by, process)))[:_WITNESSES]
+    after = {**before, digest: replace(refusal, seen_by=witnesses)}
+    return dict(list(after.items())[-_MAX_KEPT:])
+
+
+def _key(identity: str) -> str:
+    return cache.key_of("refusals", identity, clsparse_py.__version__)
+
+
+def kept(identity: str) -> Mapping[str, Refusal]:
+    """Return the refusals of a device by digest, as this process found them on disk and added to them.
+
+    Parameters
+    ----------
+    identity : str
+        Of platform, device and driver.
+    """
+    found = _known.get(identity)
+    if found is None:
+        found = _known[identity] = parsed(cache.read(_key(identity)))
+    return found
+
+
+def known(identity: str, digest: str) -> Refusal | None:
+    """Return the refusal of a source that this process saw, or two others did; None if there is none."""
+    found = kept(identity).get(digest)
+    return found if found is not None and (found.trusted or _PROCESS in found.seen_by) else None
+
+
+def note(identity: str, verdicts: Iterable[tuple[str, str, str]], *, certain: bool = False) -> None:
+    """Keep the refusals that this process saw on disk: the digest, the kernel's name and the reason of each.
+
+    If they are ``certain`` no second process is needed: a child of this process was the first.
+    """
+    given = list(verdicts)
+    if not given:
+        return
+    # Other processes may have written since it was read.
+    now = parsed(cache.read(_key(identity)))
+    for digest, kernel, reason in given:
+        for process in (_PROCESS, f"child of {_PROCESS}")[: 1 + certain]:
+            now = seen(now, digest, kernel, reason, process)
+    _known[identity] = now
+    _write(identity, now)
+
+
+def _write(identity: str, now: Mapping[str, Refusal]) -> None:
+    cache.write(_key(identity), json.dumps({digest: asdict(each) for digest, each in now.items()}).encode())
+
+
+def forget(identity: str) -> int:
+    """Forget the refusals of a device, so that its kernels are tried again; return how many there were."""
+    before = kept(identity)
+    if before:
+        _known[identity] = {}
+        _write(identity, {})
+    return len(before)
+
+
+def clear() -> None:
+    """Forget all refusals in this process; those on disk stay."""
+    _known.clear()

@@ -1,0 +1,112 @@
+"""Templates filled in, and OpenCL C with what it includes put in place.
+
+Rendered sources are kept on disk under the template's text and arguments: rendering takes milliseconds, and importing Mako takes
+longer than everything else that a later process does before its first product.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clsparse_py._ground import cache
+
+if TYPE_CHECKING:
+    from mako.template import Template
+
+__all__ = ["expand", "fill", "paths", "text"]
+
+#: The folder of `templates/` and `cl/` in a checkout.
+_CHECKOUT = Path(__file__).parents[2]
+#: All of both folders in one file, which a wheel has in their place: together they are compressed to half as much.
+_PACKED = Path(__file__).parents[1] / "sources.json"
+
+_INCLUDE = re.compile(r'^#include "([\w.]+)"$', flags=re.MULTILINE)
+# Of another template, whose defs are used.
+_NAMESPACE = re.compile(r'<%namespace[^>]*\bfile="([\w/]+)"')
+
+
+def paths(folder: str) -> tuple[str, ...]:
+    """Return the paths of all sources in a folder, such as "templates/spmv/subvector.mako" of "templates"."""
+    if _PACKED.exists():
+        found = [path for path in _packed() if path.startswith(f"{folder}/")]
+    else:
+        found = [path.relative_to(_CHECKOUT).as_posix() for path in (_CHECKOUT / folder).rglob("*.*")]
+    return tuple(sorted(found))
+
+
+@functools.cache
+def text(path: str) -> str:
+    """Return a source by its path."""
+    return _packed()[path] if _PACKED.exists() else (_CHECKOUT / path).read_text(encoding="utf-8")
+
+
+@functools.cache
+def _packed() -> dict[str, str]:
+    found: dict[str, str] = json.loads(_PACKED.read_text(encoding="utf-8"))
+    return found
+
+
+def fill(template: str, arguments: Mapping[str, object]) -> str:
+    """Return what a template becomes.
+
+    Parameters
+    ----------
+    template : str
+        Its name, such as "spmv/subvector".
+    arguments : mapping of str to object
+        Numbers, strings, booleans and tuples of them, which tell themselves apart as text.
+    """
+    key = cache.key_of("template", *_texts(template), repr(sorted(arguments.items())))
+    kept = cache.load(key, bytes.decode)
+    if kept is None:
+        kept = str(_template(template).render(**arguments))
+        cache.write(key, kept.encode())
+    return kept
+
+
+def expand(source: str) -> str:
+    """Return OpenCL C with the files of ``cl/`` that it includes put in place, each once."""
+    seen: set[str] = set()
+
+    def put(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name in seen:
+            return ""
+        seen.add(name)
+        path = f"cl/{name}"
+        return f"// ---- {path}\n{_INCLUDE.sub(put, text(path))}\n// ---- end of {path}"
+
+    return _INCLUDE.sub(put, source)
+
+
+def _text(name: str) -> str:
+    return text(f"templates/{name}.mako")
+
+
+@functools.cache
+def _texts(name: str) -> tuple[str, ...]:
+    """Return the text of a template and of all whose defs it uses, directly or not."""
+    return _text(name), *(each for used in _NAMESPACE.findall(_text(name)) for each in _texts(used))
+
+
+class _Templates:
+    """Where a template finds others whose defs it uses, by their names."""
+
+    def get_template(self, uri: str) -> Template:
+        return _template(uri)
+
+    def adjust_uri(self, uri: str, _relative_to: str) -> str:
+        return uri
+
+
+@functools.cache
+def _template(name: str) -> Template:
+    # Imported here, as its import takes longer than all others; sources that are kept on disk do not need Mako.
+    from mako.template import Template
+
+    return Template(text=_text(name), strict_undefined=True, uri=name, lookup=_Templates())

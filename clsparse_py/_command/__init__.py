@@ -1,0 +1,1 @@
+"""The command line, the demo, warming up, the catalogue of kernels."""

@@ -1,0 +1,66 @@
+"""Every kernel by name, with the parameters that it takes by default on a device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from clsparse_py import amg, graph, linalg
+from clsparse_py._arrays import bsr, functions
+from clsparse_py._build import sources
+from clsparse_py._build.declaration import Parameters, registered
+from clsparse_py._device.device import Device
+from clsparse_py._matrix import given_semirings
+from clsparse_py._matrix.loops import LOOPS, LoopKernel
+from clsparse_py._matrix.product import ProductKernel
+from clsparse_py._operations import sddmm as _sddmm
+from clsparse_py._operations.construct import kronecker
+from clsparse_py._operations.spgemm import product_list
+from clsparse_py._operations.spmv import masked
+from clsparse_py._operations.spmv.choose import KERNELS, default_choice
+from clsparse_py._precision.arithmetic import Arithmetic
+
+__all__ = ["catalogue", "template_names"]
+
+#: Importing these imports all modules that register kernels.
+_IMPORTED = _sddmm, amg, bsr, functions, given_semirings, graph, kronecker, linalg, masked, product_list
+
+
+def template_names() -> tuple[str, ...]:
+    """Return the names of all templates, such as "spmv/subvector": from the files themselves, and of the rows of their table."""
+    files = (path.removeprefix("templates/").removesuffix(".mako") for path in sources.paths("templates"))
+    return *(each for each in files if each != LoopKernel.file), *(each.template for each in LOOPS)
+
+
+def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -> dict[str, Parameters]:
+    """Return the default parameter record of every kernel on a device.
+
+    Parameters
+    ----------
+    device : Device
+        Its limits make the records legal.
+    arithmetic : Arithmetic
+        Value types, index type and semiring.
+    scaled : bool
+        Whether products have alpha and beta.
+
+    Returns
+    -------
+    dict of str to Parameters
+        By template ("spmv/subvector"), by template and variant where it makes several kernels ("spmv/binning:place"), and by the
+        names that ``spmv_plan(kernel=...)`` takes ("subvector8"). Two names may stand for one record.
+    """
+    found: dict[str, Parameters] = {}
+    for examples in registered():
+        for variant, record in examples(device, arithmetic):
+            # The first of a name stays: if lanes exchange nothing, some records are those of other templates.
+            found.setdefault(f"{record.template}:{variant}" if variant else record.template, record)
+    found = dict(sorted(found.items()))
+    for name, record in tuple(found.items()):
+        found.setdefault(name.partition(":")[0], record)
+    found |= {name: default_choice(name, device).record(device, arithmetic, scaled=False) for name in KERNELS}
+    return {name: _scaled(record) for name, record in found.items()} if scaled else found
+
+
+def _scaled(record: Parameters) -> Parameters:
+    """Return the record of a product with alpha and beta, if there is one."""
+    return replace(record, scaled=True) if isinstance(record, ProductKernel) and record.scalable else record

@@ -1,0 +1,574 @@
+"""The ``clsparse`` command."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyopencl as cl
+import rich.box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+import clsparse_py
+from clsparse_py._arrays.matrix_files import read_matrix, suffix_of, write_matrix
+from clsparse_py._build import programs, refusals
+from clsparse_py._command import demo
+from clsparse_py._command.catalogue import catalogue
+from clsparse_py._decisions import profiles
+from clsparse_py._device import runtimes
+from clsparse_py._device.device import Device, choose_device, describe, devices, first_usable, preference, unusable
+from clsparse_py._ground.console import plain
+from clsparse_py._ground.errors import BuildError, NoDeviceError, ProfileError
+from clsparse_py._operations.spgemm import METHODS as PRODUCT_METHODS
+from clsparse_py._operations.transpose.methods import METHODS
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py._precision.semiring import SEMIRINGS
+from clsparse_py._tuner import listing
+from clsparse_py._tuner.tunable import tunables
+
+T = TypeVar("T")
+
+__all__ = ["add_tune_options", "find_device", "main", "parser"]
+
+# Where the output is no terminal, nothing is known of its width; tables are made to fit in this many columns.
+_WIDTH = 100
+# How often something is run until it builds nothing more.
+_TRIES = 3
+
+
+class CommandError(Exception):
+    """A command cannot do what it was asked for; the message is all there is to say."""
+
+
+def find_device(substring: str | None) -> cl.Device:
+    """Return the device that is named, or the one that is chosen by default.
+
+    Parameters
+    ----------
+    substring : str or None
+        A part of the name of a platform or else of a device, in upper or lower case.
+
+    Raises
+    ------
+    CommandError
+        None is named so.
+    NoDeviceError
+        There is no device at all.
+    """
+    default = choose_device()
+    if not substring:
+        return default
+    present = devices()
+    sought = substring.strip().lower()
+    # Platforms first: a runtime for any CPU names the CPU's maker too. Then a whole name, which may be a part of another one.
+    ways: tuple[Callable[[cl.Device], bool], ...] = (
+        lambda device: sought in device.platform.name.lower(),
+        lambda device: sought == device.name.strip().lower(),
+        lambda device: sought in device.name.lower(),
+    )
+    for matches in ways:
+        if named := [*filter(matches, present)]:
+            if device := first_usable(named):
+                return device
+            raise CommandError(f"--device: {_title(named[0])} cannot be used: {unusable(named[0])}")
+    raise CommandError(f"--device: {substring!r} is in none of {', '.join(_title(device) for device in present)}")
+
+
+def _title(device: cl.Device) -> str:
+    return f"{device.name.strip()} ({device.platform.name.strip()})"
+
+
+def _queue(device: cl.Device) -> tuple[cl.Context, cl.CommandQueue]:
+    """Return a queue, and the context beside it (quirk 9)."""
+    context = cl.Context([device])
+    return context, cl.CommandQueue(context, device)
+
+
+def _console(*, stderr: bool = False) -> Console:
+    console = plain(stderr=stderr)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _WIDTH
+    return console
+
+
+def _binary(n: int) -> str:
+    """Return a number of bytes in the unit that suits it."""
+    for unit, scale in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if n >= scale:
+            return f"{n / scale:.4g} {unit}"
+    return f"{n} bytes"
+
+
+def _readable(name: str, value: Any) -> str:
+    """Return the value of a field of `Device` for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if name in ("local_memory", "max_allocation", "global_memory"):
+        return _binary(value)
+    if isinstance(value, tuple):
+        return ", ".join(str(each) for each in value) or "none named"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value)
+
+
+def _capabilities(device: Device) -> dict[str, str]:
+    """Return all that is known of a device beside its name, by what it is."""
+    found: dict[str, str] = {}
+    for field in dataclasses.fields(device):
+        if field.name == "name":
+            continue  # heads the column
+        value = getattr(device, field.name)
+        if field.name == "portability":
+            way = {"local": "local memory", "sub_group": "sub-group shuffle", "bpermute": "bpermute", "ptx": "inline PTX"}
+            reach = f", {value.lane_width} lanes" if value.lane_width > 1 else ""
+            found["lane exchange"] = way.get(value.lanes, value.lanes) + reach
+            found["loads of data read once"] = {"plain": "ordinary", "ptx": "inline PTX"}.get(value.load_once, value.load_once)
+        else:
+            found[field.name.replace("_", " ")] = _readable(field.name, value)
+    return found
+
+
+def _devices(arguments: argparse.Namespace) -> int:
+    chosen = choose_device()
+    listed = [find_device(arguments.device)] if arguments.device else devices()
+    usable = [(device, unusable(device)) for device in listed]
+    present = [device for device, reason in usable if reason is None]
+    # A context may name a device by other means than the list shows, such as one of its parts.
+    columns = present if arguments.device or chosen in present else [chosen, *present]
+    why = "PYOPENCL_CTX names it" if os.environ.get("PYOPENCL_CTX") else _first_reason()
+    console = _console()
+    described = [_capabilities(describe(device)) for device in columns]
+    # As many side by side as there is room for.
+    together = max(1, (console.width - 24) // 26)
+    for begin in range(0, len(columns), together):
+        table = Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+        table.add_column("", no_wrap=True, style="dim")
+        for device in columns[begin : begin + together]:
+            title = Text(device.name.strip())
+            table.add_column(title.append("\n(default)", "green") if device == chosen else title, overflow="fold")
+        for name in described[0]:
+            table.add_row(name, *(Text(each[name]) for each in described[begin : begin + together]))
+        console.print(table)
+        console.print()
+    for device, reason in usable:
+        if reason is not None:
+            console.print(Text(f"{_title(device)} cannot be used: {reason}."))
+    for device, _ in usable:
+        kept = refusals.kept(programs.identity(device))
+        known = [each for digest, each in kept.items() if digest != refusals.DEVICE]
+        if known:
+            console.print(Text(f"The compiler of {_title(device)} refuses (clsparse warmup --retry tries again):"))
+        for each in known:
+            believed = "" if each.trusted else " (seen by one process: the next one tries again)"
+            console.print(Text(f"  {each.kernel}: {each.reason}{believed}"))
+    if hidden := runtimes.unseen():
+        console.print(Text(hidden), soft_wrap=True)
+    console.print(Text(f"{_title(chosen)} is used by default: {why}."), soft_wrap=True)
+    return 0
+
+
+def _first_reason() -> str:
+    """Return why the first usable device in the library's order is that."""
+    there = devices()
+    present = [device for device in there if unusable(device) is None]
+    if len(present) == 1:
+        return "it is the only one"
+    first, second = (describe(device) for device in present[:2])
+    if first.type != second.type:
+        return f"a {first.type} comes before a {second.type}"
+    if first.unified_memory != second.unified_memory:
+        return "of its type, one with memory of its own comes first"
+    reasons = (
+        "the one that was tuned on this machine",
+        "the one of the higher rank, by its profile,",
+        "the one with more compute units times width of vectors times clock rate",
+    )
+    for reason, *compared in zip(reasons, *(preference(each, there) for each in present[:2]), strict=True):
+        if compared[0] != compared[1]:
+            return f"of its type, {reason} comes first"
+    return "among equals, the order of the platforms decides"
+
+
+def _source(arguments: argparse.Namespace) -> int:
+    device = find_device(arguments.device)
+    described = describe(device)
+    dtype = arguments.dtype or ("float64" if described.fp64 else "float32")
+    arithmetic = Arithmetic(dtype, arguments.x_dtype or dtype, arguments.index, arguments.semiring)
+    try:
+        unsupported = arithmetic.needs_fp64 and not described.fp64
+    except TypeError as error:
+        raise CommandError(str(error)) from None
+    if unsupported:
+        raise CommandError(f"--dtype: {arithmetic.name} needs double precision, which {_title(device)} lacks; use float32")
+    if arguments.scaled and arguments.semiring != "plus_times":
+        raise CommandError("--scaled: alpha and beta belong to plus_times alone")
+    known = catalogue(described, arithmetic, scaled=arguments.scaled)
+    if arguments.name not in known:
+        listed = "\n".join(f"  {name}" for name in known)
+        if arguments.name is None:
+            print(f"Kernels by template, and by the names that spmv_plan(kernel=...) takes:\n{listed}")
+            return 0
+        raise CommandError(f"no kernel is named {arguments.name!r}; there are\n{listed}")
+    # The record may be adapted to limits of the driver: the source printed is the one that is built.
+    context = cl.Context([device])
+    record = programs.build(context, device, known[arguments.name]).parameters
+    text = f"// {record.name}, for {_title(device)}\n{programs.render(record)}"
+    console = _console()
+    if console.is_terminal:
+        console.print(Syntax(text, "c", background_color="default"), soft_wrap=True)
+    else:
+        print(text)
+    return 0
+
+
+def _warmup(arguments: argparse.Namespace) -> int:
+    if arguments.retry:
+        # Before a device is looked for: one may be passed over for what is forgotten here.
+        forgotten = sum(refusals.forget(programs.identity(device)) for device in devices())
+        print(f"{forgotten} refusals forgotten")
+    device = find_device(arguments.device)
+    _context, queue = _queue(device)
+    dtypes = arguments.dtype or ["float32", "float64"]
+    columns = (TextColumn("{task.description}"), BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=_console(stderr=True), transient=True) as bar:
+        task = bar.add_task("warming up", total=None)
+        count = clsparse_py.warmup(
+            queue, [np.dtype(each) for each in dtypes], lambda done, of: bar.update(task, completed=done, total=of)
+        )
+    print(f"{count} kernels built for {_title(device)}")
+    return 0
+
+
+def _read(file: str, queue: cl.CommandQueue) -> clsparse_py.csr_array:
+    """Return the matrix in a file on the device, in single precision where the device has no other."""
+    host = read_matrix(file)
+    if host.dtype.name in ("float64", "complex128") and not describe(queue.device).fp64:
+        host = host.astype(np.float32 if host.dtype.kind == "f" else np.complex64)
+    return clsparse_py.csr_array(host, queue=queue)
+
+
+def _check_output(file: str | None) -> None:
+    """Raise an error for a file that no matrix can be written to, before anything is computed for it."""
+    if file is not None:
+        suffix_of(Path(file))
+        if not Path(file).parent.is_dir():
+            raise FileNotFoundError(f"{file}: there is no folder {Path(file).parent}")
+
+
+def _timed(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
+    """Return what an action gives, and the seconds until all of it is done."""
+    begin = time.perf_counter()
+    found = action()
+    queue.finish()
+    return found, time.perf_counter() - begin
+
+
+def _steady(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
+    """Return what an action that ran before gives when it builds no kernel any more: what it learned may ask for another one."""
+    for _ in range(_TRIES):
+        kernels = len([*programs.built()])
+        found, seconds = _timed(queue, action)
+        if len([*programs.built()]) == kernels:
+            break
+    return found, seconds
+
+
+def _multiply(arguments: argparse.Namespace) -> int:
+    device = find_device(arguments.device)
+    _context, queue = _queue(device)
+    options = {
+        "method": arguments.method,
+        "semiring": SEMIRINGS[arguments.semiring],
+        "deterministic": not arguments.loose,
+        "memory_limit": arguments.memory_limit,
+        "max_nnz": arguments.max_nnz,
+    }
+    try:
+        _check_output(arguments.output)
+        A = _read(arguments.left, queue)
+        B = A if arguments.right == arguments.left else _read(arguments.right, queue)
+        if arguments.transpose:
+            B = clsparse_py.transpose(B)
+        (C, phases), first = _timed(queue, lambda: clsparse_py.spgemm(A, B, **options, profile=True))
+        if arguments.output is not None:
+            write_matrix(arguments.output, C.get())
+        (rows, columns), entries = C.shape, C.nnz
+        # The first one's memory, and what it had to build, is not part of what a product takes.
+        del C
+        phases = _steady(queue, lambda: clsparse_py.spgemm(A, B, **options, profile=True)[1])[0]
+        seconds = sum(phases.values())
+        print(f"{rows} x {columns}, {entries} entries, multiplied in {demo.duration(seconds)} on {_title(device)}")
+        print(", ".join(f"{phase} {demo.duration(each)}" for phase, each in phases.items()))
+        print(f"The first product, which builds its kernels or loads them, took {demo.duration(first)}")
+        if arguments.explain:
+            print(clsparse_py.spgemm_plan(A, B, **options).explain())
+    except (OSError, ValueError, TypeError, MemoryError) as error:
+        raise CommandError(str(error)) from None
+    return 0
+
+
+def _transpose(arguments: argparse.Namespace) -> int:
+    device = find_device(arguments.device)
+    _context, queue = _queue(device)
+    try:
+        _check_output(arguments.output)
+        A = _read(arguments.file, queue)
+        transposed, first = _timed(queue, lambda: clsparse_py.transpose(A, method=arguments.method))
+        if arguments.output is not None:
+            write_matrix(arguments.output, transposed.get())
+        (rows, columns), entries = transposed.shape, transposed.nnz
+        del transposed
+        seconds = _steady(queue, lambda: clsparse_py.transpose(A, method=arguments.method))[1]
+    except (OSError, ValueError, TypeError, MemoryError) as error:
+        raise CommandError(str(error)) from None
+    print(f"{rows} x {columns}, {entries} entries, transposed in {demo.duration(seconds)} on {_title(device)}")
+    print(f"The first call, which builds its kernels or loads them, took {demo.duration(first)}")
+    print(clsparse_py.transpose_plan(A, method=arguments.method).explain())
+    return 0
+
+
+def _profile_show(arguments: argparse.Namespace) -> int:
+    if arguments.name:
+        _console().print(listing.contents(profiles.load(arguments.name)))
+    else:
+        _console().print(listing.overview(describe(find_device(arguments.device)), tunables()))
+    return 0
+
+
+def _profile_export(arguments: argparse.Namespace) -> int:
+    named = arguments.name
+    folder = Path(arguments.file).parent
+    if not folder.is_dir():
+        raise CommandError(f"{arguments.file}: there is no folder {folder}")
+    profile = profiles.load(named) if named else profiles.find(describe(find_device(arguments.device)))[0]
+    print(f"{profile} is written to {profiles.save(profile.content, Path(arguments.file))}")
+    return 0
+
+
+def _profile_import(arguments: argparse.Namespace) -> int:
+    path = Path(arguments.file)
+    try:
+        profile = profiles.read(path)
+    except ProfileError as error:
+        raise CommandError(f"{path}: {error}") from None
+    if not arguments.replace and any(kept.stem == profile.name for kept in profiles.own()):
+        raise CommandError(f"you have a profile {profile.name} already; --replace overwrites it")
+    unknown = listing.unknown_labels(profile, tunables())
+    if unknown.keys() >= profile.operations.keys():
+        reasons = "; ".join(f"{operation}: {why}" for operation, why in unknown.items())
+        raise CommandError(f"{path}: nothing in it can be used: {reasons or 'it has no trees'}")
+    print(f"{profile} is kept in {profiles.save(profile.content)}")
+    for operation, why in unknown.items():
+        print(f"it is ignored for {operation}: {why}")
+    served = [
+        _title(device)
+        for device in devices()
+        if unusable(device) is None and any(each.name == profile.name for each in profiles.find(describe(device)))
+    ]
+    print(f"it serves {', '.join(served)}" if served else "it serves no device that is present")
+    return 0
+
+
+def _profile_remove(arguments: argparse.Namespace) -> int:
+    print(f"{profiles.remove(arguments.name)} is removed")
+    return 0
+
+
+def _demo(arguments: argparse.Namespace) -> int:
+    _context, queue = _queue(find_device(arguments.device))
+    return demo.run(queue, arguments.files, _console(), _console(stderr=True))
+
+
+def _tune(arguments: argparse.Namespace) -> int:
+    # The tuner is not what other commands wait for.
+    from clsparse_py._tuner.run import tune
+
+    device, console = find_device(arguments.device), _console()
+    try:
+        code = tune(
+            device,
+            console,
+            operations=arguments.operations,
+            dtypes=arguments.dtypes,
+            minutes=arguments.budget,
+            corpus=arguments.corpus,
+            largest=arguments.largest,
+            exhaustive=arguments.exhaustive,
+            report=arguments.report,
+            out=arguments.out,
+            fresh=arguments.fresh,
+            commit=arguments.commit,
+        )
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    if code == 0 and "spmv" in (arguments.operations or ("spmv",)):
+        _measure_speed(device, console)
+    return code
+
+
+def _measure_speed(device: cl.Device, console: Console) -> None:
+    """Measure and keep the number that products are divided between devices by."""
+    from clsparse_py._operations.spmv import speed
+
+    context = cl.Context([device])
+    found = speed.measure(cl.CommandQueue(context, device))
+    console.print(f"Speed, for products that it shares with other devices: {found / 1e9:.3g} GB/s; kept.", soft_wrap=True)
+
+
+def _positive(text: str) -> int:
+    """Return an integer from 1 on."""
+    found = int(text)
+    if found < 1:
+        raise argparse.ArgumentTypeError(f"must be positive, is {text}")
+    return found
+
+
+def _not_negative(text: str) -> int:
+    """Return an integer from 0 on."""
+    found = int(text)
+    if found < 0:
+        raise argparse.ArgumentTypeError(f"must not be negative, is {text}")
+    return found
+
+
+def _minutes(text: str) -> float:
+    """Return a positive number of minutes, of a year at most."""
+    found = float(text)
+    if not 0 < found < 525_600:
+        raise argparse.ArgumentTypeError(f"must be positive, and less than a year, is {text} minutes")
+    return found
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Return names with commas between."""
+    found = tuple(each.strip() for each in text.split(",") if each.strip())
+    if not found:
+        raise argparse.ArgumentTypeError(f"must name something, is {text!r}")
+    return found
+
+
+def add_tune_options(command: argparse.ArgumentParser) -> None:
+    """Add the options of ``clsparse tune`` but for the device."""
+    command.add_argument("--operations", type=_names, default=(), metavar="A,B", help="tune only these, such as spmv,spgemm")
+    command.add_argument("--questions", type=_names, default=(), metavar="A,B", help="ask only these, such as single,strategy")
+    command.add_argument("--dtypes", type=_names, default=(), metavar="A,B", help="tune only for these, such as float64")
+    command.add_argument("--budget", type=_minutes, metavar="MINUTES", help="that measuring may take (8.5, on a CPU 18)")
+    command.add_argument("--corpus", type=Path, metavar="DIR", help="measure with the matrices in this folder, too")
+    command.add_argument("--largest", type=_positive, metavar="N", help="most entries of a generated matrix")
+    command.add_argument("--exhaustive", action="store_true", help="measure all that could win, not the promising alone")
+    command.add_argument("--report", type=Path, metavar="DIR", help="write tables and plots of what it brings")
+    command.add_argument("--out", type=Path, metavar="FILE", help="write the profile there, and go on using the present one")
+    command.add_argument("--fresh", action="store_true", help="forget what earlier runs measured")
+    command.add_argument("--commit", default="", help="what the profile says that it was made at, where no checkout tells")
+    command.set_defaults(run=_tune)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command's arguments."""
+    whole = argparse.ArgumentParser(prog="clsparse", description="Sparse linear algebra on any OpenCL device.")
+    whole.add_argument("--version", action="version", version=f"clsparse_py {clsparse_py.__version__}")
+    whole.add_argument("-v", "--verbose", action="store_true", help="say what is built, cached and adapted")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    on_device = argparse.ArgumentParser(add_help=False)
+    on_device.add_argument("--device", metavar="SUBSTRING", help="the first device in whose name or platform this is found")
+
+    command = commands.add_parser("devices", parents=[on_device], help="list devices, what they can do, and which one is used")
+    command.set_defaults(run=_devices)
+
+    command = commands.add_parser("source", parents=[on_device], help="print a kernel as it is built for a device")
+    command.add_argument("name", nargs="?", metavar="NAME", help='such as "spmv/adaptive" or "subvector8"; none: list them')
+    command.add_argument("--dtype", choices=OPENCL_TYPES, metavar="DTYPE", help="of A's values (float64, or float32 without)")
+    command.add_argument("--x-dtype", choices=OPENCL_TYPES, metavar="DTYPE", help="of x's values (A's)")
+    command.add_argument("--index", default="int32", choices=("int32", "int64"), help="of indices and indptr (int32)")
+    command.add_argument("--semiring", default="plus_times", choices=SEMIRINGS, help="(plus_times)")
+    command.add_argument("--scaled", action="store_true", help="with alpha and beta")
+    command.set_defaults(run=_source)
+
+    command = commands.add_parser("warmup", parents=[on_device], help="build the kernels that products are likely to need")
+    command.add_argument("--dtype", action="append", choices=OPENCL_TYPES, metavar="DTYPE", help="may be repeated")
+    command.add_argument("--retry", action="store_true", help="first forget what compilers refused, and so try it again")
+    command.set_defaults(run=_warmup)
+
+    command = commands.add_parser("transpose", parents=[on_device], help="transpose a matrix, say how, and write the result")
+    command.add_argument("file", metavar="FILE", help="a matrix: .mtx, .mtx.gz or .npz")
+    command.add_argument("-o", "--output", metavar="FILE", help="where the transposed goes: .mtx, .mtx.gz or .npz")
+    command.add_argument("--method", default="auto", choices=("auto", *METHODS), help="(auto)")
+    command.set_defaults(run=_transpose)
+
+    command = commands.add_parser("multiply", parents=[on_device], help="multiply two matrices, say how, and write the result")
+    command.add_argument("left", metavar="A", help="a matrix: .mtx, .mtx.gz or .npz")
+    command.add_argument("right", metavar="B", help="another one, or the same file again")
+    command.add_argument("-o", "--output", metavar="FILE", help="where the product goes: .mtx, .mtx.gz or .npz")
+    command.add_argument("-T", "--transpose", action="store_true", help="multiply with the transposed of B")
+    command.add_argument("--method", default="auto", choices=("auto", *PRODUCT_METHODS), help="(auto)")
+    command.add_argument("--semiring", default="plus_times", choices=SEMIRINGS, help="(plus_times)")
+    command.add_argument("--loose", action="store_true", help="allow forms whose result may differ in the last bits each time")
+    command.add_argument("--memory-limit", type=_positive, metavar="BYTES", help="of the workspace (half of the device's)")
+    command.add_argument("--max-nnz", type=_not_negative, metavar="N", help="refuse a product with more entries")
+    command.add_argument("--explain", action="store_true", help="print which methods make which rows")
+    command.set_defaults(run=_multiply)
+
+    add_tune_options(
+        commands.add_parser("tune", parents=[on_device], help="measure what is fastest on a device, and use it from then on")
+    )
+
+    command = commands.add_parser("profile", help="show, export, import and remove profiles, by which kernels are chosen")
+    actions = command.add_subparsers(title="actions", metavar="ACTION", required=True)
+    command = actions.add_parser("show", parents=[on_device], help="say which profiles serve a device, or what is in one")
+    command.add_argument("name", nargs="?", metavar="NAME", help="of a profile, whose trees are shown; none: which there are")
+    command.set_defaults(run=_profile_show)
+    command = actions.add_parser("export", parents=[on_device], help="write a profile to a file")
+    command.add_argument("file", metavar="FILE")
+    command.add_argument("name", nargs="?", metavar="NAME", help="(the first that serves the device)")
+    command.set_defaults(run=_profile_export)
+    command = actions.add_parser("import", help="keep the profile in a file as one of yours")
+    command.add_argument("file", metavar="FILE")
+    command.add_argument("--replace", action="store_true", help="even where you have one of that name")
+    command.set_defaults(run=_profile_import)
+    command = actions.add_parser("remove", help="remove one of your profiles")
+    command.add_argument("name", metavar="NAME")
+    command.set_defaults(run=_profile_remove)
+
+    command = commands.add_parser("demo", parents=[on_device], help="multiply real matrices, check against SciPy, and time it")
+    command.add_argument("files", nargs="*", metavar="FILE", help="more matrices: .mtx, .mtx.gz or .npz")
+    command.set_defaults(run=_demo)
+    return whole
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the ``clsparse`` command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        By default those of the process.
+
+    Returns
+    -------
+    int
+        The exit code: 0; 1 where there is no device, a kernel does not build, or a result is wrong; 2 for wrong arguments.
+    """
+    parsed = parser().parse_args(arguments)
+    logging.basicConfig(level=logging.DEBUG if parsed.verbose else logging.WARNING, format="%(name)s: %(message)s")
+    try:
+        code: int = parsed.run(parsed)
+    except (CommandError, ProfileError) as error:
+        print(f"clsparse: {error}", file=sys.stderr)
+        return 2
+    except (NoDeviceError, BuildError, cl.Error) as error:
+        print(f"clsparse: {error}", file=sys.stderr)
+        return 1
+    return code

@@ -1,0 +1,334 @@
+"""Real matrices multiplied, transposed and squared, checked against SciPy and timed: what ``clsparse demo`` does."""
+
+from __future__ import annotations
+
+import importlib.resources
+import math
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+import rich.box
+import scipy.sparse
+from pyopencl import array as cl_array
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.matrix_files import SUFFIXES, read_matrix
+from clsparse_py._device.device import describe
+from clsparse_py._ground.errors import BuildError
+from clsparse_py._ground.rounding import max_share, rounding_bound
+from clsparse_py._operations.spgemm import spgemm, spgemm_estimate, spgemm_plan
+from clsparse_py._operations.spmv import spmv_plan
+from clsparse_py._operations.transpose import transpose, transpose_plan
+
+__all__ = ["MOST_PRODUCTS", "Case", "Measurement", "Result", "generated", "given", "measure", "run", "samples"]
+
+#: How long one time is measured: at most this many repeats, and this many seconds beyond the first few.
+REPEATS = 20
+SECONDS = 0.25
+#: Products of sparse matrices with more multiplications than these are left to the benchmarks.
+MOST_PRODUCTS = 40_000_000
+#: How an operation fails without the others.
+_FAILURES = (ValueError, TypeError, MemoryError, BuildError, cl.Error)
+_LEGEND = """
+time   of a whole call that is waited for, of A @ x among twenty back to back; A @ A is A @ A.T where A is not square
+GB/s   each array that is read or written, once
+error  of the worst value, as a share of what rounding explains; A.T is compared entry by entry
+SciPy  its time for the same on the host; ratio: SciPy's time by ours
+"""
+
+
+class Case(NamedTuple):
+    """A matrix: its name, the section of the tables that it stands in, what messages call it, and what reads it."""
+
+    name: str
+    origin: str
+    source: str
+    load: Callable[[], scipy.sparse.csr_array]
+
+
+class Result(NamedTuple):
+    """An operation: its kernel or method, times, bytes read and written, and the error as a share of what rounding explains."""
+
+    method: str
+    seconds: float
+    scipy_seconds: float
+    n_bytes: int
+    error: float
+
+    @property
+    def right(self) -> bool:
+        """Whether it is SciPy's up to rounding; an error of NaN is not."""
+        return self.error <= 1
+
+
+class Measurement(NamedTuple):
+    """A matrix and what became of each operation: a result, an error, or None where a product is too large."""
+
+    case: Case
+    shape: tuple[int, int]
+    nnz: int
+    outcomes: dict[str, Result | Exception | None]
+
+    @property
+    def failures(self) -> dict[str, Exception]:
+        """The operations that failed."""
+        return {operation: each for operation, each in self.outcomes.items() if isinstance(each, Exception)}
+
+    @property
+    def right(self) -> bool:
+        """Whether all results that there are are SciPy's."""
+        return all(each.right for each in self.outcomes.values() if isinstance(each, Result))
+
+
+def samples() -> list[Case]:
+    """Return the matrices that come with the package; the README.md beside them says what they are."""
+    folder = importlib.resources.files("clsparse_py") / "samples"
+
+    def case(name: str) -> Case:
+        def read() -> scipy.sparse.csr_array:
+            with importlib.resources.as_file(folder / name) as path:
+                return read_matrix(path)
+
+        return Case(name.split(".")[0], "samples", name, read)
+
+    return [case(name) for name in sorted(each.name for each in folder.iterdir()) if name.endswith(SUFFIXES)]
+
+
+def given(path: str) -> Case:
+    """Return the matrix in a file."""
+    name = Path(path).name
+    suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
+    return Case(name.removesuffix(suffix) or path, "files", path, lambda: read_matrix(path))
+
+
+def generated() -> list[Case]:
+    """Return matrices too large to come with the package, built here, so that the bandwidth means something."""
+    made = {"grid_1024x1024": lambda: _grid(1024), "power_law_200k": lambda: _power_law(200_000, 3_000_000)}
+    return [Case(name, "generated here", name, load) for name, load in made.items()]
+
+
+def _grid(n: int) -> scipy.sparse.csr_array:
+    """Return the 5-point Laplacian of an n x n grid."""
+    line = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
+    return scipy.sparse.csr_array(scipy.sparse.kronsum(line, line))
+
+
+def _power_law(n: int, entries: int) -> scipy.sparse.csr_array:
+    """Return a random graph whose rows are of very uneven lengths, with ones for edges."""
+    rng = np.random.default_rng(2)
+    # Cubes of uniform numbers crowd towards 0: row i has about (n / i)^(2 / 3) times the entries of the last one.
+    row, col = (rng.permutation(n)[(n * rng.random(entries) ** 3).astype(np.int64)] for _ in range(2))
+    graph = scipy.sparse.csr_array((np.ones(entries), (row, col)), shape=(n, n))
+    graph.data[:] = 1
+    return graph
+
+
+def measure(queue: cl.CommandQueue, case: Case) -> Measurement:
+    """Multiply one matrix with a vector and itself, transpose it, check the results against SciPy, and time both.
+
+    An operation that fails leaves the others as they are. The values are in double precision where the device has it.
+
+    Raises
+    ------
+    OSError, ValueError
+        The matrix cannot be read.
+    """
+    read, real = case.load(), np.float64 if describe(queue.device).fp64 else np.float32
+    host = read.astype(np.result_type(real, np.complex64) if read.dtype.kind == "c" else real)
+    A = csr_array(host, queue=queue)
+    outcomes: dict[str, Result | Exception | None] = {}
+    for operation, act in _OPERATIONS.items():
+        try:
+            outcomes[operation] = act(A, host)
+        except _FAILURES as error:  # noqa: PERF203 - one that fails leaves the others
+            outcomes[operation] = error
+    return Measurement(case, host.shape, host.nnz, outcomes)
+
+
+def _multiply(A: csr_array, host: scipy.sparse.csr_array) -> Result:
+    """Multiply a matrix with a vector."""
+    # Signs so that sums cancel: a product that is left out or taken twice then shows.
+    x = np.random.default_rng(1).standard_normal(host.shape[1]).astype(host.dtype)
+    plan, operand = spmv_plan(A), cl_array.to_device(A.queue, x)
+    result = cl_array.to_device(A.queue, np.full(host.shape[0], np.nan, host.dtype))
+    plan.execute(A, operand, result)
+    error = _error(host, x, result.get())
+    seconds = _time(lambda: plan.execute(A, operand, result), A.queue, calls=REPEATS)
+    return Result(str(plan), seconds, _time(lambda: host @ x), _bytes(host) + x.nbytes + result.nbytes, error)
+
+
+def _transpose(A: csr_array, host: scipy.sparse.csr_array) -> Result:
+    """Transpose a matrix."""
+    found, reference = transpose(A).get(), host.T.tocsr()
+    same = _same_structure(found, reference) and np.array_equal(found.data, reference.data, equal_nan=True)
+    seconds = _time(lambda: transpose(A), A.queue)
+    return Result(str(transpose_plan(A)), seconds, _time(host.T.tocsr), _bytes(host, reference), 0.0 if same else math.nan)
+
+
+def _square(A: csr_array, host: scipy.sparse.csr_array) -> Result | None:
+    """Multiply a matrix by itself, or its transposed; None beyond `MOST_PRODUCTS`."""
+    B, other = (A, host) if host.shape[0] == host.shape[1] else (transpose(A), host.T.tocsr())
+    if spgemm_estimate(A, B).n_products > MOST_PRODUCTS:
+        return None
+    C = spgemm(A, B).get()
+    seconds = _time(lambda: spgemm(A, B), A.queue)
+    methods = ", ".join(dict.fromkeys(each.method for each in spgemm_plan(A, B).explain().bins))
+    return Result(methods, seconds, _time(lambda: host @ other), _bytes(host, other, C), _error_of_square(host, other, C))
+
+
+#: What is done with each matrix.
+_OPERATIONS: dict[str, Callable[[csr_array, scipy.sparse.csr_array], Result | None]] = {
+    "A @ x": _multiply,
+    "A.T": _transpose,
+    "A @ A": _square,
+}
+
+
+def _time(action: Callable[[], object], queue: cl.CommandQueue | None = None, *, calls: int = 1) -> float:
+    """Return the median seconds of an action, of some calls that are waited for together; fewer repeats where it takes long."""
+    found: list[float] = []
+    while len(found) < 3 or (len(found) < REPEATS and sum(found) < SECONDS):
+        began = time.perf_counter()
+        for _ in range(calls):
+            action()
+        if queue is not None:
+            queue.finish()
+        found.append(time.perf_counter() - began)
+    return statistics.median(found) / calls
+
+
+def _bytes(*matrices: scipy.sparse.csr_array) -> int:
+    return sum(part.nbytes for each in matrices for part in (each.indptr, each.indices, each.data))
+
+
+def _same_structure(A: scipy.sparse.csr_array, B: scipy.sparse.csr_array) -> bool:
+    return np.array_equal(A.indptr, B.indptr) and np.array_equal(A.indices, B.indices)
+
+
+def _error(A: scipy.sparse.csr_array, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> float:
+    """Return the largest distance of y from SciPy's A @ x, in units of its row's bound; see `rounding_bound`."""
+    wide = np.result_type(A.dtype, np.float64)
+    exact, x = A.astype(wide), x.astype(wide)
+    return max_share(y, exact @ x, rounding_bound(np.diff(A.indptr), abs(exact) @ abs(x), A.dtype, wide))
+
+
+def _error_of_square(A: scipy.sparse.csr_array, B: scipy.sparse.csr_array, C: scipy.sparse.csr_array) -> float:
+    """Return the same of C and SciPy's A @ B, or NaN if C has not the structure of the product of the patterns.
+
+    An entry of C is the sum of as many products as the row of A has entries, at most.
+    """
+    left, right = (scipy.sparse.csr_array((np.ones(each.nnz), each.indices, each.indptr), shape=each.shape) for each in (A, B))
+    structure = scipy.sparse.csr_array(left @ right)
+    structure.sort_indices()
+    if not _same_structure(C, structure):
+        return math.nan
+    wide, lengths = np.result_type(A.dtype, np.float64), np.diff(C.indptr)
+    A, B, places = A.astype(wide), B.astype(wide), (np.repeat(np.arange(C.shape[0]), lengths), C.indices)
+    # Looked up, as SciPy leaves out what cancels.
+    reference, magnitude = (each[places] for each in (A @ B, abs(A) @ abs(B)))
+    return max_share(C.data, reference, rounding_bound(np.repeat(np.diff(A.indptr), lengths), magnitude, C.dtype, wide))
+
+
+def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: Console) -> int:
+    """Measure the samples, the files and the generated matrices, and print a table for each operation.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        Of the device.
+    files : sequence of str
+        Matrix files to multiply too.
+    console, errors : rich.console.Console
+        For the tables, and for progress and what cannot be read.
+
+    Returns
+    -------
+    int
+        0 where all matrices could be read and all products and transposed matrices are right, else 1.
+    """
+    found: list[Measurement] = []
+    failed = 0
+    for case in (*samples(), *(given(path) for path in files), *generated()):
+        with errors.status(Text(f"{case.name} ...")):
+            try:
+                found.append(measure(queue, case))
+            except (OSError, *_FAILURES) as error:
+                failed += 1
+                _say(errors, f"error: {_reason(case, error)}", "red")
+            else:
+                for operation, failure in found[-1].failures.items():
+                    _say(errors, f"error: {operation} of {_reason(case, failure)}", "red")
+    device = describe(queue.device)
+    where = f"{device.name} ({device.platform})"
+    _say(console, f"In {'double' if device.fp64 else 'single'} precision on {where}", "bold")
+    for operation in _OPERATIONS:
+        _say(console, f"\n{operation}\n", "bold")
+        console.print(_table(operation, found))
+    _say(console, _LEGEND, "dim")
+    wrong = ", ".join(each.case.name for each in found if not each.right)
+    broken = sum(len(each.failures) for each in found)
+    verified = sum(each.right and not each.failures for each in found)
+    summary = [f"{verified} of {len(found)} results verified against SciPy on {where}"]
+    summary += [f"WRONG: {wrong}"] if wrong else []
+    summary += [f"{failed} not multiplied, see above"] if failed else []
+    summary += [f"operations that failed: {broken}, see above"] if broken else []
+    _say(console, "; ".join(summary), "bold red" if wrong else "bold")
+    return int(len(summary) > 1)
+
+
+def _reason(case: Case, error: Exception) -> str:
+    """Return one line on why a case was not multiplied, which names it."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{case.source}: {error.strerror}"
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0] if case.source in lines[0] else f"{case.source}: {lines[0]}"
+
+
+def _say(console: Console, text: str, style: str) -> None:
+    """Print text as it is, whatever names are in it."""
+    console.print(text, style=style, soft_wrap=True)
+
+
+def _table(operation: str, found: Sequence[Measurement]) -> Table:
+    table = Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for column in ("matrix", "rows", "nnz", "method", "time", "GB/s", "error", "SciPy", "ratio"):
+        # In a narrow terminal the columns of text give way.
+        sides: dict[str, Any] = {} if column in ("matrix", "method") else {"justify": "right", "min_width": 5}
+        table.add_column(column, no_wrap=True, overflow="ellipsis", **sides)
+    origin = None
+    for case, shape, nnz, outcomes in found:
+        of = outcomes[operation]
+        if isinstance(of, Exception):
+            continue
+        if origin != case.origin:
+            table.add_section()
+            table.add_row(Text(case.origin), style="dim italic")
+            origin = case.origin
+        head = Text(case.name), f"{shape[0]:,}", f"{nnz:,}"
+        if of is None:
+            table.add_row(*head, Text("too large here"), style="dim")
+            continue
+        speed = duration(of.seconds), _three_digits(of.n_bytes / of.seconds / 1e9), f"{of.error:.2f}" if of.right else "WRONG"
+        ratio = duration(of.scipy_seconds), f"{of.scipy_seconds / of.seconds:.2f}"
+        table.add_row(*head, Text(of.method), *speed, *ratio, style=None if of.right else "red")
+    return table
+
+
+def _three_digits(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:#.3g}"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the unit that suits it."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return f"{_three_digits(seconds / scale)} {unit}"
+    return f"{_three_digits(seconds / 1e-9)} ns"

@@ -1,0 +1,271 @@
+"""Building early what the first products would build."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.functions.kronecker import kron
+from clsparse_py._arrays.functions.stacking import hstack
+from clsparse_py._build import programs
+from clsparse_py._decisions.profiles import rules
+from clsparse_py._device.device import Device, describe
+from clsparse_py._matrix.placement import queue_for
+from clsparse_py._operations.spgemm import SpgemmPlan, spgemm_plan
+from clsparse_py._operations.spgemm.arguments import types_of
+from clsparse_py._operations.spgemm.methods.merge import merges
+from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._operations.spgemm.strategy import Strategy, bins_for, choosable
+from clsparse_py._operations.spgemm.thresholds import thresholds_of
+from clsparse_py._operations.spmm import spmm
+from clsparse_py._operations.spmv import spmv_plan
+from clsparse_py._operations.spmv.binning import Scheme
+from clsparse_py._operations.spmv.choose import KernelChoice
+from clsparse_py._operations.spmv.features import Features
+from clsparse_py._operations.transpose import transpose
+from clsparse_py._primitives.scan import enqueue_scan
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import from_host
+
+__all__ = ["warmup"]
+
+# Longer than what any kernel takes in one part, so that the launch that adds the parts of a row is built too.
+_LONG_ROW = 1 << 16
+# Entries of rows that a GPU's teams of any size take row by row, in products with several columns.
+_TEAM_ROW = 16
+# Lengths of rows: uneven ones, with empty rows and without, and mostly empty ones. Kernels of chunks differ by them.
+_LENGTHS = ([0, 1], [1, 3], [0] * 10 + [1])
+# Numbers of columns of a dense matrix, each of which may have kernels of its own.
+_COLUMNS = (1, 2, 4, 32)
+# Numbers of tiles for which the union of two matrices takes scans of their own.
+_TILES = (2, 5000, 10_000)
+# Side of a grid that has rows enough for kernels which put together what many work-groups found.
+_SIDE = 128
+# How far from the diagonal the entries of grids are, in one, two and three dimensions.
+_GRIDS = (
+    (0, 1),
+    (0, 1, _SIDE),
+    (0, 1, _SIDE, 16 * _SIDE),
+    (0, 1, _SIDE - 1, _SIDE, _SIDE + 1),
+)
+# Numbers of rows that are taken from a matrix: a scan of few takes another kernel than one of many.
+_LISTED = (2, 1 << 14)
+# Rows of a matrix that is not united with another at once.
+_ROWS = 1 << 12
+# Numbers of blocks side by side for which stacks have kernels of their own.
+_BLOCKS = (1, 2, 3)
+# The longest rows of a band: rows that are longer are not speculated to be alike.
+_WIDEST_BAND = 256
+
+
+def warmup(
+    queue: cl.CommandQueue | None = None,
+    dtypes: Iterable[Any] = (np.float32, np.float64),
+    report: Callable[[int, int], object] | None = None,
+) -> int:
+    """Build the kernels that products are likely to need on a device.
+
+    The first product with a vector, or with a dense matrix of 1, 2, 4 or 32 columns, then builds nothing. These are the kernels
+    that the profile may choose for a matrix with 32-bit indices, with alpha and beta and without, and those that check, inspect
+    and divide one. For products of sparse matrices they are those of each bin of "auto", those for rows that are alike, as of
+    bands and of grids in one, two and three dimensions, and for new values by a plan. Of ``A[rows]`` they are those for listed
+    rows, and those of ``A + B``, ``A.multiply(B)``, `hstack`, `vstack` and `kron`. Each runs once, on a small matrix, because
+    some drivers finish a build only at the first launch. Built kernels are kept on disk for later processes; there it saves the
+    time of loading them.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue, optional
+        Of the device and context to build for; by default `clsparse_py.default_queue`.
+    dtypes : iterable of dtype
+        Of the values of A and x. Those that the device lacks are left out.
+    report : callable, optional
+        Is told after each step how many are done, and how many there are.
+
+    Returns
+    -------
+    int
+        How many kernels were built that this process did not have.
+
+    Raises
+    ------
+    NoDeviceError
+        No queue was given, and there is no device.
+    TypeError
+        A dtype is not supported, or ``queue`` is no queue.
+
+    Examples
+    --------
+    For all dtypes, say ``sp.warmup()``; of none there is nothing to build:
+
+    >>> import clsparse_py as sp
+    >>> sp.warmup(dtypes=[])
+    0
+    """
+    queue = queue_for((), queue)
+    device = describe(queue.device)
+    before = sum(1 for _ in programs.built())
+    wanted = dict.fromkeys(np.dtype(each) for each in dtypes)
+    able = [dtype for dtype in wanted if device.fp64 or dtype.name not in ("float64", "complex128")]
+    steps = [step for dtype in able for step in _steps(queue, device, dtype)]
+    for done, step in enumerate(steps, 1):
+        step()  # runs what it builds: quirk 31
+        queue.finish()
+        if report is not None:
+            report(done, len(steps))
+    return sum(1 for _ in programs.built()) - before
+
+
+def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iterator[Callable[[], object]]:
+    """Yield the calls to run for a dtype."""
+    matrices = _matrices(queue, dtype)
+    of_lengths = [_with_lengths(queue, dtype, lengths) for lengths in _LENGTHS]
+    for scheme, kernel in _choices(device, dtype.name):
+        more = of_lengths if kernel is not None and kernel.name == "chunked" else []
+        yield partial(_multiply_vector, [*matrices, *more], scheme, kernel)
+    for columns in _COLUMNS:
+        # Of matrices of its own: behind some products a plan may take rows together, by other kernels. Teams of many lanes take
+        # a row each where rows are alike and not short.
+        of_teams = _with_lengths(queue, dtype, [_TEAM_ROW] * 2)
+        yield partial(_multiply_columns, [*_matrices(queue, dtype), of_teams], columns)
+    # All at once, and step by step, as rows of the second matrix may be long.
+    for A, n in ((matrices[0], 2), *((matrices[1], n) for n in _LISTED)):
+        yield partial(_take_rows, A, n)
+    yield partial(_unite, matrices[0])
+    yield partial(_unite, csr_array(scipy.sparse.eye_array(_ROWS, dtype=dtype, format="csr"), queue=queue))
+    yield partial(_scan_tiles, matrices[0])
+    yield partial(_combine, matrices[0])
+    types = types_of(matrices[0], matrices[0])
+    for strategy in choosable(device, types):
+        yield partial(_multiply_by, queue, device, dtype, strategy)
+    lengths = sorted({each.length for each in merges(device, types, thresholds_of(device, types), registers=True)})
+    for length in lengths:
+        yield partial(_multiply_rows, queue, dtype, length)
+    for length in (each for each in lengths if each <= _WIDEST_BAND):
+        # Enough products not to be few, and no more than a CPU makes at once.
+        yield partial(_square, queue, dtype, range(length), 2 * length + 4096 // length)
+    for offsets in _GRIDS:
+        both = sorted({sign * each for each in offsets for sign in (-1, 1)})
+        yield partial(_square, queue, dtype, both, _SIDE * _SIDE)
+
+
+def _matrices(queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[csr_array]:
+    """Return a matrix of short rows, and one with an empty row, a short one, and one that every kernel cuts."""
+    return [_with_lengths(queue, dtype, lengths) for lengths in ([1, 1], [0, 1, _LONG_ROW])]
+
+
+def _with_lengths(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int]) -> csr_array:
+    """Return a matrix of one column whose rows have so many entries."""
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    parts = (np.zeros(indptr[-1], dtype), np.zeros(indptr[-1], np.int32), indptr)
+    return csr_array(scipy.sparse.csr_array(parts, shape=(len(lengths), 1)), queue=queue)
+
+
+def _multiply_vector(matrices: list[csr_array], scheme: Scheme, kernel: KernelChoice | None) -> None:
+    """Multiply a vector by a scheme and its kernels, with alpha and without."""
+    for A in matrices:
+        plan = spmv_plan(A, scheme=scheme, kernel=kernel)
+        x, y = (from_host(A.queue, np.zeros(n, A.dtype), copy=True) for n in (1, A.shape[0]))
+        for scale in (None, 1):
+            plan.execute(A, x, y, alpha=scale)
+        # The launches read arrays of the plan.
+        A.queue.finish()
+
+
+def _multiply_columns(matrices: list[csr_array], columns: int) -> None:
+    """Multiply a dense matrix, with alpha and without."""
+    for A in matrices:
+        X = from_host(A.queue, np.zeros((1, columns), A.dtype), copy=True)
+        for scale in (None, 1):
+            spmm(A, X, alpha=scale)
+
+
+def _take_rows(A: csr_array, n: int) -> None:
+    """Take n rows, listed on the host and on the device."""
+    rows = np.ones(n, np.int64)
+    for listed in (rows, from_host(A.queue, rows, copy=True)):
+        A[listed]
+
+
+def _unite(A: csr_array) -> None:
+    """Add and multiply two matrices entry by entry."""
+    for operate in (operator.add, operator.mul):
+        operate(A, A)
+    A.queue.finish()
+
+
+def _scan_tiles(A: csr_array) -> None:
+    """Scan as many counts as matrices have tiles."""
+    for n in _TILES:
+        chain = Chain(A.queue)
+        counts = chain.scratch(n, A.indptr.dtype)
+        chain.fill(counts, 0, n)
+        enqueue_scan(chain, counts, counts, n, kind="inclusive")
+    A.queue.finish()
+
+
+def _combine(A: csr_array) -> None:
+    """Stack matrices, and make their Kronecker product in both of its formats."""
+    for n in _BLOCKS:
+        hstack([A] * n)
+    for form in ("csr", "coo"):
+        kron(A, A, format=form)
+    A.queue.finish()
+
+
+def _multiply_by(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], strategy: Strategy) -> None:
+    """Multiply sparse matrices with a row for every bin of a strategy that the profile may choose."""
+    one = csr_array(scipy.sparse.csr_array(np.ones((1, 1), dtype)), queue=queue)
+    of_rows = bins_for("auto", device, types_of(one, one), strategy=strategy)
+    limits = [limit for bin_ in of_rows for limit in bin_.limits if 0 < limit < _LONG_ROW]
+    # Rows of as many entries as each bin may take, and one beyond them all; rows of the other operand have one entry.
+    left, right = _with_rows(queue, dtype, [*dict.fromkeys(limits), 1 + max(limits, default=0)])
+    # Its bins are given as they are, as "auto" would take such a product for a small one.
+    for plan in (spgemm_plan(left, right), SpgemmPlan(left, right, Request(bins=of_rows)), spgemm_plan(transpose(right), right)):
+        _multiply_twice(plan)
+
+
+def _multiply_twice(plan: SpgemmPlan[csr_array]) -> None:
+    """Make a product by a plan, and its values once more."""
+    plan()
+    plan()
+    plan.queue.finish()
+
+
+def _multiply_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], length: int) -> None:
+    """Multiply sparse matrices that have few products, with a row of some length."""
+    _multiply_twice(spgemm_plan(*_with_rows(queue, dtype, [length])))
+
+
+def _square(queue: cl.CommandQueue, dtype: np.dtype[Any], offsets: Sequence[int], n: int) -> None:
+    """Square and transpose a matrix of order ``n`` with these diagonals, and look at its rows."""
+    host = scipy.sparse.diags_array(np.ones(len(offsets)), offsets=offsets, shape=(n, n))
+    A = csr_array(scipy.sparse.csr_array(host, dtype=dtype), queue=queue)
+    A.spmv_plan()
+    transpose(A)
+    _multiply_twice(spgemm_plan(A, A))
+
+
+def _with_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int]) -> tuple[csr_array, csr_array]:
+    """Return operands of a sparse product: rows of these lengths, and a column of ones."""
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    indices = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
+    left = scipy.sparse.csr_array((np.zeros(indices.size, dtype), indices, indptr), shape=(len(lengths), max(lengths)))
+    return csr_array(left, queue=queue), csr_array(scipy.sparse.csr_array(np.ones((max(lengths), 1), dtype)), queue=queue)
+
+
+def _choices(device: Device, dtype: str) -> Iterator[tuple[Scheme, KernelChoice | None]]:
+    """Yield the schemes and kernels that the profile of a device may choose for a matrix."""
+    numbers = {**Features(1, 1, 1, 1, 1, 0.0, ()).numbers(device.compute_units, 1), "bin": 0, "granularity": 1}
+    for kernel in rules(device, "spmv", dtype, "single", numbers, KernelChoice.parse).values.values():
+        yield Scheme("single"), kernel
+    for scheme in rules(device, "spmv", dtype, "scheme", numbers, Scheme.parse).values.values():
+        if scheme.name != "single":
+            yield scheme, None

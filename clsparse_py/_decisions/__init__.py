@@ -1,0 +1,1 @@
+"""Numbers that decide: thresholds with their evidence, profiles of devices, trees."""

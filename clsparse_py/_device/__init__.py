@@ -1,0 +1,1 @@
+"""Devices: which there are, what each can do, and which is the default."""

@@ -1,0 +1,371 @@
+"""The description of an OpenCL device, how one is chosen, and its queue.
+
+A device is described by the properties that it reports and by what probes find out (`capabilities`), never by its vendor's name.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import pyopencl as cl
+
+from clsparse_py._build import refusals
+from clsparse_py._build.plain import are_plain, plainly
+from clsparse_py._device import runtimes, trial
+from clsparse_py._device.capabilities import Portability, probe, query, type_of
+from clsparse_py._device.standing import standing
+from clsparse_py._ground.errors import NoDeviceError
+from clsparse_py._ground.forked import use_device
+from clsparse_py._ground.records import dataclass
+
+__all__ = [
+    "RESERVED",
+    "Device",
+    "Portability",
+    "choose_device",
+    "default_queue",
+    "describe",
+    "devices",
+    "first_usable",
+    "preference",
+    "unusable",
+]
+
+_log = logging.getLogger(__name__)
+
+# Few GPUs have larger work-groups. CPU runtimes do, but not the memory for them (quirk 11).
+_MAX_GROUP = 1024
+#: Bytes of local memory that are left to drivers and compilers, which take some for themselves.
+RESERVED = 1024
+
+_Sized = TypeVar("_Sized")
+
+#: Kinds of devices, the ones to choose first.
+_TYPE_ORDER = ("gpu", "accelerator", "cpu", "custom")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device's capabilities.
+
+    Attributes
+    ----------
+    name, platform, driver_version, vendor : str
+        As the driver reports them.
+    type : str
+        "gpu", "accelerator", "cpu" or "custom".
+    compute_units : int
+        Compute units.
+    max_work_group : int
+        Most work-items in a work-group: the device's own limit, but never more than 1024.
+    local_memory, max_allocation, global_memory : int
+        Bytes.
+    preferred_multiple : int
+        The multiple of work-items that the device prefers for a work-group, as asked of a small kernel.
+    sub_group_sizes : tuple of int
+        The sub-group sizes that the driver names; empty if it names none.
+    fp64, fp16, int64_atomics, float_atomics : bool
+        Double and half precision; atomics on 64-bit integers; on floating-point values by extension.
+    unified_memory : bool
+        Whether device and host share memory, by the driver's own word.
+    aliases_host : bool
+        Whether a buffer made on host memory was seen to be that memory.
+    svm : tuple of str
+        Kinds of shared virtual memory.
+    portability : Portability
+        How lanes exchange values, how far, and how loads are hinted.
+    vendor : str
+    cache_bytes : int
+        Of the global memory's cache, as the driver tells; 0 if it does not.
+    """
+
+    name: str
+    platform: str
+    driver_version: str
+    type: str
+    compute_units: int
+    max_work_group: int
+    local_memory: int
+    max_allocation: int
+    global_memory: int
+    preferred_multiple: int
+    sub_group_sizes: tuple[int, ...]
+    fp64: bool
+    fp16: bool
+    int64_atomics: bool
+    float_atomics: bool
+    unified_memory: bool
+    aliases_host: bool
+    svm: tuple[str, ...]
+    portability: Portability
+    vendor: str = ""
+    cache_bytes: int = 0
+
+    @property
+    def fingerprint(self) -> tuple[str, str]:
+        """Name and driver version: profiles and measurements belong to these."""
+        return self.name, self.driver_version
+
+    @property
+    def resident(self) -> int:
+        """Work-items that a compute unit is taken to hold: one where lanes are loops, else two of the largest work-groups."""
+        return 1 if self.lanes_are_loops else 2 * self.max_work_group
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether plain kernels are to be taken alone, as work-groups have one work-item (`plain`)."""
+        return self.max_work_group == 1
+
+    @property
+    def lanes_are_loops(self) -> bool:
+        """Whether work-items are iterations of a loop on a core, so that few of them, each with a chunk of its own, are best."""
+        return self.is_plain or self.type == "cpu"
+
+    @property
+    def waits_cost(self) -> bool:
+        """Whether the host waits for a read as long as many launches take, so that one should run behind others."""
+        return self.type != "cpu"
+
+    def fitting(self, candidates: Iterable[_Sized], n_bytes: Callable[[_Sized], int], spare: int = 0) -> _Sized:
+        """Return the first of some records, sizes or the like whose work-groups' local memory the device has.
+
+        Parameters
+        ----------
+        candidates : iterable
+            At least one, best first. If none fits, the last one is returned: its kernel is refused, and another takes its place.
+        n_bytes : callable
+            Returns the bytes of local memory that a work-group of a candidate takes.
+        spare : int
+            Bytes that are to be left, such as `RESERVED`.
+        """
+        for candidate in candidates:
+            if n_bytes(candidate) + spare <= self.local_memory:
+                break
+        return candidate
+
+
+def describe(device: cl.Device) -> Device:
+    """Describe a device by its capabilities.
+
+    Parameters
+    ----------
+    device : pyopencl.Device
+        Any device. Capabilities that only a kernel can find out are probed once and kept on disk.
+
+    Raises
+    ------
+    RuntimeError
+        This process was forked from one that had used a device.
+    NoDeviceError
+        The device's compiler was seen to end or stop the process that uses it, or to be wrong.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> device = sp.describe(sp.default_queue().device)
+    >>> device.type in ("cpu", "gpu", "accelerator", "custom")
+    True
+    """
+    use_device()
+    return plainly(_described(device)) if are_plain() else _described(device)
+
+
+@functools.cache
+def _described(device: cl.Device) -> Device:
+    if not isinstance(device, cl.Device):
+        raise TypeError(f"device: must be a pyopencl.Device, is {type(device).__name__}")
+    try:
+        found = probe(device)
+    except trial.UnfitError as verdict:
+        retry = "clsparse warmup --retry has it tried again"
+        raise NoDeviceError(f"{device.name.strip()} cannot be used: {verdict}; {retry}") from None
+    svm = int(query(device, "svm_capabilities", 0))
+    kinds = cl.device_svm_capabilities
+    extensions = device.extensions.split()
+    return Device(
+        name=device.name.strip(),
+        platform=device.platform.name.strip(),
+        driver_version=device.driver_version.strip(),
+        type=type_of(device),
+        compute_units=device.max_compute_units,
+        max_work_group=min(device.max_work_group_size, _MAX_GROUP),
+        local_memory=device.local_mem_size,
+        max_allocation=device.max_mem_alloc_size,
+        global_memory=device.global_mem_size,
+        preferred_multiple=found.preferred_multiple,
+        sub_group_sizes=tuple(int(size) for size in query(device, "sub_group_sizes_intel", ())),
+        fp64=bool(query(device, "double_fp_config", 0)),
+        fp16="cl_khr_fp16" in extensions,
+        int64_atomics="cl_khr_int64_base_atomics" in extensions,
+        float_atomics="cl_ext_float_atomics" in extensions,
+        unified_memory=bool(query(device, "host_unified_memory", False)),
+        aliases_host=found.aliases_host,
+        svm=tuple(
+            name.lower().replace("_", "-")
+            for name in ("COARSE_GRAIN_BUFFER", "FINE_GRAIN_BUFFER", "FINE_GRAIN_SYSTEM", "ATOMICS")
+            if svm & getattr(kinds, name)
+        ),
+        portability=found.portability,
+        vendor=device.vendor.strip(),
+        cache_bytes=int(query(device, "global_mem_cache_size", 0)),
+    )
+
+
+def devices() -> list[cl.Device]:
+    """List the devices present, the one chosen by default first.
+
+    GPUs come before accelerators before CPUs; among equals, those with memory of their own before those that share the host's,
+    then by `preference`, then in the order of the platforms. A platform without devices is skipped, and one that an OpenCL loader
+    shows twice is listed once.
+
+    Raises
+    ------
+    RuntimeError
+        As for `describe`.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.devices()[0] == sp.default_queue().device or len(sp.devices()) > 1
+    True
+    """
+    use_device()
+    try:
+        platforms = cl.get_platforms()
+    except cl.Error:  # the loader's way to say that there is none
+        return []
+    found: list[cl.Device] = []
+    seen: set[tuple[str, ...]] = set()
+    for platform in platforms:
+        try:
+            present = platform.get_devices()
+        except cl.Error as error:  # quirk 30
+            _log.debug("platform %s has no devices: %s", platform.name, error)
+            continue
+        shown = (platform.name, platform.version, *(device.name for device in present))
+        if shown not in seen:
+            seen.add(shown)
+            found.extend(device for device in present if device.available)
+
+    return sorted(found, key=lambda device: (*_kind(device), *preference(device, found)))
+
+
+def _kind(device: cl.Device) -> tuple[int, bool]:
+    """Return what comes first of a device's rank: its type, and whether it shares the host's memory."""
+    return _TYPE_ORDER.index(type_of(device)), bool(query(device, "host_unified_memory", False))
+
+
+def preference(device: cl.Device, others: Iterable[cl.Device]) -> tuple[bool, float, int]:
+    """Return what a device is compared by with others of its type and memory; the least comes first.
+
+    That it was not tuned on this machine; its rank, if profiles tell those of all of them; and compute units times the width of
+    float vectors, times the clock rate if all of them tell one, as some drivers say 0. The latter two are negative.
+    """
+    rivals = [each for each in others if _kind(each) == _kind(device)]
+    if len(rivals) < 2:
+        return False, 0, 0
+    known = [standing(each.name.strip(), each.platform.name.strip(), type_of(each)) for each in rivals]
+    tuned, rank = known[rivals.index(device)]
+    lanes = device.max_compute_units * max(query(device, "native_vector_width_float", 1), 1)
+    clock = device.max_clock_frequency if all(each.max_clock_frequency for each in rivals) else 1
+    return not tuned, -rank if rank is not None and all(of is not None for _, of in known) else 0, -int(lanes * clock)
+
+
+def choose_device() -> cl.Device:
+    """Return the device for calls without a queue: the one that ``PYOPENCL_CTX`` names, else the first usable of `devices`.
+
+    A name that several platforms have means the first of them with a device that can be used.
+
+    Raises
+    ------
+    NoDeviceError
+        There is no OpenCL platform with a device, or the compilers of all of them cannot be used, and the message says what to
+        install; or ``PYOPENCL_CTX`` names none of them.
+    """
+    present = devices()
+    if not present:
+        raise NoDeviceError(f"no OpenCL device was found. {runtimes.advice()}")
+    if named := os.environ.get("PYOPENCL_CTX"):
+        try:
+            chosen: cl.Device = cl.choose_devices(interactive=False)[0]
+        except (cl.Error, ValueError, IndexError) as error:
+            there = "; ".join(f"{device.name.strip()} of platform {device.platform.name.strip()}" for device in present)
+            said = f"PYOPENCL_CTX: {named!r} names no device ({error}). There are: {there}. {runtimes.unseen()}"
+            raise NoDeviceError(said.rstrip()) from error
+        platform, _, name = named.lower().partition(":")
+        # Two releases of a runtime have one name.
+        alike = [each for each in present if each.platform.name == chosen.platform.name and name in each.name.lower()]
+        return chosen if platform.isdigit() else first_usable([chosen, *alike]) or chosen
+    refused: list[str] = []
+    for device in present:
+        reason = _refusing.get(device) or unusable(device)
+        if reason is None:
+            return device
+        refused.append(f"{device.name.strip()} of platform {device.platform.name.strip()}: {reason}")
+        _log.info("%s is passed over: %s", device.name.strip(), reason)
+    raise NoDeviceError(f"no OpenCL device can be used ({'; '.join(refused)}). {runtimes.advice()}")
+
+
+def first_usable(alternatives: Iterable[cl.Device]) -> cl.Device | None:
+    """Return the first of some devices whose compiler can be used; None if there is none."""
+    return next((device for device in alternatives if unusable(device) is None), None)
+
+
+@functools.cache
+def unusable(device: cl.Device) -> str | None:
+    """Return why a device's compiler cannot be used; None if it can, as almost all can.
+
+    Some compilers build nothing on newer processors (quirk 1). Others end or hang the process that uses them (quirk 2): `trial`
+    finds these out.
+    """
+    try:
+        probe(device)
+    except trial.UnfitError as verdict:
+        return str(verdict)
+    except cl.Error as error:
+        return f"its compiler builds nothing: {refusals.summary(refusals.said_by(error)) or error}"
+    return None
+
+
+#: Devices for which no context could be made in this process, and why: what probes kept on disk does not tell.
+_refusing: dict[cl.Device, str] = {}
+
+
+@functools.cache
+def _chosen(named: str | None) -> tuple[cl.Context, cl.CommandQueue]:
+    """Return the queue, and the context beside it (quirk 9)."""
+    while True:
+        device = choose_device()
+        if device in _refusing:
+            raise NoDeviceError(f"{device.name.strip()} cannot be used: {_refusing[device]}")
+        try:
+            context = cl.Context([device])
+        except cl.Error as error:
+            _refusing[device] = f"its driver refuses a context: {error}"
+            continue
+        _log.debug("chose %s, PYOPENCL_CTX is %s", device.name, named)
+        return context, cl.CommandQueue(context, device)
+
+
+def default_queue() -> cl.CommandQueue:
+    """Return this process's queue on the device that `choose_device` names; the same one at each call.
+
+    Raises
+    ------
+    NoDeviceError
+        As for `choose_device`.
+    RuntimeError
+        As for `describe`.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.csr_array([[1, 2]]).queue is sp.default_queue()
+    True
+    """
+    use_device()
+    return _chosen(os.environ.get("PYOPENCL_CTX"))[1]

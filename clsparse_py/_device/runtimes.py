@@ -1,0 +1,166 @@
+"""OpenCL runtimes that pip installed: made known to the OpenCL loader, and looked for where no device can be used.
+
+A loader learns of runtimes from files in ``/etc/OpenCL/vendors``, where pip cannot write. PyOpenCL's wheels bring a loader that
+reads the files in ``$PYOPENCL_HOME/.libs`` besides; Khronos's loader reads the list ``OCL_ICD_FILENAMES`` besides. Both add to
+what is there, so that drivers of the system stay visible.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import logging
+import os
+import platform
+import sys
+from pathlib import Path
+
+import pyopencl as cl
+
+from clsparse_py._ground import cache, homes
+from clsparse_py._ground.files import distrust, replacing
+
+__all__ = ["advice", "intel", "register", "unseen"]
+
+_log = logging.getLogger(__name__)
+
+# The platform of Intel's runtime for CPUs; that of its GPUs has another name.
+_INTEL = "Intel(R) OpenCL"
+_VENDORS = Path("/etc/OpenCL/vendors")
+_X86_LINUX = sys.platform == "linux" and platform.machine() == "x86_64"
+
+
+def intel() -> Path | None:
+    """Return the library of Intel's CPU runtime that pip installed beside this Python, if it did."""
+    files = (file for of in importlib.metadata.distributions(name="intel-opencl-rt") for file in of.files or ())
+    found = (Path(str(file.locate())).resolve() for file in files if file.name in ("libintelocl.so", "intelocl64.dll"))
+    return next((path for path in found if path.exists()), None)
+
+
+def register() -> None:
+    """Make the OpenCL loader find what pip installed, if it is not asked for platforms before.
+
+    Nothing is done if the user chose the runtimes by ``OCL_ICD_VENDORS``, or if the system has Intel's runtime: a process must
+    not have it twice (quirk 15). Where nothing can be written, not even in a temporary folder, `unseen` tells.
+    """
+    library = intel() if _X86_LINUX or sys.platform == "win32" else None
+    if library is None or "OCL_ICD_VENDORS" in os.environ or any(map(_names_intel, _VENDORS.glob("*.icd"))):
+        return
+    beside = Path(cl.__file__).parent / ".libs"
+    libraries = [str(library), *(_library(file) for file in sorted(beside.glob("*.icd")))]
+    if not any(beside.glob("libOpenCL*")):
+        listed = [each for each in os.environ.get("OCL_ICD_FILENAMES", "").split(os.pathsep) if each]
+        os.environ["OCL_ICD_FILENAMES"] = os.pathsep.join(dict.fromkeys((*listed, *libraries)))
+        return
+    try:
+        # PyOpenCL sets it whenever it is imported, so that no other process takes ours over.
+        os.environ["PYOPENCL_HOME"] = str(_home(libraries))
+    except OSError as error:
+        _log.warning("Intel's runtime cannot be made known to the OpenCL loader: %s", error)
+
+
+def _library(file: Path) -> str:
+    """Return the library that an ``.icd`` file names, with its folder if it lies beside."""
+    named = file.read_text(encoding="utf-8").strip()
+    return str(file.parent / named) if (file.parent / named).exists() else named
+
+
+def _names_intel(file: Path) -> bool:
+    """Return whether an ``.icd`` file names Intel's runtime: by a path that exists, or for the linker to find."""
+    try:
+        named = Path(file.read_text(encoding="utf-8").strip())
+    except (OSError, UnicodeDecodeError):
+        return False
+    return named.name.startswith("libintelocl.so") and (named.exists() or not named.is_absolute())
+
+
+def _home(libraries: list[str]) -> Path:
+    """Return a folder of the user's whose ``.libs`` has an ``.icd`` file for each library and nothing else.
+
+    Its name tells its content, so that processes share it and none changes it. If it cannot be kept, it is this process's alone.
+    """
+    try:
+        home = cache.make_folder(f"runtimes-{cache.key_of(*libraries)[:16]}")
+        _name_in(cache.make_folder(f"{home.name}/.libs"), libraries, cache.folder(), home)
+    except OSError as error:
+        # The cache warns of its folder when it comes to keep something.
+        _log.info("runtimes are named in a temporary folder: %s", error)
+        home = homes.temporary_folder()
+        folder = home / ".libs"
+        folder.mkdir()
+        _name_in(folder, libraries)
+    return home
+
+
+def _name_in(folder: Path, libraries: list[str], *above: Path) -> None:
+    """Write an ``.icd`` file for each library that a folder lacks, which no one else may write to, nor to those above it."""
+    for place in (*above, folder):
+        if reason := distrust(place.stat()):
+            raise PermissionError(f"{place} cannot be used: {reason}")
+    for number, library in enumerate(libraries):
+        file = folder / f"{number}.icd"
+        if not file.exists():
+            with replacing(file, private=True) as written:
+                written.write(f"{library}\n".encode())
+
+
+def unseen() -> str:
+    """Return which runtime is installed and not among the platforms, why, and what to do; empty if there is none such."""
+    library = intel() if _X86_LINUX else None
+    if library is None or _INTEL in _platforms():
+        return ""
+    if (vendors := os.environ.get("OCL_ICD_VENDORS")) is not None:
+        why = f"OCL_ICD_VENDORS={vendors!r} names others. Unset it, or put a file intel.icd with that path into this folder"
+    elif error := _refusal(library):
+        why = f"it does not load: {error}. pip install intel-cmplr-lib-rt brings what it needs"
+    elif not _is_registered(library):
+        why = f"its name could not be kept in {cache.folder()}. Let CLSPARSE_CACHE_DIR name a folder of yours"
+    else:
+        why = "PyOpenCL was asked for its platforms before. Import clsparse_py first"
+    return f"Intel's runtime is installed ({library}) and not used, as {why}."
+
+
+def _platforms() -> set[str]:
+    try:
+        return {found.name.strip() for found in cl.get_platforms()}
+    except cl.Error:  # the loader's way to say that there is none
+        return set()
+
+
+def _refusal(library: Path) -> str:
+    """Return why the system's linker does not load a library; empty if it does."""
+    try:
+        ctypes.CDLL(str(library))
+    except OSError as error:
+        return str(error)
+    return ""
+
+
+def _is_registered(library: Path) -> bool:
+    listed = os.environ.get("OCL_ICD_FILENAMES", "").split(os.pathsep)
+    files = Path(os.environ["PYOPENCL_HOME"], ".libs").glob("*.icd")
+    return str(library) in (*listed, *map(_library, files)) or any(map(_names_intel, _VENDORS.glob("*.icd")))
+
+
+def advice() -> str:
+    """Return what to do where no device can be used: about a runtime that is installed, else which one to install."""
+    return unseen() or f"Install a driver for your device{_cpu_runtimes()}."
+
+
+def _cpu_runtimes() -> str:
+    """Return which runtimes for CPUs can be installed besides, and how."""
+    if _X86_LINUX:
+        ways = {
+            "intel-opencl-rt": "Intel's runtime for any x86-64 CPU (pip install intel-opencl-rt intel-cmplr-lib-rt)",
+            "pocl-binary-distribution": 'PoCL (pip install "pyopencl[pocl]")',
+        }
+        return "".join(f", or {way}" for name, way in ways.items() if not _is_installed(name))
+    if sys.platform == "darwin":
+        return ", or PoCL from conda-forge (conda install -c conda-forge pyopencl pocl)"
+    if sys.platform == "win32":
+        return ", or Intel's runtime for any x86-64 CPU (pip install intel-opencl-rt intel-cmplr-lib-rt)"
+    return ", or PoCL, from your distribution (Debian: pocl-opencl-icd) or from conda-forge (conda install -c conda-forge pocl)"
+
+
+def _is_installed(distribution: str) -> bool:
+    return any(True for _ in importlib.metadata.distributions(name=distribution))

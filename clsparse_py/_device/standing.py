@@ -1,0 +1,96 @@
+"""How a device stands among others, as the heads of profiles tell: whether it was tuned here, and its rank.
+
+`device` asks, which `tuning.profiles` needs: so the files are found, and what stands before their trees is read, here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+__all__ = ["folder", "head", "members", "shipped", "standing"]
+
+#: Characters in which `tuning.profiles.save` writes what stands before the trees.
+_HEAD = 2048
+
+
+def folder() -> Path:
+    """Where the user's profiles are kept: ``CLSPARSE_PROFILES``, or a folder of the user's data."""
+    named = os.environ.get("CLSPARSE_PROFILES")
+    return Path(named) if named else platformdirs.user_data_path("clsparse_py") / "profiles"
+
+
+def shipped() -> list[Path]:
+    """Return the files of the profiles that came with the package."""
+    return sorted((Path(__file__).parents[1] / "_decisions" / "profiles").glob("*.json"))
+
+
+def members(text: str, *names: str) -> dict[str, Any]:
+    """Return members of a shipped profile that are there; tests check it. Much of it is evidence, and never parsed."""
+    decoder = json.JSONDecoder()
+    found: dict[str, Any] = {}
+    for name in names:
+        # How `save` writes what lies at the top.
+        member = f'\n "{name}": '
+        at = text.find(member)
+        if at >= 0:
+            found[name] = decoder.raw_decode(text, at + len(member))[0]
+    return found
+
+
+def head(path: Path) -> dict[str, Any]:
+    """Return the name, the device, the date and the rank of a profile.
+
+    Raises
+    ------
+    ValueError
+        The first two are not where they belong.
+    OSError
+        It cannot be read.
+    """
+    with path.open(encoding="utf-8") as file:
+        found = members(file.read(_HEAD), "name", "device", "date", "rank")
+    if not {"name", "device"} <= found.keys():
+        raise ValueError("its name or device is not where it belongs")
+    return found
+
+
+def standing(name: str, platform: str, kind: str) -> tuple[bool, float | None]:
+    """Return whether the user has a profile of a device, and its rank by a shipped one; None if none says it.
+
+    Of a CPU the runtime is ranked: a profile made on another processor tells its rank, too.
+
+    Parameters
+    ----------
+    name, platform : str
+        As the driver reports them.
+    kind : str
+        "gpu", "accelerator", "cpu" or "custom".
+    """
+    try:
+        own = sorted(folder().glob("*.json"))
+    except OSError:  # `tuning.profiles` says so
+        own = []
+    tuned = any((of.get("name"), of.get("platform")) == (name, platform) for of, _ in _named(own))
+    ranks = {
+        of["name"] == name: rank["value"]
+        for of, rank in _named(shipped())
+        if rank and of["platform"] == platform and of["type"] == kind and (kind == "cpu" or of["name"] == name)
+    }
+    return tuned, ranks.get(True, ranks.get(False))
+
+
+def _named(paths: list[Path]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield the device and the rank of each profile of a device; damaged ones are passed over, as `tuning.profiles` says."""
+    for path in paths:
+        try:
+            found = head(path)
+        except (OSError, ValueError):
+            continue
+        if isinstance(found["device"], dict) and "name" in found["device"]:
+            yield found["device"], found.get("rank", {})

@@ -1,0 +1,120 @@
+"""Tries the compiler of a device in a process of its own, as one that dies or hangs would take this process with it.
+
+That is done once for each driver of a device whose compiler runs in the host's process. `device` keeps a good verdict on disk; a
+bad one is kept as a refusal of the whole device.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from clsparse_py._build import refusals
+
+__all__ = ["BEGINS", "GOOD", "GUARD", "LIMIT", "NONE", "REFUSED", "TRIED", "WRONG", "UnfitError", "examine", "judged"]
+
+_log = logging.getLogger(__name__)
+
+#: The module that the child runs, and its output: a word to a line, the last one followed by a reason.
+PROBE = "clsparse_py._device.probe"
+BEGINS = "begins"
+GOOD = "good"
+NONE = "none"
+REFUSED = "refused"
+WRONG = "wrong"
+#: What the child tries: a good verdict that is kept was on the same.
+TRIED = "barriers, vectors, atomics, turns"
+#: Seconds after which a compiler is taken to hang: a hundred times as long as it should take.
+LIMIT = 120.0
+#: The variable that is set in the child, so that it starts no child of its own.
+GUARD = "CLSPARSE_PROBING"
+#: How a compiler ends a process. Others, such as the one that frees memory, are sent from outside.
+_FATAL = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS")
+
+
+class UnfitError(Exception):
+    """Why a compiler must not be used.
+
+    Attributes
+    ----------
+    certain : bool
+        Whether one process is enough: the compiler died or was wrong. A refusal or a timeout has to be seen by a second process.
+    """
+
+    def __init__(self, reason: str, *, certain: bool) -> None:
+        super().__init__(reason)
+        self.certain = certain
+
+
+def judged(output: str, code: int | None) -> UnfitError | None:
+    """Return a child's verdict on the compiler that it tried; None if the compiler is good, or the child gave no verdict.
+
+    Parameters
+    ----------
+    output : str
+        The child's output.
+    code : int or None
+        The child's exit code, negative for a signal; None if it took too long.
+    """
+    lines = output.splitlines()
+    if BEGINS not in lines:
+        return None
+    word, _, reason = " ".join(lines[lines.index(BEGINS) + 1 :]).strip().partition(" ")
+    if word in (GOOD, NONE):
+        return None
+    if word == WRONG:
+        return UnfitError(f"its compiler gets a small kernel wrong: {reason}", certain=True)
+    if word == REFUSED:
+        return UnfitError(f"its compiler builds nothing: {reason}", certain=False)
+    if code is None:
+        return UnfitError(f"its compiler takes more than {LIMIT:.0f} s for a small kernel", certain=False)
+    fatal = {-int(getattr(signal, name)): name for name in _FATAL if hasattr(signal, name)}
+    if code < 0 and code not in fatal:
+        return None
+    return UnfitError(f"its compiler ends the process that uses it ({fatal.get(code, f'exit code {code}')})", certain=True)
+
+
+def _child(identity: str) -> UnfitError | None:
+    """Run the child, and judge it."""
+    if not sys.executable or getattr(sys, "frozen", False) or GUARD in os.environ:
+        return None
+    command = [sys.executable, "-m", PROBE, identity]
+    # From the folder of this package, so that it is the one that the child imports.
+    place, environment = Path(__file__).parents[2], {**os.environ, GUARD: "1"}
+    try:
+        ended = subprocess.run(
+            command, cwd=place, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, check=False
+        )
+    except subprocess.TimeoutExpired as late:
+        return judged((late.stdout or b"").decode(errors="replace"), None)
+    except OSError as error:
+        _log.info("the compiler is not tried, as no process can be started: %s", error)
+        return None
+    _log.debug("%s ended with %s: %s%s", command, ended.returncode, ended.stdout, ended.stderr)
+    return judged(ended.stdout.decode(errors="replace"), ended.returncode)
+
+
+def examine(identity: str) -> None:
+    """Have a child try a device's compiler, unless two processes saw before that it must not be used.
+
+    Parameters
+    ----------
+    identity : str
+        Of the device, see `programs.identity`.
+
+    Raises
+    ------
+    UnfitError
+        The compiler must not be used. The verdict is kept if two processes saw the same, or one is certain.
+    """
+    known = refusals.known(identity, refusals.DEVICE)
+    if known is not None:
+        raise UnfitError(known.reason, certain=known.trusted)
+    verdict = _child(identity)
+    if verdict is not None:
+        refusals.note(identity, [(refusals.DEVICE, "the device", str(verdict))], certain=verdict.certain)
+        raise verdict

@@ -1,0 +1,1 @@
+"""Arrays, products and solvers over many devices: rows divided among ranks."""

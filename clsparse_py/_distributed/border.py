@@ -1,0 +1,71 @@
+"""The product of a rank's entries in others' columns, added to y in the rows that have some: on grids those are few."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._build.plain import door
+from clsparse_py._matrix.matrix import Structure
+from clsparse_py._operations.spmm import spmm
+from clsparse_py._operations.spmv import spmv
+from clsparse_py._primitives.permute import enqueue_add_at
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import fetched, placed
+
+__all__ = ["Border"]
+
+#: The share of rows with entries from which on all are multiplied: y is read and written whole then.
+_MOST = 0.5
+
+
+def _add_product(A: csr_array, x: cl_array.Array, out: cl_array.Array, alpha: float | None) -> None:
+    """Enqueue ``out += alpha * A @ x`` on the queue of x and out."""
+    if A.nnz:
+        (spmv if x.ndim == 1 else spmm)(A, x, alpha=alpha, beta=True, out=out)
+
+
+class Border:
+    """The rows of a matrix that have entries, found once for all products with its structure.
+
+    Parameters
+    ----------
+    A : csr_array
+    """
+
+    def __init__(self, A: csr_array) -> None:
+        facts = A.structure.checked()
+        indptr = fetched(A.indptr, A.queue)
+        self._rows = np.flatnonzero(np.diff(indptr))
+        self._border: csr_array | None = None
+        if 0 < self._rows.size < _MOST * A.shape[0]:
+            # Without empty rows entries stand where they stood; values are each product's.
+            kept = placed(A.queue, "rows of the border", np.append(indptr[self._rows], indptr[-1]))
+            structure = Structure(A.queue, (self._rows.size, A.shape[1]), A.indices, kept, facts)
+            self._border = csr_array.assembled(structure, A.indices)
+        self._places: dict[int, cl_array.Array] = {}
+
+    @door()
+    def add(self, A: csr_array, x: cl_array.Array, out: cl_array.Array, alpha: float | None = None) -> None:
+        """Enqueue ``out += alpha * A @ x`` for a matrix of the structure, on the queue of x and out, which is contiguous."""
+        if not out.size:
+            return
+        if self._border is None:
+            _add_product(A, x, out, alpha)
+            return
+        rows: Any = self._border.with_values(A.data)
+        found = rows @ x if alpha is None else (spmv if x.ndim == 1 else spmm)(rows, x, alpha=alpha)
+        chain = Chain(found.queue or A.queue, found, writes=(out,))
+        enqueue_add_at(chain, self._of_columns(A, 1 if x.ndim == 1 else x.shape[1]), found, out, found.size)
+        chain.finish(out)
+
+    def _of_columns(self, A: csr_array, columns: int) -> cl_array.Array:
+        """Return the places of the rows' entries in a result of as many columns."""
+        if columns not in self._places:
+            places = (self._rows[:, None] * columns + np.arange(columns)).reshape(-1)
+            wide = places[-1] > np.iinfo(np.int32).max
+            self._places[columns] = placed(A.queue, "rows of the border", places.astype(np.int64 if wide else np.int32))
+        return self._places[columns]

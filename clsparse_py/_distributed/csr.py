@@ -1,0 +1,530 @@
+"""`csr_array` over ranks: rows divided, each rank's in two parts, as PETSc has them."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NoReturn
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._arrays.base import SparseArray
+from clsparse_py._arrays.csr import csr_array as device_array
+from clsparse_py._distributed.border import Border
+from clsparse_py._distributed.communicator import Communicator
+from clsparse_py._distributed.division import Division, by_boundaries, by_entries, by_rows, of_shares
+from clsparse_py._distributed.halo import Halo
+from clsparse_py._distributed.multigrid import Hierarchy, set_up
+from clsparse_py._distributed.products import entry_by_entry, product
+from clsparse_py._distributed.shared import Distributed, after, collective, described, spelled
+from clsparse_py._distributed.split import Parts, joined, split
+from clsparse_py._distributed.systems import DividedProblem, by_blocks
+from clsparse_py._distributed.transposed import Transposed
+from clsparse_py._distributed.vectors import multiplied, on_device, share_of_norm, vector
+from clsparse_py._ground.errors import class_of
+from clsparse_py._solvers.krylov.sweep import AllSum
+from clsparse_py._solvers.linalg.options import Options
+from clsparse_py._solvers.linalg.problem import Divided
+
+__all__ = ["csr_array"]
+
+
+class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on one device
+    """A sparse matrix whose rows are divided among ranks.
+
+    Every rank has a part of its own, and all call the same methods in the same order.
+
+    Parameters
+    ----------
+    own_rows : scipy.sparse array or clsparse_py array
+        This rank's rows, with all columns. Duplicates stay as they are.
+    comm : Communicator
+    rows : tuple of int or Division, optional
+        Which rows these are, (begin, end), the same for all if a division; by default rows are numbered in the order of ranks.
+    columns : Division, optional
+        How the entries of x are divided. By default as the rows of a square matrix, else into equal shares.
+    shape : tuple of int, optional
+        Of the whole, to be checked.
+    queue : pyopencl.CommandQueue, optional
+        Where this rank's part lives; by default ``comm.queue``.
+
+    Attributes
+    ----------
+    comm : Communicator
+    queue : pyopencl.CommandQueue
+    rows, columns : Division
+        Of the rows of the matrix and the entries of ``A @ x``, and of the columns and the entries of x.
+    local : clsparse_py.csr_array
+        The own rows in the own columns, numbered from 0.
+    remote : clsparse_py.csr_array
+        The own rows in other ranks' columns, numbered as in ``halo.columns``.
+    halo : Halo
+        The other ranks' columns in which this rank has entries, and the messages with their values.
+
+    Raises
+    ------
+    ValueError
+        On all ranks: shares overlap or leave a gap, or versions, dtypes, shapes or divisions differ.
+    TypeError
+        The rows are no sparse matrix.
+    RankError
+        Another rank failed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse
+    >>> import clsparse_py as sp
+    >>> from clsparse_py import distributed
+    >>> S = scipy.sparse.eye_array(6, k=2, format="csr")
+    >>> with distributed.over([sp.default_queue()] * 2) as team:
+    ...     A = team.csr_array(S)
+    ...     A @ np.arange(6.0)
+    array([2., 3., 4., 5., 0., 0.])
+    """
+
+    format = "csr"
+    local: device_array
+
+    def __init__(
+        self,
+        own_rows: Any,
+        comm: Communicator,
+        *,
+        rows: tuple[int, int] | Division | None = None,
+        columns: Division | None = None,
+        shape: tuple[int, int] | None = None,
+        queue: cl.CommandQueue | None = None,
+    ) -> None:
+        with comm.agreeing(shape=shape, division=columns) as facts:
+            S = _as_scipys(own_rows)
+            on = comm.queue if queue is None else queue
+            facts.update(columns=S.shape[1], dtype=S.dtype)
+        of_rows = _division_of_rows(comm, S.shape[0], rows)
+        found = of_rows.n, int(S.shape[1])
+        if shape is not None and tuple(shape) != found:
+            raise ValueError(f"shape: is {tuple(shape)}, but the ranks have {found[0]} rows of {found[1]} columns")
+        if columns is None:
+            columns = of_rows if found[0] == found[1] else by_rows(found[1], comm.size)
+        elif columns.n != found[1] or columns.size != comm.size:
+            raise ValueError(f"columns: must divide {found[1]} among {comm.size} ranks, are {columns}")
+        with comm.together():
+            own = columns.part(comm.rank)
+            local, remote, halo = split(S, own.start, own.stop)
+            of_others = Halo(comm, columns, halo, on)
+            self._hold(comm, of_rows, columns, device_array(local, queue=on), device_array(remote, queue=on), of_others)
+
+    @classmethod
+    def scattered(
+        cls,
+        S: Any,
+        comm: Communicator,
+        *,
+        root: int = 0,
+        division: Any = "entries",
+        columns: Division | None = None,
+        queue: cl.CommandQueue | None = None,
+    ) -> Self:
+        """Return the matrix that one rank has whole.
+
+        Parameters
+        ----------
+        S : scipy.sparse array or clsparse_py array
+            On the root; what other ranks give is not looked at.
+        comm : Communicator
+        root : int
+            The rank that has the matrix.
+        division : {"entries", "rows"}, array_like of int or Division
+            How rows are divided: into shares of as many entries, or rows; or the boundaries, one more than ranks.
+        columns, queue
+            As for the class.
+
+        Raises
+        ------
+        ValueError, TypeError
+            On the root: the matrix or the boundaries are none. Other ranks raise a `RankError`.
+        """
+        shares = None
+        with comm.agreeing():
+            if comm.rank == root:
+                rows = _as_scipys(S)
+                cuts = _divided(division, rows, comm.size)
+                shares = [(rows[cuts.part(rank)], cuts) for rank in range(comm.size)]
+        with comm.together():
+            own, cuts = comm.scatter(shares, root)
+        return cls(own, comm, rows=cuts, columns=columns, queue=queue)
+
+    @classmethod
+    def assembled(
+        cls,
+        comm: Communicator,
+        rows: Division,
+        columns: Division,
+        local: device_array,
+        remote: device_array,
+        halo: np.ndarray[Any, Any],
+    ) -> Self:
+        """Return the matrix of parts that an operation made, on every rank; they are not checked.
+
+        Parameters
+        ----------
+        comm : Communicator
+        rows, columns : Division
+        local, remote : clsparse_py.csr_array
+        halo : numpy.ndarray of int64
+            The column of each column of ``remote``, ascending.
+        """
+        made = object.__new__(cls)
+        with comm.together():
+            made._hold(comm, rows, columns, local, remote, Halo(comm, columns, halo, local.queue))
+        return made
+
+    def _hold(
+        self, comm: Communicator, rows: Division, columns: Division, local: device_array, remote: device_array, halo: Halo
+    ) -> None:
+        self.comm, self.rows, self.columns = comm, rows, columns
+        self.local, self.remote, self.halo = local, remote, halo
+        self.queue: cl.CommandQueue = local.queue
+        self.shape = rows.n, columns.n
+        self._nnz: int | None = None
+        self._border: Border | None = None
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values."""
+        return self.local.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Dimensions: 2."""
+        return 2
+
+    @property
+    @collective
+    def nnz(self) -> int:
+        """Stored entries of all ranks."""
+        if self._nnz is None:
+            self._nnz = int(self.comm.sum(np.int64(self.local.nnz + self.remote.nnz)))
+        return self._nnz
+
+    def __repr__(self) -> str:
+        m, n = self.shape
+        share, halo = self.rows.part(self.comm.rank), self.halo
+        return (
+            f"<distributed csr_array of {m} x {n}, {self.dtype}: rank {self.comm.rank} of {self.comm.size} "
+            f"has rows {share.start} to {share.stop}, and needs {halo.columns.size} entries of x of {len(halo.sources)} ranks>"
+        )
+
+    # ---- for solvers
+
+    @override
+    def problem(self, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> DividedProblem:
+        """Return a system with the matrix, for a solver of `clsparse_py.linalg`."""
+        return DividedProblem(self, b, x0, M, read)
+
+    @override
+    def together(self) -> AbstractContextManager[object]:
+        """Return a context in which an exception of one rank ends the waits of all."""
+        return self.comm.together()
+
+    @property
+    @override
+    def begin(self) -> int:
+        """The number of this rank's first row."""
+        return int(self.rows.part(self.comm.rank).start)
+
+    @property
+    @override
+    def all_sum(self) -> AllSum | None:
+        """What adds numbers up over ranks; None for a single one."""
+        return self.comm.sum if self.comm.size > 1 else None
+
+    @override
+    def around(
+        self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array, alpha: float | None = None
+    ) -> tuple[Callable[[], object], ...]:
+        """Return what gathers and sends entries of x, and what adds the product of those that came to y."""
+        fetching, border = self.halo.fetching(x), self._rows_with_others()
+
+        def end() -> None:
+            # On the queue of all others: passes over vectors take no notice of events.
+            border.add(self.remote, fetching.finish().with_queue(queue), y, alpha)
+
+        return functools.partial(fetching.start, x), end
+
+    @override
+    def raise_alike(self, error: Exception) -> NoReturn:
+        """Raise an error that every rank has: all may go on after it."""
+        self.comm.agree(error)
+        raise error
+
+    @override
+    @collective
+    def whole(self) -> Any:
+        """Return the matrix on every rank, as a `scipy.sparse.csr_array`."""
+        return self.comm.broadcast(self.gather())
+
+    def by_root(self, function: Callable[[Any], Any]) -> Self:
+        """Return the matrix that a function makes, on rank 0, of the whole one: both of SciPy, and of one shape."""
+        given = self.gather()
+        with self.comm.agreeing():
+            found = None if given is None else function(given)
+        return self.scattered(found, self.comm, division=self.rows, columns=self.columns, queue=self.queue)
+
+    @override
+    def by_blocks(self, preconditioner: Callable[[Any], Any]) -> Any:
+        """Return a preconditioner of each rank's own block: `clsparse_py.linalg.jacobi` asks for it."""
+        return by_blocks(self, preconditioner)
+
+    @override
+    def multigrid(self, B: Any, read: Callable[[], Any], on_one_device: Callable[..., Any]) -> Hierarchy:
+        """Return a hierarchy of smoothed aggregation: `clsparse_py.amg.smoothed_aggregation_solver` asks for it."""
+        return set_up(self, B, read)
+
+    # ---- products
+
+    @collective
+    def __matmul__(self, other: Any) -> Any:
+        """Return ``A @ x``, ``A @ X`` or ``A @ B``.
+
+        Parameters
+        ----------
+        other : vector, numpy.ndarray, pyopencl.array.Array or csr_array
+            A `vector`; or NumPy's whole, the same on every rank; or this rank's entries on its device. Of one or two dimensions.
+            Or a matrix over the same ranks.
+
+        Returns
+        -------
+        vector, numpy.ndarray, pyopencl.array.Array or csr_array
+            As ``other``, whole if that is.
+
+        Raises
+        ------
+        ValueError
+            It has another length, or is divided otherwise than the columns.
+        """
+        if isinstance(other, csr_array | Transposed):
+            return product(self, _rows_of(other))
+        return multiplied(self, other, self.columns, self.rows, self._times)
+
+    def _times(self, x: cl_array.Array) -> cl_array.Array:
+        """Return this rank's entries of ``A @ x``: the local product runs while the halo is exchanged."""
+        if self.halo.silent:
+            return self.local @ x
+        fetching = self.halo.fetching(x)
+        fetching.start(x)
+        y = self.local @ x
+        (y.queue or self.queue).flush()
+        self._rows_with_others().add(self.remote, fetching.finish(), y)
+        return y
+
+    def _rows_with_others(self) -> Border:
+        """Return the rows that have entries in others' columns, found once."""
+        if self._border is None:
+            self._border = Border(self.remote)
+        return self._border
+
+    def _transposed_times(self, x: cl_array.Array) -> cl_array.Array:
+        """Return this rank's entries of ``A.T @ x``: sums of other ranks' columns are sent to these, which add them."""
+        if self.halo.silent:
+            return self.local.T @ x
+        sums = self.remote.T @ x
+        returning = self.halo.returning(sums.dtype, sums.shape[1:])
+        returning.start(sums)
+        y = self.local.T @ x
+        (y.queue or self.queue).flush()
+        self.halo.add(returning.finish(), y)
+        return y
+
+    def __rmatmul__(self, other: Any) -> Any:
+        """Return ``x @ A``, by the transposed matrix: of a `vector`, or of NumPy's whole of one or two dimensions."""
+        if (isinstance(other, vector) and other.ndim == 2) or scipy.sparse.issparse(other) or isinstance(other, SparseArray):
+            return NotImplemented
+        found = self.T @ (other.T if getattr(other, "ndim", 1) == 2 else other)
+        return found.T if isinstance(found, np.ndarray) else found
+
+    # ---- matrices of the same structure
+
+    @override
+    def mapped(self, of_local: Callable[[Any], Any], of_others: Callable[[Any], Any]) -> Self:
+        """Return the matrix that functions of values make of the local part and of the other; the halo's columns are the same."""
+        made = object.__new__(type(self))
+        made._hold(self.comm, self.rows, self.columns, of_local(self.local), of_others(self.remote), self.halo)
+        made.history = self.history
+        if made.remote.structure is self.remote.structure:
+            made._border = self._border
+        return made
+
+    def _mapped(self, step: str, apply: Callable[[device_array], Any]) -> Self:
+        made = self.mapped(apply, apply)
+        made.history = after(step, self)
+        return made
+
+    def __add__(self, other: Any) -> Any:
+        return self._with(other, operator.add)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._with(other, operator.sub)
+
+    @collective
+    def _with(self, other: Any, apply: Callable[[Any, Any], Any]) -> Any:
+        return entry_by_entry(self, _rows_of(other), apply) if isinstance(other, csr_array | Transposed) else NotImplemented
+
+    def __mul__(self, other: Any) -> Any:
+        return self._mapped(f"* {spelled(other)}", lambda part: part * other) if np.isscalar(other) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._mapped(f"/ {spelled(other)}", lambda part: part / other) if np.isscalar(other) else NotImplemented
+
+    def __neg__(self) -> Self:
+        return self._mapped("neg", lambda part: -part)
+
+    def __abs__(self) -> Self:
+        return self._mapped("abs", abs)
+
+    def conj(self) -> Self:
+        """Return the complex conjugate. Not collective."""
+        return self._mapped("conj", lambda part: part.conj())
+
+    def astype(self, dtype: Any, copy: bool = True) -> Self:
+        """Return the matrix with values of another dtype, or without ``copy`` these if they have it. Not collective."""
+        if self.dtype == dtype and not copy:
+            return self
+        return self._mapped(f"astype {np.dtype(dtype)}", lambda part: part.astype(dtype, copy=copy))
+
+    def copy(self) -> Self:
+        """Return a matrix with memory of its own. Not collective."""
+        return self._mapped("copy", lambda part: part.copy())
+
+    @property
+    def T(self) -> Transposed:  # noqa: N802 - SciPy's name for it
+        """The transposed matrix: a view, whose products send sums to the ranks that they belong to."""
+        return Transposed(self)
+
+    def transpose(self) -> Transposed:
+        """Return the transposed matrix, as `T`."""
+        return self.T
+
+    @collective
+    def diagonal(self, k: int = 0) -> vector:
+        """Return a diagonal: its entries are divided as the rows that they are in. Duplicates are added up.
+
+        Parameters
+        ----------
+        k : int
+            As SciPy's.
+        """
+        first, last = max(0, -k), max(0, -k, min(self.shape[0], self.shape[1] - k))
+        cuts = np.clip(self.rows.boundaries, first, last) - first
+        if k == 0 and self.rows == self.columns:
+            own = self.local.diagonal()
+        else:
+            own = self.own_rows().diagonal(self.rows.part(self.comm.rank).start + k)
+        found = vector.over(on_device(self.queue, own), self.comm, Division(cuts))
+        found.history = after(f"diagonal {k}", self)
+        return found
+
+    @collective
+    def norm(self, ord: Any = "fro") -> float:  # noqa: A002 - SciPy's name for it
+        """Return a norm of the matrix, as `scipy.sparse.linalg.norm`.
+
+        Parameters
+        ----------
+        ord : {"fro", 1, inf}
+            The root of the sum of squares, the largest sum of sizes in a column, or in a row.
+
+        Raises
+        ------
+        ValueError
+            It is another.
+        """
+        if ord not in ("fro", 1, np.inf):
+            raise ValueError(f'ord: must be "fro", 1 or inf, is {ord!r}')
+        if 0 in self.shape:
+            return 0.0
+        note = f"norm({described(self)}, {ord})"
+        if ord == "fro":
+            parts = [_without_duplicates(part).data for part in (self.local, self.remote)]
+            return float(np.sqrt(self.comm.sum(sum(share_of_norm(data, 2) for data in parts), note)))
+        sizes = abs(self.mapped(_without_duplicates, _without_duplicates))
+        if ord == 1:
+            return float((sizes.T @ vector.over(self._ones(), self.comm, self.rows)).norm(np.inf))
+        sums = sizes.local.sum(axis=1) + sizes.remote.sum(axis=1)
+        return float(self.comm.max(np.float64(sums.max(initial=0)), note))
+
+    def _ones(self) -> cl_array.Array:
+        return on_device(self.queue, np.ones(self.rows.length(self.comm.rank), np.zeros(0, self.dtype).real.dtype))
+
+    # ---- what is on the host
+
+    def own_rows(self) -> Any:
+        """Return this rank's rows, as a `scipy.sparse.csr_array` with all columns, each row's ascending. Not collective."""
+        part = self.columns.part(self.comm.rank)
+        return joined(Parts(self.local.get(), self.remote.get(), self.halo.columns), part.start, self.shape[1])
+
+    @collective
+    def gather(self, root: int = 0) -> Any:
+        """Return the whole matrix on one rank, a `scipy.sparse.csr_array`, and None on the others."""
+        shares = self.comm.gather(self.own_rows(), root, f"gather({described(self)})")
+        return None if shares is None else scipy.sparse.vstack(shares, format="csr")
+
+
+def _without_duplicates(A: device_array) -> device_array:
+    """Return a matrix in canonical format: itself if it is."""
+    if not A.has_canonical_format:
+        A = A.copy()
+        A.sum_duplicates()
+    return A
+
+
+def _rows_of(A: csr_array | Transposed) -> csr_array:
+    """Return a matrix by its rows."""
+    return A.tocsr() if isinstance(A, Transposed) else A
+
+
+def _as_scipys(S: Any) -> Any:
+    """Return a sparse matrix as SciPy's in CSR form."""
+    if isinstance(S, SparseArray):
+        S = S.get()
+    if not scipy.sparse.issparse(S) or S.ndim != 2:
+        raise TypeError(f"rows: must be a sparse matrix of two dimensions, are {class_of(S)}")
+    return scipy.sparse.csr_array(S)
+
+
+def _divided(division: Any, rows: Any, size: int) -> Division:
+    if isinstance(division, str):
+        if division not in ("entries", "rows"):
+            raise ValueError(f'division: must be "entries", "rows" or boundaries, is {division!r}')
+        return by_entries(rows.indptr, size) if division == "entries" else by_rows(rows.shape[0], size)
+    cuts = division.boundaries if isinstance(division, Division) else division
+    return by_boundaries(cuts, rows.shape[0], size)
+
+
+def _division_of_rows(comm: Communicator, m: int, rows: tuple[int, int] | Division | None) -> Division:
+    """Return the division that the ranks' rows make, checked on all ranks alike."""
+    if isinstance(rows, Division):
+        lengths = comm.allgather((rows, m))
+        for rank, (given, length) in enumerate(lengths):
+            if given != rows or given.size != comm.size:
+                raise ValueError(f"rows: rank {comm.rank} says {rows}, rank {rank} says {given}, for {comm.size} ranks")
+            if given.length(rank) != length:
+                raise ValueError(f"rows: rank {rank} gave {length} rows, the division says {given.length(rank)}")
+        return rows
+    shares = comm.allgather((m, rows))
+    told = [(share is not None) for _, share in shares]
+    if not any(told):
+        return Division(np.cumsum([0, *(length for length, _ in shares)]))
+    if not all(told):
+        raise ValueError(f"rows: rank {told.index(False)} does not say which rows it has, and others do")
+    for rank, (length, share) in enumerate(shares):
+        if share[1] - share[0] != length:
+            raise ValueError(f"rows: rank {rank} gave {length} rows, and says that they are {share[0]} to {share[1]}")
+    return of_shares([(int(first), int(last)) for _, (first, last) in shares])

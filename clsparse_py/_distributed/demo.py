@@ -1,0 +1,133 @@
+"""The demo: a product over ranks on any machine; who has what, the halo, time and error."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from clsparse_py._distributed.communicator import Communicator
+from clsparse_py._distributed.csr import csr_array
+from clsparse_py._distributed.division import Division, by_rows
+from clsparse_py._distributed.mpi import world
+from clsparse_py._distributed.places import like_the_default, shared_out
+from clsparse_py._distributed.team import over
+from clsparse_py._distributed.vectors import vector
+from clsparse_py._ground.console import plain
+from clsparse_py._ground.tables import Table
+
+__all__ = ["Shown", "grid_rows", "main", "measured"]
+
+
+def grid_rows(n: int, begin: int, end: int) -> Any:
+    """Return some rows of the 7-point matrix of a grid of n * n * n points, with all columns."""
+    rows = np.arange(begin, end)
+    place = np.stack([rows, rows // n, rows // (n * n)]) % n
+    steps = np.array([[-n * n, -n, -1, 0, 1, n, n * n]])
+    inside = np.ones((rows.size, 7), np.bool_)
+    for axis in range(3):
+        inside[:, 2 - axis] = place[axis] > 0
+        inside[:, 4 + axis] = place[axis] < n - 1
+    values = np.broadcast_to(np.where(steps == 0, 6.0, -1.0), inside.shape)[inside]
+    indptr = np.concatenate([[0], np.cumsum(inside.sum(axis=1))])
+    return scipy.sparse.csr_array((values, (rows[:, None] + steps)[inside], indptr), shape=(rows.size, n**3))
+
+
+class Shown(NamedTuple):
+    """What a rank has to show.
+
+    Attributes
+    ----------
+    device : str
+    rows, entries, halo, neighbours : int
+    seconds, alone : float
+        Of a product, and of its local part alone.
+    error : float
+        The largest of this rank's entries.
+    """
+
+    device: str
+    rows: int
+    entries: int
+    halo: int
+    neighbours: int
+    seconds: float
+    alone: float
+    error: float
+
+
+def measured(comm: Communicator, n: int, division: Division, repeats: int) -> Shown:
+    """Return what this rank has, and the times and the error of products."""
+    part = division.part(comm.rank)
+    S = grid_rows(n, part.start, part.stop)
+    A = csr_array(S, comm, rows=division)
+    # Whole numbers, so that the right product is exact.
+    whole = (np.arange(n**3) * 7 % 1000).astype(np.float64)
+    x = vector(whole[part], comm, division)
+    error = np.abs((A @ x).own.get() - S @ whole).max(initial=0)
+
+    def seconds(product: Any) -> float:
+        product()
+        A.queue.finish()
+        comm.barrier()
+        begin = time.perf_counter()
+        for _ in range(repeats):
+            product()
+        A.queue.finish()
+        comm.barrier()
+        return (time.perf_counter() - begin) / repeats
+
+    times = seconds(lambda: A @ x), seconds(lambda: A.local @ x.own)
+    device = A.queue.device
+    name = f"{device.name.strip()}, {device.max_compute_units} units"
+    return Shown(name, S.shape[0], S.nnz, A.halo.columns.size, len(A.halo.sources), *times, float(error))
+
+
+def _table(shown: Sequence[Shown], n: int, how: str) -> str:
+    rows = [
+        (str(rank), each.device, f"{each.rows:,}", f"{each.entries:,}", f"{each.halo:,} of {each.neighbours}",
+         f"{each.seconds * 1e3:.3f}", f"{each.alone * 1e3:.3f}", f"{each.error:.1e}")
+        for rank, each in enumerate(shown)
+    ]  # fmt: skip
+    heads = ("rank", "device", "rows", "entries", "halo, of ranks", "A @ x, ms", "local part, ms", "error")
+    return Table(f"A grid of {n} x {n} x {n} points over {len(shown)} ranks, {how}", heads, rows).as_text()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the demo, and return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m clsparse_py.distributed", description=__doc__)
+    parser.add_argument("command", choices=["demo"])
+    parser.add_argument("--points", type=int, default=40, help="of the grid along each axis; by default 40")
+    parser.add_argument("--repeats", type=int, default=20, help="products that are timed; by default 20")
+    parser.add_argument("--threads", type=int, help="so many threads of one process, without MPI")
+    given = parser.parse_args(arguments)
+    for name in ("points", "repeats", "threads"):
+        value = getattr(given, name)
+        if value is not None and value < 1:
+            parser.error(f"--{name}: must be at least 1, is {value}")
+    if given.threads is None:
+        return _by_mpi(given.points, given.repeats)
+    places = shared_out(like_the_default(), given.threads)
+    with over(places) as team:
+        shown = team.each(measured, given.points, by_rows(given.points**3, given.threads), given.repeats)
+    return _said(shown, given.points, "threads of one process")
+
+
+def _by_mpi(n: int, repeats: int) -> int:
+    comm = world()
+    try:
+        shown = comm.gather(measured(comm, n, by_rows(n**3, comm.size), repeats))
+    except BaseException as error:
+        plain(stderr=True).print(f"rank {comm.rank}: {type(error).__name__}: {error}")
+        comm.abort()
+        raise
+    return 0 if shown is None else _said(shown, n, "by MPI")
+
+
+def _said(shown: Sequence[Shown], n: int, how: str) -> int:
+    plain(width=140).print(_table(shown, n, how))
+    return 0 if all(each.error == 0 for each in shown) else 1

@@ -1,0 +1,230 @@
+"""Ranks that are threads of one process."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from typing_extensions import override
+
+from clsparse_py._distributed.communicator import Communicator, Counter, Exchange, RankError, said_of
+from clsparse_py._distributed.places import Place
+
+__all__ = ["Hub", "ThreadCommunicator"]
+
+
+class _Message:
+    """A buffer that is sent, what it is, and whether it was taken."""
+
+    __slots__ = ("note", "taken", "values")
+
+    def __init__(self, values: np.ndarray[Any, Any], note: str) -> None:
+        self.values, self.note, self.taken = values, note, False
+
+
+class Hub:
+    """Where the threads of a team meet: one lock, and what waits for whom.
+
+    Parameters
+    ----------
+    size : int
+        How many threads.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size, self.beginnings = size, 0
+        self.changed = threading.Condition()
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget all that was said: the ranks begin something new."""
+        self.beginnings += 1
+        self.back: set[int] = set()  # ranks that know of a failure, and go on
+        self.failure: tuple[int, str] | None = None
+        self.ended: set[int] = set()
+        self.posted: dict[int, dict[int, Any]] = {}  # by the number of the round and the rank
+        self.taken: dict[int, int] = {}
+        self.mail: dict[tuple[int, int], deque[_Message]] = {
+            (source, target): deque() for source in range(self.size) for target in range(self.size)
+        }
+
+    def fail(self, rank: int, error: BaseException) -> None:
+        """Take note of the first failure, which ends all waits; rank -1 is the program, which was interrupted."""
+        with self.changed:
+            if self.failure is None:
+                self.failure = rank, said_of(error)
+            self.changed.notify_all()
+
+    def begin_again(self, rank: int, seconds: float) -> None:
+        """Wait, after a failure, until all ranks know of it and go on: they begin anew."""
+        with self.changed:
+            self.back.add(rank)
+            if len(self.back) == self.size:
+                self.begin()
+                self.changed.notify_all()
+                return
+            number = self.beginnings
+            # Not after an interrupt of the program, which is rank -1.
+            if self.failure is None or self.failure[0] >= 0:
+                self.changed.wait_for(lambda: self.beginnings > number or self.ended, seconds)
+            if self.beginnings == number:
+                raise RankError(f"the ranks are no longer in step: {self.failure and self.failure[1]}")
+
+    def end(self, rank: int) -> None:
+        """Take note that a rank is through: who waits for more from it waits in vain."""
+        with self.changed:
+            self.ended.add(rank)
+            self.changed.notify_all()
+
+    def wait(self, rank: int, other: int, ready: Callable[[], bool], seconds: float) -> None:
+        """Wait, with the lock held, until something of another rank is ready."""
+
+        def over() -> bool:
+            return self.failure is not None or ready() or other in self.ended
+
+        in_time = ready() or self.changed.wait_for(over, seconds)
+        if ready():
+            return
+        if self.failure is not None:
+            failed, said = self.failure
+            raise RankError(f"rank {failed} failed: {said}" if failed >= 0 else f"the program was interrupted: {said}")
+        if not in_time:
+            raise TimeoutError(f"rank {rank} waited {seconds:g} s for rank {other}")
+        raise RankError(f"rank {other} has ended, and rank {rank} waits for it")
+
+
+class ThreadCommunicator(Communicator):
+    """A rank that is a thread of a team; `clsparse_py.distributed.over` makes teams.
+
+    Parameters
+    ----------
+    hub : Hub
+        What the ranks share.
+    rank : int
+    place : Place
+        The queue of this rank's device.
+    time_limit : float
+        Seconds that any wait may take.
+    """
+
+    def __init__(self, hub: Hub, rank: int, place: Place, time_limit: float) -> None:
+        self._hub, self.rank, self.size, self.time_limit = hub, rank, hub.size, time_limit
+        self._place = place
+        self.sent = Counter()
+        self.begin()
+
+    @property
+    @override
+    def queue(self) -> cl.CommandQueue:
+        return self._place.queue
+
+    def begin(self) -> None:
+        """Count rounds anew, as all ranks do when they begin something new."""
+        self._round, self._is_lost = 0, False
+
+    def require_step(self) -> None:
+        """Begin again with all others if this rank was told of a failure."""
+        if self._is_lost:
+            self._hub.begin_again(self.rank, self.time_limit)
+            self.begin()
+
+    def wait(self, other: int, ready: Callable[[], bool]) -> None:
+        """Wait, with the hub's lock held, until something of another rank is ready."""
+        try:
+            self._hub.wait(self.rank, other, ready, self.time_limit)
+        except (RankError, TimeoutError) as error:
+            self.fail(error)
+            raise
+
+    def _posted(self, what: Any, note: str, made: Callable[[list[Any]], Any]) -> Any:
+        """Post something, wait for what all others post in the same round, and return what is made of it."""
+        self.require_step()
+        hub, number = self._hub, self._round
+        self._round += 1
+        with hub.changed:
+            posts = hub.posted.setdefault(number, {})
+            posts[self.rank] = what, note
+            hub.changed.notify_all()
+            for other in range(self.size):
+                self.wait(other, lambda other=other: other in posts)  # type: ignore[misc]
+        came, notes = zip(*(posts[rank] for rank in range(self.size)), strict=True)
+        found = made(list(came)) if len(set(notes)) == 1 else None
+        with hub.changed:
+            hub.taken[number] = hub.taken.get(number, 0) + 1
+            if hub.taken[number] == self.size:
+                del hub.posted[number], hub.taken[number]
+        self._require_one_call(notes)
+        return found
+
+    @override
+    def alltoall(self, objects: Sequence[Any], note: str = "alltoall") -> list[Any]:
+        # Copied by the sender, which may change them when this returns.
+        copies = [each if rank == self.rank else copy.deepcopy(each) for rank, each in enumerate(objects)]
+        found: list[Any] = self._posted(copies, note, lambda posts: [each[self.rank] for each in posts])
+        return found
+
+    @override
+    def _stacked(self, values: np.ndarray[Any, Any], note: str) -> np.ndarray[Any, Any]:
+        found: np.ndarray[Any, Any] = self._posted(np.array(values), note, np.stack)
+        return found
+
+    @override
+    def exchange(
+        self, sends: Mapping[int, np.ndarray[Any, Any]], receives: Mapping[int, np.ndarray[Any, Any]], note: str = ""
+    ) -> Exchange:
+        return _ThreadExchange(self, self._hub, sends, receives, note)
+
+    @override
+    def fail(self, error: BaseException) -> None:
+        self._is_lost = True
+        self._hub.fail(self.rank, error)
+
+
+class _ThreadExchange(Exchange):
+    """Buffers that receivers copy from."""
+
+    def __init__(
+        self,
+        comm: ThreadCommunicator,
+        hub: Hub,
+        sends: Mapping[int, np.ndarray[Any, Any]],
+        receives: Mapping[int, np.ndarray[Any, Any]],
+        note: str,
+    ) -> None:
+        super().__init__(sends, receives, comm.sent)
+        self._comm, self._hub, self._note = comm, hub, note
+        self._under_way: dict[int, _Message] = {}
+
+    @override
+    def _start(self) -> None:
+        self._comm.require_step()
+        hub, rank = self._hub, self._comm.rank
+        self._under_way = {target: _Message(values, self._note) for target, values in self.sends.items()}
+        with hub.changed:
+            for target, message in self._under_way.items():
+                hub.mail[rank, target].append(message)
+            hub.changed.notify_all()
+
+    @override
+    def wait(self) -> None:
+        hub, comm, rank = self._hub, self._comm, self._comm.rank
+        for source, values in self.receives.items():
+            box = hub.mail[source, rank]
+            with hub.changed:
+                comm.wait(source, lambda box=box: len(box) > 0)  # type: ignore[misc]
+                message = box.popleft()
+            if message.note != self._note or message.values.nbytes != values.nbytes:
+                raise comm.other_kind(source, self._note, message.note)
+            np.copyto(values, message.values)
+            with hub.changed:
+                message.taken = True
+                hub.changed.notify_all()
+        with hub.changed:
+            for target, message in self._under_way.items():
+                comm.wait(target, lambda message=message: message.taken)  # type: ignore[misc]
+        self._under_way = {}

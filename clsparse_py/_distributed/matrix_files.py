@@ -1,0 +1,179 @@
+"""Matrix Market files read in slices: each rank parses as many bytes, and sends the entries to the ranks of their rows."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.io
+
+from clsparse_py._distributed.communicator import Communicator
+from clsparse_py._distributed.csr import csr_array
+from clsparse_py._distributed.division import Division, by_boundaries, by_rows
+from clsparse_py._distributed.entries import collected
+
+__all__ = ["mmread"]
+
+
+@dataclass(frozen=True)
+class _Head:
+    """What the head of a file says, and the bytes of its entries, one a line."""
+
+    title: bytes
+    shape: tuple[int, int]
+    n_lines: int
+    begin: int
+    end: int
+
+
+def mmread(
+    path: str | os.PathLike[str],
+    comm: Communicator,
+    *,
+    division: Any = "entries",
+    columns: Division | None = None,
+    queue: cl.CommandQueue | None = None,
+) -> csr_array:
+    """Read a Matrix Market file of a sparse matrix in slices: no rank has the whole at any time.
+
+    Parameters
+    ----------
+    path : path-like
+        A file that is not compressed, at the same path on all ranks' hosts. Entries in any order; symmetric, skew-symmetric and
+        Hermitian files, and patterns, give what `scipy.io.mmread` makes of them.
+    comm : Communicator
+    division : {"entries", "rows"}, array_like of int or Division
+        As of `csr_array.scattered`.
+    columns, queue
+        As of `csr_array`.
+
+    Returns
+    -------
+    csr_array
+        Duplicates are summed.
+
+    Raises
+    ------
+    OSError
+        The file is not there or may not be read.
+    ValueError
+        It is compressed or no sparse matrix, has more or fewer entries than it says, or differs from the other ranks'; or the
+        division is none.
+    RankError
+        Another rank failed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import scipy.io, scipy.sparse
+    >>> import clsparse_py as sp
+    >>> from clsparse_py import distributed
+    >>> with tempfile.TemporaryDirectory() as folder, distributed.over([sp.default_queue()] * 2) as team:
+    ...     path = pathlib.Path(folder) / "a.mtx"
+    ...     scipy.io.mmwrite(path, scipy.sparse.eye_array(4, k=1), symmetry="general")
+    ...     A = team.run_with(distributed.mmread, path)
+    ...     A @ [1.0, 2.0, 3.0, 4.0]
+    array([2., 3., 4., 0.])
+    """
+    with comm.agreeing() as facts:
+        facts["file"] = head = _head(Path(path))
+        wanted = None
+        if not isinstance(division, str):
+            cuts = division.boundaries if isinstance(division, Division) else division
+            wanted = by_boundaries(cuts, head.shape[0], comm.size)
+        elif division not in ("entries", "rows"):
+            raise ValueError(f'division: must be "entries", "rows" or boundaries, is {division!r}')
+        facts["division"] = division if wanted is None else wanted
+    with comm.together():
+        entries, n_lines = _slice(Path(path), head, comm.rank, comm.size)
+        found = int(comm.sum(np.int64(n_lines)))
+        if found != head.n_lines:
+            raise ValueError(f"{path}: has {found} entries, its head says {head.n_lines}")
+        rows = by_rows(head.shape[0], comm.size) if wanted is None else wanted
+        own = collected(comm, rows, head.shape[1], entries)
+        if isinstance(division, str) and division == "entries":
+            rows, own = _balanced(comm, rows, own)
+    return csr_array(own, comm, rows=rows, columns=columns, queue=queue)
+
+
+def _head(path: Path) -> _Head:
+    """Read the head of a file.
+
+    Raises
+    ------
+    OSError, ValueError
+        It is not there; it is none of a sparse matrix.
+    """
+    with path.open("rb") as file:
+        if file.read(2) in (b"\x1f\x8b", b"BZ"):
+            raise ValueError(f"{path}: is compressed, and slices of it cannot be read: unpack it before")
+        file.seek(0)
+        try:
+            m, n, n_lines, form, *_ = scipy.io.mminfo(path)
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"{path}: is no Matrix Market file: {error}") from error
+        if form != "coordinate":
+            raise ValueError(f"{path}: holds a dense matrix")
+        title = file.readline()
+        # Comments and empty lines, and the line that mminfo has read.
+        while (line := file.readline().strip()).startswith(b"%") or not line:
+            pass
+        return _Head(title.rstrip(), (int(m), int(n)), int(n_lines), file.tell(), path.stat().st_size)
+
+
+def _slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int]:
+    """Return the entries of the lines that begin in one of as many equal parts of a file, and the number of lines.
+
+    Raises
+    ------
+    ValueError
+        They are no entries of such a matrix.
+    """
+    with path.open("rb") as file:
+
+        def first_line_from(share: int) -> int:
+            place = head.begin + (head.end - head.begin) * share // size
+            if place > head.begin:
+                file.seek(place - 1)
+                file.readline()
+                return file.tell()
+            return place
+
+        begin, end = first_line_from(rank), first_line_from(rank + 1)
+        file.seek(begin)
+        text = file.read(end - begin)
+    # A reader takes the number of lines from the head: so empty ones go.
+    text = re.sub(rb"\n\s+", b"\n", text.strip())
+    n_lines = text.count(b"\n") + 1 if text else 0
+    sizes = b"%d %d %d" % (*head.shape, n_lines)
+    try:
+        return scipy.io.mmread(io.BytesIO(b"\n".join([head.title, sizes, text, b""])), spmatrix=False), n_lines
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{path}: bytes {begin} to {end} are no entries of the matrix: {error}") from error
+
+
+def _balanced(comm: Communicator, rows: Division, own: Any) -> tuple[Division, Any]:
+    """Return a division into shares of nearly equal numbers of entries, and this rank's rows by it, which are sent to it."""
+    before = np.concatenate([[0], np.cumsum(comm.allgather(own.nnz))])
+    wanted = int(before[-1]) * np.arange(1, comm.size) / comm.size
+    begins = before[comm.rank] + own.indptr.astype(np.int64)
+    # Each boundary is found by the rank in whose entries it lies; of the two beside the number that is wanted, the nearest.
+    cuts = np.zeros(comm.size - 1, np.int64)
+    if own.nnz:
+        mine = np.flatnonzero((wanted > before[comm.rank]) & (wanted <= before[comm.rank + 1]))
+        above = np.searchsorted(begins, wanted[mine])
+        is_above = begins[above] - wanted[mine] <= wanted[mine] - begins[above - 1]
+        cuts[mine] = rows.part(comm.rank).start + above - 1 + is_above
+    if not before[-1]:
+        return rows, own
+    cuts = comm.max(cuts) if cuts.size else cuts
+    balanced = Division([0, *cuts.tolist(), rows.n])
+    entries = own.tocoo()
+    entries.coords = (entries.row.astype(np.int64) + rows.part(comm.rank).start, entries.col)
+    return balanced, collected(comm, balanced, own.shape[1], entries)

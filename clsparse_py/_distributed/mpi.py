@@ -1,0 +1,308 @@
+"""Ranks that are processes of MPI. mpi4py is imported when a communicator is made."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import pickle
+import sys
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from typing_extensions import override
+
+from clsparse_py._distributed.communicator import Communicator, Counter, Exchange, RankError, check_time_limit, said_of
+from clsparse_py._distributed.places import Place, place_of_host_rank
+
+__all__ = ["MpiCommunicator", "world"]
+
+#: Tests before a wait lets others have the core between two, tests before it rests, and how long it rests: ranks may share cores.
+_TESTS = 200
+_YIELDS = 1000
+_REST = 2e-5
+#: Tags of messages; those of exchanges follow, one for each note as far as MPI promises that there are tags.
+_OBJECTS = 1
+_NOTICE = 2
+_EXCHANGE = 3
+_TAGS = 1 << 14
+#: Bytes of the message that all calls begin with: the checksum of the note, in eight, and as much of what is sent as fits.
+_LENGTH = 256
+#: Seconds that what a rank sent last may be under way when it is known to have ended.
+_GRACE = 1.0
+
+
+def _mpi() -> Any:
+    """Return mpi4py's module; the error says what to install."""
+    advice = 'pip install "clsparse_py[mpi]" takes the MPI of the system, "clsparse_py[mpi-wheel]" brings one'
+    try:
+        return importlib.import_module("mpi4py.MPI")
+    except ImportError as error:
+        raise ImportError(f"ranks by MPI need mpi4py ({error}): {advice}", name="mpi4py") from error
+    except RuntimeError as error:  # mpi4py's wheel, where there is no library of MPI
+        raise ImportError(f"mpi4py finds no MPI ({str(error).splitlines()[0]}): {advice}", name="mpi4py") from error
+
+
+def world(time_limit: float = 300.0, queue: cl.CommandQueue | None = None) -> MpiCommunicator:
+    """Return the communicator of all processes that were started together by ``mpiexec``.
+
+    Parameters
+    ----------
+    time_limit : float
+        Seconds that any wait for other ranks may take.
+    queue : pyopencl.CommandQueue, optional
+        Of this rank's device. By default the ranks of a host take its devices in turns, those that are like the one that
+        `clsparse_py.default_queue` has; of a CPU alone each takes an equal share of the cores.
+
+    Raises
+    ------
+    ImportError
+        mpi4py, or MPI itself, is missing; the message says what to install.
+    ValueError
+        The ranks run different versions of the package.
+
+    Examples
+    --------
+    One process alone is a rank, too:
+
+    >>> from clsparse_py import distributed
+    >>> comm = distributed.world()  # doctest: +SKIP
+    >>> comm.rank, comm.size  # doctest: +SKIP
+    (0, 1)
+    """
+    limit = check_time_limit(time_limit)
+    return MpiCommunicator(_mpi().COMM_WORLD, limit, queue)
+
+
+class MpiCommunicator(Communicator):
+    """The ranks of a communicator of mpi4py, of which this makes a copy.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Intracomm
+    time_limit : float
+        Seconds that any wait may take.
+    queue : pyopencl.CommandQueue, optional
+        Of this rank's device.
+
+    Raises
+    ------
+    ValueError
+        The ranks run different versions of the package.
+
+    Examples
+    --------
+    >>> from clsparse_py import distributed
+    >>> from mpi4py import MPI  # doctest: +SKIP
+    >>> distributed.MpiCommunicator(MPI.COMM_SELF).size  # doctest: +SKIP
+    1
+    """
+
+    def __init__(self, comm: Any, time_limit: float = 300.0, queue: cl.CommandQueue | None = None) -> None:
+        self._mpi = _mpi()
+        self.time_limit = check_time_limit(time_limit)
+        # Notices of failures have one of their own, so that they meet no other message. After a failure both are made anew.
+        self._source, self.comm, self._notices = comm.Dup(), comm.Dup(), comm.Dup()
+        self.rank, self.size = int(comm.rank), int(comm.size)
+        self.sent = Counter()
+        self._place = None if queue is None else Place(queue.context, queue)
+        # What happened: to the calls under way, which can go no further; that others know; that is for good.
+        self._lost: str | None = None
+        self._has_told, self._ended = False, ""
+        self._kept: list[Any] = []  # requests and buffers that MPI may still use
+        atexit.register(self._end)
+        self.require_one_version()
+
+    @property
+    @override
+    def queue(self) -> cl.CommandQueue:
+        if self._place is None:
+            on_host = self.comm.Split_type(self._mpi.COMM_TYPE_SHARED)
+            self._place = place_of_host_rank(on_host.rank, on_host.size)
+            on_host.Free()
+        return self._place.queue
+
+    # ---- waits
+
+    def until(self, done: Callable[[], bool]) -> None:
+        """Wait until something is done, until a rank fails, or until the time limit is over."""
+        begin, tests = time.monotonic(), 0
+        while not done():
+            tests += 1
+            if tests < _TESTS:
+                continue
+            while self._notices.iprobe(source=self._mpi.ANY_SOURCE, tag=_NOTICE):
+                rank, said, has_ended = self._notices.recv(source=self._mpi.ANY_SOURCE, tag=_NOTICE)
+                if has_ended:
+                    self._ended = f"rank {rank} has ended"
+                if said is not None and self._lost is None:
+                    self._lost = f"rank {rank} failed: {said}"
+                    raise RankError(self._lost)
+            if time.monotonic() > begin + (min(_GRACE, self.time_limit) if self._ended else self.time_limit):
+                message = f"rank {self.rank} waited {self.time_limit:g} s for other ranks"
+                error = RankError(f"{self._ended}, and rank {self.rank} waits for it") if self._ended else TimeoutError(message)
+                self.fail(error)
+                raise error
+            time.sleep(0 if tests < _YIELDS else _REST)
+
+    def require_step(self) -> None:
+        """Begin again if a rank has failed: all of them know of it, and go on with messages that no earlier ones can meet.
+
+        Raises
+        ------
+        RankError
+            One does not go on.
+        """
+        if self._lost is None:
+            return
+        lost, source, self._source = f"the ranks are no longer in step: {self._lost}", self._source, None
+        if source is None:  # it was tried before
+            raise RankError(lost)
+        (comm, of_comm), (notices, of_notices) = source.Idup(), source.Idup()
+        try:
+            self.finish([of_comm, of_notices])
+        except (RankError, TimeoutError) as error:
+            raise RankError(f"{lost}; {error}") from error
+        self._source, self.comm, self._notices, self._lost, self._has_told = source, comm, notices, None, False
+
+    def finish(self, requests: list[Any], *buffers: Any, statuses: list[Any] | None = None) -> None:
+        """Wait for requests, whose buffers are kept if that fails."""
+        try:
+            self.until(lambda: bool(self._mpi.Request.Testall(requests, statuses)))
+        except self._mpi.Exception as error:  # of MPI's libraries that see that a process has ended
+            self._kept += [requests, *buffers]
+            self._lost = f"MPI says {error}"
+            raise RankError(self._lost) from error
+        except BaseException:
+            self._kept += [requests, *buffers]
+            raise
+
+    @override
+    def fail(self, error: BaseException) -> None:
+        self._lost = self._lost or f"rank {self.rank} failed: {said_of(error)}"
+        if not self._has_told:
+            self._tell(said_of(error), has_ended=False)
+
+    def _tell(self, said: str | None, *, has_ended: bool) -> None:
+        """Send all others a notice: the error, if there is one, and whether this rank has ended."""
+        self._has_told = True
+        others = (rank for rank in range(self.size) if rank != self.rank)
+        self._kept += [self._notices.isend((self.rank, said, has_ended), rank, tag=_NOTICE) for rank in others]
+
+    def _end(self) -> None:
+        """Tell others, when the interpreter ends, that there is nothing to wait for, and the error that ended it."""
+        if not self._mpi.Is_finalized():
+            error = getattr(sys, "last_value", None)
+            self._tell(None if error is None or self._has_told else said_of(error), has_ended=True)
+
+    def abort(self) -> None:
+        """End all processes: for programs whose other ranks could do nothing without this one."""
+        self._mpi.COMM_WORLD.Abort(1)
+
+    # ---- messages
+
+    @override
+    def alltoall(self, objects: Sequence[Any], note: str = "alltoall") -> list[Any]:
+        packed = [b"" if each is None or rank == self.rank else pickle.dumps(each, 5) for rank, each in enumerate(objects)]
+        coming = self._stacked(np.array([len(each) for each in packed]), note)[:, self.rank]
+        received = {rank: bytearray(int(coming[rank])) for rank in range(self.size) if coming[rank]}
+        requests = [self.comm.Irecv([each, self._mpi.BYTE], rank, _OBJECTS) for rank, each in received.items()]
+        requests += [self.comm.Isend([each, self._mpi.BYTE], rank, _OBJECTS) for rank, each in enumerate(packed) if each]
+        self.finish(requests, packed, received)
+        found = [pickle.loads(received[rank]) if rank in received else None for rank in range(self.size)]
+        found[self.rank] = objects[self.rank]
+        return found
+
+    @override
+    def _stacked(self, values: np.ndarray[Any, Any], note: str) -> np.ndarray[Any, Any]:
+        self.require_step()
+        # All calls begin with a message of this length, so that those that differ meet, and all ranks see that they do.
+        said, sent = note.encode(), values.tobytes()
+        checksum = zlib.crc32(said)
+        came = self._allgathered(checksum.to_bytes(8, "little") + sent[: _LENGTH - 8])
+        if came.view("<u8")[:, 0].tolist() != [checksum] * self.size:
+            self._require_one_call([each.tobytes().rstrip(b"\0").decode(errors="replace") for each in self._allgathered(said)])
+        begin = 8
+        if len(sent) > _LENGTH - 8:
+            came, begin = self._allgathered(sent, len(sent)), 0
+        strides = came.shape[1], *np.empty(values.shape, values.dtype).strides
+        return np.ndarray((self.size, *values.shape), values.dtype, came, begin, strides)
+
+    def _allgathered(self, sent: bytes, length: int = _LENGTH) -> np.ndarray[Any, Any]:
+        """Return what all ranks send, as rows of bytes: what is shorter is filled up with zeros, what is longer is cut."""
+        message, came = sent[:length].ljust(length, b"\0"), np.empty((self.size, length), np.uint8)
+        self.finish([self.comm.Iallgather([message, self._mpi.BYTE], [came, length, self._mpi.BYTE])], message, came)
+        return came
+
+    @override
+    def exchange(
+        self, sends: Mapping[int, np.ndarray[Any, Any]], receives: Mapping[int, np.ndarray[Any, Any]], note: str = ""
+    ) -> Exchange:
+        return _MpiExchange(self, self._mpi, sends, receives, note)
+
+
+class _MpiExchange(Exchange):
+    """Persistent requests. The tag of a message tells what it is, and a message of another kind is taken, too, and seen by it."""
+
+    def __init__(
+        self,
+        comm: MpiCommunicator,
+        mpi: Any,
+        sends: Mapping[int, np.ndarray[Any, Any]],
+        receives: Mapping[int, np.ndarray[Any, Any]],
+        note: str,
+    ) -> None:
+        super().__init__(sends, receives, comm.sent)
+        self._comm, self._mpi, self._note, self._tag = comm, mpi, note, _EXCHANGE + zlib.crc32(note.encode()) % _TAGS
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make the requests, of the communicator as it is now."""
+        self._of_mpi, mpi = self._comm.comm, self._mpi
+        receives = ((_bytes(each), rank) for rank, each in self.receives.items())
+        self._requests = [self._of_mpi.Recv_init([each, mpi.BYTE], rank, mpi.ANY_TAG) for each, rank in receives]
+        sends = ((_bytes(each), rank) for rank, each in self.sends.items())
+        self._requests += [self._of_mpi.Send_init([each, mpi.BYTE], rank, self._tag) for each, rank in sends]
+        self._statuses = [mpi.Status() for _ in self._requests]
+
+    @override
+    def _start(self) -> None:
+        self._comm.require_step()
+        if self._of_mpi is not self._comm.comm:
+            self._prepare()
+        if self._requests:
+            self._mpi.Prequest.Startall(self._requests)
+
+    @override
+    def wait(self) -> None:
+        if not self._requests:
+            return
+        try:
+            self._comm.finish(self._requests, self.sends, self.receives, statuses=self._statuses)
+        except BaseException as error:
+            for request in self._requests[: len(self.receives)]:
+                with contextlib.suppress(self._mpi.Exception):  # of one that nothing comes for any more
+                    request.Cancel()
+            if isinstance(error.__cause__, self._mpi.Exception):  # a message may have been too long
+                self._require_own_kind()
+            raise
+        self._require_own_kind()
+
+    def _require_own_kind(self) -> None:
+        """Raise a ValueError if a neighbour sent something else."""
+        for source, status in zip(self.receives, self._statuses, strict=False):
+            if status.tag not in (self._tag, self._mpi.ANY_TAG):
+                raise self._comm.other_kind(source, self._note, "something else")
+
+    def __del__(self) -> None:
+        if not self._mpi.Is_finalized():
+            for request in self._requests:
+                request.Free()
+
+
+def _bytes(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return values.reshape(-1).view(np.uint8)

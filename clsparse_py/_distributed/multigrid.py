@@ -1,0 +1,289 @@
+"""Smoothed aggregation over ranks: aggregates are a rank's own, everything else is made by products over all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._arrays.csr import csr_array as device_array
+from clsparse_py._arrays.functions import hstack
+from clsparse_py._build.plain import door
+from clsparse_py._distributed.communicator import Communicator
+from clsparse_py._distributed.division import Division
+from clsparse_py._distributed.plans import SpgemmPlan, TransposePlan, have_one_structure
+from clsparse_py._distributed.shared import Distributed, described
+from clsparse_py._distributed.systems import DividedOperator, own_part, require_square
+from clsparse_py._distributed.vectors import share_of_norm
+from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._operations.reductions.sums import diagonal_on_device
+from clsparse_py._run.transfer import fetched, from_host, placed
+from clsparse_py._solvers.aggregation.aggregates import Aggregates, aggregates
+from clsparse_py._solvers.aggregation.graph import nodes_of, strong_entries
+from clsparse_py._solvers.aggregation.tentative import tentative_prolongator
+from clsparse_py._solvers.amg.coarsest import inverted
+from clsparse_py._solvers.amg.levels import Level
+from clsparse_py._solvers.amg.setup import Options, checked_candidates, improve, levels_of
+from clsparse_py._solvers.amg.solver import MultilevelSolver, Preconditioner, cycle_named
+
+if TYPE_CHECKING:
+    from clsparse_py._distributed.csr import csr_array
+
+__all__ = ["set_up"]
+
+
+def set_up(A: csr_array, B: Any, read: Callable[[], Options]) -> Hierarchy:
+    """Return a hierarchy of smoothed aggregation for a matrix over ranks.
+
+    Parameters
+    ----------
+    A : csr_array
+    B : vector, numpy.ndarray or pyopencl.array.Array, optional
+        Near-nullspace candidates, as operands of ``A @ B``; by default ones.
+    read : callable
+        Returns the options that all levels are made by.
+
+    Raises
+    ------
+    ValueError, TypeError, RankError
+        On all ranks: what one of them gave is wrong, or options differ.
+    """
+    comm = A.comm
+    with comm.together():
+        with comm.agreeing() as facts:
+            options, finest = read(), _finest(A)
+            given = _candidates(B, finest)
+            facts.update(dataclasses.asdict(options), A=described(A), B=described(B), **{"columns of B": given.shape[1]})
+        if not comm.max(np.uint8(given.any())):
+            comm.agree(ValueError("B: has zeros alone"))
+        level = Level(finest, B=from_host(finest.queue, given, copy=True), symmetric=options.symmetry == "symmetric")
+        return Hierarchy(*levels_of(level, options, _step))
+
+
+def _finest(A: csr_array) -> csr_array:
+    """Return a matrix in canonical format and of inexact values, checked."""
+    require_square(A)
+    if A.dtype.kind not in "fc":
+        A = A.astype(np.float64)
+    return A.mapped(_canonical, _canonical)
+
+
+def _canonical(part: device_array) -> device_array:
+    if not part.has_canonical_format:
+        part = part.copy()
+        part.sum_duplicates()
+    # The caller's may change: this one shares its arrays, but not its attributes.
+    return device_array.sharing(part)
+
+
+def _candidates(B: Any, A: csr_array) -> np.ndarray[Any, Any]:
+    """Return this rank's rows of the candidates, on the host."""
+    n = A.local.shape[0]
+    return checked_candidates(np.ones(n) if B is None else own_part("B", B, A.rows, A.comm), n, A.dtype)
+
+
+class _Coarsening:
+    """What leads from a level to the next coarser one: aggregates, in their prolongator T, are kept for other values."""
+
+    def __init__(self, B: cl_array.Array, T: csr_array, omegas: tuple[float, ...], symmetry: str) -> None:
+        self.B, self._T, self._omegas, self._symmetry = B, T, omegas, symmetry
+        self._plans: dict[Any, Any] = {}
+
+    def run(self, level: Level, below: Any = None) -> Any:
+        """Set a level's P and R for the values that its matrix has, and return the matrix of the next level.
+
+        Plans are made the second time, when there is a matrix of the next level: who sets up once needs none.
+        """
+        times, transposed = (_times, _transposed) if below is None else (self._times, self._transposed)
+        P = self._T
+        for at, omega in enumerate(self._omegas):
+            P = times(at, level.smoothing(omega), P)
+        is_conjugate = P.dtype.kind == "c" and self._symmetry == "hermitian"
+        level.P, level.R = P, transposed(P.conj() if is_conjugate else P)
+        return times("R(AP)", level.R, times("AP", level.A, P))
+
+    def _times(self, name: Any, A: csr_array, B: csr_array) -> csr_array:
+        """Return a product by the plan that is kept under a name."""
+        if name not in self._plans:
+            self._plans[name] = SpgemmPlan(A, B)
+        found: csr_array = self._plans[name].product(A, B)
+        return found
+
+    def _transposed(self, A: csr_array) -> csr_array:
+        if "P.T" not in self._plans:
+            self._plans["P.T"] = TransposePlan(A)
+        found: csr_array = self._plans["P.T"](A)
+        return found
+
+
+def _times(_: Any, A: csr_array, B: csr_array) -> csr_array:
+    found: csr_array = A @ B
+    return found
+
+
+def _transposed(A: csr_array) -> csr_array:
+    found: csr_array = A.T.tocsr()
+    return found
+
+
+def _step(level: Level, at: int, options: Options) -> _Coarsening | None:
+    """Return what leads from a level to the next, of which nothing but the candidates is made; None if it were no smaller."""
+    A = level.A
+    comm, queue = A.comm, A.queue
+    found = _aggregates(level, options.at("strength", at))
+    improve(level, *options.at("improve_candidates", at))
+    assert level.B is not None
+    columns = level.B.shape[1]
+    coarse = Division(np.cumsum([0, *(columns * int(n) for n in comm.stacked(np.int64(found.n if found else 0)))]))
+    if not coarse.n or coarse.n >= A.shape[0]:
+        return None
+    if found and found.n:
+        made, B = tentative_prolongator(queue, found, level.B, level.blocksize)
+        own = device_array.sharing(made)
+    else:
+        own = device_array((A.local.shape[0], 0), dtype=A.dtype, queue=A.queue)
+        B = from_host(queue, np.zeros((0, columns), A.dtype), copy=True)
+    nothing = device_array((A.local.shape[0], 0), dtype=A.dtype, queue=A.queue)
+    T = A.assembled(comm, A.rows, coarse, own, nothing, np.zeros(0, np.int64))
+    return _Coarsening(B, T, options.at("smooth", at), options.symmetry)
+
+
+def _aggregates(level: Level, theta: float) -> Aggregates | None:
+    """Return the aggregates of this rank's own nodes; None if it has none of these.
+
+    A node whose strong entries are all in others' columns is one of its own: on coarse levels a rank may have no more than that.
+    """
+    A, block = level.A, level.blocksize
+    queue, n = A.queue, A.local.shape[0] // block
+    own, others = nodes_of(A.local, block), nodes_of(A.remote, block)
+    if theta:
+        own, others = _strong(level, own, others, theta)
+    if not n:
+        return None
+    found = aggregates(queue, own.indices, own.indptr)
+    if found.n_joined == n:
+        return found
+    joined = fetched(found.joined, queue)
+    alone = np.flatnonzero((joined < 0) & (np.diff(fetched(others.indptr, queue)) > 0))
+    joined[alone] = found.n + np.arange(alone.size)
+    place = np.concatenate([[0], np.cumsum(joined >= 0)]).astype(joined.dtype)
+    of_all = placed(queue, "aggregates", joined), placed(queue, "places", place)
+    return Aggregates(*of_all, found.n + alone.size, int(place[-1]))
+
+
+def _strong(level: Level, own: Matrix, others: Matrix, theta: float) -> tuple[Matrix, Matrix]:
+    """Return the strong entries of nodes in own columns and in others', whose diagonals are fetched."""
+    A, block = level.A, level.blocksize
+    queue, n = A.queue, own.shape[0]
+    diagonal = fetched(door()(diagonal_on_device)(own), queue)
+    of_others = fetched(A.halo.fetch(placed(queue, "a diagonal", np.repeat(diagonal, block))), queue)
+    both = placed(queue, "a diagonal", np.concatenate([diagonal, of_others[::block]]))
+    whole = hstack([device_array.sharing(each) for each in (own, others)], format="csr")
+    strong = cast("device_array", strong_entries(whole, theta, both))
+    return strong[:, :n], strong[:, n:]
+
+
+class Hierarchy(Distributed, MultilevelSolver):
+    """A hierarchy of which each rank has its own rows of all levels; the interface is that of one device.
+
+    All ranks call its methods together. Right-hand sides are operands of ``A @ b``, and solutions as these.
+    """
+
+    def __init__(self, levels: list[Level], refreshed: Callable[[list[Level]], None] | None = None) -> None:
+        self.comm: Communicator = levels[0].A.comm
+        super().__init__(levels, refreshed)
+        self._count()
+
+    def _count(self) -> None:
+        """Count the entries of all levels, which their matrices keep: to show them takes no other rank then."""
+        for level in self.levels:
+            level.A.nnz  # noqa: B018 - kept
+
+    @override
+    def _inverse(self) -> Any:
+        # Each rank multiplies its own rows of the inverse with all of b.
+        return self.levels[-1].A.by_root(inverted)
+
+    @override
+    def refresh(self, values: Any) -> None:
+        """Set the hierarchy anew for other values of A: aggregates and tentative prolongators are kept, products made again.
+
+        Parameters
+        ----------
+        values : csr_array
+            Over the same ranks, of A's structure.
+
+        Raises
+        ------
+        ValueError, TypeError
+            On all ranks: one has another structure, division or dtype.
+        """
+        A, comm = self.levels[0].A, self.comm
+        with comm.together():
+            with comm.agreeing(values=described(values)):
+                found = _like(A, values)
+            self.levels[0].A = found
+            assert self._refreshed is not None
+            self._refreshed(self.levels)
+            self._coarse, self._workspaces = self._inverse(), {}
+            self._count()
+
+    @override
+    def aspreconditioner(self, cycle: str = "V") -> Cycle:
+        (kind,) = self._agreed(lambda: (cycle_named(cycle),))
+        return Cycle(self, kind)
+
+    @override
+    def _checked(self, cycle: Any, accel: Any, tol: Any, maxiter: Any, again: Any, is_told: bool) -> tuple[Any, ...]:
+        def read() -> tuple[Any, ...]:
+            return super(Hierarchy, self)._checked(cycle, accel, tol, maxiter, again, is_told)
+
+        named = accel if isinstance(accel, str) else accel is not None
+        return self._agreed(read, accel=named, tol=tol, maxiter=maxiter, cycles_per_level=again, residuals=is_told)
+
+    def _agreed(self, read: Callable[[], tuple[Any, ...]], **facts: Any) -> tuple[Any, ...]:
+        """Return options that are read, the same on all ranks; an error of one is an error on all."""
+        with self.comm.agreeing(**facts) as told:
+            found = read()
+            told["cycle"] = found[0]
+        return found
+
+    @override
+    def _residual(self, b: Any, x: Any) -> float:
+        product = self.levels[0].A @ x
+        if isinstance(b, Distributed):
+            return float((b - product).norm())
+        if isinstance(b, cl_array.Array):
+            return float(np.sqrt(self.comm.sum(share_of_norm(b - product, 2))))
+        return float(np.linalg.norm(b - product.reshape(b.shape)))
+
+
+def _like(A: csr_array, values: Any) -> csr_array:
+    """Return a matrix over ranks of A's structure and dtype.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It has another, or is none.
+    """
+    if not isinstance(values, type(A)):
+        raise TypeError(f"values: must be a matrix over the same ranks, is {type(values).__name__}")
+    if np.result_type(values.dtype, A.dtype) != A.dtype:
+        raise TypeError(f"values: must have A's dtype, {A.dtype}, has {values.dtype}")
+    found = _finest(values) if (values.rows, values.columns) == (A.rows, A.columns) else values
+    if not have_one_structure(found, A):
+        raise ValueError("values: the matrix has another structure than A; set up another hierarchy")
+    return found.astype(A.dtype, copy=False)
+
+
+class Cycle(DividedOperator, Preconditioner):
+    """One cycle from 0 as an operator over ranks: ``M`` of the solvers, or a factor of a vector."""
+
+    def __init__(self, hierarchy: Hierarchy, kind: str) -> None:
+        A = hierarchy.levels[0].A
+        self.comm, self.division = A.comm, A.rows
+        Preconditioner.__init__(self, hierarchy, kind)

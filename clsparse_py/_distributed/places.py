@@ -1,0 +1,95 @@
+"""Which device a rank has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import pyopencl as cl
+
+from clsparse_py._device.device import choose_device, default_queue, devices, unusable
+from clsparse_py._ground.errors import NoDeviceError, class_of
+
+__all__ = ["Place", "like_the_default", "parts_of", "place_of_host_rank", "places_on", "shared_out"]
+
+
+class Place(NamedTuple):
+    """A queue, and its context, which the queue may not keep: quirk 9.
+
+    Attributes
+    ----------
+    context : pyopencl.Context
+    queue : pyopencl.CommandQueue
+    """
+
+    context: cl.Context
+    queue: cl.CommandQueue
+
+
+def like_the_default() -> list[cl.Device]:
+    """Return the devices of the platform and type of the one that calls without a queue use, which comes first.
+
+    Raises
+    ------
+    NoDeviceError
+        There is none.
+    """
+    first = choose_device()
+    return [first, *(each for each in devices() if each.platform == first.platform and each.type == first.type and each != first)]
+
+
+def place_of_host_rank(number: int, count: int) -> Place:
+    """Return the place of one of several ranks on a host, which take its devices in turns, or share the cores of its CPU."""
+    device = shared_out(like_the_default(), count)[number]
+    return places_on([default_queue() if device == choose_device() else device])[0]
+
+
+def shared_out(there: Sequence[cl.Device], count: int) -> list[cl.Device]:
+    """Return a device for each of several ranks: those that are there in turns, or parts of the only one."""
+    return parts_of(there[0], count) if len(there) == 1 else [there[number % len(there)] for number in range(count)]
+
+
+def parts_of(device: cl.Device, count: int) -> list[cl.Device]:
+    """Return as many devices: sub-devices of a CPU with an equal share of its cores, in turns where there are fewer cores."""
+    units = max(1, device.max_compute_units // count)
+    if count == 1 or device.max_compute_units < 2 or device.type & cl.device_type.CPU == 0:
+        return [device] * count
+    how: list[Any] = [cl.device_partition_property.EQUALLY, units]
+    made = device.create_sub_devices(how)
+    return [made[number % len(made)] for number in range(count)]
+
+
+def places_on(places: Sequence[Any]) -> list[Place]:
+    """Return a queue for each device, in a context of its own; queues that are given are taken as they are.
+
+    Raises
+    ------
+    ValueError
+        There is none, or they belong to two platforms.
+    TypeError
+        One is neither device nor queue.
+    NoDeviceError
+        A device cannot be used.
+    """
+    if not places:
+        raise ValueError("devices: there must be one at least")
+    for each in places:
+        if not isinstance(each, cl.Device | cl.CommandQueue):
+            raise TypeError(f"devices: must be pyopencl devices or queues, one is {class_of(each)}")
+    _require_one_platform(each if isinstance(each, cl.Device) else each.device for each in places)
+    for each in places:
+        reason = unusable(each) if isinstance(each, cl.Device) else None
+        if reason is not None:
+            raise NoDeviceError(f"{each.name.strip()}: {reason}")
+    return [Place(each.context, each) if isinstance(each, cl.CommandQueue) else _new(each) for each in places]
+
+
+def _new(device: cl.Device) -> Place:
+    context = cl.Context([device])
+    return Place(context, cl.CommandQueue(context, device))
+
+
+def _require_one_platform(found: Iterable[cl.Device]) -> None:
+    names = list(dict.fromkeys(each.platform.name.strip() for each in found))
+    if len(names) > 1:
+        raise ValueError(f"devices: must be of one platform, are of {' and '.join(names)}")

@@ -1,0 +1,172 @@
+"""Products and transposed matrices over ranks, planned once for any values: only values are moved and sent from then on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clsparse_py._arrays.csr import csr_array as device_array
+from clsparse_py._distributed.products import needed_rows, of_product, require_fitting, side_by_side
+from clsparse_py._distributed.rearranged import Numbered, Rearranged, places_of, taken
+from clsparse_py._distributed.shared import Distributed, described
+from clsparse_py._ground.set_once import SetOnce
+from clsparse_py._operations import spgemm as _spgemm
+from clsparse_py._run.transfer import fetched, placed
+
+if TYPE_CHECKING:
+    from clsparse_py._distributed.csr import csr_array
+
+__all__ = ["SpgemmPlan", "TransposePlan", "have_one_structure", "spgemm_plan"]
+
+
+class SpgemmPlan(Distributed, SetOnce):
+    """The product of two structures over ranks, for any values. Made by `spgemm_plan`.
+
+    Attributes
+    ----------
+    comm : Communicator
+    shape : tuple of int
+        Of the product.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> import clsparse_py as sp
+    >>> from clsparse_py import distributed
+    >>> S = scipy.sparse.eye_array(6, k=2, format="csr")
+    >>> with distributed.over([sp.default_queue()] * 2) as team:
+    ...     A = team.csr_array(S)
+    ...     plan = team.run(distributed.spgemm_plan, A, A)
+    ...     C = plan(A, 3 * A)
+    ...     bool(abs(C.gather() - 3 * (S @ S)).max() == 0)
+    True
+    """
+
+    def __init__(self, A: csr_array, B: csr_array) -> None:
+        self.comm, self.shape = A.comm, (A.shape[0], B.shape[1])
+        self._A, self._B, self._queue = A, B, A.queue
+        of_a, of_b = Numbered(A), Numbered(B)
+        left, (right, halo) = side_by_side(of_a.matrix), needed_rows(A, of_b.matrix)
+        self._left = Rearranged(self.comm, A.queue, of_a.division, left.data)
+        self._right = Rearranged(self.comm, A.queue, of_b.division, right.data)
+        self._plan = _spgemm.spgemm_plan(left.with_values(*self._left(A)), right.with_values(*self._right(B)))
+        C = self._plan()
+        made = of_product(A, B, C.with_values(placed(A.queue, "numbers of entries", np.arange(C.nnz))), halo)
+        self._places = [places_of(A.queue, fetched(part.data, A.queue)) for part in (made.local, made.remote)]
+        self._made = _over(made, [taken(A.queue, C.data, places) for places in self._places])
+
+    def __call__(self, A: csr_array | None = None, B: csr_array | None = None) -> csr_array:
+        """Return the product of matrices of these structures; a message to each neighbour has the values that it needs of B.
+
+        Parameters
+        ----------
+        A, B : csr_array, optional
+            By default those that the plan was made with.
+
+        Raises
+        ------
+        ValueError, TypeError
+            On all ranks: one has another structure, division or dtype.
+        """
+        with self.comm.agreeing(A=described(A), B=described(B)):
+            for name, given, planned in (("A", A, self._A), ("B", B, self._B)):
+                if given is not None:
+                    require_structure(name, given, planned)
+        with self.comm.together():
+            return self.product(self._A if A is None else A, self._B if B is None else B)
+
+    def product(self, A: csr_array, B: csr_array) -> csr_array:
+        """Return the product of matrices that are not checked."""
+        C = self._plan(*self._left(A), *self._right(B))
+        return _over(self._made, [taken(self._queue, C.data, places) for places in self._places])
+
+    def __repr__(self) -> str:
+        return f"<plan of a product of {self.shape[0]} x {self.shape[1]} on rank {self.comm.rank} of {self.comm.size}>"
+
+
+def spgemm_plan(A: csr_array, B: csr_array) -> SpgemmPlan:
+    """Plan the product ``A @ B`` of matrices over ranks, for any values. All ranks call it together.
+
+    Parameters
+    ----------
+    A, B : csr_array
+        Over the same ranks; B's rows are divided as A's columns.
+
+    Returns
+    -------
+    SpgemmPlan
+        ``plan(A, B)`` is the product of other values: nothing is counted, and ranks send each other values alone.
+
+    Raises
+    ------
+    ValueError
+        B's rows are divided otherwise.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> import clsparse_py as sp
+    >>> from clsparse_py import distributed
+    >>> S = scipy.sparse.eye_array(6, k=2, format="csr")
+    >>> with distributed.over([sp.default_queue()] * 2) as team:
+    ...     A = team.csr_array(S)
+    ...     plan = team.run(distributed.spgemm_plan, A, A)
+    ...     C = plan(-A, A)
+    ...     int(abs(C.gather() + S @ S).nnz)
+    0
+    """
+    with A.comm.together():
+        require_fitting(A, B)
+        return SpgemmPlan(A, B)
+
+
+class TransposePlan:
+    """The transposed of a structure over ranks, by its rows, for any values."""
+
+    def __init__(self, A: csr_array) -> None:
+        numbered = Numbered(A)
+        made = numbered.matrix.T.tocsr()
+        self._moved = Rearranged(A.comm, A.queue, numbered.division, made.local.data, made.remote.data)
+        self._made = _over(made, self._moved(A))
+
+    def __call__(self, A: csr_array) -> csr_array:
+        """Return the transposed of a matrix of the structure, which is not checked."""
+        return _over(self._made, self._moved(A))
+
+
+def _over(A: csr_array, values: list[Any]) -> csr_array:
+    """Return a matrix over ranks of a structure with other values: in own columns, and in those of others."""
+    return A.mapped(lambda part: part.with_values(values[0]), lambda part: part.with_values(values[1]))
+
+
+def require_structure(name: str, given: Any, A: csr_array) -> None:
+    """Check, on one rank, that a matrix is what another one is but for its values.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It is none over ranks, or has another structure, division or dtype.
+    """
+    if not isinstance(given, type(A)):
+        raise TypeError(f"{name}: must be a matrix over the same ranks, is {type(given).__name__}")
+    if given.dtype != A.dtype:
+        raise TypeError(f"{name}: must have the dtype that the plan was made with, {A.dtype}, has {given.dtype}")
+    if not have_one_structure(given, A):
+        raise ValueError(f"{name}: has another structure than the matrix that the plan was made with")
+
+
+def have_one_structure(A: csr_array, B: csr_array) -> bool:
+    """Return whether two matrices, on one rank, have entries at the same places in the same order, and are divided alike."""
+    return bool(
+        (A.rows, A.columns) == (B.rows, B.columns)
+        and np.array_equal(A.halo.columns, B.halo.columns)
+        and _same(A.local, B.local)
+        and _same(A.remote, B.remote)
+    )
+
+
+def _same(a: device_array, b: device_array) -> bool:
+    return a.structure is b.structure or (
+        np.array_equal(a.indptr.get(), b.indptr.get()) and np.array_equal(a.indices.get(), b.indices.get())
+    )

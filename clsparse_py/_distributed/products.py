@@ -1,0 +1,144 @@
+"""Sums and products of matrices over ranks: each rank makes its own rows, on its device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+
+from clsparse_py._arrays.csr import csr_array as device_array
+from clsparse_py._arrays.functions import hstack, vstack
+from clsparse_py._distributed.columns import renumbered, without_unused
+from clsparse_py._distributed.shared import after, described
+from clsparse_py._distributed.split import SentRows
+
+if TYPE_CHECKING:
+    from clsparse_py._distributed.csr import csr_array
+
+__all__ = ["entry_by_entry", "needed_rows", "of_product", "product", "require_fitting", "side_by_side"]
+
+
+def product(A: csr_array, B: csr_array) -> csr_array:
+    """Return ``A @ B``: the rows of B that a rank's rows refer to are fetched, and one product is made on its device.
+
+    Parameters
+    ----------
+    A, B : csr_array
+        B's rows are divided as A's columns.
+
+    Returns
+    -------
+    csr_array
+        Its rows are divided as A's, its columns as B's.
+
+    Raises
+    ------
+    ValueError
+        B's rows are divided otherwise.
+
+    Notes
+    -----
+    Columns are numbered anew meanwhile: the rank's own come first, and behind them those of others that the rows of B have.
+    """
+    with A.comm.together():
+        require_fitting(A, B)
+        rows, halo = needed_rows(A, B)
+        return of_product(A, B, side_by_side(A) @ rows, halo)
+
+
+def require_fitting(A: csr_array, B: csr_array) -> None:
+    """Raise a ValueError if B's rows are divided otherwise than A's columns."""
+    if A.columns != B.rows:
+        raise ValueError(f"B: its rows must be divided as A's columns, {A.columns}, are as {B.rows}")
+
+
+def side_by_side(A: csr_array) -> device_array:
+    """Return a rank's rows as one matrix: its own columns first, then those of the halo."""
+    if not A.remote.shape[1]:
+        return A.local
+    rows: device_array = hstack([_checked(A.local), _checked(A.remote)], format="csr")
+    return rows
+
+
+def _checked(A: device_array) -> device_array:
+    """Return a matrix about whose structure all is known: what is made of it need not be checked."""
+    A.structure.checked()
+    return A
+
+
+def needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndarray[Any, Any]]:
+    """Return the rows of B that a rank's rows of A refer to, and the columns of others that stand behind its own."""
+    own = B.columns.part(A.comm.rank)
+    n_own = own.stop - own.start
+    came = A.comm.alltoall(_leaving(A, B), f"product({described(A, B)})")
+    columns = np.concatenate([each.columns for each in came])
+    outside = (columns < own.start) | (columns >= own.stop)
+    halo = np.union1d(B.halo.columns, columns[outside])
+    numbers = np.where(outside, n_own + np.searchsorted(halo, columns), columns - own.start)
+    if not halo.size and not A.halo.columns.size:
+        return B.local, halo
+    # Each rank numbers the columns that it sends by itself.
+    begins = np.cumsum([0, *(each.columns.size for each in came)])
+    places = np.concatenate([begin + each.places for begin, each in zip(begins, came, strict=False)])
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate([each.lengths for each in came]))])
+    values = np.concatenate([each.values for each in came])
+    shape = A.halo.columns.size, n_own + halo.size
+    of_others = scipy.sparse.csr_array((values, numbers[places], indptr), shape=shape)
+    of_others.sort_indices()
+    rows = side_by_side_of(B, halo)
+    if not of_others.shape[0]:
+        return rows, halo
+    below = device_array(of_others, queue=A.queue)
+    return vstack([rows, _checked(below)], format="csr"), halo
+
+
+def side_by_side_of(B: csr_array, halo: np.ndarray[Any, Any]) -> device_array:
+    """Return a rank's rows as `side_by_side`, with the columns of others that a larger halo has."""
+    remote = renumbered(B.remote, np.searchsorted(halo, B.halo.columns), halo.size)
+    rows: device_array = hstack([_checked(B.local), _checked(remote)], format="csr")
+    return rows
+
+
+def of_product(A: csr_array, B: csr_array, C: device_array, halo: np.ndarray[Any, Any]) -> csr_array:
+    """Return a product over ranks, of a rank's rows with its own columns first, and the numbers of the others."""
+    n_own = B.columns.length(B.comm.rank)
+    local, (remote, used) = (C[:, :n_own] if halo.size else C), without_unused(C[:, n_own:], halo)
+    return A.assembled(A.comm, A.rows, B.columns, local, remote, used)
+
+
+def _leaving(A: csr_array, B: csr_array) -> list[SentRows]:
+    """Return the rows of B that the halo of each rank names."""
+    sent, begin = A.halo.sent, B.columns.part(B.comm.rank).start
+    rows = hstack([B.local[sent], B.remote[sent]], format="csr").get()
+    parts = (A.halo.targets.get(rank, slice(0, 0)) for rank in range(A.comm.size))
+    return [SentRows.of(rows, part, begin, B.halo.columns) for part in parts]
+
+
+def entry_by_entry(A: csr_array, B: csr_array, apply: Callable[[Any, Any], Any]) -> csr_array:
+    """Return what an operation that gives 0 for two zeros makes of the entries of two matrices: ``A + B``, or ``A - B``.
+
+    Parameters
+    ----------
+    A, B : csr_array
+        Divided alike.
+    apply : callable
+        Takes two matrices on one device.
+
+    Raises
+    ------
+    ValueError
+        They have other shapes, or are divided otherwise.
+    """
+    if A.shape != B.shape:
+        raise ValueError(f"inconsistent shapes: {A.shape} and {B.shape}")
+    for name, ours, others in (("rows", A.rows, B.rows), ("columns", A.columns, B.columns)):
+        if ours != others:
+            raise ValueError(f"B: its {name} must be divided as A's, {ours}, are as {others}")
+    halo = np.union1d(A.halo.columns, B.halo.columns)
+    parts = (renumbered(each.remote, np.searchsorted(halo, each.halo.columns), halo.size) for each in (A, B))
+    local, (remote, halo) = apply(A.local, B.local), without_unused(apply(*parts), halo)
+    found = A.assembled(A.comm, A.rows, A.columns, local, remote, halo)
+    found.history = after(apply.__name__, A, B)
+    return found

@@ -1,0 +1,113 @@
+"""Values of a matrix over ranks brought to where another one, such as its transposed, has them: found by numbering entries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._arrays.csr import csr_array as device_array
+from clsparse_py._build.plain import door
+from clsparse_py._distributed.communicator import Communicator
+from clsparse_py._distributed.division import Division
+from clsparse_py._distributed.halo import Halo
+from clsparse_py._memory.memory import allocated
+from clsparse_py._primitives.permute import enqueue_permute
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import fetched, placed
+
+if TYPE_CHECKING:
+    from clsparse_py._distributed.csr import csr_array
+
+__all__ = ["Numbered", "Rearranged", "one_after_another", "places_of", "taken"]
+
+
+class Numbered:
+    """A matrix over ranks with the numbers of its entries as values: a rank's own columns first, rank after rank.
+
+    Attributes
+    ----------
+    matrix : csr_array
+        Over the same ranks, of int64.
+    division : Division
+        Of the entries.
+    """
+
+    def __init__(self, A: csr_array) -> None:
+        counts = A.comm.stacked(np.array(A.local.nnz + A.remote.nnz))
+        self.division = Division(np.concatenate([[0], np.cumsum(counts)]))
+        begin = self.division.part(A.comm.rank).start
+        middle, end = begin + A.local.nnz, self.division.part(A.comm.rank).stop
+        self.matrix = A.mapped(lambda part: _with_numbers(part, begin, middle), lambda part: _with_numbers(part, middle, end))
+
+
+def _with_numbers(A: device_array, begin: int, end: int) -> device_array:
+    return A.with_values(placed(A.queue, "numbers of entries", np.arange(begin, end)))
+
+
+class Rearranged:
+    """The values of a matrix over ranks, for what was made of its `Numbered`: with the messages that bring those of other ranks.
+
+    Parameters
+    ----------
+    comm : Communicator
+    queue : pyopencl.CommandQueue
+    division : Division
+        Of the entries of the matrix.
+    *numbers : pyopencl.array.Array
+        For each array that is wanted, the numbers of the entries whose values it has.
+    """
+
+    def __init__(self, comm: Communicator, queue: cl.CommandQueue, division: Division, *numbers: cl_array.Array) -> None:
+        own = division.part(comm.rank)
+        host = [fetched(each, queue) for each in numbers]
+        every = np.concatenate(host)
+        self._halo = Halo(comm, division, np.unique(every[(every < own.start) | (every >= own.stop)]), queue)
+        self._places = [self._placed(queue, each, own) for each in host]
+        self._queue = queue
+
+    def _placed(self, queue: cl.CommandQueue, numbers: np.ndarray[Any, Any], own: slice) -> cl_array.Array:
+        """Return where the values are: among the rank's own, and behind them those that come."""
+        outside = (numbers < own.start) | (numbers >= own.stop)
+        n_own = own.stop - own.start
+        return places_of(queue, np.where(outside, n_own + np.searchsorted(self._halo.columns, numbers), numbers - own.start))
+
+    def __call__(self, A: csr_array) -> list[cl_array.Array]:
+        """Return the arrays for the values of a matrix of the structure."""
+        values = one_after_another(self._queue, [A.local.data, A.remote.data])
+        if not self._halo.silent:
+            values = one_after_another(self._queue, [values, self._halo.fetch(values)])
+        return [taken(self._queue, values, places) for places in self._places]
+
+
+def places_of(queue: cl.CommandQueue, places: np.ndarray[Any, Any]) -> cl_array.Array:
+    """Return places in an array on the device, as kernels that move values take them."""
+    wide = places.size and places.max() > np.iinfo(np.int32).max
+    return placed(queue, "places of values", places.astype(np.int64 if wide else np.int32))
+
+
+def one_after_another(queue: cl.CommandQueue, arrays: list[cl_array.Array]) -> cl_array.Array:
+    """Return arrays of one dtype one after another; if just one has entries, that one."""
+    filled = [each for each in arrays if each.size]
+    if len(filled) < 2:
+        return filled[0] if filled else arrays[0]
+    found = allocated(queue, "values", sum(each.size for each in filled), filled[0].dtype)
+    chain, begin = Chain(queue, *filled, writes=(found,)), 0
+    for each in filled:
+        chain.copy(found, each, each.size, begin)
+        begin += each.size
+    chain.finish(found)
+    return found
+
+
+@door()
+def taken(queue: cl.CommandQueue, values: cl_array.Array, places: cl_array.Array) -> cl_array.Array:
+    """Return ``values[places]``."""
+    found = allocated(queue, "values", places.size, values.dtype)
+    if places.size:
+        chain = Chain(queue, places, values, writes=(found,))
+        enqueue_permute(chain, places, values, found, places.size)
+        chain.finish(found)
+    return found

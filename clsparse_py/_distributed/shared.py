@@ -1,0 +1,60 @@
+"""What all objects over ranks have in common."""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from clsparse_py._distributed.communicator import Communicator, name_of
+
+__all__ = ["Distributed", "after", "collective", "described", "spelled"]
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+class Distributed:
+    """Base of the objects of which each rank has a part.
+
+    Attributes
+    ----------
+    comm : Communicator
+    history : str
+        What was done to the object since all ranks made it together. They tell one another nothing at such operations: the
+        next call that has a message takes this along, and ranks whose numbers, dtypes or calls differ see it.
+    """
+
+    # NumPy's operators leave the operation to the object.
+    __array_ufunc__ = None
+
+    comm: Communicator
+    history = ""
+
+
+def after(step: str, *operands: Distributed) -> str:
+    """Return the history of what a step makes of operands: the step in words, and a checksum of what came before."""
+    before = "".join(each.history for each in operands)
+    return f" after {step}" + (f" and {zlib.crc32(before.encode()):08x}" if before else "")
+
+
+def spelled(number: Any) -> str:
+    """Return a number as Python writes it, whatever it is a scalar of: with what the dtype of results depends on."""
+    return repr(number.item() if hasattr(number, "item") else number)
+
+
+def described(*operands: Any) -> str:
+    """Return what operands are, and what was done to them: the same on all ranks."""
+    over_ranks = (each for each in operands if isinstance(each, Distributed))
+    return ", ".join(f"{name_of(each.dtype)} of shape {each.shape}{each.history}" for each in over_ranks)  # type: ignore[attr-defined]
+
+
+def collective(method: _Method) -> _Method:
+    """Make an exception of a method on one rank end the waits of all others."""
+
+    @functools.wraps(method)
+    def together(self: Any, *arguments: Any, **named: Any) -> Any:
+        with self.comm.together():
+            return method(self, *arguments, **named)
+
+    return cast("_Method", together)

@@ -1,0 +1,354 @@
+"""Systems of equations with a matrix over ranks, for the solvers of `clsparse_py.linalg`: their products, sums and operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from scipy.sparse.linalg import LinearOperator
+from typing_extensions import override
+
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._build.plain import door
+from clsparse_py._distributed.communicator import Communicator
+from clsparse_py._distributed.division import Division
+from clsparse_py._distributed.shared import Distributed, collective, described
+from clsparse_py._distributed.vectors import multiplied, vector
+from clsparse_py._ground.errors import class_of
+from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.order import note_written
+from clsparse_py._operations.spmv import kept_plan
+from clsparse_py._precision.semiring import plus_times
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import fetched, placed
+from clsparse_py._solvers.krylov.system import Apply, System
+from clsparse_py._solvers.linalg.operators import DeviceOperator, applied, cast_to, is_function
+from clsparse_py._solvers.linalg.options import Options
+from clsparse_py._solvers.linalg.problem import Divided, Problem, copied, dtype_of_solution
+
+__all__ = ["DividedOperator", "DividedProblem", "by_blocks", "own_part", "require_square"]
+
+
+class DividedOperator(Distributed, DeviceOperator):
+    """An operator over ranks: each gives its own part of a vector to `bound`, and gets that of the product.
+
+    ``@`` takes what ``A @ x`` of a matrix over ranks takes, and gives the same kind.
+
+    Attributes
+    ----------
+    division : Division
+        Of rows and columns.
+    """
+
+    division: Division
+
+    @override
+    def _matvec(self, x: Any) -> Any:
+        return self @ x
+
+    @override
+    def _matmat(self, x: Any) -> Any:
+        return self @ x
+
+    @collective
+    def __matmul__(self, x: Any) -> Any:
+        return multiplied(self, x, self.division, self.division, self._times)
+
+    def _times(self, x: cl_array.Array) -> cl_array.Array:
+        """Return this rank's part of the product."""
+        if x.ndim == 2:
+            columns = [self._times(x[:, column]) for column in range(x.shape[1])]
+            return _side_by_side(self.queue, columns, x.shape[0], np.result_type(self.dtype, x.dtype))
+        dtype = np.result_type(self.dtype, x.dtype)
+        given = copied(self.queue, "x", x, dtype)
+        result = allocated(self.queue, "the product", given.size, dtype)
+        self.bound(self.queue, dtype)(given, result)
+        note_written(result, cl.enqueue_marker(self.queue))
+        return result
+
+
+def require_square(A: Any) -> None:
+    """Check that a matrix over ranks stands for a system of equations.
+
+    Raises
+    ------
+    ValueError
+        It does not.
+    """
+    if A.shape[0] != A.shape[1]:
+        raise ValueError(f"A: must be square, has shape {A.shape}")
+    if A.rows != A.columns:
+        raise ValueError(f"A: its rows and columns must be divided alike, are {A.rows} and {A.columns}")
+
+
+def own_part(name: str, values: Any, division: Division, comm: Communicator) -> Any:
+    """Return this rank's part of a vector, or of several side by side, on the device or NumPy's.
+
+    Raises
+    ------
+    ValueError
+        They have another length or division; the message has the name.
+    """
+    if isinstance(values, vector):
+        if values.division != division:
+            raise ValueError(f"{name}: is divided as {values.division}, and the matrix needs {division}")
+        return values.own
+    on_device = isinstance(values, cl_array.Array)
+    found = values if on_device else np.asarray(values)
+    n = division.length(comm.rank) if on_device else division.n
+    if found.ndim not in (1, 2) or found.shape[0] != n:
+        raise ValueError(f"{name}: must have {n} entries or rows, as A asks for, has shape {found.shape}")
+    return found if on_device else found[division.part(comm.rank)]
+
+
+class Blocks:
+    """The operator of which each rank has the block of its own rows and columns; see `by_blocks`."""
+
+    def __init__(self, division: Division, own: Any) -> None:
+        self.division, self.own = division, own
+
+
+def by_blocks(A: Any, preconditioner: Callable[[Any], Any]) -> Blocks:
+    """Return a preconditioner of a matrix over ranks that leaves out what connects them: each rank's own, of ``A.local``.
+
+    Parameters
+    ----------
+    A : csr_array
+        Over ranks; its rows and columns are divided alike.
+    preconditioner : callable
+        Takes a matrix on one device, and returns what solvers take as ``M`` with it:
+        `clsparse_py.linalg.jacobi`, say, or ``ic0``.
+
+    Returns
+    -------
+    object
+        For ``M`` of the solvers of `clsparse_py.linalg`.
+
+    Raises
+    ------
+    ValueError
+        Rows and columns are divided otherwise.
+
+    Notes
+    -----
+    The block Jacobi method: the more ranks there are, the more iterations. `clsparse_py.amg.smoothed_aggregation_solver` takes
+    the whole of A.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse
+    >>> import clsparse_py as sp
+    >>> from clsparse_py import distributed
+    >>> S = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(60, 60), format="csr")
+    >>> def solve(A):
+    ...     return sp.linalg.cg(A, np.ones(60), M=distributed.by_blocks(A, sp.linalg.ic0))
+    >>> with distributed.over([sp.default_queue()] * 2) as team:
+    ...     x, info = team.run(solve, team.csr_array(S))
+    >>> info, bool(np.allclose(S @ x, 1, atol=1e-4))
+    (0, True)
+    """
+    with A.comm.together():
+        if A.rows != A.columns:
+            raise ValueError(f"A: its rows and columns must be divided alike, are {A.rows} and {A.columns}")
+        return Blocks(A.rows, preconditioner(A.local) if A.local.shape[0] else None)
+
+
+class DividedProblem(Problem):
+    """The problem of a matrix over ranks, as one of them has it.
+
+    Parameters
+    ----------
+    A : csr_array
+        Over ranks, square, its rows and columns divided alike.
+    b, x0 : vector, numpy.ndarray or pyopencl.array.Array
+        As operands of ``A @ b``.
+    M : csr_array, Blocks, DividedOperator or callable, optional
+        A callable takes and returns a `vector`.
+    read : callable
+        Returns how the solver iterates, or raises.
+
+    Raises
+    ------
+    ValueError, TypeError, RankError
+        On all ranks: an argument of one is wrong, or they differ in what has to be the same; the message names it.
+    """
+
+    def __init__(self, A: Any, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> None:
+        with A.comm.agreeing() as facts:
+            self.options = read()
+            facts.update(self.options.facts, **self._take(A, b, x0, M))
+
+    def _take(self, A: Any, b: Any, x0: Any, M: Any) -> dict[str, Any]:
+        """Take the arguments of this rank, and return what has to be the same on all."""
+        require_square(A)
+        self.A, self.comm, self.division, self.n = A, A.comm, A.rows, A.shape[0]
+        self.queue = A.queue
+        if isinstance(x0, str) and x0 != "Mb":
+            raise ValueError(f"x0: must be an array or 'Mb', is {x0!r}")
+        self._given, self._b = type(b), own_part("b", b, self.division, self.comm)
+        self._x0 = x0 if x0 is None or isinstance(x0, str) else own_part("x0", x0, self.division, self.comm)
+        if not (self._x0 is None or isinstance(self._x0, str)) and self._x0.shape != self._b.shape:
+            raise ValueError(f"x0: must have b's shape, {self._b.shape} on this rank, has {self._x0.shape}")
+        self._M = self._checked(M)
+        self.columns = 1 if self._b.ndim == 1 else self._b.shape[1]
+        self.dtype = dtype_of_solution(A, self._b, self.queue)
+        # Of these it depends what ranks say to one another.
+        guess = x0 if x0 is None or isinstance(x0, str) else "an array"
+        kinds = {"kind of b": class_of(b), "kind of M": "function" if is_function(M) else class_of(M), "x0": guess}
+        operands = {name: described(each) for name, each in {"A": A, "b": b, "guess": x0, "M": M}.items()}
+        return {"dtype": self.dtype, "columns": self.columns, **kinds, **operands}
+
+    def _checked(self, M: Any) -> Any:
+        if isinstance(M, Divided):
+            if not getattr(M, "rows", None) == getattr(M, "columns", None) == self.division:
+                raise ValueError(f"M: must be divided as A is, {self.division}")
+        elif isinstance(M, Blocks | DividedOperator):
+            if M.division != self.division:
+                raise ValueError(f"M: is divided as {M.division}, and A as {self.division}")
+        elif M is not None and not is_function(M):
+            allowed = "a matrix over ranks, what `distributed.by_blocks` or a hierarchy returns, or a function of a vector"
+            raise TypeError(f"M: must be {allowed}, is {class_of(M)}")
+        return M
+
+    @override
+    def system(self, column: int) -> System:
+        options, callback = self.options, self.options.callback
+        chain, n = Chain(self.queue), self.division.length(self.comm.rank)
+        A, M = self._product(self.A), self._preconditioner()
+        b = copied(self.queue, "b", self._column(self._b, column), self.dtype)
+        if self._x0 is None or isinstance(self._x0, str):
+            x = allocated(self.queue, "x", n, self.dtype)
+            chain.fill(x, 0, n)
+            if self._x0 is not None:
+                (M or (lambda x, y: chain.copy(y, x, n)))(b, x)
+        else:
+            x = copied(self.queue, "x0", self._column(self._x0, column), self.dtype)
+        shown = callback and (lambda x: callback(self._as_given(x)))
+        return System(
+            chain,
+            n,
+            self.dtype,
+            A,
+            M,
+            b,
+            x,
+            self._x0 is not None,
+            options.rtol,
+            options.atol,
+            options.most(self.n),
+            shown,
+            options.check_every,
+            all_sum=self.comm.sum if self.comm.size > 1 else None,
+            all_max=self.comm.max if self.comm.size > 1 else None,
+        )
+
+    def _column(self, values: Any, column: int) -> Any:
+        return values if values.ndim == 1 else values[:, column]
+
+    def _product(self, A: Any) -> Apply:
+        """Return the product of a matrix over ranks with this rank's part of a vector."""
+        cast = cast_to(A, self.dtype)
+        local, local_is_empty = self._local_product(cast.local), not A.local.nnz
+
+        def apply(x: cl_array.Array, y: cl_array.Array, alpha: float | None = None) -> None:
+            begin, end = cast.around(self.queue, x, y, alpha)
+            begin()
+            if local_is_empty:
+                Chain(self.queue).fill(y, 0, y.size)
+            elif alpha is None:
+                local(x, y)
+            else:
+                local(x, y, alpha)  # type: ignore[call-arg] # of a csr_array
+            self.queue.flush()
+            end()
+
+        apply.takes_alpha = True  # type: ignore[attr-defined] # see `clsparse_py._solvers.krylov.scaling`
+
+        return apply
+
+    @door()
+    def _local_product(self, A: csr_array) -> Apply:
+        """Return the product of own rows and columns, with its kernels built: of later refusals other ranks would not know."""
+        if A.nnz:
+            plan, x = kept_plan(A), allocated(self.queue, "x", 0, self.dtype)
+            for alpha in (None, 1):
+                plan.build(A, x, x, alpha, None, plus_times)
+        return applied(A, self.queue, self.dtype)
+
+    def _preconditioner(self) -> Apply | None:
+        if self._M is None:
+            return None
+        if isinstance(self._M, Divided):
+            return self._product(self._M)
+        if isinstance(self._M, DividedOperator):
+            return self._M.bound(self.queue, self.dtype)
+        if isinstance(self._M, Blocks):
+            return _nothing if self._M.own is None else applied(self._M.own, self.queue, self.dtype)
+
+        def called(x: cl_array.Array, y: cl_array.Array) -> None:
+            note_written(x, cl.enqueue_marker(self.queue))
+            found = self._M(vector.over(x, self.comm, self.division))
+            if not isinstance(found, vector) or found.division != self.division or found.shape != (self.n,):
+                raise ValueError(f"M: must return a vector divided as its argument, returned {found!r}")
+            if found.dtype.kind == "c" and self.dtype.kind != "c":
+                raise TypeError(f"M: gave a result of dtype {found.dtype} for a vector of {self.dtype}")
+            own = copied(self.queue, "M", found.own, self.dtype)
+            Chain(self.queue, own).copy(y, own, y.size)
+
+        return called
+
+    def _as_given(self, x: cl_array.Array) -> Any:
+        if self._given is vector:
+            return vector.over(x, self.comm, self.division)
+        return x if issubclass(self._given, cl_array.Array) else vector.over(x, self.comm, self.division).allgather()
+
+    @override
+    def by_scipy(self, column: int) -> tuple[cl_array.Array, int]:
+        """Return the solution for a column of b, and info: every rank iterates on whole vectors, and products are made by all."""
+        A = LinearOperator(self.A.shape, lambda x: self._whole(self._product(self.A), x), dtype=self.dtype)
+        M: Any = self._M
+        if not isinstance(M, DividedOperator):
+            preconditioner = self._preconditioner()
+            M = preconditioner and LinearOperator(self.A.shape, lambda x: self._whole(preconditioner, x), dtype=self.dtype)
+        b = self._gathered(self._column(self._b, column))
+        x0 = self._x0 if self._x0 is None or isinstance(self._x0, str) else self._gathered(self._column(self._x0, column))
+        x, info = self.options.by_scipy(A, b, x0, M)
+        return placed(self.queue, "x", np.asarray(x, self.dtype)[self.division.part(self.comm.rank)]), info
+
+    def _gathered(self, own: Any) -> np.ndarray[Any, Any]:
+        """Return a vector whole, of this rank's part on the device or the host."""
+        host = own.get() if isinstance(own, cl_array.Array) else own
+        return np.concatenate(self.comm.allgather(np.asarray(host, self.dtype)))
+
+    def _whole(self, apply: Apply, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the product with a vector that all ranks have whole, whole."""
+        own = placed(self.queue, "x", np.ravel(x).astype(self.dtype)[self.division.part(self.comm.rank)])
+        result = allocated(self.queue, "the product", own.size, self.dtype)
+        apply(own, result)
+        return self._gathered(fetched(result, self.queue))
+
+    @override
+    def delivered(self, solutions: list[cl_array.Array]) -> Any:
+        # A vector for a single column, as in SciPy.
+        if self.columns == 1:
+            return self._as_given(solutions[0])
+        n = self.division.length(self.comm.rank)
+        return self._as_given(_side_by_side(self.queue, solutions, n, self.dtype))
+
+
+def _side_by_side(queue: cl.CommandQueue, columns: list[cl_array.Array], n: int, dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return vectors of n entries as the columns of an array."""
+    chain, joined = Chain(queue), allocated(queue, "x", (len(columns), n), dtype)
+    for column, each in enumerate(columns):
+        chain.copy(joined, each, n, column * n)
+    chain.finish(joined)
+    found: cl_array.Array = joined.T
+    return found
+
+
+def _nothing(x: cl_array.Array, y: cl_array.Array) -> None:
+    """Stand for the product on a rank without rows."""

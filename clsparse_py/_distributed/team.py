@@ -1,0 +1,292 @@
+"""All devices of one host, driven by threads of one process: a rank for each."""
+
+from __future__ import annotations
+
+import operator
+import queue as queues
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from typing_extensions import Self
+
+from clsparse_py._distributed.communicator import RankError, check_time_limit
+from clsparse_py._distributed.csr import csr_array
+from clsparse_py._distributed.division import Division
+from clsparse_py._distributed.in_process import Hub, ThreadCommunicator
+from clsparse_py._distributed.places import Place, like_the_default, places_on
+from clsparse_py._distributed.shared import Distributed
+from clsparse_py._distributed.vectors import vector
+
+__all__ = ["Everywhere", "Team", "over"]
+
+
+class _Thread(threading.local):
+    """What a thread works for: the teams whose tasks it does, and those whose tasks asked for these."""
+
+    hubs: frozenset[Hub] = frozenset()
+
+
+_thread = _Thread()
+
+
+def over(devices: Sequence[cl.Device | cl.CommandQueue] | None = None, time_limit: float = 300.0) -> Team:
+    """Return the team of threads that drives devices of one host together: one thread and one context a device.
+
+    Parameters
+    ----------
+    devices : sequence of pyopencl.Device or pyopencl.CommandQueue, optional
+        One for each rank; a device may be there twice, and sub-devices of a CPU are devices. Of a queue its context is used. By
+        default all that are like the one of `clsparse_py.default_queue`.
+    time_limit : float
+        Seconds that any wait of a rank for another may take.
+
+    Raises
+    ------
+    ValueError
+        There is no device, or they belong to two platforms.
+    NoDeviceError
+        A device cannot be used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> from clsparse_py import distributed
+    >>> with distributed.over([sp.default_queue()] * 3) as team:
+    ...     A = team.csr_array(sp.eye_array(5, format="csr").get() * 2.0, division=[0, 1, 1, 5])
+    ...     x = team.vector(np.arange(5.0), A.rows)
+    ...     (A @ x).gather(), float((A @ x).dot(x))
+    (array([0., 2., 4., 6., 8.]), 60.0)
+    """
+    limit = check_time_limit(time_limit)
+    return Team(places_on(like_the_default() if devices is None else list(devices)), limit)
+
+
+class Team:
+    """Threads with a rank each; `over` makes it. To be closed, by `close` or the end of a ``with`` block.
+
+    Attributes
+    ----------
+    size : int
+        Ranks.
+    ranks : list of Communicator
+        Of each thread.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> from clsparse_py import distributed
+    >>> with distributed.over([sp.default_queue()] * 2) as team:
+    ...     x = team.vector(np.arange(4.0))
+    ...     team.each(lambda comm, x: x.own.get().tolist(), x)
+    [[0.0, 1.0], [2.0, 3.0]]
+    """
+
+    def __init__(self, places: Sequence[Place], time_limit: float) -> None:
+        self.size = len(places)
+        self._hub = Hub(self.size)
+        self.ranks = [ThreadCommunicator(self._hub, rank, place, time_limit) for rank, place in enumerate(places)]
+        self._tasks: list[queues.SimpleQueue[Any]] = [queues.SimpleQueue() for _ in places]
+        self._done: queues.SimpleQueue[tuple[int, Any, BaseException | None]] = queues.SimpleQueue()
+        self._busy = threading.Lock()
+        self._open = True
+        for comm, tasks in zip(self.ranks, self._tasks, strict=True):
+            # A thread keeps its rank alive, and not the team, which ends the threads when it goes.
+            of_rank = self._hub, comm, tasks, self._done
+            threading.Thread(target=_work, args=of_rank, name=f"rank {comm.rank}", daemon=True).start()
+
+    def _together(self, tasks: Sequence[Callable[[ThreadCommunicator], Any]]) -> list[Any]:
+        """Do a task in each thread; return the results, or raise the first rank's error that is no consequence of another's."""
+        self._require_outside()
+        with self._busy:
+            if not self._open:
+                raise RuntimeError("the team is closed")
+            self._hub.begin()
+            hubs = _thread.hubs | {self._hub}
+            for comm, task_queue, task in zip(self.ranks, self._tasks, tasks, strict=True):
+                comm.begin()
+                task_queue.put((task, hubs))
+            done: list[tuple[int, Any, BaseException | None]] = []
+            try:
+                while len(done) < self.size:
+                    done.append(self._done.get())
+            except BaseException as error:  # an interrupt
+                self._hub.fail(-1, error)
+                while len(done) < self.size:
+                    done.append(self._done.get())
+                raise
+        done.sort(key=lambda each: each[0])
+        failures = [error for _, _, error in done if error is not None]
+        if failures:
+            raise next((error for error in failures if not isinstance(error, RankError)), failures[0])
+        return [found for _, found, _ in done]
+
+    def _require_outside(self) -> None:
+        """Raise a RuntimeError in a thread of one of the team's ranks, or one that works for it: it would wait for itself."""
+        if self._hub in _thread.hubs:
+            raise RuntimeError(
+                "a team, or an object over its ranks, is used inside one of these: give the object to the function as an "
+                "argument, as in team.run(function, A, x), and each rank has its own part of it there"
+            )
+
+    def each(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> list[Any]:
+        """Call a function in each rank's thread, with the rank's communicator before other arguments.
+
+        Parameters
+        ----------
+        function : callable
+        *arguments, **named
+            Objects over the team's ranks become, for each rank, its own.
+
+        Returns
+        -------
+        list
+            The results, in the order of ranks.
+
+        Raises
+        ------
+        Exception
+            That of the first rank that failed; all others were ended by it.
+        RuntimeError
+            It is called inside one of the team's ranks, as any use of an object over them is; or the team is closed.
+        """
+
+        def task(comm: ThreadCommunicator) -> Any:
+            own = (_own(each, comm.rank) for each in arguments)
+            return function(comm, *own, **{name: _own(each, comm.rank) for name, each in named.items()})
+
+        return self._together([task] * self.size)
+
+    def run(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Call a function of objects over the team's ranks, in each rank's thread.
+
+        Parameters
+        ----------
+        function : callable
+        *arguments, **named
+            As of `each`, without a communicator.
+
+        Returns
+        -------
+        object
+            Matrices and vectors over the ranks as such, also if they are in a tuple; of all else rank 0's.
+        """
+        found = self.each(lambda _, *own, **its: function(*own, **its), *arguments, **named)
+        return self._whole(found)
+
+    def _whole(self, found: list[Any]) -> Any:
+        if isinstance(found[0], Distributed):
+            return Everywhere(self, found)
+        if type(found[0]) is tuple:
+            return tuple(self._whole(list(each)) for each in zip(*found, strict=True))
+        return found[0]
+
+    def csr_array(self, S: Any, division: Any = "entries", columns: Division | None = None) -> Any:
+        """Return a matrix over the ranks, of a SciPy matrix; arguments as of `csr_array.scattered`."""
+        return self.run_with(csr_array.scattered, S, division=division, columns=columns)
+
+    def vector(self, x: Any, division: Division | None = None) -> Any:
+        """Return a vector over the ranks, of a NumPy array; by default in equal shares."""
+        return self.run_with(vector.scattered, np.asarray(x), division=division)
+
+    def run_with(self, function: Callable[..., Any], first: Any, *arguments: Any, **named: Any) -> Any:
+        """Call ``function(first, comm, ...)`` as `run` does."""
+        found = self.each(lambda comm, own, *more, **its: function(own, comm, *more, **its), first, *arguments, **named)
+        return self._whole(found)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._require_outside()
+        with self._busy:
+            if self._open:
+                self._open = False
+                for tasks in self._tasks:
+                    tasks.put(None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        for tasks in self._tasks:
+            tasks.put(None)
+
+
+def _work(
+    hub: Hub,
+    comm: ThreadCommunicator,
+    tasks: queues.SimpleQueue[Any],
+    done: queues.SimpleQueue[tuple[int, Any, BaseException | None]],
+) -> None:
+    """Do the tasks of a rank until there is None."""
+    for task, _thread.hubs in iter(tasks.get, None):
+        found: Any = None
+        failure: BaseException | None = None
+        try:
+            found = task(comm)
+        except BaseException as error:
+            failure = error
+            if not isinstance(error, RankError):
+                hub.fail(comm.rank, error)
+        hub.end(comm.rank)
+        done.put((comm.rank, found, failure))
+        del found, failure, task
+
+
+def _own(value: Any, rank: int) -> Any:
+    return value.parts[rank] if isinstance(value, Everywhere) else value
+
+
+class Everywhere:
+    """An object over the ranks of a team, as the program sees it: its methods and operators run in all threads.
+
+    Attributes
+    ----------
+    parts : list
+        What each rank has.
+    """
+
+    # NumPy's operators leave the operation to the object.
+    __array_ufunc__ = None
+
+    def __init__(self, team: Team, parts: list[Any]) -> None:
+        self._team, self.parts = team, parts
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if callable(getattr(type(self.parts[0]), name, None)):
+            return lambda *arguments, **named: self._team.run(
+                lambda own, *more, **its: getattr(own, name)(*more, **its), self, *arguments, **named
+            )
+        return self._team.run(lambda own: getattr(own, name), self)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the object, such as a plan, in all threads."""
+        return self._team.run(lambda own, *more, **its: own(*more, **its), self, *arguments, **named)
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self.parts))
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+
+def _operator(apply: Callable[..., Any], *, reflected: bool = False) -> Callable[..., Any]:
+    def applied(self: Everywhere, *others: Any) -> Any:
+        return self._team.run(lambda *own: apply(*reversed(own)) if reflected else apply(*own), self, *others)
+
+    return applied
+
+
+for _name in ("add", "sub", "mul", "truediv", "matmul"):
+    setattr(Everywhere, f"__{_name}__", _operator(getattr(operator, _name)))
+    setattr(Everywhere, f"__r{_name}__", _operator(getattr(operator, _name), reflected=True))
+for _name in ("iadd", "isub", "imul", "neg", "abs"):
+    setattr(Everywhere, f"__{_name}__", _operator(getattr(operator, _name)))

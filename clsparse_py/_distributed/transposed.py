@@ -1,0 +1,107 @@
+"""The transposed of a matrix over ranks: a view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse
+
+from clsparse_py._arrays.csr import csr_array as device_array
+from clsparse_py._distributed.shared import Distributed, after, collective, described
+from clsparse_py._distributed.split import SentRows
+from clsparse_py._distributed.vectors import multiplied, vector
+
+if TYPE_CHECKING:
+    from clsparse_py._distributed.csr import csr_array
+
+__all__ = ["Transposed"]
+
+
+class Transposed(Distributed):
+    """The transposed of a `csr_array` over ranks, over the same arrays: its columns are divided, as the rows of that are.
+
+    Attributes
+    ----------
+    T : csr_array
+        The matrix that it is the transposed of.
+    """
+
+    format = "csc"
+
+    def __init__(self, A: csr_array) -> None:
+        self.T, self.comm, self.queue = A, A.comm, A.queue
+        self.rows, self.columns = A.columns, A.rows
+        self.shape = A.shape[1], A.shape[0]
+        self.history = after("T", A)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values."""
+        return self.T.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Dimensions: 2."""
+        return 2
+
+    @property
+    def nnz(self) -> int:
+        """Stored entries of all ranks."""
+        return self.T.nnz
+
+    def __repr__(self) -> str:
+        return f"<the transposed of {self.T!r}>"
+
+    @collective
+    def __matmul__(self, other: Any) -> Any:
+        """Return the product with a dense operand, as of `csr_array`."""
+        if isinstance(other, Distributed) and not isinstance(other, vector):
+            return self.tocsr() @ other
+        return multiplied(self, other, self.columns, self.rows, self.T._transposed_times)
+
+    def diagonal(self, k: int = 0) -> vector:
+        """Return a diagonal, divided as the columns that its entries are in."""
+        return self.T.diagonal(-k)
+
+    def norm(self, ord: Any = "fro") -> float:  # noqa: A002 - SciPy's name for it
+        """Return a norm, as of `csr_array`."""
+        return self.T.norm({1: np.inf, np.inf: 1}.get(ord, ord))
+
+    @collective
+    def tocsr(self) -> csr_array:
+        """Return it as a `csr_array`, whose rows are divided as the columns were: entries are sent to the ranks of their rows.
+
+        Each rank transposes on its device; through the host goes what is sent.
+        """
+        A, comm = self.T, self.comm
+        remote, halo = _of_others(A, comm.alltoall(_leaving(A), f"tocsr({described(self)})"))
+        local: device_array = A.local.T.tocsr()
+        return A.assembled(comm, self.rows, self.columns, local, device_array(remote, queue=A.queue), halo)
+
+    def gather(self, root: int = 0) -> Any:
+        """Return the whole matrix on one rank, a `scipy.sparse.csc_array`, and None on the others."""
+        found = self.T.gather(root)
+        return None if found is None else found.T
+
+
+def _leaving(A: csr_array) -> list[SentRows]:
+    """Return, for each rank, A's entries in its columns: as rows of the transposed."""
+    rows = A.remote.T.tocsr().get()
+    begin = A.rows.part(A.comm.rank).start
+    return [SentRows.of(rows, A.halo.sources.get(rank, slice(0, 0)), begin) for rank in range(A.comm.size)]
+
+
+def _of_others(A: csr_array, came: list[SentRows]) -> tuple[Any, np.ndarray[Any, Any]]:
+    """Return the entries of the transposed in others' columns, as SciPy's in CSR form, and these columns, ascending."""
+    halo = np.concatenate([each.columns for each in came])  # as ranks have rows in order
+    begins = np.cumsum([0, *(each.columns.size for each in came)])
+    places = np.concatenate([begin + each.places for begin, each in zip(begins, came, strict=False)])
+    # Several ranks may have entries of one row; those of a rank are in the order of the places that it was asked for.
+    asked = [A.halo.sent[A.halo.targets.get(rank, slice(0, 0))] for rank in range(len(came))]
+    rows = np.concatenate([np.repeat(of, each.lengths) for of, each in zip(asked, came, strict=True)])
+    order = np.argsort(rows, kind="stable")
+    n = A.halo.n_own
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
+    values = np.concatenate([each.values for each in came])
+    return scipy.sparse.csr_array((values[order], places[order], indptr), shape=(n, halo.size)), halo

@@ -1,0 +1,385 @@
+"""Dense vectors over ranks, which know how they are divided."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+from typing_extensions import Self
+
+from clsparse_py._arrays.base import SparseArray
+from clsparse_py._distributed.communicator import Communicator
+from clsparse_py._distributed.division import Division, by_rows
+from clsparse_py._distributed.shared import Distributed, after, collective, described, spelled
+from clsparse_py._ground.errors import class_of
+from clsparse_py._run.transfer import placed
+
+__all__ = ["multiplied", "on_device", "share_of_norm", "vector"]
+
+
+class vector(Distributed):  # noqa: N801 - as the arrays' names
+    """A dense vector whose entries are divided among ranks, or several side by side: the columns of a dense matrix.
+
+    ``+``, ``-``, ``*`` and ``/`` take vectors divided alike and numbers, and work on the device. Every rank has a part, and all
+    call the same methods in the same order.
+
+    Parameters
+    ----------
+    own : array_like or pyopencl.array.Array
+        This rank's entries, of one dimension, or rows, of two.
+    comm : Communicator
+    division : Division, optional
+        By default entries are numbered in the order of ranks.
+    queue : pyopencl.CommandQueue, optional
+        Where this rank's part lives; by default ``comm.queue``, and that of a device array.
+
+    Attributes
+    ----------
+    own : pyopencl.array.Array
+        This rank's entries.
+    comm : Communicator
+    division : Division
+
+    Raises
+    ------
+    ValueError
+        On all ranks: dtypes, numbers of columns or divisions differ, or a rank has not as many entries as the division says.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> from clsparse_py import distributed
+    >>> with distributed.over([sp.default_queue()] * 2) as team:
+    ...     x = team.vector(np.array([3.0, 0.0, 4.0]))
+    ...     x.norm(), (2 * x + x).allgather()
+    (5.0, array([ 9.,  0., 12.]))
+    """
+
+    def __init__(
+        self, own: Any, comm: Communicator, division: Division | None = None, queue: cl.CommandQueue | None = None
+    ) -> None:
+        with comm.agreeing(division=division) as facts:
+            values = on_device(comm.queue if queue is None else queue, own)
+            facts.update(dtype=values.dtype, columns=values.shape[1:])
+        lengths = [int(each) for each in comm.allgather(values.shape[0])]
+        if division is None:
+            division = Division(np.cumsum([0, *lengths]))
+        wanted = [division.length(rank) for rank in range(division.size)]
+        if wanted != lengths:
+            raise ValueError(f"division: gives the ranks {wanted} entries, and they have {lengths}")
+        self.own, self.comm, self.division = values, comm, division
+
+    @classmethod
+    def over(cls, own: cl_array.Array, comm: Communicator, division: Division) -> Self:
+        """Return the vector of entries that an operation made, on every rank; they are not checked. Not collective."""
+        made = object.__new__(cls)
+        made.own, made.comm, made.division = own, comm, division
+        return made
+
+    @classmethod
+    def zeros(cls, division: Division, comm: Communicator, dtype: Any = np.float64, columns: int | None = None) -> Self:
+        """Return a vector of zeros. Not collective."""
+        n = division.length(comm.rank)
+        own = placed(comm.queue, "x", np.zeros(n * (1 if columns is None else columns), dtype))
+        return cls.over(own if columns is None else _shaped(own, (n, columns)), comm, division)
+
+    @classmethod
+    def scattered(cls, x: Any, comm: Communicator, division: Division | None = None, root: int = 0) -> Self:
+        """Return the vector that one rank has whole.
+
+        Parameters
+        ----------
+        x : array_like
+            On the root; what other ranks give is not looked at.
+        comm : Communicator
+        division : Division, optional
+            By default into equal shares.
+        root : int
+        """
+        with comm.agreeing():
+            shares = _shares(np.asarray(x), division, comm.size) if comm.rank == root else None
+        with comm.together():
+            own, cuts = comm.scatter(shares, root)
+        return cls(own, comm, cuts)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the whole."""
+        return (self.division.n, *self.own.shape[1:])
+
+    @property
+    def ndim(self) -> int:
+        """Dimensions: 1 or 2."""
+        return len(self.own.shape)
+
+    @property
+    def size(self) -> int:
+        """Entries of all ranks."""
+        return int(np.prod(self.shape))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the entries."""
+        found: np.dtype[Any] = np.dtype(self.own.dtype)
+        return found
+
+    def __len__(self) -> int:
+        return self.division.n
+
+    def __repr__(self) -> str:
+        part = self.division.part(self.comm.rank)
+        return (
+            f"<distributed vector of shape {self.shape}, {self.dtype}: rank {self.comm.rank} of {self.comm.size} "
+            f"has {part.start} to {part.stop}>"
+        )
+
+    # ---- arithmetic, entry by entry
+
+    def _with(self, other: Any, apply: Callable[[Any, Any], Any], *, reflected: bool = False) -> Any:
+        operand = self._operand(other)
+        if operand is NotImplemented:
+            return NotImplemented
+        return self._made(
+            apply(*((operand, self.own) if reflected else (self.own, operand))), _step(apply, other, reflected), other
+        )
+
+    def _made(self, own: cl_array.Array, step: str, *others: Any) -> Self:
+        """Return the vector that a step makes of this one, and of others that are over ranks."""
+        made = self.over(own, self.comm, self.division)
+        made.history = after(step, self, *(each for each in others if isinstance(each, vector)))
+        return made
+
+    def _operand(self, other: Any) -> Any:
+        if isinstance(other, vector):
+            self._require_alike(other)
+            return other.own
+        return other if np.isscalar(other) or (isinstance(other, np.ndarray) and other.ndim == 0) else NotImplemented
+
+    def _require_alike(self, other: vector) -> None:
+        if other.division != self.division or other.own.shape != self.own.shape:
+            raise ValueError(f"vectors must be divided alike, are of shapes {self.shape} and {other.shape}: {other.division}")
+
+    def __add__(self, other: Any) -> Any:
+        return self._with(other, operator.add)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self._with(other, operator.sub)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._with(other, operator.sub, reflected=True)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._with(other, operator.mul)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._with(other, operator.truediv)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._with(other, operator.truediv, reflected=True)
+
+    def __neg__(self) -> Self:
+        return self._made(-self.own, "neg")
+
+    def _in_place(self, other: Any, apply: Callable[[Any, Any], Any]) -> Any:
+        operand = self._operand(other)
+        if operand is NotImplemented:
+            return NotImplemented
+        if self.own.size:
+            self.own = apply(self.own, operand)
+        self.history = self._made(self.own, _step(apply, other), other).history
+        return self
+
+    def __iadd__(self, other: Any) -> Self:
+        return self._in_place(other, operator.iadd)  # type: ignore[no-any-return]
+
+    def __isub__(self, other: Any) -> Self:
+        return self._in_place(other, operator.isub)  # type: ignore[no-any-return]
+
+    def __imul__(self, other: Any) -> Self:
+        return self._in_place(other, operator.imul)  # type: ignore[no-any-return]
+
+    def axpy(self, a: Any, x: vector) -> Self:
+        """Add ``a * x`` to the vector, in place, and return it. Not collective."""
+        self += a * x
+        return self
+
+    def conj(self) -> Self:
+        """Return the complex conjugate. Not collective."""
+        return self._made(self.own.conj(), "conj") if self.dtype.kind == "c" else self
+
+    def copy(self) -> Self:
+        """Return a vector with memory of its own. Not collective."""
+        return self._made(self.own.copy(), "copy")
+
+    def astype(self, dtype: Any) -> Self:
+        """Return the vector with entries of another dtype. Not collective."""
+        return self._made(self.own.astype(np.dtype(dtype)), f"astype {np.dtype(dtype)}")
+
+    # ---- numbers: sums over ranks are added in their order
+
+    def dot(self, other: vector) -> Any:
+        """Return the sum of products of entries; see `vdot` for complex ones.
+
+        Parameters
+        ----------
+        other : vector
+            Of one dimension, divided alike.
+
+        Returns
+        -------
+        scalar
+            The same on all ranks.
+        """
+        return self._dotted(other, "dot", np.dot)
+
+    def vdot(self, other: vector) -> Any:
+        """Return the sum of products of the conjugate of each entry with the other vector's."""
+        return self._dotted(other, "vdot", np.vdot)
+
+    @collective
+    def _dotted(self, other: vector, name: str, by_numpy: Callable[[Any, Any], Any]) -> Any:
+        if not isinstance(other, vector):
+            raise TypeError(f"{name}: needs a vector over the same ranks, is given {class_of(other)}")
+        self._require_alike(other)
+        if self.ndim != 1:
+            raise ValueError(f"{name}: needs vectors of one dimension, has {self.ndim}")
+        dtype = np.result_type(self.dtype, other.dtype)
+        if self.own.size == 0:
+            own = dtype.type(0)
+        elif dtype.kind in "fc":
+            own = getattr(cl_array, name)(self.own, other.own).get()
+        else:
+            own = by_numpy(self.own.get(), other.own.get())
+        return self.comm.sum(np.asarray(own, dtype), f"{name}({described(self, other)})")[()]
+
+    @collective
+    def sum(self) -> Any:
+        """Return the sum of all entries, in the dtype that NumPy gives it."""
+        dtype = np.zeros(0, self.dtype).sum().dtype
+        if self.own.size == 0:
+            own = dtype.type(0)
+        elif self.dtype.kind in "fc":
+            own = cl_array.sum(self.own).get()
+        else:
+            own = self.own.get().sum()
+        return self.comm.sum(np.asarray(own, dtype), f"sum({described(self)})")[()]
+
+    @collective
+    def norm(self, ord: Any = 2) -> float:  # noqa: A002 - NumPy's name for it
+        """Return a norm of the vector, of all columns as one.
+
+        Parameters
+        ----------
+        ord : {2, 1, inf}
+            The root of the sum of squares, the sum of sizes, the largest size.
+
+        Raises
+        ------
+        ValueError
+            It is another.
+        """
+        if ord not in (1, 2, np.inf):
+            raise ValueError(f"ord: must be 1, 2 or inf, is {ord!r}")
+        own, note = share_of_norm(self.own, ord), f"norm({described(self)}, {ord})"
+        if ord == np.inf:
+            return float(self.comm.max(own, note))
+        return float(np.sqrt(self.comm.sum(own, note)) if ord == 2 else self.comm.sum(own, note))
+
+    # ---- to the host
+
+    @collective
+    def gather(self, root: int = 0) -> Any:
+        """Return the whole on one rank, as a NumPy array, and None on the others."""
+        shares = self.comm.gather(self.own.get(), root, f"gather({described(self)})")
+        return None if shares is None else np.concatenate(shares)
+
+    @collective
+    def allgather(self) -> np.ndarray[Any, Any]:
+        """Return the whole on every rank, as a NumPy array."""
+        return np.concatenate(self.comm.allgather(self.own.get(), f"allgather({described(self)})"))
+
+
+def _step(apply: Callable[[Any, Any], Any], other: Any, reflected: bool = False) -> str:
+    """Return an operation with a vector or a number in words."""
+    return f"{'r' if reflected else ''}{apply.__name__} {'vector' if isinstance(other, vector) else spelled(other)}"
+
+
+def share_of_norm(own: cl_array.Array, ord: Any) -> np.float64:  # noqa: A002 - NumPy's name for it
+    """Return a rank's share of a norm: of the Euclidean one its square."""
+    if own.size == 0:
+        return np.float64(0)
+    flat = _shaped(own, (own.size,))
+    if own.dtype.kind not in "fc":
+        sizes = np.abs(flat.get().astype(np.float64))
+        return np.float64(sizes.max() if ord == np.inf else sizes.sum() if ord == 1 else (sizes * sizes).sum())
+    if ord == 2:
+        return np.float64(cl_array.vdot(flat, flat).get().real)
+    sizes = abs(flat)
+    return np.float64((cl_array.max if ord == np.inf else cl_array.sum)(sizes).get())
+
+
+def _require_dimensions(values: Any) -> None:
+    if values.ndim not in (1, 2):
+        raise ValueError(f"x: must have one or two dimensions, has {values.ndim}")
+
+
+def on_device(queue: cl.CommandQueue, own: Any) -> cl_array.Array:
+    """Return a rank's entries on its device."""
+    values = own if isinstance(own, cl_array.Array) else np.asarray(own)
+    _require_dimensions(values)
+    if isinstance(values, cl_array.Array):
+        return values
+    flat = placed(queue, "x", np.ascontiguousarray(values).reshape(-1))
+    found: cl_array.Array = _shaped(flat, values.shape)
+    return found
+
+
+def _shares(whole: np.ndarray[Any, Any], division: Division | None, size: int) -> list[tuple[np.ndarray[Any, Any], Division]]:
+    """Return each rank's entries of a vector, and the division."""
+    _require_dimensions(whole)
+    cuts = by_rows(whole.shape[0], size) if division is None else division
+    if cuts.n != whole.shape[0] or cuts.size != size:
+        raise ValueError(f"x: has {whole.shape[0]} rows for {size} ranks, and is to be divided as {cuts}")
+    return [(whole[cuts.part(rank)], cuts) for rank in range(size)]
+
+
+def _shaped(values: Any, shape: tuple[int, ...]) -> Any:
+    """Return a contiguous array in another shape."""
+    return values if values.shape == shape else values.reshape(shape)
+
+
+def multiplied(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable[[cl_array.Array], cl_array.Array]) -> Any:
+    """Return the product of a matrix with a dense operand of any kind, by what multiplies this rank's entries."""
+    rank, queue = A.comm.rank, A.queue
+    if isinstance(other, vector):
+        if other.division != of_x:
+            raise ValueError(f"x: is divided as {other.division}, and the matrix needs {of_x}")
+        found = vector.over(times(other.own), A.comm, of_y)
+        found.history = after("@", A, other)
+        return found
+    if isinstance(other, SparseArray) or scipy.sparse.issparse(other) or np.isscalar(other):
+        return NotImplemented
+    if isinstance(other, cl_array.Array):
+        _require_length(other, of_x.length(rank), f"this rank's part of x, as A is {A.shape[0]} x {A.shape[1]}")
+        return times(other)
+    whole = np.asarray(other)
+    _require_length(whole, of_x.n, f"x, as A is {A.shape[0]} x {A.shape[1]}")
+    own = np.ascontiguousarray(whole[of_x.part(rank)])
+    found = vector.over(times(on_device(queue, own)), A.comm, of_y)
+    found.history = after(f"@ {whole.dtype}", A)
+    return found.allgather()
+
+
+def _require_length(x: Any, n: int, what: str) -> None:
+    if x.ndim not in (1, 2) or x.shape[0] != n:
+        raise ValueError(f"x: must have {n} rows, {what}, has shape {x.shape}")

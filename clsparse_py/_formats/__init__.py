@@ -1,0 +1,1 @@
+"""Conversion between formats: canonical rows, coordinates, parts, dense entries, memory of other libraries."""

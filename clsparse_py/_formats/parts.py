@@ -1,0 +1,360 @@
+"""The first argument of sparse arrays, of each kind that they take, as data, indices and indptr."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+
+from clsparse_py._formats.coordinates import from_coordinates
+from clsparse_py._formats.dense_entries import entries_of
+from clsparse_py._ground.index_types import index_for
+from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.matrix import Matrix, Sparse, Structure
+from clsparse_py._matrix.placement import (
+    Parts,
+    index_dtype,
+    index_vector,
+    place,
+    place_part,
+    queue_for,
+    shape_of,
+    value_dtype,
+    value_dtype_on,
+    vector,
+)
+from clsparse_py._matrix.structure import Facts
+from clsparse_py._memory.memory import array_of
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, unsupported
+
+__all__ = ["SetStructure", "as_row", "coordinates_of", "dense_values", "is_one_dimensional", "is_shape", "made_of", "matrix_of"]
+
+
+def made_of(
+    arg1: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    queue: cl.CommandQueue | None = None,
+    *,
+    copy: bool = False,
+    check: bool = True,
+) -> tuple[Structure, cl_array.Array]:
+    """Return the structure and the values of the matrix that `csr_array` is asked to make; the structure is still to be checked.
+
+    Parameters
+    ----------
+    arg1, shape, dtype, copy, queue, check
+        As for `csr_array`, of two dimensions.
+
+    Raises
+    ------
+    ValueError, TypeError
+        ``arg1`` is of no kind that is taken, or its parts do not go together; the message names the part.
+    """
+    shape = None if shape is None else shape_of(shape)
+    facts: Facts | None = None
+    if isinstance(arg1, Sparse) and not isinstance(arg1, Matrix):
+        arg1, copy = arg1.tocsr(copy=copy), False
+    if isinstance(arg1, Matrix):
+        parts, own_shape = (arg1.data, arg1.indices, arg1.indptr), arg1.structure.shape
+    else:
+        parts, own_shape, facts = _parts_of(arg1, shape, dtype, queue)
+    if shape is not None and shape[0] == own_shape[0] and shape[1] > own_shape[1]:
+        own_shape = shape  # with more columns, as SciPy allows
+    if shape not in (None, own_shape):
+        raise ValueError(f"shape: {shape} differs from that of arg1, {own_shape} (inconsistent shapes)")
+    queue = queue_for(parts, queue)
+    # Arrays that were made here, with facts, are private already: they are not copied.
+    data, indices, indptr = place(queue, parts, own_shape, dtype, copy=copy and facts is None)
+    if not isinstance(arg1, Matrix):
+        return Structure(queue, own_shape, indices, indptr, facts, vouched=not check), data
+    if own_shape != arg1.structure.shape:
+        return Structure(queue, own_shape, indices, indptr, arg1.facts), data
+    shared = indices is arg1.indices and indptr is arg1.indptr and queue == arg1.queue
+    return arg1.structure if shared else arg1.structure.copied(queue, indices, indptr), data
+
+
+def matrix_of(queue: cl.CommandQueue, value: Any) -> Matrix:
+    """Return a sparse array of any format, ours or SciPy's, of two dimensions, as operations take it; they check it."""
+    return value if isinstance(value, Matrix) else Matrix.assembled(*made_of(value, queue=queue))
+
+
+def is_shape(arg1: Any) -> bool:
+    """Return whether the first argument is a shape: a tuple of integers."""
+    return isinstance(arg1, tuple) and bool(arg1) and all(isinstance(each, (int, np.integer)) for each in arg1)
+
+
+def coordinates_of(arg1: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return the coordinates of a first argument ``(data, coordinates)``, an array for each axis; None if it is none such."""
+    if len(arg1) != 2:
+        return None
+    is_table = isinstance(arg1[1], np.ndarray | cl_array.Array) and arg1[1].ndim == 2
+    return tuple(arg1[1]) if is_table or isinstance(arg1[1], (tuple, list)) else None
+
+
+def is_one_dimensional(arg1: Any, shape: Any = None) -> bool:
+    """Return whether a sparse array of one dimension is asked for."""
+    if shape is not None:
+        return isinstance(shape, (int, np.integer)) or (hasattr(shape, "__len__") and len(shape) == 1)
+    if isinstance(arg1, tuple):
+        return len(arg1) == 1 if is_shape(arg1) else len(coordinates_of(arg1) or ()) == 1
+    if isinstance(arg1, list):
+        return np.ndim(arg1) == 1
+    return getattr(arg1, "ndim", 2) == 1
+
+
+def as_row(arg1: Any, shape: Any) -> tuple[Any, Any]:
+    """Return what a one-dimensional array is made of, and its shape, as those of a matrix of one row."""
+    wide = None
+    if shape is not None:
+        (n,) = shape if np.ndim(shape) else (shape,)
+        wide = 1, operator.index(n)
+    if isinstance(arg1, Sparse):
+        return arg1.tocsr(), wide
+    if scipy.sparse.issparse(arg1):
+        return scipy.sparse.coo_array(arg1).reshape(1, -1), wide
+    if is_shape(arg1):
+        return (1, *arg1), wide
+    if isinstance(arg1, tuple):
+        coordinates = coordinates_of(arg1)
+        if coordinates is None or len(coordinates) != 1:
+            return arg1, wide
+        return (arg1[0], (np.zeros(np.shape(coordinates[0]), np.int32), *coordinates)), wide
+    if isinstance(arg1, cl_array.Array):
+        if arg1.ndim == 1:
+            queue = queue_for((arg1,), None)
+            values = converted(queue, "arg1", arg1, np.dtype(arg1.dtype))
+            row = array_of(queue, (1, arg1.size), values.dtype, values.base_data)
+            row.events.extend(values.events)
+            return row, wide
+        return arg1, wide
+    return np.atleast_2d(dense_values(arg1)), wide
+
+
+def _parts_of(
+    arg1: Any, shape: tuple[int, int] | None, dtype: Any, queue: cl.CommandQueue | None
+) -> tuple[Parts, tuple[int, int], Facts | None]:
+    """Return ``(data, indices, indptr)``, on host or device, the shape, and what is known of the structure.
+
+    Parameters
+    ----------
+    arg1, shape, dtype, queue
+        As for `csr_array`; ``arg1`` is no sparse array of ours.
+
+    Raises
+    ------
+    ValueError, TypeError
+        ``arg1`` is of no kind that is taken; the message names the part.
+    """
+    if scipy.sparse.issparse(arg1):
+        return *_from_scipy(arg1), None
+    if isinstance(arg1, cl_array.Array):
+        return _from_device(arg1, queue)
+    if not isinstance(arg1, tuple):
+        return *_from_scipy(_from_dense(arg1, shape)), None
+    if is_shape(arg1):
+        return *_empty(shape_of(arg1), dtype), None
+    coordinates = coordinates_of(arg1)
+    if coordinates is not None and len(coordinates) == 2:
+        return _from_coordinates(arg1[0], *coordinates, shape, dtype, queue)
+    return *_from_tuple(arg1, shape, dtype), None
+
+
+def _empty(shape: tuple[int, int], dtype: Any) -> tuple[Parts, tuple[int, int]]:
+    """Return the parts of a matrix without entries; of float64 if no dtype is given, as in SciPy."""
+    index = index_for(max(shape))
+    return (np.zeros(0, dtype), np.zeros(0, index), np.zeros(shape[0] + 1, index)), shape
+
+
+def _from_scipy(matrix: Any) -> tuple[Parts, tuple[int, int]]:
+    if matrix.ndim != 2:
+        raise ValueError(f"arg1: must have two dimensions, has {matrix.ndim}")
+    rows = matrix.tocsr()
+    return (rows.data, rows.indices, rows.indptr), (int(rows.shape[0]), int(rows.shape[1]))
+
+
+def dense_values(values: Any) -> np.ndarray[Any, Any]:
+    """Return a dense array on the host, of a dtype that kernels take.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is none, or a scalar.
+    """
+    if values is None:
+        raise TypeError("arg1: must be a sparse matrix, a dense array or a tuple of arrays, is None")
+    if np.isscalar(values):
+        no_such = "scipy sparse array classes do not support instantiation from a scalar"
+        raise ValueError(f"arg1: must be a sparse matrix, a dense array or a tuple of arrays, is {values!r} ({no_such})")
+    dense = np.asarray(values)
+    if dense.dtype.name not in OPENCL_TYPES:
+        raise unsupported("arg1", dense.dtype)
+    return dense
+
+
+def _from_device(dense: cl_array.Array, queue: cl.CommandQueue | None) -> tuple[Parts, tuple[int, int], Facts]:
+    """Return the parts and the shape of a dense matrix on the device, and the facts of its structure."""
+    if dense.dtype.name not in OPENCL_TYPES or not dense.dtype.isnative:
+        raise unsupported("arg1", dense.dtype)
+    if dense.ndim != 2:
+        no_such = f"shape {dense.shape}; arrays don't support {dense.ndim}D"
+        raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} ({no_such})")
+    rows, columns = dense.shape
+    if not dense.size:
+        return *_empty((rows, columns), dense.dtype), Facts(0, sorted=True, canonical=True)
+    parts = entries_of(queue_for((dense,), queue), dense)
+    return parts, (rows, columns), Facts(int(parts[0].size), sorted=True, canonical=True)
+
+
+def _from_dense(values: Any, shape: tuple[int, int] | None) -> scipy.sparse.csr_array:
+    dense = dense_values(values)
+    if not dense.ndim:
+        raise TypeError("arg1: must be a sparse matrix, a dense array or a tuple of arrays, is an array without dimensions")
+    if dense.ndim == 1 and shape is not None:
+        dense = dense[None]  # a row of the shape that is asked for
+    if dense.ndim != 2:
+        no_such = f"shape {dense.shape}; arrays don't support {dense.ndim}D"
+        raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} ({no_such})")
+    return scipy.sparse.csr_array(dense)
+
+
+def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None, dtype: Any) -> tuple[Parts, tuple[int, int]]:
+    """Return the three arrays and the shape of a tuple of three parts."""
+    if len(arg1) != 3:
+        raise ValueError(f"arg1: a tuple must be (data, indices, indptr) or (data, (row, col)) or a shape, has {len(arg1)} parts")
+    data = vector("data", arg1[0], dtype)
+    indices, indptr = (_whole(name, part) for name, part in zip(("indices", "indptr"), arg1[1:], strict=True))
+    value_dtype("data", data.dtype)
+    if not indptr.size:
+        raise ValueError("indptr: must have rows + 1 entries, has none")
+    if shape is None:
+        if not indices.size:
+            raise ValueError("shape: cannot be told from arrays without entries; give it")
+        largest = indices.get().max() if isinstance(indices, cl_array.Array) else indices.max()
+        shape = indptr.size - 1, max(int(largest) + 1, 0)
+    return (data, indices, indptr), shape
+
+
+def _whole(name: str, part: Any) -> Any:
+    """Return indices as integers, also whole numbers among the floats of an array of the host, as SciPy does.
+
+    Raises
+    ------
+    TypeError
+        They are no whole numbers.
+    """
+    if isinstance(part, cl_array.Array) or np.asarray(part).dtype.kind != "f":
+        return index_vector(name, part)
+    floats = np.asarray(part)
+    numbers = floats.astype(np.int64)
+    return index_vector(name, numbers if np.array_equal(numbers, floats) else floats)
+
+
+def _from_coordinates(
+    data: Any, row: Any, col: Any, shape: tuple[int, int] | None, dtype: Any, queue: cl.CommandQueue | None
+) -> tuple[Parts, tuple[int, int], Facts]:
+    """Return the parts and the shape of a matrix given by coordinates, duplicates summed, and the facts of its structure."""
+    data, row, col = vector("data", data, dtype), index_vector("row", row), index_vector("col", col)
+    value_dtype("data", data.dtype)
+    if shape is None and not data.size:
+        raise ValueError("shape: cannot be told from arrays without entries; give it")
+    for name, part in (("row", row), ("col", col)):
+        if part.size != data.size:
+            raise ValueError(f"{name}: must have as many entries as data, has {part.size}, not {data.size}")
+    queue = queue_for((data, row, col), queue)
+    return from_coordinates(queue, data, row, col, shape, value_dtype_on(queue, data.dtype, dtype))
+
+
+class SetStructure:
+    """Base of matrices in compressed form whose `indices` and `indptr` may be set, and facts about them be told."""
+
+    _structure: Structure
+    _data: cl_array.Array
+    #: The arrays that were set, in the index type that they had.
+    _set: dict[str, cl_array.Array]
+
+    if TYPE_CHECKING:
+
+        @property
+        def queue(self) -> cl.CommandQueue:
+            """The queue of the matrix."""
+
+        def _become(self, structure: Structure, data: cl_array.Array) -> None: ...
+        def _checked(self) -> Facts: ...
+
+    @property
+    def indices(self) -> cl_array.Array:
+        """The column of each entry or block, a device array of int32 or int64.
+
+        Setting it replaces the structure: plans are dropped.
+
+        The matrix does not notice if you write into the array in place: it goes on with what it knows of the old columns (whether
+        rows are sorted, whether the pattern is symmetric) and with the plans made for them. Say ``A.indices = A.indices`` after
+        that: the structure is checked again before its next use. Do the same for other matrices that share the array, and make
+        plans anew that you keep yourself.
+        """
+        return self._structure.indices
+
+    @indices.setter
+    def indices(self, columns: Any) -> None:
+        self._replace("indices", columns)
+
+    @property
+    def indptr(self) -> cl_array.Array:
+        """Where each row of entries or blocks begins, and the last one ends. Setting it replaces the structure, as for `indices`.
+
+        If you write into the array in place, say ``A.indptr = A.indptr`` after that, as for `indices`.
+        """
+        return self._structure.indptr
+
+    @indptr.setter
+    def indptr(self, offsets: Any) -> None:
+        wanted = self._structure.shape[0] + 1
+        if np.size(offsets) != wanted:
+            raise ValueError(f"indptr: must have {wanted} entries, has {np.size(offsets)}")
+        self._replace("indptr", offsets)
+
+    def _replace(self, name: str, given: Any) -> None:
+        """Take another structure, of which nothing is known: it is checked before its first use.
+
+        Both arrays have the wider of the index types of those that were set.
+        """
+        shape, values = self._structure.shape, index_vector(name, given)
+        self._set[name] = place_part(self.queue, name, values, index_dtype((values,), shape), copy=False)
+        parts = {each: self._set.get(each, getattr(self._structure, each)) for each in ("indices", "indptr")}
+        index = index_dtype(parts.values(), shape)
+        indices, indptr = (
+            part if part.dtype == index else converted(self.queue, each, part, index) for each, part in parts.items()
+        )
+        were_set = self._set
+        self._become(Structure(self.queue, shape, indices, indptr, vouched=False), self._data)
+        self._set = were_set
+
+    @property
+    def has_sorted_indices(self) -> bool:
+        """Whether the columns of each row ascend (duplicates may stand beside each other). Who sets it is believed."""
+        return self._checked().sorted
+
+    @has_sorted_indices.setter
+    def has_sorted_indices(self, is_sorted: bool) -> None:
+        self._believe(is_sorted=bool(is_sorted), is_canonical=bool(is_sorted) and self._checked().canonical)
+
+    @property
+    def has_canonical_format(self) -> bool:
+        """Whether the columns of each row ascend strictly: sorted and without duplicates. Who sets it is believed."""
+        return self._checked().canonical
+
+    @has_canonical_format.setter
+    def has_canonical_format(self, is_canonical: bool) -> None:
+        self._believe(is_sorted=bool(is_canonical) or self._checked().sorted, is_canonical=bool(is_canonical))
+
+    def _believe(self, *, is_sorted: bool, is_canonical: bool) -> None:
+        """Take facts about the structure that a caller answers for."""
+        facts = self._checked()
+        told = Facts(facts.nnz, sorted=is_sorted, canonical=is_canonical, longest=facts.longest, adjacent=facts.adjacent)
+        if told != facts:
+            self._become(Structure(self.queue, self._structure.shape, self.indices, self.indptr, told), self._data)

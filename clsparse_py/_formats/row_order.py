@@ -1,0 +1,82 @@
+"""Entries with their rows and columns that are sorted already: whether they are, and their row pointers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._build.declaration import kernel
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.structure import OfStructure
+from clsparse_py._memory.memory import allocated
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._run.launch import Chain, spread
+
+__all__ = ["EntryOrder", "RowBegins", "RowOrder", "order_of", "row_begins"]
+
+_WORK_GROUP = 256
+#: Work-groups to a compute unit at most: of those that tell numbers to the host, and of others.
+_TELLING_GROUPS = 8
+_GROUPS_PER_UNIT = 64
+
+
+@kernel
+@dataclass(frozen=True)
+class RowOrder(OfStructure):
+    """Parameters of ``templates/canonical/order.mako``."""
+
+    template = "canonical/order"
+
+
+@kernel
+@dataclass(frozen=True)
+class RowBegins(OfStructure):
+    """Parameters of ``templates/canonical/row_begins.mako``."""
+
+    template = "canonical/row_begins"
+
+
+class EntryOrder(NamedTuple):
+    """How entries are sorted.
+
+    Attributes
+    ----------
+    by_row : bool
+        Whether rows ascend.
+    by_column : bool
+        Whether columns ascend within rows, if rows do.
+    canonical : bool
+        Whether there are no duplicates besides.
+    """
+
+    by_row: bool
+    by_column: bool
+    canonical: bool
+
+
+def _order(fallen: int, unsorted: int, repeated: int) -> EntryOrder:
+    """Return the order of which this was counted."""
+    return EntryOrder(not fallen, not fallen and not unsorted, not (fallen or unsorted or repeated))
+
+
+def order_of(queue: cl.CommandQueue, row: cl_array.Array, col: cl_array.Array) -> EntryOrder:
+    """Return how entries with these rows and columns, of one index type, are sorted. Waits for the device."""
+    chain, n = Chain(queue, row, col), row.size
+    built, record = chain.build(RowOrder(min(_WORK_GROUP, chain.device.max_work_group), name_of(row.dtype)))
+    groups, sizes = spread(chain.device, n, record.work_group, _TELLING_GROUPS)
+    told = chain.scratch(3 * groups, np.int64)
+    chain.launch(built, groups, *sizes, row, col, told)
+    return _order(*chain.read(told, 3 * groups).reshape(groups, 3).sum(axis=0).tolist())
+
+
+def row_begins(queue: cl.CommandQueue, row: cl_array.Array, n_rows: int) -> cl_array.Array:
+    """Return the row pointers of entries whose rows ascend, of the dtype of ``row``."""
+    chain, indptr = Chain(queue, row), allocated(queue, "indptr", n_rows + 1, row.dtype, row.allocator)
+    built, record = chain.build(RowBegins(min(_WORK_GROUP, chain.device.max_work_group), name_of(row.dtype)))
+    groups, sizes = spread(chain.device, n_rows + 1, record.work_group, _GROUPS_PER_UNIT)
+    chain.launch(built, groups, *sizes, np.uint64(row.size), row, indptr)
+    chain.finish(indptr)
+    return indptr

@@ -1,0 +1,141 @@
+"""A matrix on the memory of arrays of the host, which cannot be written to as long as a device works on them."""
+
+from __future__ import annotations
+
+import operator
+import threading
+import weakref
+from collections import deque
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+
+from clsparse_py._device.device import describe
+from clsparse_py._ground.errors import class_of
+from clsparse_py._ground.index_types import index_for
+from clsparse_py._matrix.placement import Parts, queue_for, shape_of, value_dtype
+from clsparse_py._run.transfer import from_host, in_place
+
+__all__ = ["on_memory_of"]
+
+#: The garbage collector may end a buffer at any time, in a thread that has the lock too: so `_give_back` never waits for it.
+_lock = threading.Lock()
+#: Arrays of which a buffer has gone, once for each, to be counted by whoever has the lock next.
+_gone: deque[np.ndarray[Any, Any]] = deque()
+#: Buffers that work on an array which can't be written to for their sake, by the array's identity.
+_lent: dict[int, int] = {}
+
+
+def on_memory_of(
+    arg1: Any, shape: Any = None, dtype: Any = None, queue: cl.CommandQueue | None = None, *, copy: bool = False
+) -> tuple[Parts, tuple[int, int]]:
+    """Return device arrays on the memory of a matrix's three NumPy arrays, and its shape, of one row if it has one dimension.
+
+    The NumPy arrays are read-only until the device arrays, and all that use their memory, are gone.
+
+    Parameters
+    ----------
+    arg1, shape, dtype, queue, copy
+        As for `csr_array`.
+
+    Raises
+    ------
+    ValueError
+        It cannot be done without a copy; the message says why.
+    TypeError
+        A part is no NumPy array.
+    """
+    if copy:
+        raise ValueError("zero_copy: contradicts copy=True")
+    host, own_shape = _arrays_of(arg1, shape)
+    queue = queue_for((), queue)
+    _require_fitting(host, own_shape, dtype)
+    _require_reachable(host, queue)
+    data, indices, indptr = map(_lend, (queue,) * 3, host.values())
+    return (data, indices, indptr), own_shape
+
+
+def _arrays_of(arg1: Any, shape: Any) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[int, int]]:
+    """Return the three arrays by name, and the shape as that of a matrix."""
+    if scipy.sparse.issparse(arg1) and arg1.format == "csr":
+        parts, own = (arg1.data, arg1.indices, arg1.indptr), arg1.shape if shape is None else shape
+    elif isinstance(arg1, tuple) and len(arg1) == 3:
+        parts, own = arg1, shape
+    else:
+        found = f"{arg1.format} format" if scipy.sparse.issparse(arg1) else class_of(arg1)
+        raise ValueError(f"zero_copy: takes a SciPy matrix in CSR format or (data, indices, indptr), not {found}")
+    if own is None:
+        raise ValueError("zero_copy: (data, indices, indptr) need a shape")
+    names = ("data", "indices", "indptr")
+    for name, part in zip(names, parts, strict=True):
+        if not isinstance(part, np.ndarray):
+            raise TypeError(f"zero_copy: {name} must be a NumPy array, is {class_of(part)}")
+        if part.ndim != 1 or not part.flags.c_contiguous:
+            raise ValueError(f"zero_copy: {name} must be contiguous, has shape {part.shape} and strides {part.strides}")
+    if np.ndim(own) == 0 or len(own) == 1:
+        own = 1, operator.index(own if np.ndim(own) == 0 else own[0])
+    return dict(zip(names, parts, strict=True)), shape_of(own)
+
+
+def _require_fitting(host: dict[str, np.ndarray[Any, Any]], shape: tuple[int, int], dtype: Any) -> None:
+    """Raise a ValueError if kernels do not take the arrays' dtypes as they are."""
+    data, indices, indptr = host.values()
+    value_dtype("data", data.dtype)
+    if not data.dtype.isnative or (dtype is not None and np.dtype(dtype) != data.dtype):
+        raise ValueError(f"zero_copy: data has dtype {data.dtype.str}, and would be converted to {dtype or data.dtype.name}")
+    needed = indptr.dtype if indptr.dtype in (np.int32, np.int64) else np.dtype(np.int64)
+    needed = max(needed, np.dtype(index_for(max(shape))), key=lambda each: each.itemsize)
+    for name, part in (("indices", indices), ("indptr", indptr)):
+        if part.dtype != needed or not part.dtype.isnative:
+            raise ValueError(
+                f"zero_copy: {name} has dtype {part.dtype.str}, and would be converted to {needed}: indices and indptr are both "
+                f"of int32 or both of int64, which shape {shape} needs to fit"
+            )
+
+
+def _require_reachable(host: dict[str, np.ndarray[Any, Any]], queue: cl.CommandQueue) -> None:
+    """Raise a ValueError if the device does not work on the arrays' own memory."""
+    device = describe(queue.device)
+    if not device.aliases_host:
+        has = "shares the host's memory, but was not seen to work on NumPy's" if device.unified_memory else "has its own memory"
+        raise ValueError(f"zero_copy: {device.name} {has}; leave zero_copy out, and the arrays are copied")
+    for name, part in host.items():
+        if part.size and not in_place(queue, part):
+            at = part.ctypes.data
+            raise ValueError(f"zero_copy: {name} begins at address {at:#x}, which is no multiple of its {part.itemsize} bytes")
+
+
+def _lend(queue: cl.CommandQueue, array: np.ndarray[Any, Any]) -> Any:
+    """Return a device array on an array's memory; the array is read-only as long as the memory is in use."""
+    made = from_host(queue, array, copy=False)
+    with _lock:
+        if array.size and (array.flags.writeable or id(array) in _lent):
+            _lent[id(array)] = _lent.get(id(array), 0) + 1
+            array.flags.writeable = False
+            # The buffer keeps what it works on. Its end comes after the commands that use it.
+            buffer: Any = made.base_data
+            weakref.finalize(buffer.hostbuf, _give_back, array).atexit = False
+    _settle()
+    return made
+
+
+def _give_back(array: np.ndarray[Any, Any]) -> None:
+    """Let an array be written to if no device works on it any more."""
+    _gone.append(array)
+    _settle()
+
+
+def _settle() -> None:
+    """Count the buffers that have gone, unless a thread has the lock: it does so when it lets go of it."""
+    while _gone and _lock.acquire(blocking=False):
+        try:
+            while _gone:
+                array = _gone.popleft()
+                _lent[id(array)] -= 1
+                if not _lent[id(array)]:
+                    del _lent[id(array)]
+                    array.flags.writeable = True
+        finally:
+            _lock.release()

@@ -1,0 +1,1 @@
+"""Graph algorithms, and NetworkX's backend."""

@@ -1,0 +1,176 @@
+"""Triangles of undirected graphs: products under a mask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._build.plain import door
+from clsparse_py._formats.canonical import with_marked
+from clsparse_py._formats.coordinates import rows_of
+from clsparse_py._graph.kernels import ORIENT
+from clsparse_py._graph.operands import delivered, graph_of
+from clsparse_py._graph.thresholds import Thresholds
+from clsparse_py._matrix.matrix import Matrix, Structure
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.spgemm.mask import sums_at
+from clsparse_py._operations.spgemm.mask_writes import let_through
+from clsparse_py._precision.semiring import plus_pair
+from clsparse_py._run.launch import Chain, spread
+from clsparse_py._run.transfer import placed
+
+__all__ = ["k_truss", "triangle_count", "triangles"]
+
+
+@door()
+def triangle_count(A: Any) -> int:
+    """Return how many triangles an undirected graph has.
+
+    Parameters
+    ----------
+    A : sparse array, n x n
+        Of a symmetric pattern: each edge is there twice. Values and entries on the diagonal do not count.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError, TypeError
+        A is no square sparse array.
+
+    Notes
+    -----
+    Each edge is kept in the direction of higher degrees, as L. The sum of ``L @ L`` under the mask L is the count, and no entry
+    of the product is made beside L's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> sp.graph.triangle_count(sp.csr_array(np.ones((4, 4)) - np.eye(4)))
+    4
+    """
+    edges = _oriented(graph_of(A))
+    if not edges.nnz:
+        return 0
+    # Of a product of patterns no value is read: the columns stand for them, whose dtype holds the counts.
+    L = edges.with_values(edges.indices)
+    return int(L.with_values(sums_at(L, L, L, plus_pair, by_rows=True)).sum())
+
+
+@door()
+def triangles(A: Any, *, like: Any = None) -> Any:
+    """Return how many triangles of an undirected graph each vertex is in.
+
+    Parameters
+    ----------
+    A : sparse array, n x n
+        As for `triangle_count`.
+    like : pyopencl.array.Array or pyopencl.CommandQueue, optional
+        The result is a device array.
+
+    Returns
+    -------
+    numpy.ndarray or pyopencl.array.Array, shape (n,), int64
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for `triangle_count`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> sp.graph.triangles(sp.csr_array([[0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 0, 1], [0, 0, 1, 0]]))
+    array([1, 1, 1, 0])
+    """
+    counts = _counts(_without_loops(graph_of(A)).structure)
+    found = np.asarray(counts.sum(axis=1)) // 2
+    return found if like is None else delivered(counts.queue, placed(counts.queue, "triangles", found), like)
+
+
+@door()
+def k_truss(A: Any, k: int) -> csr_array:
+    """Return the k-truss of an undirected graph: its largest part whose edges are each in at least k - 2 of its triangles.
+
+    Parameters
+    ----------
+    A : sparse array, n x n
+        As for `triangle_count`.
+    k : int
+        At least 2.
+
+    Returns
+    -------
+    csr_array, n x n
+        The entries of A that are left, with their values; none is on the diagonal.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As for `triangle_count`; k is no integer from 2 on.
+
+    Notes
+    -----
+    Waits for the device once in each round; rounds end when no edge falls away.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 0, 1], [0, 0, 1, 0]])
+    >>> sp.graph.k_truss(A, 3).nnz
+    6
+    """
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
+        raise TypeError(f"k: must be an integer, is {type(k).__name__}")
+    if k < 2:
+        raise ValueError(f"k: must be at least 2, is {k}")
+    G = _without_loops(graph_of(A))
+    S = G.structure
+    while k > 2 and S.indices.size:
+        kept = (_counts(S) > int(k) - 3).structure
+        n_before, S = S.indices.size, kept
+        if S.indices.size == n_before:
+            break
+    mask = S.indptr, S.indices
+    data, indices, indptr = let_through(G.queue, G.parts, mask, True)
+    return csr_array.assembled(Structure.canonical(G.queue, G.shape, indices, indptr), data)
+
+
+def _counts(S: Structure) -> csr_array:
+    """Return of each edge how many triangles it is in; nothing is waited for."""
+    # Of a product of patterns no value is read: the columns stand for them, whose dtype holds the counts.
+    edges = Matrix.assembled(S, S.indices)
+    return csr_array.assembled(S, sums_at(edges, edges, edges, plus_pair))
+
+
+def _without_loops(A: csr_array) -> csr_array:
+    """Return a graph without the entries on its diagonal."""
+    queue, n = A.queue, A.shape[0]
+    numbers = placed(queue, "the diagonal", np.arange(n + 1, dtype=A.indptr.dtype))
+    data, indices, indptr = let_through(queue, A.parts, (numbers, numbers[:n]), False)
+    return csr_array.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
+
+
+def _oriented(A: csr_array) -> csr_array:
+    """Return the entries that lead to vertices of higher degree, or of the same and a larger number."""
+    queue, parts, n = A.queue, A.parts, A.nnz
+    if not n:
+        return A
+    _, indices, indptr = parts
+    rows = rows_of(queue, indptr, n)
+    chain = Chain(queue, *parts, rows)
+    work_group = min(Thresholds.of(chain.device).work_group, chain.device.max_work_group)
+    built, record = chain.build(ORIENT.record(work_group, indptr.dtype.name))
+    marks = allocated(queue, "marks", n, np.uint8)
+    groups, sizes = spread(chain.device, n, record.work_group, 64)
+    chain.launch(built, groups, *sizes, rows, indices, indptr, marks)
+    chain.finish(marks)
+    data, indices, indptr = with_marked(queue, parts, marks)
+    return csr_array.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)

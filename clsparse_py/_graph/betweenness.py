@@ -1,0 +1,119 @@
+"""Betweenness centrality by Brandes' method, many sources at a time: frontiers and numbers of paths are sparse matrices."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.functions import vstack
+from clsparse_py._build.plain import door
+from clsparse_py._device.device import describe
+from clsparse_py._graph.operands import graph_of, require_vertex
+from clsparse_py._matrix.matrix import Structure
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.elementwise.union import combined
+from clsparse_py._operations.elementwise.values import mapped
+from clsparse_py._operations.spgemm import spgemm
+from clsparse_py._operations.spgemm.mask import sums_at
+from clsparse_py._operations.spgemm.mask_writes import accumulate_values
+from clsparse_py._precision.semiring import plus_times
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import placed
+
+__all__ = ["betweenness_centrality"]
+
+
+@door()
+def betweenness_centrality(
+    A: Any, *, sources: Any = None, normalized: bool = True, directed: bool = True, batch: int = 64
+) -> np.ndarray[Any, Any]:
+    """Return the betweenness centrality of each vertex: the share of shortest paths between two others that lead through it.
+
+    Parameters
+    ----------
+    A : sparse array, n x n
+        Each stored entry is an edge of length 1, whatever its value. An undirected graph has each edge twice.
+    sources : array_like of int, optional
+        The vertices where paths begin; by default all.
+    normalized : bool
+        True: divided by the number of pairs of other vertices, (n - 1) (n - 2).
+    directed : bool
+        False: paths count in one of both directions; without effect if ``normalized``, as each pair then counts twice.
+    batch : int
+        How many sources are searched from at a time. Memory grows with it: as many sets of numbers of paths are kept.
+
+    Returns
+    -------
+    numpy.ndarray, shape (n,)
+        float64, or float32 if the device lacks double precision.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A is no square sparse array, a source is no vertex, or ``batch`` is no positive integer.
+
+    Notes
+    -----
+    Brandes, "A faster algorithm for betweenness centrality". A step forwards is a product under the complement of what was seen,
+    a step back one under the frontier before. Forwards the host waits at each level, to learn how many vertices it has, and
+    backwards once in all.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.graph.betweenness_centrality(sp.csr_array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    array([0., 1., 0.])
+    """
+    G = graph_of(A)
+    n = G.shape[0]
+    if isinstance(batch, bool) or not isinstance(batch, (int, np.integer)):
+        raise TypeError(f"batch: must be an integer, is {type(batch).__name__}")
+    if batch < 1:
+        raise ValueError(f"batch: must be at least 1, is {batch}")
+    begins = range(n) if sources is None else [require_vertex("sources", each, n) for each in np.asarray(sources).ravel()]
+    dtype = np.dtype(np.float64 if describe(G.queue.device).fp64 else np.float32)
+    found = np.zeros(n, dtype)
+    if not G.nnz:
+        return found
+    one = allocated(G.queue, "lengths of edges", G.nnz, dtype)
+    chain = Chain(G.queue)
+    chain.fill(one, 1, G.nnz)
+    chain.finish(one)
+    edges = G.with_values(one)
+    for first in range(0, len(begins), batch):
+        found += _dependencies(edges, list(begins[first : first + batch]))
+    if normalized:
+        return found / ((n - 1) * (n - 2)) if n > 2 else found
+    return found if directed else found / 2
+
+
+def _dependencies(edges: csr_array, sources: list[int]) -> np.ndarray[Any, Any]:
+    """Return the sum of the dependencies of some sources on each vertex."""
+    queue, m, n = edges.queue, len(sources), edges.shape[0]
+    index = edges.indptr.dtype
+    parts = np.asarray(sources, index), np.arange(m + 1, dtype=index)
+    columns, begins = (placed(queue, "sources", each) for each in parts)
+    frontier = csr_array.assembled(
+        Structure.canonical(queue, (m, n), columns, begins), placed(queue, "paths", np.ones(m, edges.dtype))
+    )
+    # The numbers of paths to the vertices of each level, and to all vertices seen.
+    levels, seen = [], frontier
+    while frontier.nnz:
+        levels.append(frontier)
+        frontier = spgemm(frontier, edges, mask=seen, complement=True)
+        seen = combined("plus", seen, frontier)
+    backwards, shares = edges._transposed(), []
+    after: cl_array.Array | None = None
+    for before, level in reversed(list(itertools.pairwise(levels))):
+        # (1 + dependency) / paths, of which the products with edges back are dependency / paths of the level before.
+        share = mapped(queue, level.data, "reciprocal")
+        if after is not None:
+            accumulate_values(queue, share, after, "plus")
+            accumulate_values(queue, after, level.data, "times")
+            shares.append(level.with_values(after))
+        after = sums_at(level.with_values(share), backwards, before, plus_times)
+    return np.asarray(vstack(shares).sum(axis=0)) if shares else np.zeros(n, edges.dtype)

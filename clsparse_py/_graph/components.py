@@ -1,0 +1,89 @@
+"""Connected components."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from scipy.sparse import csgraph
+
+from clsparse_py._build.plain import door
+from clsparse_py._formats.coordinates import rows_of
+from clsparse_py._graph.kernels import Components
+from clsparse_py._graph.operands import delivered, delivered_to, graph_of, on_host
+from clsparse_py._graph.thresholds import Thresholds
+from clsparse_py._memory.memory import allocated
+from clsparse_py._primitives.permute import enqueue_permute
+from clsparse_py._primitives.scan import enqueue_scan
+from clsparse_py._run.launch import Chain, spread
+
+__all__ = ["connected_components"]
+
+
+def _by_scipy(A: Any, *, like: Any = None) -> tuple[int, Any]:
+    """Do as `connected_components`, by SciPy."""
+    n_components, labels = csgraph.connected_components(on_host(A), directed=False)
+    return int(n_components), delivered_to(A, labels, like)
+
+
+@door(_by_scipy)
+def connected_components(A: Any, *, like: Any = None) -> tuple[int, Any]:
+    """Return the connected components of a graph; edges connect in both directions.
+
+    Those of a directed graph are the weak ones; strong ones are in `clsparse_py.csgraph.connected_components`, on the host.
+
+    Parameters
+    ----------
+    A : sparse array, n x n
+        Each stored entry is an edge; it need not be there twice.
+    like : pyopencl.array.Array or pyopencl.CommandQueue, optional
+        The labels are a device array.
+
+    Returns
+    -------
+    n_components : int
+    labels : numpy.ndarray or pyopencl.array.Array, shape (n,), int32
+        The component of each vertex. Components are numbered in the order of their smallest vertices, as by SciPy.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A is no square sparse array.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.graph.connected_components(sp.csr_array([[0, 0, 1], [0, 0, 0], [0, 0, 0]]))
+    (2, array([0, 1, 0], dtype=int32))
+    """
+    G = graph_of(A)
+    if not G.shape[0]:
+        return 0, delivered(G.queue, allocated(G.queue, "labels", 0, np.int32), like)
+    labels, n_components = _labelled(G.queue, G.indices, G.indptr)
+    return n_components, delivered(G.queue, labels, like)
+
+
+def _labelled(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> tuple[cl_array.Array, int]:
+    """Return the component of each vertex, and how many there are; waits for that number."""
+    n, n_entries, index = indptr.size - 1, indices.size, indptr.dtype.name
+    rows = rows_of(queue, indptr, n_entries)
+    chain = Chain(queue, indices, indptr, rows)
+    group = min(Thresholds.of(chain.device).work_group, chain.device.max_work_group)
+    kernels = {phase: chain.build(Components(group, index, phase)) for phase in ("start", "link", "label")}
+    parents, roots, marks = chain.scratch(n, np.int32), chain.scratch(n, np.int32), chain.scratch(n, np.uint8)
+    numbers, labels = chain.scratch(n + 1, np.int32), allocated(queue, "labels", n, np.int32)
+    for phase, size, arrays in (
+        ("start", n, (parents,)),
+        ("link", n_entries, (rows, indices, parents)),
+        ("label", n, (parents, roots, marks)),
+    ):
+        built, record = kernels[phase]
+        groups, sizes = spread(chain.device, size, record.work_group, 64)
+        chain.launch(built, groups, *sizes, *arrays)
+    enqueue_scan(chain, marks, numbers, n, kind="pointers")
+    enqueue_permute(chain, roots, numbers, labels, n)
+    n_components = int(chain.read(numbers, 1, n)[0])
+    chain.finish(labels)
+    return labels, n_components

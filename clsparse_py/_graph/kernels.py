@@ -1,0 +1,50 @@
+"""The parameter records of kernels of graph algorithms."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from clsparse_py._build.declaration import Variants, kernel
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.loops import declare_loop
+from clsparse_py._matrix.structure import OfStructure
+
+__all__ = ["ORIENT", "Components", "Level"]
+
+
+ORIENT = declare_loop(
+    "graph/orient",
+    "Which entries of an adjacency matrix lead to a vertex of higher degree or, of the same degree, to one with a larger "
+    "number: each edge in one direction, so that no cycle is left. The order is that of Latapy, Main-memory triangle "
+    "computations for very large graphs.",
+    "const I *rows, const I *columns, const I *indptr, uchar *marks",
+    "const I row = rows[k], column = columns[k];",
+    "const I here = indptr[row + 1] - indptr[row], there = indptr[column + 1] - indptr[column];",
+    "marks[k] = here < there || (here == there && row < column);",
+    entry="k",
+)
+
+
+@kernel
+@dataclass(frozen=True)
+class Level(OfStructure):
+    """Parameters of ``templates/graph/level.mako``."""
+
+    template = "graph/level"
+
+
+@kernel
+@dataclass(frozen=True)
+class Components(OfStructure):
+    """Parameters of ``templates/graph/components.mako``.
+
+    Attributes
+    ----------
+    phase : str
+        "start", "link" or "label".
+    """
+
+    template = "graph/components"
+    variants: ClassVar[Variants] = {each: {"phase": each or "link"} for each in ("", "start", "label")}
+
+    phase: str

@@ -1,0 +1,81 @@
+"""Graphs as operations take them, and vectors as callers get them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+
+from clsparse_py._arrays import hosted
+from clsparse_py._arrays.base import SparseArray
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._device.device import default_queue
+from clsparse_py._ground.errors import class_of
+from clsparse_py._ground.index_types import INT32_MAX
+from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.matrix import is_sparse
+from clsparse_py._run.transfer import fetched, placed
+
+__all__ = ["delivered", "delivered_to", "graph_of", "on_host", "require_vertex"]
+
+
+def graph_of(A: Any) -> csr_array:
+    """Return a graph as a `csr_array` in canonical format, to be read alone.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It is no square sparse array.
+    """
+    if not is_sparse(A):
+        raise TypeError(f"A: must be a sparse array of clsparse_py or SciPy, is {class_of(A)}")
+    if len(A.shape) != 2 or A.shape[0] != A.shape[1]:
+        raise ValueError(f"A: must be square, has shape {tuple(A.shape)}")
+    if A.shape[0] > INT32_MAX:
+        raise ValueError(f"A: may have {INT32_MAX:,} vertices, has {A.shape[0]:,}")
+    found: csr_array = A._as_csr() if isinstance(A, SparseArray) else csr_array(A, queue=default_queue())
+    if not found.has_canonical_format:
+        found = found.copy()
+        found.sum_duplicates()
+    return found
+
+
+def on_host(A: Any) -> Any:
+    """Return a graph for functions of `scipy.sparse.csgraph`: each stored entry is an edge of length 1."""
+    rows = hosted.on_host(A).tocsr()
+    return scipy.sparse.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=rows.shape)
+
+
+def require_vertex(name: str, vertex: Any, n: int) -> int:
+    """Return a vertex's number.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is none.
+    """
+    if isinstance(vertex, bool) or not isinstance(vertex, (int, np.integer)):
+        raise TypeError(f"{name}: must be an integer, is {type(vertex).__name__}")
+    if not 0 <= vertex < n:
+        raise ValueError(f"{name}: must lie in [0, {n}), is {vertex}")
+    return int(vertex)
+
+
+def delivered(queue: cl.CommandQueue, vector: cl_array.Array, like: Any) -> Any:
+    """Return a vector that a chain made: NumPy's, or as it is if ``like`` is on the device."""
+    if like is None:
+        return fetched(vector, queue)
+    if not isinstance(like, (cl_array.Array, cl.CommandQueue)):
+        raise TypeError(f"like: must be a device array, a queue or None, is {type(like).__name__}")
+    if like.context != queue.context:
+        raise ValueError("like: lives in another context than A")
+    return converted(queue, "the vector", vector, vector.dtype) if vector.offset else vector
+
+
+def delivered_to(A: Any, vector: np.ndarray[Any, Any], like: Any) -> Any:
+    """Return a vector of the host that was made of a graph, as `delivered` does: of integers, which are made int32."""
+    queue = hosted.queue_in((A,)) or default_queue()
+    return delivered(queue, placed(queue, "vertices", vector.astype(np.int32)), like)

@@ -1,0 +1,114 @@
+"""Breadth-first search, level by level."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from scipy.sparse import csgraph
+
+from clsparse_py._build.plain import door
+from clsparse_py._graph.kernels import Level
+from clsparse_py._graph.operands import delivered, delivered_to, graph_of, on_host, require_vertex
+from clsparse_py._graph.thresholds import Thresholds
+from clsparse_py._memory.memory import allocated
+from clsparse_py._run.launch import Chain, spread
+from clsparse_py._run.transfer import placed
+
+__all__ = ["bfs"]
+
+
+_Structure = tuple[cl_array.Array, cl_array.Array]
+
+
+def _by_scipy(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tuple[Any, Any]:
+    """Do as `bfs`, by SciPy."""
+    levels, parents = csgraph.dijkstra(on_host(A), directed, source, return_predecessors=True)
+    levels[np.isinf(levels)] = parents[parents < 0] = -1
+    parents[source] = source
+    return delivered_to(A, levels, like), delivered_to(A, parents, like)
+
+
+@door(_by_scipy)
+def bfs(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tuple[Any, Any]:
+    """Search a graph from a vertex, breadth first.
+
+    Parameters
+    ----------
+    A : sparse array, n x n
+        Each stored entry is an edge.
+    source : int
+        Where the search begins.
+    directed : bool
+        False: edges are walked in both directions.
+    like : pyopencl.array.Array or pyopencl.CommandQueue, optional
+        The results are device arrays.
+
+    Returns
+    -------
+    levels : numpy.ndarray or pyopencl.array.Array, shape (n,), int32
+        How many edges the shortest way to each vertex has; -1 if there is none.
+    parents : numpy.ndarray or pyopencl.array.Array, shape (n,), int32
+        The vertex before each on such a way: the source for the source itself, -1 if there is none.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A is no square sparse array, or has no such vertex.
+
+    Notes
+    -----
+    The host waits once in eight levels.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> levels, parents = sp.graph.bfs(sp.csr_array([[0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0], [0, 0, 1, 0]]), 0)
+    >>> levels, parents
+    (array([ 0,  1,  2, -1], dtype=int32), array([ 0,  0,  1, -1], dtype=int32))
+    """
+    G = graph_of(A)
+    queue, n = G.queue, G.shape[0]
+    source = require_vertex("source", source, n)
+    leading = G._transposed()
+    structures: tuple[_Structure, ...] = ((leading.indptr, leading.indices),)
+    if not directed:
+        structures += ((G.indptr, G.indices),)
+    levels, parents = _searched(queue, structures, source)
+    return delivered(queue, levels, like), delivered(queue, parents, like)
+
+
+def _searched(queue: cl.CommandQueue, structures: tuple[_Structure, ...], source: int) -> _Structure:
+    """Return levels and parents; structures have the vertices that lead to each vertex."""
+    n = structures[0][0].size - 1
+    chain = Chain(queue, *(part for each in structures for part in each))
+    built, record = chain.build(
+        Level(min(Thresholds.of(chain.device).work_group, chain.device.max_work_group), structures[0][0].dtype.name)
+    )
+    levels, parents = (allocated(queue, what, n, np.int32) for what in ("levels", "parents"))
+    seen, before = chain.scratch(n, np.uint8), chain.scratch(n, np.uint8)
+    ahead = Thresholds.of(chain.device).levels_ahead
+    found = chain.scratch(ahead, np.uint32)
+    for vector, value in ((levels, -1), (parents, -1), (before, 0)):
+        chain.fill(vector, value, n)
+    at_source = placed(queue, "the source", np.array([0, source], np.int32))
+    chain.copy(levels, at_source, 1, source)
+    chain.copy(parents, at_source, 1, source, 1)
+    one = placed(queue, "the source", np.ones(1, np.uint8))
+    chain.copy(before, one, 1, source)
+    groups, sizes = spread(chain.device, n, record.work_group, 64)
+    number = 0
+    while True:
+        chain.fill(found, 0, ahead)
+        for i in range(ahead):
+            number += 1
+            for k, structure in enumerate(structures):
+                told = np.int32(number), np.uint32(k == 0), np.uint32(i), *structure, before, levels, parents, seen, found
+                chain.launch(built, groups, *sizes, *told)
+            before, seen = seen, before
+        if not chain.read(found, 1, ahead - 1)[0]:
+            break
+    chain.finish(levels, parents)
+    return levels, parents

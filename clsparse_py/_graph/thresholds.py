@@ -1,0 +1,20 @@
+"""The numbers by which graph algorithms share work out."""
+
+from __future__ import annotations
+
+from clsparse_py._decisions import thresholds
+from clsparse_py._decisions.thresholds import number
+from clsparse_py._ground.records import dataclass
+
+__all__ = ["Thresholds"]
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """Those of a device."""
+
+    operation = "graph"
+
+    work_group: int = number(128, "work-items", least=1)
+    #: That a search enqueues before the host asks whether the last one found a vertex.
+    levels_ahead: int = number(8, "levels", least=1)

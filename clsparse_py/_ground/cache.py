@@ -1,0 +1,163 @@
+"""Bytes kept on disk across processes: built programs and results of probes.
+
+Several processes may share the folder. An entry is written to a file of its own and moved into place, so that a reader sees
+all of it or nothing, and it carries a checksum of its key and content. Whatever goes wrong (a damaged file, a folder that cannot
+be written, a full disk) costs the time of doing the work again and is logged once a process; it is never an error. No locks: two
+processes that miss at the same time both do the work, and the last one's entry stays.
+
+An entry may be code that runs in this process. So on POSIX the folder is made for its owner alone, and nothing is taken from a
+folder or file that is another user's or that other users may write to. ``CLSPARSE_SHARED_CACHE`` names a folder of root's that
+is read too, and never written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import platformdirs
+
+from clsparse_py._ground.files import distrust, make_private, replacing
+
+__all__ = ["folder", "key_of", "load", "make_folder", "read", "write"]
+
+_log = logging.getLogger(__name__)
+_MAGIC = b"clsparse_py cache 2\n"
+_DIGEST = hashlib.sha256().digest_size
+_ROOT = 0
+
+T = TypeVar("T")
+
+
+def folder() -> Path:
+    """Where entries are kept: ``CLSPARSE_CACHE_DIR``, or the user's cache folder."""
+    named = os.environ.get("CLSPARSE_CACHE_DIR")
+    return Path(named) if named else platformdirs.user_cache_path("clsparse_py")
+
+
+def make_folder(below: str = "") -> Path:
+    """Return the folder of entries, or one below it; it is made, for its owner alone, if it is not there.
+
+    Raises
+    ------
+    OSError
+        It cannot be made, or the user has no home folder.
+    """
+    found = folder()
+    if found.parts[:1] == ("~",):
+        raise FileNotFoundError("the user has no home folder; CLSPARSE_CACHE_DIR may name a folder")
+    found /= below
+    make_private(found)
+    return found
+
+
+def key_of(*parts: str) -> str:
+    """Return the name under which an entry made from ``parts``, and from nothing else, is kept."""
+    digest = hashlib.sha256(_MAGIC)
+    for part in parts:
+        encoded = part.encode()
+        digest.update(len(encoded).to_bytes(8, "little"))
+        digest.update(encoded)
+    return digest.hexdigest()
+
+
+def load(key: str, parse: Callable[[bytes], T]) -> T | None:
+    """Return the result of ``parse`` for the entry kept under ``key``; None if there is no entry, or ``parse`` raises.
+
+    Any error that ``parse`` raises means that the entry has another form, as of another version: the work is done again.
+    """
+    payload = read(key)
+    if payload is None:
+        return None
+    try:
+        return parse(payload)
+    except Exception as error:
+        _say(folder(), "cache entry %s cannot be used (%s): the work is done again", key, _words(error))
+        return None
+
+
+def read(key: str) -> bytes | None:
+    """Return the entry kept under ``key``, or None where there is none that is whole and to be trusted."""
+    for place, owner in _places():
+        content = _trusted(place, key, owner)
+        if content is None:
+            continue
+        payload = content[len(_MAGIC) + _DIGEST :]
+        if content == _entry(key, payload):
+            return payload
+        _say(place, "cache entry %s is damaged: the work is done again", place / key)
+    return None
+
+
+def _places() -> Iterator[tuple[Path, int | None]]:
+    """Yield the folders that entries are read from, each with whose it has to be; None is this process's user."""
+    yield folder(), None
+    shared = os.environ.get("CLSPARSE_SHARED_CACHE")
+    if shared:
+        yield Path(shared), _ROOT
+
+
+def _trusted(place: Path, key: str, owner: int | None) -> bytes | None:
+    """Return all that a file holds; None if it is not there, cannot be read or is not to be trusted."""
+    path = place / key
+    try:
+        found = place.stat()
+    except OSError:
+        return None  # `write` tells what is wrong with the folder
+    try:
+        reason = distrust(found, owner)
+        if reason is not None:
+            _say(place, "nothing is taken from %s: %s", place, reason)
+            return None
+        with open(path, "rb", opener=_not_following) as file:
+            reason = distrust(os.fstat(file.fileno()), owner)
+            if reason is None:
+                return file.read()
+            _say(place, "cache entry %s is not taken: %s", path, reason)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        _say(place, "cache entry %s cannot be read (%s): the work is done again", path, error)
+    return None
+
+
+def _not_following(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
+def write(key: str, payload: bytes) -> None:
+    """Keep ``payload`` under ``key`` if that can be done."""
+    try:
+        target = make_folder()
+        reason = distrust(target.stat())
+        if reason is None:
+            with replacing(target / key, private=True) as file:
+                file.write(_entry(key, payload))
+    except OSError as error:
+        reason = str(error)
+    if reason is not None:
+        _say(folder(), "nothing can be kept in %s (%s): the next process does the work again", folder(), reason)
+
+
+def _entry(key: str, payload: bytes) -> bytes:
+    """Return the content of the file of an entry. The checksum covers the key, too."""
+    return _MAGIC + hashlib.sha256(key.encode() + payload).digest() + payload
+
+
+# Which troubles were logged, by folder and message.
+_said: set[tuple[Path, str]] = set()
+
+
+def _say(place: Path, message: str, *values: object) -> None:
+    """Log a trouble with a folder: as a warning the first time, then for those who look for it."""
+    _log.log(logging.DEBUG if (place, message) in _said else logging.WARNING, message, *values)
+    _said.add((place, message))
+
+
+def _words(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"

@@ -1,0 +1,63 @@
+"""Names that the package lacks when it is imported: modules that are loaded late; SciPy's older names, which say what to use."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+__all__ = ["__getattr__"]
+
+#: Modules that are loaded when they are asked for.
+_LATER = ("amg", "csgraph", "distributed", "graph", "io", "linalg")
+#: Functions and classes whose modules are, too.
+_FUNCTIONS = {
+    "bsr_array": "clsparse_py._arrays.bsr",
+    "expand_dims": "clsparse_py._arrays.functions.axes",
+    "kron": "clsparse_py._arrays.functions.kronecker",
+    "kronsum": "clsparse_py._arrays.functions.kronecker",
+    "load_npz": "clsparse_py._arrays.functions.npz",
+    "matrix_transpose": "clsparse_py._arrays.functions.axes",
+    "permute_dims": "clsparse_py._arrays.functions.axes",
+    "random_array": "clsparse_py._arrays.functions.sampling",
+    "save_npz": "clsparse_py._arrays.functions.npz",
+    "sddmm": "clsparse_py._operations.sddmm",
+    "swapaxes": "clsparse_py._arrays.functions.axes",
+    "warmup": "clsparse_py._command.warmup",
+}
+#: What each older name of `scipy.sparse` is today, with arguments if these are others.
+_TODAY = {
+    "bmat": "block_array",
+    "bsr_matrix": "bsr_array",
+    "coo_matrix": "coo_array",
+    "csc_matrix": "csc_array",
+    "csr_matrix": "csr_array",
+    "dia_matrix": "dia_array",
+    "diags": "diags_array(diagonals, offsets=...)",
+    "dok_matrix": "dok_array",
+    "eye": "eye_array(m, n, k=...)",
+    "identity": "eye_array",
+    "lil_matrix": "lil_array",
+    "rand": "random_array((m, n), ...)",
+    "random": "random_array((m, n), ...)",
+    "spdiags": "diags_array(diagonals, offsets=..., shape=...)",
+    "spmatrix": "sparray",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a module or function that is loaded late, or raise the error for a name that the package lacks.
+
+    It says which array class or function an older name is today.
+    """
+    if name in _LATER:
+        return importlib.import_module(f"clsparse_py.{name}")
+    if name in _FUNCTIONS:
+        found = getattr(importlib.import_module(_FUNCTIONS[name]), name)
+        # The next time it is there, and this function is not asked.
+        setattr(sys.modules["clsparse_py"], name, found)
+        return found
+    today = _TODAY.get(name)
+    if today is None:
+        raise AttributeError(f"module 'clsparse_py' has no attribute {name!r}")
+    raise AttributeError(f"module 'clsparse_py' has no {name!r}, which is SciPy's older name: use clsparse_py.{today}")

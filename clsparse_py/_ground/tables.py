@@ -1,0 +1,102 @@
+"""Explanations of plans as tables, in text and HTML."""
+
+from __future__ import annotations
+
+import abc
+import io
+from collections.abc import Sequence
+from typing import Protocol
+
+from clsparse_py._ground.records import dataclass
+
+__all__ = ["Explained", "Shown", "Table", "plan_as_html"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, and below it the reason of the decision.
+
+    Attributes
+    ----------
+    title : str
+    columns : sequence of str
+        Their heads.
+    rows : sequence of sequences of str
+    rule : str
+        The reason of the decision; "" if nothing was decided.
+    numbers : str
+        The column whose entries stand at its right.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    rule: str = ""
+    numbers: str = ""
+
+    def as_text(self) -> str:
+        """Return it for a terminal."""
+        # Here, as few processes show tables and all of them import the package.
+        import rich.box
+        from rich.table import Table as RichTable
+
+        from clsparse_py._ground.console import plain
+
+        table = RichTable(title=self.title, box=rich.box.SIMPLE)
+        for column in self.columns:
+            table.add_column(column, justify="right" if column == self.numbers else "left", overflow="fold")
+        for row in self.rows:
+            table.add_row(*row)
+        text = io.StringIO()
+        # Text without colours, whatever the environment says of terminals.
+        console = plain(file=text, width=140, force_terminal=False, color_system=None)
+        console.print(table)
+        if self.rule:
+            console.print(f"Decided: {self.rule}", soft_wrap=True)
+        return text.getvalue().rstrip()
+
+    def as_html(self) -> str:
+        """Return it for a notebook."""
+
+        def line(tag: str, cells: Sequence[str]) -> str:
+            return f"<tr>{''.join(f'<{tag}>{_escaped(cell)}</{tag}>' for cell in cells)}</tr>"
+
+        caption, head = f"<caption>{_escaped(self.title)}</caption>", f"<thead>{line('th', self.columns)}</thead>"
+        body = f"<tbody>{''.join(line('td', row) for row in self.rows)}</tbody>"
+        rule = f"<p>Decided: {_escaped(self.rule)}</p>" if self.rule else ""
+        return f"<table>{caption}{head}{body}</table>{rule}"
+
+
+class Shown(abc.ABC):
+    """An object that terminals and notebooks show as a table. Records that inherit say ``__repr__ = Shown.__repr__``."""
+
+    @property
+    @abc.abstractmethod
+    def table(self) -> Table:
+        """The table to show."""
+
+    def __repr__(self) -> str:
+        return self.table.as_text()
+
+    def _repr_html_(self) -> str:
+        return self.table.as_html()
+
+
+def _escaped(text: str) -> str:
+    """Return a text for HTML."""
+    # Here, as rich above.
+    import html
+
+    return html.escape(text)
+
+
+class Explained(Protocol):
+    """A plan, which explains what it decided."""
+
+    def explain(self) -> Shown:
+        """Return what it decided, and why."""
+
+
+def plan_as_html(plan: Explained) -> str:
+    """Return a plan for a notebook: its repr, and the table of what it decided. Plans say ``_repr_html_ = plan_as_html``."""
+    return f"<p>{_escaped(repr(plan))}</p>{plan.explain()._repr_html_()}"

@@ -1,0 +1,1 @@
+"""The parts of a sparse array: structure, values, placement; and operands of operations."""

@@ -1,0 +1,78 @@
+"""Semirings that are given by expressions in OpenCL C: compiled before a product relies on them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pyopencl as cl
+from typing_extensions import override
+
+from clsparse_py._build import programs
+from clsparse_py._build.declaration import Variants, kernel
+from clsparse_py._device.device import Portability
+from clsparse_py._ground.records import dataclass
+from clsparse_py._precision.arithmetic import Arithmetic
+from clsparse_py._precision.semiring import Semiring
+
+__all__ = ["SemiringCheck", "require_semiring"]
+
+
+@kernel
+@dataclass(frozen=True)
+class SemiringCheck(programs.Parameters):
+    """Parameters of ``templates/semirings/check.mako``.
+
+    Attributes
+    ----------
+    arithmetic : Arithmetic
+    """
+
+    template = "semirings/check"
+    variants: ClassVar[Variants] = {"": {"work_group": 1}}
+
+    arithmetic: Arithmetic
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{Portability().defines}\n{self.arithmetic.prelude}"
+
+
+def require_semiring(queue: cl.CommandQueue, semiring: Semiring, a: np.dtype, x: np.dtype, *, sums: bool = True) -> None:
+    """Check that a device's compiler takes a semiring's expressions.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        On whose device.
+    semiring : Semiring
+        Given by expressions.
+    a, x : dtype
+        Of the operands' values.
+    sums : bool
+        Whether the identity of addition is needed.
+
+    Raises
+    ------
+    ValueError
+        An expression does not compile, the message has the compiler's words and the line; or there is no such identity.
+    """
+    if sums:
+        semiring.identity(semiring.result_dtype(a, x))
+    check = SemiringCheck(1, Arithmetic(a.name, x.name, "int32", semiring.name))
+    programs.worked_out(queue.context, queue.device, check, lambda: _compiled(queue, semiring, check))
+
+
+def _compiled(queue: cl.CommandQueue, semiring: Semiring, check: SemiringCheck) -> cl.Program:
+    """Return the program of a check.
+
+    Not by `programs.build`, which keeps what was refused: a wrong expression is no refused kernel.
+    """
+    source = programs.render(check)
+    try:
+        return programs.compile_source(queue.context, queue.device, source)
+    except cl.RuntimeError as error:
+        lines = "\n".join(line for line in source.splitlines() if line.startswith(("T ADD", "T MULTIPLY")))
+        types = f"for {check.arithmetic.a} and {check.arithmetic.x} on {queue.device.name.strip()}"
+        raise ValueError(f"semiring: {semiring!r} does not compile {types}.\n{lines}\nThe compiler says:\n{error}") from None

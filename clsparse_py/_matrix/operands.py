@@ -1,0 +1,247 @@
+"""Dense operands and results of the operations: checked before any kernel that trusts them runs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._device.device import describe
+from clsparse_py._ground.errors import class_of
+from clsparse_py._matrix.convert import copied
+from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.overlap import require_apart, require_inside, require_writable
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, unsupported
+from clsparse_py._precision.semiring import Semiring
+from clsparse_py._run.transfer import contexts_match, from_host, on_host, to_host
+
+__all__ = ["Result", "check_matrix", "check_scale", "dense_operand", "require_calls", "result_for", "values_of_result"]
+
+_DTYPES = frozenset(np.dtype(name) for name in OPENCL_TYPES)
+
+
+def check_matrix(A: Any) -> None:
+    """Check that A is a `csr_array` of two dimensions with a valid structure."""
+    if not isinstance(A, Matrix):
+        raise TypeError(f"A: must be a clsparse_py.csr_array, is {class_of(A)}")
+    if len(A.shape) != 2:
+        raise ValueError(f"A: must have two dimensions, has {len(A.shape)} (shape {A.shape})")
+    A.require_valid()
+
+
+def require_calls(expected: Any) -> None:
+    """Check how many calls of a plan are expected."""
+    if expected is not None and (not isinstance(expected, (int, np.integer)) or expected < 0):
+        raise ValueError(f"expected_calls: must be a whole number, or None, is {expected!r}")
+
+
+def dense_operand(A: Matrix, name: str, values: Any, ndim: int) -> tuple[cl_array.Array, bool]:
+    """Return a dense operand on the device, and whether it came from there.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It has the wrong number of dimensions, length, dtype or context.
+    """
+    on_device = isinstance(values, cl_array.Array)
+    if not on_device:
+        values = np.asarray(values)
+    # By value where it is one of ours: the name of a dtype takes long to make.
+    if values.dtype not in _DTYPES and values.dtype.name not in OPENCL_TYPES:
+        raise unsupported(name, values.dtype)
+    if values.ndim != ndim:
+        raise ValueError(f"{name}: must have {ndim} dimension{'s' * (ndim > 1)}, has {values.ndim} (shape {values.shape})")
+    if values.shape[0] != A.shape[1]:
+        m, n = A.shape
+        raise ValueError(f"{name}: must have {n} rows, as A is {m} x {n}, has shape {values.shape} (dimension mismatch)")
+    if on_device:
+        if not contexts_match(values, A.context):
+            raise ValueError(f"{name}: lives in another context than A")
+        require_inside(name, values)
+        if not values.dtype.isnative:
+            raise TypeError(f"{name}: must be in the host's byte order, is {values.dtype.str}")
+        if values.offset % values.dtype.itemsize:
+            # Kernels count entries, not bytes: a view that begins between two is copied to a buffer of its own.
+            values = copied(A.queue, name, values)
+        return values, True
+    if not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
+    if values.dtype.name in ("float64", "complex128"):
+        _require_fp64(A, name, values.dtype)
+    return from_host(A.queue, values if values.flags.forc else np.ascontiguousarray(values), copy=False), False
+
+
+def _require_fp64(A: Matrix, name: str, dtype: np.dtype[Any]) -> None:
+    if not describe(A.queue.device).fp64:
+        raise TypeError(f"{name}: {dtype} needs double precision, which {A.queue.device.name} lacks; use single precision")
+
+
+def check_scale(A: Matrix, x: cl_array.Array, alpha: Any, beta: Any, out: Any, semiring: Semiring) -> np.dtype[Any]:
+    """Check semiring, alpha and beta, and return the dtype of the result."""
+    if not isinstance(semiring, Semiring):
+        raise TypeError(f"semiring: must be one of clsparse_py._precision.semiring, is {type(semiring).__name__}")
+    dtype, needs_fp64 = _result(A.data.dtype, x.dtype, semiring)
+    if needs_fp64 and A.data.dtype.char not in "dD":  # values that are there are values that the device can have
+        _require_fp64(A, "x", dtype)
+    if semiring.is_given:
+        # Loaded when it is asked for, as few processes use it.
+        from clsparse_py._matrix.given_semirings import require_semiring
+
+        require_semiring(A.queue, semiring, A.data.dtype, x.dtype)
+    if alpha is None and beta is None:
+        return dtype
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        if value is None:
+            continue
+        if semiring.name != "plus_times":
+            raise ValueError(f"{name}: belongs to plus_times, not to {semiring.name}")
+        if not np.isscalar(value) and not (isinstance(value, np.ndarray) and value.ndim == 0):
+            raise TypeError(f"{name}: must be a scalar, is {type(value).__name__}")
+        if np.asarray(value).dtype.kind not in "biufc":
+            raise TypeError(f"{name}: must be a number, is {value!r}")
+        if not _fits(value, dtype):
+            raise TypeError(f"{name}: {value!r} does not fit the result's dtype, {dtype}")
+    if beta is not None and out is None:
+        raise ValueError("beta: needs out, whose values it scales")
+    return dtype
+
+
+def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
+    """Return whether alpha or beta can be a scalar of ``dtype``: a Python integer by its value, all else by its type."""
+    if isinstance(value, int) and dtype.kind in "iu":
+        return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
+    if dtype.kind in "fc" and np.isfinite(value) and max(abs(np.real(value)), abs(np.imag(value))) > float(np.finfo(dtype).max):
+        return False
+    return np.can_cast(np.asarray(value).dtype, dtype, "same_kind")
+
+
+@functools.cache
+def _result(a: np.dtype[Any], x: np.dtype[Any], semiring: Semiring) -> tuple[np.dtype[Any], bool]:
+    """Return the dtype of a product, and whether computing it needs double precision."""
+    arithmetic = Arithmetic(a.name, x.name, "int32", semiring.name)
+    if arithmetic.result.name not in OPENCL_TYPES:
+        raise TypeError(f"x: {a} times {x} gives {arithmetic.result}, which is not supported")
+    return arithmetic.result, arithmetic.needs_fp64
+
+
+class Result:
+    """Where an operation's result goes, and how it reaches the caller.
+
+    Attributes
+    ----------
+    array : pyopencl.array.Array
+        The array that the kernels write to.
+    host : numpy.ndarray or None
+        The caller's, to which the values are brought; None if the result stays on the device.
+    """
+
+    def __init__(self, array: cl_array.Array, host: np.ndarray[Any, Any] | None) -> None:
+        self.array, self.host = array, host
+
+    def deliver(self) -> Any:
+        """Return the device array without waiting, or the NumPy array with the values in it."""
+        return self.array if self.host is None else on_host(self.array, self.host)
+
+
+def result_for(
+    A: Matrix,
+    name: str,
+    x: cl_array.Array,
+    given: Any,
+    out: Any,
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    *,
+    on_device: bool,
+) -> Result:
+    """Return where the result of ``A @ x`` goes: ``out``, or a new array. ``given`` is x, called ``name``, as the caller gave it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        ``out`` is no array of that shape and dtype beside x, or overlaps x or an array of A.
+    """
+    if out is None:
+        if on_device:
+            return Result(allocated(x.queue or A.queue, "the product", shape, dtype, x.allocator), None)
+        host = np.empty(shape, dtype)
+        return Result(to_host(A.queue, host), host)
+    wanted = cl_array.Array if on_device else np.ndarray
+    if not isinstance(out, wanted):
+        raise TypeError(f"out: must be a {wanted.__module__}.{wanted.__name__}, as x is, is {type(out).__name__}")
+    if out.shape != shape:
+        raise ValueError(f"out: must have shape {shape}, has {out.shape}")
+    if out.dtype != dtype:
+        raise TypeError(f"out: must have the result's dtype {dtype}, has {out.dtype}")
+    if out.size and not _c_contiguous(out):
+        raise ValueError(f"out: must be C-contiguous, has strides {out.strides}")
+    require_writable(out)
+    if isinstance(out, np.ndarray):
+        target = Result(from_host(A.queue, out, copy=False), out)
+    elif contexts_match(out, A.context):
+        require_inside("out", out)
+        target = Result(out, None)
+    else:
+        raise ValueError("out: lives in another context than A")
+    if target.array.offset % out.dtype.itemsize:
+        begin = target.array.offset
+        raise ValueError(f"out: must begin at a multiple of {out.dtype.itemsize} bytes in its buffer, begins at {begin}")
+    # A host array may have been copied to the device, there and not on others: what counts is what the caller gave.
+    operand = given if isinstance(given, np.ndarray) else x
+    require_apart(out, {name: operand, "A.data": A.data, "A.indices": A.indices, "A.indptr": A.indptr})
+    return target
+
+
+def _c_contiguous(array: Any) -> bool:
+    """Return ``flags.c_contiguous``, faster than a device array finds it out."""
+    step = array.dtype.itemsize
+    for length, stride in zip(reversed(array.shape), reversed(array.strides), strict=True):
+        if length > 1 and stride != step:
+            return False
+        step *= length
+    return True
+
+
+def values_of_result(
+    out: Any,
+    shape: tuple[int, int],
+    indptr: cl_array.Array,
+    indices: cl_array.Array,
+    dtype: np.dtype[Any],
+    what: str,
+    read: Mapping[str, cl_array.Array],
+) -> cl_array.Array:
+    """Check a matrix that a plan returned and that is to take other values, and return its array of values.
+
+    Parameters
+    ----------
+    out : object
+        As the caller gave it.
+    shape, indptr, indices
+        Those that all results of the plan share.
+    dtype : numpy.dtype
+        Of the new values.
+    what : str
+        Name of the array that has this dtype, for the error.
+    read : mapping of str to pyopencl.array.Array
+        The arrays that are read besides ``indptr`` and ``indices``, by the names that callers know.
+
+    Raises
+    ------
+    TypeError
+        It is no matrix, or has another dtype.
+    ValueError
+        It has another structure, or shares memory with an array that is read.
+    """
+    if not isinstance(out, Matrix):
+        raise TypeError(f"out: must be a csr_array that this plan returned, is {type(out).__name__}")
+    if out.indices is not indices or out.indptr is not indptr or out.shape != shape:
+        raise ValueError("out: must be a matrix that this plan returned, has another structure")
+    if out.dtype != dtype:
+        raise TypeError(f"out: must have the dtype of {what}, {dtype}, has {out.dtype}")
+    require_apart(out.data, {**read, "plan.indptr": indptr, "plan.indices": indices})
+    return out.data

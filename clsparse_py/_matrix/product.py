@@ -1,0 +1,60 @@
+"""The parameter record that kernels of products with a dense operand, SpMV and SpMM, have in common."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from typing_extensions import override
+
+from clsparse_py._build.programs import Parameters
+from clsparse_py._device.device import Portability
+from clsparse_py._ground.records import dataclass
+from clsparse_py._precision.arithmetic import Arithmetic
+
+__all__ = ["ProductKernel"]
+
+
+@dataclass(frozen=True)
+class ProductKernel(Parameters):
+    """Fields that the records of all products with a dense operand share.
+
+    Attributes
+    ----------
+    arithmetic : Arithmetic
+        Value types, index type, semiring.
+    portability : Portability
+        How lanes exchange values, how far, and how loads are hinted.
+    scaled : bool
+        Whether there are alpha and beta.
+    """
+
+    kind: ClassVar[str]
+    #: Whether there are records with `scaled`.
+    scalable: ClassVar[bool] = True
+
+    arithmetic: Arithmetic
+    portability: Portability
+    scaled: bool
+
+    @property
+    def shape_name(self) -> str:
+        """The part of the name that tells the tunable parameters."""
+        return f"wg{self.work_group}"
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{self.kind}_{self.shape_name}_{self.arithmetic.name}{'_scaled' if self.scaled else ''}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{self.portability.defines}\n#define SCALED {int(self.scaled)}\n{self.arithmetic.prelude}"
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    def _common(self) -> dict[str, object]:
+        return {"work_group": self.work_group}

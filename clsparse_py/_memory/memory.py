@@ -1,0 +1,355 @@
+"""Device memory is allocated here, and here alone: results, copies, scratch, buffers on the host's memory."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._memory.blocks import Block
+from clsparse_py._memory.device_array import DeviceArray
+from clsparse_py._memory.pool import Arena, MemoryInfo, Pool, arena_of, pools
+from clsparse_py._memory.workspace import current
+
+__all__ = [
+    "allocated",
+    "allocated_each",
+    "also_let_go",
+    "array_of",
+    "constants",
+    "free_memory",
+    "layout",
+    "memory_info",
+    "new_array",
+    "on_host_memory",
+    "pinned",
+    "scratch",
+    "shorten",
+    "submit",
+    "vector",
+]
+
+_Made = TypeVar("_Made")
+#: Called by `free_memory` with a context, or None for all: modules above this one that keep more than memory.
+also_let_go: list[Callable[[cl.Context | None], None]] = []
+
+_CODES = cl.status_code
+#: What drivers say of a command for which there is not enough memory, beside what PyOpenCL makes a MemoryError of.
+_LACKING = {_CODES.OUT_OF_RESOURCES, _CODES.OUT_OF_HOST_MEMORY, _CODES.INVALID_BUFFER_SIZE, _CODES.MAP_FAILURE}
+
+
+def array_of(
+    queue: cl.CommandQueue,
+    shape: int | tuple[int, ...],
+    dtype: np.dtype[Any],
+    data: Any,
+    allocator: Any = None,
+    context: cl.Context | None = None,
+    events: list[cl.Event] | None = None,
+) -> cl_array.Array:
+    """Return the C-contiguous array that a buffer holds, or none if it has no entries.
+
+    Callers that have the queue's ``context`` give it, as asking the queue for it takes long.
+    """
+    form = context or queue.context, dtype, *layout((shape,) if isinstance(shape, int) else shape, dtype.itemsize)
+    return new_array(form, queue, data, [] if events is None else events, allocator)
+
+
+def new_array(
+    form: tuple[Any, ...], queue: cl.CommandQueue, data: Any, events: list[cl.Event], allocator: Any = None
+) -> cl_array.Array:
+    """Return the array of a context, dtype, shape, strides and size, as PyOpenCL's own operations make theirs.
+
+    That takes a tenth of the time of its constructor's other way.
+    """
+    context, dtype, shape, strides, size = form
+    made = DeviceArray.__new__(DeviceArray)  # to call the class would pass all arguments twice
+    cl_array.Array.__init__(made, None, shape, dtype, "C", allocator, data, 0, strides, events, None, True, size, context, None)
+    made.queue = queue  # given to the constructor, it would look at the memory's class, and warn of a user's
+    return made
+
+
+@functools.lru_cache(maxsize=1024)
+def layout(shape: tuple[int, ...], item: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Return the shape, strides and size of a C-contiguous array."""
+    shape = tuple(map(int, shape))
+    steps = [item]
+    for length in shape[:0:-1]:
+        steps.append(steps[-1] * max(length, 1))
+    return shape, tuple(steps[::-1]) if shape else (), math.prod(shape)
+
+
+def vector(queue: cl.CommandQueue, arena: Arena, n: int, dtype: np.dtype[Any]) -> cl_array.Array | None:
+    """Return a new array of one dimension, whose memory is the pool's; None if there is not as much."""
+    item, pool, data = dtype.itemsize, arena.pool, None
+    if n:
+        if n * item > pool.device_bytes:
+            return None
+        try:
+            data = arena.allocate(queue, n * item)
+        except cl.Error:
+            return None
+    return new_array((pool.context, dtype, (n,), (item,), n), queue, data, [])
+
+
+def allocated(
+    queue: cl.CommandQueue, what: object, shape: int | tuple[int, ...], dtype: Any, allocator: Any = None
+) -> cl_array.Array:
+    """Return a new C-contiguous device array, whose memory commands on the queue may use.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        The queue of the first command that uses the array.
+    what : object
+        What needs the memory: its ``str`` names it in the error.
+    shape : int or tuple of int
+    dtype : dtype
+    allocator : callable, optional
+        The caller's; by default memory comes from the pool.
+
+    Raises
+    ------
+    MemoryError
+        The device, or the limit of the workspace that is counted, has not enough memory; the message says ``what`` needs it, how
+        much is needed and how much there is.
+    """
+    dtype = np.dtype(dtype)
+    workspace, arena = current(), arena_of(queue)
+    if workspace is None and allocator is None and shape.__class__ is int:
+        found = vector(queue, arena, shape, dtype)  # nearly always, and then there is less to do
+        if found is not None:
+            return found
+    n = shape if isinstance(shape, int) else math.prod(shape)
+    n_bytes = n * dtype.itemsize
+    if not n_bytes:
+        return array_of(queue, shape, dtype, None, allocator)
+    if workspace is not None:
+        workspace.require(n_bytes)
+    reason: Exception | None = None
+    if n_bytes <= arena.pool.device_bytes:
+        try:
+            data = arena.allocate(queue, n_bytes) if allocator is None else _from(allocator, n_bytes, arena.pool)
+            found = array_of(queue, shape, dtype, data, allocator, arena.pool.context)
+            return found if workspace is None else workspace.count(found, n_bytes)
+        except cl.Error as error:
+            reason = error
+    raise MemoryError(f"{what}: {n:,} entries of {dtype} need {n_bytes:,} bytes; {arena.pool.capacity()}") from reason
+
+
+def allocated_each(
+    queue: cl.CommandQueue, what: str, sizes: Sequence[tuple[int, np.dtype[Any]]], allocator: Any = None
+) -> list[cl_array.Array]:
+    """Return new arrays of one dimension and some entries each, as `allocated` does, in less time; ``what`` they are of."""
+    if allocator is None and current() is None:
+        arena, found = arena_of(queue), []
+        for n, dtype in sizes:
+            array = vector(queue, arena, n, dtype)
+            if array is None:
+                break
+            found.append(array)
+        else:
+            return found
+        found.clear()
+    return [allocated(queue, what, n, dtype, allocator) for n, dtype in sizes]
+
+
+def shorten(array: cl_array.Array, n: int) -> None:
+    """Let a new array of one dimension have its first ``n`` entries alone; all of its memory stays. No view of it may exist."""
+    if n != array.size:
+        array.shape, array.size, array.nbytes = (n,), n, n * array.dtype.itemsize
+
+
+class scratch:  # noqa: N801 - used as a with statement, where lower case is the custom
+    """Scratch memory for the commands of a ``with`` block; later commands of the queue may use the same memory again.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        The queue of all these commands.
+    sizes : sequence of int
+        The bytes of each buffer.
+
+    Raises
+    ------
+    MemoryError
+        The device, or the limit of the workspace that is counted, has not enough; the message says how much is needed, and how
+        much there is.
+    """
+
+    __slots__ = ("_arena", "_blocks", "_held", "_queue", "_sizes", "_workspace")
+
+    def __init__(self, queue: cl.CommandQueue, sizes: Sequence[int]) -> None:
+        self._queue, self._sizes = queue, sizes
+        self._arena, self._workspace = arena_of(queue), current()
+        self._held = 0
+
+    def __enter__(self) -> list[cl.Buffer]:
+        workspace = self._workspace
+        self._blocks: list[Block] = []
+        try:
+            for size in self._sizes:
+                if workspace is not None:
+                    workspace.hold(size)
+                    self._held += size
+                self._blocks.append(self._arena.block(self._queue, size))
+        except cl.Error as error:
+            self.__exit__()
+            needed = f"workspace: {sum(self._sizes):,} bytes are needed"
+            raise MemoryError(f"{needed}; {self._arena.pool.capacity()}") from error
+        except BaseException:
+            self.__exit__()
+            raise
+        return [block.buffer for block in self._blocks]
+
+    def __exit__(self, *_: object) -> None:
+        if self._workspace is not None:
+            self._workspace.let_go(self._held)
+        blocks, self._blocks = self._blocks, []
+        take_back = self._arena.pool.take_back
+        for block in blocks:
+            take_back(block)
+
+
+def on_host_memory(queue: cl.CommandQueue, host: np.ndarray[Any, Any], access: int) -> cl.Buffer:
+    """Return a buffer on a host array's memory.
+
+    Raises
+    ------
+    MemoryError
+        The driver lacks memory of its own for it.
+    """
+    return arena_of(queue).pool.on_host(host, access | cl.mem_flags.USE_HOST_PTR)
+
+
+def pinned(queue: cl.CommandQueue, n_bytes: int) -> np.ndarray[Any, Any]:
+    """Return host memory of the driver's, which devices of the queue's context copy to and from at full speed.
+
+    Raises
+    ------
+    MemoryError
+        The driver has not the memory.
+    """
+    pool = arena_of(queue).pool
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
+    try:
+        buffer = cl.Buffer(pool.context, flags, max(n_bytes, 1))
+        how: Any = cl.map_flags.READ | cl.map_flags.WRITE
+        # Mapped as long as the array lives.
+        mapped: Any = cl.enqueue_map_buffer(queue, buffer, how, 0, (max(n_bytes, 1),), np.dtype(np.uint8))[0]
+    except cl.Error as error:
+        raise MemoryError(f"{n_bytes:,} bytes of pinned host memory: {error}; {pool.capacity()}") from error
+    found: np.ndarray[Any, Any] = mapped[:n_bytes]
+    return found
+
+
+def constants(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl.Buffer:
+    """Return a buffer with the numbers of a host array, there at once and for all queues of the context; its caller keeps it.
+
+    Raises
+    ------
+    MemoryError
+        The driver has not the memory.
+    """
+    return arena_of(queue).pool.on_host(host, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR)
+
+
+def _from(allocator: Any, n_bytes: int, pool: Pool) -> Any:
+    try:
+        return allocator(n_bytes)
+    except cl.Error:
+        pool.empty()
+        return allocator(n_bytes)
+
+
+def _is_of_memory(error: cl.Error) -> bool:
+    """Return whether a command failed as there was not enough memory."""
+    return isinstance(error, cl.MemoryError) or error.code in _LACKING
+
+
+def submit(what: str | cl.Kernel, command: Callable[..., _Made], queue: cl.CommandQueue, *arguments: Any, **named: Any) -> _Made:
+    """Enqueue a command and return its result. Drivers may find memory for a buffer only at its first use (quirk 17).
+
+    What is for a queue without order runs on the one beside it.
+
+    Parameters
+    ----------
+    what : str or pyopencl.Kernel
+        Name of what needs the memory, for the error.
+    command : callable
+        Called with the queue and the other arguments.
+
+    Raises
+    ------
+    MemoryError
+        There is no memory, not even after the pool gave back all that it kept unused.
+    """
+    beside = arena_of(queue).beside
+    if beside is not None:
+        command = functools.partial(beside.run, command)
+    try:
+        return command(queue, *arguments, **named)
+    except cl.Error as first:
+        if not _is_of_memory(first):
+            raise
+        pool = arena_of(queue).pool
+        pool.empty()
+        try:
+            return command(queue, *arguments, **named)
+        except cl.Error as error:
+            if not _is_of_memory(error):
+                raise
+            name = what.function_name if isinstance(what, cl.Kernel) else what
+            raise MemoryError(f"{name}: the device has not the memory for its arrays ({error}); {pool.capacity()}") from error
+
+
+def _asked(queue: cl.CommandQueue | None) -> Iterator[Pool]:
+    if queue is not None and not isinstance(queue, cl.CommandQueue):
+        raise TypeError(f"queue: must be a pyopencl.CommandQueue or None, is {type(queue).__name__}")
+    return iter(pools() if queue is None else [arena_of(queue).pool])
+
+
+def free_memory(queue: cl.CommandQueue | None = None) -> None:
+    """Give the memory that is kept for later results and scratch back to the driver, and let go of built kernels.
+
+    Kernels that plans hold stay. Others are read from the disk when they are asked for again, which takes some milliseconds each.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue, optional
+        Memory of this queue's context and device, and kernels of its context; by default of all.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> sp.free_memory()
+    >>> sp.memory_info().pooled
+    0
+    """
+    for pool in _asked(queue):
+        pool.empty()
+    for let_go in also_let_go:
+        let_go(None if queue is None else queue.context)
+
+
+def memory_info(queue: cl.CommandQueue | None = None) -> MemoryInfo:
+    """Return how much device memory is used, and how much is kept for later results and scratch.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue, optional
+        For this queue's context and device; by default the sum over all.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.eye_array(1000, dtype="float32")
+    >>> sp.memory_info(A.queue).used > 4 * 1000
+    True
+    """
+    return MemoryInfo(*map(sum, zip(*(pool.info() for pool in _asked(queue)), (0, 0, 0, 0), strict=True)))

@@ -1,0 +1,132 @@
+"""The order of commands that use one memory: by queues, by the events of arrays, and by uses noted on the memory."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._memory.blocks import Lent, whole
+from clsparse_py._memory.device_array import DeviceArray, is_covered
+from clsparse_py._memory.overlap import whole_of
+from clsparse_py._memory.pool import arena_of
+from clsparse_py._memory.uses import flush
+
+__all__ = ["forget_ended", "note_use", "note_written", "of_others", "record_use", "uses_before_writing"]
+
+_COMPLETE = cl.command_execution_status.COMPLETE
+
+
+def _handle(data: Any) -> int:
+    """Return the key of memory: the handle of its buffer, or the address of shared virtual memory."""
+    data = whole(data)
+    if isinstance(data, cl.MemoryObjectHolder):
+        return int((whole_of(data) or data).int_ptr)
+    return int(data.svm_ptr)
+
+
+def of_others(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[int, ...]:
+    """Return the handles of those arrays' memory that belongs to other queues: its uses on this one have to be noted."""
+    found: list[int] = []
+    own = arena_of(queue).itself
+    for array in arrays:
+        data: Any = array.base_data
+        if data.__class__ is not Lent:
+            data = whole(data)
+        if data.__class__ is Lent and data.block is not None:
+            ours = data.block.arena is own
+        else:
+            ours = data is None or array.queue is queue or array.queue is None or bool(array.queue == queue)
+        if not ours:
+            found.append(_handle(data))
+    return tuple(found)
+
+
+def note_use(queue: cl.CommandQueue, handles: Iterable[int], event: cl.Event) -> None:
+    """Note that a command uses memory, given by the handles that `of_others` returned."""
+    arena_of(queue).pool.note(handles, queue, event)
+
+
+def uses_before_writing(queue: cl.CommandQueue, *arrays: cl_array.Array) -> list[cl.Event]:
+    """Return the noted events that a command which writes to arrays has to wait for; their queues are flushed."""
+    pool = arena_of(queue).pool
+    if not pool.uses:
+        return []
+    handles = [_handle(array.base_data) for array in arrays if array.base_data is not None]
+    events = pool.uses_of(handles, queue)
+    flush(events)
+    return events
+
+
+def note_written(array: cl_array.Array, event: cl.Event, known: cl.Event | None = None) -> None:
+    """Note that a command writes to an array, after all earlier writes: views and arrays `with_queue` learn of it, too.
+
+    ``known`` is a command that comes before it on the same queue, if there is one at hand.
+    """
+    if isinstance(array, DeviceArray):
+        array.note_written(event)
+    else:
+        former = array.events.copy()
+        array.events.append(event)
+        _forget(array, [each for each in former if each is known or is_covered(each, event)])
+
+
+def forget_ended(array: cl_array.Array) -> None:
+    """Forget the events of an array if all have ended."""
+    events = array.events.copy()
+    if events and all(event.command_execution_status == _COMPLETE for event in events):
+        if isinstance(array, DeviceArray):
+            array.forget(events)
+        else:
+            _forget(array, events)
+
+
+def _forget(array: cl_array.Array, events: list[cl.Event]) -> None:
+    """Forget events of an array of PyOpenCL's own, which shares the list itself with its views.
+
+    They stay alive until the next call, as a thread may be about to wait for them.
+    """
+    if array.queue is not None and events:
+        arena_of(array.queue).former = events
+        for event in events:
+            with contextlib.suppress(ValueError):  # another thread forgot it
+                array.events.remove(event)
+
+
+def record_use(array: cl_array.Array, queue: cl.CommandQueue) -> None:
+    """Say that commands of your own, enqueued on a queue so far, use an array that lives on another queue.
+
+    The queue that made an array uses its memory again once you let the array go, and an array that you pass as ``out`` is written
+    to: both then wait for the commands that you told of here. Operations of this package do this by themselves.
+
+    Parameters
+    ----------
+    array : pyopencl.array.Array
+    queue : pyopencl.CommandQueue
+        Of the array's context.
+
+    Raises
+    ------
+    TypeError, ValueError
+        One is of another type, or the two are of different contexts.
+
+    Examples
+    --------
+    >>> import pyopencl as cl
+    >>> import clsparse_py as sp
+    >>> A = sp.csr_array([[1, 2]])
+    >>> other = cl.CommandQueue(A.context, A.queue.device)
+    >>> # After a kernel of yours was enqueued on `other` that reads A.data:
+    >>> sp.record_use(A.data, other)
+    """
+    if not isinstance(array, cl_array.Array):
+        raise TypeError(f"array: must be a pyopencl.array.Array, is {type(array).__name__}")
+    if not isinstance(queue, cl.CommandQueue):
+        raise TypeError(f"queue: must be a pyopencl.CommandQueue, is {type(queue).__name__}")
+    if array.context != queue.context:
+        raise ValueError("queue: is of another context than the array")
+    if handles := of_others(queue, array):
+        note_use(queue, handles, cl.enqueue_marker(queue))

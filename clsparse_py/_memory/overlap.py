@@ -1,0 +1,144 @@
+"""Whether arrays share memory: views, sub-buffers, buffers on host memory, shared virtual memory and NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._memory.blocks import is_released
+
+__all__ = ["overlap", "require_apart", "require_inside", "require_writable", "whole_of"]
+
+_ASSOCIATED = cl.mem_info.ASSOCIATED_MEMOBJECT
+_FLAGS = cl.mem_info.FLAGS
+_OFFSET = cl.mem_info.OFFSET
+_USE_HOST_PTR = cl.mem_flags.USE_HOST_PTR
+#: The space of all that has addresses of the host; a buffer elsewhere is a space of its own, named by its handle.
+_HOST = 0
+
+_Array = np.ndarray[Any, Any] | cl_array.Array
+
+
+def whole_of(buffer: cl.MemoryObjectHolder) -> cl.MemoryObjectHolder | None:
+    """Return the buffer that a buffer is a part of; None where it is none, or that one was let go and the runtime forgot it."""
+    try:
+        return cast("cl.MemoryObjectHolder | None", buffer.get_info(_ASSOCIATED))
+    except cl.LogicError:  # quirk 12
+        return None
+
+
+def _space(array: _Array) -> int:
+    """Return which memory an array lies in: that of the host's addresses, or that of a buffer, which sub-buffers share."""
+    if isinstance(array, np.ndarray):
+        return _HOST
+    memory: Any = array.base_data
+    if not isinstance(memory, cl.MemoryObjectHolder):
+        return _HOST
+    asked: Any = memory.get_info  # its answers have many types
+    if asked(_FLAGS) & _USE_HOST_PTR:
+        return _HOST
+    whole = whole_of(memory)
+    return int(memory.int_ptr if whole is None else whole.int_ptr)
+
+
+def _reach(array: _Array) -> tuple[int, int]:
+    """Return the first byte of an array in its space, and the one behind its last."""
+    if isinstance(array, np.ndarray):
+        begin = array.ctypes.data
+    else:
+        memory: Any = array.base_data
+        begin = array.offset
+        if not isinstance(memory, cl.MemoryObjectHolder):
+            begin += memory.svm_ptr
+        else:
+            asked: Any = memory.get_info
+            if asked(_FLAGS) & _USE_HOST_PTR:
+                begin += memory.get_host_array((memory.size,), np.dtype(np.uint8)).ctypes.data
+            elif whole_of(memory) is not None:
+                begin += asked(_OFFSET)
+    return _bytes_from(begin, array)
+
+
+def _bytes_from(begin: int, array: _Array) -> tuple[int, int]:
+    """Return the first byte of an array whose first entry begins at a byte, and the one behind its last."""
+    end = begin + array.dtype.itemsize
+    for length, stride in zip(array.shape, array.strides, strict=True):
+        if stride < 0:
+            begin += (length - 1) * stride
+        else:
+            end += (length - 1) * stride
+    return begin, end
+
+
+def require_inside(name: str, array: cl_array.Array) -> None:
+    """Check that an array lies within its buffer, which PyOpenCL leaves to who makes it.
+
+    Raises
+    ------
+    ValueError
+        It does not, or has entries and no buffer, or one that was released.
+    """
+    if not array.size:
+        return
+    memory: Any = array.base_data
+    if is_released(memory):
+        raise ValueError(f"{name}: its memory was released")
+    if array.strides == (array.dtype.itemsize,):  # nearly always, and then there is less to reckon
+        begin, end = array.offset, array.offset + array.nbytes
+    else:
+        begin, end = _bytes_from(array.offset, array)
+    if memory is None or begin < 0 or end > memory.size:
+        has = 0 if memory is None else memory.size
+        raise ValueError(f"{name}: needs bytes {begin} to {end} of its buffer, which has {has}")
+
+
+def overlap(a: _Array, b: _Array) -> bool:
+    """Return whether a byte between the first and the last of one array is between those of the other."""
+    # Spaces first: that takes a microsecond, and nearly all arrays have one of their own.
+    if not (a.size and b.size) or _space(a) != _space(b):
+        return False
+    (a_begin, a_end), (b_begin, b_end) = _reach(a), _reach(b)
+    return a_begin < b_end and b_begin < a_end
+
+
+def require_writable(out: _Array, name: str = "out") -> None:
+    """Check that kernels may write to an array.
+
+    Raises
+    ------
+    ValueError
+        It is read-only, or its buffer is.
+    """
+    if isinstance(out, np.ndarray):
+        writable = out.flags.writeable
+    else:
+        memory: Any = out.base_data
+        flags: Any = memory.get_info(_FLAGS) if isinstance(memory, cl.MemoryObjectHolder) else 0
+        writable = not flags & cl.mem_flags.READ_ONLY
+    if not writable:
+        raise ValueError(f"{name}: is read-only")
+
+
+def require_apart(out: _Array, read: Mapping[str, _Array], name: str = "out") -> None:
+    """Check that what is written overlaps nothing that is read.
+
+    Parameters
+    ----------
+    out : numpy.ndarray or pyopencl.array.Array
+    read : mapping of str to arrays
+        What the kernels read, by the names that a caller knows.
+    name : str
+        Of ``out``.
+
+    Raises
+    ------
+    ValueError
+        It overlaps one of them; the message names it.
+    """
+    for of, array in read.items():
+        if overlap(out, array):
+            raise ValueError(f"{name}: overlaps {of}, which is read while {name} is written")

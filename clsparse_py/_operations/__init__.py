@@ -1,0 +1,1 @@
+"""Operations on sparse arrays: products, transposition, element by element, indexing, reductions."""

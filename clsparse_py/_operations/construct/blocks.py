@@ -1,0 +1,224 @@
+"""CSR of a grid of sparse blocks: where each entry stands is known from the blocks' row pointers, so nothing is sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.matrix import Parts
+from clsparse_py._matrix.structure import OfStructure
+from clsparse_py._memory.memory import allocated_each
+from clsparse_py._operations.construct.tiles import Thresholds, tiles, work_group_of
+from clsparse_py._precision.arithmetic import Arithmetic, name_of
+from clsparse_py._primitives.permute import Moving
+from clsparse_py._run.launch import Chain, spread
+from clsparse_py._run.recording import run
+
+__all__ = ["Block", "BlockAlone", "BlockEntries", "BlockPair", "BlockRow", "BlockRows", "stacked"]
+#: Entries of a block without neighbours that a work-item moves at a time.
+_ITEMS = 4
+#: Rows of a row of blocks; entries and the first column of each block.
+_RowKind = tuple[int, tuple[tuple[int, int], ...]]
+
+
+@kernel
+@dataclass(frozen=True)
+class BlockRows(OfStructure):
+    """Parameters of ``templates/construct/block_rows.mako``."""
+
+    template = "construct/block_rows"
+
+
+@kernel
+@dataclass(frozen=True)
+class BlockPair(OfStructure):
+    """Parameters of ``templates/construct/block_pair.mako``."""
+
+    template = "construct/block_pair"
+
+
+@kernel
+@dataclass(frozen=True)
+class BlockAlone(Moving):
+    """Parameters of ``templates/construct/block_alone.mako``."""
+
+    template = "construct/block_alone"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "items": _ITEMS}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(min(128, device.max_work_group), arithmetic.index, arithmetic.result.itemsize)
+
+
+@kernel
+@dataclass(frozen=True)
+class BlockEntries(Moving):
+    """Parameters of ``templates/construct/block_entries.mako``."""
+
+    template = "construct/block_entries"
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(work_group_of(device), arithmetic.index, arithmetic.result.itemsize)
+
+
+class Block(NamedTuple):
+    """A block of a row of blocks.
+
+    Attributes
+    ----------
+    data, indices, indptr : pyopencl.array.Array
+    column : int
+        The first column of the block in the result.
+    """
+
+    data: cl_array.Array
+    indices: cl_array.Array
+    indptr: cl_array.Array
+    column: int
+
+
+class BlockRow(NamedTuple):
+    """Blocks that stand side by side, from the left to the right, and how many rows they have."""
+
+    blocks: Sequence[Block]
+    n_rows: int
+
+    @property
+    def kind(self) -> _RowKind:
+        """The numbers of the row of blocks."""
+        return self.n_rows, tuple([(block.indices.size, block.column) for block in self.blocks])
+
+
+def stacked(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[Any], dtype: np.dtype[Any]) -> Parts:
+    """Return data, indices and indptr of rows of blocks, one below the other. Entries of a row keep their order.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    grid : sequence of BlockRow
+        At least one. Structures are valid; all arrays are of the same two dtypes. Places without a block are left out.
+    index, dtype : dtype
+        Of indices and of values; the index dtype holds the numbers of the result's entries and columns.
+    """
+    blocks = [block for row in grid for block in row.blocks]
+    given = [part for block in blocks for part in block[:3]]
+    chain = Chain(queue, *given)
+    rows = tuple([row.kind for row in grid])
+    nnz, n_rows = sum([block.indices.size for block in blocks]), sum([row.n_rows for row in grid])
+    wanted = (nnz, dtype), (nnz, index), (n_rows + 1, index)
+    made = allocated_each(queue, "the blocks", wanted, blocks[0].data.allocator if blocks else None)
+    arrays = *made, *given
+    if len(blocks) <= Thresholds.of(chain.device).max_recorded:
+        run(chain, _enqueue_rows, arrays, rows)
+    else:
+        _enqueue_rows(chain, *arrays, rows)
+    chain.finish(*made)
+    data, indices, indptr = made
+    return data, indices, indptr
+
+
+class _Kernels:
+    """The kernels that rows of one, two and more blocks (3) need, all built before the first of them is enqueued."""
+
+    def __init__(self, chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], blocks: set[int]) -> None:
+        group, name, moved = min(128, chain.device.max_work_group), name_of(index), dtype.itemsize
+        if 1 in blocks:
+            self.alone, self.of_alone = chain.build(BlockAlone(group, name, moved))
+        if 2 in blocks:
+            self.pair, self.of_pair = chain.build(BlockPair(group, name))
+        if blocks & {0, 3}:
+            self.rows, self.of_rows = chain.build(BlockRows(group, name))
+        if blocks & {2, 3}:
+            self.entries, self.of_entries = chain.build(BlockEntries(work_group_of(chain.device), name, moved))
+
+
+def _enqueue_rows(chain: Chain, data: cl_array.Array, indices: cl_array.Array, indptr: cl_array.Array, *given: Any) -> None:
+    """Enqueue making rows of blocks; ``given``: data, indices and indptr of each block in turn, and the numbers of each row."""
+    *parts, rows = given
+    kernels = _Kernels(chain, indptr.dtype, data.dtype, {min(len(blocks), 3) for _, blocks in rows})
+    made, first_row, first_entry, at, i = (data, indices, indptr), 0, 0, 0, 0
+    while i < len(rows):
+        # Two blocks without neighbours are made at once.
+        n_taken = 2 if all(len(blocks) == 1 for _, blocks in rows[i : i + 2]) and i + 1 < len(rows) else 1
+        taken = rows[i : i + n_taken]
+        n_blocks = sum(len(blocks) for _, blocks in taken)
+        of_blocks = [tuple(parts[3 * each : 3 * each + 3]) for each in range(at, at + n_blocks)]
+        if len(taken[0][1]) == 1:
+            _enqueue_alone(chain, kernels, taken, of_blocks, made, first_row, first_entry)
+        else:
+            _enqueue_row(chain, kernels, taken[0], of_blocks, made, first_row, first_entry)
+        first_row += sum(n_rows for n_rows, _ in taken)
+        first_entry += sum(nnz for _, blocks in taken for nnz, _ in blocks)
+        at, i = at + n_blocks, i + n_taken
+
+
+def _enqueue_row(
+    chain: Chain, kernels: _Kernels, row: _RowKind, of_blocks: list[Parts], made: Parts, first_row: int, first_entry: int
+) -> None:
+    """Enqueue making the rows of a row of blocks, the first of which begins with an entry."""
+    n_rows, blocks = row
+    data, indices, indptr = made
+    of_index, begin = indptr.dtype.type, np.uint64(first_row)
+    pointers = [each[2] for each in of_blocks]
+    base = of_index(first_entry)
+    if len(blocks) == 2:
+        left, right = pointers
+        groups = n_rows // kernels.of_pair.work_group + 1
+        chain.launch(kernels.pair, groups, np.uint64(n_rows), base, begin, left, right, indptr)
+        # Before an entry come those of its block, and those of the other: up to its row, or with its row.
+        shifts = [(right, 0), (left, 1)]
+    else:
+        moved = chain.scratch(n_rows * len(blocks), indptr.dtype)
+        sizes = np.uint64(n_rows), np.uint64(len(blocks)), base, begin
+        together = chain.scratch(len(blocks) * (n_rows + 1), indptr.dtype)
+        for place, each in enumerate(pointers):
+            chain.copy(together, each, n_rows + 1, place * (n_rows + 1))
+        chain.launch(kernels.rows, n_rows // kernels.of_rows.work_group + 1, *sizes, together, indptr, moved)
+        base, shifts = of_index(0), [(moved, place * n_rows) for place in range(len(blocks))]
+    for (nnz, column), block, (shift, shift_begin) in zip(blocks, of_blocks, shifts, strict=True):
+        groups, spans = tiles(chain.device, nnz, kernels.of_entries.work_group)
+        numbers = *spans, of_index(n_rows), of_index(column), base, np.uint64(shift_begin)
+        chain.launch(kernels.entries, groups, *numbers, block[2], block[1], block[0], shift, indices, data)
+
+
+def _enqueue_alone(
+    chain: Chain,
+    kernels: _Kernels,
+    rows: Sequence[_RowKind],
+    of_blocks: list[Parts],
+    made: Parts,
+    first_row: int,
+    first_entry: int,
+) -> None:
+    """Enqueue making the rows of one block, or of two that stand one below the other."""
+    data, indices, indptr = made
+    lengths, columns = zip(*(blocks[0] for _, blocks in rows), strict=True)
+    n_all, n_pointers = sum(lengths), sum(n_rows for n_rows, _ in rows) + 1
+    # The driver's copies move many entries faster than the kernel, which is left with row pointers.
+    limits = Thresholds.of(chain.device)
+    copied = not chain.device.lanes_are_loops and n_all > limits.max_moved and not any(columns)
+    n_moved = 0 if copied else n_all
+    groups, sizes = spread(chain.device, max(n_moved, n_pointers), kernels.of_alone.work_group, limits.moving_groups_per_unit)
+    numbers = map(np.uint64, (n_moved, n_pointers, lengths[0], rows[0][0], first_entry, first_row))
+    of_columns = map(indptr.dtype.type, (columns[0], columns[-1]))
+    arrays = (part for block in (of_blocks[0], of_blocks[-1]) for part in block[::-1])
+    chain.launch(kernels.alone, groups, *sizes, *numbers, *of_columns, *arrays, indptr, indices, data)
+    if copied:
+        for length, block in zip(lengths, of_blocks, strict=True):
+            chain.copy(data, block[0], length, first_entry)
+            chain.copy(indices, block[1], length, first_entry)
+            first_entry += length

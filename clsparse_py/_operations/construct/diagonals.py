@@ -1,0 +1,83 @@
+"""CSR of a matrix given by its diagonals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.matrix import Parts
+from clsparse_py._memory.memory import allocated
+from clsparse_py._precision.arithmetic import Arithmetic, name_of
+from clsparse_py._primitives.permute import Moving
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import placed
+
+__all__ = ["Diagonal", "Diagonals", "from_diagonals"]
+
+
+@kernel
+@dataclass(frozen=True)
+class Diagonals(Moving):
+    """Parameters of ``templates/construct/diagonals.mako``."""
+
+    template = "construct/diagonals"
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(min(128, device.max_work_group), arithmetic.index, arithmetic.result.itemsize)
+
+
+class Diagonal(NamedTuple):
+    """A diagonal.
+
+    Attributes
+    ----------
+    offset : int
+        Its columns less its rows.
+    first_row, length : int
+        The row in which it begins, and how many rows it has.
+    begin, step : int
+        Where its values begin among all values, and the step between them, which is 0 if one value stands for all.
+    """
+
+    offset: int
+    first_row: int
+    length: int
+    begin: int
+    step: int
+
+
+def from_diagonals(
+    queue: cl.CommandQueue, diagonals: Sequence[Diagonal], values: cl_array.Array, n_rows: int, index: np.dtype[Any]
+) -> Parts:
+    """Return data, indices and indptr of a matrix with these diagonals, in canonical format.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    diagonals : sequence of Diagonal
+        By ascending offsets, no two alike.
+    values : pyopencl.array.Array
+        Of all diagonals.
+    n_rows : int
+    index : dtype
+        Of indices.
+    """
+    chain, nnz = Chain(queue, values), sum(each.length for each in diagonals)
+    built, record = chain.build(Diagonals(min(128, chain.device.max_work_group), name_of(index), values.dtype.itemsize))
+    table = placed(queue, "a table of diagonals", np.array(diagonals, np.int64).reshape(-1, 5).T.ravel())
+    data = allocated(queue, "data", nnz, values.dtype)
+    indices, indptr = (allocated(queue, name, n, index) for name, n in (("indices", nnz), ("indptr", n_rows + 1)))
+    sizes = np.uint64(n_rows), np.uint64(len(diagonals))
+    chain.launch(built, n_rows // record.work_group + 1, *sizes, table, values, indptr, indices, data)
+    chain.finish(data, indices, indptr)
+    return data, indices, indptr

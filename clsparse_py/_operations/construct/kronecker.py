@@ -1,0 +1,120 @@
+"""The Kronecker product of two sparse matrices, written straight from their rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.matrix import Parts
+from clsparse_py._matrix.structure import OfStructure
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.construct.tiles import tiles, work_group_of
+from clsparse_py._operations.elementwise.operators import OPERATORS
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, conversion, name_of, needs_fp64
+from clsparse_py._run.launch import Chain
+
+__all__ = ["Kron", "KronPointers", "kron_entries", "kron_pointers"]
+
+
+@kernel
+@dataclass(frozen=True)
+class Kron(OfStructure):
+    """Parameters of ``templates/construct/kron.mako``.
+
+    Attributes
+    ----------
+    a, b : str
+        NumPy's names of the dtypes of both matrices' values.
+    coordinates : bool
+        Whether the row of each entry is written too.
+    """
+
+    template = "construct/kron"
+
+    a: str
+    b: str
+    coordinates: bool
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the product's values, in which is computed."""
+        return np.result_type(self.a, self.b)
+
+    @property
+    @override
+    def prelude(self) -> str:
+        a, b = np.dtype(self.a), np.dtype(self.b)
+        lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(a, b, self.dtype) else []
+        lines += [
+            super().prelude,
+            f"typedef {OPENCL_TYPES[a.name]} A_VALUE;  // {a.name}",
+            f"typedef {OPENCL_TYPES[b.name]} B_VALUE;  // {b.name}",
+            f"typedef {OPENCL_TYPES[self.dtype.name]} T;  // {self.dtype.name}: values of the product",
+            f"T from_a(const A_VALUE v) {{ return {conversion(a, self.dtype)}; }}",
+            f"T from_b(const B_VALUE v) {{ return {conversion(b, self.dtype)}; }}",
+            f"T operate(const T a, const T b) {{ return {OPERATORS['multiply'].expression(self.dtype)}; }}",
+        ]
+        return "\n".join(lines)
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        for variant, coordinates in (("", False), ("coordinates", True)):
+            yield variant, cls(work_group_of(device), arithmetic.index, arithmetic.a, arithmetic.x, coordinates)
+
+
+@kernel
+@dataclass(frozen=True)
+class KronPointers(OfStructure):
+    """Parameters of ``templates/construct/kron_pointers.mako``."""
+
+    template = "construct/kron_pointers"
+
+
+def kron_entries(queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, coordinates: bool) -> tuple[cl_array.Array, ...]:
+    """Return the values and the columns of a Kronecker product, row by row, and the rows too if they are wanted.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    a, b : tuple of pyopencl.array.Array
+        data, indices and indptr of both matrices, valid, with entries; the index dtype, of both, holds the numbers of the
+        product's entries, rows and columns.
+    b_columns : int
+        Columns of B.
+    coordinates : bool
+        Whether the row of each entry is wanted.
+    """
+    a_data, a_indices, a_indptr = a
+    b_data, b_indices, b_indptr = b
+    chain, index, n = Chain(queue, *a, *b), a_indptr.dtype, a_indices.size * b_indices.size
+    record = Kron(work_group_of(chain.device), name_of(index), name_of(a_data.dtype), name_of(b_data.dtype), coordinates)
+    built, record = chain.build(record)
+    groups, sizes = tiles(chain.device, n, record.work_group)
+    data = allocated(queue, "data of the Kronecker product", n, record.dtype, a_data.allocator)
+    indices = allocated(queue, "indices of the Kronecker product", n, index, a_data.allocator)
+    rows = (allocated(queue, "rows of the Kronecker product", n, index, a_data.allocator),) if coordinates else ()
+    shape = (index.type(each) for each in (a_indptr.size - 1, b_indptr.size - 1, b_columns))
+    operands = a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
+    chain.launch(built, groups, *sizes, *shape, *operands, *rows, indices, data)
+    chain.finish(data, indices, *rows)
+    return data, indices, *rows
+
+
+def kron_pointers(queue: cl.CommandQueue, a_indptr: cl_array.Array, b_indptr: cl_array.Array) -> cl_array.Array:
+    """Return the row pointers of a Kronecker product, of those of both matrices, of one index dtype, each of at least a row."""
+    chain, n_rows = Chain(queue, a_indptr, b_indptr), math.prod(each.size - 1 for each in (a_indptr, b_indptr))
+    built, record = chain.build(KronPointers(min(128, chain.device.max_work_group), name_of(a_indptr.dtype)))
+    indptr = allocated(queue, "indptr of the Kronecker product", n_rows + 1, a_indptr.dtype, a_indptr.allocator)
+    sizes = np.uint64(n_rows), np.uint64(b_indptr.size - 1)
+    chain.launch(built, n_rows // record.work_group + 1, *sizes, a_indptr, b_indptr, indptr)
+    chain.finish(indptr)
+    return indptr

@@ -1,0 +1,194 @@
+"""Comparisons of sparse matrices with scalars, sparse and dense matrices, entry by entry."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._device.device import Device, describe
+from clsparse_py._formats.canonical import without_zeros
+from clsparse_py._ground.errors import DtypeError
+from clsparse_py._ground.index_types import index_for
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.matrix import Matrix, MatrixT, Parts, Structure
+from clsparse_py._matrix.structure import OfStructure
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.elementwise.dense import dense_of, paired_with
+from clsparse_py._operations.elementwise.operators import OPERATORS
+from clsparse_py._operations.elementwise.union import canonical_of, canonical_parts, combined
+from clsparse_py._operations.elementwise.values import mapped_with
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of, needs_fp64
+from clsparse_py._run.launch import Chain, spread
+
+__all__ = ["Complement", "full_structure", "with_dense", "with_scalar", "with_sparse"]
+
+_SYMBOLS = {"eq": "==", "ne": "!=", "le": "<=", "ge": ">=", "lt": "<", "gt": ">"}
+
+
+@kernel
+@dataclass(frozen=True)
+class Complement(OfStructure):
+    """Parameters of ``templates/elementwise/complement.mako``.
+
+    Attributes
+    ----------
+    pattern : str
+        "int32" or "int64": the dtype of the pattern's indices.
+    """
+
+    template = "elementwise/complement"
+
+    pattern: str
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.pattern]} P;  // {self.pattern}: those of the pattern"
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(min(128, device.max_work_group), arithmetic.index, arithmetic.index)
+
+
+def with_sparse(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
+    """Return the matrix of booleans that tells where an operator holds for two matrices of one shape.
+
+    Warns if it holds for two zeros, as the result is nearly full: what does not hold is found, and its complement is the result.
+    """
+    opposite = OPERATORS[operator].opposite
+    if not opposite:
+        return combined(operator, A, B)
+    _warn("two sparse matrices using", operator, opposite)
+    return _complement(combined(opposite, A, B))
+
+
+def with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
+    """Return the matrix of booleans that tells where an operator holds for the entries of a matrix, or 0, and a scalar.
+
+    Warns if it holds for 0, as for `with_sparse`.
+    """
+    holds = OPERATORS[operator].of_scipy
+    if not holds(0, scalar):
+        return _compared(operator, A, scalar)
+    opposite = _opposite(operator)
+    _warn(f"a sparse matrix with {scalar} using", operator, opposite)
+    if scalar != scalar:
+        return _complement(_empty_like(A))
+    return _complement(_compared(opposite, A, scalar))
+
+
+def _opposite(operator: str) -> str:
+    """Return the operator that is true if another is false."""
+    found = OPERATORS[operator].opposite
+    return found or next(each.name for each in OPERATORS.values() if each.opposite == operator)
+
+
+def _warn(what: str, operator: str, opposite: str) -> None:
+    text = f"Comparing {what} {_SYMBOLS[operator]} is inefficient. Try using {_SYMBOLS[opposite]} instead."
+    warnings.warn(text, scipy.sparse.SparseEfficiencyWarning, stacklevel=6)
+
+
+def _compared(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
+    """Return the entries for which an operator holds, once duplicates are added up."""
+    if isinstance(scalar, (int, np.integer)) and A.dtype.kind in "iub":
+        # Exactly, in A's dtype, whatever the scalar's is: one beyond it is compared as the bound of that side.
+        inner = A.dtype
+        low, high = (0, 1) if inner.kind == "b" else (np.iinfo(inner).min, np.iinfo(inner).max)
+        if scalar > high:
+            operator, scalar = ("le" if operator in ("lt", "le", "ne") else "gt"), high
+        elif scalar < low:
+            operator, scalar = ("ge" if operator in ("gt", "ge", "ne") else "lt"), low
+    else:
+        inner = _common_dtype(A, scalar)
+    data, indices, indptr = canonical_parts(A, A.dtype)
+    found = mapped_with(A.queue, data, operator, inner, scalar)
+    return _assembled(A, without_zeros(A.queue, (found, indices, indptr)))
+
+
+def _common_dtype(A: Matrix, other: Any) -> np.dtype[Any]:
+    """Return the dtype in which values are compared with a scalar, or with those of an array.
+
+    Raises
+    ------
+    TypeError
+        It is not supported, or the device lacks it.
+    """
+    found = np.result_type(A.dtype, other)
+    if found.name not in OPENCL_TYPES:
+        raise DtypeError(f"other: {A.dtype} and {other!r} are compared as {found}, which is not supported")
+    if needs_fp64(found) and not describe(A.queue.device).fp64:
+        raise DtypeError(f"other: {A.dtype} and {other!r} are compared as {found}, which {A.queue.device.name} lacks")
+    return found
+
+
+def with_dense(operator: str, A: Matrix, other: Any) -> Any:
+    """Return where an operator holds for a matrix and a dense operand, as a dense array of booleans of the operand's kind.
+
+    ``other`` has one or two dimensions; rows and columns of both are repeated, as in NumPy.
+    """
+    theirs = np.dtype(other.dtype)
+    if "uint64" in (A.dtype.name, theirs.name) and "i" in (A.dtype.kind, theirs.kind):
+        # Exactly, as NumPy does: no dtype has the values of both.
+        operator, dtype = f"{operator}_signed_{'left' if A.dtype.kind == 'i' else 'right'}", np.dtype(np.uint64)
+    else:
+        dtype = _common_dtype(A, theirs)
+    return paired_with(A.queue, operator, dense_of(canonical_of(A, A.dtype), dtype), other)
+
+
+def _empty_like(A: MatrixT) -> MatrixT:
+    """Return a matrix of booleans of the same shape without entries."""
+    queue, index = A.queue, A.indptr.dtype
+    indptr = allocated(queue, "indptr", A.shape[0] + 1, index)
+    chain = Chain(queue)
+    chain.fill(indptr, 0, A.shape[0] + 1)
+    chain.finish(indptr)
+    return _assembled(A, (allocated(queue, "data", 0, np.dtype(bool)), allocated(queue, "indices", 0, index), indptr))
+
+
+def _assembled(A: MatrixT, parts: Parts) -> MatrixT:
+    """Return a matrix in canonical format on A's queue."""
+    data, indices, indptr = parts
+    return A.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), data)
+
+
+def full_structure(A: Matrix) -> Structure:
+    """Return the structure of a matrix of A's shape that has an entry at each place."""
+    return _complement(_empty_like(A)).structure
+
+
+def _complement(A: MatrixT) -> MatrixT:
+    """Return the matrix of booleans that are True where a matrix in canonical format has no entry."""
+    index = index_for(A.shape[0] * A.shape[1])
+    return _assembled(A, _complemented(A.queue, (A.indptr, A.indices), A.shape, index))
+
+
+def _complemented(
+    queue: cl.CommandQueue, pattern: tuple[cl_array.Array, ...], shape: tuple[int, int], index: np.dtype[Any]
+) -> Parts:
+    """Return the parts of the complement of a pattern in canonical format."""
+    rows, columns = shape
+    indptr, indices = pattern
+    chain, n = Chain(queue, *pattern), rows * columns - indices.size
+    what = f"of a {rows} x {columns} matrix that is nearly full"
+    made = (("data", n, np.dtype(bool)), ("indices", n, index), ("indptr", rows + 1, index))
+    found = tuple(allocated(queue, f"{name} {what}", size, dtype) for name, size, dtype in made)
+    chain.fill(found[2], 0, 1 if columns else rows + 1)
+    if rows * columns:
+        built, record = chain.build(_record(min(128, chain.device.max_work_group), name_of(index), name_of(indptr.dtype)))
+        groups, sizes = spread(chain.device, rows * columns, record.work_group, 64)
+        chain.launch(built, groups, *sizes, np.uint64(columns), indptr, indices, found[2], found[1], found[0])
+    chain.finish(*found)
+    return found[0], found[1], found[2]
+
+
+# Kept: to make a record takes longer than to launch its kernel.
+_record = functools.lru_cache(maxsize=64)(Complement)

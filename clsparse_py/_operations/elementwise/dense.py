@@ -1,0 +1,261 @@
+"""Operators on a sparse and a dense matrix: place by place, or at the entries of the sparse one alone."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._build.declaration import Examples, Variants, kernel
+from clsparse_py._build.programs import Parameters
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._matrix.structure import OfStructure
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.elementwise.operands import broadcast, placed_dense
+from clsparse_py._operations.elementwise.operators import BINARY
+from clsparse_py._operations.elementwise.values import Values, add_entries, dense_values, operation_lines
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, conversion, name_of
+from clsparse_py._run.launch import Chain, spread
+from clsparse_py._run.transfer import fetched
+
+__all__ = ["AtEntries", "DensePair", "Outer", "at_entries", "dense_of", "outer", "paired", "paired_with"]
+
+_WORK_GROUP = 128
+Coordinates = tuple[cl_array.Array, cl_array.Array]
+_Record = TypeVar("_Record", bound=Parameters)
+
+
+@kernel
+@dataclass(frozen=True)
+class DensePair(Values):
+    """Parameters of ``templates/elementwise/dense_pair.mako``; the operator takes two values."""
+
+    template = "elementwise/dense_pair"
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(min(128, device.max_work_group), arithmetic.a, arithmetic.a, "bool", "lt")
+
+
+@kernel
+@dataclass(frozen=True)
+class AtEntries(OfStructure):
+    """Parameters of ``templates/elementwise/at_entries.mako``.
+
+    Attributes
+    ----------
+    a, b : str
+        NumPy's names of the dtypes of the sparse and of the dense matrix's values. Results are of the dtype that both give.
+    operator : str
+        A name in `BINARY`.
+    """
+
+    template = "elementwise/at_entries"
+    variants: ClassVar[Variants] = {"": {"operator": "multiply"}}
+
+    a: str
+    b: str
+    operator: str
+
+    @property
+    @override
+    def prelude(self) -> str:
+        b, dtype = np.dtype(self.b), np.result_type(self.a, self.b)
+        lines = operation_lines(self.a, dtype.name, dtype.name, BINARY[self.operator].expression(dtype))
+        lines += [
+            super().prelude,
+            f"typedef {OPENCL_TYPES[b.name]} B_VALUE;  // {b.name}",
+            f"T from_b(const B_VALUE v) {{ return {conversion(b, dtype)}; }}",
+        ]
+        return "\n".join(lines)
+
+
+@kernel
+@dataclass(frozen=True)
+class Outer(AtEntries):
+    """Parameters of ``templates/elementwise/outer.mako``.
+
+    Attributes
+    ----------
+    result : str
+        "int32" or "int64": the dtype of the rows and columns of results.
+    of_row : bool
+        Whether the sparse operand is a row, else a column.
+    """
+
+    template = "elementwise/outer"
+
+    result: str
+    of_row: bool
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.result]} J;  // {self.result}: rows and columns of results"
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = arithmetic.index, arithmetic.a, arithmetic.x
+        for variant, result, of_row in (("", arithmetic.index, True), ("column", "int64", False)):
+            yield variant, cls(min(128, device.max_work_group), *types, "multiply", result, of_row)
+
+
+def dense_of(A: Matrix, dtype: np.dtype[Any], out: cl_array.Array | None = None, operator: str = "plus") -> cl_array.Array:
+    """Return a matrix as a dense one, C-contiguous, of a dtype that holds its values; duplicates are added up in that dtype.
+
+    With the operator "second" they take each other's place, and -0.0 stays what it is. ``out``, if given, is such an array of A's
+    shape and that dtype, and becomes the result.
+    """
+    full = allocated(A.queue, "the matrix as a dense one", A.shape, dtype) if out is None else out
+    if full.size:
+        chain = Chain(A.queue, writes=(full,))
+        chain.fill(full, 0, full.size)
+        chain.finish(full)
+    add_entries(A, full, operator)
+    return full
+
+
+# Kept: to make a record takes longer than to launch its kernel.
+@functools.lru_cache(maxsize=128)
+def _record(cls: Callable[..., _Record], device: Device, *arguments: Any) -> _Record:
+    return cls(min(_WORK_GROUP, device.max_work_group), *arguments)
+
+
+def _places(array: cl_array.Array) -> tuple[np.int64, ...]:
+    """Return where a matrix begins in its buffer, and its steps, counted in values."""
+    return tuple(np.int64(number // array.dtype.itemsize) for number in (array.offset, *array.strides))
+
+
+def paired(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.Array) -> cl_array.Array:
+    """Return the results of an operator on the values of a C-contiguous matrix and of another of its shape.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    operator : str
+        A name in `BINARY`.
+    a : pyopencl.array.Array
+        Begins its buffer; its dtype is that in which is computed.
+    b : pyopencl.array.Array
+        Of any strides; begins at a multiple of its dtype's size in its buffer.
+    """
+    inner = np.dtype(a.dtype)
+    out = allocated(queue, "the result", a.shape, BINARY[operator].result_dtype(inner), b.allocator)
+    if a.size:
+        chain = Chain(queue, a, b)
+        types = name_of(b.dtype), name_of(inner), name_of(out.dtype)
+        built, record = chain.build(_record(DensePair, chain.device, *types, operator))
+        groups, sizes = spread(chain.device, a.size, record.work_group, 64)
+        chain.launch(built, groups, *sizes, np.uint64(a.shape[1]), *_places(b), a, b, out)
+        chain.finish(out)
+    return out
+
+
+def paired_with(queue: cl.CommandQueue, operator: str, own: cl_array.Array, other: Any) -> Any:
+    """Return the results of an operator on a dense matrix and a dense operand, of the operand's kind.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    operator : str
+        A name in `BINARY`.
+    own : pyopencl.array.Array
+        C-contiguous, of the dtype in which is computed.
+    other : numpy.ndarray or pyopencl.array.Array
+        Of one or two dimensions; NumPy's of more too, which NumPy computes. All are repeated as in NumPy.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not go together.
+    """
+    try:
+        shape = np.broadcast_shapes(own.shape, other.shape)
+    except ValueError:
+        raise ValueError(f"other: must have shape {own.shape} or one that goes with it, has {other.shape}") from None
+    if len(shape) > 2:
+        if isinstance(other, cl_array.Array):
+            raise ValueError(f"other: must have at most two dimensions, has {other.ndim}")
+        return BINARY[operator].on_arrays(fetched(own, queue), other.astype(own.dtype, copy=False))
+    if shape != own.shape:
+        own = dense_values(queue, broadcast(own, shape), "positive", np.dtype(own.dtype))
+    found = paired(queue, operator, own, broadcast(placed_dense(queue, other), shape))
+    return found if isinstance(other, cl_array.Array) else fetched(found, queue)
+
+
+def at_entries(
+    queue: cl.CommandQueue, operator: str, data: cl_array.Array, coordinates: Coordinates, dense: cl_array.Array
+) -> cl_array.Array:
+    """Return the results of an operator on the values of entries and those of a dense matrix at their places.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    operator : str
+        A name in `BINARY`.
+    data : pyopencl.array.Array
+        The values of entries; begins its buffer.
+    coordinates : tuple of pyopencl.array.Array
+        Their rows and columns.
+    dense : pyopencl.array.Array
+        Of any strides, 0 too; begins at a multiple of its dtype's size in its buffer.
+    """
+    result = np.result_type(data.dtype, dense.dtype)
+    out = allocated(queue, "values of the result", data.size, result, data.allocator)
+    if data.size:
+        chain = Chain(queue, data, *coordinates, dense)
+        types = name_of(coordinates[0].dtype), name_of(data.dtype), name_of(dense.dtype), operator
+        built, record = chain.build(_record(AtEntries, chain.device, *types))
+        groups, sizes = spread(chain.device, data.size, record.work_group, 64)
+        chain.launch(built, groups, *sizes, *_places(dense), *coordinates, data, dense, out)
+        chain.finish(out)
+    return out
+
+
+def outer(
+    queue: cl.CommandQueue,
+    operator: str,
+    data: cl_array.Array,
+    places: cl_array.Array,
+    dense: cl_array.Array,
+    index: Any,
+    of_row: bool,
+) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
+    """Return values, rows and columns of an operator's results on a sparse row or column, repeated for all of a dense matrix.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    operator : str
+        A name in `BINARY`.
+    data, places : pyopencl.array.Array
+        The values of entries, and the columns of those of a row, or the rows of those of a column; they begin their buffers.
+    dense : pyopencl.array.Array
+        Of the result's shape, of any strides, 0 too; begins at a multiple of its dtype's size in its buffer.
+    index : dtype
+        Of the rows and columns of results.
+    of_row : bool
+        Whether the entries are a row's.
+    """
+    copies = dense.shape[0 if of_row else 1]
+    n, result = data.size * copies, np.result_type(data.dtype, dense.dtype)
+    values = allocated(queue, "values of the result", n, result, data.allocator)
+    rows, columns = (allocated(queue, f"{what} of the result", n, index, data.allocator) for what in ("rows", "columns"))
+    if n:
+        chain = Chain(queue, data, places, dense)
+        types = name_of(places.dtype), name_of(data.dtype), name_of(dense.dtype), operator, name_of(np.dtype(index))
+        built, record = chain.build(_record(Outer, chain.device, *types, of_row))
+        groups, sizes = spread(chain.device, n, record.work_group, 64)
+        counts = np.uint64(data.size), np.uint64(copies)
+        chain.launch(built, groups, *sizes, *counts, *_places(dense), places, data, dense, rows, columns, values)
+        chain.finish(values, rows, columns)
+    return values, rows, columns

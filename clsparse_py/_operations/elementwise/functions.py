@@ -1,0 +1,176 @@
+"""The methods of SciPy's arrays that apply a function to each stored value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import Self
+
+from clsparse_py._matrix.convert import converted, copied
+from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._operations.elementwise.operands import is_scalar, scalar_of
+from clsparse_py._operations.elementwise.union import canonical_of
+from clsparse_py._operations.elementwise.values import mapped, mapped_with, require_results
+
+__all__ = ["Functions"]
+
+
+def _ufunc(name: str) -> Callable[[Any], Any]:
+    """Return the method that applies a function of NumPy's."""
+
+    def method(self: Any) -> Any:
+        return self._of_sums(name)
+
+    method.__name__, method.__qualname__ = name, f"Functions.{name}"
+    method.__doc__ = (
+        f"Return the matrix of `numpy.{name}` of each stored value; duplicates are added up before.\n\n"
+        "Raises\n------\nTypeError\n"
+        "    NumPy has no such function for the dtype, or its results are of one that is not supported or that the device\n"
+        "    lacks: those of integers are float64, without which ``A.astype(np.float32)`` helps.\n"
+    )
+    return method
+
+
+class Functions(Matrix):
+    """Base of matrices with functions of stored values. Results share the structure, if it has no duplicates."""
+
+    sin = _ufunc("sin")
+    tan = _ufunc("tan")
+    arcsin = _ufunc("arcsin")
+    arctan = _ufunc("arctan")
+    sinh = _ufunc("sinh")
+    tanh = _ufunc("tanh")
+    arcsinh = _ufunc("arcsinh")
+    arctanh = _ufunc("arctanh")
+    rint = _ufunc("rint")
+    sign = _ufunc("sign")
+    expm1 = _ufunc("expm1")
+    log1p = _ufunc("log1p")
+    deg2rad = _ufunc("deg2rad")
+    rad2deg = _ufunc("rad2deg")
+    floor = _ufunc("floor")
+    ceil = _ufunc("ceil")
+    trunc = _ufunc("trunc")
+    sqrt = _ufunc("sqrt")
+
+    def __neg__(self) -> Self:
+        """Return ``-A``.
+
+        Raises
+        ------
+        NotImplementedError
+            The values are booleans, as in SciPy.
+        """
+        if self.dtype.kind == "b":
+            raise NotImplementedError("A: booleans have no negative; use A.astype(int)")
+        return self._of_values("negative")
+
+    def __abs__(self) -> Self:
+        """Return the matrix of absolute values; duplicates are added up before, as in SciPy 1.17."""
+        return self._of_sums("positive" if self.dtype.kind in "bu" else "absolute")
+
+    def __round__(self, ndigits: int = 0) -> Self:
+        """Return the matrix of values rounded to so many decimal places, as by `numpy.around`; duplicates are added up before."""
+        summed = canonical_of(self, self.dtype)
+        result = np.around(np.zeros(0, self.dtype), ndigits).dtype
+        require_results(self.queue, f"rounding {self.dtype}", result)
+        if result.kind in "iu" and ndigits >= 0:
+            return summed.with_values(summed._own_values())
+        inner = np.dtype(np.float64) if result.kind in "iu" else result
+        require_results(self.queue, f"rounding {self.dtype}", inner)
+        before, after = ("multiply", "divide") if ndigits >= 0 else ("divide", "multiply")
+        values = mapped_with(self.queue, summed.data, before, inner, 10.0 ** abs(ndigits))
+        values = mapped(self.queue, values, "rint")
+        values = mapped_with(self.queue, values, after, inner, 10.0 ** abs(ndigits))
+        return summed.with_values(values if result == inner else converted(self.queue, "values", values, result))
+
+    def power(self, n: Any, dtype: Any = None) -> Self:
+        """Return the matrix of the n-th power of each stored value; duplicates are added up before.
+
+        Parameters
+        ----------
+        n : scalar
+            Not 0: the result would be dense.
+        dtype : dtype, optional
+            What values are converted to before.
+
+        Raises
+        ------
+        NotImplementedError
+            ``n`` is 0, or no scalar, as in SciPy.
+        ValueError
+            Values are integers, and ``n`` is a negative one.
+        """
+        if not is_scalar(n):
+            raise NotImplementedError(f"n: must be a scalar, is {type(n).__name__} (input is not scalar)")
+        n = scalar_of("n", n)
+        if not n:
+            raise NotImplementedError(
+                "n: must not be 0, as the result is dense (zero power is not supported); use np.ones(A.shape)"
+            )
+        summed = canonical_of(self, self.dtype)
+        data, own = summed.data, self.dtype if dtype is None else np.dtype(dtype)
+        if own != self.dtype:
+            require_results(self.queue, "dtype", own)
+            data = converted(self.queue, "values", data, own)
+        result = (np.ones(1, own) ** n).dtype
+        require_results(self.queue, f"{own} to the power of {n!r}", result)
+        return summed.with_values(_power(self.queue, data, n, np.dtype(result)))
+
+    def __pow__(self, n: Any, modulo: None = None) -> Self:
+        """Return `power`."""
+        return NotImplemented if modulo is not None else self.power(n)
+
+    def conjugate(self, copy: bool = True) -> Self:
+        """Return the matrix of complex conjugates.
+
+        Parameters
+        ----------
+        copy : bool
+            False: a matrix that is not complex is returned as it is.
+        """
+        if self.dtype.kind == "c":
+            return self._of_values("conjugate")
+        return self.with_values(self._own_values()) if copy else self
+
+    conj = conjugate
+
+    @property
+    def real(self) -> Self:
+        """The real parts, as a matrix of its own values."""
+        return self._of_values("real" if self.dtype.kind == "c" else "positive")
+
+    @property
+    def imag(self) -> Self:
+        """The imaginary parts, as a matrix of its own values: stored zeros if A is not complex."""
+        return self._of_values("imag")
+
+    def _of_values(self, operation: str) -> Self:
+        """Return the matrix of an operation on each stored value."""
+        self.require_valid()
+        return self.with_values(mapped(self.queue, self.data, operation))
+
+    def _of_sums(self, operation: str) -> Self:
+        """Return the matrix of an operation on each stored value, once duplicates are added up."""
+        summed = canonical_of(self, self.dtype)
+        return summed.with_values(mapped(self.queue, summed.data, operation))
+
+    def _own_values(self) -> cl_array.Array:
+        self.require_valid()
+        return copied(self.queue, "values of the result", self.data)
+
+
+def _power(queue: cl.CommandQueue, values: cl_array.Array, n: Any, result: np.dtype[Any]) -> cl_array.Array:
+    """Return the n-th power of values, of a dtype that NumPy gives it: as there, by other functions where these are exact."""
+    same = values.dtype == result
+    if n == 2 and same:
+        return mapped(queue, values, "square")
+    if n == -1 and same and result.kind in "fc":
+        return mapped(queue, values, "reciprocal")
+    if n == 0.5 and same and result.kind in "fc":
+        return mapped(queue, values, "sqrt")
+    return mapped_with(queue, values, "power", result, n)

@@ -1,0 +1,51 @@
+"""Operators that change the values of an array in place, for arrays of all formats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import Self
+
+from clsparse_py._matrix.convert import converted
+from clsparse_py._operations.elementwise.operands import is_scalar, scalar_of
+from clsparse_py._operations.elementwise.values import scaled
+
+__all__ = ["InPlace"]
+
+
+class InPlace:
+    """Base of arrays whose values may be multiplied in place: their array is replaced, and who shares it keeps the old one."""
+
+    data: Any
+    queue: Any
+
+    def __imul__(self, other: Any) -> Self:
+        """Multiply the values by a scalar in place; with another operand Python takes ``A * other`` for A.
+
+        Raises
+        ------
+        TypeError
+            The values' dtype does not hold the product, as for NumPy's arrays.
+        """
+        if not is_scalar(other):
+            return NotImplemented
+        self._scale(scalar_of("other", other))
+        return self
+
+    def __itruediv__(self, other: Any) -> Self:
+        """Divide the values by a scalar in place; as for ``A *= 1 / other``."""
+        if not is_scalar(other):
+            return NotImplemented
+        self._scale(1.0 / scalar_of("other", other))
+        return self
+
+    def _scale(self, factor: Any) -> None:
+        values: cl_array.Array = self.data
+        own = np.dtype(values.dtype)
+        result = (np.ones(1, own) * factor).dtype
+        if not np.can_cast(result, own, "same_kind"):
+            raise TypeError(f"other: {own} values times {factor!r} are {result}, which cannot be cast to {own}")
+        found = scaled(self.queue, values, factor)
+        self.data = found if found.dtype == own else converted(self.queue, "values", found, own)

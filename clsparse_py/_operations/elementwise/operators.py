@@ -1,0 +1,196 @@
+"""The operators that apply to matrices entry by entry: their dtypes, and what they are in OpenCL C."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from clsparse_py._ground.records import dataclass
+from clsparse_py._precision.arithmetic import extreme, operation
+
+__all__ = ["BINARY", "OPERATORS", "UFUNCS", "UNARY", "Operator", "Unary", "included"]
+
+#: Complex numbers are ordered as in NumPy: by the real part, then by the imaginary part.
+_LESS = "(a.x < b.x || (a.x == b.x && a.y < b.y))"
+_GREATER = "(a.x > b.x || (a.x == b.x && a.y > b.y))"
+_NOT_GREATER = "(a.x < b.x || (a.x == b.x && a.y <= b.y))"
+_NOT_LESS = "(a.x > b.x || (a.x == b.x && a.y >= b.y))"
+_TIMES = operation("times", np.dtype("F"))
+
+
+def _modulo(sign: str) -> str:
+    """Return a sum or product of integers, which leaves their range as NumPy's does.
+
+    C does not define that for signed ones: a compiler may take a product of numbers that are not 0 for one that is not, and then
+    a kernel counts an entry that another one does not write.
+    """
+    return f"(T)((ulong)a {sign} (ulong)b)"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator on two values.
+
+    Attributes
+    ----------
+    name : str
+        As SciPy calls it.
+    of_scipy : callable
+        The same on two of SciPy's matrices.
+    number, boolean, complex : str
+        Its value for ``a`` and ``b``, both of the type T, in OpenCL C: for real numbers, booleans and complex numbers.
+    compares : bool
+        Whether the result is a boolean.
+    opposite : str
+        The name of the operator that is true if this one is false; empty if it is 0 for two zeros, so that the result has no
+        entry where neither matrix has one.
+    integer : str
+        As ``number``, if it is another expression for integers.
+    """
+
+    name: str
+    of_scipy: Callable[[Any, Any], Any]
+    number: str
+    boolean: str
+    complex: str
+    compares: bool = False
+    opposite: str = ""
+    integer: str = ""
+
+    def expression(self, dtype: np.dtype[Any]) -> str:
+        """Return its value for two values of a dtype, in OpenCL C."""
+        kinds = {"b": self.boolean, "c": self.complex}
+        if self.integer:
+            kinds |= dict.fromkeys("iu", self.integer)
+        return kinds.get(dtype.kind, self.number)
+
+    def on_arrays(self, a: Any, b: Any) -> Any:
+        """Return its values for two arrays of NumPy's."""
+        return getattr(np, self.name, self.of_scipy)(a, b)
+
+    def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the dtype of the result for two values of a dtype."""
+        return np.dtype(bool) if self.compares else dtype
+
+
+#: Operators on two sparse matrices.
+OPERATORS: dict[str, Operator] = {
+    each.name: each
+    for each in (
+        Operator("plus", operator.add, "a + b", "a || b", "a + b", integer=_modulo("+")),
+        Operator("minus", operator.sub, "a - b", "a != b", "a - b", integer=_modulo("-")),
+        Operator("multiply", lambda A, B: A.multiply(B), "a * b", "a && b", _TIMES, integer=_modulo("*")),
+        # If one of them is NaN, the first one counts, as in SciPy.
+        Operator("maximum", lambda A, B: A.maximum(B), "a < b ? b : a", "a || b", f"{_LESS} ? b : a"),
+        Operator("minimum", lambda A, B: A.minimum(B), "b < a ? b : a", "a && b", f"{_GREATER} ? b : a"),
+        Operator("ne", operator.ne, "a != b", "a != b", "any(a != b)", compares=True),
+        Operator("lt", operator.lt, "a < b", "a < b", _LESS, compares=True),
+        Operator("gt", operator.gt, "a > b", "a > b", _GREATER, compares=True),
+        Operator("eq", operator.eq, "a == b", "a == b", "all(a == b)", True, "ne"),
+        Operator("le", operator.le, "a <= b", "a <= b", _NOT_GREATER, True, "gt"),
+        Operator("ge", operator.ge, "a >= b", "a >= b", _NOT_LESS, True, "lt"),
+    )
+}
+
+
+def _extreme(name: str) -> Operator:
+    """Return the operator that is a function of NumPy's for the larger or the smaller of two values."""
+    number, boolean, pair, integer = (extreme(name, np.dtype(kind)) for kind in "f?Fi")
+    return Operator(name, getattr(np, name), number, boolean, pair, integer=integer)
+
+
+def _beside_unsigned(each: Operator, *, is_left: bool) -> Operator:
+    """Return the comparison of a signed with an unsigned integer, both given as uint64; the signed one is at the left or not."""
+    signed, holds = ("a", each.of_scipy(-1, 0)) if is_left else ("b", each.of_scipy(0, -1))
+
+    def of_arrays(a: Any, b: Any) -> Any:
+        return np.where((a if is_left else b).view(np.int64) < 0, holds, each.of_scipy(a, b))
+
+    expression = f"(long){signed} < 0 ? {int(holds)} : ({each.number})"
+    return Operator(f"{each.name}_{'signed_left' if is_left else 'signed_right'}", of_arrays, expression, "", "", compares=True)
+
+
+#: Operators on two values, of a matrix and of a scalar or a dense matrix.
+BINARY: dict[str, Operator] = OPERATORS | {
+    each.name: each
+    for each in (
+        *(_beside_unsigned(each, is_left=left) for each in OPERATORS.values() if each.compares for left in (True, False)),
+        Operator("divide", np.divide, "a / b", "", "complex_product(a, complex_inverse(b))"),
+        Operator("second", lambda _, b: b, "b", "b", "b"),
+        Operator("power", operator.pow, "pow(a, b)", "", "complex_power(a, b)", integer="integer_power(a, b)"),
+        # As NumPy's: if one of both is NaN, so is the result.
+        *(_extreme(name) for name in ("maximum", "minimum", "fmax", "fmin")),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Unary:
+    """An operation on one value ``a`` of the type T, in OpenCL C, for each kind of numbers; empty if there is none.
+
+    Attributes
+    ----------
+    name : str
+        As NumPy calls the function that it is.
+    signed, unsigned, real, complex : str
+    """
+
+    name: str
+    signed: str
+    unsigned: str
+    real: str
+    complex: str
+
+    def expression(self, dtype: np.dtype[Any]) -> str:
+        """Return its value for a value of a dtype, in OpenCL C."""
+        return {"i": self.signed, "f": self.real, "c": self.complex}.get(dtype.kind, self.unsigned)
+
+
+#: The methods of SciPy's arrays that are ufuncs of NumPy, which give 0 for 0: each kind of numbers in OpenCL C.
+UFUNCS: dict[str, Unary] = {
+    each.name: each
+    for each in (
+        *(
+            Unary(name, "", "", f"{of_opencl}(a)", f"complex_{of_opencl}(a)")
+            for name, of_opencl in (
+                ("sin", "sin"), ("tan", "tan"), ("arcsin", "asin"), ("arctan", "atan"), ("sinh", "sinh"), ("tanh", "tanh"),
+                ("arcsinh", "asinh"), ("arctanh", "atanh"), ("expm1", "expm1"), ("log1p", "log1p"), ("sqrt", "sqrt"),
+            )
+        ),
+        Unary("rint", "", "", "rint(a)", "rint(a)"),
+        Unary("sign", "(a > 0) - (a < 0)", "a != 0", "a > 0 ? 1 : a < 0 ? -1 : a == 0 ? 0 : a", "complex_sign(a)"),
+        Unary("deg2rad", "", "", "radians(a)", ""),
+        Unary("rad2deg", "", "", "degrees(a)", ""),
+        Unary("floor", "a", "a", "floor(a)", ""),
+        Unary("ceil", "a", "a", "ceil(a)", ""),
+        Unary("trunc", "a", "a", "trunc(a)", ""),
+    )
+}  # fmt: skip
+
+#: Operations on one value, by NumPy's names.
+UNARY: dict[str, Unary] = {
+    each.name: each
+    for each in (
+        Unary("positive", "a", "a", "a", "a"),
+        Unary("negative", "-a", "-a", "-a", "-a"),
+        # Of 0 it is 0, not -0.
+        Unary("from_zero", "-a", "-a", "0 - a", "(T)(0) - a"),
+        Unary("absolute", "(T)abs(a)", "a", "fabs(a)", "hypot(a.x, a.y)"),
+        Unary("conjugate", "a", "a", "a", "(T)(a.x, -a.y)"),
+        Unary("real", "a", "a", "a", "a.x"),
+        Unary("imag", "0", "0", "0", "a.y"),
+        Unary("square", "a * a", "a * a", "a * a", "complex_product(a, a)"),
+        Unary("reciprocal", "", "", "1 / a", "complex_inverse(a)"),
+    )
+} | UFUNCS
+
+
+def included(expression: str, dtype: np.dtype[Any]) -> list[str]:
+    """Return lines of OpenCL C that an expression for values of a dtype needs."""
+    if "complex_" in expression:
+        real = {"complex64": "float", "complex128": "double"}[dtype.name]
+        return [f"#define REAL {real}", '#include "complex_functions.cl"']
+    return ['#include "integer_power.cl"'] if "integer_power" in expression else []

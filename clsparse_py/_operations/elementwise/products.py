@@ -1,0 +1,111 @@
+"""Products and quotients of a sparse matrix entry by entry: with rows and columns, dense matrices, and other sparse ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._formats.canonical import without_zeros
+from clsparse_py._formats.coordinates import rows_of
+from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure
+from clsparse_py._matrix.placement import index_dtype
+from clsparse_py._operations.elementwise.dense import at_entries, dense_of, outer, paired
+from clsparse_py._operations.elementwise.operands import broadcast, placed_dense
+from clsparse_py._operations.elementwise.union import canonical_of, canonical_parts
+from clsparse_py._operations.elementwise.values import dense_values, require_results
+from clsparse_py._run.transfer import fetched
+
+__all__ = ["divided_by_dense", "divided_by_sparse", "format_of_product", "times_dense", "times_vector"]
+
+
+def times_vector(A: MatrixT, vector: Matrix) -> MatrixT:
+    """Return each entry of a matrix times that of a sparse row in its column, or of a sparse column in its row.
+
+    As in SciPy, which multiplies by a diagonal matrix, the result has no entry that is 0 and duplicates are summed in its dtype.
+    """
+    queue, dtype = A.queue, np.result_type(A.dtype, vector.dtype)
+    require_results(queue, f"{A.dtype} times {vector.dtype}", dtype)
+    data, indices, indptr = canonical_parts(A, dtype)
+    dense = broadcast(dense_of(vector, vector.dtype), A.structure.shape)
+    values = at_entries(queue, "multiply", data, (rows_of(queue, indptr, indices.size), indices), dense)
+    data, indices, indptr = without_zeros(queue, (values, indices, indptr))
+    return A.assembled(Structure.canonical(queue, A.structure.shape, indices, indptr), data)
+
+
+def format_of_product(formats: tuple[str, str], a_shape: tuple[int, ...], b_shape: tuple[int, ...]) -> str:
+    """Return SciPy's format of a product entry by entry of two sparse matrices, one of which is repeated along an axis."""
+    of_a, of_b = ("csr" if each == "coo" else each for each in formats)
+    if b_shape in ((1, 1), (1,)):
+        return formats[0]
+    if a_shape == (1, 1):
+        return formats[1]
+    if a_shape[0] == b_shape[-1] == 1:
+        return of_b
+    if a_shape[1] == 1 and (len(b_shape) == 1 or b_shape[0] == 1):
+        return of_a
+    if len(b_shape) == 1 or b_shape[0] == 1:
+        return of_a
+    return of_b if a_shape[0] == 1 else "csr"
+
+
+def times_dense(A: Any, other: Any) -> Any:
+    """Return each entry of a sparse matrix times the value of a dense one at its place, as a `coo_array`.
+
+    Parameters
+    ----------
+    A : csr_array
+        Of two dimensions. A single row or column is repeated for the rows or columns of ``other``.
+    other : numpy.ndarray or pyopencl.array.Array
+        Of one or two dimensions; a single row or column is repeated.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not go together.
+    """
+    shape = np.broadcast_shapes(A.shape, other.shape)
+    dense = broadcast(placed_dense(A.queue, other), shape)
+    if A.shape == (1, 1):
+        return _of_one_place(A, dense, isinstance(other, np.ndarray))
+    require_results(A.queue, f"{A.dtype} times {other.dtype}", np.result_type(A.dtype, other.dtype))
+    entries = A.tocoo(copy=False)
+    if shape == A.shape:
+        return entries._with_values(at_entries(A.queue, "multiply", entries.data, entries.coords, dense))
+    of_row = A.shape[0] == 1
+    n = entries.data.size * shape[0 if of_row else 1]
+    index = index_dtype(entries.coords, (*shape, n))
+    values, *coordinates = outer(A.queue, "multiply", entries.data, entries.coords[int(of_row)], dense, index, of_row)
+    return entries.over(A.queue, shape, tuple(coordinates), values)
+
+
+def _of_one_place(A: Matrix, dense: cl_array.Array, on_host: bool) -> Any:
+    """Return the value of a matrix of one place, as NumPy sums values, times all of a dense matrix: a dense one, as in SciPy."""
+    dtype = np.result_type(np.zeros(0, A.dtype).sum(), dense.dtype)
+    require_results(A.queue, f"{A.dtype} times {dense.dtype}", dtype)
+    value = broadcast(dense_of(A, dtype), dense.shape)
+    found = paired(A.queue, "multiply", dense_values(A.queue, dense, "positive", dtype), value)
+    return fetched(found, A.queue) if on_host else found
+
+
+def divided_by_dense(A: Any, other: Any) -> Any:
+    """Return each entry of a sparse matrix times the inverse of the value of a dense one at its place; as `times_dense`."""
+    result = np.divide(1, np.ones(1, other.dtype)).dtype
+    require_results(A.queue, f"1 / {other.dtype}", result)
+    found = times_dense(A, dense_values(A.queue, placed_dense(A.queue, other), "reciprocal", result))
+    return fetched(found, A.queue) if isinstance(found, cl_array.Array) and isinstance(other, np.ndarray) else found
+
+
+def divided_by_sparse(A: Matrix, B: Matrix) -> np.ndarray[Any, Any]:
+    """Return the quotient of two sparse matrices of one shape, dense: NaN if both are 0.
+
+    As in SciPy it is float64 if A is real.
+    """
+    result = np.dtype(np.float64) if np.can_cast(A.dtype, np.float64) else A.dtype
+    inner = np.result_type(result, B.dtype)
+    require_results(A.queue, f"{A.dtype} / {B.dtype}", inner)
+    # Duplicates are summed as results are, as in SciPy. The sign of a zero says which infinity it gives.
+    dense = (dense_of(canonical_of(each, inner), inner, operator="second") for each in (A, B))
+    found = fetched(paired(A.queue, "divide", *dense), A.queue)
+    return found if found.dtype == result else found.real

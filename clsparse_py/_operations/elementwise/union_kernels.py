@@ -1,0 +1,268 @@
+"""The kernels of operators on two sparse matrices: a parameter record beside each template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py._build.declaration import Examples, Variants, kernel
+from clsparse_py._device.device import Device, Portability
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.structure import OfStructure
+from clsparse_py._operations.elementwise.operators import OPERATORS
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, conversion, needs_fp64
+
+__all__ = ["Union", "UnionAtOnce", "UnionCuts", "UnionMarks", "UnionWrite"]
+
+#: Places of which a work-item finds the order, at most: a word has a bit for each in its lower and in its upper half.
+_MAX_SPAN = 16
+
+
+@dataclass(frozen=True)
+class _OfTwo(OfStructure):
+    """Base of the records of kernels that apply an operator.
+
+    Attributes
+    ----------
+    a, b : str
+        NumPy's names of the dtypes of both matrices' values.
+    operator : str
+        A name in `OPERATORS`.
+    """
+
+    a: str
+    b: str
+    operator: str
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype in which is computed."""
+        return np.result_type(self.a, self.b)
+
+    @property
+    @override
+    def prelude(self) -> str:
+        a, b, operator = np.dtype(self.a), np.dtype(self.b), OPERATORS[self.operator]
+        result = operator.result_dtype(self.dtype)
+        lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(a, b, self.dtype) else []
+        lines += [
+            super().prelude,
+            f"#define I_MAX {'LONG_MAX' if self.index == 'int64' else 'INT_MAX'}",
+            f"typedef {OPENCL_TYPES[a.name]} A_VALUE;  // {a.name}",
+            f"typedef {OPENCL_TYPES[b.name]} B_VALUE;  // {b.name}",
+            f"typedef {OPENCL_TYPES[self.dtype.name]} T;  // {self.dtype.name}: values are computed in it",
+            f"typedef {OPENCL_TYPES[result.name]} C_VALUE;  // {result.name}",
+            f"T from_a(const A_VALUE v) {{ return {conversion(a, self.dtype)}; }}",
+            f"T from_b(const B_VALUE v) {{ return {conversion(b, self.dtype)}; }}",
+            f"C_VALUE operate(const T a, const T b) {{ return {operator.expression(self.dtype)}; }}",
+        ]
+        return "\n".join(lines)
+
+    @property
+    def is_kept(self) -> str:
+        """Whether a result is not 0, in OpenCL C."""
+        is_complex = OPERATORS[self.operator].result_dtype(self.dtype).kind == "c"
+        return "result.x != 0 || result.y != 0" if is_complex else "result != 0"
+
+
+@kernel
+@dataclass(frozen=True)
+class Union(_OfTwo):
+    """Parameters of ``templates/elementwise/union.mako``.
+
+    Attributes
+    ----------
+    phase : str
+        "count" or "fill".
+    """
+
+    template = "elementwise/union"
+    variants: ClassVar[Variants] = {
+        each: {"work_group": 1, "operator": "plus", "phase": each or "count"} for each in ("", "fill")
+    }
+
+    phase: str
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "is_kept": self.is_kept}
+
+
+@kernel
+@dataclass(frozen=True)
+class UnionCuts(OfStructure):
+    """Parameters of ``templates/elementwise/union_cuts.mako``."""
+
+    template = "elementwise/union_cuts"
+    variants: ClassVar[Variants] = {"": {"work_group": 64}}
+
+
+@dataclass(frozen=True)
+class _OfTiles(_OfTwo):
+    """Base of the records of kernels by whose work-groups a tile is taken.
+
+    Attributes
+    ----------
+    span : int
+        Places of a tile to a work-item, 2 to 16.
+    """
+
+    span: int
+
+    @property
+    def step(self) -> int:
+        """Places of a tile; the kernels have room for one more."""
+        return self.work_group * self.span - 1
+
+
+@dataclass(frozen=True)
+class _Marking(_OfTiles):
+    """Base of the records of kernels that find the order of places.
+
+    Attributes
+    ----------
+    portability : Portability
+        How lanes exchange counts.
+    """
+
+    portability: Portability
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes of local memory of a work-group."""
+        item = np.dtype(self.index).itemsize
+        return self.work_group * (self.span * item + 16) + 6 * item
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{self.portability.defines}\n{super().prelude}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "step": self.step, "is_kept": self.is_kept}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
+
+    @classmethod
+    def legal(
+        cls,
+        device: Device,
+        index: str,
+        a: str,
+        b: str,
+        operator: str,
+        *,
+        work_group: int = 128,
+        span: int = _MAX_SPAN,
+        **named: bool,
+    ) -> Self:
+        """Return the nearest legal record."""
+        records = (
+            cls(group, index, a, b, operator, span, device.portability, **named)
+            for group in _halved(min(work_group, device.max_work_group))
+        )
+        return next(each for each in records if each.local_memory <= device.local_memory or each.work_group == 1)
+
+
+@kernel
+@dataclass(frozen=True)
+class UnionMarks(_Marking):
+    """Parameters of ``templates/elementwise/union_marks.mako``.
+
+    Attributes
+    ----------
+    few : bool
+        Whether there are few tiles: a work-group finds where its tile begins and ends.
+    """
+
+    template = "elementwise/union_marks"
+
+    few: bool
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = arithmetic.index, arithmetic.a, arithmetic.x, "plus"
+        for variant, few in (("", False), ("few", True)):
+            yield variant, cls.legal(device, *types, few=few)
+
+
+@kernel
+@dataclass(frozen=True)
+class UnionAtOnce(_Marking):
+    """Parameters of ``templates/elementwise/union_at_once.mako``.
+
+    Attributes
+    ----------
+    unroll : int
+        Places whose loads a work-item has in flight.
+    """
+
+    template = "elementwise/union_at_once"
+
+    unroll: int = 4
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = arithmetic.index, arithmetic.a, arithmetic.x, "plus"
+        yield "", cls.legal(device, *types, work_group=512, span=8)
+
+
+@kernel
+@dataclass(frozen=True)
+class UnionWrite(_OfTiles):
+    """Parameters of ``templates/elementwise/union_write.mako``.
+
+    Attributes
+    ----------
+    few : bool
+        Whether there are few tiles: a work-group adds up the results of those before its own.
+    unroll : int
+        Places whose loads a work-item has in flight.
+    """
+
+    template = "elementwise/union_write"
+
+    few: bool
+    unroll: int = 4
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{Portability().defines}\n{super().prelude}"
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> None:
+        """Return None: marks are by the work-items of the other kernel."""
+
+    @classmethod
+    def of(cls, marks: UnionMarks) -> UnionWrite:
+        """Return the record of the kernel that writes what another one marked."""
+        return cls(marks.work_group, marks.index, marks.a, marks.b, marks.operator, marks.span, marks.few)
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = arithmetic.index, arithmetic.a, arithmetic.x, "plus"
+        for variant, few in (("", False), ("few", True)):
+            yield variant, cls.of(UnionMarks.legal(device, *types, few=few))
+
+
+def _halved(number: int) -> Iterator[int]:
+    """Iterate over a number, its half, and so on down to 1."""
+    while number:
+        yield number
+        number //= 2

@@ -1,0 +1,237 @@
+"""Some columns of a sparse matrix: entries of each are counted, and placed behind one another in the order of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._ground.index_types import INT32_MAX, index_for
+from clsparse_py._matrix.convert import converted, with_index
+from clsparse_py._matrix.matrix import MatrixT
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.indexing.kernels import Columns, ColumnsChunked, Targets, kept
+from clsparse_py._operations.indexing.key import Listed
+from clsparse_py._operations.indexing.positions import Placed, on_device, place
+from clsparse_py._operations.indexing.rows import Parts, chunk, like, new_parts
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._primitives.partition import enqueue_parts
+from clsparse_py._primitives.permute import enqueue_permute
+from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
+from clsparse_py._primitives.scan import enqueue_scan
+from clsparse_py._run.launch import Chain, spread
+from clsparse_py._run.recording import run
+
+__all__ = ["columns_at"]
+
+_WORK_GROUP = 128
+_GROUPS_PER_UNIT = 64
+#: Work-groups to a compute unit, at most, of which each tells numbers to the host.
+_TELLING_GROUPS = 8
+
+_PHASES = ("count", "fill")
+
+_of_entries, _of_chunks, _of_targets = kept(Columns), kept(ColumnsChunked), kept(Targets)
+
+
+def columns_at(A: MatrixT, columns: range | Listed) -> MatrixT:
+    """Return some columns of a matrix, in the order in which they are given; entries of a row keep theirs, as in SciPy.
+
+    An entry of a column that is given several times becomes as many, side by side. Waits for the device once, to learn how many
+    entries there are.
+
+    Parameters
+    ----------
+    A : Matrix
+        Valid.
+    columns : range or Listed
+
+    Raises
+    ------
+    IndexError
+        An index of a device array is out of range.
+    MemoryError
+        The device has not the memory for the result.
+    """
+    n = len(columns) if isinstance(columns, range) else columns.size
+    shape, parts, index = (A.shape[0], n), A.parts, A.indptr.dtype
+    if isinstance(columns, range):
+        return like(A, shape, _taken(A.queue, parts, columns, A.shape[1], index), in_order=columns.step > 0 or n < 2)
+    if max(*shape, A.shape[1], A.indices.size) <= INT32_MAX:
+        found = _mapped(A.queue, parts, on_device(A.queue, columns, index), A.shape[1])
+        if found is not None:
+            return like(A, shape, found, in_order=columns.ascends)
+    wide = index_for(A.indices.size * _repeats(columns), index)
+    listed = place(A.queue, columns, 1, A.shape[1], index)
+    return like(A, shape, _taken(A.queue, parts, listed, A.shape[1], wide), in_order=columns.ascends)
+
+
+def _repeats(columns: Listed) -> int:
+    """Return how often a column is listed, at most."""
+    if isinstance(columns.values, np.ndarray) and columns.size > 1 and not columns.ascends:
+        return int(np.unique(columns.values, return_counts=True)[1].max())
+    return 1 if isinstance(columns.values, np.ndarray) else columns.size
+
+
+def _mapped(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, n_columns: int) -> Parts | None:
+    """Return the parts of columns that are listed once each; None if one is listed several times, and on CPU devices.
+
+    Parameters
+    ----------
+    queue, parts
+        Of the matrix.
+    given : pyopencl.array.Array
+        Indices of columns, of any integer dtype.
+    n_columns : int
+        Of the matrix.
+    """
+    data, indices, indptr = parts
+    chain, n, index = Chain(queue, given, *parts), indices.size, indptr.dtype
+    if chain.device.lanes_are_loops:
+        return None
+    group = min(_WORK_GROUP, chain.device.max_work_group)
+    groups = spread(chain.device, given.size, group, _TELLING_GROUPS)[0]
+    targets = allocated(queue, "columns", n_columns, np.dtype(np.int32))
+    # Behind the places stand the counts of indices that are out of range or repeated: all are read at once.
+    places = allocated(queue, "places", n + 1 + 2 * groups, index)
+    filling, record = chain.build(_of_entries(group, name_of(index), data.dtype.itemsize, "fill", False, name_of(index), True))
+    run(chain, _enqueue_map, (given, indices, targets, places), given.size, n_columns, n, data.dtype.itemsize)
+    told = chain.read(places, 1 + 2 * groups, n)
+    nnz = int(told[0])
+    if n_outside := int(told[1::2].sum()):
+        raise IndexError(f"index out of range: {n_outside} of {given.size} are; axis 1 has {n_columns} positions")
+    if told[2::2].any():
+        return None
+    found = new_parts(queue, parts, indptr.size - 1, nnz)
+    groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
+    chain.launch(filling, groups, *sizes, targets, indices, data, places, found[1], found[0])
+    enqueue_permute(chain, indptr, places, found[2], indptr.size)
+    chain.finish(*found)
+    return found
+
+
+def _enqueue_map(
+    chain: Chain,
+    given: cl_array.Array,
+    indices: cl_array.Array,
+    targets: cl_array.Array,
+    places: cl_array.Array,
+    n_given: int,
+    n_columns: int,
+    n: int,
+    value_bytes: int,
+) -> None:
+    """Enqueue the map of columns, and how many entries come before each of n in the result."""
+    group, index = min(_WORK_GROUP, chain.device.max_work_group), name_of(indices.dtype)
+    mapping, counting = (
+        chain.build(_of_targets(group, index, name_of(given.dtype))),
+        chain.build(_of_entries(group, index, value_bytes, "count", False, index, True)),
+    )
+    chain.fill(targets, -1, n_columns)
+    groups, sizes = spread(chain.device, n_given, mapping[1].work_group, _TELLING_GROUPS)
+    chain.launch(mapping[0], groups, *sizes, np.int64(n_columns), np.uint64(n + 1), given, targets, places)
+    counts = chain.scratch(n, np.uint8)
+    groups, sizes = spread(chain.device, n, counting[1].work_group, _GROUPS_PER_UNIT)
+    chain.launch(counting[0], groups, *sizes, targets, indices, counts)
+    enqueue_scan(chain, counts, places, n, kind="pointers")
+
+
+def _taken(queue: cl.CommandQueue, parts: Parts, columns: range | Placed, n_columns: int, wide: np.dtype[Any]) -> Parts:
+    """Return the parts of evenly spaced or listed columns.
+
+    ``wide``: int64 if the result may have too many entries for 32-bit offsets.
+    """
+    indptr = parts[2]
+    index = indptr.dtype
+    chain, check = Chain(queue, *parts), None
+    targets: tuple[cl_array.Array, ...] = ()
+    if isinstance(columns, range):
+        # A step that is not taken may be of any size.
+        told: tuple[Any, ...] = tuple(map(index.type, (columns.start, columns.step if len(columns) > 1 else 1, len(columns))))
+    else:
+        chain = Chain(queue, columns.positions, *parts)
+        told, targets = _targets(chain, columns.positions, n_columns)
+        check = columns.checked_by(chain)
+    count = _by_chunks if chain.device.lanes_are_loops else _by_entries
+    nnz, fill = count(chain, parts, told, targets, wide)
+    if check is not None and not isinstance(columns, range):
+        check()
+        if nnz > np.iinfo(index).max:
+            return _taken(queue, with_index(queue, parts, wide), columns.as_dtype(queue, wide), n_columns, wide)
+    return fill(new_parts(queue, parts, indptr.size - 1, nnz))
+
+
+def _targets(chain: Chain, columns: cl_array.Array, n_columns: int) -> tuple[tuple[cl_array.Array], tuple[cl_array.Array]]:
+    """Return the columns of the result that each column becomes: where the list of each begins, and the lists."""
+    offsets, targets = chain.scratch(n_columns + 1, columns.dtype), chain.scratch(columns.size, columns.dtype)
+    enqueue_sort_by_key(chain, columns, columns.size, n_columns, n_items=columns.size, sorted_items=targets, pointers=offsets)
+    return (offsets,), (targets,)
+
+
+def _by_entries(
+    chain: Chain, parts: Parts, told: tuple[Any, ...], targets: tuple[cl_array.Array, ...], wide: np.dtype[Any]
+) -> tuple[int, Callable[[Parts], Parts]]:
+    """Count the entries of the result, a work-item to an entry; return how many there are, and what makes them in new arrays.
+
+    Parameters
+    ----------
+    chain, parts
+        Of the matrix.
+    told : tuple
+        What tells the columns: the first, their step and number; or where the list of each begins.
+    targets : tuple
+        The lists, if there are some.
+    wide : dtype
+        That of places in the result.
+    """
+    data, indices, indptr = parts
+    n, index = indices.size, indptr.dtype
+    group, types = min(_WORK_GROUP, chain.device.max_work_group), (name_of(index), data.dtype.itemsize)
+    counting, filling = (chain.build(_of_entries(group, *types, phase, bool(targets), name_of(wide))) for phase in _PHASES)
+    places = chain.scratch(n + 1, wide)
+    counts = places if targets else chain.scratch(n, np.uint8)
+    groups, sizes = spread(chain.device, n, counting[1].work_group, _GROUPS_PER_UNIT)
+    chain.launch(counting[0], groups, *sizes, *told, indices, counts)
+    enqueue_scan(chain, counts, places, n, kind="pointers")
+
+    def fill(found: Parts) -> Parts:
+        out_data, out_indices, out_indptr = found
+        # What is evenly spaced was counted by then.
+        of_columns = told if targets else told[:2]
+        chain.launch(filling[0], groups, *sizes, *of_columns, indices, *targets, data, places, out_indices, out_data)
+        offsets = out_indptr if wide == index else chain.scratch(out_indptr.size, wide)
+        enqueue_permute(chain, indptr, places, offsets, out_indptr.size)
+        chain.finish(out_data, out_indices, offsets)
+        return out_data, out_indices, offsets if wide == index else converted(chain.queue, "indptr", offsets, index)
+
+    return int(chain.read(places, 1, n)[0]), fill
+
+
+def _by_chunks(
+    chain: Chain, parts: Parts, told: tuple[Any, ...], targets: tuple[cl_array.Array, ...], wide: np.dtype[Any]
+) -> tuple[int, Callable[[Parts], Parts]]:
+    """Do as `_by_entries`, with a work-item to a chunk of entries."""
+    data, indices, indptr = parts
+    n_rows, index = indptr.size - 1, indptr.dtype
+    types = name_of(index), data.dtype.itemsize
+    counting, filling = (chain.build(_of_chunks(1, *types, phase, bool(targets), name_of(wide))) for phase in _PHASES)
+    step = chunk(chain.device, n_rows + indices.size)
+    n_parts, part_row, part_entry = enqueue_parts(chain, indptr, n_rows, indices.size, step)
+    starts = chain.scratch(n_parts + 1, wide)
+    groups, sizes = -(-n_parts // counting[1].work_group), (index.type(n_parts), part_entry, *told, indices)
+    chain.launch(counting[0], groups, *sizes, starts)
+    enqueue_scan(chain, starts, starts, n_parts, kind="pointers")
+
+    def fill(found: Parts) -> Parts:
+        out_data, out_indices, out_indptr = found
+        if not n_parts:
+            chain.fill(out_indptr, 0, out_indptr.size)
+        rows = part_row, index.type(n_rows), indptr
+        chain.launch(filling[0], groups, *sizes, *rows, *targets, data, starts, out_indptr, out_indices, out_data)
+        chain.finish(*found)
+        return found
+
+    return int(chain.read(starts, 1, n_parts)[0]), fill

@@ -1,0 +1,297 @@
+"""What stands in the brackets of ``A[...]``: checked, and brought to one index an axis."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from pyopencl import array as cl_array
+
+from clsparse_py._arrays.base import SparseArray
+from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.indexing.masks import places_of_entries, places_of_marks
+
+__all__ = ["Axis", "Key", "Listed", "parsed"]
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Positions along an axis, in an array.
+
+    Attributes
+    ----------
+    values : numpy.ndarray or pyopencl.array.Array
+        On the host: int64, from 0 on, in range. On the device: so too if ``is_checked``; else integers as they were given.
+    is_checked : bool
+        Whether an array on the device was made of a mask.
+    is_ascending : bool
+        Whether it is known to ascend strictly.
+    is_given : bool
+        Whether the caller gave an array on the device; then values of places are one too.
+    """
+
+    values: Any
+    is_checked: bool = False
+    is_ascending: bool = False
+    is_given: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the array."""
+        return tuple(self.values.shape)
+
+    @property
+    def size(self) -> int:
+        """How many positions there are."""
+        return int(self.values.size)
+
+    @functools.cached_property
+    def ascends(self) -> bool:
+        """Whether they are known to ascend strictly; the device is not asked."""
+        if isinstance(self.values, np.ndarray):
+            return bool(np.all(np.diff(self.values.ravel()) > 0))
+        return self.is_ascending
+
+
+#: What an axis is indexed by: a position, evenly spaced ones, or listed ones.
+Axis = int | range | Listed
+
+
+@dataclass(frozen=True, eq=False)
+class Key:
+    """What stands in the brackets.
+
+    Attributes
+    ----------
+    index : tuple of Axis
+        One for each axis of the matrix.
+    shape : tuple of int
+        That of what is indexed, new axes included.
+    """
+
+    index: tuple[Axis, ...]
+    shape: tuple[int, ...]
+
+
+def parsed(key: Any, shape: tuple[int, ...], queue: Any = None) -> Key:
+    """Return what a matrix of some shape is indexed by.
+
+    Parameters
+    ----------
+    key
+        Integers, slices, arrays of integers or of booleans (on host or device), sparse matrices of booleans, None, ``...``, or a
+        tuple of these.
+    shape : tuple of int
+        Of the matrix.
+    queue : pyopencl.CommandQueue
+        Of the matrix; masks on the device are looked at there.
+
+    Raises
+    ------
+    IndexError
+        An index is out of range, of another type or shape, or there are too many; the message says which.
+    ValueError
+        An index is a number that is no integer, or a list of lists that is no array.
+    """
+    given = key if isinstance(key, tuple) else (key,)
+    items = _completed([_item(each) for each in given], len(shape))
+    index: list[Axis] = []
+    lengths: list[int] = []  # of the result's axes, but those of arrays
+    first = None  # the first axis with an array or a position
+    arrays: list[Listed] = []
+    for item in items:
+        if item is None:
+            lengths.append(1)
+            continue
+        axis = len(index)
+        found = list(_indices(item, axis, shape, queue))
+        index += found
+        if isinstance(item, slice):
+            lengths.append(len(found[0]))  # type: ignore[arg-type]  # a range
+            continue
+        first = axis if first is None else first
+        arrays += [each for each in found if isinstance(each, Listed)]
+    if arrays:
+        at = 0 if first is None else first
+        lengths[at:at] = _broadcast(arrays)
+    return Key(tuple(index), tuple(lengths))
+
+
+def _item(given: Any) -> Any:
+    """Return an item of a key: None, ``...``, an integer, a slice, an array of integers or booleans, or a sparse mask.
+
+    Raises
+    ------
+    IndexError, ValueError
+        It is none of these.
+    """
+    if given is None or given is Ellipsis or isinstance(given, slice):
+        return given
+    if (number := _integer(given)) is not None:
+        return number
+    if scipy.sparse.issparse(given) or hasattr(given, "tocsr"):
+        if given.dtype.kind != "b":
+            raise IndexError(f"index: a sparse matrix must have booleans, and the shape of the matrix; has {given.dtype}")
+        return given
+    if isinstance(given, cl_array.Array):
+        found: Any = given
+    else:
+        try:
+            found = np.asarray(given)
+        except ValueError as error:
+            raise ValueError(f"index: is no array: {error}") from None
+        if found.dtype.kind == "f":
+            found = _whole(found)
+    if found.ndim not in (1, 2):
+        raise IndexError(f"index: an array must have one or two dimensions, has {found.ndim} (Index dimension must be 1 or 2)")
+    if found.dtype.kind not in "iub":
+        raise IndexError(f"index: arrays must be of integers or booleans, has one of {found.dtype}")
+    return found
+
+
+def _whole(positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return positions that are floats as integers.
+
+    Raises
+    ------
+    IndexError
+        One of them is no whole number.
+    """
+    if not np.array_equal(positions, np.trunc(positions)):
+        raise IndexError(f"index: arrays must be of integers or booleans, has one of {positions.dtype} with a fraction")
+    with np.errstate(invalid="ignore"):  # infinity is past every axis
+        return positions.astype(np.int64)
+
+
+def _integer(given: Any) -> int | None:
+    """Return an integer, also one of an array without dimensions; None if it is something else.
+
+    Raises
+    ------
+    ValueError
+        It is a number with the value of an integer, but of another type, as in SciPy.
+    """
+    if isinstance(given, (int, np.integer)):
+        return int(given)
+    if isinstance(given, (list, str)) or getattr(given, "ndim", 0) != 0:
+        return None
+    value = given.get() if isinstance(given, cl_array.Array) else given
+    try:
+        return operator.index(value)
+    except TypeError:
+        pass
+    try:
+        is_whole = bool(int(value) == value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if is_whole:
+        raise ValueError(f"index: must be an integer, is {value!r} ({type(value).__name__}); inexact indices are not allowed")
+    return None
+
+
+def _completed(items: list[Any], ndim: int) -> list[Any]:
+    """Return the items with full slices for ``...``, or behind the last one, so that each axis has an index.
+
+    Raises
+    ------
+    IndexError
+        There are several ``...``, or too many indices.
+    """
+    ellipses = [at for at, item in enumerate(items) if item is Ellipsis]
+    if len(ellipses) > 1:
+        raise IndexError(f"index: can have one ellipsis ('...'), has {len(ellipses)} (an index can only have a single ellipsis)")
+    n = sum((_is_mask(item) and item.ndim) or 1 for item in items if item is not None and item is not Ellipsis)
+    if n > ndim:
+        raise IndexError(
+            f"index: too many indices, {n}: the matrix has {ndim} axes (Too many indices for array: tuple index out of range)"
+        )
+    full = [slice(None)] * (ndim - n)
+    if not ellipses:
+        return items + full
+    at = ellipses[0]
+    return items[:at] + full + items[at + 1 :]
+
+
+def _is_mask(item: Any) -> bool:
+    """Return whether an item of a key holds booleans."""
+    return hasattr(item, "dtype") and item.dtype.kind == "b"
+
+
+def _indices(item: Any, axis: int, shape: tuple[int, ...], queue: Any) -> Iterator[Axis]:
+    """Iterate over the indices that an item stands for: one, or one an axis of a mask.
+
+    Raises
+    ------
+    IndexError
+        It is out of range, or a mask of another shape.
+    """
+    if isinstance(item, slice):
+        yield range(*item.indices(shape[axis]))
+    elif isinstance(item, int):
+        n = shape[axis]
+        if not -n <= item < n:
+            raise IndexError(f"index ({item}) out of range: axis {axis} has {n} positions")
+        yield item + n if item < 0 else item
+    elif _is_mask(item):
+        wanted = shape[axis : axis + item.ndim]
+        if tuple(item.shape) != wanted:
+            instead = f"bool index {axis} has shape {tuple(item.shape)} instead of {wanted}"
+            raise IndexError(f"index: a mask from axis {axis} on must have shape {wanted}, has {tuple(item.shape)} ({instead})")
+        yield from _places_of(item, queue)
+    elif isinstance(item, cl_array.Array):
+        yield Listed(item, is_given=True)
+    else:
+        yield Listed(_in_range(item, axis, shape[axis]))
+
+
+def _places_of(mask: Any, queue: Any) -> Iterator[Listed]:
+    """Iterate over the positions along each axis at which a mask is True."""
+    if isinstance(mask, cl_array.Array):
+        for positions in places_of_marks(queue, mask):
+            yield Listed(positions, is_checked=True, is_ascending=mask.ndim == 1, is_given=True)
+    elif isinstance(mask, SparseArray):
+        for positions in places_of_entries(mask._as_csr())[-mask.ndim :]:
+            yield Listed(positions, is_checked=True, is_ascending=mask.ndim == 1)
+    else:
+        for positions in mask.nonzero():
+            yield Listed(np.asarray(positions, np.int64))
+
+
+def _in_range(given: np.ndarray[Any, Any], axis: int, n: int) -> np.ndarray[Any, Any]:
+    """Return the positions that an array of the host stands for.
+
+    Raises
+    ------
+    IndexError
+        One is out of range.
+    """
+    if not given.size:
+        return given.astype(np.int64)
+    smallest, largest = given.min(), given.max()
+    if smallest < -n or largest >= n:
+        raise IndexError(f"index ({largest if largest >= n else smallest}) out of range: axis {axis} has {n} positions")
+    positions = given.astype(np.int64)
+    if smallest < 0:
+        positions[positions < 0] += n
+    return positions
+
+
+def _broadcast(arrays: list[Listed]) -> tuple[int, ...]:
+    """Return the shape that arrays of positions have together.
+
+    Raises
+    ------
+    IndexError
+        There is none.
+    """
+    shapes = [each.shape for each in arrays]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise IndexError(
+            f"index: arrays of shapes {' and '.join(map(str, shapes))} cannot be broadcast together (shape mismatch)"
+        ) from None

@@ -1,0 +1,411 @@
+"""``A[...]``, read and written, for the classes of sparse matrices."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+from typing_extensions import Self
+
+from clsparse_py._arrays.base import class_of_format
+from clsparse_py._device.device import describe
+from clsparse_py._formats.canonical import without_zeros
+from clsparse_py._formats.coordinates import rows_of
+from clsparse_py._ground.index_types import index_for
+from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure, is_sparse
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.indexing.assignment import Values, assigned
+from clsparse_py._operations.indexing.columns import columns_at
+from clsparse_py._operations.indexing.key import Axis, Key, Listed, parsed
+from clsparse_py._operations.indexing.points import Places, Spread, places_of, values_at
+from clsparse_py._operations.indexing.rows import listed_rows, masked_rows, rows_at
+from clsparse_py._operations.indexing.values import dense_values, sparse_values
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, needs_fp64
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import fetched, from_host, placed
+
+if TYPE_CHECKING:
+    from clsparse_py._arrays.coo import coo_array
+    from clsparse_py._matrix.annotations import Found
+
+__all__ = ["Indexing"]
+
+#: Dtypes of indices on the host whose range the device checks.
+_CHECKED_THERE = (np.dtype(np.int64), np.dtype(np.int32))
+
+
+def selected(A: MatrixT, rows: Axis, columns: Axis) -> MatrixT:
+    """Return the matrix of the places at which some rows and columns meet, with arrays of its own.
+
+    Parameters
+    ----------
+    A : Matrix
+    rows, columns : Axis
+        A position stands for one row or column, and a list of any shape for as many as it holds.
+    """
+    A.require_valid()
+    row, column = (range(each, each + 1) if isinstance(each, int) else each for each in (rows, columns))
+    all_columns = column == range(A.shape[1])
+    found = A if row == range(A.shape[0]) and not all_columns else rows_at(A, row)
+    return found if all_columns else columns_at(found, column)
+
+
+def matrix_of_values(A: MatrixT, values: cl_array.Array, shape: tuple[int, int]) -> MatrixT:
+    """Return dense values, row by row, as a matrix of A's class without the zeros."""
+    rows, columns = shape
+    index = index_for(rows * columns, A.indptr.dtype)
+    indices = placed(A.queue, "indices", np.tile(np.arange(columns, dtype=index), rows))
+    indptr = placed(A.queue, "indptr", np.arange(rows + 1, dtype=index) * index.type(columns))
+    data, indices, indptr = without_zeros(A.queue, (values, indices, indptr))
+    return A.assembled(Structure.canonical(A.queue, shape, indices, indptr), data)
+
+
+def _are_points(rows: Axis, columns: Axis) -> bool:
+    """Return whether two indices stand for places one by one; else each row goes with each column."""
+    if isinstance(rows, int) and isinstance(columns, int):
+        return True
+    if not (isinstance(rows, Listed) and isinstance(columns, Listed)):
+        return False
+    of_rows, of_columns = rows.shape, columns.shape
+    return not (len(of_rows) == 2 and of_rows[1] == 1 and (len(of_columns) == 1 or of_columns[0] == 1))
+
+
+class Indexing:
+    """Base of sparse arrays that are indexed as SciPy's."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def format(self) -> str:
+            """The name of the format."""
+
+        @property
+        def queue(self) -> cl.CommandQueue:
+            """The queue on which operations run."""
+
+        @property
+        def shape(self) -> tuple[int, ...]:
+            """Rows and columns or, of one dimension, its length."""
+
+    # ---- what each format says for itself; here it is what a CSR matrix says
+
+    def _compressed(self) -> tuple[Any, bool]:
+        """Return the `csr_array` that is indexed in place of this array, and whether it is the transposed."""
+        return self, False
+
+    def _to_change(self) -> tuple[Any, bool]:
+        """Return the `csr_array` to which values are assigned, and whether it is the transposed."""
+        return self._compressed()
+
+    def _changed(self, A: Any) -> None:
+        """Take over what `_to_change` returned, to which values were assigned."""
+
+    def _prepare_for(self, shape: tuple[int, ...]) -> None:
+        """Give the array another number of dimensions, in place, before it is resized to a shape of as many."""
+        raise ValueError(f"shape: must have {len(self.shape)} lengths, has {len(shape)}; use reshape")
+
+    def _of_compressed(self, found: Any) -> Any:
+        """Return a `csr_array` of what was found in that of `_compressed` as an array of this format."""
+        return found
+
+    # ----
+
+    @overload
+    def __getitem__(self, key: slice | tuple[slice, slice]) -> Self: ...
+
+    @overload
+    def __getitem__(self, key: tuple[int, int]) -> Found: ...
+
+    @overload
+    def __getitem__(self, key: tuple[int, slice] | tuple[slice, int]) -> coo_array: ...
+
+    @overload  # of one dimension it is a number
+    def __getitem__(self, key: int) -> coo_array | Any: ...
+
+    @overload
+    def __getitem__(self, key: Any) -> Any: ...
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return ``A[key]``: a scalar, a dense array of values for places one by one, else a sparse array.
+
+        Parameters
+        ----------
+        key
+            For each axis an integer, a slice, or an array, of integers or of booleans, on host or device; or a mask of A's shape,
+            dense or sparse; besides these ``None`` and ``...``. The host waits once for rows, once for columns.
+
+        Returns
+        -------
+        scalar, numpy.ndarray, pyopencl.array.Array or sparse array
+            In SciPy's formats: of one dimension `coo_array`, of two A's own. ``A[rows, columns]`` of arrays is an array on the
+            device if one of these is.
+
+        Raises
+        ------
+        IndexError
+            An index is out of range, of another type or shape, there are too many, or the result has more than two dimensions.
+        ValueError
+            An index is a number that is no integer.
+        """
+        if isinstance(key, (np.ndarray, cl_array.Array)) and (taken := self._of_listed_rows(key)) is not None:
+            return taken
+        found = parsed(key, self.shape, self.queue)
+        if len(found.shape) > 2:
+            raise IndexError(f"index: gives {len(found.shape)} dimensions, a sparse array has at most two (>2D is not supported)")
+        A, turned = self._compressed()
+        rows, columns = _of_both_axes(found)
+        if _are_points(rows, columns) or (len(self.shape) == 1 and isinstance(columns, Listed) and len(columns.shape) == 2):
+            return self._at_points(rows, columns, found.shape)
+        if found.shape == self.shape and found.index == tuple(map(range, self.shape)):
+            return self.copy()  # type: ignore[attr-defined] # of each format
+        result = selected(A, columns, rows) if turned else selected(A, rows, columns)
+        if len(found.shape) == 1 and len(self.shape) == 2:
+            return _flat(result)
+        result = self._of_compressed(result)
+        return result if result.shape == found.shape else result.reshape(found.shape)
+
+    def _of_listed_rows(self, given: np.ndarray[Any, Any] | cl_array.Array) -> Any:
+        """Return the rows that an array lists, or marks on the device, by the shortest way; None if that is none for them."""
+        if given.ndim != 1 or len(self.shape) != 2:
+            return None
+        on_host = isinstance(given, np.ndarray)
+        if given.dtype not in _CHECKED_THERE if on_host else given.dtype.kind not in "biu":
+            return None
+        A, turned = self._compressed()
+        if turned:
+            return None
+        A.require_valid()
+        if isinstance(given, cl_array.Array) and given.dtype.kind == "b":
+            found = masked_rows(A, given) if given.size == A.shape[0] else None
+            return None if found is None else self._of_compressed(found)
+        try:
+            return self._of_compressed(listed_rows(A, given))
+        except IndexError:
+            if on_host:
+                parsed(given, self.shape)  # its error names the index
+            raise
+
+    def _at_points(self, rows: Any, columns: Any, shape: tuple[int, ...]) -> Any:
+        """Return the values of places one by one: an array or, if it has two dimensions or the format is COO, a sparse array."""
+        A, turned = self._compressed()
+        places = _places(A, turned, rows, columns)
+        listed = [each for each in (rows, columns) if isinstance(each, Listed)]
+        is_matrix = any(len(each.shape) == 2 for each in listed) or not places.size
+        if shape and (is_matrix or self.format == "coo" or len(self.shape) == 1):
+            places = places.transposed() if turned else places
+            made = matrix_of_values(A, values_at(A, places), places.shape)
+            found = made.asformat(self.format) if len(self.shape) == 1 and is_matrix else self._of_compressed(made)
+            return found if found.shape == shape else found.reshape(shape)
+        values = values_at(A, places)
+        if any(each.is_given for each in listed):
+            return values.reshape(shape)  # type: ignore[no-untyped-call]
+        return fetched(values).reshape(shape)[()]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Iterate over the rows: one-dimensional, in CSR form but of a `coo_array`; of one dimension over the values."""
+        if len(self.shape) == 1:
+            return iter(self._compressed()[0].toarray()[0])
+        rows = (self[i] for i in range(self.shape[0]))
+        return rows if self.format == "coo" else (row.tocsr() for row in rows)
+
+    def __setitem__(self, key: Any, values: Any) -> None:
+        """Set ``A[key]``, see `__getitem__`, to a scalar, or to a dense or sparse array that is broadcast.
+
+        The pattern stays as it is if all places have entries: then `data` is a new array, and plans stay. Else entries are
+        inserted, also zeros, and all arrays are new. Of a place that is given several times, the last value counts. Of a sparse
+        array the entries are assigned, and other places that have entries become 0. A coo array stores no zeros after that,
+        but at single places and those of a sparse array, as SciPy's.
+
+        Raises
+        ------
+        IndexError
+            As for `__getitem__`.
+        ValueError, TypeError, OverflowError
+            The values cannot be broadcast to the places, or are none that the dtype holds.
+        """
+        rows, columns = _of_both_axes(parsed(key, self.shape, self.queue))
+        A, turned = self._to_change()
+        places = _places(A, turned, rows, columns)
+        is_single = isinstance(rows, int) and isinstance(columns, int)
+        drops_zeros = self.format == "coo" and not is_single
+        if is_sparse(values) and not is_single:
+            given = sparse_values(A.queue, values, A.dtype, places.shape)
+            if places.size and 0 not in values.shape:
+                zero = from_host(A.queue, np.zeros(1, A.dtype), copy=True)
+                is_box = not _are_points(rows, columns)
+                # Of the places that have entries, not of all: a box may have many.
+                there = sparse_values(A.queue, self[key], A.dtype, places.shape) if is_box else None
+                if there is not None or not is_box:
+                    assign(A, places, Values(zero, 0, 0, None if there is None else there.listed), inserts=False)
+            if drops_zeros:
+                A.eliminate_zeros()
+        else:
+            dense = values.toarray() if is_sparse(values) else values
+            given = dense_values(A.queue, dense, A.dtype, () if is_single else places.shape)
+        n_new = 0 if given is None else assign(A, places, given)
+        if drops_zeros and not is_sparse(values):
+            A.eliminate_zeros()
+        self._changed(A)
+        if n_new:
+            what = f"Inserting entries into a {self.format}_array is expensive; it is better made of all its entries at once"
+            warnings.warn(what, scipy.sparse.SparseEfficiencyWarning, stacklevel=3)
+
+    def setdiag(self, values: Any, k: int = 0) -> None:
+        """Set the values on a diagonal, in place; as for ``A[rows, columns] = values``.
+
+        As in SciPy: an array of values changes the dtype to one that holds them too, but not that of a csr or csc array which had
+        all places but a few.
+
+        Parameters
+        ----------
+        values : scalar or array_like
+            Of the first places of the diagonal: others stay, and values beyond it are left out.
+        k : int
+            Place i is in row i and column i + k or, if k is negative, in row i - k and column i.
+
+        Raises
+        ------
+        ValueError
+            The matrix has no such diagonal, or one dimension; or values have more than one.
+
+        Examples
+        --------
+        >>> import clsparse_py as sp
+        >>> A = sp.csr_array([[1, 2, 0], [0, 0, 3]])
+        >>> A.setdiag([7, 8])
+        >>> A.toarray()
+        array([[7, 2, 0],
+               [0, 8, 3]])
+        """
+        k = operator.index(k)
+        if len(self.shape) != 2:
+            raise ValueError("A: must have two dimensions, has one")
+        n_rows, n_columns = self.shape
+        if (k > 0 and k >= n_columns) or (k < 0 and -k >= n_rows):
+            raise ValueError(f"k: exceeds the matrix of {n_rows} x {n_columns}, is {k}")
+        given = values if isinstance(values, cl_array.Array) else np.asarray(values)
+        if given.ndim > 1:
+            raise ValueError(f"values: must be a scalar or have one dimension, have shape {given.shape}")
+        n = min(n_rows + min(k, 0), n_columns - max(k, 0))
+        n = min(n, given.size) if given.ndim else n
+        if n <= 0:
+            return
+        A, turned = self._to_change()
+        diagonal = Places((1, n), Spread(max(-k, 0), 0, 1), Spread(max(k, 0), 0, 1))
+        own, wide = A.dtype, _wide_enough(A, given)
+        if wide != own:
+            A.data = converted(A.queue, "data", A.data, wide)
+        of_places = dense_values(A.queue, given[:n] if given.ndim else given, wide, (n,))
+        if of_places is not None:
+            n_new = assign(A, diagonal.swapped() if turned else diagonal, of_places)
+            if wide != own and self.format != "coo" and 1000 * n_new < A.nnz - n_new:
+                A.data = converted(A.queue, "data", A.data, own)
+            self._changed(A)
+
+    def resize(self, *shape: Any) -> None:
+        """Give the array another shape, in place: entries outside of it are left out.
+
+        Parameters
+        ----------
+        shape : int or tuple of int
+            One or two; a csc array has two. A csr array of one dimension is a single row of one of two; those of a coo array
+            count places row by row.
+
+        Raises
+        ------
+        ValueError, TypeError
+            They are no lengths, or of another number.
+
+        Examples
+        --------
+        >>> import clsparse_py as sp
+        >>> A = sp.csr_array([[1, 2, 0], [0, 0, 3]])
+        >>> A.resize(3, 2)
+        >>> A.toarray()
+        array([[1, 2],
+               [0, 0],
+               [0, 0]])
+        """
+        given = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        lengths = tuple(operator.index(each) for each in given)
+        if any(each < 0 for each in lengths):
+            raise ValueError(f"shape: elements must not be negative, is {lengths}")
+        if len(lengths) not in (1, 2):
+            raise ValueError(f"shape: must have one or two lengths, has {len(lengths)}")
+        if len(lengths) != len(self.shape):
+            self._prepare_for(lengths)
+        A, turned = self._to_change()
+        rows, columns = (1, *lengths)[-2:]
+        resize(A, (columns, rows) if turned else (rows, columns))
+        self._changed(A)
+
+
+def _of_both_axes(key: Key) -> tuple[Any, Any]:
+    """Return the indices of rows and columns: an array of one dimension is a row."""
+    return key.index if len(key.index) == 2 else (0, key.index[0])
+
+
+def _places(A: Matrix, turned: bool, rows: Axis, columns: Axis) -> Places:
+    """Return places in a matrix of rows and columns of that or, if it is ``turned``, of its transposed."""
+    shape = A.shape[::-1] if turned else A.shape
+    found = places_of(A.queue, shape, A.indptr.dtype, rows, columns)
+    return found.swapped() if turned else found
+
+
+def _flat(A: Matrix) -> Any:
+    """Return a matrix of one row or column as a one-dimensional `coo_array` of its entries."""
+    n_rows, n_columns = A.shape
+    places = A.indices if n_rows == 1 else rows_of(A.queue, A.indptr, A.indices.size)
+    found = class_of_format("coo").over(A.queue, (n_columns if n_rows == 1 else n_rows,), (places,), A.data)
+    found.has_canonical_format = A.facts is not None and A.facts.canonical
+    return found
+
+
+def assign(A: Any, places: Places, values: Values, *, inserts: bool = True) -> int:
+    """Assign values to places of a `csr_array`, in place, and return how many entries are new; see `assigned`."""
+    if not places.size:
+        return 0
+    A.sum_duplicates()
+    parts = A.parts
+    (data, indices, indptr), n_new = assigned(A.queue, parts, A.shape, places, values, inserts=inserts)
+    if n_new:
+        A._become(Structure.canonical(A.queue, A.shape, indices, indptr), data)
+    else:
+        A.data = data
+    return n_new
+
+
+def resize(A: Any, shape: tuple[int, int]) -> None:
+    """Give a `csr_array` another shape, in place."""
+    A.require_valid()
+    rows, columns = shape
+    found = rows_at(A, range(rows)) if rows < A.shape[0] else A
+    if columns < A.shape[1]:
+        found = columns_at(found, range(columns))
+    indptr = found.indptr if rows <= A.shape[0] else _lengthened(A.queue, found.indptr, rows + 1, found.indices.size)
+    structure = Structure(A.queue, shape, found.indices, indptr, found.facts)
+    A._become(structure, found.data)
+
+
+def _lengthened(queue: cl.CommandQueue, offsets: cl_array.Array, n: int, end: int) -> cl_array.Array:
+    """Return offsets followed by so many times the last of them that they are n."""
+    chain = Chain(queue, offsets)
+    found = allocated(queue, "indptr", n, offsets.dtype, offsets.allocator)
+    chain.fill(found, end, n)
+    chain.copy(found, offsets, offsets.size)
+    chain.finish(found)
+    return found
+
+
+def _wide_enough(A: Matrix, values: Any) -> np.dtype[Any]:
+    """Return the dtype of a matrix that takes an array of values: its own, for a single value or if the device lacks it."""
+    wide: np.dtype[Any] = np.result_type(A.dtype, values.dtype) if values.ndim else A.dtype
+    is_there = wide.name in OPENCL_TYPES and (not needs_fp64(wide) or describe(A.queue.device).fp64)
+    return wide if is_there else A.dtype

@@ -1,0 +1,188 @@
+"""The values of a sparse matrix at places, whose rows and columns are listed or evenly spaced."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.indexing.kernels import Points, kept
+from clsparse_py._operations.indexing.key import Axis, Listed
+from clsparse_py._operations.indexing.positions import Placed, place
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import fetched
+
+__all__ = ["Places", "Spread", "places_of", "values_at"]
+
+_record = kept(Points)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """The position along an axis of each place in a matrix of places.
+
+    Attributes
+    ----------
+    begin, by_row, by_column : int
+        In row r and column c it is ``begin + r * by_row + c * by_column``: the position, or where it is listed.
+    listed : Placed or None
+        The list.
+    ascends : bool
+        Whether it is known to ascend strictly, or there is none.
+    """
+
+    begin: int
+    by_row: int
+    by_column: int
+    listed: Placed | None = None
+    ascends: bool = True
+
+    def arguments(self, unused: cl_array.Array) -> tuple[Any, ...]:
+        """Return the arguments of kernels that take an axis."""
+        numbers = np.uint32(self.listed is not None), *map(np.int64, (self.begin, self.by_row, self.by_column))
+        return *numbers, unused if self.listed is None else self.listed.positions
+
+    def on_host(self, shape: tuple[int, int], queue: cl.CommandQueue) -> np.ndarray[Any, Any]:
+        """Return the positions on the host, one for each place, row by row."""
+        rows, columns = np.ogrid[: shape[0], : shape[1]]
+        found: np.ndarray[Any, Any] = (self.begin + rows * self.by_row + columns * self.by_column).ravel()
+        return found if self.listed is None else fetched(self.listed.positions, queue)[found]
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """A matrix of places in a sparse matrix.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    row, column : Spread
+    """
+
+    shape: tuple[int, int]
+    row: Spread
+    column: Spread
+
+    @property
+    def size(self) -> int:
+        """How many places there are."""
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def ascend(self) -> bool:
+        """Whether the places are known to ascend strictly, by row and then by column: so none is there twice."""
+        row, column, (n_rows, n_columns) = self.row, self.column, self.shape
+        if not (row.ascends and column.ascends):
+            return False
+        to_the_right = n_columns < 2 or row.by_column > 0 or (not row.by_column and column.by_column > 0)
+        if n_columns > 1 and row.by_column:
+            return to_the_right and n_rows < 2
+        down = n_rows < 2 or row.by_row > 0 or (not row.by_row and n_columns < 2 and column.by_row > 0)
+        return to_the_right and down
+
+    @property
+    def arrays(self) -> tuple[cl_array.Array, ...]:
+        """The arrays on the device."""
+        return tuple(each.listed.positions for each in (self.row, self.column) if each.listed is not None)
+
+    def swapped(self) -> Places:
+        """Return the same places in the transposed matrix."""
+        return Places(self.shape, self.column, self.row)
+
+    def transposed(self) -> Places:
+        """Return the places in the transposed order: what was in row r and column c is in row c and column r."""
+        row, column = (replace(each, by_row=each.by_column, by_column=each.by_row) for each in (self.row, self.column))
+        return Places((self.shape[1], self.shape[0]), row, column)
+
+    def widened(self, queue: cl.CommandQueue) -> Places:
+        """Return the same places with lists of int64."""
+        return Places(self.shape, _widened(queue, self.row), _widened(queue, self.column))
+
+    def checked_by(self, chain: Chain) -> list[Any]:
+        """Enqueue the reads that tell whether all indices were in range."""
+        return [each.listed.checked_by(chain) for each in (self.row, self.column) if each.listed is not None]
+
+
+def _widened(queue: cl.CommandQueue, given: Spread) -> Spread:
+    """Return positions whose list is of int64."""
+    if given.listed is None:
+        return given
+    return replace(given, listed=given.listed.as_dtype(queue, np.dtype(np.int64)))
+
+
+def places_of(queue: cl.CommandQueue, shape: tuple[int, int], index: np.dtype[Any], rows: Axis, columns: Axis) -> Places:
+    """Return the places that rows and columns of a matrix have together.
+
+    Two lists are broadcast together; otherwise each row goes with each column.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    shape : tuple of int
+        Of the matrix.
+    index : dtype
+        int32 or int64, of the lists on the device.
+    rows, columns : Axis
+    """
+    of_rows, of_columns = (_shape_as_2d(each, axis) for axis, each in enumerate((rows, columns)))
+    if isinstance(rows, Listed) and not isinstance(columns, Listed) and len(rows.shape) == 1 and isinstance(columns, range):
+        of_rows = (rows.size, 1)
+    found = np.broadcast_shapes(of_rows, of_columns)
+    row = _spread(queue, rows, of_rows, 0, shape, index)
+    return Places((found[0], found[1]), row, _spread(queue, columns, of_columns, 1, shape, index))
+
+
+def _shape_as_2d(given: Axis, axis: int) -> tuple[int, int]:
+    """Return the shape of positions among places: rows go down, columns and lists to the right."""
+    if isinstance(given, int):
+        return 1, 1
+    if isinstance(given, range):
+        return (1, len(given)) if axis else (len(given), 1)
+    return (1, *given.shape)[-2:]  # type: ignore[return-value]
+
+
+def _spread(
+    queue: cl.CommandQueue, given: Axis, of: tuple[int, int], axis: int, shape: tuple[int, int], index: np.dtype[Any]
+) -> Spread:
+    """Return the positions along an axis, of a shape that is broadcast to that of the places."""
+    if isinstance(given, int):
+        return Spread(given, 0, 0)
+    by_row, by_column = (of[1] if of[0] > 1 else 0), int(of[1] > 1)
+    if isinstance(given, range):
+        return Spread(given.start, by_row * given.step, by_column * given.step)
+    return Spread(0, by_row, by_column, place(queue, given, axis, shape[axis], index), given.ascends)
+
+
+def values_at(A: Matrix, places: Places) -> cl_array.Array:
+    """Return the values of a matrix at places, row by row, as a device array of one dimension; duplicates are added up.
+
+    Waits for the device once if rows or columns came in device arrays, to learn whether they are in range.
+
+    Raises
+    ------
+    IndexError
+        An index of a device array is out of range.
+    """
+    return _values(A.queue, A.parts, places, is_sorted=A.has_sorted_indices)
+
+
+def _values(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], places: Places, *, is_sorted: bool) -> cl_array.Array:
+    """Return the values at places."""
+    data, indices, indptr = parts
+    chain, n = Chain(queue, *parts, *places.arrays), places.size
+    built, record = chain.build(_record(min(128, chain.device.max_work_group), name_of(indptr.dtype), name_of(data.dtype)))
+    found = allocated(queue, "values", n, data.dtype, data.allocator)
+    axes = *places.row.arguments(indptr), *places.column.arguments(indptr)
+    sizes = np.uint64(n), np.uint64(places.shape[1]), *axes, np.uint32(is_sorted)
+    chain.launch(built, -(-n // record.work_group), *sizes, indptr, indices, data, found)
+    for check in places.checked_by(chain):
+        check()
+    chain.finish(found)
+    return found

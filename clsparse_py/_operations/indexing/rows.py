@@ -1,0 +1,339 @@
+"""Some rows of a sparse matrix: adjacent ones are copied, others gathered, with as many entries to each work-group."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._build.built import Built
+from clsparse_py._build.programs import note_asked
+from clsparse_py._device.device import Device, describe
+from clsparse_py._ground.index_types import INT32_MAX
+from clsparse_py._matrix.convert import with_index
+from clsparse_py._matrix.matrix import MatrixT, Parts, Structure
+from clsparse_py._matrix.structure import Facts
+from clsparse_py._memory.memory import allocated, allocated_each, shorten
+from clsparse_py._operations.indexing.kernels import (
+    MASKED,
+    MASKED_POINTERS,
+    OFFSETS,
+    Lengths,
+    Rows,
+    RowsAtOnce,
+    RowsChunked,
+    kept,
+)
+from clsparse_py._operations.indexing.key import Listed
+from clsparse_py._operations.indexing.positions import on_device
+from clsparse_py._operations.indexing.thresholds import Thresholds
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._primitives.partition import enqueue_parts
+from clsparse_py._primitives.path_tiles import OfPath, has_few_rows
+from clsparse_py._primitives.scan import enqueue_scan, summed_tile
+from clsparse_py._run.launch import Chain, spread
+from clsparse_py._run.recording import run
+
+__all__ = ["Parts", "chunk", "like", "listed_rows", "masked_rows", "new_parts", "rows_at"]
+_WORK_GROUP = 128
+
+_lengths, _offsets, _chunked = kept(Lengths), kept(OFFSETS.record), kept(RowsChunked)
+_of_mask, _masked_pointers = kept(MASKED.record), kept(MASKED_POINTERS.record)
+
+
+def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:
+    """Return some rows of a matrix, in the order in which they are given; entries of a row keep theirs.
+
+    Waits for the device once, to learn how many entries there are.
+
+    Parameters
+    ----------
+    A : Matrix
+        Valid.
+    rows : range or Listed
+
+    Raises
+    ------
+    IndexError
+        An index of a device array is out of range.
+    MemoryError
+        The device has not the memory for the result.
+    """
+    if not isinstance(rows, range):
+        return listed_rows(A, rows.values)
+    if rows and rows.step != 1:
+        return listed_rows(A, np.arange(rows.start, rows.stop, rows.step))
+    parts = A.parts
+    return like(A, (len(rows), A.shape[1]), _adjacent(A.queue, parts, rows.start if rows else 0, len(rows)))
+
+
+def listed_rows(A: MatrixT, rows: np.ndarray[Any, Any] | cl_array.Array) -> MatrixT:
+    """Return rows of a matrix, listed by an array of integers on host or device; those below 0 count from the end.
+
+    Waits for the device once, to learn how many entries there are. Raises as `rows_at`.
+    """
+    given: np.ndarray[Any, Any] | cl_array.Array
+    if isinstance(rows, np.ndarray):
+        given = rows if rows.ndim == 1 and rows.flags.c_contiguous else rows.ravel()
+    else:
+        given = on_device(A.queue, Listed(rows), A.indptr.dtype)
+    n, n_columns, facts, parts = given.size, A.shape[1], A.facts, A.parts
+    longest = A.indices.size if facts is None or facts.longest is None else facts.longest
+    if facts is not None and facts.canonical:
+        longest = min(longest, n_columns)
+    found = _at_once(A.queue, parts, given, n * longest)
+    return like(A, (n, n_columns), _gathered(A.queue, parts, given) if found is None else found)
+
+
+def masked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
+    """Return the rows of a matrix at which a mask on the device, a boolean for each row, is True.
+
+    Waits for the device once, to learn how many rows and entries these are. None of a matrix of 2^31 rows or entries, or of none.
+
+    Raises
+    ------
+    ValueError
+        The mask lives in another context.
+    """
+    if max(A.shape[0], A.indices.size) > INT32_MAX or not A.shape[0]:
+        return None
+    marks = on_device(A.queue, Listed(mask), np.dtype(bool))
+    parts = _masked(A.queue, A.parts, marks)
+    return None if parts is None else like(A, (parts[2].size - 1, A.shape[1]), parts)
+
+
+def like(A: MatrixT, shape: tuple[int, int], parts: Parts, *, in_order: bool = True) -> MatrixT:
+    """Return a matrix of A's class, whose rows are sorted or canonical if A's are and entries were taken ``in_order``."""
+    data, indices, indptr = parts
+    known, facts = A.facts, None
+    # Of a matrix that is unsorted, or has duplicates, some rows may be neither.
+    if known is not None and known.canonical and in_order:
+        facts = Facts(indices.size, sorted=True, canonical=True)
+    return A.assembled(Structure(A.queue, shape, indices, indptr, facts), data)
+
+
+def chunk(device: Device, n: int) -> int:
+    """Return how many of n rows and entries a work-item takes on a CPU device."""
+    limits = Thresholds.of(device)
+    return max(-(-n // (device.compute_units * limits.chunks_per_core)), limits.min_chunk)
+
+
+def new_parts(queue: cl.CommandQueue, parts: Parts, n_rows: int, nnz: int) -> Parts:
+    """Return arrays of a matrix, of the dtypes and from the allocator of another's."""
+    data, _, indptr = parts
+    offsets = allocated(queue, "indptr of the result", n_rows + 1, indptr.dtype, data.allocator)
+    return *_new_entries(queue, parts, nnz), offsets
+
+
+def _new_entries(queue: cl.CommandQueue, parts: Parts, nnz: int) -> tuple[cl_array.Array, cl_array.Array]:
+    """Return arrays for the values and the columns of entries, of the dtypes and from the allocator of a matrix."""
+    data, indices, _ = parts
+    wanted = (nnz, data.dtype), (nnz, indices.dtype)
+    values, columns = allocated_each(queue, "the entries of the result", wanted, data.allocator)
+    return values, columns
+
+
+def _adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts:
+    """Return the parts of n rows from the first on: copies."""
+    data, indices, indptr = parts
+    chain, index = Chain(queue, *parts), indptr.dtype
+    built, record = chain.build(_offsets(min(_WORK_GROUP, chain.device.max_work_group), name_of(index)))
+    offsets = allocated(queue, "indptr of the result", n + 1, index, data.allocator)
+    told = chain.scratch(2, index)
+    groups, sizes = spread(chain.device, n + 1, record.work_group)
+    chain.launch(built, groups, *sizes, np.uint64(first), indptr, offsets, told)
+    begin, nnz = (int(each) for each in chain.read(told, 2))
+    found = _new_entries(queue, parts, nnz)
+    chain.copy(found[0], data, nnz, 0, begin)
+    chain.copy(found[1], indices, nnz, 0, begin)
+    chain.finish(*found, offsets)
+    return *found, offsets
+
+
+def _gathered(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array) -> Parts:
+    """Return the parts of rows in any order.
+
+    Parameters
+    ----------
+    queue, parts
+        Of the matrix.
+    given : numpy.ndarray or pyopencl.array.Array
+        Indices of rows, of any integer dtype; contiguous.
+    """
+    data, _, indptr = parts
+    n, n_rows, index = given.size, indptr.size - 1, indptr.dtype
+    chain, given = _begun(queue, parts, given)
+    gather = _build_gather(chain, index, data.dtype, n, name_of(given.dtype))
+    groups = _shares(chain.device, n, index)[0]
+    starts = allocated(queue, "indptr of the result", n + 1, index, data.allocator)
+    told = chain.scratch(2 * groups, np.int64)
+    run(chain, _enqueue_lengths, (given, indptr, starts, told), n, n_rows)
+    nnz, n_outside = _totals(chain.device, chain.read(told, 2 * groups))
+    if n_outside:
+        raise _outside(n_outside, n, n_rows)
+    if nnz > np.iinfo(index).max:
+        return _gathered(queue, with_index(queue, parts, np.dtype(np.int64)), given)
+    entries = _new_entries(queue, parts, nnz)
+    if nnz:
+        _enqueue_gather(chain, gather, given, n, starts, parts, entries)
+    chain.finish(*entries, starts)
+    return *entries, starts
+
+
+def _totals(device: Device, told: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """Return the sums of the first and of the second number that each work-group told."""
+    if told.size <= Thresholds.of(device).few_numbers:  # NumPy takes microseconds to begin a sum
+        numbers = told.tolist()
+        return sum(numbers[::2]), sum(numbers[1::2])
+    entries, outside = told.reshape(-1, 2).sum(axis=0).tolist()
+    return entries, outside
+
+
+def _outside(n_outside: int, n: int, n_rows: int) -> IndexError:
+    """Return the error of indices out of range."""
+    return IndexError(f"index out of range: {n_outside} of {n} are; axis 0 has {n_rows} positions")
+
+
+def _begun(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array) -> tuple[Chain, cl_array.Array]:
+    """Return a chain that reads a matrix and a list of its rows, and the list on the device."""
+    if not isinstance(given, np.ndarray):
+        return Chain(queue, given, *parts), given
+    chain = Chain(queue, *parts)
+    return chain, chain.sent(given)
+
+
+def _at_once(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array, room: int) -> Parts | None:
+    """Return the parts of few rows, made by one launch in memory for as many entries as they may have; None of more rows."""
+    data, indices, indptr = parts
+    n, n_rows, index, limits = given.size, indptr.size - 1, indptr.dtype, Thresholds.of(describe(queue.device))
+    if n > limits.max_rows_at_once or not 0 < room <= limits.max_at_once:
+        return None
+    chain, listed = _begun(queue, parts, given)
+    kind = _at_once, index, data.dtype, given.dtype
+    found = chain.worked_out(kind, lambda: _built_at_once(chain, *kind[1:]))
+    if not found or n > found[1]:
+        return None
+    note_asked(found[:1])
+    starts = allocated(chain.queue, "indptr of the result", n + 1, index, data.allocator)
+    values, columns = _new_entries(chain.queue, parts, room)
+    groups = min(-(-room // limits.entries_of_group), chain.device.compute_units)
+    chain.launch(found[0], groups, np.uint32(n), np.int64(n_rows), listed, indptr, indices, data, starts, columns, values)
+    nnz = int(chain.read(starts, 1, n)[0])
+    if nnz < 0:
+        raise _outside(-nnz, n, n_rows)
+    shorten(columns, nnz)
+    shorten(values, nnz)
+    return values, columns, starts
+
+
+def _built_at_once(
+    chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], given: np.dtype[Any]
+) -> tuple[Built, int] | tuple[()]:
+    """Return the kernel of `_at_once`, and how many rows it takes; nothing among plain kernels."""
+    if chain.device.is_plain:
+        return ()
+    built, record = chain.build(RowsAtOnce.legal(chain.device, name_of(index), dtype.itemsize, name_of(given)))
+    return built, record.work_group * record.items
+
+
+@functools.lru_cache(maxsize=256)
+def _shares(device: Device, n: int, index: np.dtype[Any]) -> tuple[int, int, int]:
+    """Return how the lengths of n rows are shared out: work-groups, rows of each, and its work-items.
+
+    Work-groups take as many rows as tiles of the scan have, which then needs no launch for their sums.
+    """
+    group = min(Thresholds.of(device).lengths_group, device.max_work_group)
+    tile = summed_tile(device, index, index, n + 1) or group * -(
+        -n // (group * device.compute_units * Thresholds.of(device).telling_groups)
+    )
+    return -(-n // max(tile, 1)), tile, group
+
+
+def _enqueue_lengths(
+    chain: Chain,
+    given: cl_array.Array,
+    indptr: cl_array.Array,
+    starts: cl_array.Array,
+    told: cl_array.Array,
+    n: int,
+    n_rows: int,
+) -> None:
+    """Enqueue where each of n rows begins in the result, and what the host is told."""
+    groups, tile, group = _shares(chain.device, n, indptr.dtype)
+    built, record = chain.build(_lengths(group, name_of(indptr.dtype), name_of(given.dtype)))
+    # On CPU devices a work-item takes neighbours, elsewhere every so many.
+    span = -(-tile // record.work_group)
+    how = (span, 1, span) if chain.device.lanes_are_loops else (1, record.work_group, tile)
+    sums = chain.scratch(groups + 1, indptr.dtype)
+    chain.launch(built, groups, *map(np.uint64, (n, tile, *how)), np.int64(n_rows), given, indptr, starts, sums, told)
+    enqueue_scan(chain, starts, starts, n, kind="pointers", tile_sums=(sums, tile))
+
+
+def _masked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Parts | None:
+    """Return the parts of rows that are marked, of fewer than 2^31 rows and entries."""
+    data, _, indptr = parts
+    chain, n, index = Chain(queue, marks, *parts), indptr.size - 1, indptr.dtype
+    gather = _build_gather(chain, index, data.dtype, n)
+    pointing, record = chain.build(_masked_pointers(_group(chain.device), name_of(index)))
+    places = allocated(queue, "workspace", n + 1, np.dtype(np.int64))
+    run(chain, _enqueue_masked, (marks, indptr, places), n)
+    n_rows, nnz = divmod(int(chain.read(places, 1, n)[0]), 1 << 32)
+    offsets = allocated(queue, "indptr of the result", n_rows + 1, index, data.allocator)
+    entries = _new_entries(queue, parts, nnz)
+    starts = chain.scratch(n + 1, index)
+    groups, sizes = spread(chain.device, n + 1, record.work_group, Thresholds.of(chain.device).groups_per_unit)
+    chain.launch(pointing, groups, *sizes, np.uint64(n), places, starts, offsets)
+    if nnz:
+        _enqueue_gather(chain, gather, None, n, starts, parts, entries)
+    chain.finish(*entries, offsets)
+    return *entries, offsets
+
+
+def _enqueue_masked(chain: Chain, marks: cl_array.Array, indptr: cl_array.Array, places: cl_array.Array, n: int) -> None:
+    """Enqueue where marked rows, and their entries, go."""
+    built, record = chain.build(_of_mask(_group(chain.device), name_of(indptr.dtype)))
+    groups, sizes = spread(chain.device, n, record.work_group, Thresholds.of(chain.device).groups_per_unit)
+    chain.launch(built, groups, *sizes, marks, indptr, places)
+    enqueue_scan(chain, places, places, n, kind="pointers")
+
+
+def _group(device: Device) -> int:
+    """Return how many work-items a work-group of the kernels for pointers has."""
+    return min(_WORK_GROUP, device.max_work_group)
+
+
+def _build_gather(
+    chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], n_rows: int, given: str = ""
+) -> tuple[Built, Rows | RowsChunked]:
+    """Return the built kernel that gathers rows, which are ``given`` as indices of this dtype or not listed, and its record."""
+    if chain.device.lanes_are_loops:
+        return chain.build(_chunked(1, name_of(index), dtype.itemsize, given))
+    few = has_few_rows(n_rows)
+    what = Rows, index, dtype.itemsize, given, few
+    return chain.build_once(what, lambda: Rows.legal(chain.device, name_of(index), dtype.itemsize, given, few))
+
+
+def _enqueue_gather(
+    chain: Chain,
+    gather: tuple[Built, Rows | RowsChunked],
+    given: cl_array.Array | None,
+    n: int,
+    starts: cl_array.Array,
+    parts: Parts,
+    found: tuple[cl_array.Array, cl_array.Array],
+) -> None:
+    """Enqueue the ``gather`` of n rows, those ``given`` or else those that have entries; their places in the result are known."""
+    data, indices, indptr = parts
+    out_data, out_indices = found
+    nnz, of_index = out_indices.size, indptr.dtype.type
+    built, record = gather
+    listed = () if given is None else (of_index(indptr.size - 1), given)
+    arrays = starts, *listed, indptr, indices, data, out_indices, out_data
+    if isinstance(record, OfPath):
+        chain.launch(built, -(-(n + nnz) // record.tile), of_index(n), *arrays)
+        return
+    n_parts, *cut = enqueue_parts(chain, starts, n, nnz, chunk(chain.device, n + nnz))
+    chain.launch(built, -(-n_parts // record.work_group), of_index(n_parts), *cut, *arrays)

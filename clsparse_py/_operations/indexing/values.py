@@ -1,0 +1,124 @@
+"""What stands to the right of ``A[...] =``: checked, and brought to the device."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+
+from clsparse_py._arrays.base import on_device
+from clsparse_py._formats.coordinates import regrouped, rows_of
+from clsparse_py._matrix.matrix import Matrix, Structure
+from clsparse_py._operations.elementwise.union import canonical_parts
+from clsparse_py._operations.indexing.assignment import Values
+from clsparse_py._operations.indexing.columns import columns_at
+from clsparse_py._operations.indexing.key import Listed
+from clsparse_py._operations.indexing.masks import contiguous
+from clsparse_py._operations.indexing.rows import rows_at
+from clsparse_py._run.transfer import contexts_match, from_host
+
+__all__ = ["dense_values", "sparse_values"]
+
+
+def dense_values(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Values | None:
+    """Return the values that a scalar or a dense array gives places of some shape; None if there are none.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    given : scalar, array_like or pyopencl.array.Array
+    dtype : dtype
+        Of the matrix, to which NumPy converts values of the host.
+    shape : tuple of int
+        Of the places; empty for a single one.
+
+    Raises
+    ------
+    ValueError, TypeError, OverflowError
+        The values cannot be broadcast to the shape, live in another context, or are none that the dtype holds.
+    """
+    if not isinstance(given, cl_array.Array):
+        given = np.asarray(given, dtype)
+    of = tuple(given.shape)
+    if not shape and given.size != 1:
+        raise ValueError(f"values: a single place takes one value, got {given.size} (Trying to assign a sequence to an item)")
+    n_columns = shape[-1] if shape else 1
+    if _squeezed(of) == _squeezed(shape):
+        steps = (n_columns, 1)
+    else:
+        if len(of) > len(shape) or _broadcast(of, shape) != shape:
+            raise ValueError(f"values: an array of shape {of} could not be broadcast together with the places, of shape {shape}")
+        rows, columns = (1, 1, *of)[-2:]
+        steps = (columns if rows > 1 else 0, int(columns > 1))
+    if not math.prod(shape) or not given.size:
+        return None
+    return Values(_on_device(queue, given, dtype), *steps)
+
+
+def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(length for length in shape if length != 1)
+
+
+def _broadcast(of: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Return the shape that two have together, None if there is none."""
+    try:
+        return np.broadcast_shapes(of, shape)
+    except ValueError:
+        return None
+
+
+def _on_device(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return values in C order as a device array of a dtype, which begins its buffer.
+
+    Raises
+    ------
+    ValueError
+        They live in another context.
+    """
+    if isinstance(given, np.ndarray):
+        return from_host(queue, np.ascontiguousarray(given.ravel()), copy=True)
+    if not contexts_match(given, queue.context):
+        raise ValueError("values: live in another context than the matrix")
+    if given.dtype.kind == "c" and dtype.kind not in "cb":
+        warnings.warn("values: their imaginary parts are left out", np.exceptions.ComplexWarning, stacklevel=5)
+    return contiguous(queue, "values", given, dtype)
+
+
+def sparse_values(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any], shape: tuple[int, int]) -> Values | None:
+    """Return the values that the entries of a sparse array, ours or SciPy's, give places of some shape; None if there are none.
+
+    Duplicates are added up. A row or a column is broadcast.
+
+    Raises
+    ------
+    ValueError
+        Its shape does not fit that of the places, or it lives in another context.
+    """
+    rows, columns = shape
+    of = (1, *given.shape)[-2:]
+    if not (of[0] in (1, rows) and of[1] in (1, columns)):
+        fit = f"does not fit the places, of shape {(rows, columns)}: shape mismatch in assignment"
+        raise ValueError(f"values: a sparse array of shape {of} {fit}")
+    if scipy.sparse.issparse(given):
+        host = given.tocsr(copy=True)
+        host.sum_duplicates()
+        given = on_device(queue, host.astype(dtype))
+    A = given._as_csr()
+    if not contexts_match(A.data, queue.context):
+        raise ValueError("values: live in another context than the matrix")
+    data, indices, indptr = canonical_parts(A, A.dtype)
+    entries = Matrix.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
+    if of[0] < rows:
+        entries = rows_at(entries, Listed(np.zeros(rows, np.int64)))
+    if of[1] < columns:
+        entries = columns_at(entries, Listed(np.zeros(columns, np.int64)))
+    if not entries.indices.size:
+        return None
+    row = rows_of(queue, entries.indptr, entries.indices.size)
+    numbers, _ = regrouped(queue, row, entries.indices, (columns, 1), 1, np.dtype(np.int64))
+    return Values(_on_device(queue, entries.data, dtype), 0, 1, numbers)

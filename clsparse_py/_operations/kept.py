@@ -1,0 +1,89 @@
+"""What arrays keep for later operations: the CSR of the transposed, or of a `coo_array`; and how many bytes that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._ground.records import dataclass
+from clsparse_py._ground.tables import Shown, Table
+from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._operations.transpose import Permutation
+
+__all__ = ["Held", "Kept", "held_by"]
+
+
+class Kept:
+    """The CSR of a matrix's transposed: kept for the products that need it, by all matrices over the same arrays.
+
+    Attributes
+    ----------
+    transposed : Matrix or None
+        None before the first of these products.
+    again : bool
+        Whether the structure was transposed before, for other values: then a plan, which is a gather, is worth its memory.
+    """
+
+    __slots__ = ("again", "transposed")
+
+    def __init__(self, transposed: Any = None, *, again: bool = False) -> None:
+        self.transposed = transposed
+        self.again = again
+
+
+@dataclass(frozen=True)
+class Held(Shown):
+    """Bytes of device memory that an array holds. Prints as a table.
+
+    Attributes
+    ----------
+    title : str
+        The array.
+    entries : tuple of (str, int, str)
+        What is held, its bytes, and what needs it.
+    """
+
+    title: str
+    entries: tuple[tuple[str, int, str], ...]
+
+    __repr__ = Shown.__repr__
+
+    @property
+    def bytes(self) -> int:
+        """All of them."""
+        return sum(n for _, n, _ in self.entries)
+
+    @property
+    @override
+    def table(self) -> Table:
+        rows = [(what, f"{n:,}", used) for what, n, used in (*self.entries, ("all", self.bytes, ""))]
+        return Table(self.title, ("what", "bytes", "needed by"), rows, numbers="bytes")
+
+
+def held_by(
+    title: str, own: Mapping[str, cl_array.Array], A: Matrix | None, kept: Mapping[str, tuple[Matrix | None, str]]
+) -> Held:
+    """Return what an array holds: its own arrays, matrices that it keeps, and the permutation that A's structure keeps.
+
+    Arrays that were named before, as those of a symmetric pattern are, count once.
+    """
+    seen: set[int] = set()
+
+    def size(arrays: Iterable[cl_array.Array]) -> int:
+        found = {id(each): int(each.nbytes) for each in arrays if id(each) not in seen}
+        seen.update(found)
+        return sum(found.values())
+
+    entries = [(name, size([part]), "all operations") for name, part in own.items()]
+    for name, (matrix, used) in kept.items():
+        if matrix is not None:
+            entries.append((name, size([matrix.data, matrix.indices, matrix.indptr]), used))
+    permutation = None if A is None else A.structure.known(Permutation)
+    if permutation is not None:
+        of = permutation.transposed
+        arrays = [permutation.positions, *(() if of is None else (of.indices, of.indptr))]
+        entries.append(("permutation of the transposed", size(arrays), "transposing new values"))
+    return Held(title, tuple(entries))

@@ -1,0 +1,35 @@
+"""The axes along which matrices are reduced, and how long what is reduced is."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from clsparse_py._matrix.matrix import Matrix
+
+__all__ = ["axis_of", "longest_row"]
+
+
+def axis_of(axis: Any) -> int | None:
+    """Return 0, 1, or None for all; both axes are all.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is no axis.
+    """
+    if axis is None:
+        return None
+    given = axis if isinstance(axis, tuple) else (axis,)
+    try:
+        axes = [operator.index(each) for each in given]
+    except TypeError:
+        raise TypeError(f"axis: must be None or an integer, is {axis!r} (axis must be an integer)") from None
+    if not axes or any(not -2 <= each < 2 for each in axes) or len({each % 2 for each in axes}) < len(axes):
+        raise ValueError(f"axis: must be None, 0 or 1, or -1 or -2, is {axis!r} (axis out of range)")
+    return None if len(axes) == 2 else axes[0] % 2
+
+
+def longest_row(A: Matrix) -> int | None:
+    """Return how many entries a row has at most, duplicates included; None if that is not known."""
+    return None if A.facts is None else A.facts.longest

@@ -1,0 +1,347 @@
+"""The largest and smallest values of sparse matrices, and where they are, as SciPy's arrays have them."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._build.declaration import Variants, kernel
+from clsparse_py._device.device import Device
+from clsparse_py._formats.canonical import with_marked
+from clsparse_py._formats.coordinates import rows_of
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.annotations import of_extreme
+from clsparse_py._matrix.matrix import Matrix, Parts
+from clsparse_py._matrix.structure import OfStructure, WithValues
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.elementwise.union import canonical_parts
+from clsparse_py._operations.reductions.axes import axis_of, longest_row
+from clsparse_py._precision.arithmetic import Arithmetic, extreme, name_of
+from clsparse_py._primitives.segmented import enqueue_segmented_sum
+from clsparse_py._run.launch import Chain, spread
+from clsparse_py._run.transfer import fetched, placed
+
+__all__ = ["ExtremeColumns", "ExtremeOfAll", "ExtremePlaces", "Extremes", "RowExtremes"]
+
+_WORK_GROUP = 128
+_Record = TypeVar("_Record", bound=OfStructure)
+
+
+@dataclass(frozen=True)
+class _OfExtremes(WithValues):
+    """Base of the records of kernels that read extreme values.
+
+    Attributes
+    ----------
+    operation : str
+        "maximum", "minimum", "fmax" or "fmin".
+    """
+
+    operation: str
+
+    @classmethod
+    @override
+    def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
+        dtype = "uint8" if arithmetic.a == "bool" else arithmetic.a
+        return {**super().usual(device, arithmetic), "dtype": dtype, "operation": "maximum"}
+
+
+@kernel
+@dataclass(frozen=True)
+class RowExtremes(_OfExtremes):
+    """Parameters of ``templates/reductions/row_extremes.mako``."""
+
+    template = "reductions/row_extremes"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        expression = extreme(self.operation, np.dtype(self.dtype))
+        return f"{super().prelude}\nV extreme(const V a, const V b) {{ return {expression}; }}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        is_complex = np.dtype(self.dtype).kind == "c"
+        return {**super().arguments(), "is_kept": "value.x != 0 || value.y != 0" if is_complex else "value != 0"}
+
+
+@kernel
+@dataclass(frozen=True)
+class ExtremeColumns(_OfExtremes):
+    """Parameters of ``templates/reductions/extreme_columns.mako``.
+
+    Attributes
+    ----------
+    of_all : bool
+        Whether one value is that of all rows.
+    """
+
+    template = "reductions/extreme_columns"
+    variants: ClassVar[Variants] = {"": {"of_all": False}, "of_all": {"of_all": True}}
+
+    of_all: bool
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{super().prelude}\n#define I_MAX {'LONG_MAX' if self.index == 'int64' else 'INT_MAX'}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        kind = np.dtype(self.dtype).kind
+        # NaN is as good as another one.
+        same = {"c": "(all(a == b) || (any(a != a) && any(b != b)))", "f": "(a == b || (a != a && b != b))"}
+        return {**super().arguments(), "same": same.get(kind, "a == b")}
+
+
+@kernel
+@dataclass(frozen=True)
+class ExtremePlaces(_OfExtremes):
+    """Parameters of ``templates/reductions/extreme_places.mako``."""
+
+    template = "reductions/extreme_places"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        sign = ">" if self.operation == "maximum" else "<"
+        if np.dtype(self.dtype).kind == "c":
+            terms = {"beyond": f"(a.x {sign} b.x || (a.x == b.x && a.y {sign} b.y))", "is_zero": "all(a == b)"}
+        else:
+            terms = {"beyond": f"a {sign} b", "is_zero": "a == b"}
+        return {**super().arguments(), **terms}
+
+
+@kernel
+@dataclass(frozen=True)
+class ExtremeOfAll(OfStructure):
+    """Parameters of ``templates/reductions/extreme_of_all.mako``."""
+
+    template = "reductions/extreme_of_all"
+    variants: ClassVar[Variants] = {"": {"work_group": 1}}
+
+
+class Extremes(Matrix):
+    """Base of matrices with extreme values.
+
+    Values that are not stored count as 0 unless ``explicit`` is set. Duplicates are added up before.
+    """
+
+    @abc.abstractmethod
+    def _transposed(self) -> Matrix:
+        """Return the transposed matrix, which is kept."""
+
+    @abc.abstractmethod
+    def _vector(self, values: cl_array.Array, places: cl_array.Array, n: int) -> Any:
+        """Return a one-dimensional `coo_array` of n places."""
+
+    @of_extreme
+    def max(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
+        """Return the largest value of all, or of each column (axis 0) or row (axis 1); NaN if there is one.
+
+        Parameters
+        ----------
+        axis : {None, 0, 1, -1, -2}
+        out : None
+            For NumPy's sake.
+        explicit : bool
+            Whether only stored values count. Columns or rows without any then have no entry in the result.
+
+        Returns
+        -------
+        scalar or coo_array
+            With an axis a one-dimensional `coo_array`, without entries that are 0.
+
+        Raises
+        ------
+        ValueError
+            ``axis`` is no axis, its length is 0, or ``out`` is given.
+        """
+        return self._extreme("maximum", axis, out, explicit)
+
+    @of_extreme
+    def min(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
+        """Return the smallest value of all, or of each column or row; as for `max`."""
+        return self._extreme("minimum", axis, out, explicit)
+
+    @of_extreme
+    def nanmax(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
+        """Return the largest value but NaN of all, or of each column or row; as for `max`."""
+        return self._extreme("fmax", axis, out, explicit)
+
+    @of_extreme
+    def nanmin(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
+        """Return the smallest value but NaN of all, or of each column or row; as for `max`."""
+        return self._extreme("fmin", axis, out, explicit)
+
+    def argmax(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
+        """Return where the largest value of all is, or that of each column (axis 0) or row (axis 1); the first of equal ones.
+
+        Parameters
+        ----------
+        axis : {None, 0, 1, -1, -2}
+            None: the place is counted row by row.
+        out : None
+            For NumPy's sake.
+        explicit : bool
+            Whether only stored values count; without an axis the result is then a position among them.
+
+        Returns
+        -------
+        int or numpy.ndarray
+            With an axis a place for each column or row.
+
+        Raises
+        ------
+        ValueError
+            ``axis`` is no axis, its length is 0, ``out`` is given, or no value is stored of those that count.
+        """
+        return self._place("maximum", "argmax", axis, out, explicit)
+
+    def argmin(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
+        """Return where the smallest value of all is, or that of each column or row; as for `argmax`."""
+        return self._place("minimum", "argmin", axis, out, explicit)
+
+    def _extreme(self, operation: str, axis: Any, out: Any, explicit: bool) -> Any:
+        if out is not None:
+            raise ValueError("out: must be None, as sparse min and max do not support it")
+        along = axis_of(axis)
+        if 0 in (self.shape if along is None else (self.shape[along],)):
+            raise ValueError(
+                f"axis: is of length 0, A is {self.shape[0]} x {self.shape[1]} (zero-size array to reduction operation)"
+            )
+        if along is None:
+            return self._extreme_of_all(operation, explicit)
+        A = self if along == 1 else self._transposed()
+        parts, marks = _of_rows(self.queue, _parts_of(A), operation, 0 if explicit else A.shape[1], longest_row(A))
+        values, places, _ = with_marked(self.queue, parts, marks) if A.shape[0] else parts
+        return self._vector(_viewed(values, self.dtype), places, A.shape[0])
+
+    def _extreme_of_all(self, operation: str, explicit: bool) -> Any:
+        data, zero = _parts_of(self)[0], self.dtype.type(0)
+        if not data.size:
+            return zero
+        found = fetched(_of_all(self.queue, data, operation), self.queue).view(self.dtype)[0]
+        return found if explicit or data.size == math.prod(self.shape) else getattr(np, operation)(zero, found)
+
+    def _place(self, operation: str, name: str, axis: Any, out: Any, explicit: bool) -> Any:
+        if out is not None:
+            raise ValueError(f"out: must be None, as sparse {name} does not support it")
+        along = axis_of(axis)
+        if 0 in (self.shape if along is None else (self.shape[along],)):
+            shape = f"{self.shape[0]} x {self.shape[1]}"
+            raise ValueError(f"axis: Cannot apply {name} along an axis of length 0 or to an empty matrix, A is {shape}")
+        A = self._transposed() if along == 0 else self
+        parts = _parts_of(A)
+        if along is not None:
+            return fetched(_places_of_rows(self.queue, parts, operation, 0 if explicit else A.shape[1]), self.queue)
+        if not parts[0].size:
+            if explicit:
+                raise ValueError(f"A: Cannot apply {name} to a matrix without stored values when explicit=True (zero matrix)")
+            return 0
+        value, position, place, missing = _place_of_all(self.queue, parts, operation, self.shape[1])
+        if explicit:
+            return position
+        zero = value.dtype.type(0)
+        beyond = getattr(np, operation)(value, zero) == value != zero
+        if beyond or parts[0].size == math.prod(self.shape):
+            return place
+        return min(missing, position) if value == zero else missing
+
+
+def _parts_of(A: Matrix) -> Parts:
+    """Return the parts of a matrix in canonical format, booleans as bytes."""
+    data, indices, indptr = canonical_parts(A, A.dtype)
+    return _viewed(data, np.dtype(np.uint8)) if data.dtype.kind == "b" else data, indices, indptr
+
+
+def _viewed(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return values of a device array as those of a dtype of as many bytes."""
+    found: cl_array.Array = values.view(dtype)  # type: ignore[no-untyped-call] # PyOpenCL's
+    return found
+
+
+def _of_all(queue: cl.CommandQueue, data: cl_array.Array, operation: str) -> cl_array.Array:
+    """Return the extreme of some values, of which there is one at least."""
+    ends = placed(queue, "segments", np.array([0, data.size], np.int64))
+    chain, found = Chain(queue, data, ends), allocated(queue, "the extreme value", 1, data.dtype)
+    enqueue_segmented_sum(chain, ends, 1, data, data.size, found, operation=operation)
+    chain.finish(found)
+    return found
+
+
+def _of_rows(
+    queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int, longest: int | None
+) -> tuple[Parts, cl_array.Array]:
+    """Return the extreme value of each row, 0 if it has no entry, the numbers of rows, where these begin and end; and marks.
+
+    Places without an entry count as 0 if a row has less than ``n_columns`` entries. Marks tell which values are not 0.
+    """
+    data, _, indptr = parts
+    chain, n = Chain(queue, *parts), indptr.size - 1
+    types = name_of(indptr.dtype), name_of(data.dtype), operation
+    built, record = chain.build(_record(RowExtremes, chain.device, *types))
+    found = allocated(queue, "values of the result", n, data.dtype, data.allocator)
+    rows = allocated(queue, "rows of the result", n, indptr.dtype, data.allocator)
+    ends, marks = allocated(queue, "ends", 2, indptr.dtype), allocated(queue, "marks", n, np.uint8)
+    if n:
+        enqueue_segmented_sum(chain, indptr, n, data, data.size, found, operation=operation, longest=longest)
+        groups, sizes = spread(chain.device, n, record.work_group, 64)
+        chain.launch(built, groups, *sizes, np.uint64(n_columns), indptr, found, rows, ends, marks)
+        chain.finish(found, rows, ends, marks)
+    return (found, rows, ends), marks
+
+
+# Kept: to make a record takes longer than to launch its kernel.
+@functools.lru_cache(maxsize=64)
+def _record(cls: Callable[..., _Record], device: Device, *arguments: Any) -> _Record:
+    return cls(min(_WORK_GROUP, device.max_work_group), *arguments)
+
+
+def _places_of_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> cl_array.Array:
+    """Return the column of the first extreme value of each row, stored or, unless ``n_columns`` is 0, not; 0 for empty rows."""
+    data, indices, indptr = parts
+    rows = rows_of(queue, indptr, data.size)
+    chain, n = Chain(queue, *parts, rows), indptr.size - 1
+    types = name_of(indptr.dtype), name_of(data.dtype), operation
+    mark, marking = chain.build(_record(ExtremeColumns, chain.device, *types, False))
+    settle, settling = chain.build(_record(ExtremePlaces, chain.device, *types))
+    places = allocated(queue, "places", n, np.dtype(np.int64), data.allocator)
+    if not n:
+        return places
+    found, columns = chain.scratch(n, data.dtype), chain.scratch(n, indptr.dtype)
+    of_extremes = chain.scratch(data.size, indptr.dtype)
+    enqueue_segmented_sum(chain, indptr, n, data, data.size, found, operation=operation)
+    groups, sizes = spread(chain.device, data.size, marking.work_group, 64)
+    chain.launch(mark, groups, *sizes, rows, indices, data, found, of_extremes)
+    enqueue_segmented_sum(chain, indptr, n, of_extremes, data.size, columns, operation="minimum")
+    groups, sizes = spread(chain.device, n, settling.work_group, 64)
+    chain.launch(settle, groups, *sizes, np.uint64(n_columns), indptr, indices, found, columns, places)
+    chain.finish(places)
+    return places
+
+
+def _place_of_all(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> tuple[Any, int, int, int]:
+    """Return the first extreme entry of a matrix, its position, its place row by row, and the first place without entry."""
+    data, indices, indptr = parts
+    chain, n = Chain(queue, *parts), indptr.size - 1
+    types = name_of(indptr.dtype), name_of(data.dtype), operation
+    mark, marking = chain.build(_record(ExtremeColumns, chain.device, *types, True))
+    locate, _ = chain.build(ExtremeOfAll(1, types[0]))
+    ends = placed(queue, "segments", np.array([0, data.size], indptr.dtype))
+    found, position, places = chain.scratch(1, data.dtype), chain.scratch(1, indptr.dtype), chain.scratch(2, np.int64)
+    of_extremes = chain.scratch(data.size, indptr.dtype)
+    enqueue_segmented_sum(chain, ends, 1, data, data.size, found, operation=operation)
+    groups, sizes = spread(chain.device, data.size, marking.work_group, 64)
+    chain.launch(mark, groups, *sizes, data, found, of_extremes)
+    enqueue_segmented_sum(chain, ends, 1, of_extremes, data.size, position, operation="minimum")
+    chain.launch(locate, 1, np.uint64(n), np.uint64(n_columns), indptr, indices, position, places)
+    place, missing = chain.read(places, 2)
+    return chain.read(found, 1)[0], int(chain.read(position, 1)[0]), int(place), int(missing)

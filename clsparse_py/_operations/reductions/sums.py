@@ -1,0 +1,334 @@
+"""Sums, means and diagonals of sparse matrices, and counts of their entries, as SciPy's arrays have them."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import math
+import operator
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._build.declaration import kernel
+from clsparse_py._decisions import thresholds
+from clsparse_py._decisions.thresholds import number
+from clsparse_py._device.device import describe
+from clsparse_py._formats.canonical import without_zeros
+from clsparse_py._ground.errors import DtypeError
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.annotations import of_axis
+from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._matrix.placement import value_dtype
+from clsparse_py._matrix.structure import WithValues
+from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.pool import arena_of
+from clsparse_py._operations.elementwise.union import canonical_parts
+from clsparse_py._operations.elementwise.values import scaled
+from clsparse_py._operations.reductions.axes import axis_of, longest_row
+from clsparse_py._precision.arithmetic import name_of, needs_fp64
+from clsparse_py._primitives.segmented import enqueue_segmented_sum
+from clsparse_py._run.launch import Chain, spread
+from clsparse_py._run.transfer import contexts_match, fetched, placed
+
+__all__ = ["Diagonal", "Sums", "diagonal_on_device"]
+
+
+#: The dtypes that sums of single precision are added up in.
+_ACCUMULATORS = {"float32": np.dtype(np.float64), "complex64": np.dtype(np.complex128)}
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """The numbers by which reductions decide."""
+
+    operation = "reductions"
+
+    #: Of the longest sum that is added up in single precision: one after another, as a core adds them, 2 million entries of one
+    #: value lose three of seven digits.
+    max_in_single: int = number(1024, "entries")
+
+
+@kernel
+@dataclass(frozen=True)
+class Diagonal(WithValues):
+    """Parameters of ``templates/reductions/diagonal.mako``."""
+
+    template = "reductions/diagonal"
+
+
+class Sums(Matrix):
+    """Base of matrices with sums and counts of entries.
+
+    Results are NumPy's, for which the host waits, unless ``out`` or ``like`` says that they stay on the device.
+    """
+
+    @abc.abstractmethod
+    def _transposed(self) -> Matrix:
+        """Return the transposed matrix, which is kept."""
+
+    @of_axis
+    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, *, like: Any = None) -> Any:
+        """Sum the entries of all rows, of each row, or of each column.
+
+        Parameters
+        ----------
+        axis : {None, 0, 1, -1, -2}
+            None: over all entries; 0: over each column, by way of the transposed matrix, which is kept; 1: over each row.
+        dtype : dtype, optional
+            Of the result. By default that of the values, or int64 or uint64 for booleans and shorter integers. As in SciPy,
+            values are converted before all of them are summed, and sums of rows or columns after they were.
+        out : numpy.ndarray or pyopencl.array.Array, optional
+            Where the result goes, converted from ``dtype`` to its own. Of shape (n,) for axis 0, (m,) for axis 1.
+        like : pyopencl.array.Array or pyopencl.CommandQueue, optional
+            Says that the result is a new device array, on A's queue, without a wait; as NumPy's argument of that name.
+
+        Returns
+        -------
+        scalar or array
+            ``out`` if it is given, a device array of ``like``; else, without an axis, a NumPy scalar.
+
+        Raises
+        ------
+        ValueError, TypeError
+            ``axis`` is no axis, ``out`` has another shape, a dtype is not supported, or ``like`` is none of these.
+        """
+        along, accumulated = axis_of(axis), _sum_dtype(self.dtype)
+        if along is None:
+            # As in SciPy: duplicates are added up before, in the values' dtype.
+            data, _, indptr = canonical_parts(self, self.dtype)
+            ends = placed(self.queue, "segments", np.array([0, data.size], indptr.dtype))
+            # As in NumPy: values are converted before they are added up.
+            inner = _device_dtype(self, accumulated if dtype is None else dtype)
+            data = converted(self.queue, "data", data, inner) if inner.kind == "b" else data
+            return _Where(self, (), out, like).summed(ends, data, inner, dtype)
+        A = self if along == 1 else self._transposed()
+        A.require_valid()
+        where = _Where(self, (A.shape[0],), out, like)
+        return where.summed(A.indptr, A.data, _device_dtype(self, accumulated), dtype, longest_row(A))
+
+    @of_axis
+    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, *, like: Any = None) -> Any:
+        """Return the mean over all places, stored or not, or over those of each column or row.
+
+        Parameters
+        ----------
+        axis, out, like
+            As for `sum`.
+        dtype : dtype, optional
+            Of the result; by default float64 for booleans and integers, else that of the values.
+
+        Raises
+        ------
+        TypeError
+            float64 is needed, and the device lacks double precision: use ``dtype=np.float32``.
+        """
+        along = axis_of(axis)
+        n = math.prod(self.shape) if along is None else self.shape[along]
+        inner = _dtype_of_shares(self, dtype)
+        self.require_valid()
+        shares = self.with_values(scaled(self.queue, self.data, inner.type(1 / n), inner))
+        found = shares.sum(axis, out=out, like=like)
+        return found if dtype is None or out is not None else _as_dtype(self.queue, found, np.dtype(dtype))
+
+    def diagonal(self, k: int = 0) -> np.ndarray[Any, Any]:
+        """Return the values on the k-th diagonal, where duplicates are added up.
+
+        Parameters
+        ----------
+        k : int
+            Place i is in row i and column i + k or, if k is negative, in row i - k and column i.
+        """
+        k = operator.index(k)
+        rows, columns = self.shape
+        n = max(min(rows + min(k, 0), columns - max(k, 0)), 0)
+        sorted_rows = self.has_sorted_indices
+        if not n:
+            return np.empty(0, self.dtype)
+        parts = self.parts
+        return fetched(_diagonal(self.queue, parts, (n, max(-k, 0), max(k, 0)), is_sorted=sorted_rows), self.queue)
+
+    def trace(self, offset: int = 0) -> Any:
+        """Return the sum of the values on a diagonal, as `diagonal` counts them."""
+        return self.diagonal(offset).sum()
+
+    def getnnz(self, axis: Any = None) -> Any:
+        """Return how many entries are stored, or how many in each column (axis 0) or row (axis 1).
+
+        Raises
+        ------
+        ValueError
+            ``axis`` is none of None, 0, 1, -1, -2.
+        """
+        along = axis_of(axis)
+        if along is None:
+            return self.nnz
+        A = self if along == 1 else self._transposed()
+        A.require_valid()
+        lengths = np.diff(fetched(A.indptr, self.queue))
+        return lengths if along == 1 else lengths.astype(np.int64)
+
+    def count_nonzero(self, axis: Any = None) -> Any:
+        """Return how many entries are not 0 once duplicates are added up, in all or as `getnnz` counts them; A stays as it is."""
+        along = axis_of(axis)
+        parts = canonical_parts(self, self.dtype)
+        _, indices, indptr = without_zeros(self.queue, parts)
+        if along is None:
+            return np.int64(indices.size)
+        if along == 0:
+            return np.bincount(fetched(indices, self.queue), minlength=self.shape[1])
+        lengths = np.diff(fetched(indptr, self.queue))
+        return lengths if indices is parts[1] else lengths.astype(np.int64)
+
+    def nonzero(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Return the rows and the columns of stored entries that are not 0, as NumPy arrays."""
+        self.require_valid()
+        data, indices, indptr = (fetched(part, self.queue) for part in self.parts)
+        kept = data != 0
+        return np.repeat(np.arange(self.shape[0], dtype=indices.dtype), np.diff(indptr))[kept], indices[kept]
+
+
+@functools.lru_cache(maxsize=32)
+def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of NumPy's sums of values."""
+    found: np.dtype[Any] = np.zeros(0, dtype).sum().dtype
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _checked_dtype(dtype: Any) -> tuple[np.dtype[Any], bool]:
+    """Return a dtype that is supported, and whether it needs double precision."""
+    found = value_dtype("dtype", dtype)
+    return found, needs_fp64(found)
+
+
+def _device_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
+    """Return a dtype in which the matrix's device can compute.
+
+    Raises
+    ------
+    TypeError
+        It is not supported, or needs double precision, which the device lacks.
+    """
+    found, with_fp64 = _checked_dtype(dtype)
+    if with_fp64 and not describe(arena_of(A.queue).pool.device).fp64:
+        raise DtypeError(f"dtype: {found} needs double precision, which {A.queue.device.name} lacks; use dtype=np.float32")
+    return found
+
+
+def _dtype_of_shares(A: Matrix, dtype: Any) -> np.dtype[Any]:
+    """Return the dtype in which a mean of some dtype is computed: of integers float64, or float32 if that is all there is."""
+    is_single = dtype is not None and value_dtype("dtype", dtype).name in ("float32", "complex64")
+    if A.dtype.kind not in "biu":
+        return _device_dtype(A, A.dtype)
+    return _device_dtype(A, np.float32 if is_single and not describe(A.queue.device).fp64 else np.float64)
+
+
+def _summed(
+    queue: cl.CommandQueue,
+    ends: cl_array.Array,
+    data: cl_array.Array,
+    target: cl_array.Array,
+    longest: int | None,
+    is_given: bool,
+) -> cl_array.Array:
+    """Return the sums of values between ends, in ``target``; those of booleans tell whether one is True, in another array."""
+    n = ends.size - 1
+    sums = allocated(queue, "sums", n, np.int64) if target.dtype.kind == "b" else target
+    if n:
+        chain = Chain(queue, ends, data, writes=(target,) if is_given else ())
+        enqueue_segmented_sum(chain, ends, n, data, data.size, sums, longest=longest)
+        chain.finish(sums)
+    return sums if sums is target else converted(queue, "sums", sums, target.dtype)
+
+
+def _as_dtype(queue: cl.CommandQueue, found: Any, dtype: np.dtype[Any]) -> Any:
+    """Return an array or a scalar of NumPy's, or a device array, as one of a dtype."""
+    if not isinstance(found, cl_array.Array):
+        return found.astype(dtype, copy=False)
+    flat = found.reshape(found.size)  # type: ignore[no-untyped-call] # PyOpenCL's
+    made = converted(queue, "the result", flat, dtype)
+    return made if found.shape else made[0]
+
+
+class _Where:
+    """Where sums go: to NumPy, to ``out``, or to a new device array if there is a ``like``.
+
+    Raises
+    ------
+    ValueError, TypeError
+        ``out`` has another shape, is in another context, or is no array; ``like`` is neither a device array nor a queue.
+    """
+
+    def __init__(self, A: Matrix, shape: tuple[int, ...], out: Any, like: Any) -> None:
+        self._queue, self._shape, self._out, self._like = A.queue, shape, out, like
+        if like is not None and not isinstance(like, (cl_array.Array, cl.CommandQueue)):
+            raise TypeError(f"like: must be a pyopencl.array.Array or a pyopencl.CommandQueue, is {type(like).__name__}")
+        if out is None:
+            return
+        if not isinstance(out, (np.ndarray, cl_array.Array)):
+            raise TypeError(f"out: must be a numpy.ndarray or a pyopencl.array.Array, is {type(out).__name__}")
+        if out.shape != shape:
+            raise ValueError(
+                f"out: must have shape {shape}, has {out.shape} (output parameter of wrong dimensions: out does not match shape)"
+            )
+        if isinstance(out, cl_array.Array):
+            if not contexts_match(out, A.context):
+                raise ValueError("out: lives in another context than A")
+            if out.offset or (out.size and out.strides != (out.dtype.itemsize,) * len(shape)):
+                raise ValueError("out: must be contiguous and begin its buffer")
+
+    def summed(
+        self, ends: cl_array.Array, data: cl_array.Array, inner: np.dtype[Any], dtype: Any, longest: int | None = None
+    ) -> Any:
+        """Return the sums of values between ends, computed in a dtype, there."""
+        out, wanted = self._out, inner if dtype is None else np.dtype(dtype)
+        accumulator = inner
+        device = describe(self._queue.device)
+        if (data.size if longest is None else longest) > Thresholds.of(device).max_in_single and device.fp64:
+            accumulator = _ACCUMULATORS.get(inner.name, inner)
+        is_given = isinstance(out, cl_array.Array) and out.dtype == accumulator == wanted
+        target = out if is_given else allocated(self._queue, "sums", ends.size - 1, accumulator)
+        found = _summed(self._queue, ends, data, target, longest, is_given)
+        if isinstance(out, np.ndarray) or (out is None and self._like is None):
+            host = fetched(found, self._queue).reshape(self._shape)[()]
+            host = host.astype(inner, copy=False).astype(wanted, copy=False)
+            if out is None:
+                return host
+            out[...] = host
+        else:
+            for step in (inner, wanted):
+                found = found if found.dtype == step else converted(self._queue, "sums", found, step)
+        if out is None:
+            return found if self._shape else found[0]
+        if isinstance(out, cl_array.Array) and found is not out:
+            values = found if out.dtype == found.dtype else converted(self._queue, "out", found, np.dtype(out.dtype))
+            chain = Chain(self._queue, values, out, writes=(out,))
+            chain.copy(out, values, out.size)
+            chain.finish(out)
+        return out
+
+
+def diagonal_on_device(A: Matrix) -> cl_array.Array:
+    """Return the values on the main diagonal of a matrix as a device array; duplicates are added up."""
+    is_sorted = A.has_sorted_indices
+    return _diagonal(A.queue, A.parts, (min(A.shape), 0, 0), is_sorted=is_sorted)
+
+
+def _diagonal(
+    queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], places: tuple[int, int, int], *, is_sorted: bool
+) -> cl_array.Array:
+    """Return the values at some places: how many, and the row and the column of the first."""
+    data, indices, indptr = parts
+    chain, index = Chain(queue, *parts), indptr.dtype.type
+    n, row, column = places
+    group = 1 if chain.device.lanes_are_loops else min(128, chain.device.max_work_group)
+    built, _ = chain.build(Diagonal(group, name_of(indptr.dtype), name_of(data.dtype)))
+    found = allocated(queue, "diagonal", n, data.dtype, data.allocator)
+    groups, sizes = spread(chain.device, n, group, 64)
+    chain.launch(built, groups, *sizes, index(row), index(column), np.uint32(is_sorted), indptr, indices, data, found)
+    chain.finish(found)
+    return found

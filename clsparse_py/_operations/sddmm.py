@@ -1,0 +1,368 @@
+"""SDDMM: a product of dense matrices at the places of a sparse one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._build.built import Built
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._build.plain import door
+from clsparse_py._build.programs import note_asked
+from clsparse_py._decisions import thresholds
+from clsparse_py._decisions.thresholds import number
+from clsparse_py._device.device import Device, describe
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.matrix import Matrix, MatrixT
+from clsparse_py._matrix.operands import check_matrix
+from clsparse_py._matrix.product import ProductKernel
+from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.order import note_written
+from clsparse_py._memory.overlap import require_inside
+from clsparse_py._operations.elementwise.values import dense_values, require_results
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of, unsupported
+from clsparse_py._precision.semiring import plus_times
+from clsparse_py._run.dense_product import DenseProduct, Operands, Repeating, arguments_of, recorder_of
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import contexts_match, from_host
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["Sampled", "SampledByTeams", "Thresholds", "sddmm", "vector_items"]
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """The numbers that shapes of products at the places of a matrix are chosen by."""
+
+    operation = "sddmm"
+
+    work_group: int = number(128, "work-items", least=1)
+    #: To an entry, at most.
+    max_lanes: int = number(8, "lanes", least=1, power=True)
+    #: Of the rows of an entry that each lane has, at least.
+    min_vectors: int = number(2, "vectors", least=1)
+    #: That a team takes at a time.
+    entries: int = number(4, "entries", least=1)
+    #: That a lane has of a row whose length the kernel knows, at most.
+    max_vectors: int = number(4, "vectors", least=1)
+    #: That a work-group notes at a time, about.
+    noted: int = number(512, "entries", least=1)
+    #: Rows are alike if the longest has at most so many entries, and so many times the mean; teams of larger work-groups take
+    #: them.
+    max_alike: int = number(512, "entries")
+    max_alike_by_mean: float = number(2.0, "mean rows")
+    rows_group: int = number(256, "work-items", least=1)
+    #: That a work-item reads of each row at a time.
+    vector_bytes: int = number(16, "bytes", on_cores=32, least=1, most=32, power=True)
+    #: Of a work-group, at most.
+    max_turns: int = number(8, "turns", on_cores=1024, least=1)
+    #: To a compute unit before a work-group has more than one turn.
+    groups_per_unit: int = number(32, "work-groups", least=1)
+    #: Kinds of products whose launches a structure keeps.
+    max_kinds: int = number(64, "kinds", least=1)
+
+
+@kernel
+@dataclass(frozen=True)
+class Sampled(ProductKernel):
+    """Parameters of ``templates/spmm/sddmm.mako``.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items to an entry: a power of two, at most the lane width.
+    items : int
+        Adjacent values that a work-item takes at a time.
+    entries : int
+        That lanes take at a time.
+    loads : str
+        "aligned": values are loaded as vectors, at multiples of which rows begin; "vectors": from any address; "single".
+    """
+
+    template = "spmm/sddmm"
+    kind = "sddmm"
+    scalable = False
+
+    lanes: int
+    items: int
+    entries: int
+    loads: str
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, n_inner: int, loads: str = "single") -> Self:
+        """Return the record for rows of so many values; single ones are loaded if there are no vectors of their type."""
+        limits = Thresholds.of(device)
+        group = 1 if device.lanes_are_loops else 1 << min(limits.work_group, device.max_work_group).bit_length() - 1
+        items = vector_items(device, arithmetic.result)
+        most = min(group, device.portability.lane_width, limits.max_lanes)
+        lanes = 1
+        while 2 * lanes <= most and 2 * lanes * limits.min_vectors * items <= n_inner:
+            lanes *= 2
+        dtypes = (np.dtype(each) for each in (arithmetic.a, arithmetic.x))
+        if items == 1 or any(each.kind not in "iuf" for each in dtypes):
+            loads = "single"
+        portability = replace(device.portability.at_most(lanes), load_once="plain")
+        return cls(group, arithmetic, portability, False, lanes, items, limits.entries, loads)
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"x{self.lanes}_n{self.items}_e{self.entries}_{self.loads}_wg{self.work_group}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        shape = {"lanes": self.lanes, "items": self.items, "entries": self.entries, "loads": self.loads}
+        dtypes = {"a_value": self.arithmetic.a, "x_value": self.arithmetic.x, "t_value": self.arithmetic.result.name}
+        types = {name: OPENCL_TYPES[dtype] for name, dtype in dtypes.items()}
+        return {**self._common(), **shape, **types}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        lanes = min(self.lanes, 1 << max(min(work_group, lane_width), 1).bit_length() - 1)
+        group = work_group // lanes * lanes
+        return replace(self, work_group=group, lanes=lanes, portability=self.portability.at_most(lanes)) if group else None
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        for loads in ("single", "aligned", "vectors"):
+            yield loads.replace("single", ""), cls.legal(device, arithmetic, 64, loads)
+
+
+@kernel
+@dataclass(frozen=True)
+class SampledByTeams(Sampled):
+    """Parameters of ``templates/spmm/sddmm_teams.mako``.
+
+    Attributes
+    ----------
+    inner : int
+        Values to a row, a multiple of ``items``.
+    by_rows : bool
+        Whether each team takes a row, not work-groups adjacent entries.
+    noted : int
+        Entries that a work-group notes at a time, about.
+    """
+
+    template = "spmm/sddmm_teams"
+    kind = "sddmm_teams"
+
+    inner: int
+    by_rows: bool
+    noted: int
+
+    @classmethod
+    def of(cls, device: Device, arithmetic: Arithmetic, n_inner: int, *, by_rows: bool) -> Self | None:
+        """Return the record for rows of so many values, which begin at multiples of a vector; None if it does not take them."""
+        usual = Sampled.legal(device, arithmetic, n_inner, "aligned")
+        if usual.loads == "single" or n_inner % usual.items or not n_inner:
+            return None
+        limits = Thresholds.of(device)
+        group = usual.work_group if device.lanes_are_loops or not by_rows else min(limits.rows_group, device.max_work_group)
+        lanes, most, vectors = 1, min(group, device.portability.lane_width), n_inner // usual.items
+        while lanes < most and (vectors > limits.max_vectors * lanes or lanes < min(limits.max_lanes, vectors)):
+            lanes *= 2
+        if vectors > limits.max_vectors * lanes:
+            return None
+        # Lanes of teams that take rows exchange how many turns each has, in a whole sub-group.
+        width = device.portability.lane_width if by_rows and lanes > 1 else lanes
+        portability = replace(device.portability.at_most(width), load_once="plain")
+        return cls(
+            group, arithmetic, portability, False, lanes, usual.items, limits.entries, "aligned", n_inner, by_rows, limits.noted
+        )
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"{super().shape_name}_k{self.inner}{'_rows' * self.by_rows}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        at_once = self.work_group // self.lanes * self.entries
+        room = max(self.noted // at_once, 1) * at_once
+        return {**super().arguments(), "inner": self.inner, "by_rows": self.by_rows, "room": room}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        group = work_group // self.lanes * self.lanes
+        portability = self.portability.at_most(lane_width)
+        return replace(self, work_group=group, portability=portability) if group and self.lanes <= lane_width else None
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        # Of vectors alone, which complex numbers have none of: others stand for them.
+        for types in (arithmetic, Arithmetic("float32", "float32", arithmetic.index)):
+            for variant, by_rows in (("", False), ("rows", True)):
+                record = cls.of(device, types, 4 * vector_items(device, types.result), by_rows=by_rows)
+                if record is not None:
+                    yield variant, record
+
+
+def vector_items(device: Device, result: np.dtype[Any]) -> int:
+    """Return how many adjacent values a work-item takes at a time."""
+    return min(max(Thresholds.of(device).vector_bytes // result.itemsize, 1), 16)
+
+
+def _are_aligned(device: Device, X: cl_array.Array, Y: cl_array.Array) -> bool:
+    """Return whether rows of X and columns of Y begin at multiples of what a work-item of a GPU takes at a time."""
+    if device.lanes_are_loops:
+        return False
+    items = vector_items(device, np.result_type(X.dtype, Y.dtype))
+    return all(_is_aligned(each, axis, items * each.dtype.itemsize) for axis, each in enumerate((X, Y)))
+
+
+def _is_aligned(X: cl_array.Array, axis: int, vector: int) -> bool:
+    """Return whether steps along an axis begin at multiples of so many bytes; of the host's memory this is not known."""
+    begins = X.offset % vector == 0 and (X.strides[axis] % vector == 0 or X.shape[axis] < 2)
+    memory = X.base_data
+    return begins and isinstance(memory, cl.MemoryObjectHolder) and not memory.flags & cl.mem_flags.USE_HOST_PTR
+
+
+@door()
+def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt.ArrayLike) -> MatrixT:
+    """Compute ``X @ Y`` at the places of a sparse matrix: the sampled product of dense matrices.
+
+    Parameters
+    ----------
+    M : csr_array
+        m x n: the places. Its values are not read: ``M * sddmm(M, X, Y)`` is the product that is scaled by them.
+    X : pyopencl.array.Array or array_like, shape (m, k)
+    Y : pyopencl.array.Array or array_like, shape (k, n)
+        Fastest with adjacent columns, such as ``Z.T`` of a C-contiguous Z; others are copied into that order.
+
+    Returns
+    -------
+    csr_array, m x n
+        With M's structure, which it shares, and values of the dtype that NumPy gives the product. Nothing waits.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Shapes, dtypes or contexts that do not go together; the message names the argument.
+
+    See Also
+    --------
+    spmm : Its gradient with respect to A's values is ``sddmm(A, G, X.T)``, that with respect to X is ``A.T @ G``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> M = sp.csr_array([[1, 0], [1, 1]])
+    >>> sp.sddmm(M, np.array([[1.0, 2.0], [3.0, 4.0]]), np.eye(2)).toarray()
+    array([[1., 0.],
+           [3., 4.]])
+    """
+    if isinstance(M, Matrix) and isinstance(X, cl_array.Array) and isinstance(Y, cl_array.Array):
+        kept: _Sampling | None = M.structure.known(_Sampling)
+        if kept is not None and (again := kept.again(X, Y)) is not None:
+            return M.with_values(again)
+    check_matrix(M)
+    m, n = M.shape
+    x, y = _operand(M, "X", X), _operand(M, "Y", Y)
+    if x.shape[0] != m:
+        raise ValueError(f"X: must have {m} rows, as M is {m} x {n}, has shape {x.shape} (dimension mismatch)")
+    if y.shape[1] != n:
+        raise ValueError(f"Y: must have {n} columns, as M is {m} x {n}, has shape {y.shape} (dimension mismatch)")
+    if x.shape[1] != y.shape[0]:
+        raise ValueError(f"Y: must have {x.shape[1]} rows, as X has columns, has shape {y.shape} (dimension mismatch)")
+    values = _sampled(M.queue, M, M.indices, _with_adjacent(M.queue, x, 1), _with_adjacent(M.queue, y, 0))
+    return M.with_values(values)
+
+
+def _operand(M: Any, name: str, given: Any) -> cl_array.Array:
+    """Return a dense operand on the device."""
+    on_device = isinstance(given, cl_array.Array)
+    values: Any = given if on_device else np.asarray(given)
+    if name_of(values.dtype) not in OPENCL_TYPES:
+        raise unsupported(name, values.dtype)
+    if values.ndim != 2:
+        raise ValueError(f"{name}: must have 2 dimensions, has {values.ndim} (shape {values.shape})")
+    if not on_device:
+        require_results(M.queue, name, values.dtype)
+        return from_host(M.queue, values if values.flags.forc else np.ascontiguousarray(values), copy=False)
+    if not contexts_match(values, M.context):
+        raise ValueError(f"{name}: lives in another context than M")
+    require_inside(name, values)
+    return cast("cl_array.Array", values)
+
+
+def _with_adjacent(queue: cl.CommandQueue, X: cl_array.Array, axis: int) -> cl_array.Array:
+    """Return a matrix whose values are adjacent along an axis, by rows (1) or columns (0): itself, or a copy."""
+    item, step = X.dtype.itemsize, X.strides[1 - axis]
+    suits = (X.strides[axis] == item or X.shape[axis] < 2) and step >= 0
+    if suits and step % item == 0 and X.offset % item == 0:
+        return X
+    return dense_values(queue, X, "positive", X.dtype) if axis else dense_values(queue, X.T, "positive", X.dtype).T
+
+
+class _Sampling(Repeating):
+    """What a structure keeps of its sampled products: the launches of the latest kinds, and the product before."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[Hashable, tuple[DenseProduct, np.dtype[Any]]] = {}
+
+    def note_checked(self, product: DenseProduct, queue: cl.CommandQueue, operands: Operands) -> None:
+        """Take note that X, Y and the values of a product were checked."""
+        self._call = product.checked(queue, operands, (), None, None, plus_times, is_new=True)
+
+
+def _sampled(queue: cl.CommandQueue, M: Matrix, indices: cl_array.Array, X: cl_array.Array, Y: cl_array.Array) -> cl_array.Array:
+    """Return the products of rows of X and columns of Y, at the places of a matrix; values of each are adjacent."""
+    sampling = M.structure.kept(_Sampling, _Sampling)
+    kind = X.shape, X.dtype, X.offset, X.strides, Y.dtype, Y.strides, _are_aligned(describe(queue.device), X, Y)
+    product, dtype = sampling.kinds.get(kind) or _made(queue, M, X, Y, sampling.kinds, kind)
+    values = allocated(queue, "values of the sampled product", indices.size, dtype)
+    if product.recording.n_commands:
+        note_asked(product.recording.kernels)
+        note_written(values, product.run(queue, (X, Y, values), ())[-1])
+        sampling.note_checked(product, queue, (X, Y, values))
+    return values
+
+
+def _made(
+    queue: cl.CommandQueue,
+    M: Matrix,
+    X: cl_array.Array,
+    Y: cl_array.Array,
+    kinds: dict[Hashable, tuple[DenseProduct, np.dtype[Any]]],
+    kind: Hashable,
+) -> tuple[DenseProduct, np.dtype[Any]]:
+    """Return the launch of a kind of product, no launch if there is nothing to do, and the dtype of the result; keep both."""
+    n, n_rows, n_inner = M.nnz, *X.shape
+    arithmetic, chain = Arithmetic(X.dtype.name, Y.dtype.name, M.indptr.dtype.name), Chain(queue)
+    require_results(queue, f"{X.dtype} times {Y.dtype}", arithmetic.result)
+    limits = Thresholds.of(chain.device)
+    in_loops, units = chain.device.lanes_are_loops, chain.device.compute_units
+    loads = "vectors" if in_loops else "aligned" if _are_aligned(chain.device, X, Y) else "single"
+    longest = None if M.facts is None else M.facts.longest
+    are_alike = longest is not None and longest <= min(limits.max_alike, limits.max_alike_by_mean * n / max(n_rows, 1))
+    built, record = _built(chain, arithmetic, n_inner, loads, are_alike)
+    at_once = record.work_group // record.lanes * record.entries
+    span = at_once * min(max(n // (at_once * units * limits.groups_per_unit), 1), limits.max_turns)
+    by_rows = isinstance(record, SampledByTeams) and record.by_rows
+    groups = -(-n_rows // (record.work_group // record.lanes)) if by_rows else -(-n // span)
+    steps = X.offset, X.strides[0], Y.strides[1]
+    dense = (np.uint64(each // dtype.itemsize) for each, dtype in zip(steps, (X.dtype, X.dtype, Y.dtype), strict=True))
+    own = np.uint64(n), M.indptr.dtype.type(n_rows), np.uint64(n_inner), np.uint64(span), *dense, M.indptr, M.indices
+    recorder = recorder_of(chain, (X.dtype, Y.dtype, arithmetic.result), scaled=False)
+    recorder.launch(built, groups if n else 0, *arguments_of(recorder), *own)
+    while len(kinds) >= limits.max_kinds:
+        kinds.pop(next(iter(kinds)), None)
+    kinds[kind] = DenseProduct(recorder.recording(), queue), arithmetic.result
+    return kinds[kind]
+
+
+def _built(chain: Chain, arithmetic: Arithmetic, n_inner: int, loads: str, are_alike: bool) -> tuple[Built, Sampled]:
+    """Return the kernel for rows of so many values, and its record."""
+    teams = None if loads != "aligned" else SampledByTeams.of(chain.device, arithmetic, n_inner, by_rows=are_alike)
+    return chain.build(Sampled.legal(chain.device, arithmetic, n_inner, loads) if teams is None else teams)

@@ -1,0 +1,250 @@
+"""Inspect a product before it is made: how much work each row is, which bin takes it, and which rows each bin has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._build.built import Built
+from clsparse_py._build.programs import note_asked
+from clsparse_py._device.device import Device
+from clsparse_py._memory.memory import constants
+from clsparse_py._memory.workspace import current, suffices
+from clsparse_py._operations.spgemm.bins import Bins
+from clsparse_py._operations.spgemm.kernels import Analysis, Found
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
+from clsparse_py._run.launch import Chain, spread
+from clsparse_py._run.recording import run
+
+__all__ = ["Analysed", "Analysing", "Work", "analyse", "enqueue_analysis"]
+
+#: Entries to a lane above which the whole work-group counts a row's products.
+_LONG = 32
+#: The largest number that the kernel compares with.
+_NO_LIMIT = (1 << 32) - 1
+#: Numbers that are found of all rows.
+_N_FOUND = len(Found._fields)
+_UINT32 = np.dtype(np.uint32)
+
+
+class Work(NamedTuple):
+    """The work of a product: what is decided by it is decided once for products that have the same.
+
+    Attributes
+    ----------
+    n_products : int
+        Of all rows.
+    max_products, longest_row : int
+        The most products of a row, and the longest row of A; 2^32 - 1 where there are more.
+    bound : int
+        Entries of C, at most.
+    compression : float
+        Products to an entry of C, in a sample of rows; 1 where there is none. If rows come in chunks, those that repeat the row
+        before count as if they had no entries, as their columns are known without effort.
+    taken : tuple of int
+        Rows of each bin.
+    """
+
+    n_products: int
+    max_products: int
+    longest_row: int
+    bound: int
+    compression: float
+    taken: tuple[int, ...]
+
+
+class Analysed(NamedTuple):
+    """A product that `analyse` inspected.
+
+    Attributes
+    ----------
+    work : Work
+    products : pyopencl.array.Array
+        uint32: the intermediate products of each row; 2^32 - 1 where there are more, with which no accumulator expands a row.
+    bin : pyopencl.array.Array
+        Of the index type: the number of the bin that takes it.
+    listed : pyopencl.array.Array or None
+        Row numbers, bin by bin, where they were sorted while the host waited.
+    """
+
+    work: Work
+    products: cl_array.Array
+    bin: cl_array.Array
+    listed: cl_array.Array | None
+
+    def list_of(self, chain: Chain, n_rows: int) -> cl_array.Array:
+        """Return row numbers in the order of their bins, stably; they are sorted if they were not."""
+        return _listed(chain, n_rows, self.bin, len(self.work.taken)) if self.listed is None else self.listed
+
+
+def _lanes(mean_length: float, most: int) -> int:
+    """Return how many work-items count a row's products: a power of two."""
+    lanes = 1
+    while lanes < most and lanes * 4 < mean_length:
+        lanes *= 2
+    return lanes
+
+
+def _record(device: Device, index: str, lanes: int, work_group: int | None) -> Analysis:
+    """Return the legal record of the kernel."""
+    group = min(work_group or min(128, device.resident), device.max_work_group)
+    # Rows in chunks keep a core busy by themselves.
+    long = _LONG * lanes if device.resident > 1 else 0
+    asked = Analysis(group, index, lanes, long, device.portability)
+    legal = asked.within(group, device.portability.lane_width)
+    assert legal is not None  # a work-group has at least one work-item
+    return legal
+
+
+def _as_data(bins: Bins) -> tuple[np.ndarray[Any, Any], tuple[np.uint32, np.uint32]]:
+    """Return the kernel's arguments that are bins: an array, how many they are, and how many stand before those of spans."""
+    assert len(bins) <= Analysis.MAX_BINS  # all methods together have fewer
+    limits = np.array(bins.limits, np.int64)
+    limits[limits < 0] = _NO_LIMIT
+    # Rows whose products have so many bits have at least half as many as there are numbers of so many bits.
+    starts = [int(np.argmax(limits[:, 0] >= (1 << bits) // 2)) for bits in range(33)]
+    spanless = next((number for number, (*_, span) in enumerate(bins.limits) if span >= 0), len(bins))
+    numbers = np.concatenate([starts, limits.ravel()]).astype(np.uint32)
+    return numbers, (np.uint32(len(bins)), np.uint32(spanless))
+
+
+class _Launch(NamedTuple):
+    """A launch of the kernel: what stays the same for matrices of the same size.
+
+    Attributes
+    ----------
+    built : Built
+    groups : int
+    sizes : tuple
+        The kernel's first arguments.
+    limits : Buffer or numpy.ndarray
+        Those of the bins: kept on the device or, where memory is counted, on the host.
+    bins : tuple
+        How many there are, and how many stand before those of spans.
+    """
+
+    built: Built
+    groups: int
+    sizes: tuple[Any, ...]
+    limits: Any
+    bins: tuple[np.uint32, np.uint32]
+
+
+def _launch(
+    chain: Chain, shape: tuple[int, int], nnz: int, index: np.dtype[Any], bins: Bins, work_group: int | None, *, counted: bool
+) -> _Launch:
+    """Return the launch for a product of some size; ``counted``: whether memory is."""
+    n_rows, device = shape[0], chain.device
+    lanes = _lanes(nnz / n_rows, min(device.portability.lane_width, device.resident))
+    built, record = chain.build(_record(device, name_of(index), lanes, work_group))
+    groups, sizes = spread(device, n_rows, record.work_group)
+    if record.long:
+        groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
+    limits, numbers = _as_data(bins)
+    kept = limits if counted else chain.worked_out(bins, lambda: constants(chain.queue, limits))
+    return _Launch(built, groups, (*sizes, np.uint64(shape[1])), kept, numbers)
+
+
+class Analysing:
+    """An analysis whose commands are enqueued."""
+
+    def __init__(self, chain: Chain, arrays: tuple[cl_array.Array, ...], n_bins: int, listed: cl_array.Array | None) -> None:
+        self._chain, self._arrays, self._n_bins, self._listed = chain, arrays, n_bins, listed
+
+    def found(self) -> Analysed:
+        """Wait for the device, and return what was found."""
+        products, bin_, found = self._arrays
+        # A read that blocks takes less time than to wait for the event of one that does not.
+        numbers: list[int] = self._chain.read(found, _N_FOUND + self._n_bins).tolist()
+        all_rows = Found(*numbers[:_N_FOUND])
+        work = Work(
+            (all_rows.products_high << 32) + all_rows.products_low,
+            all_rows.max_products,
+            all_rows.longest_row,
+            (all_rows.bound_high << 32) + all_rows.bound_low,
+            all_rows.sampled / max(all_rows.sampled_entries, 1) if all_rows.sampled else 1.0,
+            tuple(numbers[_N_FOUND:]),
+        )
+        return Analysed(work, products, bin_, self._listed)
+
+
+def enqueue_analysis(
+    chain: Chain,
+    shape: tuple[int, int],
+    nnz: int,
+    structure: Sequence[cl_array.Array],
+    bins: Bins,
+    work_group: int | None = None,
+    *,
+    uneven: bool = False,
+) -> Analysing:
+    """Enqueue the count of the intermediate products of each row, and the search for the bin that takes it.
+
+    Parameters
+    ----------
+    chain : Chain
+        What comes before and after it.
+    shape : tuple of int
+        Of C.
+    nnz : int
+        Entries of A.
+    structure : sequence of pyopencl.array.Array
+        indptr and indices of A and of B, of one dtype.
+    bins : Bins
+        The last takes all.
+    work_group : int, optional
+        Work-items in a work-group, if not those that suit the device.
+    uneven : bool
+        Whether several bins are likely to have rows: then these are listed at once.
+    """
+    n_rows, index = shape[0], structure[0].dtype
+    counted = current() is not None
+    kind = bins, chain.device, shape, nnz, index, work_group, counted
+    launch = chain.worked_out(kind, lambda: _launch(chain, shape, nnz, index, bins, work_group, counted=counted))
+    note_asked(launch[:1])
+    built, groups, sizes, limits, numbers = launch
+    if counted:
+        # Memory that outlives the call would be beyond its limit.
+        limits = chain.sent(limits)
+    products, bin_ = chain.scratch(n_rows, _UINT32), chain.scratch(n_rows, index)
+    found = chain.counters(_N_FOUND + len(bins))
+    chain.launch(built, groups, *sizes, limits, *numbers, *structure, products, bin_, found)
+    listed: list[cl_array.Array] = []
+    if uneven:
+        # Without memory for it rows may need no list.
+        suffices(lambda: listed.append(_listed(chain, n_rows, bin_, len(bins))))
+    return Analysing(chain, (products, bin_, found), len(bins), listed[0] if listed else None)
+
+
+def analyse(
+    chain: Chain,
+    shape: tuple[int, int],
+    nnz: int,
+    structure: Sequence[cl_array.Array],
+    bins: Bins,
+    work_group: int | None = None,
+) -> Analysed:
+    """Count the intermediate products of each row, and find the bin that takes it. Waits for the device once.
+
+    Parameters
+    ----------
+    chain, shape, nnz, structure, bins, work_group
+        As for `enqueue_analysis`.
+    """
+    return enqueue_analysis(chain, shape, nnz, structure, bins, work_group).found()
+
+
+def _listed(chain: Chain, n_rows: int, bin_: cl_array.Array, n_bins: int) -> cl_array.Array:
+    """Enqueue, and return, row numbers in the order of their bins, stably."""
+    listed = chain.scratch(n_rows, bin_.dtype)
+    run(chain, _enqueue_list, (bin_, listed), n_rows, n_bins)
+    return listed
+
+
+def _enqueue_list(chain: Chain, bin_: cl_array.Array, listed: cl_array.Array, n_rows: int, n_bins: int) -> None:
+    """Enqueue the sort of row numbers by their bins."""
+    enqueue_sort_by_key(chain, bin_, n_rows, n_bins, n_items=n_rows, sorted_items=listed)

@@ -1,0 +1,262 @@
+"""Choose the accumulator of a bin, when the work of rows is known: by a tree of the device's profile over the bin's features."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from clsparse_py._decisions import profiles
+from clsparse_py._decisions.tree import Leaf, Tree, features_of, given, leaf_of
+from clsparse_py._operations.spgemm.analysis import Work
+from clsparse_py._operations.spgemm.bins import Bin
+from clsparse_py._operations.spgemm.choice import GIVEN, LAST, Choice, parse_choice
+from clsparse_py._operations.spgemm.features import Budget, Features
+from clsparse_py._operations.spgemm.kind import Kind
+from clsparse_py._operations.spgemm.methods.dense_windows import DenseWindows
+from clsparse_py._operations.spgemm.registry import FAMILIES, METHODS
+from clsparse_py._operations.spgemm.strategy import Entry, Strategy, auto, is_narrow
+from clsparse_py._precision.arithmetic import name_of
+
+__all__ = ["NAMES", "BinFeatures", "Chosen", "ProductFeatures", "chosen", "takers"]
+
+
+class Chosen(NamedTuple):
+    """What makes the rows of each bin.
+
+    Attributes
+    ----------
+    bins : list of Bin
+        In the order of the bins that are given, each with the accumulator in the end.
+    rulings : list of Ruling
+        The decisions for another accumulator than the strategy's.
+    """
+
+    bins: list[Bin]
+    rulings: list[profiles.Ruling[Choice]]
+
+
+class ProductFeatures(dict[str, float]):
+    """The features that all bins of a product share, each worked out when it is first asked for.
+
+    What was known before the analysis, see `Features.by_name`, and the work of all rows.
+
+    Parameters
+    ----------
+    kind : Kind
+    features : Features
+    bins : sequence of Bin
+        Of the strategy; the first is for rows without products.
+    work : Work
+    """
+
+    def __init__(self, kind: Kind, features: Features, bins: Sequence[Bin], work: Work) -> None:
+        self.kind, self.features, self.bins, self.work = kind, features, bins, work
+        # Those that have products.
+        self.n_rows = max(sum(work.taken) - work.taken[0], 1)
+
+    def __missing__(self, name: str) -> float:
+        of_work = _OF_WORK.get(name)
+        if of_work is None:
+            self.update(known := self.features.by_name(self.kind.device))
+            return known[name]
+        found = self[name] = of_work(self)
+        return found
+
+
+def _window_entries(of: ProductFeatures) -> float:
+    """Return how many entries of a row of B are in a window of columns."""
+    n, nnz = of.features.shape[2], of.features.nnz[0]
+    return of.work.n_products * min(DenseWindows().columns_of(of.kind.types), n) / max(nnz * n, 1)
+
+
+def _is_mergeable(of: ProductFeatures) -> float:
+    """Return whether the strategy has a bin that merges the longest row of A."""
+    longest = of.work.longest_row
+    return float(any(bin_.even and (bin_.max_length or 0) >= longest for bin_ in of.bins))
+
+
+_OF_WORK: dict[str, Callable[[ProductFeatures], float]] = {
+    "row_products": lambda of: of.work.n_products / of.n_rows,
+    "max_products_by_mean": lambda of: of.work.max_products / max(of.work.n_products / of.n_rows, 1),
+    "compression": lambda of: of.work.compression,
+    # C's upper bound: less than 1 if rows span fewer columns than they have products.
+    "bound_by_products": lambda of: of.work.bound / max(of.work.n_products, 1),
+    "window_entries": _window_entries,
+    "mergeable": _is_mergeable,
+}
+
+
+class BinFeatures(dict[str, float]):
+    """The features of a bin: those of its product, and its own, each worked out when it is first asked for.
+
+    Parameters
+    ----------
+    of : ProductFeatures
+    number : int
+        Of the bin.
+    """
+
+    def __init__(self, of: ProductFeatures, number: int) -> None:
+        self.of, self.bin, self.n_rows = of, of.bins[number], of.work.taken[number]
+
+    def __missing__(self, name: str) -> float:
+        of_bin = _OF_BIN.get(name)
+        found = self[name] = self.of[name] if of_bin is None else of_bin(self)
+        return found
+
+    @functools.cached_property
+    def most(self) -> tuple[int, int, int]:
+        """The most products, the longest row of A and the widest span of its rows, as far as is known."""
+        return _needs([self.bin], self.of.work, self.of.features.shape[2])
+
+
+def _span_by_local(of: BinFeatures) -> float:
+    """Return the bytes of sums of all columns that a row spans, by those of local memory."""
+    kind = of.of.kind
+    return of.most[2] * (kind.result.itemsize + 1) / kind.device.local_memory
+
+
+def _rows_by_items(of: BinFeatures) -> float:
+    """Return its rows by the work-items that the device holds at a time."""
+    device = of.of.kind.device
+    return of.n_rows / (device.compute_units * device.resident)
+
+
+def _is_of(family: str, of: BinFeatures) -> float:
+    """Return whether the strategy's accumulator is of a family of methods."""
+    return float(of.bin.method in FAMILIES[family])
+
+
+def _families(method: str) -> dict[str, float]:
+    """Return which family of methods one is of, as numbers."""
+    return {family: float(method in methods) for family, methods in FAMILIES.items()}
+
+
+_OF_BIN: dict[str, Callable[[BinFeatures], float]] = {
+    "bin_share": lambda of: of.n_rows / of.of.n_rows,
+    "bin_rows_by_items": _rows_by_items,
+    "bin_products": lambda of: of.most[0],
+    "bin_length": lambda of: of.most[1],
+    "span_by_local": _span_by_local,
+    **{family: functools.partial(_is_of, family) for family in FAMILIES},
+}
+#: All features: what trees may compare.
+NAMES = (*Features((1, 1, 1), (1, 1)).by_name(), *_OF_WORK, *_OF_BIN)
+
+
+class _Rules(NamedTuple):
+    """The rules of a device's profile: ``whole``, and by method the tree that is left of them for bins of the method.
+
+    ``shared``: the methods whose trees compare no feature of a bin by itself.
+    """
+
+    whole: profiles.Rules[Choice]
+    left: Mapping[str, Tree]
+    shared: Collection[str]
+
+
+def _rules(kind: Kind) -> _Rules:
+    """Return the rules of the device's profile."""
+    key = kind, "bin"
+    found: _Rules | None = profiles.kept.get(key)
+    if found is None:
+        known = dict.fromkeys(NAMES, 0.0)
+        whole = profiles.rules(kind.device, "spgemm", name_of(kind.result), "bin", known, parse_choice)
+        left = {method: given(whole.tree, _families(method)) for method in METHODS}
+        shared = {method for method, tree in left.items() if _OF_BIN.keys().isdisjoint(features_of(tree))}
+        found = profiles.kept[key] = _Rules(whole, left, shared)
+    return found
+
+
+def chosen(
+    kind: Kind,
+    features: Features,
+    bins: Sequence[Bin],
+    work: Work,
+    budget: Budget,
+    choices: Mapping[int, Choice] | None = None,
+) -> Chosen:
+    """Return what makes the rows of each bin.
+
+    Parameters
+    ----------
+    kind : Kind
+    features : Features
+    bins : sequence of Bin
+        Of a strategy; the first is for rows without products.
+    work : Work
+        As the analysis found it with these bins.
+    budget : Budget
+    choices : mapping of int to Choice, optional
+        By the number of a bin: what makes it, if the profile is not to decide.
+    """
+    rules, shared, taken = _rules(kind), ProductFeatures(kind, features, bins, work), work.taken
+    found: dict[int, Choice] = {}
+    rulings, leaves = [], dict[str, Leaf]()
+    # The last one is decided in any case, as others may go there.
+    for number in [*(number for number in range(1, len(bins) - 1) if taken[number]), len(bins) - 1]:
+        bin_ = bins[number]
+        if choices and number in choices:
+            found[number] = choices[number]
+            continue
+        method = bin_.method
+        leaf = leaves.get(method)
+        if leaf is None:
+            alike = method in rules.shared
+            leaf = leaf_of(rules.left.get(method, rules.whole.tree), shared if alike else BinFeatures(shared, number))
+            if alike:
+                leaves[method] = leaf
+        if leaf.label != GIVEN:
+            found[number] = rules.whole.values[leaf.label]
+            if taken[number]:
+                rulings.append(profiles.Ruling(rules.whole, BinFeatures(shared, number), leaf))
+    found = {number: choice for number, choice in found.items() if choice.method != GIVEN}
+    return Chosen(_made(shared, budget, found) if found else list(bins), rulings)
+
+
+def _made(of: ProductFeatures, budget: Budget, choices: Mapping[int, Choice]) -> list[Bin]:
+    """Return the bins with the accumulators that are chosen; those that no method has stay as given."""
+    kind, bins, work, n_columns = of.kind, of.bins, of.work, of.features.shape[2]
+    made, together = list(bins), {each for each in choices.values() if each.together}
+    groups = [[number for number, other in choices.items() if other is each] for each in together]
+    groups += [[number] for number, each in choices.items() if not each.together and each.method != LAST]
+    for numbers in groups:
+        choice = choices[numbers[0]]
+        rows = _needs([bins[number] for number in numbers], work, n_columns)
+        if choice.together:
+            rows = rows[0], work.longest_row, rows[2]
+        able = (bin_ for bin_ in _candidates(kind, bins, choice.method, n_columns, budget) if bin_.takes(rows))
+        taker = next(able, None)
+        for number in numbers:
+            made[number] = taker or bins[number]
+    for number in range(len(bins) - 2, 0, -1):
+        if number in choices and choices[number].method == LAST:
+            made[number] = made[-1]
+        elif work.taken[number]:
+            break
+    return made
+
+
+def _candidates(kind: Kind, bins: Sequence[Bin], method: str, n_columns: int, budget: Budget) -> Iterator[Bin]:
+    """Iterate over the bins of a method: those of the strategy before the others."""
+    yield from (bin_ for bin_ in bins if bin_.method == method)
+    yield from takers(kind, method, n_columns, budget)
+
+
+def _needs(bins: Sequence[Bin], work: Work, n_columns: int) -> tuple[int, int, int]:
+    """Return the most products, the longest row of A and the widest span that rows of some bins have, as far as is known."""
+    products, lengths, spans = zip(*(bin_.limits for bin_ in bins), strict=True)
+    return _least(products, work.max_products), _least(lengths, work.longest_row), _least(spans, n_columns)
+
+
+def _least(limits: Sequence[int], known: int) -> int:
+    """Return the most that some limits, -1 for none, allow of what is known of all rows."""
+    return known if min(limits) < 0 else min(max(limits), known)
+
+
+def takers(kind: Kind, method: str, n_columns: int, budget: Budget) -> tuple[Bin, ...]:
+    """Return the bins of a method if B has so many columns, and the workspace so many bytes."""
+    narrow = is_narrow(kind.types, n_columns, min(budget))
+    bins = auto(kind.device, kind.types, Strategy((Entry(method),)))
+    return tuple(bin_ for bin_ in bins if bin_.holds(n_columns, budget.workspace, narrow=narrow))

@@ -1,0 +1,128 @@
+"""Which rows of C an accumulator makes.
+
+A row is taken by the first bin that holds for it, by its products, the length of A's row and the span of its columns;
+the last bin takes any. A named method gives the bins of its own bins; what it cannot hold goes to those of "auto".
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.kernels import KernelTypes
+from clsparse_py._operations.spgemm.thresholds import Thresholds
+
+if TYPE_CHECKING:
+    from clsparse_py._operations.spgemm.methods.base import Accumulator
+
+__all__ = ["EMPTY", "Bin", "Bins", "Setting"]
+
+
+class Setting(NamedTuple):
+    """All that the bins of a method depend on.
+
+    Attributes
+    ----------
+    device : Device
+    types : KernelTypes
+        Of the numeric phase.
+    thresholds : Thresholds
+        Of the device's profile.
+    """
+
+    device: Device
+    types: KernelTypes
+    thresholds: Thresholds
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Which rows an accumulator takes.
+
+    Attributes
+    ----------
+    method : str
+        A name in `METHODS`; "" for rows without products, which nothing has to be done for.
+    accumulator : Accumulator or None
+        What makes these rows; None for rows without products.
+    max_products, max_length : int or None
+        The most products of a row, and the longest row of A, that it takes; None for no limit.
+    takes_empty : bool
+        Whether rows without products, where there are some among all others, are worth no list of those that have some.
+    as_wide : bool
+        Whether it needs workspace for each column of B, whatever the rows are; where that is too much, the bin does not hold.
+    min_bytes : int
+        Workspace that it needs at least; where there is not so much, the bin does not hold.
+    max_columns : int or None
+        The most columns of B with which it holds; None for no limit.
+    max_span : int or None
+        The widest span of columns, from a row's first, rounded down to a multiple of 32, to its last; None for no limit.
+    even : bool
+        Whether it is for rows that have about as many products each: where few rows have most of them, the last bin takes these.
+    """
+
+    method: str
+    accumulator: Accumulator | None
+    max_products: int | None = None
+    max_length: int | None = None
+    takes_empty: bool = False
+    as_wide: bool = False
+    min_bytes: int = 0
+    max_columns: int | None = None
+    max_span: int | None = None
+    even: bool = False
+
+    @cached_property
+    def limits(self) -> tuple[int, int, int]:
+        """The most products, the longest row of A and the widest span; -1 where there is no limit."""
+        products, length, span = (-1 if each is None else each for each in (self.max_products, self.max_length, self.max_span))
+        return products, length, span
+
+    def covers(self, later: Bin) -> bool:
+        """Whether this one takes every row that another does, so that none is left for it."""
+        return self.takes(later.limits)
+
+    def takes(self, rows: tuple[int, int, int]) -> bool:
+        """Whether it takes rows with so many products, of such a length in A and such a span, -1 if they have any."""
+        # Not in a loop, as bins are looked at while the device waits.
+        (products, length, span), (n, longest, widest) = self.limits, rows
+        held = (products < 0 or 0 <= n <= products) and (length < 0 or 0 <= longest <= length)
+        return held and (span < 0 or 0 <= widest <= span)
+
+    def joins(self, other: Bin) -> bool:
+        """Whether another takes its rows too, with an accumulator of the same kind."""
+        alike = other.method == self.method and type(other.accumulator) is type(self.accumulator)
+        return alike and other.covers(self)
+
+    def holds(self, n_columns: int, room: int, *, narrow: bool) -> bool:
+        """Whether it holds where B has so many columns, and the workspace may have so many bytes.
+
+        ``narrow``: whether these are enough for an accumulator as wide as B.
+        """
+        too_wide = self.max_columns is not None and n_columns > self.max_columns
+        return not too_wide and self.min_bytes <= room and (narrow or not self.as_wide)
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether no row is left to later bins."""
+        return self.limits == (-1, -1, -1)
+
+
+class Bins(tuple[Bin, ...]):
+    """Bins in their order, each of which is one object: to compare twenty records takes longer than to launch a kernel."""
+
+    @cached_property
+    def limits(self) -> tuple[tuple[int, int, int], ...]:
+        """The limits of each."""
+        return tuple(bin_.limits for bin_ in self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+EMPTY = Bin("", None, max_products=0)

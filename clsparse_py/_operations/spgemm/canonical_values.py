@@ -1,0 +1,125 @@
+"""Operands in canonical format: the matrix itself, or a copy that takes new values without waiting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._formats.canonical import with_sorted_rows, without_duplicates
+from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.matrix import Matrix, Origin, Structure
+from clsparse_py._matrix.placement import place_part, value_dtype
+from clsparse_py._memory.memory import allocated
+from clsparse_py._primitives.addition import sum_dtype
+from clsparse_py._primitives.permute import enqueue_permute
+from clsparse_py._primitives.scan import enqueue_scan
+from clsparse_py._primitives.segmented import enqueue_segmented_sum
+from clsparse_py._run.launch import Chain
+
+__all__ = ["CanonicalOperand"]
+
+#: The array's name in errors about memory.
+_WHAT = "operand in canonical format"
+
+
+class CanonicalOperand:
+    """A matrix in canonical format, and the way of values to it.
+
+    Parameters
+    ----------
+    A : Matrix
+        Valid, in any format; not changed.
+
+    Attributes
+    ----------
+    matrix : Matrix
+        The same with sorted rows and duplicates summed; A itself if it is in canonical format.
+    n_values : int
+        How many values `values` takes: the entries of A.
+    indptr, indices, data : pyopencl.array.Array
+        Of `matrix`.
+    nnz : int
+        Its entries.
+    known : Facts or None
+        Facts of its structure.
+    """
+
+    def __init__(self, A: Matrix) -> None:
+        self._positions: cl_array.Array | None = None
+        self._starts: cl_array.Array | None = None
+        self.n_values: int = A.structure.indices.size
+        known = A.facts
+        self.matrix = matrix = A if (known.canonical if known else A.has_canonical_format) else self._canonical(A)
+        structure, self._origin = matrix.structure, Origin(A)
+        self.indptr, self.indices, self.known = structure.indptr, structure.indices, structure.facts
+        self.data = matrix.data
+        self.nnz: int = self.indices.size
+
+    def _canonical(self, A: Matrix) -> Matrix:
+        """Return a copy of a matrix in canonical format, and keep how values get there."""
+        queue, index = A.queue, A.indptr.dtype
+        chain = Chain(queue)
+        one, numbers = allocated(queue, _WHAT, A.nnz, index), allocated(queue, _WHAT, A.nnz + 1, index)
+        chain.fill(one, 1, A.nnz)
+        enqueue_scan(chain, one, numbers, A.nnz, kind="pointers")
+        chain.finish(one, numbers)
+        self._positions, indices, indptr = numbers[: A.nnz], A.indices, A.indptr
+        if not A.has_sorted_indices:
+            self._positions, indices, indptr = with_sorted_rows(queue, (self._positions, indices, indptr))
+        # How many entries of A each sum is made of.
+        lengths, indices, indptr = without_duplicates(queue, (one, indices, indptr))
+        n_kept = indices.size
+        if n_kept < A.nnz:
+            chain = Chain(queue, lengths)
+            self._starts = allocated(queue, _WHAT, n_kept + 1, index)
+            enqueue_scan(chain, lengths, self._starts, n_kept, kind="pointers")
+            chain.finish(self._starts)
+        return Matrix.assembled(Structure.canonical(queue, A.shape, indices, indptr), self._values(queue, A.data))
+
+    def placed(self, name: str, given: Any, planned: cl_array.Array) -> cl_array.Array:
+        """Return the values of `matrix` for values of A as a caller gives them, or those that were planned with for None.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A wrong shape, dtype or context, or values of another structure; the message begins with ``name``.
+        """
+        if given is None:
+            return planned
+        self._origin.check(name, given)
+        values = given if isinstance(given, cl_array.Array) else np.asarray(given)
+        value_dtype(name, values.dtype)
+        if values.shape != (self.n_values,):
+            raise ValueError(f"{name}: must have the {self.n_values} entries of the matrix, has shape {values.shape}")
+        if values.dtype != planned.dtype:
+            raise TypeError(f"{name}: must have the dtype that was planned for, {planned.dtype}, has {values.dtype}")
+        return self.values(place_part(self.matrix.queue, name, values, planned.dtype, copy=False))
+
+    def values(self, data: cl_array.Array) -> cl_array.Array:
+        """Return the values of `matrix` for these values of A; nothing is waited for."""
+        return data if self._positions is None else self._values(self.matrix.queue, data)
+
+    def _values(self, queue: cl.CommandQueue, data: cl_array.Array) -> cl_array.Array:
+        assert self._positions is not None  # of a copy
+        return _canonical_values(queue, data, self._positions, () if self._starts is None else (self._starts,))
+
+
+def _canonical_values(
+    queue: cl.CommandQueue, data: cl_array.Array, positions: cl_array.Array, starts: tuple[cl_array.Array, ...]
+) -> cl_array.Array:
+    """Return the values at some positions; with ``starts``, the sums of the values of each entry."""
+    n, chain = positions.size, Chain(queue, data, positions, *starts)
+    ordered = allocated(queue, _WHAT, n, data.dtype)
+    enqueue_permute(chain, positions, data, ordered, n)
+    chain.finish(ordered)
+    if not starts:
+        return ordered
+    dtype: np.dtype[Any] = sum_dtype(data.dtype)
+    n_kept = starts[0].size - 1
+    sums = allocated(queue, _WHAT, n_kept, dtype)
+    enqueue_segmented_sum(chain, starts[0], n_kept, ordered, n, sums)
+    chain.finish(sums)
+    return sums if dtype == data.dtype else converted(queue, "data", sums, data.dtype)

@@ -1,0 +1,227 @@
+"""Count the entries of C: by speculation, or by analysis and a symbolic phase, or bounded from above and made at once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._ground.index_types import INT32_MAX
+from clsparse_py._memory.workspace import current
+from clsparse_py._operations.spgemm.all_rows import staged_entries
+from clsparse_py._operations.spgemm.analysis import Work, enqueue_analysis
+from clsparse_py._operations.spgemm.decide import Reason, Speculation
+from clsparse_py._operations.spgemm.kind import kind_of
+from clsparse_py._operations.spgemm.methods.base import Product, Result
+from clsparse_py._operations.spgemm.new_arrays import new_counts, new_pointers
+from clsparse_py._operations.spgemm.operands import Operands
+from clsparse_py._operations.spgemm.refine import Course, Shares, numeric_bin
+from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._operations.spgemm.speculation import speculate
+from clsparse_py._operations.spgemm.steps import Step, enqueue_phase, foreseen, prepared
+from clsparse_py._operations.spgemm.timer import Timer
+from clsparse_py._operations.spgemm.upper_bound import fits, new_loose
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._primitives.scan import enqueue_scan, summed
+from clsparse_py._run.recording import run
+
+__all__ = ["Counted", "SharedOut", "count", "share_out"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Counted:
+    """The structure of a product but for its columns, and the steps that make it.
+
+    Attributes
+    ----------
+    product : Product
+        With the dtype of C's indices.
+    steps : sequence of Step
+        The rows of each bin.
+    indptr : pyopencl.array.Array
+        Of C.
+    nnz : int
+        Entries of C.
+    reason : Reason
+    loose : Result or None
+        C's rows, made already, each in the room that its upper bound takes; None if they are still to be made.
+    """
+
+    product: Product
+    steps: Sequence[Step]
+    indptr: cl_array.Array
+    nnz: int
+    reason: Reason
+    loose: Result | None = None
+
+
+class SharedOut(NamedTuple):
+    """A product whose rows are shared out among bins.
+
+    Attributes
+    ----------
+    product : Product
+        With the products of its rows.
+    steps : list of Step
+    work : Work
+    shares : Shares
+    """
+
+    product: Product
+    steps: list[Step]
+    work: Work
+    shares: Shares
+
+
+def count(operands: Operands, request: Request, timer: Timer, *, counting_only: bool = False) -> Counted:
+    """Return the structure of C but for its columns. Waits for the device twice, or once if a speculation holds.
+
+    Parameters
+    ----------
+    operands : Operands
+    request : Request
+    timer : Timer
+    counting_only : bool
+        Whether C is not to be made afterwards, so that kernels for that are not built.
+    """
+    if not (operands.a.nnz and operands.b.nnz):
+        return _without_products(operands, timer)
+    timer.ended("analysis")
+    course = operands.course(request)
+    if course.speculation is not None:
+        counted = _speculative(operands, course, course.speculation)
+        timer.ended("symbolic")
+        if counted is not None:
+            return counted
+    chain, kind, allocator = operands.chain, operands.product.kind, operands.allocator
+    early: list[tuple[cl_array.Array, cl_array.Array | None]] = []
+
+    def meanwhile() -> None:
+        # Where memory is counted, listing rows may need this memory first.
+        if current() is None:
+            early.append(new_counts(chain, operands.product, allocator))
+
+    shared = share_out(operands, course, meanwhile=meanwhile)
+    product, steps = shared.product, shared.steps
+    counts, indptr = early[0] if early and product.kind is kind else new_counts(chain, product, allocator)
+    if shared.work.taken[0]:  # rows without products
+        chain.fill(counts, 0, product.shape[0])
+    timer.ended("analysis")
+    loose: Result | None = None
+    if shared.shares.suits_upper_bound and fits(product, shared.work, [step.bin for step in steps]):
+        loose = _by_upper_bound(operands, shared, counts)
+        timer.ended("numeric")
+    if loose is None:
+        product = _exact(operands, shared, counts, ("symbolic",) if counting_only else ("symbolic", "numeric"))
+    indptr = new_pointers(chain, product, operands.allocator) if indptr is None else indptr
+    run(chain, enqueue_scan, (counts, indptr), product.shape[0], "pointers")
+    nnz = int(chain.read(indptr, 1, product.shape[0])[0])
+    timer.ended("symbolic")
+    return Counted(product, steps, indptr, nnz, shared.shares.reason._replace(upper_bound=loose is not None), loose)
+
+
+def _without_products(operands: Operands, timer: Timer) -> Counted:
+    """Return the structure of a product without entries."""
+    chain, product = operands.chain, operands.product
+    indptr = new_pointers(chain, product, operands.allocator)
+    chain.fill(indptr, 0, product.shape[0] + 1)
+    timer.ended("symbolic")
+    return Counted(product, (), indptr, 0, Reason("there are no products"))
+
+
+def _speculative(operands: Operands, course: Course, speculation: Speculation) -> Counted | None:
+    """Return the structure of a product by one symbolic kernel for all rows; None if rows are to be analysed after all."""
+    chain, product = operands.chain, operands.product
+    try:
+        max_products = min(speculation.max_products or INT32_MAX, INT32_MAX)
+        found = speculate(chain, product, speculation.accumulator, max_products, operands.allocator)
+    except MemoryError as error:
+        _log.info("the product is analysed: %s", error)
+        return None
+    if found is None:
+        return None
+    kind = product.kind
+    bin_ = numeric_bin(kind.thresholds, speculation, found, staged_entries(kind, course.features))
+    if bin_ is None:
+        return None
+    product = product.analysed(kind, product.products, found.n_products, found.n_products)
+    shares = course.alone(bin_, found.n_empty)
+    (part,) = shares.parts
+    steps = (Step(bin_, part.rows, None),)
+    return Counted(product, steps, found.indptr, found.nnz, shares.reason)
+
+
+def share_out(
+    operands: Operands,
+    course: Course,
+    c_index: np.dtype[Any] | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> SharedOut:
+    """Analyse a product, and share its rows out among bins. Waits for the device once.
+
+    Parameters
+    ----------
+    operands : Operands
+    course : Course
+        Of the product.
+    c_index : numpy.dtype, optional
+        Of C's indices if C is there; by default one that C's upper bound fits in.
+    meanwhile : callable, optional
+        Called before the host waits.
+    """
+    chain, product, decision = operands.chain, operands.product, course.decision
+    (m, n), kind = product.shape, product.kind
+    analysing = enqueue_analysis(chain, (m, n), operands.a.nnz, product.structure, decision.bins, uneven=decision.is_uneven)
+    meanwhile()
+    found = analysing.found()
+    del analysing
+    work, products = found.work, found.products
+    shares = course.shares(work)
+    if c_index is None:
+        c_index = kind.c_index if max(work.bound, m, n) <= INT32_MAX else np.dtype(np.int64)
+    if c_index != kind.c_index:
+        kind = kind_of(kind.device, replace(kind.types, c_index=name_of(c_index)))
+    product = product.analysed(kind, products, work.n_products, work.bound)
+    listed = found.list_of(chain, m) if shares.is_listed else None
+    # The lists of rows are made, and the numbers of bins are not needed any more.
+    del found
+    return SharedOut(product, [prepared(chain, product, part, listed) for part in shares.parts], work, shares)
+
+
+def _by_upper_bound(operands: Operands, shared: SharedOut, counts: cl_array.Array) -> Result | None:
+    """Enqueue rows of C, each in the room that all its products take, and their entries; None if memory is missing for that."""
+    chain, product, steps = operands.chain, shared.product, shared.steps
+    _build_together(operands, shared, ("upper_bound",))
+    try:
+        loose = new_loose(chain, product, counts)
+        left = product._replace(memory_limit=product.memory_limit - product.upper_bytes)
+        enqueue_phase(chain, left, steps, "upper_bound", loose)
+    except MemoryError as error:
+        _log.info("rows are counted before they are made: %s", error)
+        return None
+    return loose
+
+
+def _exact(operands: Operands, shared: SharedOut, counts: cl_array.Array, phases: tuple[str, ...]) -> Product:
+    """Enqueue the symbolic phase, and return the product with the index dtype that C turns out to need."""
+    chain, product, kind = operands.chain, shared.product, operands.product.kind
+    _build_together(operands, shared, phases)
+    enqueue_phase(chain, product, shared.steps, "symbolic", counts)
+    m = product.shape[0]
+    if product.kind is not kind and max(product.shape) <= INT32_MAX and summed(chain, counts, m) <= INT32_MAX:
+        # C could have needed 64 bits; its entries, as they turn out, do not.
+        return product._replace(kind=kind)
+    return product
+
+
+def _build_together(operands: Operands, shared: SharedOut, phases: tuple[str, ...]) -> None:
+    """Build the kernels of some phases at the same time."""
+    product, steps, shares = shared.product, shared.steps, shared.shares
+    what = product.types, product.deterministic, phases, shares.is_listed, shares.accumulators
+    operands.chain.build_together(what, lambda: foreseen(product, steps, phases))

@@ -1,0 +1,78 @@
+"""What is known of a product before its rows are analysed, and what it may take."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from clsparse_py._device.device import Device
+from clsparse_py._matrix.structure import Facts
+
+__all__ = ["Budget", "Features"]
+
+
+class Budget(NamedTuple):
+    """The bytes that a product may take.
+
+    Attributes
+    ----------
+    workspace : int
+    accumulator : int
+        Of the workspace, for an accumulator as wide as B.
+    """
+
+    workspace: int
+    accumulator: int
+
+
+class Features(NamedTuple):
+    """What is known of A @ B before its rows are analysed.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows of A, its columns, columns of B.
+    nnz : tuple of int
+        Entries of A and of B.
+    A, B : Facts or None
+        Facts of their structures. If there are none of A, profiles decide as if its rows were alike and half of its columns
+        neighbours.
+    entry_bytes : int
+        Of an entry of B.
+    """
+
+    shape: tuple[int, int, int]
+    nnz: tuple[int, int]
+    A: Facts | None = None
+    B: Facts | None = None
+    entry_bytes: int = 12
+
+    @property
+    def mean_row_of_b(self) -> float:
+        """Entries of a row of B."""
+        return self.nnz[1] / self.shape[1]
+
+    def by_name(self, device: Device | None = None) -> dict[str, float]:
+        """Return the numbers that profiles decide by; ``device``: that makes the product, for those relative to it."""
+        (rows, inner, columns), (nnz, nnz_of_b), A = self.shape, self.nnz, self.A
+        mean, mean_of_b = nnz / max(rows, 1), nnz_of_b / max(inner, 1)
+        # Drivers that tell no cache have one of the size of all local memory.
+        cache = (device.cache_bytes or device.local_memory * device.compute_units) if device else 1
+        return {
+            "rows": rows,
+            "columns": columns,
+            "nnz": nnz,
+            "nnz_of_b": nnz_of_b,
+            "mean": mean,
+            "mean_of_b": mean_of_b,
+            "longest_by_mean": A.longest / mean if A and A.longest else 1.0,
+            # Neighbouring columns of A name rows of B that have columns in common, in meshes and blocks.
+            "adjacent": A.adjacent / nnz if A and A.longest else 0.5,
+            # As there would be if all rows of B were alike.
+            "products": nnz * mean_of_b,
+            "mean_products": mean * mean_of_b,
+            # How full a row of C would be if no columns met.
+            "fill": mean * mean_of_b / max(columns, 1),
+            # Each row of B is read again for each entry of A that names it.
+            "bytes_by_cache": nnz_of_b * self.entry_bytes / max(cache, 1),
+            "rows_by_items": rows / (device.compute_units * device.resident) if device else rows,
+        }

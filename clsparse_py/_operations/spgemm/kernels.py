@@ -1,0 +1,315 @@
+"""The parameter records that the kernels of SpGEMM share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, NamedTuple
+
+from typing_extensions import Self, override
+
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._build.programs import Parameters
+from clsparse_py._device.device import Device, Portability
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.structure import OfStructure
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic
+
+__all__ = ["Analysis", "Found", "KernelTypes", "OfLanes", "OfListed", "OfProduct", "OfRows", "RowKernel"]
+
+
+class Found(NamedTuple):
+    """Results of the analysis for all rows: numbers of 32 bits, whose positions host and kernel know by these names.
+
+    Sums of 64 bits have two halves. Behind them come the rows of each bin.
+    """
+
+    products_low: int
+    products_high: int
+    bound_low: int
+    bound_high: int
+    max_products: int
+    longest_row: int
+    sampled: int
+    sampled_entries: int
+
+
+@kernel
+@dataclass(frozen=True)
+class Analysis(OfStructure):
+    """Parameters of ``templates/spgemm/analysis.mako``. Bins are an argument of the kernel.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items to a row, at most the lane width; divides the work-group size.
+    long : int
+        Rows of A with more entries are the whole work-group's; 0: each is a single work-item's, which takes many of them.
+    portability : Portability
+        How lanes exchange values, and how far.
+    """
+
+    template = "spgemm/analysis"
+
+    lanes: int
+    long: int
+    portability: Portability
+
+    #: Products of a row whose columns may be counted for the sample, at most: a power of two.
+    SAMPLED: ClassVar[int] = 512
+    #: Rows that a work-item by itself has in the sample.
+    ROWS_OF_SAMPLE: ClassVar[int] = 4
+    #: Bins, at most: their rows are counted in local memory.
+    MAX_BINS: ClassVar[int] = 128
+
+    @property
+    @override
+    def prelude(self) -> str:
+        positions = [f"#define FOUND_{name.upper()} {at}" for at, name in enumerate((*Found._fields, "bins"))]
+        return "\n".join([self.portability.defines, *positions, f"#define MAX_BINS {self.MAX_BINS}", super().prelude])
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width if self.lanes > 1 else 1
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "sampled": self.SAMPLED, "rows_of_sample": self.ROWS_OF_SAMPLE}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        width = 1 << min(lane_width, self.lane_width, work_group).bit_length() - 1 if self.lanes > 1 and work_group else 1
+        # Whole sub-groups, as their lanes exchange values.
+        group = work_group // width * width
+        portability = self.portability.at_most(width)
+        return replace(self, work_group=group, lanes=min(self.lanes, width), portability=portability) if group else None
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        group, serial = min(128, device.max_work_group), device.portability.at_most(1)
+        yield "", cls(group, arithmetic.index, 1, 0, serial)
+        lanes = cls(group, arithmetic.index, 4, 128, device.portability).within(group, device.portability.lane_width)
+        assert lanes is not None  # a work-group has at least one work-item
+        yield "lanes", lanes
+
+
+@dataclass(frozen=True)
+class OfRows(OfStructure):
+    """Base of the records of kernels that read the structure of rows.
+
+    Attributes
+    ----------
+    listed : bool
+        Whether the rows are listed.
+    """
+
+    of_prelude: ClassVar[frozenset[str]] = OfStructure.of_prelude | {"listed"}
+
+    listed: bool
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{super().prelude}\n#define LISTED {int(self.listed)}"
+
+
+@dataclass(frozen=True)
+class KernelTypes:
+    """Types of the operands of a product, and the phase of it that a kernel is for.
+
+    Attributes
+    ----------
+    phase : str
+        "symbolic": the number of entries of each row of C. "numeric": columns and values. "upper_bound": all of these, each row
+        with room for all its products. "values": values alone; the columns are there.
+    index : str
+        "int32" or "int64": the dtype of the ``indices`` and ``indptr`` of A and B.
+    wide : bool
+        Whether columns of B need 64 bits inside kernels.
+    arithmetic : Arithmetic or None
+        Value types and semiring; its ``x`` is B's dtype. None in the symbolic phase, which reads no values.
+    c_index : str
+        The dtype of the ``indices`` and ``indptr`` of C; "" in the symbolic phase.
+    """
+
+    phase: str
+    index: str
+    wide: bool = False
+    arithmetic: Arithmetic | None = None
+    c_index: str = ""
+
+    @classmethod
+    def of_same(cls, arithmetic: Arithmetic) -> KernelTypes:
+        """Return the types of the numeric phase of a matrix times another of its dtype."""
+        same = replace(arithmetic, x=arithmetic.a)
+        return cls("numeric", arithmetic.index, arithmetic=same, c_index=arithmetic.index)
+
+    def of(self, phase: str) -> KernelTypes:
+        """Return the types for another phase of the same product."""
+        return self if phase == self.phase else _of_phase(self, phase)
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of a value of C; 0 in the symbolic phase."""
+        return self.arithmetic.result.itemsize if self.arithmetic else 0
+
+    @property
+    def column_bytes(self) -> int:
+        """Bytes of a column inside kernels."""
+        return 8 if self.wide else 4
+
+    @property
+    def index_bytes(self) -> int:
+        """Bytes of an index of A and B."""
+        return 8 if self.index == "int64" else 4
+
+    @property
+    def name(self) -> str:
+        """The part of a kernel's name that tells the types."""
+        what = self.arithmetic.name if self.arithmetic else f"i{8 * self.index_bytes}"
+        return f"{self.phase}_{what}{'_wide' if self.wide else ''}{'_c64' if self.c_index == 'int64' else ''}"
+
+    @property
+    def prelude(self) -> str:
+        """OpenCL C: the types, the semiring outside the symbolic phase, and the macros that ``cl/spgemm.cl`` needs."""
+        column = "ulong" if self.wide else "uint"
+        asked = {"SYMBOLIC": "symbolic", "VALUES_ONLY": "values", "UPPER_BOUND": "upper_bound"}
+        lines = [f"#define {name} {int(self.phase == phase)}" for name, phase in asked.items()]
+        lines += [f"typedef {column} COLUMN;", f"#define NO_COLUMN {column.upper()}_MAX"]
+        if self.arithmetic is None:
+            return "\n".join([*lines, f"typedef {OPENCL_TYPES[self.index]} I;  // {self.index}: indices and indptr"])
+        c_index = f"typedef {OPENCL_TYPES[self.c_index]} C_INDEX;  // {self.c_index}: C's indices and indptr"
+        return "\n".join([*lines, self.arithmetic.prelude, c_index])
+
+
+# Kept: asked for with every launch.
+@functools.lru_cache(maxsize=256)
+def _of_phase(types: KernelTypes, phase: str) -> KernelTypes:
+    """Return the types of another phase; the symbolic one has no values."""
+    return KernelTypes(phase, types.index, types.wide) if phase == "symbolic" else replace(types, phase=phase)
+
+
+@dataclass(frozen=True)
+class OfProduct(Parameters):
+    """Base of the records of kernels that know the types of a product.
+
+    A record's own fields, which are no field of these bases, are in the kernel's name and are arguments of its template.
+
+    Attributes
+    ----------
+    types : KernelTypes
+    """
+
+    types: KernelTypes
+
+    of_prelude: ClassVar[frozenset[str]] = frozenset(("work_group", "types", "listed", "portability", "lanes"))
+
+    @property
+    def shape_name(self) -> str:
+        """The part of the kernel's name that tells its parameters."""
+        told = (name if value is True else f"{value}_{name}" for name, value in self.own.items() if value)
+        return "_".join((f"wg{self.work_group}", *told))
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{self.template.replace('/', '_')}_{self.shape_name}_{self.types.name}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return self.types.prelude
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group, **self.own}
+
+    @classmethod
+    @override
+    def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
+        return {**super().usual(device, arithmetic), "types": KernelTypes.of_same(arithmetic)}
+
+
+@dataclass(frozen=True)
+class OfListed(OfProduct):
+    """Base of the records of kernels for rows of C that may be listed, see ``cl/spgemm_rows.cl``.
+
+    Attributes
+    ----------
+    listed : bool
+        Whether the rows are listed; all rows in their order otherwise.
+    """
+
+    listed: bool
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}{'_listed' if self.listed else ''}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"#define LISTED {int(self.listed)}\n{super().prelude}"
+
+
+@dataclass(frozen=True)
+class OfLanes(OfProduct):
+    """Base of the records of kernels whose lanes exchange values.
+
+    Attributes
+    ----------
+    portability : Portability
+        How lanes exchange values, and how far.
+    """
+
+    portability: Portability
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{self.portability.defines}\n{super().prelude}"
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
+
+
+@dataclass(frozen=True)
+class RowKernel(OfLanes, OfListed):
+    """Base of the records of kernels that make rows of C, see ``cl/spgemm.cl``.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items to a row; divides the work-group size.
+    """
+
+    lanes: int
+
+    def groups(self, n_rows: int) -> int:
+        """Return how many work-groups make so many rows."""
+        return -(-n_rows // (self.work_group // self.lanes))
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"x{self.lanes}_{super().shape_name}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {
+            **super().arguments(),
+            "lanes": self.lanes,
+            "teams": self.work_group // self.lanes,
+            **{phase: self.types.phase == phase for phase in ("symbolic", "upper_bound")},
+            "values_only": self.types.phase == "values",
+        }

@@ -1,0 +1,275 @@
+"""C<M> = C accum A @ B: products under a mask, and their way into a matrix that is there."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._formats.canonical import Parts, without_zeros
+from clsparse_py._formats.parts import matrix_of
+from clsparse_py._ground.errors import class_of, require_name
+from clsparse_py._ground.index_types import INT32_MAX
+from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure, is_sparse
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.spgemm.arguments import types_of, with_index
+from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
+from clsparse_py._operations.spgemm.mask_writes import accumulated, let_through
+from clsparse_py._operations.spgemm.masked_entries import moved, pointers, which_are_marked
+from clsparse_py._operations.spgemm.masked_rows import Masked, enqueue_masked, masked_record
+from clsparse_py._operations.spgemm.pipeline import multiply
+from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._operations.spgemm.timer import Timer
+from clsparse_py._precision.arithmetic import Arithmetic
+from clsparse_py._precision.semiring import Semiring
+from clsparse_py._run.launch import Chain
+
+__all__ = [
+    "Accumulation",
+    "Write",
+    "checked_write",
+    "counting_entries",
+    "cut",
+    "masked_operands",
+    "masked_parts",
+    "masked_sums",
+    "require_accumulation",
+    "require_mask",
+    "require_no_method",
+    "sums_at",
+    "written",
+]
+
+#: What `accum` may be.
+Accumulation = Literal["plus", "minus", "times", "min", "max", "any", "or", "and", "xor", "first", "second", "pair"]
+
+
+class Write(NamedTuple):
+    """How a product is written: the keyword arguments of `spgemm` that are GraphBLAS's.
+
+    Attributes
+    ----------
+    mask : Matrix or None
+        Of C's shape; an entry is there if it is stored.
+    complement : bool
+    accum : str or None
+    out : Matrix or None
+    replace : bool
+    """
+
+    mask: Matrix | None
+    complement: bool
+    accum: str | None
+    out: Any
+    replace: bool
+
+
+def require_mask(A: Matrix, mask: Any, shape: tuple[int, int]) -> CanonicalOperand:
+    """Return a mask in canonical format, with all its entries.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It is no sparse matrix of that shape in A's context.
+    """
+    if not is_sparse(mask):
+        raise TypeError(f"mask: must be a csr_array or a SciPy sparse array, is {class_of(mask)}")
+    if tuple(mask.shape) != shape:
+        raise ValueError(f"mask: must have shape {shape}, has {tuple(mask.shape)} (dimension mismatch)")
+    M = matrix_of(A.queue, mask)
+    if M.context is not A.context and M.context != A.context:
+        raise ValueError("mask: lives in another context than A")
+    M.require_valid()
+    return CanonicalOperand(M)
+
+
+def counting_entries(M: Matrix, *, structural: bool) -> Matrix:
+    """Return a mask whose entries are those that count: all, or those that are not zero."""
+    if structural:
+        return M
+    data, indices, indptr = without_zeros(M.queue, M.parts)
+    return M if indices is M.indices else Matrix.assembled(Structure.canonical(M.queue, M.shape, indices, indptr), data)
+
+
+def require_no_method(method: str, *, complement: bool) -> None:
+    """Check that no method is asked for of a product under a mask."""
+    if method != "auto" and not complement:
+        raise ValueError(f"method: a product under a mask has one of its own; must be auto, is {method}")
+
+
+def checked_write(
+    A: Matrix, B: Matrix, mask: Any, complement: bool, structural: bool, accum: Any, out: Any, replace: bool
+) -> Write:
+    """Return how a product of operands is written; there is a mask, or a matrix that takes it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        The arguments do not go together; the message names one.
+    """
+    for name, given in (("complement", complement), ("structural", not structural)):
+        if given and mask is None:
+            raise ValueError(f"{name}: belongs to a mask, which is missing")
+    for name, given in (("accum", accum is not None), ("replace", replace)):
+        if given and out is None:
+            raise ValueError(f"{name}: belongs to out, which is missing")
+    if replace and mask is None:
+        raise ValueError("replace: belongs to a mask, which is missing")
+    if accum is not None:
+        require_name("accum", accum, get_args(Accumulation))
+    shape = A.shape[0], B.shape[1]
+    M = None if mask is None else counting_entries(require_mask(A, mask, shape).matrix, structural=structural)
+    if out is not None:
+        _require_out(A, out, shape)
+    return Write(M, bool(complement), accum, out, bool(replace))
+
+
+def _require_out(A: Matrix, out: Any, shape: tuple[int, int]) -> None:
+    if not isinstance(out, Matrix):
+        raise TypeError(f"out: must be a csr_array, is {class_of(out)}")
+    if tuple(out.shape) != shape:
+        raise ValueError(f"out: must have shape {shape}, has {tuple(out.shape)} (dimension mismatch)")
+    if out.context is not A.context and out.context != A.context:
+        raise ValueError("out: lives in another context than A")
+    out.require_valid()
+
+
+def require_accumulation(accum: str | None, c: np.dtype[Any], t: np.dtype[Any]) -> None:
+    """Check that values of a dtype can be written to a matrix of another one."""
+    common = c if accum is None else np.result_type(c, t)
+    if not np.can_cast(common, c, "same_kind") or not np.can_cast(t, c, "same_kind"):
+        raise TypeError(f"out: has dtype {c}, to which the product's {t} is not cast")
+    if accum in ("or", "and", "xor") and common.kind == "c":
+        raise TypeError(f"accum: {accum} is not for complex values")
+
+
+class Operands(NamedTuple):
+    """The operands of a product under a mask in canonical format: `product` has their arrays."""
+
+    a: CanonicalOperand
+    b: CanonicalOperand
+    product: Masked
+
+
+def masked_operands(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring) -> Operands:
+    """Return the operands of a product under a mask, with indices of one dtype."""
+    a = CanonicalOperand(A)
+    b = a if B is A else CanonicalOperand(B)
+    types_of(a.matrix, b.matrix, semiring)  # raises a TypeError if the semiring has no such product
+    m = mask.structure
+    wide = any(each.dtype.itemsize == 8 for each in (a.indptr, b.indptr, m.indptr))
+    index, queue = np.dtype(np.int64 if wide else np.int32), A.queue
+    arithmetic = Arithmetic(a.data.dtype.name, b.data.dtype.name, index.name, semiring.name)
+    of_a, of_b = ((with_index(queue, each.indptr, index), with_index(queue, each.indices, index), each.data) for each in (a, b))
+    product = Masked(
+        B.shape[1], of_a, of_b, (with_index(queue, m.indptr, index), with_index(queue, m.indices, index)), arithmetic
+    )
+    return Operands(a, b, product)
+
+
+def masked_sums(
+    queue: cl.CommandQueue, product: Masked, allocator: Any = None, *, by_rows: bool = False
+) -> tuple[cl_array.Array, cl_array.Array]:
+    """Return the sum of each entry of the mask, and a byte that says whether it has a product; nothing is waited for.
+
+    ``by_rows`` is as of `masked_record`.
+    """
+    chain = Chain(queue, *product.a, *product.b, *product.mask)
+    n = product.mask[1].size
+    sums = allocated(queue, "values of the masked product", n, product.arithmetic.result, allocator)
+    marks = allocated(queue, "marks of the masked product", n, np.uint8)
+    enqueue_masked(chain, product, masked_record(chain.device, product, by_rows=by_rows), sums, marks)
+    chain.finish(sums, marks)
+    return sums, marks
+
+
+def sums_at(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring, *, by_rows: bool = False) -> cl_array.Array:
+    """Return the sum of each entry of a mask in canonical format, 0 if it has no product; nothing is waited for.
+
+    ``by_rows`` is as of `masked_record`.
+    """
+    return masked_sums(A.queue, masked_operands(A, B, mask, semiring).product, A.data.allocator, by_rows=by_rows)[0]
+
+
+def _under(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -> Parts:
+    """Return the parts of the product at the mask's places."""
+    product = masked_operands(A, B, mask, request.semiring).product
+    queue, (indptr, indices), allocator = A.queue, product.mask, A.data.allocator
+    sums, marks = masked_sums(queue, product, allocator)
+    timer.ended("products")
+    which = which_are_marked(queue, marks, indptr.dtype)
+    if which.n == indices.size:
+        return sums, indices, indptr
+    # Each array is let go as soon as it is of no use: beside A, B and M all takes no more memory than C would at M's places.
+    del marks
+    sums = moved(queue, sums, which, allocator, indices.nbytes + indptr.nbytes - which.positions.nbytes)
+    return sums, moved(queue, indices, which, allocator), pointers(queue, indptr, which, allocator)
+
+
+def masked_parts(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer, *, complement: bool) -> Parts:
+    """Return the parts of the product as far as a mask lets it through."""
+    if not complement:
+        return _under(A, B, mask, request, timer)
+    C = multiply(A, B, request, timer)
+    return cut(A.queue, C.parts, mask, there=False)
+
+
+def cut(queue: cl.CommandQueue, parts: Parts, mask: Matrix, *, there: bool) -> Parts:
+    """Return the parts of the entries at a mask's places, or at all others; indices are as wide as the mask's at least."""
+    data, indices, indptr = parts
+    index = np.promote_types(indptr.dtype, mask.indptr.dtype)
+    structure = with_index(queue, mask.indptr, index), with_index(queue, mask.indices, index)
+    of_index = data, with_index(queue, indices, index), with_index(queue, indptr, index)
+    return let_through(queue, of_index, structure, there)
+
+
+def _kept(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
+    """Return the parts of C's entries that stay beside or under those of the product."""
+    parts, mask = C.parts, write.mask
+    if write.accum is not None and not write.replace:
+        return parts
+    if mask is None or (write.accum is None and write.replace):
+        chain = Chain(queue)
+        indptr = allocated(queue, "indptr", C.shape[0] + 1, C.indptr.dtype)
+        chain.fill(indptr, 0, indptr.size)
+        chain.finish(indptr)
+        return allocated(queue, "data", 0, C.dtype, C.data.allocator), allocated(queue, "indices", 0, indptr.dtype), indptr
+    # With an accumulation entries under the mask stay; else those beside it.
+    there = write.complement != (write.accum is not None)
+    return cut(queue, parts, mask, there=there)
+
+
+def written(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer) -> MatrixT:
+    """Return the product as it is written: a new matrix, or ``write.out``, which takes other arrays.
+
+    Waits for the device.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        As for `spgemm`.
+    """
+    queue, shape, out = A.queue, (A.shape[0], B.shape[1]), write.out
+    if out is not None:
+        result = Arithmetic(A.data.dtype.name, B.data.dtype.name, "int32", request.semiring.name).result
+        require_accumulation(write.accum, out.dtype, result)
+    if write.mask is None:
+        C = multiply(A, B, request, timer)
+        parts: Parts = C.parts
+    else:
+        parts = masked_parts(A, B, write.mask, request, timer, complement=write.complement)
+    if request.max_nnz is not None and parts[1].size > request.max_nnz:
+        raise ValueError(f"max_nnz: the product has {parts[1].size:,} entries, more than {request.max_nnz:,}")
+    if out is None:
+        timer.ended("entries")
+        return A.assembled(Structure.canonical(queue, shape, parts[1], parts[2]), parts[0])
+    old = _kept(queue, CanonicalOperand(out).matrix, write)
+    wide = old[1].size + parts[1].size > INT32_MAX or 8 in (old[2].dtype.itemsize, parts[2].dtype.itemsize)
+    index = np.dtype(np.int64 if wide else np.int32)
+    old, parts = ((each[0], with_index(queue, each[1], index), with_index(queue, each[2], index)) for each in (old, parts))
+    data, indices, indptr = accumulated(queue, old, parts, write.accum or "second")
+    timer.ended("entries")
+    out._become(Structure.canonical(queue, shape, indices, indptr), data)
+    return out  # type: ignore[no-any-return] # of the class that the caller gave

@@ -1,0 +1,262 @@
+"""A planned product under a mask: its structure is found once, its values are made as often as they are asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, get_args
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._build.plain import door
+from clsparse_py._device.device import describe
+from clsparse_py._ground.errors import require_name
+from clsparse_py._ground.set_once import SetOnce
+from clsparse_py._ground.tables import plan_as_html
+from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure
+from clsparse_py._matrix.operands import values_of_result
+from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.workspace import Workspace, counting
+from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
+from clsparse_py._operations.spgemm.estimate import spgemm_estimate
+from clsparse_py._operations.spgemm.explanation import BinRows, Explanation
+from clsparse_py._operations.spgemm.mask import (
+    Accumulation,
+    counting_entries,
+    cut,
+    masked_operands,
+    masked_parts,
+    masked_sums,
+    require_accumulation,
+    require_mask,
+    require_no_method,
+)
+from clsparse_py._operations.spgemm.mask_writes import accumulate_values
+from clsparse_py._operations.spgemm.masked_entries import moved, pointers, which_are_marked
+from clsparse_py._operations.spgemm.masked_rows import enqueue_masked, masked_record
+from clsparse_py._operations.spgemm.plan import SpgemmPlan
+from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._operations.spgemm.timer import UNTIMED
+from clsparse_py._primitives.permute import enqueue_permute
+from clsparse_py._primitives.scan import enqueue_scan
+from clsparse_py._run.launch import Chain
+
+if TYPE_CHECKING:
+    from clsparse_py._matrix.annotations import Values
+
+__all__ = ["MaskedPlan", "Terms", "checked_terms"]
+
+
+class Terms(NamedTuple):
+    """The keyword arguments of `spgemm_plan` that are GraphBLAS's, as `mask.Write` has those of `spgemm`."""
+
+    mask: Any
+    complement: bool
+    structural: bool
+    accum: str | None
+
+
+def checked_terms(mask: Any, *, complement: bool, structural: bool, accum: str | None) -> Terms:
+    """Return the terms of a plan.
+
+    Raises
+    ------
+    ValueError
+        They do not go together; the message names one.
+    """
+    for name, given in (("complement", complement), ("structural", not structural), ("accum", accum is not None)):
+        if given and mask is None:
+            raise ValueError(f"{name}: belongs to a mask, which is missing")
+    if accum is not None:
+        require_name("accum", accum, get_args(Accumulation))
+    return Terms(mask, bool(complement), bool(structural), accum)
+
+
+class _AtPlaces:
+    """A product at the places of a mask: one launch makes its values."""
+
+    def __init__(self, A: Matrix, B: Matrix, mask: Matrix, request: Request) -> None:
+        queue, operands = A.queue, masked_operands(A, B, mask, request.semiring)
+        self.a, self.b = operands.a, operands.b
+        indptr, indices = operands.product.mask
+        sums, marks = masked_sums(queue, operands.product, A.data.allocator)
+        self.dtype: np.dtype[Any] = sums.dtype
+        del sums  # here the structure is asked for
+        which = which_are_marked(queue, marks, indptr.dtype)
+        del marks
+        if which.n < indices.size:
+            allocator = A.data.allocator
+            indices, indptr = moved(queue, indices, which, allocator), pointers(queue, indptr, which, allocator)
+        self.structure = Structure.canonical(queue, mask.shape, indices, indptr)
+        # All of C's places have products: of C as the mask, the sums are C's values.
+        self._product = operands.product._replace(mask=(indptr, indices))
+        self._record = masked_record(describe(queue.device), self._product)
+
+    @property
+    def rows(self) -> BinRows:
+        """What makes the rows."""
+        return BinRows("masked", self._record.name, None, None, self.structure.indptr.size - 1)
+
+    def enqueue(self, queue: cl.CommandQueue, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
+        """Enqueue C's values."""
+        chain = Chain(queue, left, right, self.structure.indptr, self.structure.indices, writes=(data,))
+        a, b = self._product.a, self._product.b
+        product = self._product._replace(a=(*a[:2], left), b=(*b[:2], right))
+        record = masked_record(chain.device, product) if chain.device.is_plain else self._record
+        enqueue_masked(chain, product, record, data, chain.scratch(data.size, np.uint8))
+        chain.finish(data)
+
+
+class _CutOut:
+    """The entries of the whole product at all places but a mask's."""
+
+    def __init__(self, A: Matrix, B: Matrix, mask: Matrix, request: Request) -> None:
+        queue, self.a, self.b = A.queue, CanonicalOperand(A), CanonicalOperand(B)
+        self._whole = SpgemmPlan(self.a.matrix, self.b.matrix, request._replace(max_nnz=None))
+        C = self._whole
+        numbers = _numbers(queue, C.nnz, C.indptr.dtype)
+        self._positions, indices, indptr = cut(queue, (numbers, C.indices, C.indptr), mask, there=False)
+        self.structure = Structure.canonical(queue, mask.shape, indices, indptr)
+        self.dtype: np.dtype[Any] = C().dtype
+
+    @property
+    def rows(self) -> BinRows:
+        """What makes the rows."""
+        return BinRows("whole product", "entries taken out of it", None, None, self.structure.indptr.size - 1)
+
+    def enqueue(self, queue: cl.CommandQueue, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
+        """Enqueue C's values."""
+        whole = self._whole(left, right).data
+        chain = Chain(queue, whole, self._positions, writes=(data,))
+        enqueue_permute(chain, self._positions, whole, data, data.size)
+        chain.finish(data)
+
+
+def _numbers(queue: cl.CommandQueue, n: int, index: np.dtype[Any]) -> cl_array.Array:
+    """Return the numbers from 0 to n - 1."""
+    chain = Chain(queue)
+    one, numbers = (allocated(queue, "positions", size, index) for size in (n, n + 1))
+    chain.fill(one, 1, n)
+    enqueue_scan(chain, one, numbers, n, kind="pointers")
+    chain.finish(one, numbers)
+    found: cl_array.Array = numbers[:n]
+    return found
+
+
+class MaskedPlan(SetOnce, Generic[MatrixT]):
+    """The product of two structures under a mask, for any values. Made by `spgemm_plan`.
+
+    Attributes
+    ----------
+    queue : pyopencl.CommandQueue
+        A's.
+    shape : tuple of int
+        Of C.
+    nnz : int
+        Entries of C: places that the mask lets through and that have a product.
+    indptr, indices : pyopencl.array.Array
+        The structure of C, which results share.
+    """
+
+    def __init__(self, A: MatrixT, B: Matrix, request: Request, terms: Terms, workspace: Workspace | None = None) -> None:
+        self._complement, self._structural, self._accum = terms[1:]
+        require_no_method(request.method, complement=self._complement)
+        self.queue, self.shape = A.queue, (A.shape[0], B.shape[1])
+        self._request, self._workspace = request, workspace
+        self._allocator, self._assembled = A.data.allocator, type(A).assembled
+        with counting(workspace):
+            self._mask = require_mask(A, terms.mask, self.shape)
+            mask = counting_entries(self._mask.matrix, structural=self._structural)
+            self._made = (_CutOut if self._complement else _AtPlaces)(A, B, mask, request)
+        if self._accum is not None:
+            require_accumulation(self._accum, self._made.dtype, self._made.dtype)
+        self._structure = self._made.structure
+        self.indptr, self.indices = self._structure.indptr, self._structure.indices
+        self.nnz: int = self.indices.size
+        self._require_few(self.nnz)
+
+    def _require_few(self, nnz: int) -> None:
+        most = self._request.max_nnz
+        if most is not None and nnz > most:
+            raise ValueError(f"max_nnz: the product has {nnz:,} entries, more than {most:,}")
+
+    @door()
+    def __call__(
+        self,
+        a_data: Values | None = None,
+        b_data: Values | None = None,
+        mask_data: Values | None = None,
+        *,
+        out: MatrixT | None = None,
+    ) -> MatrixT:
+        """Return the product of some values. Nothing is analysed; nothing is waited for, unless ``mask_data`` is given.
+
+        Parameters
+        ----------
+        a_data, b_data : pyopencl.array.Array or array_like, optional
+            In the order of the entries of A and B as they were given; by default the values that they had when the plan was made.
+        mask_data : pyopencl.array.Array or array_like, optional
+            Of a plan with ``structural=False``, values of the mask's entries, in their order: places whose value is not
+            zero count. The result then has a structure of its own, and the host waits to learn its entries.
+        out : csr_array, optional
+            An earlier result of this plan: its values are overwritten or, of a plan with ``accum``, combined with the product's.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A wrong shape, dtype or context, or an ``out`` that is none of this plan's results; the message names the argument.
+        """
+        kept = self._workspace
+        with counting(None if kept is None else Workspace(kept.limit, kept.held)):
+            left = self._made.a.placed("a_data", a_data, self._made.a.data)
+            right = self._made.b.placed("b_data", b_data, self._made.b.data)
+            if mask_data is not None:
+                return self._with_mask(left, right, mask_data, out)
+            target = None if out is None else self._target(out, left, right)
+            in_place = target is not None and self._accum is None
+            data = target if in_place else allocated(self.queue, "values", self.nnz, self._made.dtype, self._allocator)
+            assert data is not None
+            self._made.enqueue(self.queue, left, right, data)
+            if out is None or target is None:
+                return self._assembled(self._structure, data)
+            if self._accum is not None:
+                accumulate_values(self.queue, target, data, self._accum)
+            out.data = target  # says that the values are others
+            return out
+
+    def _with_mask(self, left: cl_array.Array, right: cl_array.Array, mask_data: Values, out: Any) -> MatrixT:
+        """Return the product under the mask with other values."""
+        if self._structural:
+            raise ValueError("mask_data: belongs to a plan with structural=False, as this mask's values do not count")
+        if out is not None:
+            raise ValueError("out: must be None with mask_data, by which the result has a structure of its own")
+        M = self._mask
+        values = M.placed("mask_data", mask_data, M.data)
+        mask = counting_entries(M.matrix.with_values(values), structural=False)
+        A, B = (each.matrix.with_values(data) for each, data in ((self._made.a, left), (self._made.b, right)))
+        data, indices, indptr = masked_parts(A, B, mask, self._request, UNTIMED, complement=self._complement)
+        self._require_few(indices.size)
+        return self._assembled(Structure.canonical(self.queue, self.shape, indices, indptr), data)
+
+    def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
+        """Return the array with a result's values."""
+        read = {"a_data": left, "b_data": right}
+        for name, each in (("A", self._made.a), ("B", self._made.b)):
+            read |= {f"{name}.indptr": each.indptr, f"{name}.indices": each.indices}
+        return values_of_result(out, self.shape, self.indptr, self.indices, self._made.dtype, "the product", read)
+
+    _repr_html_ = plan_as_html
+
+    def explain(self) -> Explanation:
+        """Return how the product is made, and its sizes. Waits for the device."""
+        made = self._made
+        n_products = spgemm_estimate(made.a.matrix, made.b.matrix).n_products
+        c_bytes = self.indptr.nbytes + self.indices.nbytes + self.nnz * made.dtype.itemsize
+        used = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.held)
+        why = f"under {'the complement of ' if self._complement else ''}a mask of {self._mask.nnz:,} entries"
+        return Explanation(self._request.method, (made.rows,), self.shape, made.a.nnz, n_products, self.nnz, why, c_bytes, *used)
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        device = describe(self.queue.device).name
+        return f"<MaskedPlan of a {rows} x {columns} product with {self.nnz} entries on {device}>"

@@ -1,0 +1,287 @@
+"""The entries of C = A @ B at the places of a mask: sums, and whether each has a product."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._build.built import Built
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._build.programs import Parameters
+from clsparse_py._decisions.profiles import decide
+from clsparse_py._device.device import RESERVED, Device, Portability
+from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.masked_choose import Accumulator, features_of, parse
+from clsparse_py._precision.arithmetic import Arithmetic
+from clsparse_py._run.launch import Chain
+
+__all__ = [
+    "Masked",
+    "MaskedChunked",
+    "MaskedTeam",
+    "enqueue_masked",
+    "masked_record",
+    "record_of",
+    "takes_teams",
+    "workers_of",
+]
+
+#: Work-items of a work-group of teams.
+_WORK_GROUP = 256
+#: Entries of the mask that a team takes, and slots of its table.
+_WINDOW = 128
+#: Columns that teams tell apart: the products of a team's lanes are counted in 32 bits.
+_MAX_COLUMNS = 1 << 27
+#: Chunks of rows to a worker, and entries of the mask to a chunk, at least.
+_CHUNKS = 64
+_LEAST_CHUNK = 32
+#: Entries of a row of B that are walked sooner than they are searched for the ends of the mask's row.
+_SEARCHED = 64
+#: Workers to a compute unit of a device that is no CPU.
+_WORKERS = 64
+
+
+def _is_counted(arithmetic: Arithmetic) -> bool:
+    """Return whether products are 1 and sums are integers in which as many as there may be are counted."""
+    result = arithmetic.result
+    return arithmetic.semiring == "plus_pair" and result.kind in "iu" and result.itemsize >= 4
+
+
+@dataclass(frozen=True)
+class _OfMask(Parameters):
+    """Base of both records.
+
+    Attributes
+    ----------
+    arithmetic : Arithmetic
+        Its ``x`` is B's dtype.
+    counted : bool
+        Whether products are 1, and counted.
+    """
+
+    arithmetic: Arithmetic
+    counted: bool
+
+
+@kernel
+@dataclass(frozen=True)
+class MaskedTeam(_OfMask):
+    """Parameters of ``templates/spgemm/masked.mako``.
+
+    Attributes
+    ----------
+    portability : Portability
+        How lanes order local memory.
+    lanes : int
+        Work-items to a stretch of the mask's entries, at most a sub-group; 1 on devices whose lanes have no such order.
+    window : int
+        Entries of the mask to a stretch; a power of two.
+    """
+
+    template = "spgemm/masked"
+
+    portability: Portability
+    lanes: int
+    window: int = _WINDOW
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, window: int = _WINDOW, *, by_rows: bool = False) -> Self:
+        """Return the record for a device, with as many teams to a work-group as local memory holds; `masked_record` says more."""
+        lanes, counted = _lanes_in_step(device.portability), _is_counted(arithmetic) and not by_rows
+
+        def sizes() -> Iterator[Self]:
+            group = min(_WORK_GROUP, device.max_work_group) if lanes > 1 else 1
+            while group >= lanes:
+                yield cls(group, arithmetic, counted, device.portability, lanes, window)
+                group //= 2
+
+        return device.fitting(sizes(), lambda each: each.local_bytes, RESERVED)
+
+    @property
+    def local_bytes(self) -> int:
+        """Local memory of a work-group."""
+        value, teams = self.arithmetic.result.itemsize, self.work_group // self.lanes
+        return teams * (2 * self.window * (5 + value) + 4) + self.work_group * (16 + value)
+
+    @property
+    @override
+    def name(self) -> str:
+        kind = "_counted" if self.counted else ""
+        return f"spgemm_masked{kind}_x{self.lanes}_w{self.window}_wg{self.work_group}_{self.arithmetic.name}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        sync = "none" if self.lanes == 1 else "ptx" if self.portability.match == "ptx" else "wave"
+        lines = [
+            self.portability.defines,
+            self.arithmetic.prelude,
+            f"#define TEAM {self.lanes}",
+            f"#define TEAM_SYNC_BY_{sync.upper()}",
+        ]
+        if self.counted and self.arithmetic.result.itemsize == 8:
+            lines += ["#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable", "#define COUNT(p) atom_inc(p)"]
+        elif self.counted:
+            lines.append("#define COUNT(p) atomic_inc(p)")
+        return "\n".join(lines)
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.lanes
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return (
+            replace(self, work_group=work_group // self.lanes * self.lanes) if self.lanes <= min(work_group, lane_width) else None
+        )
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {
+            "work_group": self.work_group,
+            "lanes": self.lanes,
+            "teams": self.work_group // self.lanes,
+            "window": self.window,
+            "slots": 2 * self.window,
+            "counted": self.counted,
+        }
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, replace(arithmetic, x=arithmetic.a))
+        yield "counted", cls.legal(device, Arithmetic("int32", "int32", arithmetic.index, "plus_pair"))
+
+
+def _lanes_in_step(portability: Portability) -> int:
+    """Return how many lanes can meet without the rest of their work-group."""
+    if portability.match == "ptx":
+        return min(portability.lane_width, 32)
+    return portability.lane_width if portability.lanes == "bpermute" else 1
+
+
+@kernel
+@dataclass(frozen=True)
+class MaskedChunked(_OfMask):
+    """Parameters of ``templates/spgemm/masked_chunked.mako``; the work-group is one work-item.
+
+    Attributes
+    ----------
+    places : bool
+        Whether a worker has the place of each column in the mask's row; else rows are searched.
+    """
+
+    template = "spgemm/masked_chunked"
+
+    places: bool
+
+    @classmethod
+    def legal(cls, arithmetic: Arithmetic, *, places: bool) -> Self:
+        """Return the record."""
+        return cls(1, arithmetic, _is_counted(arithmetic), places)
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"spgemm_masked_chunked_{'places' if self.places else 'search'}_{self.arithmetic.name}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{Portability().defines}\n{self.arithmetic.prelude}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group, "places": self.places, "counted": self.counted, "searched": _SEARCHED}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(replace(arithmetic, x=arithmetic.a), places=True)
+        yield "search", cls.legal(replace(arithmetic, x=arithmetic.a), places=False)
+        yield "counted", cls.legal(Arithmetic("int32", "int32", arithmetic.index, "plus_pair"), places=True)
+
+
+class Masked(NamedTuple):
+    """A product under a mask: arrays in canonical format, with indices of one dtype.
+
+    Attributes
+    ----------
+    n_columns : int
+        Of C.
+    a, b : tuple of pyopencl.array.Array
+        indptr, indices, data.
+    mask : tuple of pyopencl.array.Array
+        indptr, indices.
+    arithmetic : Arithmetic
+    """
+
+    n_columns: int
+    a: tuple[cl_array.Array, cl_array.Array, cl_array.Array]
+    b: tuple[cl_array.Array, cl_array.Array, cl_array.Array]
+    mask: tuple[cl_array.Array, cl_array.Array]
+    arithmetic: Arithmetic
+
+
+def masked_record(device: Device, product: Masked, *, by_rows: bool = False) -> MaskedTeam | MaskedChunked:
+    """Return the record of the kernel that makes a product on a device, by the accumulator that its profile takes.
+
+    ``by_rows``: a team walks one row of B after another, though products could be counted: for short rows of A and long ones of
+    B, as in graphs whose edges lead to higher degrees (R-MAT 18 on an H200: 4.0 ms by rows with float32, 5.0 counted).
+    """
+    features = features_of(product, workers_of(device))
+    return record_of(device, product, decide(device, "masked", "any", "accumulator", features, parse).value, by_rows=by_rows)
+
+
+def record_of(device: Device, product: Masked, accumulator: Accumulator, *, by_rows: bool = False) -> MaskedTeam | MaskedChunked:
+    """Return the record of an accumulator; workers search rows if there are no teams for a product."""
+    arithmetic = product.arithmetic
+    wide = _is_counted(arithmetic) and arithmetic.result.itemsize == 8 and not device.int64_atomics
+    if accumulator.window and takes_teams(device) and not wide and product.n_columns <= _MAX_COLUMNS:
+        return MaskedTeam.legal(device, arithmetic, accumulator.window, by_rows=by_rows)
+    return MaskedChunked.legal(arithmetic, places=accumulator.places)
+
+
+def takes_teams(device: Device) -> bool:
+    """Return whether teams of lanes can meet on a device."""
+    return not device.lanes_are_loops and _lanes_in_step(device.portability) > 1
+
+
+def workers_of(device: Device) -> int:
+    """Return how many work-items take chunks of rows on a device."""
+    return device.compute_units + 1 if device.lanes_are_loops else device.compute_units * _WORKERS
+
+
+def enqueue_masked(
+    chain: Chain, product: Masked, record: MaskedTeam | MaskedChunked, sums: cl_array.Array, marks: cl_array.Array
+) -> None:
+    """Enqueue the sums of all entries of the mask, and a byte for each: 1 if it has a product, else 0."""
+    indptr, indices = product.mask
+    n_rows, n_entries, index = indptr.size - 1, indices.size, indptr.dtype
+    if not n_entries:
+        return
+    built: Built
+    built, record = chain.build(record)
+    arrays = *product.a, *product.b, indptr, indices, sums, marks
+    sizes = index.type(n_rows), index.type(n_entries)
+    if isinstance(record, MaskedTeam):
+        chain.launch(built, -(-n_entries // (record.window * (record.work_group // record.lanes))), *sizes, *arrays)
+        return
+    workers = workers_of(chain.device)
+    chunk = max(-(-n_entries // (workers * _CHUNKS)), _LEAST_CHUNK)
+    n_chunks = -(-n_entries // chunk)
+    workers = min(workers, n_chunks)
+    more: tuple[Any, ...] = ()
+    if record.places:
+        places = chain.scratch(workers * product.n_columns, index)
+        chain.fill(places, 0, workers * product.n_columns)
+        more = np.uint64(product.n_columns), places
+    claimed = chain.scratch(1, np.uint32)
+    chain.fill(claimed, 0, 1)
+    chain.launch(built, workers, *sizes, *arrays, np.uint32(n_chunks), np.uint64(chunk), claimed, *more)

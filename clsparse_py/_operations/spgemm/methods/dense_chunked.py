@@ -1,0 +1,218 @@
+"""Dense accumulators for CPU devices: a few workers claim chunks of rows, each with an array as long as a row of C is wide."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._build.declaration import Examples, Variants, kernel
+from clsparse_py._device.device import Device, Portability
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.structure import OfStructure
+from clsparse_py._operations.spgemm.kernels import KernelTypes, OfListed
+from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
+from clsparse_py._precision.arithmetic import Arithmetic
+from clsparse_py._primitives.partition import enqueue_partition
+from clsparse_py._primitives.scan import enqueue_scan
+from clsparse_py._run.launch import Chain, spread
+
+__all__ = ["DenseChunked", "DenseChunkedKernel", "Masks", "worker_bytes", "workers_on"]
+
+#: Columns to a word of bits.
+_BITS = 64
+#: Of the counter of chunks that are claimed.
+_CLAIMED_BYTES = 4
+#: Chunks of rows to a worker.
+_CHUNKS = 32
+#: The weight of a row besides that of its products, in products.
+_ROW_WEIGHT = 8
+#: Room for the products of a short row: they are at most 32, and rows of B are copied by eights.
+_ROOM = 32 + 8
+#: Rows of B that are added at once, at most.
+_BLOCK = 4
+#: Entries of A ahead of which rows of B are asked for.
+_DISTANCE = 12
+#: Entries of a row of B that are not worth masks.
+_FEW = 4
+#: Columns apart of which accumulators would not stay in a core's cache.
+_FAR = 1 << 15
+#: Words of masks of a row that has none: more than three to an entry, so that columns are set one by one.
+_NO_MASKS = 0xFFFFFFFC
+
+
+@kernel
+@dataclass(frozen=True)
+class Masks(OfStructure):
+    """Parameters of ``templates/spgemm/masks.mako``."""
+
+    template = "spgemm/masks"
+    variants: ClassVar[Variants] = {"": {"work_group": 1}}
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "few": _FEW}
+
+
+@kernel
+@dataclass(frozen=True)
+class DenseChunkedKernel(OfListed):
+    """Parameters of ``templates/spgemm/dense_chunked.mako``; the work-group is one work-item."""
+
+    template = "spgemm/dense_chunked"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{Portability().defines}\n{super().prelude}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        phase = {phase: self.types.phase == phase for phase in ("symbolic", "upper_bound")}
+        return {
+            **super().arguments(),
+            "listed": self.listed,
+            "short": not self.types.wide and self.types.phase != "values",
+            "room": _ROOM,
+            "block": _BLOCK,
+            "few": _FEW,
+            "distance": _DISTANCE,
+            "far": _FAR,
+            "values_only": self.types.phase == "values",
+            **phase,
+        }
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        yield "", cls(1, types, listed=True)
+        for phase in ("symbolic", "numeric", "values", "upper_bound"):
+            yield phase, cls(1, types.of(phase), listed=False)
+
+
+@dataclasses.dataclass
+class _State:
+    """Data of one product: the first row of each chunk, masks of B's rows until C has its structure, and their words."""
+
+    n_chunks: int
+    chunk_row: cl_array.Array
+    n_words: cl_array.Array
+    masks: tuple[cl_array.Array, ...]
+
+
+def workers_on(device: Device) -> int:
+    """Return how many workers a device has: one more than compute units, as a runtime may give one of them two."""
+    return device.compute_units + 1
+
+
+def _words_of_bits(n_words: int, phase: str) -> int:
+    """Return the words of a worker's bits: those, a bit for each and, for rows of far columns, the place of its first column."""
+    return n_words * (2 if phase == "upper_bound" else 1) + -(-n_words // _BITS)
+
+
+def worker_bytes(n_columns: int, types: KernelTypes) -> int:
+    """Return the bytes of a worker's arrays in a phase of a product with so many columns."""
+    n_words = -(-n_columns // _BITS)
+    value = types.value_bytes
+    bits = 8 * _words_of_bits(n_words, types.phase) if types.phase != "values" else 0
+    return value * (_BITS * n_words + _ROOM) + bits + 8 * _ROOM
+
+
+@dataclass(frozen=True)
+class DenseChunked:
+    """An accumulator for rows of any kind, in workspace that grows with the columns of B.
+
+    Attributes
+    ----------
+    workers : int, optional
+        Work-items that claim chunks, at most; by default as many as `workers_on` returns.
+    """
+
+    workers: int | None = None
+
+    def prepare(self, chain: Chain, product: Product, rows: Rows) -> _State:  # noqa: ARG002 - chunks are cut from all rows
+        """Enqueue the cut of the rows into chunks of equal work, and B's masks if they are worth their time and memory.
+
+        Raises
+        ------
+        MemoryError
+            The memory limit does not hold one worker's arrays; the message says how much is needed.
+        """
+        n_rows = product.shape[0]
+        n_chunks = min(n_rows, _CHUNKS * self._workers(chain, product, product.types))
+        before = chain.scratch(n_rows + 1, np.int64)
+        enqueue_scan(chain, product.products, before, n_rows, kind="pointers")
+        found = [chain.scratch(n_chunks + 1, np.int64) for _ in range(3)]
+        weight = product.n_products + n_rows * _ROW_WEIGHT
+        step, never = -(-weight // n_chunks), weight + 1  # a chunk ends where a row does
+        enqueue_partition(
+            chain, before, n_rows, product.n_products, n_chunks, step, found, row_weight=_ROW_WEIGHT, slack=never, work_group=1
+        )
+        chunk_row = found[0]
+        del before, found
+        n_rows_b, nnz_b = product.b_indptr.size - 1, product.b_indices.size
+        n_words = chain.scratch(n_rows_b, np.uint32)
+        # A product that hardly reads B is made before its masks were.
+        n_masks = nnz_b if product.n_products >= nnz_b else 0
+        if 12 * n_masks > min(product.spare(), product.free - worker_bytes(product.shape[1], product.types)):
+            n_masks = 0
+        masks = chain.scratch(n_masks, np.uint32), chain.scratch(n_masks, np.uint64)
+        if n_masks:
+            compress, _ = chain.build(Masks(1, product.types.index))
+            groups, strides = spread(chain.device, n_rows_b, 1)
+            chain.launch(compress, groups, *strides, product.b_indptr, product.b_indices, *masks, n_words)
+        else:
+            chain.fill(n_words, _NO_MASKS, n_rows_b)
+        return _State(n_chunks, chunk_row, n_words, masks)
+
+    def chunks(self, state: Any) -> tuple[int, cl_array.Array]:
+        """Return how many chunks the rows are cut into, and the first row of each."""
+        return state.n_chunks, state.chunk_row
+
+    def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: Any, counts: cl_array.Array) -> None:
+        """Enqueue the number of entries of each row."""
+        self._enqueue(chain, product, rows, state, "symbolic", counts)
+
+    def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: Any, C: Result, phase: str) -> None:
+        """Enqueue columns and values of each row, or values alone."""
+        counts = (C.counts,) if phase == "upper_bound" else ()
+        self._enqueue(chain, product, rows, state, phase, product.a_data, product.b_data, C.indptr, C.indices, C.data, *counts)
+        if phase == "numeric":
+            state.masks = ()
+
+    def _enqueue(self, chain: Chain, product: Product, rows: Rows, state: _State, phase: str, *results: Any) -> None:
+        types = product.types.of(phase)
+        built, _ = chain.build(DenseChunkedKernel(1, types, rows.listed is not None))
+        workers = min(self._workers(chain, product, types), state.n_chunks)
+        n_words = -(-product.shape[1] // _BITS)
+        claimed = chain.scratch(1, np.uint32)
+        chain.fill(claimed, 0, 1)
+        sizes = np.uint64(n_words), np.uint64(product.b_indices.size)
+        chunks = np.uint32(state.n_chunks), state.chunk_row, claimed, *sizes, product.products
+        scratch: tuple[cl_array.Array, ...] = (chain.scratch(workers * 2 * _ROOM, np.uint32),)
+        if types.arithmetic is not None:
+            for n in (_ROOM, n_words * _BITS):
+                scratch += (chain.scratch(workers * n, types.arithmetic.result),)
+        if phase != "values":
+            scratch += chain.scratch(workers * _words_of_bits(n_words, phase), np.uint64), *state.masks
+        chain.launch(built, workers, *rows.where, *product.structure, *results, *chunks, *scratch, state.n_words)
+
+    def _workers(self, chain: Chain, product: Product, types: KernelTypes) -> int:
+        """Return how many workers there are arrays for."""
+        size = worker_bytes(product.shape[1], types)
+        fitting = (product.free - _CLAIMED_BYTES) // size
+        if fitting < 1:
+            raise MemoryError(
+                f"memory_limit: a dense accumulator of {product.shape[1]:,} columns needs {size:,} bytes, "
+                f"of the limit {product.free:,} are left"
+            )
+        return min(fitting, self.workers or workers_on(chain.device))
+
+    def describe(self) -> str:
+        """Return its parameters in a few words."""
+        return "chunks of rows" if self.workers is None else f"chunks of rows, {self.workers} workers"

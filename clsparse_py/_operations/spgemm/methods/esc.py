@@ -1,0 +1,312 @@
+"""Expansion, sort and contraction in global memory: "esc", the reference of Dalton et al., for rows of any length.
+
+The products of a slice of rows are expanded to keys (row and column as one number), sorted by the bits in use, and contracted: a
+run of equal keys is an entry of C. The order of products is kept for new values, if memory allows: these are expanded,
+gathered in this order and summed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import field
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.bins import Bin, Setting
+from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
+from clsparse_py._operations.spgemm.methods.esc_kernels import (
+    EscCarry,
+    EscContract,
+    EscCount,
+    EscEntries,
+    EscExpand,
+    EscMark,
+    EscRows,
+    values_of,
+)
+from clsparse_py._operations.spgemm.methods.slices import Slice, cut_into_slices
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._primitives.radix_sort import enqueue_radix_sort, scratch_bytes
+from clsparse_py._primitives.scan import enqueue_scan
+from clsparse_py._run.launch import Chain
+
+__all__ = ["NUMBER_BYTES", "Esc", "esc"]
+
+#: Bytes of the number of a product.
+NUMBER_BYTES = 4
+
+
+@dataclasses.dataclass
+class _Sorted:
+    """A slice's products in order.
+
+    Attributes
+    ----------
+    entry_at, entry_products : pyopencl.array.Array
+        The place of each entry of A, and the number of its first product.
+    keys : pyopencl.array.Array or None
+        Sorted; None once C's columns are made.
+    numbers : pyopencl.array.Array
+        Of the products in sorted order; bit 31 is set if an entry of C begins.
+    runs_before, tile_first : pyopencl.array.Array
+        Which entry of C each row, and each tile of the contraction, begins with.
+    """
+
+    entry_at: cl_array.Array
+    entry_products: cl_array.Array
+    keys: cl_array.Array | None
+    numbers: cl_array.Array
+    runs_before: cl_array.Array
+    tile_first: cl_array.Array
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the arrays that new values need."""
+        kept = self.entry_at, self.entry_products, self.numbers, self.runs_before, self.tile_first
+        return sum(each.nbytes for each in kept)
+
+
+@dataclasses.dataclass
+class _State:
+    """The rows' entries and products, and the arrays that are kept of their slices, by number.
+
+    Attributes
+    ----------
+    max_needed : int
+        Bytes that a slice needs, at most.
+    """
+
+    entries_before: cl_array.Array
+    products_before: cl_array.Array
+    slices: tuple[Slice, ...]
+    column_bits: int
+    max_needed: int = 0
+    kept: dict[int, _Sorted] = field(default_factory=dict)
+
+    def key(self, part: Slice) -> np.dtype[Any]:
+        """Return the dtype of a slice's keys."""
+        return np.dtype(np.uint32 if self.column_bits + part.row_bits <= 32 else np.uint64)
+
+
+@dataclass(frozen=True)
+class Esc:
+    """An accumulator that expands, sorts and contracts in global memory, for any rows.
+
+    Attributes
+    ----------
+    work_group : int
+        Of its own kernels, at most.
+    bounded : bool
+        Whether slices, and arrays kept of them, take no more than `Product.spare` allows, but for single rows that need it.
+        Else the fewer slices, the better.
+    expected_fill : float
+        The share of the bound of C's entries that C is taken to have.
+    """
+
+    merges: ClassVar[bool] = False
+
+    work_group: int = 128
+    bounded: bool = False
+    expected_fill: float = 0.0
+
+    def describe(self) -> str:
+        """Return its parameters in a few words."""
+        return "expansion, radix sort and contraction in global memory"
+
+    def _group(self, chain: Chain) -> int:
+        return min(self.work_group, chain.device.max_work_group)
+
+    def _contraction(self, chain: Chain, product: Product, rows: Rows, key: np.dtype[Any], phase: str) -> EscContract:
+        # In the phase of values there are no keys.
+        name = "uint32" if phase == "values" else name_of(key)
+        return EscContract.legal(chain.device, product.types.of(phase), rows.listed is not None, name, self._group(chain))
+
+    def _needs(self, chain: Chain, product: Product, part: Slice, key_bytes: int, column_bits: int) -> int:
+        """Return the bytes of workspace that a slice takes."""
+        n, index_bytes, value_bytes = part.n, product.a_indptr.dtype.itemsize, values_of(product.types).itemsize
+        pair = key_bytes + NUMBER_BYTES
+        tiles = n // self._contraction(chain, product, Rows(1), np.dtype(np.uint64), "values").tile + 1
+        structure = part.n_entries * (8 + index_bytes) + 8 * part.n_rows + 4 * tiles + part.n_entries // 64 + 8192
+        sorting = 2 * n * pair + self._sort_bytes(chain, part, key_bytes, column_bits)
+        marking = n * (pair + 5) + n // 64
+        contracting = n * (pair + value_bytes) + tiles * value_bytes
+        return structure + max(sorting, marking, contracting)
+
+    def _sort_bytes(self, chain: Chain, part: Slice, key_bytes: int, column_bits: int) -> int:
+        """Return the bytes that the sort takes beside keys and numbers, before and after."""
+        return scratch_bytes(chain.device, part.n, column_bits + part.row_bits, key_bytes, NUMBER_BYTES)
+
+    def _enqueue_sort(
+        self,
+        chain: Chain,
+        part: Slice,
+        bits: int,
+        given: tuple[cl_array.Array, ...],
+        target: tuple[cl_array.Array, ...],
+        runs: tuple[cl_array.Array, ...],  # noqa: ARG002 - of those that merge
+    ) -> None:
+        """Enqueue the sort of keys, and of numbers with them if there are any; it may overwrite the given arrays.
+
+        ``runs`` tell the first entry of A of each row, and the first product of each entry; there are none if this is no
+        merge, or may not wait.
+        """
+        numbers = (given[1], target[1]) if len(given) > 1 else (None, None)
+        enqueue_radix_sort(
+            chain, given[0], part.n, bits=(0, bits), sorted_keys=target[0], values=numbers[0], sorted_values=numbers[1],
+            overwrites=True,
+        )  # fmt: skip
+
+    def _budget(self, product: Product, rows: Rows, entries: int) -> int:
+        """Return the bytes for slices, and for arrays kept of them, if C has so many entries."""
+        if not self.bounded:
+            return product.free
+        return product.spare(entries) - 16 * (rows.n + 1)
+
+    def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:
+        """Return slices of the rows, each of which fits in the workspace. Waits for the device, but for all rows in one slice.
+
+        Raises
+        ------
+        MemoryError
+            A row does not fit, or slices are too small to be worth their launches; the message names ``memory_limit``.
+        """
+        group = self._group(chain)
+        before = chain.scratch(rows.n + 1, np.uint64), chain.scratch(rows.n + 1, np.uint64)
+        built, record = chain.build(EscRows(group, product.types.index, rows.listed is not None))
+        chain.launch(built, -(-rows.n // record.work_group), *rows.where, product.a_indptr, product.products, *before)
+        for each in before:
+            enqueue_scan(chain, each, each, rows.n, kind="pointers")
+        column_bits = max(1, (product.shape[1] - 1).bit_length())
+        state = _State(*before, (), column_bits)
+        limit, aim = product.free, self._budget(product, rows, int(self.expected_fill * product.bound))
+
+        def needs(part: Slice) -> int:
+            return self._needs(chain, product, part, state.key(part).itemsize, column_bits)
+
+        totals = [product.a_indices.size, product.n_products]
+        if rows.listed is not None:
+            totals = [int(chain.read(each, 1, rows.n)[0]) for each in before]
+        whole = Slice(0, rows.n, *totals)
+        if whole.fits(column_bits) and needs(whole) <= aim:
+            state.slices = (whole,)
+        else:
+            entries, products = (chain.read(each, rows.n + 1) for each in before)
+            state.slices = tuple(cut_into_slices(entries, products, column_bits, needs, limit, aim))
+            n, limits = len(state.slices), product.kind.thresholds
+            if n > limits.few_slices and n * limits.min_slice_products > whole.n:
+                raise MemoryError(f"memory_limit: expansion in {limit:,} bytes takes {n:,} slices, of too few products each")
+        state.max_needed = max(map(needs, state.slices))
+        return state
+
+    def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
+        """Enqueue the number of entries of each row. The sorted products are kept if there is but one slice."""
+        known = cast("_State", state)
+        one = len(known.slices) == 1
+        for number, part in enumerate(known.slices):
+            made = self._sorted(chain, product, rows, known, part, waits=True, numbered=one, counts=counts)
+            if one:
+                known.kept[number] = made
+            # Nothing of a slice is held while the next one is made.
+            del made
+
+    def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
+        """Enqueue columns and values of each row, or values alone."""
+        known = cast("_State", state)
+        room = 0
+        if phase == "numeric" and not known.kept:
+            room = self._budget(product, rows, C.indices.size) - known.max_needed
+        for number, part in enumerate(known.slices):
+            made = known.kept.get(number) or self._sorted(
+                chain, product, rows, known, part, waits=phase != "values", numbered=True
+            )
+            self._enqueue_contraction(chain, product, rows, known, part, made, C, phase)
+            # From now on columns are C's.
+            made.keys = None
+            if made.kept_bytes <= room:
+                room -= made.kept_bytes
+                known.kept[number] = made
+            # Nothing of a slice is held while the next one is made, if it is not kept.
+            del made
+
+    def _sorted(
+        self,
+        chain: Chain,
+        product: Product,
+        rows: Rows,
+        state: _State,
+        part: Slice,
+        *,
+        waits: bool,
+        numbered: bool,
+        counts: Any = None,
+    ) -> _Sorted:
+        """Enqueue expansion and sort of a slice, and the search of the runs in it; may wait for the device if it ``waits``."""
+        group, listed, types = self._group(chain), rows.listed is not None, product.types.of("symbolic")
+        where, n = (*rows._replace(n=part.n_rows).where, np.uint64(part.begin)), np.uint32(part.n)
+        entry_at = chain.scratch(part.n_entries, product.a_indices.dtype)
+        entry_slot = chain.scratch(part.n_entries, np.uint32)
+        entry_products = chain.scratch(part.n_entries + 1, np.int32)
+        row_entries = (chain.scratch(part.n_rows + 1, np.int32),) if self.merges and waits else ()
+        built, entries = chain.build(EscEntries(group, types.index, listed, bool(row_entries)))
+        chain.launch(
+            built, -(-part.n_entries // entries.work_group), *where, np.uint64(part.n_entries), state.entries_before,
+            product.a_indptr, product.a_indices, product.b_indptr, entry_at, entry_slot, entry_products,
+            *row_entries,
+        )  # fmt: skip
+        enqueue_scan(chain, entry_products, entry_products, part.n_entries, kind="pointers")
+
+        dtypes = (state.key(part), np.dtype(np.uint32))[: 1 + numbered]
+        given = tuple(chain.scratch(part.n, dtype) for dtype in dtypes)
+        built, expand = chain.build(EscExpand(group, types, name_of(dtypes[0]), "numbered" if numbered else "keys"))
+        chain.launch(
+            built, -(-part.n // (expand.work_group * expand.items)), n, np.uint32(part.n_entries), entry_products, entry_at,
+            product.a_indices, product.b_indptr, np.uint32(state.column_bits), entry_slot, product.b_indices, *given,
+        )  # fmt: skip
+        target = tuple(chain.scratch(part.n, dtype) for dtype in dtypes)
+        runs = (*row_entries, entry_products) if row_entries else ()
+        self._enqueue_sort(chain, part, state.column_bits + part.row_bits, given, target, runs)
+        del given, entry_slot, runs, row_entries
+
+        marks, places = chain.scratch(part.n, np.uint8), chain.scratch(part.n + 1, np.int32)
+        built, mark = chain.build(EscMark(group, name_of(dtypes[0]), numbered))
+        chain.launch(built, -(-part.n // mark.work_group), n, *target, marks)
+        enqueue_scan(chain, marks, places, part.n, kind="pointers")
+        tile = self._contraction(chain, product, rows, dtypes[0], "values").tile
+        n_tiles = -(-part.n // tile)
+        runs_before, tile_first = chain.scratch(part.n_rows + 1, np.uint32), chain.scratch(n_tiles + 1, np.uint32)
+        built, count = chain.build(EscCount(group, types.index, listed, counts is not None))
+        chain.launch(
+            built, -(-(max(part.n_rows, n_tiles) + 1) // count.work_group), *where, n, np.uint32(n_tiles), np.uint32(tile),
+            state.products_before, places, runs_before, tile_first, *(() if counts is None else (counts,)),
+        )  # fmt: skip
+        return _Sorted(entry_at, entry_products, target[0], target[-1], runs_before, tile_first)
+
+    def _enqueue_contraction(
+        self, chain: Chain, product: Product, rows: Rows, state: _State, part: Slice, made: _Sorted, C: Result, phase: str
+    ) -> None:
+        """Enqueue the values of a slice's rows, and the columns outside the phase of values."""
+        group, n = self._group(chain), np.uint32(part.n)
+        where = (*rows._replace(n=part.n_rows).where, np.uint64(part.begin))
+        values = chain.scratch(part.n, values_of(product.types))
+        built, expand = chain.build(EscExpand(group, product.types.of("values"), "uint32", "values"))
+        chain.launch(
+            built, -(-part.n // (expand.work_group * expand.items)), n, np.uint32(part.n_entries), made.entry_products,
+            made.entry_at, product.a_indices, product.b_indptr, product.a_data, product.b_data, values,
+        )  # fmt: skip
+        built, contract = chain.build(self._contraction(chain, product, rows, state.key(part), phase))
+        n_tiles = -(-part.n // contract.tile)
+        partial = chain.scratch(n_tiles, values.dtype)
+        columns = () if phase == "values" else (np.uint32(state.column_bits), made.keys, C.indices)
+        found = made.runs_before, made.tile_first, made.numbers
+        chain.launch(built, n_tiles, *where, n, *found, values, C.indptr, *columns, C.data, partial)
+        if n_tiles > 1:
+            built, carry = chain.build(EscCarry(group, product.types.of("values"), rows.listed is not None, contract.tile))
+            chain.launch(built, -(-n_tiles // carry.work_group), *where, np.uint32(n_tiles), *found, C.indptr, C.data, partial)
+
+
+def esc(on: Setting) -> tuple[Bin, ...]:  # noqa: ARG001 - it is the same everywhere
+    """Return the one bin of "esc": it takes any row."""
+    return (Bin("esc", Esc()),)

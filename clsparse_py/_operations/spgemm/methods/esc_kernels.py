@@ -1,0 +1,217 @@
+"""The kernels of expansion, sort and contraction in global memory: a parameter record beside each template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py._build.declaration import Examples, Variants, kernel
+from clsparse_py._build.programs import Parameters
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.kernels import KernelTypes, OfLanes, OfListed, OfProduct, OfRows
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic
+
+__all__ = ["EscCarry", "EscContract", "EscCount", "EscEntries", "EscExpand", "EscMark", "EscRows", "values_of"]
+
+
+def values_of(types: KernelTypes) -> np.dtype[Any]:
+    """Return the dtype of C's values in a phase that has values."""
+    assert types.arithmetic is not None
+    return types.arithmetic.result
+
+
+@kernel
+@dataclass(frozen=True)
+class EscRows(OfRows):
+    """Parameters of ``templates/spgemm/esc_rows.mako``."""
+
+    template = "spgemm/esc_rows"
+    variants: ClassVar[Variants] = {"": {"listed": True}}
+
+
+@kernel
+@dataclass(frozen=True)
+class EscEntries(OfRows):
+    """Parameters of ``templates/spgemm/esc_entries.mako``.
+
+    Attributes
+    ----------
+    pointers : bool
+        Whether to tell the first entry of each row.
+    """
+
+    template = "spgemm/esc_entries"
+    variants: ClassVar[Variants] = {"": {"listed": False, "pointers": False}, "pointers": {"listed": True, "pointers": True}}
+
+    pointers: bool
+
+
+@kernel
+@dataclass(frozen=True)
+class EscCount(OfRows):
+    """Parameters of ``templates/spgemm/esc_count.mako``.
+
+    Attributes
+    ----------
+    counting : bool
+        Whether the entries of each row of C are asked for.
+    """
+
+    template = "spgemm/esc_count"
+    variants: ClassVar[Variants] = {"": {"listed": False, "counting": True}}
+
+    counting: bool
+
+
+@kernel
+@dataclass(frozen=True)
+class EscMark(Parameters):
+    """Parameters of ``templates/spgemm/esc_mark.mako``.
+
+    Attributes
+    ----------
+    key : str
+        "uint32" or "uint64": the dtype of a product's row and column as one number.
+    numbered : bool
+        Whether the products' numbers were sorted with them.
+    """
+
+    template = "spgemm/esc_mark"
+    variants: ClassVar[Variants] = {"": {"key": "uint64", "numbered": True}}
+
+    key: str
+    numbered: bool
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"typedef {OPENCL_TYPES[self.key]} KEY;"
+
+
+@kernel
+@dataclass(frozen=True)
+class EscExpand(OfProduct):
+    """Parameters of ``templates/spgemm/esc_expand.mako``, of the "values" phase if values are made, else of the "symbolic" one.
+
+    Attributes
+    ----------
+    key : str
+        As in `EscMark`.
+    what : str
+        "keys", "numbered" or "values".
+    items : int
+        Products of a work-item.
+    """
+
+    template = "spgemm/esc_expand"
+
+    key: str
+    what: str
+    items: int = 8
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{super().prelude}\ntypedef {OPENCL_TYPES[self.key]} KEY;"
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        group, types = min(128, device.max_work_group), KernelTypes.of_same(arithmetic)
+        yield "", cls(group, types.of("values"), "uint32", "values")
+        yield "keys", cls(group, types.of("symbolic"), "uint32", "keys")
+        yield "numbered", cls(group, types.of("symbolic"), "uint64", "numbered")
+
+
+@kernel
+@dataclass(frozen=True)
+class EscContract(OfLanes, OfListed):
+    """Parameters of ``templates/spgemm/esc_contract.mako``.
+
+    Attributes
+    ----------
+    key : str
+        As in `EscMark`.
+    items : int
+        Products to a work-item, an odd number: lanes that walk through products of their own do not meet in a bank.
+    """
+
+    template = "spgemm/esc_contract"
+
+    key: str
+    items: int
+
+    @classmethod
+    def legal(cls, device: Device, types: KernelTypes, listed: bool, key: str, work_group: int) -> EscContract:
+        """Return the record that suits a device: many products to a work-item if sums are small; it fits in local memory."""
+        record = cls(min(work_group, device.max_work_group), types, listed, device.portability, key, 15)
+        record = replace(record, items={8: 11, 16: 5}.get(record.value_bytes, 15))
+        halves = (replace(record, work_group=record.work_group >> bit) for bit in range(record.work_group.bit_length()))
+        return device.fitting(halves, lambda each: each.local_bytes)
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of a value of C."""
+        return values_of(self.types).itemsize
+
+    @property
+    def tile(self) -> int:
+        """Products of a work-group."""
+        return self.work_group * self.items
+
+    @property
+    def local_bytes(self) -> int:
+        """Bytes of local memory of a work-group."""
+        return self.tile * (self.value_bytes + 3) + self.work_group * (self.value_bytes + 4) + 4
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"typedef {OPENCL_TYPES[self.key]} KEY;\n{super().prelude}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "values_only": self.types.phase == "values"}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        # The tile stays: arrays kept of a slice count in tiles.
+        fitting = next((size for size in range(work_group, 0, -1) if self.tile % size == 0), 0)
+        if not fitting:
+            return None
+        return replace(self, work_group=fitting, items=self.tile // fitting, portability=self.portability.at_most(lane_width))
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        yield "", cls.legal(device, types, True, "uint32", 128)
+        yield "values", cls.legal(device, types.of("values"), False, "uint32", 128)
+
+
+@kernel
+@dataclass(frozen=True)
+class EscCarry(OfListed):
+    """Parameters of ``templates/spgemm/esc_carry.mako``.
+
+    Attributes
+    ----------
+    tile : int
+        Of `EscContract`.
+    """
+
+    template = "spgemm/esc_carry"
+
+    tile: int
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        tile = EscContract.legal(device, types, True, "uint32", 128).tile
+        yield "", cls(min(128, device.max_work_group), types.of("values"), True, tile)

@@ -1,0 +1,361 @@
+"""The optimised ESC of Dalton et al.: "esc-local", each row expanded, sorted and contracted in the memory that it fits in.
+
+Rows of few products are a work-item's, in registers; those of more a sub-group's or a work-group's, in local memory; those that
+local memory does not hold a work-group's too, in global memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._device.device import RESERVED, Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.bins import Bin, Setting
+from clsparse_py._operations.spgemm.kernels import KernelTypes, RowKernel
+from clsparse_py._operations.spgemm.methods.base import Product, Rows
+from clsparse_py._operations.spgemm.methods.esc import Esc
+from clsparse_py._operations.spgemm.methods.sort import max_columns_of
+from clsparse_py._operations.spgemm.methods.team import Team, varied
+from clsparse_py._operations.spgemm.methods.team_sync import SynchronisedKernel
+from clsparse_py._operations.spgemm.thresholds import Thresholds
+from clsparse_py._precision.arithmetic import Arithmetic
+from clsparse_py._run.launch import Chain
+
+__all__ = ["EscGroup", "EscGroupKernel", "EscItem", "EscItemKernel", "EscTeam", "EscTeamKernel", "esc_bins", "esc_local"]
+
+#: Products that a work-item sorts at a time, in registers (quirk 6).
+_REGISTERS = 16
+#: Products of a row that a work-group sorts in global memory, at most: it is as busy with them as others are with all rows.
+_GROUP_PRODUCTS = 1 << 14
+#: Bytes of local memory that a work-group of several rows takes, so that several work-groups share a compute unit.
+_SHARED = 24 << 10
+
+
+def _word_bytes(types: KernelTypes, columns: int | None, bits: int) -> int:
+    """Return the bytes of a word: in the symbolic phase a column, else also the number of a product."""
+    if types.phase == "symbolic":
+        return 8 if types.wide else 4
+    return 4 if columns is not None and (columns - 1).bit_length() + bits <= 32 else 8
+
+
+@dataclass(frozen=True)
+class _SortingKernel(RowKernel):
+    """Base of the records.
+
+    Attributes
+    ----------
+    products : int
+        Most products of a row.
+    word_bytes : int
+        Of a word that is sorted.
+    """
+
+    products: int
+    word_bytes: int
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        bits = (self.products - 1).bit_length() if self.types.arithmetic else 0
+        return {**super().arguments(), "bits": bits}
+
+
+@kernel
+@dataclass(frozen=True)
+class EscItemKernel(_SortingKernel):
+    """Parameters of ``templates/spgemm/esc_item.mako``; ``products`` is a power of two, at most 32."""
+
+    template = "spgemm/esc_item"
+
+    @property
+    def work_item_bytes(self) -> int:
+        """Bytes of local memory for a work-item."""
+        return self.products * (self.word_bytes + bool(self.types.arithmetic))
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "registers": min(self.products, _REGISTERS)}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        yield "", EscItem(32, columns=1 << 20).record(device, types, listed=True)
+        yield "unpacked", EscItem(32).record(device, types.of("values"), listed=False)
+        yield "symbolic", EscItem(32).record(device, types.of("symbolic"), listed=False)
+
+
+@dataclass(frozen=True)
+class _SortingTeamKernel(_SortingKernel, SynchronisedKernel):
+    """Base of the records of kernels in which a team sorts a row."""
+
+    #: Products that a lane fetches at a time.
+    BATCH: ClassVar[int] = 2
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "batch": self.BATCH}
+
+
+@kernel
+@dataclass(frozen=True)
+class EscTeamKernel(_SortingTeamKernel):
+    """Parameters of ``templates/spgemm/esc_team.mako``."""
+
+    template = "spgemm/esc_team"
+
+    @property
+    def row_bytes(self) -> int:
+        """Local memory for a row."""
+        return self.products * (2 * self.word_bytes + 2) + 8 + self.lanes * (4 + self.types.value_bytes)
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        # An index fits in the place of a word.
+        bases = self.types.index == "int32" or self.word_bytes == 8
+        return {**super().arguments(), "free": self.team_sync != "barrier", "bases": bases}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        packed, unpacked = EscTeam(736, columns=1 << 20), EscTeam(736)
+        yield "", packed.record(device, types, listed=True)
+        yield "unpacked", unpacked.record(device, types.of("values"), listed=False)
+        yield "symbolic", unpacked.record(device, types.of("symbolic"), listed=False)
+        yield "upper_bound", packed.record(device, types.of("upper_bound"), listed=True)
+        yield "group", EscTeam(1024, lanes=256, columns=1 << 20).record(device, types, listed=False)
+
+
+@kernel
+@dataclass(frozen=True)
+class EscGroupKernel(_SortingTeamKernel):
+    """Parameters of ``templates/spgemm/esc_group.mako``; the lanes are the work-group.
+
+    Attributes
+    ----------
+    entries : int
+        Most entries of a row of A.
+    """
+
+    template = "spgemm/esc_group"
+
+    entries: int
+
+    #: Of a digit of the radix sort.
+    DIGIT_BITS: ClassVar[int] = 4
+
+    @property
+    @override
+    def row_bytes(self) -> int:
+        return 2 * (self.entries + 1) + self.lanes * (4 + self.types.value_bytes + 2 * (1 << self.DIGIT_BITS))
+
+    @property
+    def room(self) -> int:
+        """Words of a row, and of one pass: lanes have as many each, an odd number and three at least."""
+        return self.products + 3 * self.lanes
+
+    @property
+    def base_words(self) -> int:
+        """Words that hold an index for each entry of a row of A."""
+        return -(-self.entries * self.types.index_bytes // self.word_bytes)
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Global memory for a work-group, a multiple of 8."""
+        return -(-(2 * self.room + self.base_words) * self.word_bytes // 8) * 8
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        # If a word has room for the number of a product's entry of A, that entry need not be searched for.
+        entry_bits = (self.entries - 1).bit_length() if self.word_bytes == 8 and self.types.arithmetic else 0
+        words = {"room": self.room, "base_words": self.base_words, "entry_bits": entry_bits}
+        return {**super().arguments(), **words, "digit_bits": self.DIGIT_BITS}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        yield "", EscGroup(1024, 64, columns=1 << 20, entries=512).record(device, types, listed=True)
+
+
+@dataclass(frozen=True)
+class _SortingTeam(Team):
+    """Base of the accumulators.
+
+    Attributes
+    ----------
+    products : int
+        Most products of a row, and most entries of a row of A.
+    work_group : int
+    columns : int, optional
+        A bound above all columns of B, if one is known: few leave room for a product's number in a word of 32 bits.
+    """
+
+    products: int
+    work_group: int = 128
+    columns: int | None = None
+
+    @override
+    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
+        suited: Self = varied(self, "columns", self.columns or product.shape[1])
+        return suited
+
+    @property
+    def bits(self) -> int:
+        """Bits that tell a product of a row."""
+        return (self.products - 1).bit_length()
+
+    @property
+    def length(self) -> int:
+        """The longest row of A that it takes."""
+        return self.products
+
+    def min_bytes(self, device: Device, types: KernelTypes) -> int:  # noqa: ARG002 - most sort on the chip
+        """Return the workspace that it needs at least."""
+        return 0
+
+    def max_columns(self, device: Device, types: KernelTypes) -> int:  # noqa: ARG002 - words of any size fit
+        """Return the most columns with which a column and the number of a product fit in a word, and a row's words in memory."""
+        return max_columns_of(self.products)
+
+
+@dataclass(frozen=True)
+class EscItem(_SortingTeam):
+    """An accumulator that sorts the products of a row in the registers of a work-item; ``products`` are at most 32."""
+
+    @override
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> EscItemKernel:
+        word_bytes = _word_bytes(types, self.columns, self.bits)
+        asked = EscItemKernel(self.work_group, types, listed, device.portability.at_most(1), 1, 1 << self.bits, word_bytes)
+        fitting = min(device.local_memory - RESERVED, _SHARED) // asked.work_item_bytes
+        return replace(asked, work_group=min(self.work_group, device.max_work_group, max(fitting // 32 * 32, 1)))
+
+    @override
+    def describe(self) -> str:
+        return f"{self.products} products in a work-item's registers"
+
+
+@dataclass(frozen=True)
+class EscTeam(_SortingTeam):
+    """An accumulator that sorts the products of a row in local memory.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items to a row.
+    """
+
+    lanes: int = 32
+
+    @override
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> EscTeamKernel:
+        word_bytes = _word_bytes(types, self.columns, self.bits)
+        asked = EscTeamKernel(self.work_group, types, listed, device.portability, self.lanes, self.products, word_bytes)
+        found = asked.within(min(max(self.work_group, self.lanes), device.max_work_group), device.portability.lane_width)
+        assert found is not None  # a work-group has at least one work-item
+        return found.with_teams(min(device.local_memory - RESERVED, _SHARED))
+
+    @override
+    def max_columns(self, device: Device, types: KernelTypes) -> int:
+        needed = self.record(device, types.of("numeric"), listed=True).row_bytes
+        return super().max_columns(device, types) if needed + RESERVED <= device.local_memory else 1 << 32 - self.bits
+
+    @override
+    def describe(self) -> str:
+        return f"{self.products} products in local memory, {self.lanes} lanes to a row"
+
+
+@dataclass(frozen=True)
+class EscGroup(_SortingTeam):
+    """An accumulator that sorts the products of a row in global memory: a work-group takes one row after another.
+
+    Attributes
+    ----------
+    entries : int
+        Most entries of a row of A.
+    """
+
+    entries: int = 8192
+
+    #: Work-groups to a compute unit.
+    _RESIDENT: ClassVar[int] = 2
+
+    @override
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> EscGroupKernel:
+        # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
+        lanes = min(self.work_group, device.resident)
+        word_bytes = _word_bytes(types, self.columns, self.bits)
+        shape = lanes, self.products, word_bytes, self.entries
+        return EscGroupKernel(lanes, types, listed, device.portability, *shape).fitting(device)
+
+    @property
+    @override
+    def length(self) -> int:
+        return self.entries
+
+    @override
+    def min_bytes(self, device: Device, types: KernelTypes) -> int:
+        return self.record(device, types, listed=True).scratch_bytes
+
+    @override
+    def max_columns(self, device: Device, types: KernelTypes) -> int:
+        return super().max_columns(device, types) >> (self.entries - 1).bit_length()
+
+    @override
+    def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:
+        # Products of a few rows at a time.
+        room = product.spare() // 2
+        groups = max(min(rows.n, self._RESIDENT * chain.device.compute_units, room // record.scratch_bytes), 1)
+        scratch = chain.scratch(groups * record.scratch_bytes // 8, np.uint64)
+        columns = self.columns or product.shape[1]
+        passes = np.uint32(-(-max((columns - 1).bit_length(), 1) // record.DIGIT_BITS))
+        return groups, (passes, scratch)
+
+    @override
+    def describe(self) -> str:
+        return f"{self.products} products in global memory, a work-group of {self.work_group} to a row"
+
+
+def _max_products(device: Device, types: KernelTypes, lanes: int, word_bytes: int) -> int:
+    """Return how many products of a row local memory holds, in any phase."""
+    one = replace(EscTeam(1, lanes=lanes).record(device, types.of("numeric"), listed=True), word_bytes=word_bytes)
+    of_product = replace(one, products=2).row_bytes - one.row_bytes
+    return (device.local_memory - RESERVED - one.row_bytes) // of_product
+
+
+def esc_bins(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[EscItem | EscTeam | EscGroup, ...]:
+    """Return the bins: rows of one work-item, one sub-group, one work-group, and one work-group in global memory.
+
+    There are no more products than local memory holds: more if columns leave room for a product's number in a word of 32 bits,
+    see `EscTeam.max_columns`.
+    """
+    of_item, of_sub_group, of_group = (
+        int(each) for each in (thresholds.esc_item_products, thresholds.esc_team_products, thresholds.esc_group_products)
+    )
+    width, group = min(32, device.max_work_group), min(256, device.max_work_group)
+    found: list[EscItem | EscTeam | EscGroup] = [EscItem(of_item)]
+    for products, lanes in ((of_sub_group, width), (of_group, group)):
+        fitting = min(products, _max_products(device, types, lanes, 8))
+        packed = min(products, fitting if types.wide else _max_products(device, types, lanes, 4))
+        # Small rows with as many lanes take a quarter of the local memory: more of them share a compute unit.
+        found += [EscTeam(size, lanes=lanes) for size in (fitting // 4, fitting, packed) if size > found[-1].products]
+    return *found, EscGroup(_GROUP_PRODUCTS, min(512, device.max_work_group))
+
+
+def esc_local(on: Setting) -> tuple[Bin, ...]:
+    """Return the bins of "esc-local": by products of a row, which one work-item, sub-group or work-group takes at most."""
+    device, types, thresholds = on
+    bins = (
+        Bin(
+            "esc-local", each, each.products, each.length, takes_empty=isinstance(each, EscItem),
+            min_bytes=each.min_bytes(device, types), max_columns=each.max_columns(device, types),
+        )
+        for each in esc_bins(device, types, thresholds)
+    )  # fmt: skip
+    return *bins, Bin("esc-local", Esc(bounded=True))

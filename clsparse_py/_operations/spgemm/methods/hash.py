@@ -1,0 +1,418 @@
+"""Hashing accumulators: "hash", whose lanes walk rows of B, "reg-hash", which shares products out, and "large-hash"."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+from typing import Any, ClassVar
+
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.bins import Bin, Setting
+from clsparse_py._operations.spgemm.kernels import KernelTypes, RowKernel
+from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
+from clsparse_py._operations.spgemm.methods.dense_windows import DenseWindows
+from clsparse_py._operations.spgemm.methods.team import Team, varied
+from clsparse_py._operations.spgemm.methods.team_sync import SynchronisedKernel
+from clsparse_py._operations.spgemm.thresholds import Thresholds, thresholds_of
+from clsparse_py._precision.arithmetic import Arithmetic
+from clsparse_py._run.launch import Chain
+
+__all__ = ["Hash", "HashKernel", "LargeHash", "hash_", "hashes", "large_hash", "large_hashes", "reg_hash"]
+
+_log = logging.getLogger(__name__)
+
+#: Bins double from this on, as in Liu et al., Section 3.4; those of "large-hash" from the other.
+_MIN_PRODUCTS = 2
+_MIN_MANY = 1024
+#: Slots of a table with sums, at least.
+_MIN_SLOTS = 128
+#: Most entries of A of a row whose products are shared out: a kernel has a place for the first product of each.
+_LENGTH = 1024
+#: Bytes of local memory beside a table that local memory is left for, at most.
+_STAGED = 4 << 10
+#: Slots up to which sorting by counting smaller ones is quicker than a network.
+_RANKED = 64
+
+
+@kernel
+@dataclass(frozen=True)
+class HashKernel(SynchronisedKernel):
+    """Parameters of ``templates/spgemm/hash.mako``.
+
+    Attributes
+    ----------
+    products : int
+        Most products of a row, a power of two up to 2^15.
+    slots : int
+        Of a table, a power of two.
+    items : int
+        Products that a lane fetches at a time.
+    ordered : bool
+        Whether values are added in the order of A's row; by atomics else.
+    """
+
+    template = "spgemm/hash"
+
+    products: int
+    slots: int
+    items: int
+    ordered: bool
+
+    @property
+    def _places(self) -> int:
+        """Numbers of 16 bits that a row needs: the first product of each entry of A, later the slots in use."""
+        return max(min(self.products, _LENGTH) + 1, self.slots if self.types.value_bytes else 0)
+
+    @property
+    @override
+    def row_bytes(self) -> int:
+        """Local memory for a row."""
+        exchanged = 4 + (self.types.value_bytes + 2 + 4 * -(-self.lanes // 32) if self.types.value_bytes and self.ordered else 0)
+        return self.slots * (4 + self.types.value_bytes) + 2 * self._places + 4 + self.lanes * exchanged
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {
+            **super().arguments(),
+            "bits": self.slots.bit_length() - 1,
+            "n_places": self._places,
+            "ranked": self.slots <= _RANKED,
+            "free": self.team_sync != "barrier",
+        }
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        thresholds = thresholds_of(device, types)
+        yield "", hashes(device, types, thresholds, registers=True)[0].record(device, types, listed=True)
+        for phase in ("symbolic", "numeric", "values"):
+            yield f"even_{phase}", Hash(256, 32, 8).record(device, types.of(phase), listed=False)
+        yield "atomic", Hash(64, 8, 2, deterministic=False).record(device, types, listed=True)
+        yield "large", large_hashes(device, types, thresholds)[-1].record(device, types, listed=True)
+
+
+@kernel
+@dataclass(frozen=True)
+class HashRowsKernel(SynchronisedKernel):
+    """Parameters of ``templates/spgemm/hash_rows.mako``.
+
+    Attributes
+    ----------
+    products : int
+        Most products of a row, a power of two up to 2^15.
+    slots : int
+        Of a table, a power of two.
+    ahead : int
+        Loads that a lane has in flight.
+    registers : bool
+        Whether entries are sorted in registers: a word of 32 bits holds a column and its slot.
+    min_entries : int
+        Fewest entries of a row of C that is made, or counted anew.
+    """
+
+    template = "spgemm/hash_rows"
+
+    products: int
+    slots: int
+    ahead: int
+    registers: bool
+    min_entries: int
+
+    #: Entries of A's row that are taken at a time, at most; and entries of C in a lane's registers (quirk 6).
+    MAX_ENTRIES: ClassVar[int] = 64
+    MAX_REGISTER_ITEMS: ClassVar[int] = 16
+    #: Slots that are looked at for a column that is counted, at most, if a larger table may count the row.
+    TRIES: ClassVar[int] = 64
+
+    @property
+    def entries(self) -> int:
+        """Entries of A's row that are taken at a time."""
+        return min(self.MAX_ENTRIES, self.products)
+
+    @property
+    @override
+    def row_bytes(self) -> int:
+        """Local memory for a row."""
+        value = self.types.value_bytes
+        staged = (self.entries + 1) * (self.types.index_bytes + 2) + self.entries * value
+        return self.slots * (4 + value + 2 * bool(value)) + staged + 4 * self.lanes
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        most = self.slots // self.lanes
+        networks = [1 << bit for bit in range(1, min(most, self.MAX_REGISTER_ITEMS).bit_length())]
+        one = 1 < self.lanes == self.lane_width
+        return {
+            **super().arguments(),
+            "bits": self.slots.bit_length() - 1,
+            "entries": self.entries,
+            "lane_width": self.lane_width,
+            # Teams of one sub-group may each take another way.
+            "networks": tuple(networks if one else networks[-1:]),
+            "registers": self.registers and self.lanes <= self.lane_width and (one or 2 <= most <= self.MAX_REGISTER_ITEMS),
+            "many": most > self.MAX_REGISTER_ITEMS,
+            "one": one,
+            "tries": self.TRIES,
+        }
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        found = super().within(work_group, lane_width)
+        # Rows of B are walked in a loop of any length, in which there must be no barrier.
+        return replace(found, lanes=1) if found is not None and found.team_sync == "barrier" else found
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        yield "", HashRows(4096, 32, contraction=4, columns=1 << 20).record(device, types, listed=True)
+        for phase in ("symbolic", "numeric", "values"):
+            yield phase, HashRows(64, 8).record(device, types.of(phase), listed=True)
+
+
+@dataclass(frozen=True)
+class HashRows(Team):
+    """An accumulator with a hash table for each row, whose lanes walk one row of B after another.
+
+    Attributes
+    ----------
+    products : int
+        Most products of a row.
+    lanes : int
+        Work-items to a row.
+    ahead : int
+        Loads that a lane has in flight.
+    work_group : int
+    contraction : int
+        How many times as many products a row is taken to have as its table with sums has slots; a power of two.
+    columns : int, optional
+        A bound above all columns of B, if not their number.
+    min_entries : int
+        Fewest entries of a row of C that is made, or counted anew: those that a smaller table leaves out. This one is as large as
+        local memory allows.
+    """
+
+    products: int
+    lanes: int
+    ahead: int = 2
+    work_group: int = 64
+    contraction: int = 1
+    columns: int | None = None
+    min_entries: int = 0
+
+    #: Most entries of a row of A.
+    length: ClassVar[int | None] = None
+    #: Slots of a table that counts, at most, if no smaller one leaves rows out: several have room in local memory then.
+    MAX_COUNTED: ClassVar[int] = 1024
+
+    @override
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> HashRowsKernel:
+        if types.arithmetic:
+            slots = max(self.products // self.contraction, min(self.products, _MIN_SLOTS))
+            room = device.local_memory - _STAGED if self.min_entries else device.local_memory // 2
+            # More columns than these are windows'.
+            while slots * (6 + types.value_bytes) > room:
+                slots //= 2
+        else:
+            slots = self.products if self.min_entries else min(self.products, self.MAX_COUNTED)
+        bits = (slots - 1).bit_length() + (32 if self.columns is None else (self.columns - 1).bit_length())
+        shape = self.lanes, self.products, slots, self.ahead, bits < 32, self.min_entries
+        found = HashRowsKernel(self.work_group, types, listed, device.portability, *shape).fitting(device)
+        # Two work-groups are to be resident, if that leaves local memory for a row.
+        rows = max(device.local_memory // 2 // found.row_bytes, 1)
+        return replace(found, work_group=min(found.work_group, found.lanes << rows.bit_length() - 1))
+
+    @override
+    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
+        found: Self = varied(self, "columns", product.shape[1])
+        if entries and not self.min_entries:
+            # Half as many slots again as the mean row would need.
+            found = varied(found, "contraction", 1 << max(2 * product.n_products // (3 * entries), 1).bit_length() - 1)
+        return found
+
+    @override
+    def foreseen(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
+        return super().foreseen(product, rows, phase) if phase == "symbolic" else None
+
+    @override
+    def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
+        super().enqueue_symbolic(chain, product, rows, state, counts)
+        slots = self._slots(chain, product, rows, "symbolic")
+        if slots:
+            varied(self, "min_entries", slots + 1)._enqueue(chain, product, rows, "symbolic", counts)
+
+    @override
+    def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
+        super().enqueue_numeric(chain, product, rows, state, C, phase)
+        slots = self._slots(chain, product, rows, phase, C.data.size)
+        if not slots:
+            return
+        fuller = varied(self, "min_entries", slots + 1)
+        if fuller._built(chain, product, rows, phase)[1].slots > slots:
+            Team.enqueue_numeric(fuller, chain, product, rows, state, C, phase)
+            slots = fuller._slots(chain, product, rows, phase)
+        if slots:
+            DenseWindows(parts=1, min_entries=slots + 1).enqueue_numeric(chain, product, rows, state, C, phase)
+
+    def _slots(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> int:
+        """Return how many entries of C a table holds, if rows may be left to another one or to windows; else 0."""
+        slots: int = self._built(chain, product, rows, phase, entries)[1].slots
+        # Where columns are counted, even if B has no more of them: in a table that is nearly full they are looked for in vain.
+        return slots if slots < (self.products if phase == "symbolic" else min(self.products, product.shape[1])) else 0
+
+    @override
+    def describe(self) -> str:
+        return f"{self.lanes} lanes, {self.ahead} loads each at a time"
+
+
+@dataclass(frozen=True)
+class Hash(Team):
+    """An accumulator with a hash table for each row, for rows with at most ``products`` products and ``length`` entries of A.
+
+    Columns must not need 64 bits. Values are added in the order of A's row, or by atomics if results need not be deterministic.
+    """
+
+    products: int
+    lanes: int
+    items: int
+    work_group: int = 128
+    deterministic: bool = field(default=True, kw_only=True)
+
+    @property
+    def length(self) -> int:
+        """Most entries of a row of A."""
+        return min(self.products, _LENGTH)
+
+    def _slots(self, types: KernelTypes) -> int:  # noqa: ARG002 - of any phase
+        return self.products
+
+    @override
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> HashKernel:
+        shape = self.lanes, self.products, self._slots(types), self.items, self.deterministic or not _has_atomics(device, types)
+        found = HashKernel(self.work_group, types, listed, device.portability, *shape).fitting(device)
+        # Two work-groups are to be resident, if that leaves local memory for a row.
+        rows = max(device.local_memory // 2 // found.row_bytes, 1)
+        return replace(found, work_group=min(found.work_group, found.lanes << rows.bit_length() - 1))
+
+    @override
+    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
+        suited: Self = varied(self, "deterministic", product.deterministic)
+        return suited
+
+    @override
+    def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
+        types = product.types.of(phase)
+        if types.arithmetic and not product.deterministic and not _has_atomics(chain.device, types):
+            _log.info("%s has no atomics for values of this dtype: they are added in order", chain.device.name)
+        super()._enqueue(chain, product, rows, phase, *results, entries=entries)
+
+    @override
+    def describe(self) -> str:
+        return f"{self.lanes} lanes" + (f", {self.items} products each at a time" if self.items else "")
+
+
+@dataclass(frozen=True)
+class LargeHash(Hash):
+    """An accumulator whose tables hold ``slots`` columns with their sums, of more products than that.
+
+    Rows of C with more entries are made by dense windows, and so is the symbolic phase if a table of columns alone does not
+    hold all ``products``.
+    """
+
+    slots: int = 0
+    counts: bool = True
+
+    @override
+    def _slots(self, types: KernelTypes) -> int:
+        return min(self.slots, self.products) if types.arithmetic else self.products
+
+    @property
+    def _windows(self) -> DenseWindows:
+        # In one part: a table of columns does not tell how many of a row's entries lie in each part.
+        return DenseWindows(parts=1)
+
+    @override
+    def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
+        if self.counts:
+            super().enqueue_symbolic(chain, product, rows, state, counts)
+        else:
+            self._windows.enqueue_symbolic(chain, product, rows, state, counts)
+
+    @override
+    def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
+        super().enqueue_numeric(chain, product, rows, state, C, phase)
+        if self.slots < min(self.products, product.shape[1]):
+            replace(self._windows, min_entries=self.slots + 1).enqueue_numeric(chain, product, rows, state, C, phase)
+
+    @override
+    def describe(self) -> str:
+        windows = f"; windows where a row has over {self.slots} entries" if self.slots < self.products else ""
+        return f"{super().describe()}, {min(self.slots, self.products)} slots{windows}"
+
+
+def _has_atomics(device: Device, types: KernelTypes) -> bool:
+    """Return whether a device has atomics for the values of a product, if the phase has any."""
+    size = types.value_bytes
+    return size == 4 or (size == 8 and device.int64_atomics)
+
+
+def hashes(device: Device, types: KernelTypes, thresholds: Thresholds, *, registers: bool) -> tuple[Hash | HashRows, ...]:
+    """Return the accumulators of "hash", or with ``registers`` of "reg-hash": none if columns need 64 bits."""
+    if types.wide:
+        return ()
+    found: list[Hash | HashRows] = []
+    items, most = thresholds.hash_items, thresholds.max_hash_products if registers else thresholds.max_walked_products
+    for products in _doubling(_MIN_PRODUCTS, int(most)):
+        # Rows of A and B are about as long as each other.
+        lanes = min(max(products // items, 1) if registers else 1 << (products.bit_length() - 1) // 2, 32, device.resident)
+        found.append(Hash(products, lanes, items) if registers else HashRows(products, lanes))
+    return tuple(each for each in found if each.record(device, types, True).row_bytes <= device.local_memory)
+
+
+def _doubling(first: int, last: int) -> tuple[int, ...]:
+    return tuple(1 << bit for bit in range(first.bit_length() - 1, last.bit_length()))
+
+
+def large_hashes(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[LargeHash, ...]:
+    """Return the accumulators of "large-hash": none if columns need 64 bits."""
+    if types.wide:
+        return ()
+    lanes, items = min(thresholds.large_hash_lanes, device.resident), thresholds.large_hash_items
+
+    def fits(products: int, slots: int, of: KernelTypes, budget: int) -> bool:
+        return LargeHash(products, lanes, items, lanes, slots=slots).record(device, of, True).row_bytes <= budget
+
+    # Rows of C have far fewer entries than products as a rule; several work-groups are to be resident.
+    sizes = reversed(_doubling(_MIN_SLOTS, thresholds.max_slots))
+    slots = next(slots for slots in sizes if fits(slots, slots, types, device.local_memory * 2 // 3))
+    symbolic = types.of("symbolic")
+    return tuple(
+        LargeHash(products, lanes, items, lanes, slots=slots, counts=fits(products, slots, symbolic, device.local_memory))
+        for products in _doubling(_MIN_MANY, thresholds.max_large_products)
+    )
+
+
+def _bins(method: str, accumulators: Iterable[Hash | HashRows]) -> tuple[Bin, ...]:
+    return tuple(Bin(method, each, each.products, each.length) for each in accumulators)
+
+
+def hash_(on: Setting) -> tuple[Bin, ...]:
+    """Return the bins of "hash": by products."""
+    return _bins("hash", hashes(*on, registers=False))
+
+
+def reg_hash(on: Setting) -> tuple[Bin, ...]:
+    """Return the bins of "reg-hash": by products."""
+    return _bins("reg-hash", hashes(*on, registers=True))
+
+
+def large_hash(on: Setting) -> tuple[Bin, ...]:
+    """Return the bins of "large-hash": by products, above those of "hash" and smaller rows with them."""
+    return _bins("large-hash", large_hashes(*on))

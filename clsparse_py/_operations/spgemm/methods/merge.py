@@ -1,0 +1,247 @@
+"""Merging accumulators: "reg-merge", heads in registers, and "merge", heads in local memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.bins import Bin, Setting
+from clsparse_py._operations.spgemm.kernels import KernelTypes, RowKernel
+from clsparse_py._operations.spgemm.methods.base import Product, Rows
+from clsparse_py._operations.spgemm.methods.team import Team, varied
+from clsparse_py._operations.spgemm.thresholds import Thresholds, thresholds_of
+from clsparse_py._precision.arithmetic import Arithmetic
+
+__all__ = ["Merge", "MergeKernel", "merge", "merges", "reg_merge"]
+
+
+@kernel
+@dataclass(frozen=True)
+class MergeKernel(RowKernel):
+    """Parameters of ``templates/spgemm/merge_*.mako``; ``lanes`` is at most the lane width.
+
+    Attributes
+    ----------
+    items : int
+        Heads of a work-item.
+    registers : bool
+        Whether heads are in registers, or in local memory.
+    staged_c : int
+        So many entries of C for each work-item of a work-group are staged in local memory, to be written side by side, where rows
+        are adjacent and have one work-item each; 0: none.
+    staged_b : int
+        So many entries of B are staged in local memory, where the rows of a sub-group name rows of B that lie side by side; a
+        work-group is one sub-group then. 0: none.
+    max_length_of_b : int
+        The speculative symbolic phase reports whether rows of A name rows of B with no more entries than
+        this. 0: they are known to be.
+    """
+
+    items: int
+    registers: bool
+    staged_c: int
+    staged_b: int = 0
+    max_length_of_b: int = 0
+
+    #: In how many ranges rows of B lie that are staged, at most.
+    RANGES: ClassVar[int] = 8
+    #: Into how many parts products are counted, so that work-groups do not wait for each other.
+    SLOTS: ClassVar[int] = 64
+    #: Heads in the registers of a work-item, at most.
+    MAX_ITEMS: ClassVar[int] = 64
+    #: Bytes of local memory that a work-group may take: several of them share a compute unit, and no device has less than 32 KiB.
+    LOCAL_MEMORY: ClassVar[int] = 26 << 10
+
+    @property
+    @override
+    def template(self) -> str:
+        if self.max_length_of_b:
+            return "spgemm/merge_speculative"
+        if self.staged_b:
+            return "spgemm/merge_staged"
+        return "spgemm/merge_item" if self.lanes == 1 else "spgemm/merge_team"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        # Heads by their numbers, which a template unrolls, or by the variable of a loop over them.
+        heads = tuple(range(self.items)) if self.registers else ("u",)
+        constants = {"ranges": self.RANGES, "slots": self.SLOTS, "lane_width": self.lane_width}
+        return {**super().arguments(), **constants, "heads": heads}
+
+    @property
+    def _entry_bytes(self) -> int:
+        """Bytes of a column and a value of C."""
+        return self.types.column_bytes + self.types.value_bytes
+
+    @property
+    def _input_bytes(self) -> int:
+        """Bytes of an entry of B, as stored."""
+        return self.types.column_bytes + (np.dtype(self.types.arithmetic.x).itemsize if self.types.arithmetic else 0)
+
+    @property
+    def _work_item_bytes(self) -> int:
+        """Bytes of local memory for each work-item, but for staged entries of B."""
+        head = self._entry_bytes + self.types.column_bytes + self.types.index_bytes
+        staged = -(-33 * self.staged_c * self._entry_bytes // 32)
+        return staged + (0 if self.registers else self.items * head)
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the nearest legal record.
+
+        Fewer lanes have more heads each, in local memory if registers do not hold them. Nothing of B is staged if there is
+        no room for it.
+        """
+        if work_group < 1:
+            return None
+        width = 1 << min(lane_width, self.lane_width, work_group).bit_length() - 1
+        lanes = min(self.lanes, width)
+        items = self.items * (self.lanes // lanes)
+        registers = self.registers and items <= self.MAX_ITEMS
+        alone = lanes == 1 and self.types.phase != "symbolic"
+        staged_c = self.staged_c if alone and not self.listed else 0
+        made = replace(self, lanes=lanes, items=items, registers=registers, staged_c=staged_c, staged_b=0)
+        # A whole sub-group makes the rows: not after a compiler refused that.
+        whole = 1 < min(lane_width, self.lane_width) == width
+        if self.staged_b and alone and registers and whole and self.types.index == "int32":
+            room = self.LOCAL_MEMORY - width * made._work_item_bytes
+            if (self.staged_b + 1) * self._input_bytes <= room:
+                return replace(made, staged_b=self.staged_b, portability=self.portability.at_most(width), work_group=width)
+        made = replace(made, portability=self.portability.at_most(width if lanes > 1 else 1))
+        while work_group * made._work_item_bytes > self.LOCAL_MEMORY:
+            work_group //= 2
+        # Whole sub-groups, as their lanes exchange values.
+        group = work_group // made.lane_width * made.lane_width
+        return replace(made, work_group=group) if group else None
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types, staged = KernelTypes.of_same(arithmetic), Merge(1, 8, staged_c=16)
+        phases = {phase: types.of(phase) for phase in ("symbolic", "numeric", "values")}
+        yield "", Merge(1, 16).record(device, types, listed=True)
+        yield "local", Merge(1, 8, registers=False).record(device, types, listed=True)
+        for phase, of_phase in phases.items():
+            yield phase, staged.record(device, of_phase, listed=False)
+        yield "", Merge(1, 9, staged_c=28, staged_b=768).record(device, types, listed=False)
+        yield "", merges(device, types, thresholds_of(device, types), registers=True)[-1].record(device, types, listed=True)
+        for phase, of_phase in phases.items():
+            yield phase, Merge(4, 8).record(device, of_phase, listed=True)
+        yield "local", Merge(4, 8, registers=False).record(device, types, listed=True)
+        yield "", Merge(1, 8).speculative(device, phases["symbolic"], 1000)
+        yield "team", Merge(4, 8).speculative(device, phases["symbolic"], 1000)
+
+
+@dataclass(frozen=True)
+class Merge(Team):
+    """An accumulator that merges rows of B, for rows of A with at most ``lanes * items`` entries.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items to a row, a power of two.
+    items : int
+        Heads of a work-item.
+    registers : bool
+        Whether heads are in registers, or in local memory.
+    work_group : int
+    staged_c : int, optional
+        As `MergeKernel` has it; by default the number that suits the product.
+    staged_b : int
+        As `MergeKernel` has it.
+    """
+
+    lanes: int
+    items: int
+    registers: bool = True
+    work_group: int = 128
+    staged_c: int | None = None
+    staged_b: int = 0
+
+    #: Of how many entries of a row of C the staged ones are a multiple, and how many are too many to be staged.
+    _STAGED: ClassVar[tuple[int, int]] = (4, 32)
+
+    @property
+    def length(self) -> int:
+        """The longest row of A that it takes."""
+        return self.lanes * self.items
+
+    def legal(self, device: Device, types: KernelTypes, *, listed: bool, max_length_of_b: int = 0) -> MergeKernel | None:
+        """Return the nearest record that a device can hold, or None."""
+        shape = self.lanes, self.items, self.registers, self.staged_c or 0, self.staged_b, max_length_of_b
+        asked = MergeKernel(self.work_group, types, listed, device.portability, *shape)
+        width = device.portability.lane_width
+        group = max(self.work_group, width) if self.staged_b or min(self.lanes, width) > 1 else self.work_group
+        return asked.within(min(group, device.max_work_group), width)
+
+    def speculative(self, device: Device, types: KernelTypes, max_length_of_b: int) -> MergeKernel:
+        """Return the record of a symbolic phase that tells whether it holds all rows."""
+        legal = self.legal(device, types, listed=False, max_length_of_b=max_length_of_b)
+        assert legal is not None, self  # `merges` gives none else
+        # The products of a work-item are told in 13 bits.
+        return replace(legal, max_length_of_b=min(max_length_of_b, 8191 // legal.items))
+
+    @override
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> MergeKernel:
+        legal = self.legal(device, types, listed=listed)
+        assert legal is not None, self  # `merges` gives none else
+        return legal
+
+    @override
+    def foreseen(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
+        # How many entries of C one work-item stages is told by their number.
+        staging = self.staged_c is None and self.lanes == 1 and phase != "symbolic" and rows.listed is None
+        return None if staging else super().foreseen(product, rows, phase)
+
+    @override
+    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
+        if self.staged_c is not None or entries is None or device.resident == 1:
+            return self
+        suited: Self = varied(self, "staged_c", self._staged(entries / product.shape[0]))
+        return suited
+
+    def _staged(self, mean: float) -> int:
+        """Return how many entries of C are staged for each row, by the mean row, which some are longer than."""
+        step, max_staged = self._STAGED
+        wanted = math.ceil(1.1 * mean / step) * step
+        return wanted if wanted <= max_staged else 0
+
+    @override
+    def describe(self) -> str:
+        where = "" if self.registers else " in local memory"
+        staged = f", {self.staged_b} entries of B side by side" if self.staged_b else ""
+        return f"{self.items} heads a work-item{where}, {self.lanes} to a row{staged}"
+
+
+def merges(device: Device, types: KernelTypes, thresholds: Thresholds, *, registers: bool) -> tuple[Merge, ...]:
+    """Return the bins that a device can hold, those of short rows of A first.
+
+    Few entries have one work-item, which has nothing to exchange and stages its entries of C; more have more lanes, at least
+    four, so that the entries found at a time fill a memory transaction; the longest have more heads to a lane.
+    """
+    width, items = min(device.portability.lane_width, thresholds.max_merge_lanes), thresholds.merge_items
+    shapes = [(1, 1 << bit) for bit in range(thresholds.merge_item_length.bit_length())]
+    teams = [(1 << bit, items) for bit in range(2, width.bit_length())]
+    for lanes, heads in (*teams, (width, 2 * items), (width, 4 * items)):
+        if lanes * heads > shapes[-1][0] * shapes[-1][1]:
+            shapes.append((lanes, heads))
+    found = (Merge(lanes, heads, registers) for lanes, heads in shapes)
+    return tuple(merge for merge in found if merge.legal(device, types, listed=False))
+
+
+def reg_merge(on: Setting) -> tuple[Bin, ...]:
+    """Return the bins of "reg-merge": by entries of a row of A."""
+    return tuple(Bin("reg-merge", each, max_length=each.length) for each in merges(*on, registers=True))
+
+
+def merge(on: Setting) -> tuple[Bin, ...]:
+    """Return the bins of "merge": by entries of a row of A."""
+    return tuple(Bin("merge", each, max_length=each.length) for each in merges(*on, registers=False))

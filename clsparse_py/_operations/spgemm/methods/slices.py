@@ -1,0 +1,98 @@
+"""Slices of rows whose intermediate products fit in the workspace: their sizes, and the bytes that each needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from clsparse_py._ground.index_types import INT32_MAX
+from clsparse_py._ground.records import dataclass
+
+__all__ = ["Slice", "cut_into_slices"]
+
+#: Products of a slice, and entries of A in it, are counted in 32 bits with one to spare.
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Adjacent rows of a list.
+
+    Attributes
+    ----------
+    begin, n_rows : int
+        The first, and how many.
+    n_entries, n : int
+        Entries of A in them, and their intermediate products.
+    """
+
+    begin: int
+    n_rows: int
+    n_entries: int
+    n: int
+
+    @property
+    def row_bits(self) -> int:
+        """Bits that tell one of its rows."""
+        return (self.n_rows - 1).bit_length()
+
+    def fits(self, column_bits: int) -> bool:
+        """Whether numbers are large enough for it."""
+        return self.n <= INT32_MAX and self.n_entries <= INT32_MAX and self.row_bits <= min(32, 64 - column_bits)
+
+
+def cut_into_slices(
+    entries_before: np.ndarray[Any, Any],
+    products_before: np.ndarray[Any, Any],
+    column_bits: int,
+    needs: Callable[[Slice], int],
+    limit: int,
+    aim: int | None = None,
+) -> Iterator[Slice]:
+    """Iterate over slices of adjacent rows, each as large as fits.
+
+    Parameters
+    ----------
+    entries_before, products_before : numpy.ndarray
+        Entries of A and products before each row, and all.
+    column_bits : int
+        Bits that tell a column of C.
+    needs : callable
+        Returns the bytes that a slice takes.
+    limit : int
+        The bytes that one may take.
+    aim : int, optional
+        The bytes that a slice of several rows may take; by default as many.
+
+    Raises
+    ------
+    MemoryError
+        One row does not fit; the message names ``memory_limit``, the bytes needed and the bytes there are.
+    """
+    n_rows, begin = len(products_before) - 1, 0
+
+    def slice_to(end: int) -> Slice:
+        entries, products = (int(before[end]) - int(before[begin]) for before in (entries_before, products_before))
+        return Slice(begin, end - begin, entries, products)
+
+    while begin < n_rows:
+        # The last row after which a slice that begins here fits.
+        low, high = begin, n_rows
+        while low < high:
+            middle = (low + high + 1) // 2
+            wanted = slice_to(middle)
+            allowed = limit if aim is None or wanted.n_rows == 1 else aim
+            if wanted.fits(column_bits) and needs(wanted) <= allowed:
+                low = middle
+            else:
+                high = middle - 1
+        if low == begin:
+            row = slice_to(begin + 1)
+            more = "" if row.n <= INT32_MAX else f", and a slice {INT32_MAX:,} products"
+            raise MemoryError(
+                f"memory_limit: a row of the product has {row.n:,} intermediate products, whose expansion needs {needs(row):,} "
+                f"bytes; the workspace may have {limit:,}{more}"
+            )
+        yield slice_to(low)
+        begin = low

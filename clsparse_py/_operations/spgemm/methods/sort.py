@@ -1,0 +1,191 @@
+"""Sorting accumulators: "reg-sort", products in registers, and "sort", products in local memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from typing_extensions import Self, override
+
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.bins import Bin, Setting
+from clsparse_py._operations.spgemm.kernels import KernelTypes
+from clsparse_py._operations.spgemm.methods.base import Product
+from clsparse_py._operations.spgemm.methods.team import Team, varied
+from clsparse_py._operations.spgemm.methods.team_sync import SynchronisedKernel
+from clsparse_py._operations.spgemm.thresholds import Thresholds
+from clsparse_py._precision.arithmetic import Arithmetic
+
+__all__ = ["Sort", "SortKernel", "max_columns_of", "reg_sort", "sort", "sorts"]
+
+#: Work-items to a row, at most.
+_MAX_LANES = 32
+
+
+@kernel
+@dataclass(frozen=True)
+class SortKernel(SynchronisedKernel):
+    """Parameters of ``templates/spgemm/sort.mako``; ``lanes`` is a power of two.
+
+    Attributes
+    ----------
+    items : int
+        Products of a lane, a power of two of at least 2.
+    registers : bool
+        Whether products are sorted in registers, or in local memory.
+    word_bytes : int
+        Of a word that is sorted: in the symbolic phase a column, else also the number of a product.
+    """
+
+    template = "spgemm/sort"
+
+    items: int
+    registers: bool
+    word_bytes: int
+
+    #: Products of a lane: the bits of a word tell at which of them runs begin.
+    MAX_ITEMS: ClassVar[int] = 32
+    #: Products in a lane's registers (quirk 6).
+    MAX_REGISTER_ITEMS: ClassVar[int] = 16
+    #: Bytes of local memory that a work-group of several sub-groups may take, so that several work-groups share a compute unit.
+    LOCAL_MEMORY: ClassVar[int] = 24 << 10
+    #: Products that a lane fetches at a time.
+    BATCH: ClassVar[int] = 8
+
+    @property
+    def products(self) -> int:
+        """Most products of a row."""
+        return self.lanes * self.items
+
+    @property
+    @override
+    def row_bytes(self) -> int:
+        words = self.word_bytes * (self.products + self.lanes)
+        return words + (2 + self.types.index_bytes + self.types.value_bytes) * self.products + 2 + 4 * self.lanes
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        bits = self.products.bit_length() - 1
+        return {
+            **super().arguments(),
+            "batch": min(self.items, self.BATCH),
+            "products": self.products,
+            "lane_width": self.lane_width,
+            "bits": bits if self.types.arithmetic else 0,
+            "bits_of_products": bits,
+        }
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        """Return the nearest legal record: fewer lanes have more products each, in local memory if registers are too few."""
+        if work_group < 1:
+            return None
+        lanes = min(self.lanes, 1 << work_group.bit_length() - 1)
+        width = 1 << min(lane_width, self.lane_width, work_group).bit_length() - 1 if lanes > 1 else 1
+        items = self.products // lanes
+        if items > self.MAX_ITEMS:
+            return None
+        # Whole sub-groups, as their lanes exchange values.
+        unit = max(lanes, width)
+        group = work_group // unit * unit
+        made = replace(
+            self, work_group=group, lanes=lanes, items=items, portability=self.portability.at_most(width),
+            registers=self.registers and items <= self.MAX_REGISTER_ITEMS,
+        )  # fmt: skip
+        while made.work_group // lanes * made.row_bytes > self.LOCAL_MEMORY and made.work_group >= 2 * unit:
+            made = replace(made, work_group=made.work_group // (2 * unit) * unit)
+        return made
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types = KernelTypes.of_same(arithmetic)
+        yield "", Sort(1, 8).record(device, types, listed=True)
+        for phase in ("symbolic", "numeric", "values"):
+            yield phase, Sort(8, 8).record(device, types.of(phase), listed=False)
+        yield "upper_bound", Sort(8, 8).record(device, types.of("upper_bound"), listed=True)
+        yield "most", Sort(32, 16).record(device, types, listed=True)
+        yield "small", Sort(16, 8, columns=1 << 16).record(device, types, listed=True)
+        yield "local", Sort(8, 8, registers=False).record(device, types, listed=True)
+
+
+@dataclass(frozen=True)
+class Sort(Team):
+    """An accumulator that sorts products, for rows with at most ``lanes * items`` products and as many entries of A.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items to a row, a power of two.
+    items : int
+        Products of a work-item, a power of two from 2 to 32.
+    registers : bool
+        Whether products are sorted in registers, or in local memory.
+    work_group : int
+    columns : int, optional
+        A bound above all columns of B, if not their number: few leave room for a product's number in a word of 32 bits.
+    """
+
+    lanes: int
+    items: int
+    registers: bool = True
+    work_group: int = 128
+    columns: int | None = None
+
+    @property
+    def products(self) -> int:
+        """Most products of a row."""
+        return self.lanes * self.items
+
+    @override
+    def record(self, device: Device, types: KernelTypes, listed: bool) -> SortKernel:
+        columns = 32 if self.columns is None else (self.columns - 1).bit_length()
+        bits = columns + (0 if types.phase == "symbolic" else (self.products - 1).bit_length())
+        word_bytes = 8 if types.wide or bits > 32 else 4
+        width = device.portability.lane_width
+        asked = SortKernel(self.work_group, types, listed, device.portability, self.lanes, self.items, self.registers, word_bytes)
+        legal = asked.within(min(max(self.work_group, self.lanes, width), device.max_work_group), width)
+        assert legal is not None, self  # no device has so few work-items in a work-group
+        return legal
+
+    @override
+    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
+        suited: Self = varied(self, "columns", self.columns or product.shape[1])
+        return suited
+
+    @override
+    def describe(self) -> str:
+        where = "" if self.registers else " in local memory"
+        return f"{self.items} products a work-item{where}, {self.lanes} to a row"
+
+
+def max_columns_of(products: int) -> int:
+    """Return the most columns with which a word of 64 bits holds a column and the number of one of so many products."""
+    return 1 << 64 - (products - 1).bit_length()
+
+
+def sorts(thresholds: Thresholds, *, registers: bool) -> tuple[Sort, ...]:
+    """Return the bins, those of few products first: up to 2, 4, 8 and so on to 512, as in Liu et al., Section 3.4."""
+    # A few products to a lane: neighbouring lanes write side by side.
+    most = [1 << bit for bit in range(1, 10)]
+    lanes = [min(_MAX_LANES, max(products // thresholds.sort_items, min(products // 2, 2))) for products in most]
+    return tuple(Sort(each, products // each, registers) for each, products in zip(lanes, most, strict=True))
+
+
+def _bins(method: str, accumulators: tuple[Sort, ...]) -> tuple[Bin, ...]:
+    return tuple(
+        Bin(method, each, each.products, each.products, max_columns=max_columns_of(each.products)) for each in accumulators
+    )
+
+
+def reg_sort(on: Setting) -> tuple[Bin, ...]:
+    """Return the bins of "reg-sort": by products of a row."""
+    return _bins("reg-sort", sorts(on.thresholds, registers=True))
+
+
+def sort(on: Setting) -> tuple[Bin, ...]:
+    """Return the bins of "sort": by products of a row."""
+    return _bins("sort", sorts(on.thresholds, registers=False))

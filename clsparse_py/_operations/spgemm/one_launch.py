@@ -1,0 +1,144 @@
+"""C = A @ B of small matrices by one launch, into memory for as many entries as C may have; the host reads how many it has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._device.device import RESERVED, Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._memory.memory import allocated_each, shorten
+from clsparse_py._operations.spgemm.arguments import types_of
+from clsparse_py._operations.spgemm.kernels import KernelTypes, OfLanes
+from clsparse_py._operations.spgemm.kind import Kind, kind_of
+from clsparse_py._operations.spgemm.methods.base import Result
+from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._precision.arithmetic import Arithmetic
+from clsparse_py._run.launch import Chain
+
+__all__ = ["OneLaunch", "in_one_launch"]
+
+_WORK_GROUP = 256
+
+
+@kernel
+@dataclass(frozen=True)
+class OneLaunch(OfLanes):
+    """Parameters of ``templates/spgemm/one_launch.mako``.
+
+    Attributes
+    ----------
+    words : int
+        Words of the pattern of B, and of C, at most: four such arrays are in local memory.
+    """
+
+    template = "spgemm/one_launch"
+
+    words: int
+
+    #: Values of `words` to choose from.
+    WORDS: ClassVar[tuple[int, ...]] = (1024, 512)
+    #: Entries of rows of A that a compute unit looks up in the pattern, at most: each entry of C takes those of its row. With
+    #: 4,000 and 16,000, two cores took half as long as by the phases, with 27,000 from 1.1 to 1.6 times as long.
+    MAX_LOOKED_UP: ClassVar[int] = 1 << 14
+    #: Work-items to a row of B, of which the pattern is made.
+    LANES: ClassVar[int] = 8
+
+    @classmethod
+    def legal(cls, device: Device, types: KernelTypes) -> Self:
+        """Return the record for a device."""
+        words = device.fitting(cls.WORDS, lambda words: 16 * words, RESERVED)
+        return cls(min(_WORK_GROUP, device.max_work_group), types, device.portability, words)
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        lanes = 1 if self.work_group % self.LANES else self.LANES
+        return {**super().arguments(), "lanes": lanes}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, KernelTypes.of_same(arithmetic))
+
+
+class _Call(NamedTuple):
+    """A kind of call: products of some types and shapes.
+
+    Attributes
+    ----------
+    kind : Kind
+    sizes : tuple of numpy.uint32
+        The kernel's first arguments.
+    name : str
+        Of the product, for errors.
+    """
+
+    kind: Kind
+    sizes: tuple[np.uint32, np.uint32, np.uint32]
+    name: str
+
+
+def _call(device: Device, A: Matrix, B: Matrix, request: Request) -> _Call:
+    (m, k), n = A.shape, B.shape[1]
+    sizes = np.uint32(m), np.uint32(k), np.uint32(_words(n))
+    return _Call(kind_of(device, types_of(A, B, request.semiring)), sizes, f"the {m} x {n} product")
+
+
+def _words(n_columns: int) -> int:
+    """Return how many words a row of a pattern has."""
+    return (n_columns + 31) // 32
+
+
+def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
+    """Return C's arrays, which are there; None if the matrices are not small, or not known to be in canonical format.
+
+    None by plain kernels, too.
+
+    Waits for the device once.
+
+    Parameters
+    ----------
+    A, B : Matrix
+    request : Request
+    """
+    a, b = A.structure, B.structure
+    (m, k), n = a.shape, b.shape[1]
+    if max(m, k) * _words(n) > OneLaunch.WORDS[0] or not request.is_open:
+        return None
+    of_a, of_b, a_indptr, b_indptr = a.facts, b.facts, a.indptr, b.indptr
+    if of_a is None or of_b is None or not (of_a.canonical and of_b.canonical) or b_indptr.dtype != a_indptr.dtype:
+        return None
+    a_indices, b_indices = a.indices, b.indices
+    a_data, b_data = A.data, B.data
+    n_a, n_b, queue = a_indices.size, b_indices.size, a.queue
+    if not (n_a and n_b):
+        return None
+    operands = a_indptr, a_indices, b_indptr, b_indices, a_data, b_data
+    chain = Chain(queue, *operands)
+    if chain.device.is_plain:
+        return None
+    what = _call, m, k, n, a_data.dtype, b_data.dtype, a_indptr.dtype, request.semiring.name
+    kind, sizes, name = chain.worked_out(what, lambda: _call(chain.device, A, B, request))
+    n_products, n_units = n_a * n_b // k, chain.device.compute_units
+    n_looked_up = min(n_products, m * n) * n_a // m
+    if n_products > kind.thresholds.max_small_products or n_looked_up > OneLaunch.MAX_LOOKED_UP * n_units:
+        return None
+    built, record = chain.build_once((OneLaunch, kind), lambda: OneLaunch.legal(kind.device, kind.types))
+    if max(m, k) * _words(n) > record.words:
+        return None
+    room, allocator = min(m * n, n_a * min(n_b, of_b.longest or n)), a_data.allocator
+    wanted = (m + 1, kind.c_index), (room, kind.c_index), (room, kind.result)
+    indptr, indices, data = allocated_each(queue, name, wanted, allocator)
+    # A work-group for as many entries as it has work-items.
+    groups = min(n_products // record.work_group + 1, n_units)
+    arrays = [each.base_data for each in (*operands, indptr, indices, data)]
+    chain.launch(built, groups, *sizes, *arrays)
+    nnz = int(chain.read(indptr, 1, m)[0])
+    shorten(indices, nnz)
+    shorten(data, nnz)
+    return Result(indptr, indices, data)

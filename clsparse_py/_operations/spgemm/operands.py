@@ -1,0 +1,86 @@
+"""The operands of a product as kernels take them."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._operations.spgemm.arguments import types_of, with_index
+from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
+from clsparse_py._operations.spgemm.features import Budget, Features
+from clsparse_py._operations.spgemm.kind import Kind, kind_of
+from clsparse_py._operations.spgemm.methods.base import Product, workspace_bound
+from clsparse_py._operations.spgemm.refine import Course
+from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._operations.spgemm.thresholds import Thresholds
+from clsparse_py._run.launch import Chain
+
+__all__ = ["Operands", "operands_of"]
+
+
+class Operands(NamedTuple):
+    """The operands of a product in canonical format, with the chain of commands that its phases continue.
+
+    Attributes
+    ----------
+    a, b : CanonicalOperand
+    chain : Chain
+    product : Product
+        The products of its rows are not known yet; another array stands for them.
+    allocator : callable or None
+        Allocates C.
+    """
+
+    a: CanonicalOperand
+    b: CanonicalOperand
+    chain: Chain
+    product: Product
+    allocator: Any
+
+    @property
+    def features(self) -> Features:
+        """What is known of the product."""
+        a, b, _, product, *_ = self
+        m, n = product.shape
+        return Features((m, b.matrix.shape[0], n), (a.nnz, b.nnz), a.known, b.known, product.kind.entry_bytes)
+
+    @property
+    def budget(self) -> Budget:
+        """What the product may take."""
+        product = self.product
+        return Budget(product.memory_limit, product.workspace)
+
+    def course(self, request: Request) -> Course:
+        """Return the course of the product: the one that is kept, unless a method, bins or choices were given."""
+        kind = self.product.kind
+        if request.bins is not None or request.method != "auto" or request.choices is not None:
+            return Course(kind, self.features, request, self.budget)
+        return _course(kind, kind.thresholds, self.features, request, self.budget)
+
+
+@functools.lru_cache(maxsize=1024)
+def _course(kind: Kind, _thresholds: Thresholds, features: Features, request: Request, budget: Budget) -> Course:
+    """Return the course of products; thresholds are others once profiles are read anew."""
+    return Course(kind, features, request, budget)
+
+
+def operands_of(A: Matrix, B: Matrix, request: Request) -> Operands:
+    """Return the operands of A @ B."""
+    a = CanonicalOperand(A)
+    # A matrix that is multiplied by itself is put into canonical format once.
+    b = a if B is A else CanonicalOperand(B)
+    queue, m, n = A.queue, A.shape[0], B.shape[1]
+    types = types_of(a.matrix, b.matrix, request.semiring)
+    index = np.dtype(types.index)
+    of_a = with_index(queue, a.indptr, index), with_index(queue, a.indices, index)
+    of_b = of_a if b is a else (with_index(queue, b.indptr, index), with_index(queue, b.indices, index))
+    chain = Chain(queue, *of_a, a.data) if b is a else Chain(queue, *of_a, a.data, *of_b, b.data)
+    kind = kind_of(chain.device, types)
+    limit = kind.memory if request.memory_limit is None else int(request.memory_limit)
+    arrays = *of_a, a.data, *of_b, b.data
+    asked = limit, request.deterministic, request.is_roomy
+    product = Product((m, n), *arrays, of_a[0], 0, 0, kind, *asked, workspace_bound(*arrays))
+    return Operands(a, b, chain, product, A.data.allocator)

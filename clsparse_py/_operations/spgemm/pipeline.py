@@ -1,0 +1,166 @@
+"""C = A @ B from operands to result: inspect, decide, count, fill."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyopencl import array as cl_array
+
+from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._memory.workspace import Workspace, counting
+from clsparse_py._operations.spgemm.bins import EMPTY, Bins
+from clsparse_py._operations.spgemm.count import Counted, count
+from clsparse_py._operations.spgemm.methods.base import Result
+from clsparse_py._operations.spgemm.methods.dense import WINDOWS
+from clsparse_py._operations.spgemm.methods.dense_chunked import DenseChunked
+from clsparse_py._operations.spgemm.new_arrays import new_part
+from clsparse_py._operations.spgemm.one_launch import in_one_launch
+from clsparse_py._operations.spgemm.operands import Operands, operands_of
+from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._operations.spgemm.steps import Step, enqueued
+from clsparse_py._operations.spgemm.timer import UNTIMED, Timer
+from clsparse_py._operations.spgemm.upper_bound import enqueue_compaction
+
+__all__ = ["Filled", "Inspected", "fill", "inspected", "made", "multiply", "new_indices"]
+
+_log = logging.getLogger(__name__)
+
+#: The bins that need the least memory.
+_IN_WINDOWS = Bins((EMPTY, WINDOWS))
+_MISSING = "windows of columns, as memory is missing for what was chosen"
+
+
+class Inspected(NamedTuple):
+    """The operands of a product, and the structure of C but for its columns."""
+
+    operands: Operands
+    counted: Counted
+
+
+class Filled(NamedTuple):
+    """C, which the device may still be writing, and the steps that make it."""
+
+    C: Result
+    steps: Sequence[Step]
+
+
+def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, workspace: Workspace | None = None) -> Result:
+    """Return C's arrays, which the device may still be writing.
+
+    Parameters
+    ----------
+    A, B : Matrix
+    request : Request
+    timer : Timer, optional
+    workspace : Workspace, optional
+        Counts the memory that is in use beside operands and results.
+
+    Raises
+    ------
+    ValueError, MemoryError, BuildError
+        As for `spgemm`.
+    """
+    if workspace is None:
+        C = in_one_launch(A, B, request) if timer is UNTIMED else None
+        if C is None:
+            return made(A, B, request, timer)[1].C
+        if request.max_nnz is not None:
+            _require_few(C.data.size, request.max_nnz)
+        return C
+    with counting(workspace):
+        return made(A, B, request, timer)[1].C
+
+
+def inspected(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = False) -> Inspected:
+    """Return the structure of C but for its columns; none of its values is computed.
+
+    Parameters
+    ----------
+    A, B, request
+        As for `multiply`.
+    counting_only : bool
+        Whether C is not to be made afterwards.
+
+    Raises
+    ------
+    ValueError, MemoryError, BuildError
+        As for `spgemm`.
+    """
+    return _inspected(A, B, request._replace(values_later=True), UNTIMED, counting_only)
+
+
+def made(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED) -> tuple[Inspected, Filled]:
+    """Return the structure of C, and C, which the device may still be writing; rows are counted first only if that is faster.
+
+    Raises
+    ------
+    ValueError, MemoryError, BuildError
+        As for `spgemm`.
+    """
+    found = _inspected(A, B, request, timer)
+    filled = fill(*found, timer)
+    found.operands.chain.finish(*filled.C[:3])
+    return found, filled
+
+
+def _inspected(A: Matrix, B: Matrix, request: Request, timer: Timer, counting_only: bool = False) -> Inspected:
+    operands = operands_of(A, B, request)
+    counted: Counted | None = None
+    try:
+        counted = count(operands, request, timer, counting_only=counting_only)
+    except MemoryError as error:
+        _log.info("all rows go through windows of columns: %s", error)
+    if counted is None:
+        # Not in the handler: the error keeps the memory allocated so far.
+        counted = count(operands, request._replace(bins=_IN_WINDOWS, why=_MISSING), timer, counting_only=counting_only)
+    if request.max_nnz is not None:
+        _require_few(counted.nnz, request.max_nnz)
+    return Inspected(operands, counted)
+
+
+def _require_few(nnz: int, max_nnz: int) -> None:
+    if nnz > max_nnz:
+        raise ValueError(f"max_nnz: the product has {nnz:,} entries, more than {max_nnz:,}")
+
+
+def fill(operands: Operands, counted: Counted, timer: Timer) -> Filled:
+    """Return C's arrays, and enqueue the commands that make them.
+
+    Raises
+    ------
+    MemoryError
+        There is none for C, or for the workspace of any step.
+    """
+    try:
+        C = _allocated(operands, counted)
+    except MemoryError:
+        if counted.loose is None:
+            raise
+        # The room that its rows lie in may be the memory that is missing: they are made again.
+        counted.loose = None
+        C = _allocated(operands, counted)
+    timer.ended("allocation")
+    chain, product, steps = operands.chain, counted.product, counted.steps
+    if counted.loose is None:
+        steps = enqueued(chain, product, steps, C, "numeric")
+    else:
+        bin_, _, state, _ = steps[0]
+        chunks = bin_.accumulator.chunks(state) if isinstance(bin_.accumulator, DenseChunked) else None
+        enqueue_compaction(chain, product, counted.loose, C, counted.nnz, chunks)
+    timer.ended("numeric")
+    return Filled(C, steps)
+
+
+def _allocated(operands: Operands, counted: Counted) -> Result:
+    """Return C's arrays."""
+    product, n = counted.product, counted.nnz
+    indices = new_indices(operands, counted)
+    data = new_part(operands.chain, "values", product.shape, n, product.kind.result, operands.allocator)
+    return Result(counted.indptr, indices, data)
+
+
+def new_indices(operands: Operands, counted: Counted) -> cl_array.Array:
+    """Return a new array for C's columns."""
+    return new_part(operands.chain, "indices", counted.product.shape, counted.nnz, counted.indptr.dtype, operands.allocator)

@@ -1,0 +1,223 @@
+"""A planned product: its structure is counted once, its values are made as often as they are asked for."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING, Any, Generic
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._build.plain import are_plain, door
+from clsparse_py._device.device import describe
+from clsparse_py._ground.set_once import SetOnce
+from clsparse_py._ground.tables import plan_as_html
+from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure
+from clsparse_py._matrix.operands import values_of_result
+from clsparse_py._memory.workspace import Workspace, counting
+from clsparse_py._operations.spgemm.count import share_out
+from clsparse_py._operations.spgemm.explanation import BinRows, Explanation
+from clsparse_py._operations.spgemm.kind import kind_of
+from clsparse_py._operations.spgemm.methods.base import Result
+from clsparse_py._operations.spgemm.new_arrays import new_part
+from clsparse_py._operations.spgemm.operands import Operands
+from clsparse_py._operations.spgemm.pipeline import Filled, inspected, made, new_indices
+from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._operations.spgemm.steps import enqueued
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.upgrade import Upgrade
+
+if TYPE_CHECKING:
+    from clsparse_py._matrix.annotations import Values
+    from clsparse_py._operations.spgemm.product_list import ProductList
+
+__all__ = ["SpgemmPlan"]
+
+_log = logging.getLogger(__name__)
+
+
+class SpgemmPlan(SetOnce, Generic[MatrixT]):
+    """The product of two structures, for any values. Made by `spgemm_plan`.
+
+    Attributes
+    ----------
+    queue : pyopencl.CommandQueue
+        A's.
+    shape : tuple of int
+        Of C.
+    nnz : int
+        Entries of C.
+    n_products : int
+        Intermediate products.
+    indptr, indices : pyopencl.array.Array
+        The structure of C, which all results share.
+    """
+
+    def __init__(
+        self, A: MatrixT, B: Matrix, request: Request, workspace: Workspace | None = None, *, at_once: bool = False
+    ) -> None:
+        self.queue = A.queue
+        self.shape = (A.shape[0], B.shape[1])
+        self._request, self._workspace = request, workspace
+        self._allocator = A.data.allocator
+        self._assembled = type(A).assembled
+        filled: Filled | None = None
+        with counting(workspace):
+            if at_once:
+                (operands, counted), filled = made(A, B, request)
+            else:
+                operands, counted = inspected(A, B, request)
+        self._indices = new_indices(operands, counted) if filled is None else filled.C.indices
+        operands.chain.finish(counted.indptr)
+        self._a, self._b, self._product = operands.a, operands.b, counted.product
+        self._steps = counted.steps if filled is None else filled.steps
+        self.indptr, self.nnz, self.n_products = counted.indptr, counted.nnz, counted.product.n_products
+        self._why = str(counted.reason)
+        self._structure = Structure.canonical(self.queue, self.shape, self._indices, self.indptr)
+        # The first product makes the columns too; until then its lock keeps others waiting.
+        self._has_columns = filled is not None
+        # A list of products, which later products take; whether there is to be one is asked with the second values.
+        self._list: Upgrade[ProductList] | None = None
+        self._asks = operands.chain.device.resident > 1
+        data = None if filled is None else filled.C.data
+        self._made = None if data is None else self._assembled(self._structure, data)
+        self._first = threading.Lock()
+
+    def taken(self) -> MatrixT:
+        """Return the product that was made with the plan, once, if that was asked for."""
+        found, self._made = self._made, None
+        assert found is not None
+        return found
+
+    @property
+    def indices(self) -> cl_array.Array:
+        """The columns of C, a device array; the first product makes them, of the values planned with if there was none yet."""
+        if not self._has_columns:
+            self()
+        return self._indices
+
+    @property
+    def _dtype(self) -> np.dtype[Any]:
+        return self._product.kind.result
+
+    @door()
+    def __call__(self, a_data: Values | None = None, b_data: Values | None = None, *, out: MatrixT | None = None) -> MatrixT:
+        """Return the product of some values, which is not waited for: no analysis and, from the second product on, no read.
+
+        Parameters
+        ----------
+        a_data, b_data : pyopencl.array.Array or array_like, optional
+            In the order of the entries of A and B as they were given; by default the values that they had when the plan was made.
+        out : csr_array, optional
+            An earlier result of this plan: its values are overwritten.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A wrong shape, dtype or context, or an ``out`` that is none of this plan's results; the message names the argument.
+        """
+        if not self._has_columns:
+            with self._first:
+                if not self._has_columns:
+                    # Memory that the first product keeps for later ones is the plan's.
+                    with counting(self._workspace):
+                        return self._multiplied(a_data, b_data, out)
+        with counting(self._left()):
+            return self._multiplied(a_data, b_data, out)
+
+    def _multiplied(self, a_data: Values | None, b_data: Values | None, out: MatrixT | None) -> MatrixT:
+        """Return the product of some values."""
+        if are_plain() and not self._product.kind.device.is_plain:
+            self._plan_plainly()
+        left = self._a.placed("a_data", a_data, self._product.a_data)
+        right = self._b.placed("b_data", b_data, self._product.b_data)
+        writes = () if out is None else (self._target(out, left, right),)
+        chain = Chain(self.queue, left, right, *self._product.structure, self._indices, self.indptr, writes=writes)
+        data = new_part(chain, "values", self.shape, self.nnz, self._dtype, self._allocator) if out is None else out.data
+        listed = self._come_to_list() if self._has_columns else None
+        if listed is not None:
+            listed.enqueue(chain, left, right, data)
+            chain.finish(data)
+        elif self._has_columns:
+            self._enqueue(chain, left, right, data, "values")
+            chain.finish(data)
+        else:
+            self._enqueue(chain, left, right, data, "numeric")
+            chain.finish(self._indices, data)
+            self._has_columns = True
+        if out is None:
+            return self._assembled(self._structure, data)
+        out.data = data  # says that the values are others
+        return out
+
+    def _enqueue(self, chain: Chain, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array, phase: str) -> None:
+        """Enqueue C's values, and its columns outside the phase of values; keep the steps that make them."""
+        C = Result(self.indptr, self._indices, data)
+        self._steps = enqueued(chain, self._product._replace(a_data=left, b_data=right), self._steps, C, phase)
+
+    def _come_to_list(self) -> ProductList | None:
+        """Take note of a product of new values, and return the list of products, if there is one by now."""
+        upgrade = self._list
+        if self._asks or not (upgrade is None or upgrade.is_done):
+            with self._first, counting(self._workspace):
+                if self._asks:
+                    # Loaded when it is asked for, as few processes use it.
+                    from clsparse_py._operations.spgemm.product_list import list_after
+
+                    after = list_after(self._product, self._steps, self.nnz)
+                    self._list, self._asks = None if after is None else self._listing(after), False
+                if self._list is not None:
+                    self._list.come()
+            upgrade = self._list
+        return None if upgrade is None else upgrade.made
+
+    def _listing(self, after: int) -> Upgrade[ProductList]:
+        """Return what makes the list of products behind some products. It does not refer to the plan, which keeps it."""
+        from clsparse_py._operations.spgemm.product_list import product_list
+
+        of = self.queue, self._product, self.indptr, self._indices
+        return Upgrade("new values by a list of products", after, None, lambda: product_list(*of))
+
+    def _plan_plainly(self) -> None:
+        """Share the rows of C out anew, by plain kernels, and keep to them: a kernel that was planned is refused. Waits."""
+        chain = Chain(self.queue, *self._product.structure)
+        product = self._product._replace(kind=kind_of(chain.device, self._product.types))
+        operands = Operands(self._a, self._b, chain, product, self._allocator)
+        shared = share_out(operands, operands.course(self._request), self.indptr.dtype)
+        chain.finish()
+        self._product, self._steps, self._why = shared.product, shared.steps, str(shared.shares.reason)
+        self._list, self._asks = None, False
+
+    def _left(self) -> Workspace | None:
+        """Return the workspace of one call beside the plan's own: calls of several threads do not share one."""
+        kept = self._workspace
+        return None if kept is None else Workspace(kept.limit, kept.held)
+
+    def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
+        """Return the array for a result's values."""
+        product = self._product
+        of_a = {"a_data": left, "A.indptr": product.a_indptr, "A.indices": product.a_indices}
+        of_b = {"b_data": right, "B.indptr": product.b_indptr, "B.indices": product.b_indices}
+        return values_of_result(out, self.shape, self.indptr, self._indices, self._dtype, "the product", {**of_a, **of_b})
+
+    _repr_html_ = plan_as_html
+
+    def explain(self) -> Explanation:
+        """Return which methods make which rows, and the product's sizes."""
+        bins = tuple(
+            BinRows(bin_.method, bin_.accumulator.describe(), bin_.max_products, bin_.max_length, rows.n - rows.n_empty)
+            for bin_, rows in ((step.bin, step.rows) for step in self._steps)
+            if bin_.accumulator is not None
+        )
+        nnz_a = self._a.matrix.nnz
+        why = self._why if self._list is None else f"{self._why}; {self._list}"
+        c_bytes = self.indptr.nbytes + self._indices.nbytes + self.nnz * self._dtype.itemsize
+        used = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.held)
+        sizes = self.shape, nnz_a, self.n_products, self.nnz
+        return Explanation(self._request.method, bins, *sizes, why, c_bytes, *used)
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        device = describe(self.queue.device).name
+        return f"<SpgemmPlan of a {rows} x {columns} product with {self.nnz} entries on {device}>"

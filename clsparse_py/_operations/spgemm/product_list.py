@@ -1,0 +1,210 @@
+"""A list of the products of C = A @ B, in the order of C's entries: where the factors of each stand.
+
+A plan keeps one, so that new values take neither search nor sort. Made once, by a sort of all products, it pays where rows are
+made by accumulators that look for the place of each product, and after some products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._device.device import Device
+from clsparse_py._ground.index_types import INT32_MAX
+from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.kernels import KernelTypes, OfProduct
+from clsparse_py._operations.spgemm.methods.base import Accumulator, Product
+from clsparse_py._operations.spgemm.methods.dense_span import DenseSpan
+from clsparse_py._operations.spgemm.methods.merge import Merge
+from clsparse_py._operations.spgemm.steps import Step
+from clsparse_py._precision.arithmetic import Arithmetic
+from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
+from clsparse_py._primitives.scan import enqueue_scan
+from clsparse_py._run.launch import Chain
+
+__all__ = ["ListKernel", "ListedProducts", "ProductList", "list_after", "product_list"]
+
+#: Bytes that a product takes while the list is made, and that it takes of the list, at most.
+_MADE_BYTES = 28
+_KEPT_BYTES = 10
+
+
+@kernel
+@dataclass(frozen=True)
+class ListKernel(OfProduct):
+    """Parameters of ``templates/spgemm/product_list.mako``.
+
+    Attributes
+    ----------
+    phase : str
+        Name of the phase, as the template has it.
+    items : int
+        Products of a work-item in the phase "places".
+    place : str
+        The OpenCL type of a place in A within a tile, in the phase "factors".
+    """
+
+    template = "spgemm/product_list"
+
+    phase: str
+    items: int = 0
+    place: str = ""
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        group, types = min(128, device.max_work_group), KernelTypes.of_same(arithmetic).of("values")
+        yield "", cls(group, types, "factors", place="uint")
+        yield "near", cls(group, types, "factors", place="ushort")
+        for phase, items in (("lengths", 0), ("places", 8), ("tiles", 0)):
+            yield phase, cls(group, types, phase, items)
+
+
+@kernel
+@dataclass(frozen=True)
+class ListedProducts(OfProduct):
+    """Parameters of ``templates/spgemm/listed_products.mako``.
+
+    Attributes
+    ----------
+    items : int
+        Products of a work-item in a tile.
+    place : str
+        As in `ListKernel`.
+    """
+
+    template = "spgemm/listed_products"
+
+    items: int
+    place: str
+
+    #: Into how many parts a tile's room is cut, of which an entry that begins in the others may take the last one.
+    PARTS: ClassVar[int] = 8
+
+    @property
+    def window(self) -> int:
+        """Products among which the first ones of a tile's entries are."""
+        room = self.work_group * self.items
+        return room - room // self.PARTS
+
+    @property
+    def local_bytes(self) -> int:
+        """Bytes of local memory of a work-group."""
+        return self.work_group * (self.items + 1) * self.types.value_bytes
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        group, types = min(128, device.max_work_group), KernelTypes.of_same(arithmetic).of("values")
+        yield "", cls(group, types, 8, "uint")
+        yield "near", cls(group, types, 4, "ushort")
+
+
+@dataclass(frozen=True, eq=False)
+class ProductList:
+    """Where the factors of each product stand.
+
+    Attributes
+    ----------
+    kernel : ListedProducts
+    n_tiles : int
+    arrays : tuple of pyopencl.array.Array
+        The kernel's first arguments.
+    """
+
+    kernel: ListedProducts
+    n_tiles: int
+    arrays: tuple[cl_array.Array, ...]
+
+    def enqueue(self, chain: Chain, a_data: cl_array.Array, b_data: cl_array.Array, c_data: cl_array.Array) -> None:
+        """Enqueue C's values."""
+        built, _ = chain.build(self.kernel)
+        chain.launch(built, self.n_tiles, *self.arrays, a_data, b_data, c_data)
+
+
+def list_after(product: Product, steps: Sequence[Step], nnz: int) -> int | None:
+    """Return by which product of new values a plan begins a list; None if there is not to be any.
+
+    There is none if most rows are merged by a work-item each, or have a sum for each column that they span: these read B's rows
+    side by side. Nor if memory is not there for it.
+    """
+    n = product.n_products
+    if not 0 < n <= INT32_MAX or max(nnz, product.a_indices.size, product.b_indices.size) > INT32_MAX:
+        return None
+    limits, free = product.kind.thresholds, product.free
+    if _MADE_BYTES * n > limits.list_made_share * free or _KEPT_BYTES * n > limits.list_kept_share * free:
+        return None
+    made = [(step.bin.accumulator, step.rows.n - step.rows.n_empty) for step in steps]
+    half = sum(rows for _, rows in made) / 2
+    if sum(rows for accumulator, rows in made if _reads_side_by_side(accumulator)) >= half:
+        return None
+    merged = sum(rows for accumulator, rows in made if isinstance(accumulator, Merge))
+    limits = product.kind.thresholds
+    return limits.list_after_merged if merged > half else limits.list_after
+
+
+def _reads_side_by_side(accumulator: Accumulator | None) -> bool:
+    return isinstance(accumulator, DenseSpan) or (isinstance(accumulator, Merge) and accumulator.lanes == 1)
+
+
+def product_list(
+    queue: cl.CommandQueue, product: Product, indptr: cl_array.Array, indices: cl_array.Array
+) -> Generator[cl.Event, None, ProductList]:
+    """Make the list of a product's C, whose structure is given, as an `Upgrade` does.
+
+    Raises
+    ------
+    MemoryError, BuildError
+    """
+    chain = Chain(queue, *product.structure, indptr, indices)
+    types, n, n_rows = product.types.of("values"), product.n_products, np.uint64(product.shape[0])
+    nnz_of_a, nnz, limits = product.a_indices.size, indices.size, product.kind.thresholds
+    group = min(limits.list_group, chain.device.max_work_group)
+
+    def launch(phase: str, n_items: int, *arguments: Any, items: int = 0, place: str = "") -> None:
+        built, record = chain.build(ListKernel(group, types, phase, items, place))
+        chain.launch(built, -(-n_items // (record.work_group * max(items, 1))), *arguments)
+
+    entry_products = chain.scratch(nnz_of_a + 1, np.int32)
+    launch("lengths", nnz_of_a, np.uint32(nnz_of_a), product.a_indices, product.b_indptr, entry_products)
+    enqueue_scan(chain, entry_products, entry_products, nnz_of_a, kind="pointers")
+    places = chain.scratch(n, np.int32)
+    sizes = np.uint32(n), np.uint32(nnz_of_a), n_rows
+    launch("places", n, *sizes, entry_products, *product.structure, indptr, indices, places, items=limits.list_items)
+    numbers, first = chain.scratch(n, np.int32), chain.scratch(nnz + 1, np.int32)
+    enqueue_sort_by_key(chain, places, n, nnz, n_items=n, sorted_items=numbers, pointers=first)
+    del places
+
+    items = limits.list_few_items if n < limits.list_few_products * nnz else limits.list_items
+    kernel = _listed(chain, product, items)
+    n_tiles = -(-n // kernel.window)
+    tiles = tuple(chain.scratch(n_tiles + 1, np.uint32) for _ in range(3))
+    widest = chain.counters(1)
+    numbers_of = np.uint32(n_tiles), np.uint32(kernel.window), np.uint32(nnz), n_rows
+    launch("tiles", n_tiles + 1, *numbers_of, first, product.a_indptr, indptr, *tiles, widest)
+    read = chain.read_later(widest, 1)
+    queue.flush()
+    yield chain.events[-1]
+    if int(read()[0]) > np.iinfo(np.uint16).max:
+        kernel = replace(kernel, place="uint")
+    a_places, b_places = chain.scratch(n, np.uint16 if kernel.place == "ushort" else np.uint32), chain.scratch(n, np.uint32)
+    begins = chain.scratch(nnz, np.uint16)
+    of_products = entry_products, product.a_indices, product.b_indptr, numbers, first
+    built, _ = chain.build(ListKernel(kernel.work_group, types, "factors", place=kernel.place))
+    chain.launch(built, n_tiles, np.uint32(nnz_of_a), *of_products, *tiles, a_places, b_places, begins)
+    chain.finish(a_places, b_places, begins)
+    return ProductList(kernel, n_tiles, (*tiles, a_places, b_places, begins))
+
+
+def _listed(chain: Chain, product: Product, items: int) -> ListedProducts:
+    """Return the record of the kernel that makes values: built, as tiles are as large as its work-groups."""
+    group, types = min(product.kind.thresholds.list_group, chain.device.max_work_group), product.types.of("values")
+    asked = (ListedProducts(group, types, items >> halvings, "ushort") for halvings in range(items.bit_length()))
+    return chain.build(chain.device.fitting(asked, lambda each: each.local_bytes))[1]

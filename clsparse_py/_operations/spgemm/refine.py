@@ -1,0 +1,254 @@
+"""Decide what the work of rows tells: pure functions of the analysis, features and the device's profile."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from clsparse_py._decisions.profiles import Ruling
+from clsparse_py._ground.index_types import INT32_MAX
+from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.all_rows import alone, compresses, is_light, max_item_length, small, staged_entries
+from clsparse_py._operations.spgemm.analysis import Work
+from clsparse_py._operations.spgemm.bin_choice import chosen
+from clsparse_py._operations.spgemm.bins import EMPTY, Bin
+from clsparse_py._operations.spgemm.choice import Choice
+from clsparse_py._operations.spgemm.decide import Decision, Reason, Speculation, decide, speculation_for
+from clsparse_py._operations.spgemm.features import Budget, Features
+from clsparse_py._operations.spgemm.kind import Kind
+from clsparse_py._operations.spgemm.methods.base import Accumulator, Rows
+from clsparse_py._operations.spgemm.methods.dense_chunked import DenseChunked
+from clsparse_py._operations.spgemm.methods.esc_local import EscGroup, EscTeam
+from clsparse_py._operations.spgemm.methods.sort import Sort
+from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._operations.spgemm.speculation import Speculated
+from clsparse_py._operations.spgemm.thresholds import Thresholds
+
+__all__ = ["Course", "Part", "Refined", "Shares", "are_long", "numeric_bin", "refine", "suits_upper_bound"]
+
+#: Accumulators that can make rows in the room of their upper bound.
+_BY_UPPER_BOUND = (Sort, EscTeam, EscGroup)
+_SPECULATED = Reason("rows of A are short or alike: made as they come, with no analysis")
+#: Of how many products with the same features the shares are kept.
+_MAX_KEPT = 16
+
+
+class Refined(NamedTuple):
+    """The bins in the end.
+
+    Attributes
+    ----------
+    shares : list of (Bin, int)
+        Bins with the numbers of rows that they take: adjacent rows of the analysis' list each. The first is for rows without
+        products; others have some.
+    rulings : sequence of Ruling
+        The decisions for accumulators that the strategy does not give.
+    """
+
+    shares: list[tuple[Bin, int]]
+    rulings: Sequence[Ruling[Choice]] = ()
+
+
+def refine(kind: Kind, features: Features, decision: Decision, work: Work, budget: Budget) -> Refined:
+    """Return the bins in the end.
+
+    One bin takes all rows that have products, in their order, if the product is small or its rows short. Else bins that are
+    given, or those of a named method, stay as they are; of "auto" the device's profile tells what makes each, and neighbours with
+    one accumulator are one bin.
+
+    Parameters
+    ----------
+    kind : Kind
+    features : Features
+    decision : Decision
+    work : Work
+    budget : Budget
+    """
+    one, n_empty = _one_for_all(kind, features, decision, work), work.taken[0]
+    if one is not None:
+        return Refined([(EMPTY, n_empty), (one, features.shape[0] - n_empty)])
+    if not decision.is_auto:
+        return Refined(list(zip(decision.bins, work.taken, strict=True)))
+    bins, rulings = chosen(kind, features, decision.bins, work, budget, decision.choices)
+    return Refined([(EMPTY, n_empty), *_joined(kind.thresholds, zip(bins[1:], work.taken[1:], strict=True))], rulings)
+
+
+def _one_for_all(kind: Kind, features: Features, decision: Decision, work: Work) -> Bin | None:
+    """Return the bin that had better take all rows; None if there is none."""
+    limits = kind.thresholds
+    if not decision.is_auto:
+        light = all(bin_.method in ("", "reg-merge") for bin_, n in zip(decision.bins, work.taken, strict=True) if n)
+    elif 0 < work.n_products <= limits.max_small_products:
+        return small(kind, limits, work.longest_row)
+    else:
+        light = compresses(limits, features.A) or is_light(limits, work.longest_row, features.mean_row_of_b)
+    return alone(limits, work.longest_row, work.max_products, staged_entries(kind, features)) if light else None
+
+
+def _joined(limits: Thresholds, shares: Iterable[tuple[Bin, int]]) -> Iterator[tuple[Bin, int]]:
+    """Iterate over bins that have rows: one goes to the next if that has its accumulator, or takes its few rows too."""
+    before: tuple[Bin, int] | None = None
+    for bin_, n in shares:
+        if not n:
+            continue
+        if before is not None:
+            earlier, n_before = before
+            if earlier.accumulator is bin_.accumulator or (_few(limits, n_before, earlier, bin_) and earlier.joins(bin_)):
+                n += n_before
+            else:
+                yield before
+        before = bin_, n
+    if before is not None:
+        yield before
+
+
+def _few(thresholds: Thresholds, n_rows: int, bin_: Bin, other: Bin) -> bool:
+    """Return whether rows are so few that they had better go with those of another bin of their method."""
+    if isinstance(bin_.accumulator, Sort):
+        return n_rows * ((other.max_products or 0) - (bin_.max_products or 0)) <= thresholds.max_joined_places
+    return n_rows < thresholds.max_joined_rows
+
+
+def suits_upper_bound(limits: Thresholds, n_rows: int, work: Work, bins: Sequence[Bin]) -> bool:
+    """Return whether a row is made with room for all its products, and moved, rather than counted first.
+
+    If products hardly contract, and rows are so short that what they are made of takes longer to find than they take to move.
+    """
+    n_products, compression = work.n_products, work.compression
+    if not 0 < n_products <= INT32_MAX or n_rows > INT32_MAX or compression > limits.max_upper_compression:
+        return False
+    if len(bins) == 1 and isinstance(bins[0].accumulator, DenseChunked):
+        # Chunks of rows have rooms of their own, which hold no gaps: the entries count that are moved.
+        return n_products <= n_rows * max(limits.max_upper_mean, limits.max_moved * compression)
+    if n_products > limits.max_upper_mean * n_rows:
+        return False
+    return all(isinstance(bin_.accumulator, _BY_UPPER_BOUND) for bin_ in bins)
+
+
+def are_long(kind: Kind, bin_: Bin, n_rows: int, n_all: int) -> bool:
+    """Return whether rows leave most of a device idle for long, which other rows of the product can have meanwhile."""
+    few = n_rows <= kind.thresholds.max_side_groups * kind.device.compute_units
+    return few and n_rows < n_all and isinstance(bin_.accumulator, EscGroup)
+
+
+def numeric_bin(thresholds: Thresholds, speculation: Speculation, found: Speculated, inputs: int) -> Bin | None:
+    """Return the bin of the numeric phase after a speculation that held; None if rows had better not be merged."""
+    if speculation.accumulator.lanes == 1 and speculation.accumulator.length <= max_item_length(thresholds):
+        return alone(thresholds, found.longest_row, 0, inputs) or speculation.bin
+    compresses = found.n_products >= thresholds.min_merged_compression * found.nnz
+    return speculation.bin if compresses or found.n_products <= thresholds.max_small_products else None
+
+
+class Part(NamedTuple):
+    """The rows of a bin, which has some.
+
+    Attributes
+    ----------
+    bin : Bin
+    rows : Rows
+        Without their list, if they are listed.
+    is_long : bool
+        Whether they are few and each takes long: those of other bins are made at the same time.
+    """
+
+    bin: Bin
+    rows: Rows
+    is_long: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """How the rows of a product are shared out among bins.
+
+    Attributes
+    ----------
+    parts : tuple of Part
+        Those with products.
+    accumulators : tuple
+        Of the parts.
+    is_listed : bool
+        Whether rows are listed by bins; one bin takes all of them else.
+    reason : Reason
+    suits_upper_bound : bool
+        Whether C is allocated by its upper bound if there is memory, and its rows are made without being counted first.
+    """
+
+    parts: tuple[Part, ...]
+    accumulators: tuple[Accumulator | None, ...]
+    is_listed: bool
+    reason: Reason
+    suits_upper_bound: bool
+
+
+class Course:
+    """The course of products with some features: what is decided before their analysis, and after it by what it found.
+
+    To decide takes the host longer than to launch kernels, and depends on nothing else: so a course is kept, and each decision is
+    worked out when it is first asked for.
+
+    Attributes
+    ----------
+    features : Features
+    speculation : Speculation or None
+    """
+
+    def __init__(self, kind: Kind, features: Features, request: Request, budget: Budget) -> None:
+        self.features = features
+        self.speculation = speculation_for(kind, features) if request.is_auto else None
+        self._kind, self._request, self._budget = kind, request, budget
+        self._shares: dict[Work | tuple[Bin, int], Shares] = {}
+
+    @cached_property
+    def decision(self) -> Decision:
+        """The bins among which the analysis shares rows out."""
+        return decide(self._kind, self.features, self._request, self._budget)
+
+    def shares(self, work: Work) -> Shares:
+        """Return how rows are shared out by their work."""
+        return self._shares.get(work) or self._kept(work, self._shared(work))
+
+    def alone(self, bin_: Bin, n_empty: int) -> Shares:
+        """Return the shares if one bin takes all rows, some of which have no products, by a speculation that held."""
+        key = bin_, n_empty
+        return self._shares.get(key) or self._kept(key, self._of_one(bin_, n_empty))
+
+    def _kept(self, key: Work | tuple[Bin, int], made: Shares) -> Shares:
+        if len(self._shares) >= _MAX_KEPT:
+            self._shares.clear()
+        self._shares[key] = made
+        return made
+
+    def _of_one(self, bin_: Bin, n_empty: int) -> Shares:
+        part = Part(bin_, Rows(self.features.shape[0], n_empty=n_empty), False)
+        return Shares((part,), (bin_.accumulator,), False, _SPECULATED, False)
+
+    def _shared(self, work: Work) -> Shares:
+        kind, decision, n_rows = self._kind, self.decision, self.features.shape[0]
+        shares, rulings = refine(kind, self.features, decision, work, self._budget)
+        placed, is_listed = _placed(n_rows, shares)
+        made = [(bin_, rows) for bin_, rows in placed if bin_.accumulator is not None]
+        parts = tuple(Part(bin_, rows, are_long(kind, bin_, rows.n, n_rows)) for bin_, rows in made)
+        bins = [each.bin for each in parts]
+        loose = decision.may_skip_counting and suits_upper_bound(kind.thresholds, n_rows, work, bins)
+        reason = decision.reason._replace(of_bins=rulings) if rulings else decision.reason
+        return Shares(parts, tuple(bin_.accumulator for bin_ in bins), is_listed, reason, loose)
+
+
+def _placed(n_rows: int, shares: Sequence[tuple[Bin, int]]) -> tuple[list[tuple[Bin, Rows]], bool]:
+    """Return the rows of each bin that has some, and whether they are listed: not if one bin takes all.
+
+    Parameters
+    ----------
+    n_rows : int
+    shares : sequence of (Bin, int)
+        Bins in their order with their numbers of rows, of which the first is for rows without products: where it costs less to
+        visit them than to sort them out, another bin takes them too. The order of rows is kept within each.
+    """
+    n_empty = shares[0][1]
+    for bin_, n in shares:
+        if n == n_rows or (bin_.takes_empty and 0 < n == n_rows - n_empty):
+            return [(bin_, Rows(n_rows, n_empty=n_rows - n))], False
+    firsts = itertools.accumulate((n for _, n in shares), initial=0)
+    return [(bin_, Rows(n, first)) for (bin_, n), first in zip(shares, firsts, strict=False) if n], True

@@ -1,0 +1,55 @@
+"""The methods of SpGEMM by name. A method is a function from a setting to bins, in the module of its accumulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from clsparse_py._operations.spgemm.bins import Bin, Setting
+from clsparse_py._operations.spgemm.methods.dense import dense, dense_span, dense_windows
+from clsparse_py._operations.spgemm.methods.esc import esc
+from clsparse_py._operations.spgemm.methods.esc_local import esc_local
+from clsparse_py._operations.spgemm.methods.hash import hash_, large_hash, reg_hash
+from clsparse_py._operations.spgemm.methods.long_rows import long_rows
+from clsparse_py._operations.spgemm.methods.merge import merge, reg_merge
+from clsparse_py._operations.spgemm.methods.sort import reg_sort, sort
+
+__all__ = ["FAMILIES", "METHODS", "PARTS", "Method"]
+
+Method = Literal[
+    "auto",
+    "reg-merge",
+    "merge",
+    "reg-sort",
+    "sort",
+    "dense",
+    "esc",
+    "hash",
+    "reg-hash",
+    "large-hash",
+    "esc-local",
+    "long-rows",
+]
+METHODS: dict[str, Callable[[Setting], tuple[Bin, ...]]] = {
+    "reg-merge": reg_merge,
+    "merge": merge,
+    "reg-sort": reg_sort,
+    "sort": sort,
+    "dense": dense,
+    "esc": esc,
+    "hash": hash_,
+    "reg-hash": reg_hash,
+    "large-hash": large_hash,
+    "esc-local": esc_local,
+    "long-rows": long_rows,
+}
+#: Families of methods, which trees over bins tell apart.
+FAMILIES = {
+    "sorts": ("reg-sort", "sort"),
+    "merges": ("reg-merge", "merge"),
+    "hashes": ("hash", "reg-hash", "large-hash"),
+    "dense": ("dense",),
+    "expands": ("esc", "esc-local", "long-rows"),
+}
+#: The names that strategies and choices of bins may have: methods, and parts of them.
+PARTS = {**METHODS, "dense-span": dense_span, "dense-windows": dense_windows}

@@ -1,0 +1,65 @@
+"""A product as a caller asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from clsparse_py._operations.spgemm.bins import Bins
+from clsparse_py._operations.spgemm.choice import Choice
+from clsparse_py._operations.spgemm.strategy import Strategy
+from clsparse_py._precision.semiring import Semiring, plus_times
+
+__all__ = ["Request"]
+
+
+class Request(NamedTuple):
+    """The keyword arguments of `spgemm`, checked; or bins or a strategy instead of a method.
+
+    Attributes
+    ----------
+    method : str
+        "auto" or a name in `METHODS`; with ``bins`` only a name for them.
+    semiring : Semiring
+    deterministic : bool
+    memory_limit, max_nnz : int or None
+    strategy : Strategy or None
+        Of "auto", if not the one that the device's profile has for the product.
+    bins : Bins or None
+        These make the rows, exactly as given: no speculation, no refinement. The last takes any row.
+    why : str
+        The reason for them.
+    choices : mapping of int to Choice, or None
+        Of "auto": what makes the bins of these numbers, if not what the device's profile has for them.
+    values_later : bool
+        Whether the entries of C are asked for before its values.
+    is_roomy : bool
+        Whether rows may have room for all their products, however much that is beside operands and C; it is hardly written to.
+    """
+
+    method: str = "auto"
+    semiring: Semiring = plus_times
+    deterministic: bool = True
+    memory_limit: int | None = None
+    max_nnz: int | None = None
+    strategy: Strategy | None = None
+    bins: Bins | None = None
+    why: str = "the bins were given"
+    choices: Mapping[int, Choice] | None = None
+    values_later: bool = False
+    is_roomy: bool = False
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether a strategy says how rows are made, given or not: the analysis may be spared, and its work refines the bins."""
+        return self.bins is None and self.method == "auto"
+
+    @property
+    def may_skip_counting(self) -> bool:
+        """Whether no one asks for the entries of C before its values."""
+        return not self.values_later and self.max_nnz is None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is left open how rows are made."""
+        return self.method == "auto" and self.strategy is None and self.bins is None

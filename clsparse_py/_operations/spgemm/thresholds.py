@@ -1,0 +1,159 @@
+"""The numbers by which SpGEMM decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from clsparse_py._decisions import thresholds
+from clsparse_py._decisions.thresholds import number
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.kernels import KernelTypes
+from clsparse_py._precision.arithmetic import name_of
+
+__all__ = ["Thresholds", "supposed", "supposing", "thresholds_of"]
+
+_supposed: ContextVar[Thresholds | None] = ContextVar("thresholds", default=None)
+#: Return the thresholds that are tried, or None. Not a function of ours, as each product asks several times.
+supposed = _supposed.get
+
+
+#: On cores: what is not done there at all.
+_NEVER = (1 << 31) - 1
+_H100 = "by hand, from products on an H100, 2026-11-22"
+_H200 = "by hand, from a tuning run on an H200, 2026-11-23"
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """The thresholds of a device and a dtype. A row is one of A or of C, a product an intermediate one, unless it says more."""
+
+    operation = "spgemm"
+
+    #: Products of a product so small that the fewest launches are best.
+    max_small_products: int = number(1 << 15, "products", on_cores=1 << 16, evidence=_H100)
+    #: Work-items to a row of a small product.
+    max_small_lanes: int = number(8, "work-items", on_cores=1, least=1, most=1 << 10, evidence=_H100)
+    #: Heads that a work-item merges of a small product.
+    max_small_items: int = number(16, "heads", most=64, evidence=_H100)
+    #: Entries of the longest row if one work-item merges each row, in their order.
+    max_item_length: int = number(12, "entries", on_cores=0, most=64, evidence=_H100)
+    #: Products of a row that one work-item merges.
+    max_item_products: int = number(1 << 10, "products", evidence=_H100)
+    #: Heads that one work-item compares for the longest row, unless rows of C compress.
+    max_item_steps: int = number(1 << 11, "heads", evidence=_H200)
+    #: Entries of the longest row if one work-item merges each row, compares no more heads than that, and no team merges them.
+    max_light_length: int = number(24, "entries", on_cores=0, most=64, evidence=_H200)
+    #: Entries of the longest row that a team merges speculatively.
+    max_speculative_length: int = number(512, "entries", on_cores=0, evidence=_H100)
+    #: The longest row times all products, above which the analysis is a small part of the whole.
+    max_speculative_work: int = number(1 << 34, "products", evidence=_H100)
+    #: The longest row by the mean one, up to which rows count as uniform.
+    max_longest_by_mean: float = number(2.0, "mean rows", evidence=_H100)
+    #: Share of entries with the next column before them, from which on rows of C compress.
+    min_adjacent_share: float = number(0.25, "share of entries", evidence=_H100)
+    #: Share of such entries from which on neighbouring rows share rows of B that are staged in local memory.
+    min_staged_share: float = number(0.25, "share of entries", on_cores=_NEVER, evidence=_H100)
+    #: The longest row by the mean one, above which rows are listed by bins while the host waits for the analysis.
+    min_listed_by_mean: float = number(2.0, "mean rows", on_cores=_NEVER, evidence=_H100)
+    #: Products to an entry of C from which on rows stay merged that are speculated to be alike.
+    min_merged_compression: float = number(3.0, "products to an entry of C", evidence=_H100)
+    #: Rows of a bin that go to the next bin of their method, as a launch takes longer than they do.
+    max_joined_rows: int = number(1 << 10, "rows", evidence=_H100)
+    #: Places for products that are sorted in vain if sorted rows go to the next bin.
+    max_joined_places: int = number(1 << 21, "places", evidence=_H100)
+    #: Work-groups to a compute unit whose few long rows leave room for a side queue.
+    max_side_groups: float = number(4.0, "work-groups to a compute unit", on_cores=0.0, evidence=_H100)
+    #: Products to an entry of C up to which C is allocated by its upper bound.
+    max_upper_compression: float = number(1.25, "products to an entry of C", on_cores=64.0, evidence=_H100)
+    #: Products of the mean row up to which it is.
+    max_upper_mean: float = number(16.0, "products", on_cores=512.0, evidence=_H100)
+    #: The share of the upper bound of C's entries that uneven rows have.
+    expected_fill: float = number(0.5, "share of the upper bound", on_cores=0.0, most=1, evidence=_H100)
+    #: Products of a row that one work-item of "esc-local" sorts in registers.
+    esc_item_products: int = number(32, "products", least=1, most=32, evidence=_H100)
+    #: Products of a row that a sub-group sorts.
+    esc_team_products: int = number(736, "products", least=2, most=65535, evidence=_H100)
+    #: Products of a row that a work-group sorts in local memory.
+    esc_group_products: int = number(6144, "products", least=3, most=65535, evidence=_H100)
+    #: Products of a lane that sorts, if a row has more than a few: a power of two.
+    sort_items: int = number(4, "products", least=2, most=32, power=True, evidence=_H100)
+    #: Heads of a lane of a team that merges: a power of two.
+    merge_items: int = number(8, "heads", least=2, most=64, power=True, evidence=_H100)
+    #: Heads of a lane down to which rows have more lanes, if the device has work-items left: a power of two.
+    min_merge_items: int = number(4, "heads", on_cores=8, least=1, most=64, power=True, evidence=_H200)
+    #: Entries of a row of A that one work-item merges in a bin: a power of two.
+    merge_item_length: int = number(16, "entries", least=1, most=64, power=True, evidence=_H100)
+    #: Lanes of a team that merges: a power of two.
+    max_merge_lanes: int = number(32, "lanes", least=1, most=64, power=True, evidence=_H100)
+    #: Products of the largest bin of "reg-hash", and of "hash": powers of two, as for all bins of hashing.
+    max_hash_products: int = number(512, "products", least=2, most=1 << 15, power=True)
+    max_walked_products: int = number(1 << 12, "products", on_cores=512, least=2, most=1 << 15, power=True)
+    #: Products that a lane of "reg-hash" fetches at a time; rows have a lane for as many.
+    hash_items: int = number(8, "products", on_cores=2, least=1, most=32, power=True)
+    #: Products of the largest bin of "large-hash".
+    max_large_products: int = number(1 << 15, "products", least=1 << 10, most=1 << 15, power=True)
+    #: Work-items to a row of "large-hash", and products that each fetches at a time.
+    large_hash_lanes: int = number(128, "work-items", on_cores=1, least=1, most=1 << 10, power=True)
+    large_hash_items: int = number(4, "products", on_cores=2, least=1, most=32)
+    #: Slots of its tables with sums, if local memory holds them: a power of two.
+    max_slots: int = number(1 << 11, "slots", least=128, most=1 << 14, power=True)
+    #: Columns of the narrowest and of the widest bin of "dense-span": powers of two.
+    min_span: int = number(512, "columns", least=32, most=1 << 15, power=True)
+    max_span: int = number(1 << 12, "columns", least=32, most=1 << 15, power=True)
+    #: Columns from which on local memory has to hold two rows: a team by itself leaves a compute unit idle.
+    min_paired_span: int = number(1 << 11, "columns")
+    #: Entries of a row of A that are taken at a time, and loads that a lane has in flight.
+    span_entries: int = number(64, "entries", least=1, most=1 << 10)
+    span_loads: int = number(2, "loads", least=1, most=32)
+    #: The product of a plan by which a list of products is begun, which takes a GPU as long as some products, and by which if
+    #: most rows are merged, where it saves less.
+    list_after: int = number(5, "products", least=1, most=1 << 31)
+    list_after_merged: int = number(25, "products", least=1, most=1 << 31)
+    #: A list is made if its products take no more of the memory, while it is made and once it is there.
+    list_made_share: float = number(1 / 2, "share of the memory", most=1)
+    list_kept_share: float = number(1 / 8, "share of the memory", most=1)
+    #: Of the work-groups that take a list, and products of a work-item, fewer where an entry has less than so many: more tiles
+    #: are resident then.
+    list_group: int = number(128, "work-items", least=1)
+    list_items: int = number(8, "products", least=1, power=True)
+    list_few_items: int = number(4, "products", least=1, power=True)
+    list_few_products: float = number(2.0, "products to an entry of C")
+    #: Of a row that one work-item merges where rows are speculated with, and of a row of B.
+    max_speculated: int = number(256, "products", least=1)
+    #: That a speculation reports of entries, if these are counted tile by tile of the scan.
+    max_partial_sums: int = number(900, "sums")
+    #: Of a row of C that are moved in less time than they are counted, on CPU devices: those of products of multigrid.
+    max_moved: int = number(96, "entries")
+    #: Up to which the sizes of slices do not matter, and of a mean slice below which its launches take longer than its work.
+    few_slices: int = number(16, "slices")
+    min_slice_products: int = number(1 << 13, "products")
+
+    def __post_init__(self) -> None:
+        """Check that bins of these sizes exist, too."""
+        super().__post_init__()
+        if not self.esc_item_products < self.esc_team_products < self.esc_group_products:
+            raise ValueError("esc_item_products, esc_team_products, esc_group_products: must rise")
+        if self.min_span > self.max_span:
+            raise ValueError("min_span, max_span: must rise")
+
+
+def thresholds_of(device: Device, types: KernelTypes) -> Thresholds:
+    """Return the thresholds of the profiles for a device, and for the dtype of C's values."""
+    tried = supposed()
+    if tried is not None:
+        return tried
+    assert types.arithmetic is not None  # of a numeric phase
+    return Thresholds.of(device, name_of(types.arithmetic.result))
+
+
+@contextmanager
+def supposing(thresholds: Thresholds) -> Iterator[None]:
+    """Decide by other thresholds than the profiles', as the tuner does."""
+    token = _supposed.set(thresholds)
+    try:
+        yield
+    finally:
+        _supposed.reset(token)

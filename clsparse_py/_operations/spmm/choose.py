@@ -1,0 +1,293 @@
+"""Decide: the kernel's shape for a product with several columns, by the product's numbers, the device and its profile."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from clsparse_py._decisions import thresholds
+from clsparse_py._decisions.thresholds import number
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._precision.arithmetic import Arithmetic
+
+__all__ = ["Layout", "Pattern", "Shape", "Thresholds", "choose", "together"]
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """The numbers that shapes are chosen by. A part is of rows and entries of A; lanes are at most a sub-group's."""
+
+    operation = "spmm"
+
+    #: The widest vector that a work-item of a GPU loads at once, and the widest that a function may take (quirk 3).
+    vector_bytes: int = number(16, "bytes", on_cores=32, least=1, most=32, power=True)
+    #: Columns that are apart and so few that to copy X takes longer than to read it as it lies.
+    max_direct_columns: int = number(4, "columns", on_cores=8, least=1)
+    #: Lanes that share a part.
+    max_lanes: int = number(32, "lanes", least=1, most=32, power=True)
+    #: Vectors of columns that each takes before a team takes no more.
+    max_vectors: int = number(2, "vectors", least=1)
+    #: Lanes that are few, and those that are some.
+    few_lanes: int = number(2, "lanes", least=1)
+    some_lanes: int = number(8, "lanes", least=1)
+    #: A part on GPUs if few, some or more lanes share it: in larger ones rows of X leave the first-level cache before the next
+    #: row of A asks for them, and smaller ones cut too many rows.
+    part_of_few: int = number(16, "rows and entries", least=1)
+    part_of_some: int = number(32, "rows and entries", least=1)
+    part_of_many: int = number(64, "rows and entries", least=1)
+    #: A part of few lanes, or of more, may be so much larger that no row is cut.
+    larger_of_few: int = number(2, "times", least=1)
+    larger: int = number(4, "times", least=1)
+    #: The largest part that is made for that.
+    max_part: int = number(128, "rows and entries", least=1)
+    #: Entries whose loads a team has in flight; of few lanes there is room for more.
+    unroll: int = number(4, "entries", least=1)
+    unroll_of_few: int = number(8, "entries", least=1)
+    #: Work-items of a work-group that takes parts on a GPU.
+    part_group: int = number(128, "work-items", least=1)
+    #: A part on a CPU device, at least, and parts to a core, at most.
+    min_core_part: int = number(512, "rows and entries", least=1)
+    max_core_parts: int = number(32, "parts", least=1)
+    #: Vectors of columns that a work-item of a CPU device takes, and columns if it has no vectors, at most.
+    max_core_vectors: int = number(4, "vectors", least=1, most=32, power=True)
+    max_core_columns: int = number(8, "columns", least=1, most=32, power=True)
+    #: A block if X is larger than the cache and A's columns are scattered, each of which then comes from the cache.
+    cached_columns: int = number(32, "columns", least=1, most=32, power=True)
+    #: Of such a matrix: the longest row by the mean one, and the share of entries beside the one before. If rows are uneven
+    #: columns often are too, and those that many rows have stay in the cache anyway.
+    max_longest_by_mean: float = number(2.0, "mean rows")
+    max_scattered_share: float = number(0.1, "share of entries")
+    #: Of a grid: the mean row, at most, and the share of such entries, at least. There a core reads X as it lies in less time
+    #: than it copies X.
+    max_local_mean: float = number(16.0, "entries")
+    min_local_share: float = number(0.25, "share of entries")
+    #: Rows are alike if the longest has at most so many entries, and so many times the mean: a team then takes each.
+    max_alike: int = number(512, "entries")
+    max_alike_by_mean: float = number(2.0, "mean rows")
+    #: Work-items of a work-group that takes such rows.
+    rows_group: int = number(256, "work-items", least=1)
+    #: Lanes of a team before each has a second vector.
+    row_lanes: int = number(8, "lanes", least=1, most=32, power=True)
+    #: Few entries: a row has no more if few lanes take it, more if many do. Fewer will do if the team has no lane to spare.
+    few_entries: int = number(16, "entries")
+    few_entries_of_full: int = number(6, "entries")
+    #: Entries whose loads a team of twice so many lanes has in flight, where it takes a row.
+    unroll_of_row: int = number(2, "entries", least=1)
+    #: Rows that have the same columns are looked for behind so many products: to load the kernels, once a process, takes the host
+    #: milliseconds.
+    together_after: int = number(16, "products", least=1, most=1 << 31)
+    #: Such rows that a team takes at most, and what each takes of the time that their columns take.
+    max_together: int = number(4, "rows", least=1)
+    cost_together: float = number(0.25, "times that of its columns")
+    #: Lanes that are few there, and entries whose loads are in flight with these and with more.
+    few_lanes_together: int = number(4, "lanes", least=1)
+    unroll_together_of_few: int = number(8, "entries", least=1)
+    unroll_together: int = number(4, "entries", least=1)
+    #: Later pieces of a row that one work-item adds one after another for each column; work-groups add more.
+    many_pieces: int = number(16, "pieces", least=1)
+    #: Kinds of products whose launches a plan keeps, the latest ones: each has memory of its own for pieces of rows.
+    max_kinds: int = number(64, "kinds", least=1)
+
+
+class Layout(NamedTuple):
+    """How X and Y lie in memory, as far as kernels are chosen by it.
+
+    Attributes
+    ----------
+    adjacent : bool
+        Whether the columns of a row are adjacent, in X and in Y.
+    divides : int
+        A power of two, at most 16, that divides the positions at which rows of X and Y begin, counted in values.
+    """
+
+    adjacent: bool
+    divides: int
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What a choice is made by of A's structure.
+
+    Attributes
+    ----------
+    n_rows, n_cols, nnz : int
+    longest : int or None
+        Entries of the longest row, if that is known.
+    adjacent : int
+        Entries whose column is beside that of the entry before; 0 if that is not known.
+    """
+
+    n_rows: int
+    n_cols: int
+    nnz: int
+    longest: int | None = None
+    adjacent: int = 0
+
+    def are_alike(self, limits: Thresholds, longest: int) -> bool:
+        """Return whether no row is longer than that, or much longer than others: with a team to each, none waits for long."""
+        if self.longest is None:
+            return False
+        return self.longest <= min(longest, limits.max_alike_by_mean * self.nnz / max(self.n_rows, 1))
+
+    @property
+    def work(self) -> int:
+        """Rows and entries."""
+        return self.n_rows + self.nnz
+
+    def is_scattered(self, limits: Thresholds) -> bool:
+        """Whether rows are alike and neighbouring entries are not neighbours in X."""
+        if self.longest is None:
+            return False
+        are_alike = self.longest * self.n_rows <= limits.max_longest_by_mean * self.nnz
+        return are_alike and self.adjacent <= limits.max_scattered_share * self.nnz
+
+    def is_local(self, limits: Thresholds) -> bool:
+        """Whether rows are short and neighbouring entries are neighbours in X, as of grids."""
+        return self.nnz <= limits.max_local_mean * self.n_rows and self.adjacent >= limits.min_local_share * self.nnz
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of a product's kernel: fields of `kernels.Parts`, the size of parts, and what is done before.
+
+    Attributes
+    ----------
+    lanes, vectors, width, aligned, unroll, outer, work_group
+        As of the record.
+    step : int
+        Rows and entries of a part; 0 if each row is a part.
+    staged : bool
+        Whether a work-group stages its entries in local memory.
+    packed : bool
+        Whether X is copied first, so that the columns of a row are adjacent.
+    rows : int
+        As of the record; `step` is 0 if this is not.
+    """
+
+    lanes: int = 1
+    vectors: int = 1
+    width: int = 1
+    aligned: bool = False
+    unroll: int = 1
+    outer: bool = False
+    work_group: int = 64
+    step: int = 0
+    staged: bool = False
+    packed: bool = False
+    rows: int = 0
+
+    def __str__(self) -> str:
+        columns = f"{self.vectors * self.width} column{'s' * (self.vectors * self.width > 1)} a work-item"
+        team = f", {self.lanes} lanes" if self.lanes > 1 else ""
+        parts = f"parts of {self.step} rows and entries" if self.step else "a part for each row"
+        if self.rows:
+            parts = f"{self.rows} rows together" if self.rows > 1 else "a team for each row"
+        return f"{columns}{team}, {parts}{', staged' if self.staged else ''}{', X packed' if self.packed else ''}"
+
+
+def _power_of_two_from(n: int) -> int:
+    return 1 << (n - 1).bit_length()
+
+
+def choose(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Pattern, layout: Layout) -> tuple[Shape, str]:
+    """Decide on the shape of a product's kernel.
+
+    Parameters
+    ----------
+    device : Device
+    arithmetic : Arithmetic
+        Of the product.
+    n_columns : int
+        Of X, at least 1.
+    pattern : Pattern
+        Of A.
+    layout : Layout
+        Of X and Y.
+
+    Returns
+    -------
+    Shape
+    str
+        The reason.
+    """
+    if device.is_plain:
+        return Shape(work_group=1), "plain kernels"
+    decide = _for_cores if device.lanes_are_loops else _for_lanes
+    return decide(Thresholds.of(device), device, arithmetic, n_columns, pattern, layout)
+
+
+def _for_lanes(
+    limits: Thresholds, device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Pattern, layout: Layout
+) -> tuple[Shape, str]:
+    """Return the shape for devices whose neighbouring work-items share accesses."""
+    item = arithmetic.result.itemsize
+    packed = not layout.adjacent and n_columns > limits.max_direct_columns
+    width = 1
+    if arithmetic.vector_operations is not None and (packed or layout.adjacent):
+        # Rows of an X that is packed begin at multiples of n_columns.
+        width = min(limits.vector_bytes // item, n_columns & -n_columns if packed else layout.divides)
+    needed = -(-n_columns // width)
+    lanes = min(limits.max_lanes, _power_of_two_from(needed))
+    vectors = min(limits.max_vectors, -(-needed // lanes))
+    why = f"{n_columns} columns in vectors of {width}"
+    outer = False
+    cached = limits.cached_columns
+    if n_columns > cached and pattern.n_cols * n_columns * item > device.cache_bytes > 0 and pattern.is_scattered(limits):
+        lanes, vectors, outer = min(limits.max_lanes, max(cached // width, 1)), 1, True
+        why += ", in blocks as X exceeds the cache and A's columns are scattered"
+    by_rows = (width * item == limits.vector_bytes or needed == 1) and _by_rows(limits, pattern, needed)
+    if by_rows and (not outer or lanes <= limits.row_lanes):
+        unroll = limits.unroll
+        if not outer:
+            vectors = 1 if needed <= limits.row_lanes else 2
+            lanes = min(limits.max_lanes, _power_of_two_from(-(-needed // vectors)))
+            unroll = limits.unroll_of_row if lanes == 2 * limits.row_lanes else unroll
+        why += f"{'; they are apart in X' if packed else ''}; rows are alike"
+        return Shape(lanes, vectors, width, True, unroll, outer, limits.rows_group, packed=packed, rows=1), why
+    step, of_rows = _step(limits, pattern, lanes)
+    if packed:
+        why += "; they are apart in X"
+    unroll = limits.unroll_of_few if lanes <= limits.few_lanes and layout.adjacent else limits.unroll
+    shape = Shape(lanes, vectors, width, True, unroll, outer, limits.part_group, step, True, packed)
+    return shape, f"{why}; {of_rows}"
+
+
+def together(limits: Thresholds, shape: Shape, rows: int) -> Shape:
+    """Return the shape that takes so many rows together, at most, in place of one."""
+    unroll = limits.unroll_together_of_few if shape.lanes <= limits.few_lanes_together else limits.unroll_together
+    return replace(shape, rows=rows, unroll=unroll)
+
+
+def _by_rows(limits: Thresholds, pattern: Pattern, needed: int) -> bool:
+    """Return whether a GPU's teams take rows, for rows of Y of so many vectors: not few lanes long ones, nor many short ones."""
+    # A team of a power of two lanes, with two vectors each, has no lane to spare.
+    fills = needed.bit_count() == 1
+    if needed > limits.row_lanes and pattern.nnz < (limits.few_entries_of_full if fills else limits.few_entries) * pattern.n_rows:
+        return False
+    return pattern.are_alike(limits, limits.max_alike if needed > limits.few_lanes else limits.few_entries)
+
+
+def _step(limits: Thresholds, pattern: Pattern, lanes: int) -> tuple[int, str]:
+    """Return the rows and entries of a part on a GPU, and the reason."""
+    some = limits.part_of_some if lanes <= limits.some_lanes else limits.part_of_many
+    step, larger = (limits.part_of_few, limits.larger_of_few) if lanes <= limits.few_lanes else (some, limits.larger)
+    if pattern.longest is not None and pattern.longest > step:
+        whole = _power_of_two_from(pattern.longest)
+        if whole <= min(step * larger, limits.max_part):
+            return whole, "parts that cut no row"
+    return step, f"parts for {lanes} lanes"
+
+
+def _for_cores(
+    limits: Thresholds, device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Pattern, layout: Layout
+) -> tuple[Shape, str]:
+    """Return the shape for devices whose work-items are the iterations of a core's loop."""
+    step = max(limits.min_core_part, -(-pattern.work // (device.compute_units * limits.max_core_parts)))
+    packed = not layout.adjacent and n_columns > limits.max_direct_columns and not pattern.is_local(limits)
+    width = 1
+    if arithmetic.vector_operations is not None and (packed or layout.adjacent):
+        width = min(limits.vector_bytes // arithmetic.result.itemsize, n_columns & -n_columns)
+    vectors = min(_power_of_two_from(-(-n_columns // width)), limits.max_core_vectors if width > 1 else limits.max_core_columns)
+    why = f"{n_columns} columns in vectors of {width}, by a core{'; they are apart in X' if packed else ''}"
+    return Shape(vectors=vectors, width=width, work_group=1, step=step, packed=packed), why

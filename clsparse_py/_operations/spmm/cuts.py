@@ -1,0 +1,171 @@
+"""What products with several columns read beside A: parts of equal rows and entries, or groups of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._ground.records import dataclass
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.spmm.choose import Thresholds
+from clsparse_py._operations.spmm.kernels import Same, slack_of
+from clsparse_py._primitives.partition import enqueue_partition
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import fetched, from_host
+
+__all__ = ["Cut", "CutRows", "Groups", "cut", "grouped", "groups_of", "rows_as_parts"]
+
+
+@dataclass(frozen=True)
+class CutRows:
+    """Rows that several parts share.
+
+    Attributes
+    ----------
+    n : int
+        How many.
+    n_long : int
+        How many of them have many pieces; these come first.
+    rows, first, last : pyopencl.array.Array
+        Each row, and which pieces are its later ones.
+    """
+
+    n: int
+    n_long: int
+    rows: cl_array.Array
+    first: cl_array.Array
+    last: cl_array.Array
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A structure cut into parts.
+
+    Attributes
+    ----------
+    n_parts, n_pieces : int
+        Parts, and those that begin inside a row: later pieces of it.
+    row, entry, slot : pyopencl.array.Array
+        Where each part begins, n_parts + 1 numbers each, and the number of its piece.
+    cut_rows : CutRows or None
+        None if no part begins inside a row.
+    """
+
+    n_parts: int
+    n_pieces: int
+    row: cl_array.Array
+    entry: cl_array.Array
+    slot: cl_array.Array
+    cut_rows: CutRows | None
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Adjacent rows with the same columns.
+
+    Attributes
+    ----------
+    rows : int
+        Of a group, at most.
+    n : int
+        Groups.
+    first : pyopencl.array.Array
+        The first row of each, and the number of rows.
+    """
+
+    rows: int
+    n: int
+    first: cl_array.Array
+
+
+def rows_as_parts(queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array) -> Cut:
+    """Return the cut that has a part for each row; no kernel makes it."""
+    row = from_host(queue, np.arange(n_rows + 1, dtype=indptr.dtype), copy=True)
+    return Cut(n_rows, 0, row, indptr, row, None)
+
+
+def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, step: int, longest: int | None) -> Cut:
+    """Cut a structure into parts of ``step`` rows and entries; waits for the device if a row may be too long for a part.
+
+    Parameters
+    ----------
+    longest : int or None
+        Entries of the longest row, if that is known.
+    """
+    n_parts = max(1, -(-(nnz + n_rows) // step))
+    chain = Chain(queue, indptr)
+    row, entry, slot = found = [allocated(queue, "ends of parts", n_parts + 1, indptr.dtype) for _ in range(3)]
+    enqueue_partition(chain, indptr, n_rows, nnz, n_parts, step, found, slack=slack_of(step))
+    chain.finish(*found)
+    if longest is not None and longest <= slack_of(step):  # a cut moves to the end of its row
+        return Cut(n_parts, 0, row, entry, slot, None)
+    begins_inside = np.flatnonzero(fetched(slot)[:n_parts])
+    if not begins_inside.size:
+        return Cut(n_parts, 0, row, entry, slot, None)
+    slots = np.zeros(n_parts + 1, indptr.dtype)
+    slots[begins_inside] = np.arange(begins_inside.size)
+
+    def upload(values: Any) -> cl_array.Array:
+        return from_host(queue, np.ascontiguousarray(values, dtype=indptr.dtype), copy=True)
+
+    # A cut row's number is one below that of the first row to begin after the cut; its pieces are adjacent.
+    rows = fetched(row)[begins_inside] - 1
+    first = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
+    last = np.concatenate((first[1:], [rows.size])) - 1
+    # Rows of many pieces come first.
+    many = Thresholds.of(chain.device).many_pieces
+    order = np.argsort(last - first < many, kind="stable")
+    n_long = int((last - first >= many).sum())
+    cut_rows = CutRows(int(first.size), n_long, *(upload(each[order]) for each in (rows[first], first, last)))
+    return Cut(n_parts, int(begins_inside.size), row, entry, upload(slots), cut_rows)
+
+
+def groups_of(
+    limits: Thresholds, queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, indices: cl_array.Array
+) -> Generator[cl.Event, None, Groups | None]:
+    """Find adjacent rows with the same columns, as an `Upgrade` does; None if there are few."""
+    chain = Chain(queue, indptr, indices)
+    built, record = chain.build(Same(min(256, chain.device.max_work_group), indptr.dtype.name))
+    flags = chain.scratch(n_rows, np.uint8)
+    chain.launch(built, -(-n_rows // record.work_group), indptr.dtype.type(n_rows), indptr, indices, flags)
+    read = chain.read_later(flags, n_rows)
+    queue.flush()
+    yield chain.events[-1]
+    same = read()
+    # Of pairs at best; to look at the lengths of many groups takes the host milliseconds.
+    least = (n_rows - np.count_nonzero(same)) * (1 + 2 * limits.cost_together)
+    if least >= n_rows * (1 + limits.cost_together):
+        return None
+    rows, first = grouped(limits, np.flatnonzero(same == 0), n_rows)
+    if rows == 1:
+        return None
+    chain, host = Chain(queue), first.astype(indptr.dtype)
+    sent = chain.sent(host)
+    chain.finish(sent)
+    queue.flush()
+    if chain.events:
+        yield chain.events[-1]
+    return Groups(rows, first.size - 1, sent)
+
+
+def grouped(limits: Thresholds, begins: Any, n_rows: int) -> tuple[int, Any]:
+    """Return how many rows at most to compute together, and where each group of so many begins, with the number of rows behind.
+
+    Parameters
+    ----------
+    limits : Thresholds
+    begins : numpy.ndarray
+        Rows whose columns are not those of the row before.
+    """
+    lengths = np.diff(begins, append=n_rows)
+    times = [(-(-lengths // rows)).sum() * (1 + limits.cost_together * rows) for rows in range(1, limits.max_together + 1)]
+    rows = int(np.argmin(times)) + 1
+    # Of each group, its number among those of its run.
+    n_groups = -(-lengths // rows)
+    last = np.cumsum(n_groups)
+    number = np.arange(last[-1] if last.size else 0) - np.repeat(last - n_groups, n_groups)
+    return rows, np.append(np.repeat(begins, n_groups) + number * rows, n_rows)

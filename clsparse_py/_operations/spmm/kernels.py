@@ -1,0 +1,272 @@
+"""The SpMM kernels: a parameter record beside each template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py._build import programs
+from clsparse_py._build.declaration import Examples, Variants, kernel
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.product import ProductKernel
+from clsparse_py._matrix.structure import OfStructure
+from clsparse_py._operations.spmm.choose import Layout, Pattern, Shape, choose
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of
+
+__all__ = ["Combine", "Pack", "Parts", "Same", "slack_of"]
+
+#: Values of a tile of X that is packed, and its columns at most: 128 bytes of float32.
+_PACKED = 1024
+_PACKED_COLUMNS = 32
+#: Columns of Y that a work-group adds later pieces of rows to at a time, at most.
+_COMBINED_COLUMNS = 32
+
+
+def slack_of(step: int) -> int:
+    """Return how many entries beyond ``step`` a part may have so that it ends with a row: as many as cuts allow."""
+    return max(step - 1, 0)
+
+
+def _power_of_two_at_most(n: int) -> int:
+    return 1 << n.bit_length() - 1
+
+
+@kernel
+@dataclass(frozen=True)
+class Parts(ProductKernel):
+    """Parameters of ``templates/spmm/parts.mako``.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items that share a part, a power of two that divides ``work_group``.
+    vectors, width : int
+        Vectors of columns whose sums a work-item keeps, and columns of a vector.
+    aligned : bool
+        Whether vectors of X and Y begin at multiples of their size.
+    unroll : int
+        Entries whose loads a work-item has in flight.
+    outer : bool
+        Whether neighbouring work-groups have neighbouring parts, or blocks of columns of the same parts.
+    staged : bool
+        Whether a work-group stages its entries in local memory.
+    rows : int
+        Adjacent rows with the same columns that are a part, at most; 0 if parts are of rows and entries.
+    exact : bool
+        Whether a team has all columns, which are adjacent, and 32 bits hold the distance of rows of X.
+    """
+
+    template = "spmm/parts"
+    kind = "spmm_parts"
+
+    lanes: int
+    vectors: int
+    width: int
+    aligned: bool
+    unroll: int
+    outer: bool
+    staged: bool
+    rows: int = 0
+    exact: bool = False
+
+    @classmethod
+    def of(cls, shape: Shape, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int | None = None) -> Parts:
+        """Return the legal record nearest to a shape, with another work-group if one is given."""
+        work_group = max(1, min(work_group or shape.work_group, device.max_work_group))
+        lanes = min(shape.lanes, work_group & -work_group)
+        vectors, width = shape.vectors, shape.width
+        if arithmetic.vector_operations is None:
+            vectors, width = vectors * width, 1
+        portability = device.portability.at_most(1)
+        record = cls(
+            work_group,
+            arithmetic,
+            portability,
+            scaled,
+            lanes,
+            vectors,
+            width,
+            shape.aligned,
+            shape.unroll,
+            shape.outer,
+            shape.staged,
+            shape.rows,
+        )
+        return replace(record, staged=record.staged and record.local_memory(shape.step) <= device.local_memory)
+
+    def suited(self, n_columns: int, x_row: int, *, adjacent: bool) -> Self:
+        """Return the record for so many columns, adjacent or not, of an X whose rows are so many values apart."""
+        return replace(self, exact=self.rows > 0 and adjacent and n_columns == self.columns and -(1 << 31) <= x_row < 1 << 31)
+
+    @property
+    def teams(self) -> int:
+        """Parts that a work-group takes."""
+        return self.work_group // self.lanes
+
+    def room(self, step: int) -> int:
+        """Return the entries that a work-group stages, at most, of parts of ``step`` rows and entries."""
+        return self.teams * step + slack_of(step)
+
+    def local_memory(self, step: int) -> int:
+        """Return the bytes that they take."""
+        return self.room(step) * (self.arithmetic.result.itemsize + (4 if self.arithmetic.index == "int32" else 8))
+
+    @property
+    def columns(self) -> int:
+        """Columns that a team computes."""
+        return self.lanes * self.vectors * self.width
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        staged = "_staged" if self.staged else ""
+        order = "_outer" if self.outer else ""
+        vector = f"c{self.vectors}_w{self.width}{'a' if self.aligned and self.width > 1 else ''}"
+        rows = f"{f'_r{self.rows}' if self.rows else ''}{'_exact' * self.exact}"
+        return f"l{self.lanes}_{vector}_u{self.unroll}_wg{self.work_group}{staged}{order}{rows}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        add, multiply = self.arithmetic.vector_operations or ("", "")
+        own: dict[str, object] = {"lanes": self.lanes, "vectors": self.vectors, "width": self.width, "aligned": self.aligned}
+        own |= {"unroll": self.unroll, "outer": self.outer, "staged": self.staged, "rows": self.rows}
+        own |= {"exact": self.exact}
+        own |= {"value": OPENCL_TYPES[self.arithmetic.result.name], "add": add, "multiply": multiply}
+        return {**self._common(), **own}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        work_group = _power_of_two_at_most(work_group)
+        lanes = min(self.lanes, work_group)
+        return replace(self, work_group=work_group, lanes=lanes, exact=self.exact and lanes == self.lanes)
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        layouts = (2, Layout(False, 1)), (3, Layout(True, 1)), (4, Layout(True, 4)), (128, Layout(True, 16))
+        for columns, layout in layouts:
+            shape = choose(device, arithmetic, columns, Pattern(1, 1, 1), layout)[0]
+            record = cls.of(shape, device, arithmetic, scaled=False)
+            yield str(columns), record
+            if columns == 4:
+                yield "", record
+            if columns == 128:
+                rows = replace(record, staged=False, rows=1)
+                yield "rows", rows
+                yield "together", replace(rows, rows=3, exact=True)
+
+
+@kernel
+@dataclass(frozen=True)
+class Combine(ProductKernel):
+    """Parameters of ``templates/spmm/combine.mako``.
+
+    Attributes
+    ----------
+    columns : int
+        Columns that a work-group takes at a time, a power of two.
+    """
+
+    template = "spmm/combine"
+    kind = "spmm_combine"
+
+    columns: int
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, n_columns: int) -> Combine:
+        """Return the record for products with so many columns."""
+        work_group = _power_of_two_at_most(min(256, device.max_work_group))
+        columns = min(_COMBINED_COLUMNS, 1 << (n_columns - 1).bit_length(), work_group)
+        return cls(work_group, arithmetic, device.portability.at_most(1), scaled, columns)
+
+    def groups(self, n_columns: int, n_long: int, n_cut: int) -> int:
+        """Return the work-groups for cut rows of which some are long."""
+        return -(-n_columns // self.columns) * (n_long + -(-(n_cut - n_long) // (self.work_group // self.columns)))
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"c{self.columns}_wg{self.work_group}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**self._common(), "columns": self.columns}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        work_group = _power_of_two_at_most(work_group)
+        return replace(self, work_group=work_group, columns=min(self.columns, work_group))
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic, scaled=False, n_columns=32)
+
+
+@kernel
+@dataclass(frozen=True)
+class Same(OfStructure):
+    """Parameters of ``templates/spmm/same.mako``."""
+
+    template = "spmm/same"
+    variants: ClassVar[Variants] = {"": {"work_group": 256}}
+
+
+@kernel
+@dataclass(frozen=True)
+class Pack(programs.Parameters):
+    """Parameters of ``templates/spmm/pack.mako``.
+
+    Attributes
+    ----------
+    dtype : str
+        NumPy's name of the dtype of X; values are moved as words of its size.
+    rows, columns : int
+        Of a tile, powers of two; a multiple of ``work_group`` together.
+    """
+
+    template = "spmm/pack"
+
+    dtype: str
+    rows: int
+    columns: int
+
+    @classmethod
+    def legal(cls, device: Device, dtype: str, n_columns: int) -> Pack:
+        """Return the record for an X of so many columns."""
+        work_group = _power_of_two_at_most(min(256, device.max_work_group))
+        columns = min(_PACKED_COLUMNS, 1 << (n_columns - 1).bit_length())
+        return cls(work_group, dtype, max(_PACKED, work_group) // columns, columns)
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"spmm_pack_{self.dtype}_r{self.rows}_c{self.columns}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        word = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "uint4"}[np.dtype(self.dtype).itemsize]
+        return f"typedef {word} X_VALUE;  // {self.dtype}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group, "rows": self.rows, "columns": self.columns}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=_power_of_two_at_most(work_group)) if work_group else None
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, name_of(np.dtype(arithmetic.x)), 32)

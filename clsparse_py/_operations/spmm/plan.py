@@ -1,0 +1,303 @@
+"""The plan of products with several columns: a structure cut into parts, and the launches of each kind of product."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._build.built import Built
+from clsparse_py._device.device import Device, describe
+from clsparse_py._ground.records import dataclass
+from clsparse_py._ground.set_once import SetOnce
+from clsparse_py._ground.tables import plan_as_html
+from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._memory.order import note_written
+from clsparse_py._operations.spmm.choose import Layout, Pattern, Shape, Thresholds, choose, together
+from clsparse_py._operations.spmm.cuts import Cut, Groups, cut, groups_of, rows_as_parts
+from clsparse_py._operations.spmm.explanation import Explanation, Product
+from clsparse_py._operations.spmm.kernels import Combine, Pack, Parts
+from clsparse_py._precision.arithmetic import Arithmetic, name_of
+from clsparse_py._precision.semiring import Semiring
+from clsparse_py._run.dense_product import DenseProduct, Repeating, arguments_of, recorder_of
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.recording import Recorder
+from clsparse_py._run.upgrade import Upgrade
+
+__all__ = ["SpmmPlan"]
+
+
+class _Kind(NamedTuple):
+    """What products depend on besides arrays and numbers: dtypes, columns and layout of X and Y, semiring, alpha and beta or not.
+
+    Strides are those of rows and columns of X, then of Y, counted in values.
+    """
+
+    a: np.dtype[Any]
+    x: np.dtype[Any]
+    semiring: str
+    scaled: bool
+    n_columns: int
+    layout: Layout
+    strides: tuple[int, int, int, int]
+    work_group: int | None
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What a kind of product launches.
+
+    Attributes
+    ----------
+    shape : Shape
+        As it was chosen, or what came in its place.
+    why : str
+    cut : Cut
+        The parts.
+    pack : Built or None
+        The kernel that copies X; None if X stays where it is.
+    product : DenseProduct
+        The launches after that: of the parts, and of what adds later pieces of rows.
+    awaits : bool
+        Whether launches that take several rows together may take the place of these.
+    """
+
+    shape: Shape
+    why: str
+    cut: Cut
+    pack: Built | None
+    product: DenseProduct
+    awaits: bool = False
+
+
+class SpmmPlan(SetOnce, Repeating):
+    """A plan for products ``A @ X`` with one structure, any values and any X. Made by `spmm_plan`.
+
+    Kernels are built, and A is cut into parts, when the first product of a kind (dtypes, columns, strides of X) asks for them;
+    the launches of the latest kinds are kept.
+
+    Attributes
+    ----------
+    queue : pyopencl.CommandQueue
+        Of the planning: keeps the order of its commands.
+    device : Device
+    shape : tuple of int
+    nnz : int
+    pattern : Pattern
+        What choices are made by.
+    indptr, indices : pyopencl.array.Array
+        The structure that the plan belongs to.
+    work_group : int or None
+        Work-items in a work-group; None leaves it to the plan.
+    """
+
+    def __init__(self, A: Matrix, work_group: int | None = None, expected: int | None = None) -> None:
+        self.queue = A.queue
+        self.device: Device = describe(A.queue.device)
+        self.shape, self.nnz = A.shape, A.nnz
+        longest, adjacent = (None, 0) if A.facts is None else (A.facts.longest, A.facts.adjacent)
+        self.pattern = Pattern(*A.shape, A.nnz, longest, adjacent)
+        self.indptr, self.indices = A.indptr, A.indices
+        self.work_group = work_group
+        self._cuts: dict[int, Cut] = {}
+        # Rows with the same columns.
+        limits, of = Thresholds.of(self.device), (self.queue, A.shape[0], A.indptr, A.indices)
+        self._groups: Upgrade[Groups] = Upgrade(
+            "rows with equal columns together", limits.together_after, expected, lambda: groups_of(limits, *of)
+        )
+        self._made: dict[_Kind, _Made] = {}
+        self._making = threading.Lock()
+        self._limits = limits
+
+    def matches(self, A: Matrix) -> bool:
+        """Return whether this plan was made for A's present structure."""
+        return A.indptr is self.indptr and A.indices is self.indices
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        kinds = ", ".join(str(kind.n_columns) for kind in [*self._made])
+        return (
+            f"<SpmmPlan of a {rows} x {columns} matrix with {self.nnz} entries on {self.device.name}: "
+            f"{f'products of {kinds} columns' if kinds else 'no product yet'}>"
+        )
+
+    _repr_html_ = plan_as_html
+
+    def explain(self) -> Explanation:
+        """Return which kernels products take, by their numbers of columns, and why. A product is there once it was asked for."""
+        products = []
+        for kind, each in [*self._made.items()]:
+            launches = (each.pack is not None) + each.product.recording.n_commands
+            built = each.product.recording.kernels[0].parameters.name
+            why = f"{each.why}; {self._groups}" if each.awaits or each.shape.rows > 1 else each.why
+            products.append(Product(kind.n_columns, str(each.shape), built, each.cut.n_parts, each.cut.n_pieces, launches, why))
+        return Explanation(tuple(products))
+
+    def enqueue(
+        self,
+        A: Matrix,
+        x: cl_array.Array,
+        y: cl_array.Array,
+        y_strides: tuple[int, int],
+        n_columns: int,
+        alpha: Any,
+        beta: Any,
+        semiring: Semiring,
+        work_group: int | None = None,
+        *,
+        is_new: bool | None = None,
+    ) -> None:
+        """Enqueue ``y = alpha * A @ x + beta * y`` with checked operands of any strides; a vector counts as one column.
+
+        Parameters
+        ----------
+        y_strides : tuple of int
+            In bytes, from row to row and from column to column of y.
+        work_group : int, optional
+            In place of the plan's.
+        is_new : bool, optional
+            Whether y was made for the product; given if `again` may repeat it.
+        """
+        item, x_item = y.dtype.itemsize, x.dtype.itemsize
+        x_row, x_column = (stride // x_item for stride in (*x.strides, 0)[:2])
+        y_row, y_column = y_strides[0] // item, y_strides[1] // item
+        adjacent = n_columns == 1 or (x_column == 1 and y_column == 1)
+        bits = n_columns | x_row | y_row | x.offset // x_item | y.offset // item | 16
+        layout, strides = Layout(adjacent, bits & -bits), (x_row, x_column, y_row, y_column)
+        scaled = alpha is not None or beta is not None
+        work_group = work_group or self.work_group
+        kind = _Kind(A.data.dtype, x.dtype, semiring.name, scaled, n_columns, layout, strides, work_group)
+        made = self._made.get(kind) or self._make(kind)
+        if made.awaits:
+            made = self._renewed(kind, made)
+        queue = x.queue or A.queue
+        if made.pack is not None:
+            x = self._packed(made.pack, queue, x, x_row, x_column)
+        scale = ()
+        if scaled:
+            scale = tuple(y.dtype.type(default if given is None else given) for given, default in ((alpha, 1), (beta, 0)))
+        # The newest event stands for all before it: it waits for them.
+        note_written(y, made.product.run(queue, (A.data, x, y), scale)[-1])
+        if is_new is not None and made.pack is None and not made.awaits:
+            self._call = made.product.checked(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
+
+    def _packed(self, built: Built, queue: cl.CommandQueue, x: cl_array.Array, x_row: int, x_column: int) -> cl_array.Array:
+        """Enqueue the copy of X whose columns are adjacent, and return it."""
+        record = built.parameters
+        assert isinstance(record, Pack)
+        n_rows, n_columns = x.shape
+        chain = Chain(queue, x)
+        packed = chain.scratch(x.size, x.dtype)
+        chain.launch(
+            built, -(-n_rows // record.rows) * -(-n_columns // record.columns), x, np.uint64(x.offset // x.dtype.itemsize),
+            np.int64(x_row), np.int64(x_column), np.uint64(n_rows), np.uint32(n_columns), packed,
+        )  # fmt: skip
+        chain.finish(packed)
+        return packed
+
+    def _make(self, kind: _Kind) -> _Made:
+        """Build the kernels of a kind of product, and cut A for them."""
+        with self._making:
+            made = self._made.get(kind)
+            if made is None:
+                made = self._built(kind)
+                while len(self._made) >= self._limits.max_kinds:
+                    self._made.pop(next(iter(self._made)))
+                self._made[kind] = made
+            return made
+
+    def _renewed(self, kind: _Kind, made: _Made) -> _Made:
+        """Take note of a product, and return its launches: others once it is known whether rows are computed together."""
+        with self._making:
+            if not self._groups.come():
+                return made
+            groups, self._call = self._groups.made, None
+            if groups is None:
+                found = replace(made, awaits=False)
+            else:
+                found = self._of(kind, self._arithmetic(kind), together(self._limits, made.shape, groups.rows), made.why)
+            self._made[kind] = found
+            return found
+
+    def _arithmetic(self, kind: _Kind) -> Arithmetic:
+        return Arithmetic(name_of(kind.a), name_of(kind.x), name_of(self.indptr.dtype), kind.semiring)
+
+    def _built(self, kind: _Kind) -> _Made:
+        """Return the launches of the shape that is chosen.
+
+        Raises
+        ------
+        BuildError
+            A kernel is refused.
+        """
+        arithmetic = self._arithmetic(kind)
+        shape, why = choose(self.device, arithmetic, kind.n_columns, self.pattern, kind.layout)
+        if shape.rows and self._groups.come() and (groups := self._groups.made) is not None:
+            shape = together(self._limits, shape, groups.rows)
+        return self._of(kind, arithmetic, shape, why)
+
+    def _of(self, kind: _Kind, arithmetic: Arithmetic, shape: Shape, why: str) -> _Made:
+        """Return the launches of a shape."""
+        chain, index = Chain(self.queue, self.indptr), self.indptr.dtype.type
+        x_row, x_column = (kind.n_columns, 1) if shape.packed else kind.strides[:2]
+        asked = Parts.of(shape, self.device, arithmetic, kind.scaled, kind.work_group)
+        adjacent = kind.n_columns == 1 or (x_column == 1 and kind.strides[3] == 1)
+        parts, record = chain.build(asked.suited(kind.n_columns, x_row, adjacent=adjacent))
+        pack = chain.build(Pack.legal(self.device, name_of(kind.x), kind.n_columns))[0] if shape.packed else None
+        recorder = recorder_of(chain, (kind.a, kind.x, arithmetic.result), scaled=kind.scaled)
+        of_product = arguments_of(recorder)
+        found, arrays = self._rows(shape.rows) if shape.rows else self._parts(shape, recorder, arithmetic, kind.n_columns)
+        n_blocks, n_columns = -(-kind.n_columns // record.columns), np.uint32(kind.n_columns)
+        y_strides = tuple(map(np.int64, kind.strides[2:]))
+        layout: tuple[Any, ...] = np.int64(x_row), np.int64(x_column), *y_strides, n_columns, np.uint32(n_blocks)
+        if record.exact:
+            layout = np.int32(x_row), y_strides[0]
+        items = (self.indptr.dtype.itemsize, arithmetic.result.itemsize) if record.staged else ()
+        staged = (cl.LocalMemory(record.room(shape.step) * item) for item in items)
+        recorder.launch(
+            parts, -(-found.n_parts // record.teams) * n_blocks, *of_product, *layout, index(found.n_parts), *arrays, *staged,
+            self.indptr, self.indices,
+        )  # fmt: skip
+        if (rows := found.cut_rows) is not None:
+            combine, of = chain.build(Combine.legal(self.device, arithmetic, kind.scaled, kind.n_columns))
+            numbers = index(rows.n_long), index(rows.n)
+            groups = of.groups(kind.n_columns, rows.n_long, rows.n)
+            last = rows.rows, rows.first, rows.last, arrays[-1]
+            recorder.launch(combine, groups, *of_product, *y_strides, n_columns, *numbers, *last)
+        if shape.rows < 2:
+            # Products may run on other queues. Groups of rows are looked for, and awaited, after this.
+            self.queue.finish()
+        return _Made(shape, why, found, pack, DenseProduct(recorder.recording(), self.queue), shape.rows == 1)
+
+    def _rows(self, rows: int) -> tuple[Cut, tuple[cl_array.Array, ...]]:
+        """Return rows as parts, or groups of so many, and the kernel's own arrays."""
+        groups = self._groups.made
+        if rows == 1 or groups is None:
+            return Cut(self.shape[0], 0, self.indptr, self.indptr, self.indptr, None), ()
+        return Cut(groups.n, 0, groups.first, self.indptr, self.indptr, None), (groups.first,)
+
+    def _parts(
+        self, shape: Shape, recorder: Recorder, arithmetic: Arithmetic, n_columns: int
+    ) -> tuple[Cut, tuple[cl_array.Array, ...]]:
+        """Return A cut into parts, and the kernel's own arrays."""
+        found = self._cut(shape.step)
+        partial = found.slot  # of any kind, as no part has a piece
+        if found.n_pieces:
+            partial = recorder.scratch(found.n_pieces * n_columns, arithmetic.result)
+        return found, (found.row, found.entry, found.slot, partial)
+
+    def _cut(self, step: int) -> Cut:
+        """Return A cut into parts of so many rows and entries; 0 for a part to each row."""
+        found = self._cuts.get(step)
+        if found is None:
+            n_rows = self.shape[0]
+            if step:
+                found = cut(self.queue, n_rows, self.nnz, self.indptr, step, self.pattern.longest)
+            else:
+                found = rows_as_parts(self.queue, n_rows, self.indptr)
+            self._cuts[step] = found
+        return found

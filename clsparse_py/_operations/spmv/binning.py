@@ -1,0 +1,190 @@
+"""Binning schemes, and the lists of rows that they make, on the device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, cast, get_args
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._build.declaration import Variants, kernel
+from clsparse_py._decisions.labels import MOST, number
+from clsparse_py._device.device import Device
+from clsparse_py._ground.errors import require_name
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.structure import OfStructure
+from clsparse_py._memory.memory import allocated
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import from_host
+
+__all__ = ["GRANULARITIES", "N_BINS", "Scheme", "SchemeName", "Side", "count_bins", "list_rows"]
+
+#: The granularities U of coarse binning (Hou, Feng and Che, Section III-B).
+GRANULARITIES = (*(factor * 10**power for power in range(1, 6) for factor in (1, 2, 5)), 10**6)
+#: 100 bins, and one for longer rows.
+N_BINS = 101
+#: Hybrid binning takes the rows of a block one by one where the block has fewer entries a row than this.
+HYBRID_THRESHOLD = 32
+
+SchemeName = Literal["single", "fine", "coarse", "hybrid"]
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """A binning scheme.
+
+    Attributes
+    ----------
+    name : {"single", "fine", "coarse", "hybrid"}
+        "single": one bin, rows in order. "fine": every row on its own. "coarse": ``granularity`` adjacent rows form one virtual
+        row. "hybrid": rows of blocks with short rows on their own, of blocks with long ones as virtual rows.
+    granularity : int
+        U; 1 for "single" and "fine".
+    """
+
+    name: SchemeName
+    granularity: int = 1
+
+    def __post_init__(self) -> None:
+        require_name("scheme", self.name, get_args(SchemeName))
+        most = MOST if self.name in ("coarse", "hybrid") else 1
+        if not isinstance(self.granularity, (int, np.integer)) or not 1 <= self.granularity <= most:
+            raise ValueError(f"scheme: the granularity of {self.name!r} must be from 1 to {most}, is {self.granularity!r}")
+
+    @classmethod
+    def parse(cls, text: str) -> Scheme:
+        """Return the scheme that "single", "fine", "coarse-U" or "hybrid-U" names; U is 100 where it is left out.
+
+        Raises
+        ------
+        ValueError
+            It names none.
+        """
+        match = re.fullmatch(r"(single|fine)|(coarse|hybrid)(?:-([0-9]+))?", text) if isinstance(text, str) else None
+        if match is None:
+            raise ValueError(f'scheme: must be "auto", "single", "fine", "coarse-U", "hybrid-U" or a Scheme, is {text!r}')
+        name = cast("SchemeName", match[1] or match[2])
+        return cls(name) if match[1] else cls(name, number(match[3] or "100", "scheme: U", 1, MOST))
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.granularity}" if self.name in ("coarse", "hybrid") else self.name
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """The sets of virtual rows that are binned, each on its own."""
+        if self.name == "fine":
+            return (Side(1, 1, -1, 0),)
+        if self.name == "coarse":
+            return (Side(self.granularity, self.granularity, -1, 0),)
+        if self.name == "hybrid":
+            return (Side(1, self.granularity, HYBRID_THRESHOLD, 0), Side(self.granularity, self.granularity, HYBRID_THRESHOLD, 1))
+        return ()
+
+
+@dataclass(frozen=True)
+class Side:
+    """Virtual rows of one granularity, and which of them take part; see ``templates/spmv/binning.mako``."""
+
+    granularity: int
+    block: int
+    threshold: int
+    side: int
+
+
+@kernel
+@dataclass(frozen=True)
+class Binning(OfStructure):
+    """Parameters of ``templates/spmv/binning.mako``.
+
+    Attributes
+    ----------
+    step : str
+        "histogram", "count" or "place".
+    """
+
+    template = "spmv/binning"
+    variants: ClassVar[Variants] = {each: {"step": each or "histogram"} for each in ("", "histogram", "count", "place")}
+
+    step: str
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "n_bins": N_BINS}
+
+
+@kernel
+@dataclass(frozen=True)
+class ScanCounts(OfStructure):
+    """Parameters of ``templates/spmv/scan_counts.mako``."""
+
+    template = "spmv/scan_counts"
+
+
+def _chunks(device: Device, n_virtual: int) -> int:
+    """How many work-items share the listing: a few a core on a CPU, enough to fill a GPU."""
+    wanted = device.compute_units * (8 if device.lanes_are_loops else 512)
+    return max(1, min(wanted, -(-n_virtual // 16)))
+
+
+def _where(n_rows: int, side: Side) -> tuple[Any, ...]:
+    return np.int64(n_rows), np.int64(side.granularity), np.int64(side.block), np.int64(side.threshold), np.int32(side.side)
+
+
+def count_bins(
+    queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, side: Side, work_group: int = 128
+) -> np.ndarray[Any, Any]:
+    """Return how many virtual rows each bin holds: one launch, one read."""
+    chain = Chain(queue, indptr)
+    device = chain.device
+    built, record = chain.build(Binning(min(work_group, device.max_work_group), indptr.dtype.name, "histogram"))
+    n_virtual = -(-n_rows // side.granularity)
+    groups = max(1, min(-(-n_virtual // record.work_group), device.compute_units * 8))
+    found = chain.scratch(groups * N_BINS, np.int32)
+    chain.launch(built, groups, *_where(n_rows, side), indptr, found)
+    return np.asarray(chain.read(found, groups * N_BINS).reshape(groups, N_BINS).sum(axis=0, dtype=np.int64))
+
+
+def list_rows(
+    queue: cl.CommandQueue,
+    n_rows: int,
+    indptr: cl_array.Array,
+    side: Side,
+    list_of_bin: np.ndarray[Any, Any],
+    n_virtual: int,
+    work_group: int = 128,
+) -> cl_array.Array:
+    """Return the numbers of virtual rows, list after list, each in row order.
+
+    Parameters
+    ----------
+    queue, n_rows, indptr, side
+        As for `count_bins`.
+    list_of_bin : numpy.ndarray of int32
+        Which list each bin goes to, -1 for none; lists count from 0.
+    n_virtual : int
+        How many virtual rows the lists hold together.
+    """
+    chain = Chain(queue, indptr)
+    work_group = min(work_group, chain.device.max_work_group)
+    index = indptr.dtype
+    chunks = _chunks(chain.device, -(-n_rows // side.granularity))
+    n_lists = int(list_of_bin.max()) + 1
+    to_list = from_host(queue, list_of_bin.astype(np.int32), copy=True)
+    counts = chain.scratch(n_lists * chunks, index)
+    rows = allocated(queue, "lists of rows", max(n_virtual, 1), index)
+    shared = (*_where(n_rows, side), indptr, np.int64(chunks), np.int32(n_lists), to_list, counts)
+    _over_chunks(chain, Binning(work_group, index.name, "count"), chunks, *shared)
+    _over_chunks(chain, ScanCounts(work_group, index.name), 1, np.int64(counts.size), counts)
+    _over_chunks(chain, Binning(work_group, index.name, "place"), chunks, *shared, rows)
+    chain.finish(rows)
+    return rows
+
+
+def _over_chunks(chain: Chain, parameters: OfStructure, n: int, *arguments: Any) -> None:
+    """Enqueue a kernel whose work-items take a chunk each."""
+    built, record = chain.build(parameters)
+    chain.launch(built, -(-n // record.work_group), *arguments)

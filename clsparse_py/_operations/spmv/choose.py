@@ -1,0 +1,244 @@
+"""Decide which kernels take which rows with which parameters, from features, capabilities and profiles, without a device."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Literal, cast, get_args
+
+import numpy as np
+
+from clsparse_py._decisions import thresholds
+from clsparse_py._decisions.profiles import decide, rules
+from clsparse_py._decisions.thresholds import number
+from clsparse_py._device.device import Device
+from clsparse_py._ground.errors import require_name
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.product import ProductKernel
+from clsparse_py._operations.spmv.binning import N_BINS, Scheme
+from clsparse_py._operations.spmv.features import Features
+from clsparse_py._operations.spmv.kernels import Adaptive, Chunked, Merge, Streamed, Subvector, VectorLong
+from clsparse_py._precision.arithmetic import Arithmetic
+
+__all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "Thresholds", "choose", "default_choice", "whole_rows"]
+
+#: Kernels that balance entries by themselves: they take all rows in order.
+BalancedName = Literal["adaptive", "nonzero_split", "merge", "chunked", "narrow"]
+BALANCED: tuple[BalancedName, ...] = get_args(BalancedName)
+#: All kernels by name; "subvectorX" takes X work-items to a row, and "vector_long" several work-groups.
+KernelName = Literal[
+    "serial", "subvector2", "subvector4", "subvector8", "subvector16", "subvector32", "subvector64", "subvector128", "vector",
+    "vector_long", BalancedName,
+]  # fmt: skip
+KERNELS: tuple[KernelName, ...] = get_args(KernelName)
+
+# The most that each parameter may be: compilers unroll loops over ``items`` and ``unroll``, but for the chunks of "chunked".
+_MAXIMA = {"work_group": 1 << 16, "items": 64, "unroll": 64}
+_MAX_CHUNKS = 1 << 12
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """The numbers that plans of products go by, beside trees."""
+
+    operation = "spmv"
+
+    #: Columns in 16 bits are made behind so many products. To make them takes the device as long as one product, which some ten
+    #: repay, but to load their kernels, once a process, takes the host milliseconds.
+    narrow_after: int = number(32, "products", least=1, most=1 << 31)
+    #: Rows above this many entries are shared by several work-groups where rows are binned one by one.
+    piece: int = number(1 << 14, "entries of a row", least=1)
+    #: A part with more rows than that for each of its entries, most of them empty, would take long: rows are made to weigh.
+    max_rows_by_step: int = number(16, "rows by the entries of a part", least=1)
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """A kernel and its tunable parameters; values that the device does not take become the nearest that it does.
+
+    Attributes
+    ----------
+    name : str
+        One of `KERNELS`.
+    work_group : int
+        Work-items in a work-group.
+    items : int
+        "merge" and those that take entries: entries, or steps on the merge path, to a work-item. "chunked": chunks to a
+        compute unit.
+    unroll : int
+        Entries that a work-item reads ahead in the other kernels.
+    """
+
+    name: KernelName
+    work_group: int = 256
+    items: int = 4
+    unroll: int = 4
+
+    def __post_init__(self) -> None:
+        require_name("kernel", self.name, KERNELS)
+        for field, maximum in _MAXIMA.items():
+            highest = _MAX_CHUNKS if (self.name, field) == ("chunked", "items") else maximum
+            if not 1 <= getattr(self, field) <= highest:
+                raise ValueError(f"kernel: {field} must be from 1 to {highest}, is {getattr(self, field)}")
+
+    @classmethod
+    def parse(cls, label: str) -> KernelChoice:
+        """Return the choice that a label names: kernel, work-group and `number`, such as "adaptive/128/6".
+
+        Raises
+        ------
+        ValueError
+            It names none.
+        """
+        match = re.fullmatch(r"(\w+)/([0-9]{1,9})/([0-9]{1,9})", label)
+        if match is None:
+            raise ValueError(f'kernel: must be such as "adaptive/128/6", is {label!r}')
+        name = cast("KernelName", match[1])  # checked when the choice is made
+        work_group, parameter = int(match[2]), int(match[3])
+        return cls(name, work_group, items=parameter) if name in BALANCED else cls(name, work_group, unroll=parameter)
+
+    @classmethod
+    def parse_for_bin(cls, label: str) -> KernelChoice:
+        """Return the same for the rows of a bin, which kernels that balance by themselves do not take."""
+        choice = cls.parse(label)
+        if choice.name in BALANCED:
+            raise ValueError(f"kernel: {choice.name} balances rows by itself and takes no bins")
+        return choice
+
+    @property
+    def label(self) -> str:
+        """The label, as `parse` takes it."""
+        return f"{self.name}/{self.work_group}/{self.number}"
+
+    @property
+    def number(self) -> int:
+        """The parameter beside the work-group that this kernel goes by: `items` or `unroll`."""
+        return self.items if self.name in BALANCED else self.unroll
+
+    @property
+    def lanes(self) -> int:
+        """X, work-items to a row, of the kernels that take whole rows."""
+        match = re.fullmatch(r"subvector(\d+)", self.name)
+        if match:
+            return int(match[1])
+        return 1 if self.name == "serial" else self.work_group
+
+    def record(self, device: Device, arithmetic: Arithmetic, scaled: bool) -> ProductKernel:
+        """Return the legal record nearest to this choice, of a kernel that takes all rows in order, or pieces of them."""
+        common = device, arithmetic, scaled, self.work_group
+        if self.name == "adaptive":
+            return Adaptive.legal(*common, self.items)
+        if self.name == "nonzero_split":
+            return Adaptive.legal(*common, self.items, "even")
+        if self.name == "merge":
+            return Merge.legal(*common, self.items)
+        if self.name == "chunked":
+            return Chunked.legal(*common)
+        if self.name == "vector_long":
+            return VectorLong.legal(*common, self.unroll)
+        if self.name == "narrow":
+            return Streamed.legal(*common, self.items)
+        return Subvector.legal(device, arithmetic, scaled, self.lanes, self.work_group, self.unroll, binned=False)
+
+    def __str__(self) -> str:
+        detail = f", {self.items} items" if self.name in BALANCED else f", unrolled by {self.unroll}"
+        return f"{self.name} (work-group {self.work_group}{detail})"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A decision, and its reason.
+
+    Attributes
+    ----------
+    scheme : Scheme
+        How rows are binned.
+    kernels : tuple of tuple of KernelChoice
+        For "single" one kernel; otherwise for each of the scheme's sides the kernel of each of its `N_BINS` bins.
+    rule : str
+        The reason: the profile and the comparisons that led there, or that the caller named it.
+    """
+
+    scheme: Scheme
+    kernels: tuple[tuple[KernelChoice, ...], ...]
+    rule: str
+
+
+def whole_rows(features: Features, device: Device) -> bool:
+    """Return whether the longest row is no more work than a compute unit has anyway: if so, no row need be cut."""
+    return features.longest * device.compute_units <= features.nnz
+
+
+def choose(
+    features: Features, device: Device, scheme: str | Scheme, kernel: KernelName | KernelChoice | None, dtype: str = "float64"
+) -> Decision:
+    """Decide on a plan: by the names that the caller gives and, for the rest, by the profile that serves the device.
+
+    Parameters
+    ----------
+    features : Features
+        Of the matrix.
+    device : Device
+        That it is to run on.
+    scheme : str or Scheme
+        "auto", a label that `Scheme.parse` takes, or a scheme.
+    kernel : one of KERNELS, KernelChoice or None
+        The kernel for all rows; None leaves it to the profile.
+    dtype : str
+        Of A's values.
+
+    Raises
+    ------
+    ValueError
+        An unknown scheme or kernel, or a kernel that balances by itself with bins.
+    """
+    asked = default_choice(kernel, device) if isinstance(kernel, str) else kernel
+    if asked is not None and not isinstance(asked, KernelChoice):
+        raise TypeError(f"kernel: must be a name, a KernelChoice or None, is {type(asked).__name__}")
+    if device.is_plain:
+        return Decision(Scheme("single"), ((default_choice("serial", device),),), "plain kernels")
+    if scheme == "auto" and asked is not None:
+        return Decision(Scheme("single"), ((asked,),), "the kernel was named")
+    numbers = features.numbers(device.compute_units, np.dtype(dtype).itemsize)
+    if scheme == "auto":
+        ruled = decide(device, "spmv", dtype, "scheme", numbers, Scheme.parse)
+        parsed, profile, why = ruled.value, ruled.profile, f"{ruled.profile}: {ruled}"
+    else:
+        parsed = scheme if isinstance(scheme, Scheme) else Scheme.parse(scheme)
+        profile, why = "", "the scheme was named"
+    if asked is not None:
+        return Decision(parsed, _everywhere(parsed, asked), "the scheme and the kernel were named")
+    if parsed.name == "single":
+        of_all = decide(device, "spmv", dtype, "single", numbers, KernelChoice.parse)
+        by = "" if of_all.profile == profile else f"{of_all.profile}: "
+        return Decision(parsed, ((of_all.value,),), f"{why}; {by}{of_all}")
+    of_bins = rules(device, "spmv", dtype, "bin", {**numbers, "granularity": 1, "bin": 0}, KernelChoice.parse_for_bin)
+    by = "" if str(of_bins.profile) == profile else f"{of_bins.profile}: "
+    left = of_bins.given(numbers)
+    kernels = tuple(
+        tuple(left.take({"granularity": side.granularity, "bin": number}) for number in range(N_BINS)) for side in parsed.sides
+    )
+    return Decision(parsed, kernels, f"{why}; {by}kernels by bin")
+
+
+def _everywhere(scheme: Scheme, asked: KernelChoice) -> tuple[tuple[KernelChoice, ...], ...]:
+    """Return the kernels of a scheme where one was named for all rows."""
+    if scheme.name == "single":
+        return ((asked,),)
+    if asked.name in BALANCED:
+        raise ValueError(f'kernel: {asked.name} balances rows by itself; it goes with scheme="single", not "{scheme}"')
+    if asked.name == "vector_long" and scheme.name != "fine":
+        raise ValueError(f'kernel: vector_long cuts single rows; it goes with scheme="single" or "fine", not "{scheme}"')
+    return ((asked,) * N_BINS,) * len(scheme.sides)
+
+
+def default_choice(name: KernelName, device: Device) -> KernelChoice:
+    """Return the named kernel with the parameters that it takes where none are given."""
+    choice = KernelChoice(name)
+    if name == "adaptive":
+        return replace(choice, items=5, work_group=128)
+    if name == "nonzero_split":
+        return replace(choice, items=2)
+    if name == "chunked":
+        return replace(choice, items=32, work_group=1)
+    return replace(choice, work_group=64) if device.lanes_are_loops else choice

@@ -1,0 +1,127 @@
+"""From times of kernels on the rows of bins to kernels for all bins of a scheme, and to the likely time of the scheme."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spmv.binning import N_BINS, Scheme, Side
+
+__all__ = ["CLASSES", "Composer", "Loads", "class_of"]
+
+#: Bins that are measured together: their rows have about as many entries.
+CLASSES = ((0, 2), (2, 4), (4, 8), (8, 16), (16, 32), (32, 64), (64, N_BINS - 1), (N_BINS - 1, N_BINS))
+
+
+@functools.cache
+def class_of(number: int) -> int:
+    """Return which of `CLASSES` a bin belongs to."""
+    return next(i for i, (_, end) in enumerate(CLASSES) if number < end)
+
+
+_CLASS_OF_BIN = np.array([class_of(number) for number in range(N_BINS)])
+
+
+class Loads:
+    """How much the classes of bins have to do under each scheme: entries and rows, added up.
+
+    Parameters
+    ----------
+    lengths : numpy.ndarray
+        Of a matrix's rows.
+    """
+
+    def __init__(self, lengths: np.ndarray[Any, Any]) -> None:
+        self.lengths = lengths
+        self._blocks: dict[int, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
+
+    def of(self, side: Side) -> np.ndarray[Any, Any]:
+        """Return the load of each class on one side of a scheme; see ``templates/spmv/binning.mako``."""
+        if side.block == 1:
+            return np.bincount(_classes(self.lengths), self.lengths + 1.0, len(CLASSES))
+        entries, fine = self._of_blocks(side.block)
+        taken = np.ones(entries.size, bool)
+        if side.threshold >= 0:
+            taken = (entries >= side.threshold * side.block) == bool(side.side)
+        if side.granularity == 1:
+            found: np.ndarray[Any, Any] = fine[taken].sum(axis=0)
+            return found
+        return np.bincount(_classes(entries // side.block), np.where(taken, entries + side.block, 0), len(CLASSES))
+
+    def _of_blocks(self, size: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Return the entries of each block of adjacent rows, and of these rows, one by one, the load of each class."""
+        if size not in self._blocks:
+            # Blocks are made of smaller ones that are known: the rows are gone through once.
+            smaller = max((each for each in self._blocks if size % each == 0), default=0)
+            if smaller:
+                begins = np.arange(0, self._blocks[smaller][0].size, size // smaller)
+                entries, fine = (np.add.reduceat(each, begins, axis=0) for each in self._blocks[smaller])
+            else:
+                begins = np.arange(0, self.lengths.size, size)
+                entries = np.add.reduceat(self.lengths, begins)
+                cells = np.arange(self.lengths.size) // size * len(CLASSES) + _classes(self.lengths)
+                fine = np.bincount(cells, self.lengths + 1.0, begins.size * len(CLASSES)).reshape(begins.size, len(CLASSES))
+            self._blocks[size] = entries, fine
+        return self._blocks[size]
+
+
+def _classes(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the class of each number of entries to a row."""
+    found: np.ndarray[Any, Any] = _CLASS_OF_BIN[np.minimum(numbers, N_BINS - 1)]
+    return found
+
+
+@dataclass(frozen=True)
+class Composer:
+    """Composes schemes from measurements of the bins of one matrix.
+
+    Attributes
+    ----------
+    loads : Loads
+    best : mapping of (int, int) to (str, float)
+        By granularity and class of bins: the fastest label, and seconds for each entry and row.
+    """
+
+    loads: Loads
+    best: Mapping[tuple[int, int], tuple[str, float]]
+
+    @classmethod
+    def of(cls, loads: Loads, measured: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> Composer:
+        """Return the composer for measurements: features of bins, and seconds by label."""
+        best = {}
+        for features, times in measured:
+            if not times:
+                continue
+            granularity, of = int(features["granularity"]), class_of(int(features["bin"]))
+            scheme = Scheme("coarse", granularity) if granularity > 1 else Scheme("fine")
+            label = min(times, key=times.__getitem__)
+            best[granularity, of] = label, times[label] / max(loads.of(scheme.sides[0])[of], 1.0)
+        return cls(loads, best)
+
+    def label(self, side: Side, number: int) -> str | None:
+        """Return the fastest label for a bin, by that of its class at the nearest granularity; None where none was measured."""
+        found = self._nearest(side.granularity, class_of(number))
+        return found[0] if found else None
+
+    def seconds(self, scheme: Scheme) -> float:
+        """Return the likely seconds of a scheme with bins; infinite if nothing was measured."""
+        if not self.best:
+            return math.inf
+        usual = float(np.median([rate for _, rate in self.best.values()]))
+        total = 0.0
+        for side in scheme.sides:
+            for of, weight in enumerate(self.loads.of(side)):
+                found = self._nearest(side.granularity, of)
+                total += weight * (found[1] if found else usual)
+        return total
+
+    def _nearest(self, granularity: int, of: int) -> tuple[str, float] | None:
+        known = [each for each, number in self.best if number == of]
+        if not known:
+            return None
+        return self.best[min(known, key=lambda each: abs(math.log(each / granularity))), of]

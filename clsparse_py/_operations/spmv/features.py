@@ -1,0 +1,193 @@
+"""Inspect: features of a matrix, from one pass over its row lengths and a sample of its columns on the device, and one read."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.spmv.kernels import CountFeatures, RowNumbers, TotalFeatures
+from clsparse_py._primitives.partition import enqueue_partition
+from clsparse_py._run.launch import Chain
+
+__all__ = ["Features", "Inspected", "inspect"]
+
+#: Which classes of row lengths trees know: empty rows, and those of up to 1, 2, 8, 32, 128, 512 and 4096 entries.
+_SHARES = (0, 1, 2, 4, 6, 8, 10, 13)
+
+#: How many rows are counted by class at most, and of how many columns are looked at.
+_COUNTED = 1 << 13
+_SAMPLES = 256
+#: Results of up to so many work-groups are read as they are, and combined on the host.
+_FEW_GROUPS = 64
+
+
+@dataclass(frozen=True)
+class Features:
+    """Features of a matrix: Table I of Hou, Feng and Che, and the histogram of row lengths.
+
+    Attributes
+    ----------
+    n_rows, n_cols, nnz : int
+        M, N and NNZ.
+    shortest, longest : int
+        Entries of the shortest and of the longest row.
+    variance : float
+        Of the entries of a row.
+    classes : tuple of int
+        Rows by length: empty ones, rows of 1, of 2, of 3 to 4, of 5 to 8 entries, and so on by powers of two. Of more than 8192
+        rows, as many of them, evenly spread, are counted.
+    jumps : float
+        How unlike neighbouring rows are: the differences of their lengths, summed up, by the number of entries.
+    distance : float
+        How far entries are from the diagonal, in columns: a mean over a sample. Of other than square matrices it is the diagonal
+        from corner to corner.
+    gap : float
+        How far the columns of neighbouring entries of a row are from each other: a mean over a sample.
+    """
+
+    n_rows: int
+    n_cols: int
+    nnz: int
+    shortest: int
+    longest: int
+    variance: float
+    classes: tuple[int, ...]
+    jumps: float = 0.0
+    distance: float = 0.0
+    gap: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """Mean entries of a row."""
+        return self.nnz / max(self.n_rows, 1)
+
+    def numbers(self, compute_units: int, itemsize: int) -> dict[str, float]:
+        """Return the features that decision trees compare.
+
+        Parameters
+        ----------
+        compute_units : int
+            Of the device: "longest_by_share" is the longest row relative to the mean work of one compute unit.
+        itemsize : int
+            Bytes of a value: "bytes" is the memory of all entries, with 32-bit columns.
+        """
+        mean, counted = self.mean, max(sum(self.classes), 1)
+        # Rows of up to 2^k entries, as a share of all.
+        shares = {f"up_to_{1 << max(k - 1, 0)}" if k else "empty": sum(self.classes[: k + 1]) / counted for k in _SHARES}
+        return {
+            "rows": self.n_rows,
+            "columns": self.n_cols,
+            "nnz": self.nnz,
+            "bytes": self.nnz * (itemsize + 4),
+            "mean": mean,
+            "shortest": self.shortest,
+            "longest": self.longest,
+            "longest_by_mean": self.longest / mean if mean else 0.0,
+            "longest_by_share": self.longest * compute_units / self.nnz if self.nnz else 0.0,
+            "variance": self.variance,
+            "variation": math.sqrt(self.variance) / mean if mean else 0.0,
+            **shares,
+            "jumps": self.jumps,
+            "distance": self.distance,
+            "gap": self.gap,
+        }
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """A structure whose features are known.
+
+    Attributes
+    ----------
+    queue : pyopencl.CommandQueue
+        Of the planning: keeps the order of its commands.
+    device : Device
+    indptr, indices : pyopencl.array.Array
+    features : Features
+    """
+
+    queue: cl.CommandQueue
+    device: Device
+    indptr: cl_array.Array
+    indices: cl_array.Array
+    features: Features
+
+    def cut(self, step: int, row_weight: int, slack: int) -> tuple[int, list[cl_array.Array]]:
+        """Return the number of parts, and where they begin: arrays of rows, entries, and whether a row is cut there."""
+        n_rows, nnz = self.features.n_rows, self.features.nnz
+        n_parts = max(1, -(-(nnz + row_weight * n_rows) // step))
+        chain = Chain(self.queue, self.indptr)
+        found = [allocated(self.queue, "ends of parts", n_parts + 1, self.indptr.dtype) for _ in range(3)]
+        enqueue_partition(chain, self.indptr, n_rows, nnz, n_parts, step, found, row_weight=row_weight, slack=slack)
+        chain.finish(*found)
+        return n_parts, found
+
+
+def inspect(
+    queue: cl.CommandQueue,
+    shape: tuple[int, int],
+    nnz: int,
+    indptr: cl_array.Array,
+    indices: cl_array.Array,
+    work_group: int | None = None,
+    samples: int = _SAMPLES,
+    few_groups: int = _FEW_GROUPS,
+) -> Features:
+    """Compute the features of a matrix on the device: two launches at most, and one small read.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    shape : tuple of int
+        Rows and columns.
+    nnz : int
+        Stored entries.
+    indptr, indices : pyopencl.array.Array
+        Valid.
+    work_group : int, optional
+        Work-items in a work-group; by default one on CPU devices, where it is the iterations of a core's loop.
+    samples : int
+        Of how many rows columns are looked at, at most.
+    few_groups : int
+        Results of more work-groups than these are combined on the device.
+    """
+    n_rows, n_cols = shape
+    chain = Chain(queue, indptr, indices)
+    if not n_rows or chain.device.is_plain:  # for whose one kernel all matrices are alike
+        return Features(n_rows, n_cols, nnz, 0, 0, 0.0, (0,))
+    asked = work_group or (1 if chain.device.lanes_are_loops else 128)
+    built, record = chain.build(CountFeatures(min(asked, chain.device.max_work_group), indptr.dtype.name))
+    groups = max(1, min(-(-n_rows // record.work_group), chain.device.compute_units * 8))
+    found = chain.scratch(groups * record.found, np.int64)
+    sizes = np.uint64(n_rows), np.uint64(n_cols), np.uint32(min(n_rows, _COUNTED)), np.uint32(min(n_rows, samples))
+    chain.launch(built, groups, *sizes, indptr, indices, found)
+    if groups > few_groups:
+        built, _ = chain.build(TotalFeatures(min(work_group or 128, chain.device.max_work_group), indptr.dtype.name))
+        total = chain.scratch(record.found, np.int64)
+        chain.launch(built, record.found, np.uint64(groups), found, total)
+        numbers = chain.read(total, record.found)
+    else:
+        each = chain.read(found, groups * record.found).reshape(record.found, groups)
+        numbers = each.sum(axis=1)
+        numbers[:2] = each[:2].min(axis=1)
+    n_numbers = len(RowNumbers._fields)
+    of_rows = RowNumbers(*numbers[:n_numbers].tolist())
+    mean = nnz / n_rows
+    return Features(
+        n_rows,
+        n_cols,
+        nnz,
+        of_rows.shortest,
+        -of_rows.longest,
+        variance=max(0.0, (of_rows.squares + of_rows.large_squares * 2**32) / n_rows - mean * mean),
+        classes=tuple(np.trim_zeros(numbers[n_numbers:], "b").tolist()),
+        jumps=of_rows.jumps / max(nnz, 1),
+        distance=of_rows.distance / max(of_rows.entries, 1),
+        gap=of_rows.gap / max(of_rows.pairs, 1),
+    )

@@ -1,0 +1,622 @@
+"""The SpMV kernels: a parameter record beside each template, and which values of it are legal on a device."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar, Literal, NamedTuple, TypeVar
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py._build.declaration import Examples, Variants, kernel
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.product import ProductKernel
+from clsparse_py._matrix.structure import OfStructure, positions
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic
+
+__all__ = [
+    "Adaptive",
+    "Chunked",
+    "Combine",
+    "CountFeatures",
+    "Merge",
+    "Narrow",
+    "RowNumbers",
+    "Streamed",
+    "Subvector",
+    "TotalFeatures",
+    "VectorLong",
+    "nearest_work_group",
+]
+
+#: The widths of Kernel-SubvectorX: work-items to a row.
+
+
+def _power_of_two_at_most(n: int) -> int:
+    return 1 << n.bit_length() - 1
+
+
+def _power_of_two_dividing(n: int) -> int:
+    return n & -n
+
+
+def _position(arithmetic: Arithmetic) -> str:
+    """Return the type of positions among entries that may lie a step behind the last one."""
+    return OPENCL_TYPES[f"u{arithmetic.index}"]
+
+
+def nearest_work_group(asked: int, multiple: int, max_group: int) -> int:
+    """Return the multiple of ``multiple`` nearest to ``asked``: at least one multiple and, if possible, at most ``max_group``."""
+    nearest = max(multiple, (asked + multiple // 2) // multiple * multiple)
+    return max(multiple, min(nearest, max_group // multiple * multiple))
+
+
+def _usual_group(device: Device) -> int:
+    """Return the work-group that kernels have by default."""
+    return 64 if device.lanes_are_loops else 256
+
+
+@kernel
+@dataclass(frozen=True)
+class Subvector(ProductKernel):
+    """Parameters of ``templates/spmv/subvector.mako``: Kernel-Serial, Kernel-SubvectorX and Kernel-Vector.
+
+    Attributes
+    ----------
+    lanes : int
+        X: work-items to a row, a power of two that divides ``work_group``; where ``binned``, the largest X of a bin.
+    unroll : int
+        Entries that a work-item reads ahead.
+    binned : bool
+        Whether rows come in bins, or all of them in order.
+    """
+
+    template = "spmv/subvector"
+    kind = "spmv_subvector"
+
+    lanes: int
+    unroll: int
+    binned: bool
+
+    @classmethod
+    def legal(
+        cls, device: Device, arithmetic: Arithmetic, scaled: bool, lanes: int, work_group: int, unroll: int, binned: bool
+    ) -> Subvector:
+        """Return the legal record nearest to the one asked for."""
+        lanes = _power_of_two_at_most(min(lanes, device.max_work_group))
+        work_group = nearest_work_group(work_group, lanes, device.max_work_group)
+        portability = device.portability.at_most(device.portability.lane_width if lanes > 1 else 1)
+        if lanes < 16:
+            # Neighbouring work-items read neighbouring entries of a line at different times: it has to stay in the cache.
+            portability = replace(portability, load_once="plain")
+        return cls(work_group, arithmetic, portability, scaled, lanes, unroll, binned)
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"x{self.lanes}_wg{self.work_group}_u{self.unroll}{'_binned' if self.binned else ''}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        needs_box = self.lanes > self.lane_width
+        own = {"lanes": self.lanes, "unroll": self.unroll, "binned": self.binned, "needs_box": needs_box}
+        return {**self._common(), **own, "position": _position(self.arithmetic)}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        lanes = min(self.lanes, _power_of_two_at_most(work_group))
+        work_group = work_group // lanes * lanes
+        return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic, False, lanes=8, work_group=_usual_group(device), unroll=4, binned=False)
+        yield "binned", cls.legal(device, arithmetic, False, lanes=128, work_group=256, unroll=2, binned=True)
+
+
+@kernel
+@dataclass(frozen=True)
+class VectorLong(ProductKernel):
+    """Parameters of ``templates/spmv/vector_long.mako``: several work-groups to a row. ``work_group`` is a power of two."""
+
+    template = "spmv/vector_long"
+    kind = "spmv_vector_long"
+
+    unroll: int
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, unroll: int) -> VectorLong:
+        """Return the legal record nearest to the one asked for."""
+        work_group = _power_of_two_at_most(min(work_group, device.max_work_group))
+        return cls(work_group, arithmetic, device.portability, scaled, unroll)
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"wg{self.work_group}_u{self.unroll}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        own = {"unroll": self.unroll, "needs_box": self.work_group > self.lane_width}
+        return {**self._common(), **own, "position": _position(self.arithmetic)}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        return replace(self, work_group=_power_of_two_at_most(work_group), portability=self.portability.at_most(lane_width))
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic, False, _usual_group(device), 4)
+
+
+@kernel
+@dataclass(frozen=True)
+class Adaptive(ProductKernel):
+    """Parameters of ``templates/spmv/adaptive.mako``: CSR-Adaptive, a stream of entries to a work-group.
+
+    Attributes
+    ----------
+    parts : str
+        "staged": a work-group has no more entries than it holds products of in local memory. "rests": the entries that it has
+        behind those is the rest of its last row. "even": it has just as many as it holds.
+    items : int
+        Entries to a work-item; a work-group holds ``work_group * items`` products in local memory.
+    short_row : int
+        The longest row that one work-item sums.
+    lanes : int
+        X: work-items to a longer row, a power of two that divides ``work_group``.
+    """
+
+    template = "spmv/adaptive"
+    kind = "spmv_adaptive"
+
+    parts: str
+    items: int
+    short_row: int
+    lanes: int
+
+    @classmethod
+    def legal(
+        cls,
+        device: Device,
+        arithmetic: Arithmetic,
+        scaled: bool,
+        work_group: int,
+        items: int,
+        parts: str = "staged",
+        short_row: int = 32,
+        lanes: int = 32,
+    ) -> Adaptive:
+        """Return the legal record nearest to the one asked for: it fits in the local memory."""
+        work_group = max(1, min(work_group, device.max_work_group))
+        lanes = min(lanes, _power_of_two_dividing(work_group))
+        record = cls(work_group, arithmetic, device.portability, scaled, parts, items, short_row, lanes)
+        return device.fitting(_smaller(record), _local_memory)
+
+    @property
+    def capacity(self) -> int:
+        """Entries that a work-group holds."""
+        return self.work_group * self.items
+
+    def with_room(self, rest: int) -> Adaptive:
+        """Return the record for rows of which a part may have to take ``rest`` entries more: staged only where these are few."""
+        return replace(self, parts="rests") if self.parts == "staged" and rest > self.capacity // 8 else self
+
+    @property
+    def needs_box(self) -> bool:
+        """Whether lanes of a longer row exchange through local memory."""
+        return self.lanes > self.lane_width
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes of local memory of a work-group, at most: rows may have rests, and lanes may have to exchange through it."""
+        value, index = self.arithmetic.result.itemsize, 4 if self.arithmetic.index == "int32" else 8
+        room = self.capacity + (self.work_group if self.parts != "even" else 0)
+        return value * (room + self.work_group) + index * (room // (self.short_row + 1) + 1) + 4
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"{self.parts}_wg{self.work_group}_n{self.items}_s{self.short_row}_x{self.lanes}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        own = {"parts": self.parts, "items": self.items, "short_row": self.short_row, "lanes": self.lanes}
+        return {**self._common(), **own, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        lanes = min(self.lanes, _power_of_two_dividing(work_group))
+        return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic, False, 128, 5)
+        for parts in ("staged", "rests", "even"):
+            yield parts, cls.legal(device, arithmetic, False, 256, 2, parts)
+
+
+@kernel
+@dataclass(frozen=True)
+class Streamed(ProductKernel):
+    """Parameters of ``templates/spmv/streamed.mako``: entries staged in local memory, several work-items to a row.
+
+    Attributes
+    ----------
+    items : int
+        Entries to a work-item; a work-group holds ``work_group * items`` in local memory.
+    lanes : int
+        X: work-items to a row, a power of two that divides ``work_group``. The order of sums is that of X alone.
+    narrow : bool
+        Whether columns come as 16 bits.
+    """
+
+    template = "spmv/streamed"
+    kind = "spmv_streamed"
+
+    items: int
+    lanes: int = 1
+    narrow: bool = True
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int) -> Streamed:
+        """Return the legal record nearest to the one asked for: it fits in the local memory."""
+        work_group = max(1, min(work_group, device.max_work_group))
+        return device.fitting(_smaller(cls(work_group, arithmetic, device.portability, scaled, items)), _local_memory)
+
+    def for_rows(self, mean: float) -> Streamed:
+        """Return the record with as many lanes as leave few work-items without a row, by the mean entries of rows."""
+        lanes = min(_power_of_two_at_most(max(1, min(int(mean / self.items), 32))), _power_of_two_dividing(self.work_group))
+        return replace(self, lanes=lanes)
+
+    @property
+    def wide(self) -> Streamed:
+        """The record that takes columns as they are, and sums in the same order."""
+        return replace(self, narrow=False, items=min(self.items, 4))
+
+    @property
+    def capacity(self) -> int:
+        """Entries that a work-group holds."""
+        return self.work_group * self.items
+
+    @property
+    def needs_box(self) -> bool:
+        """Whether lanes of a row exchange through local memory."""
+        return self.lanes > self.lane_width
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes of local memory of a work-group, at most."""
+        index = 4 if self.arithmetic.index == "int32" else 8
+        box = self.work_group * self.arithmetic.result.itemsize
+        return self.capacity * (np.dtype(self.arithmetic.a).itemsize + index) + box
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"x{self.lanes}_wg{self.work_group}_n{self.items}{'_narrow' if self.narrow else ''}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        own = {"items": self.items, "lanes": self.lanes, "rows": self.work_group // self.lanes, "narrow": self.narrow}
+        return {**self._common(), **own, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        lanes = min(self.lanes, _power_of_two_dividing(work_group))
+        return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        narrow = cls.legal(device, arithmetic, False, _usual_group(device), 4)
+        yield "", narrow.wide
+        yield "narrow", narrow
+
+
+@kernel
+@dataclass(frozen=True)
+class Narrow(OfStructure):
+    """Parameters of ``templates/spmv/narrow.mako``."""
+
+    template = "spmv/narrow"
+    variants: ClassVar[Variants] = {"": {"work_group": 256}}
+
+
+@kernel
+@dataclass(frozen=True)
+class Merge(ProductKernel):
+    """Parameters of ``templates/spmv/merge.mako``: merge-based SpMV.
+
+    Attributes
+    ----------
+    items : int
+        Steps on the merge path to a work-item.
+    """
+
+    template = "spmv/merge"
+    kind = "spmv_merge"
+
+    items: int
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int) -> Merge:
+        """Return the legal record nearest to the one asked for: it fits in the local memory."""
+        # Its work-items exchange values in local memory alone.
+        work_group = max(1, min(work_group, device.max_work_group))
+        record = cls(work_group, arithmetic, device.portability.at_most(1), scaled, items)
+        return device.fitting(_smaller(record), _local_memory)
+
+    @property
+    def capacity(self) -> int:
+        """Steps on the merge path that a work-group takes."""
+        return self.work_group * self.items
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes of local memory of a work-group."""
+        value = self.arithmetic.result.itemsize
+        return (value + 4) * (self.capacity + self.work_group)
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"wg{self.work_group}_n{self.items}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**self._common(), "items": self.items}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic, False, _usual_group(device), 4)
+
+
+_Staging = TypeVar("_Staging", Adaptive, Streamed, Merge)
+
+
+_local_memory = operator.attrgetter("local_memory")
+
+
+def _smaller(record: _Staging) -> Iterator[_Staging]:
+    """Iterate over a record, those with fewer items to a work-item, and then those with fewer work-items."""
+    for items in range(record.items, 0, -1):
+        yield replace(record, items=items)
+    work_group = record.work_group
+    while work_group := work_group // 2:
+        smaller = replace(record, items=1).within(work_group, record.lane_width)
+        if smaller is not None:
+            yield smaller
+
+
+@kernel
+@dataclass(frozen=True)
+class Chunked(ProductKernel):
+    """Parameters of ``templates/spmv/chunked.mako``: long chunks of rows, for CPU devices.
+
+    Attributes
+    ----------
+    vectors : str
+        The rows that are summed by vectors: "none"; "uneven", short rows of uneven lengths; "all" but the shortest. Others are
+        summed by several sums.
+    ahead : int
+        How many entries ahead data are asked for; 0 for not at all.
+    empty : bool
+        Whether chunks of mostly empty rows list the others.
+    narrow : bool
+        Whether columns come as 16 bits.
+    """
+
+    template = "spmv/chunked"
+    kind = "spmv_chunked"
+
+    vectors: Literal["none", "uneven", "all"]
+    ahead: int
+    empty: bool = True
+    narrow: bool = False
+
+    #: How many entries are taken at a time, and from which mean row length of a chunk on: by sums, and by vectors.
+    SUMS_FROM: ClassVar[dict[int, float]] = {8: 4.0, 1: 1.0}
+    VECTORS_FROM: ClassVar[dict[int, float]] = {4: 2.1, 8: 4.0}
+    #: The mean row length of a chunk below which "uneven" rows are summed by vectors.
+    UNEVEN_TO: ClassVar[int] = 20
+    #: The mean row length from which on "all" rows are summed by vectors, as these are mostly full, even if they are alike.
+    LONG_FROM: ClassVar[int] = 24
+    #: Rows at the beginning of a chunk that tell whether lengths are uneven.
+    LOOKED_AT: ClassVar[int] = 256
+    #: The share of rows whose lengths are in one class, as features count them, from which on rows are alike.
+    ALIKE: ClassVar[float] = 0.9
+    #: The share of empty rows from which on chunks may be mostly empty.
+    MANY_EMPTY: ClassVar[float] = 0.1
+    #: How many bytes ahead values are asked for, and columns as many entries.
+    AHEAD_BYTES: ClassVar[int] = 1 << 11
+    #: How many entries ahead x is asked for, and the bytes of x that a chunk's first entries then have to span.
+    X_AHEAD: ClassVar[int] = 256
+    FAR_BYTES: ClassVar[int] = 1 << 20
+    #: Rows and entries of a chunk, at most: columns of grids with some millions of points then fit 16 bits.
+    MAX_STEP: ClassVar[int] = 1 << 18
+    #: Bytes of values from which on columns are made narrow, if rows are even: less stays in the cores' own caches.
+    NARROW_FROM: ClassVar[int] = 1 << 22
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int) -> Chunked:
+        """Return the legal record nearest to the one asked for."""
+        # Vectors of values are gathered well by compilers that make vectors of work-items, which those with sub-groups do.
+        vectors: Literal["none", "uneven", "all"] = "all" if device.portability.lane_width > 1 else "uneven"
+        if arithmetic.vector_operations is None:
+            vectors = "none"
+        work_group = max(1, min(work_group, device.max_work_group))
+        ahead = cls.AHEAD_BYTES // np.dtype(arithmetic.a).itemsize if device.lanes_are_loops else 0
+        return cls(work_group, arithmetic, device.portability.at_most(1), scaled, vectors, ahead)
+
+    @classmethod
+    def is_uneven(cls, mean: float, classes: Sequence[int]) -> bool:
+        """Return whether rows of a mean length, so many in each class of lengths, are short and uneven."""
+        return mean < cls.UNEVEN_TO and max(classes) < cls.ALIKE * sum(classes)
+
+    def for_rows(self, mean: float, classes: Sequence[int]) -> Chunked:
+        """Return the record for rows of a mean length, so many in each class of lengths, of which the first are empty."""
+        long = self.vectors == "all" and mean >= self.LONG_FROM
+        vectors = self.vectors if long or self.is_uneven(mean, classes) else "none"
+        return replace(self, vectors=vectors, empty=classes[0] > self.MANY_EMPTY * sum(classes))
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        marks = "_empty" * self.empty + "_narrow" * self.narrow
+        return f"{self.vectors}_a{self.ahead}_wg{self.work_group}{marks}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        add, multiply = self.arithmetic.vector_operations or ("", "")
+        size = self.arithmetic.result.itemsize
+        vectors_from = {} if self.vectors == "none" else self.VECTORS_FROM
+        return {
+            **self._common(),
+            "empty": self.empty,
+            "narrow": self.narrow,
+            "sums_from": () if self.vectors == "all" else tuple(self.SUMS_FROM.items()),
+            "vector_widths": tuple(vectors_from),
+            "vectors_from": tuple(vectors_from.values()),
+            "uneven_to": self.UNEVEN_TO,
+            "all": self.vectors == "all",
+            "looked_at": self.LOOKED_AT,
+            "x_ahead": self.X_AHEAD,
+            "far": self.FAR_BYTES // size,
+            # Of a vector that functions take and return: 32 bytes, as cl/column_places.cl says.
+            "longest": 32 // size,
+            "ahead": self.ahead,
+            "scaled": self.scaled,
+            "value": OPENCL_TYPES[self.arithmetic.a],
+            "index": OPENCL_TYPES[self.arithmetic.index],
+            "mask": "int" if size == 4 else "long",
+            "add": add,
+            "multiply": multiply,
+        }
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        legal = cls.legal(device, arithmetic, False, 1)
+        yield "", legal
+        for by, record in (("", legal), ("sums_", replace(legal, vectors="none"))):
+            for which, each in (("empty", record), ("full", replace(record, empty=False))):
+                yield by + which, each
+                if record.vectors != "uneven":  # such rows keep their columns as they are
+                    yield f"{by}{which}_narrow", replace(each, narrow=True)
+
+
+@kernel
+@dataclass(frozen=True)
+class Combine(ProductKernel):
+    """Parameters of ``templates/spmv/combine.mako``: the later pieces of rows that several work-groups share.
+
+    Attributes
+    ----------
+    lanes : int
+        X: work-items to a row, a power of two that divides ``work_group``.
+    """
+
+    template = "spmv/combine"
+    kind = "spmv_combine"
+
+    lanes: int
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int = 64, lanes: int = 32) -> Combine:
+        """Return the legal record nearest to the one asked for."""
+        work_group = max(1, min(work_group, device.max_work_group))
+        return cls(work_group, arithmetic, device.portability, scaled, min(lanes, _power_of_two_dividing(work_group)))
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"x{self.lanes}_wg{self.work_group}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**self._common(), "lanes": self.lanes, "needs_box": self.lanes > self.lane_width}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        lanes = min(self.lanes, _power_of_two_dividing(work_group))
+        return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic, False)
+        yield "few", cls.legal(device, arithmetic, False, lanes=4)
+        yield "many", cls.legal(device, arithmetic, False, 256, 256)
+
+
+class RowNumbers(NamedTuple):
+    """The numbers that ``templates/spmv/features.mako`` finds of rows, in the order of its output; classes of lengths follow."""
+
+    shortest: int
+    longest: int
+    squares: int
+    large_squares: int
+    jumps: int
+    entries: int
+    distance: int
+    pairs: int
+    gap: int
+
+
+@kernel
+@dataclass(frozen=True)
+class CountFeatures(OfStructure):
+    """Parameters of ``templates/spmv/features.mako``."""
+
+    template = "spmv/features"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{positions('FOUND', (*RowNumbers._fields, 'classes'))}{super().prelude}"
+
+    @property
+    def n_classes(self) -> int:
+        """Classes of row lengths: empty, and one for each power of two that a length can be up to."""
+        return 33 if self.index == "int32" else 65
+
+    @property
+    def found(self) -> int:
+        """How many numbers a work-group finds."""
+        return len(RowNumbers._fields) + self.n_classes
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        own = {"index": self.index, "n_classes": self.n_classes}
+        return {**OfStructure.arguments(self), **own}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(1 if device.lanes_are_loops else min(128, device.max_work_group), arithmetic.index)
+
+
+@kernel
+@dataclass(frozen=True)
+class TotalFeatures(OfStructure):
+    """Parameters of ``templates/spmv/features_total.mako``."""
+
+    template = "spmv/features_total"

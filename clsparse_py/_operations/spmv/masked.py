@@ -1,0 +1,117 @@
+"""y = A @ x for the rows that a mask lets through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._matrix.product import ProductKernel
+from clsparse_py._precision.arithmetic import Arithmetic
+from clsparse_py._precision.semiring import Semiring
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import contexts_match, placed
+
+__all__ = ["MaskedRows", "enqueue_masked_rows", "row_mask"]
+
+_WORK_GROUP = 128
+
+
+@kernel
+@dataclass(frozen=True)
+class MaskedRows(ProductKernel):
+    """Parameters of ``templates/spmv/masked_rows.mako``.
+
+    Attributes
+    ----------
+    lanes : int
+        Work-items to a row: a power of two, at most the lane width.
+    """
+
+    template = "spmv/masked_rows"
+    kind = "spmv_masked_rows"
+    scalable = False
+
+    lanes: int
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, mean: float) -> Self:
+        """Return the record for rows of so many entries on average."""
+        group = 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
+        most = 1 if device.lanes_are_loops else min(group, device.portability.lane_width)
+        lanes = 1
+        while 2 * lanes <= min(most, mean):
+            lanes *= 2
+        return cls(group, arithmetic, replace(device.portability.at_most(lanes), load_once="plain"), False, lanes)
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"x{self.lanes}_wg{self.work_group}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**self._common(), "lanes": self.lanes}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        lanes = min(self.lanes, 1 << max(min(work_group, lane_width), 1).bit_length() - 1)
+        group = work_group // lanes * lanes
+        return replace(self, work_group=group, lanes=lanes, portability=self.portability.at_most(lanes)) if group else None
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic, 8)
+
+
+def row_mask(A: Matrix, mask: Any) -> cl_array.Array:
+    """Return a mask of A's rows on the device: a byte for each, which is not 0 if the value given is not.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It has not one value for each row, or lives in another context.
+    """
+    on_device = isinstance(mask, cl_array.Array)
+    if not on_device:
+        mask = np.asarray(mask)
+    if mask.dtype.kind not in "biuf":
+        raise TypeError(f"mask: must be of booleans or real numbers, has dtype {mask.dtype}")
+    if mask.shape != A.shape[:1]:
+        raise ValueError(
+            f"mask: must have shape {A.shape[:1]}, as A has {A.shape[0]} rows, has {mask.shape} (dimension mismatch)"
+        )
+    if not on_device:
+        return placed(A.queue, "mask", (mask != 0).astype(np.uint8))
+    if not contexts_match(mask, A.context):
+        raise ValueError("mask: lives in another context than A")
+    if mask.dtype.itemsize == 1 and not mask.offset and (mask.size < 2 or mask.strides == (1,)):
+        return cast("cl_array.Array", mask)
+    return converted(A.queue, "mask", mask, np.dtype(bool))
+
+
+def enqueue_masked_rows(
+    A: Matrix, x: cl_array.Array, y: cl_array.Array, mask: cl_array.Array, semiring: Semiring, *, complement: bool
+) -> None:
+    """Enqueue the product with checked operands; x has adjacent entries."""
+    if not y.size:
+        return
+    chain = Chain(x.queue or A.queue, A.data, A.indices, A.indptr, x, mask, writes=(y,))
+    arithmetic = Arithmetic(A.dtype.name, x.dtype.name, A.indptr.dtype.name, semiring.name)
+    record = MaskedRows.legal(chain.device, arithmetic, A.indices.size / A.shape[0])
+    built, made = chain.build_once(record, lambda: record)
+    at = (np.uint64(each.offset // each.dtype.itemsize) for each in (x, y))
+    operands = A.data, x, next(at), y, next(at), mask, np.uint32(not complement)
+    groups = -(-A.shape[0] * made.lanes // made.work_group)
+    chain.launch(built, groups, *operands, A.indptr.dtype.type(A.shape[0]), A.indptr, A.indices)
+    chain.finish(y)

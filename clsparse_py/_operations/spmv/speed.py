@@ -1,0 +1,98 @@
+"""How fast devices are beside each other: a number each, by which products are divided between them; no device is asked."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+
+import numpy as np
+import pyopencl as cl
+
+from clsparse_py._device.device import describe
+from clsparse_py._device.standing import standing
+from clsparse_py._ground import cache
+from clsparse_py._matrix.matrix import Matrix, Structure
+from clsparse_py._matrix.structure import Facts
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.spmv.plan import SpmvPlan
+from clsparse_py._run.transfer import from_host
+
+__all__ = ["known_speed", "measure", "speeds_of"]
+
+#: Entries of the matrix that is measured with, beyond the caches of most devices.
+_ENTRIES = 1 << 24
+#: Entries of each of its rows.
+_ROW = 8
+#: Products that are enqueued at once, so that the host does not hold the device up.
+_BATCH = 10
+_TRIES = 5
+
+
+def _key(device: cl.Device) -> str:
+    """Return what a device's speed is kept under: parts of a device are other devices by their number of compute units."""
+    of = describe(device)
+    names = [of.platform, device.version, of.name, of.driver_version, of.compute_units, device.max_clock_frequency]
+    return cache.key_of("bytes a second", json.dumps(names))
+
+
+def known_speed(device: cl.Device) -> float | None:
+    """Return the bytes a second that products move on a device, as `clsparse tune` measured and kept them; None if it did not."""
+    return cache.load(_key(device), _kept)
+
+
+def _kept(content: bytes) -> float:
+    found = float(json.loads(content))
+    if not 0 < found < float("inf"):
+        raise ValueError("a speed is positive")
+    return found
+
+
+def speeds_of(devices: Sequence[cl.Device]) -> tuple[tuple[float, ...], str]:
+    """Return a number for each device by which a product is divided between them, and what these numbers are, in words.
+
+    Bytes a second, if they were measured on all of the devices. Else what the default device is chosen by: ranks, if profiles
+    tell those of all, which are of one type and size; or compute units times lanes times clock rate, if all tell one.
+    """
+    names = [device.name.strip() for device in devices]
+    measured = [known_speed(device) for device in devices]
+    known = [speed for speed in measured if speed is not None]
+    if len(known) == len(devices):
+        told = ", ".join(f"{name} {speed / 1e9:.3g} GB/s" for name, speed in zip(names, known, strict=True))
+        return tuple(known), f"the bytes a second that `clsparse tune` measured: {told}"
+    described = [describe(device) for device in devices]
+    ranks = [rank for of in described if (rank := standing(of.name, of.platform, of.type)[1]) is not None]
+    if len(ranks) == len(devices) and len({(of.type, of.compute_units) for of in described}) == 1:
+        found, what = ranks, "the ranks of profiles"
+    else:
+        widths = [device.native_vector_width_float for device in devices]
+        lanes = [of.compute_units * max(of.portability.lane_width, width) for of, width in zip(described, widths, strict=True)]
+        clocks = [device.max_clock_frequency for device in devices]
+        found = [n * clock for n, clock in zip(lanes, clocks, strict=True)] if all(clocks) else list(map(float, lanes))
+        what = "compute units times lanes times clock rate" if all(clocks) else "compute units times lanes"
+    told = ", ".join(f"{name} {speed:.3g}" for name, speed in zip(names, found, strict=True))
+    missing = dict.fromkeys(name for name, speed in zip(names, measured, strict=True) if speed is None)
+    return tuple(map(float, found)), f"{what}: {told}; `clsparse tune` did not measure {', '.join(missing)}"
+
+
+def measure(queue: cl.CommandQueue) -> float:
+    """Measure how many bytes a second products move on a queue's device, and keep it."""
+    rows = max(min(_ENTRIES, describe(queue.device).max_allocation // 8) // _ROW, _ROW)
+    indptr = np.arange(rows + 1, dtype=np.int32) * np.int32(_ROW)
+    columns = (np.arange(rows, dtype=np.int32)[:, None] + np.arange(_ROW, dtype=np.int32)).ravel() % np.int32(rows)
+    host = columns, indptr, np.ones(columns.size, np.float32), np.ones(rows, np.float32)
+    indices, pointers, data, x = (from_host(queue, part, copy=False) for part in host)
+    facts = Facts(columns.size, sorted=False, canonical=False)
+    A = Matrix.assembled(Structure(queue, (rows, rows), indices, pointers, facts), data)
+    y = allocated(queue, "a product", rows, np.float32)
+    plan, seconds = SpmvPlan.of(A, "auto", None), []
+    for _ in range(1 + _TRIES):  # the first batch builds kernels
+        begin = time.perf_counter()
+        for _ in range(_BATCH):
+            plan.execute(A, x, y)
+        queue.finish()
+        seconds.append(time.perf_counter() - begin)
+    moved = sum(part.nbytes for part in host) + y.nbytes
+    found = _BATCH * moved / min(seconds)
+    cache.write(_key(queue.device), json.dumps(found).encode())
+    return found

@@ -1,0 +1,309 @@
+"""The kernels of SpTRANS by buckets of columns: a parameter record beside each template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py._device.device import Portability
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.structure import OfStructure
+from clsparse_py._primitives.permute import Moving
+from clsparse_py._primitives.radix_kernels import EXCHANGED
+
+__all__ = ["ALONE", "RUN", "BucketCount", "BucketMove", "BucketOrder", "BucketSplit", "BucketStarts"]
+
+# Bytes of a line of a cache.
+_LINE = 128
+# Loads in flight of a work-item that reads adjacent to others.
+_UNROLL = 8
+# Rows of which a work-item looks up at once where they begin.
+_ROW_UNROLL = 4
+#: Parts of a bucket that are counted by one work-group, so that few counts are left to add up, at least.
+RUN = 8
+# Runs of such parts that a bucket has, at most.
+_MAX_RUNS = 64
+#: Parts of a bucket up to which each counts the columns of the whole bucket, so that they need no run.
+ALONE = 3
+# Buckets that a work-group of bucket_starts scans, so that it reads whole sectors.
+_ADJACENT = 16
+
+
+@dataclass(frozen=True)
+class _OfDigits(OfStructure):
+    """Base of the records of kernels that work by digits of columns.
+
+    Attributes
+    ----------
+    bits : int
+        Of a digit: the number of the bucket, or of a column within one.
+    """
+
+    bits: int
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "unroll": _UNROLL}
+
+
+@dataclass(frozen=True)
+class BucketCount(_OfDigits):
+    """Parameters of ``templates/transpose/bucket_count.mako``.
+
+    Attributes
+    ----------
+    chunk : int
+        Entries of a chunk.
+    """
+
+    template = "transpose/bucket_count"
+
+    chunk: int
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "row_unroll": _ROW_UNROLL}
+
+
+@dataclass(frozen=True)
+class BucketStarts(_OfDigits):
+    """Parameters of ``templates/transpose/bucket_starts.mako``."""
+
+    template = "transpose/bucket_starts"
+
+    @property
+    def columns(self) -> int:
+        """Adjacent buckets that a work-group takes: a power of two, as their number is."""
+        return min(_ADJACENT, 1 << self.bits, 1 << self.work_group.bit_length() - 1)
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "columns": self.columns, "segments": self.work_group // self.columns}
+
+
+@dataclass(frozen=True)
+class BucketSplit(_OfDigits):
+    """Parameters of ``templates/transpose/bucket_split.mako``.
+
+    Attributes
+    ----------
+    tile : int
+        Entries of a part.
+    word : str
+        OpenCL's name of the type of words.
+    record : bool
+        As in `BucketOrder`.
+    skips : bool
+        Whether work-groups with nothing to do end at once.
+    """
+
+    template = "transpose/bucket_split"
+    of_prelude: ClassVar[frozenset[str]] = _OfDigits.of_prelude | {"record"}
+
+    tile: int
+    word: str
+    record: bool
+    skips: bool
+
+    @property
+    @override
+    def prelude(self) -> str:
+        word = f"typedef {self.word} W;  // words: a column within its bucket, above a row"
+        return f"{_runs()}\n{super().prelude}\n{word}\n{_records(self.record)}"
+
+
+def _runs() -> str:
+    """Return the OpenCL C of how many parts of a bucket are a run: so many that it has no more than `_MAX_RUNS` runs."""
+    return f"#define RUN_OF(parts) max({RUN}u, ((parts) + {_MAX_RUNS - 1}) / {_MAX_RUNS})"
+
+
+def _records(record: bool) -> str:
+    """Return the OpenCL C of what is moved at once: a word, or below a value in 64 bits."""
+    if not record:
+        return "typedef W R;\n#define WORD_OF(r) (r)"
+    return (
+        "typedef ulong R;  // a value, above a word\n#define WORD_OF(r) ((W)(r))\n#define VALUE_OF(r) ((V)((r) >> 32))\n"
+        "#define RECORD(word, value) ((ulong)(uint)(value) << 32 | (word))"
+    )
+
+
+@dataclass(frozen=True)
+class _Ranking(Moving):
+    """Base of the records of kernels that put tiles in order.
+
+    Attributes
+    ----------
+    portability : Portability
+        How equal digits are found among lanes.
+    bits : int
+        Of a digit.
+    items : int
+        Entries to a work-item; a tile is ``work_group * items`` entries.
+    word : str
+        OpenCL's name of the type of words.
+    small : bool
+        As in `Shape`.
+    """
+
+    portability: Portability
+    bits: int
+    items: int
+    word: str
+    small: bool
+
+    @property
+    def skips(self) -> bool:
+        """Whether work-groups with nothing to do pass over barriers, as on CPU devices that is not trusted."""
+        return self.portability.match == "ptx"
+
+    @property
+    def match_width(self) -> int:
+        """Lanes of which equal digits are found at once."""
+        if self.portability.match == "ptx" and self.work_group % 32 == 0:
+            return 32
+        return min(8, self.work_group & -self.work_group)
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @property
+    def tile(self) -> int:
+        """Entries that are put in order at once."""
+        return self.work_group * self.items
+
+    @property
+    def _marks(self) -> int:
+        """Bytes of marks of rows."""
+        return 0
+
+    @property
+    def _sizes(self) -> tuple[int, ...]:
+        """Bytes of what is exchanged, for each entry."""
+        index = np.dtype(self.index).itemsize
+        return 8 if self.word == "ulong" else 4, index, self.value_bytes or index
+
+    @property
+    def record(self) -> bool:
+        """Whether a word and its value are one number between two steps: so many stores fewer, of runs twice as long."""
+        return self._sizes[0] == 4 and self._sizes[2] <= 4
+
+    @property
+    def _record_bytes(self) -> int:
+        """Bytes of what is moved at once: a word, or a record."""
+        return 8 if self.record else self._sizes[0]
+
+    @property
+    def pool_bytes(self) -> int:
+        """Local memory that the steps of the kernel use one after another."""
+        counters = 2 * (self.work_group // self.match_width << self.bits)
+        exchanged = min(self.tile * max(self._sizes), EXCHANGED)
+        sums = 8 * max(self.work_group, 1 << self.bits)
+        return -(-max(self._marks, counters, exchanged, sums) // 16) * 16
+
+    def parts(self, size: int) -> int:
+        """In how many equal parts, a power of two, a tile of entries of so many bytes is exchanged."""
+        return 1 << (-(-self.tile * size // self.pool_bytes) - 1).bit_length()
+
+    @property
+    def legal(self) -> bool:
+        """Whether counts fit 16 bits, sums of small matrices a work-group, and entries can be exchanged in parts."""
+        adds_up = not self.small or self.work_group >= 1 << self.bits
+        return (
+            adds_up
+            and self.tile < 1 << 15
+            and all(self.items % self.parts(size) == 0 for size in (*self._sizes, self._record_bytes))
+        )
+
+    @property
+    def local_memory(self) -> int:
+        """All local memory."""
+        return self.pool_bytes + 2 * self.tile + (4 << self.bits) + 4 * self.work_group + 16
+
+    @property
+    @override
+    def prelude(self) -> str:
+        match = f"{self.portability.defines}\n{_runs()}\n#define MATCH_BITS {self.bits}\n" + "#define MATCH_BY_PTX\n" * (
+            self.match_width == 32
+        )
+        word = f"typedef {self.word} W;  // words: a column within its bucket, above a row"
+        return f"{match}#define MATCH_WIDTH {self.match_width}\n{super().prelude}\n{word}\n{_records(self.record)}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {
+            **super().arguments(),
+            "tile": self.tile,
+            "match_width": self.match_width,
+            "pool_bytes": self.pool_bytes,
+            "alone": ALONE,
+            "record": self.record,
+            "record_parts": self.parts(self._record_bytes),
+            "value_parts": self.parts(self._sizes[2]),
+            "line": _LINE // self._sizes[2],
+            "skips": self.skips,
+            "word": self.word,
+        }
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        # The tile stays the same: all kernels have to agree on it.
+        group = next((group for group in range(work_group, 0, -1) if self.tile % group == 0), 0)
+        if self.small and group < 1 << self.bits:
+            return None
+        portability = self.portability.at_most(lane_width)
+        return replace(self, work_group=group, items=self.tile // group, portability=portability) if group else None
+
+
+@dataclass(frozen=True)
+class BucketMove(_Ranking):
+    """Parameters of ``templates/transpose/bucket_move.mako``.
+
+    Attributes
+    ----------
+    capacity : int
+        Entries of a part of a bucket.
+    last : bool
+        Whether a bucket is a column, and rows are written in place of words.
+    """
+
+    template = "transpose/bucket_move"
+
+    capacity: int
+    last: bool
+
+    @property
+    @override
+    def record(self) -> bool:
+        return super().record and not self.last
+
+    @property
+    @override
+    def _marks(self) -> int:
+        return 4 * (self.tile + self.work_group)
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {
+            **super().arguments(),
+            "positions": not self.value_bytes,
+            "row_unroll": _ROW_UNROLL,
+            "row_type": "ulong" if self.index == "int64" else "uint",
+        }
+
+
+@dataclass(frozen=True)
+class BucketOrder(_Ranking):
+    """Parameters of ``templates/transpose/bucket_order.mako``."""
+
+    template = "transpose/bucket_order"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        # A team whose lanes exchange by themselves can be passed over alone.
+        return {**super().arguments(), "row_parts": self.parts(self._sizes[1]), "apart": self.skips and self.match_width == 32}

@@ -1,0 +1,207 @@
+"""SpTRANS by buckets of columns: entries are moved once to buckets of adjacent columns, and each bucket is put in order.
+
+A bucket that one work-group holds is finished in local memory. Longer ones are cut into parts, whose columns are counted first.
+The host waits for nothing. For devices with local memory of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._build.declaration import Examples, kernels
+from clsparse_py._build.programs import Parameters
+from clsparse_py._device.device import RESERVED, Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.transpose.bucket_kernels import (
+    ALONE,
+    RUN,
+    BucketCount,
+    BucketMove,
+    BucketOrder,
+    BucketSplit,
+    BucketStarts,
+)
+from clsparse_py._operations.transpose.kernels import Transposition
+from clsparse_py._operations.transpose.thresholds import Thresholds
+from clsparse_py._precision.arithmetic import Arithmetic, name_of
+from clsparse_py._run.launch import Chain
+
+__all__ = ["MAX_BITS", "Kernels", "Shape", "enqueue_buckets", "kernels_of", "shape_of"]
+
+#: Bits of the number of a bucket, and of a column within one, at most: counters stay in local memory.
+MAX_BITS = 11
+# Work-items of a work-group, and entries to each, best first.
+_TILES = ((512, 8), (256, 8), (128, 16))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of a transposition by buckets: tests vary it, and tuning may.
+
+    Attributes
+    ----------
+    move_group, move_items : int
+        Work-items of a work-group that moves entries to buckets, and entries of a tile to each.
+    order_group, order_items : int
+        Work-items of a work-group that puts a bucket in order, and entries to each.
+    bits : int
+        Of the number of a bucket.
+    small : bool
+        Whether work-groups add counts up by themselves, which saves launches: where entries are few.
+    """
+
+    move_group: int
+    move_items: int
+    order_group: int
+    order_items: int
+    bits: int
+    small: bool = False
+
+    @property
+    def capacity(self) -> int:
+        """Entries of a bucket that one work-group puts in order."""
+        return self.order_group * self.order_items
+
+
+def shape_of(device: Device, index: str, value_bytes: int, size: tuple[int, int], n: int) -> Shape | None:
+    """Return the shape for n entries; None where a radix sort takes the place of buckets.
+
+    That is where columns have more bits than two digits, where lanes have no instruction that finds equal digits, and where local
+    memory is too little.
+    """
+    column_bits, limits = _bits(size[1]), Thresholds.of(device)
+    if column_bits > 2 * MAX_BITS or n >= 1 << 32 or device.portability.match != "ptx":
+        return None
+    for group, items in _TILES:
+        bits = _bits_of_bucket(column_bits, limits.moderate_bits)
+        few = min(bits, limits.few_entries_bits)
+        fits = column_bits - few <= limits.moderate_bits and group >= 1 << limits.few_entries_bits
+        small = n <= limits.max_few_entries and fits
+        shape = Shape(group, items, group, items, few if small else bits, small)
+        kernels = kernels_of(device, index, value_bytes, size, shape)
+        if group <= device.max_work_group and kernels.fit and kernels.local_memory + RESERVED <= device.local_memory:
+            return shape
+    return None
+
+
+def _bits(n: int) -> int:
+    """Return the bits of numbers below n."""
+    return max(1, (n - 1).bit_length())
+
+
+def _bits_of_bucket(column_bits: int, moderate: int) -> int:
+    """Return the bits of a bucket's number: half of a column's, as entries of few buckets leave a tile in longer runs."""
+    if column_bits <= moderate:
+        return column_bits
+    within = moderate if column_bits <= 2 * moderate else MAX_BITS
+    return max(column_bits - within, -(-column_bits // 2))
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The records of a transposition's kernels; those are None that are not launched.
+
+    If buckets are columns, entries are moved and nothing more; if entries are few, nothing is scanned.
+    """
+
+    count: BucketCount
+    move: BucketMove
+    starts: BucketStarts | None
+    order: BucketOrder | None
+    split: BucketSplit | None
+
+    @property
+    def all(self) -> tuple[Parameters, ...]:
+        """Those that are launched."""
+        every = self.count, self.move, self.starts, self.order, self.split
+        return tuple(each for each in every if each is not None)
+
+    @property
+    def fit(self) -> bool:
+        """Whether all are legal; local memory aside."""
+        return self.move.legal and (self.order is None or self.order.legal)
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes that a work-group of any of them takes, at most."""
+        return max(self.move.local_memory, 0 if self.order is None else self.order.local_memory)
+
+
+def kernels_of(device: Device, index: str, value_bytes: int, size: tuple[int, int], shape: Shape) -> Kernels:
+    """Return the records of the kernels for a matrix of this size; ``value_bytes`` is 0 where positions are moved."""
+    bits, low, row_bits = shape.bits, _bits(size[1]) - shape.bits, _bits(size[0])
+    last, portability = low == 0, device.portability
+    word = "ulong" if (index == "int64" if last else low + row_bits > 32) else "uint"
+    group, items = shape.move_group, shape.move_items
+    small = shape.small
+    move = BucketMove(group, index, value_bytes, portability, bits, items, word, small, shape.capacity, last)
+    count = BucketCount(group, index, bits, move.tile)
+    starts = None if small else BucketStarts(min(Thresholds.of(device).starts_group, device.max_work_group), index, bits)
+    if last:
+        return Kernels(count, move, starts, None, None)
+    # Where lanes are many, a work-group with nothing to do ends at once; on CPU devices an end before a barrier is not trusted.
+    skips = portability.match == "ptx"
+    moved_bytes = value_bytes or np.dtype(index).itemsize
+    order = BucketOrder(shape.order_group, index, moved_bytes, portability, low, shape.order_items, word, small)
+    if small:
+        return Kernels(count, move, None, order, None)
+    return Kernels(count, move, starts, order, BucketSplit(group, index, low, shape.capacity, word, order.record, skips))
+
+
+def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
+    """Enqueue a transposition.
+
+    Raises
+    ------
+    BuildError
+        A kernel is refused; nothing was enqueued.
+    """
+    indptr, indices, _, to_indptr, to_indices, moved, size, n = task
+    n_rows, n_cols = size
+    kernels = kernels_of(chain.device, name_of(indices.dtype), task.value_bytes, size, shape)
+    built: dict[str, Any] = {each.template: chain.build(each) for each in kernels.all}
+    bits, low, row_bits = shape.bits, _bits(n_cols) - shape.bits, _bits(n_rows)
+    chunks, buckets = -(-n // kernels.count.chunk), 1 << bits
+    counts, bounds = chain.scratch((chunks + 1) * buckets, np.uint32), chain.scratch(3 * (buckets + 1), np.uint32)
+    first_rows = chain.scratch(chunks, indptr.dtype)
+    entries, rows, columns = np.uint32(n), np.int64(n_rows), np.int64(n_cols)
+
+    def launch(record: Parameters, groups: int, *arguments: Any) -> None:
+        chain.launch(built[record.template][0], groups, *arguments)
+
+    launch(kernels.count, chunks, entries, np.uint32(low), rows, indptr, indices, first_rows, counts)
+    if kernels.starts is not None:
+        launch(kernels.starts, buckets // built[kernels.starts.template][1].columns, np.uint32(chunks), counts)
+    moving = entries, np.uint32(low), np.uint32(row_bits), rows, indptr, indices, counts, first_rows, *task.given, bounds
+    if kernels.order is None:
+        launch(kernels.move, chunks, *moving, columns, to_indptr, to_indices, moved)
+        return
+    order = kernels.order
+    words = chain.scratch(n, np.uint64 if order.record or order.word == "ulong" else np.uint32)
+    in_buckets = () if order.record else (chain.scratch(n, moved.dtype),)
+    launch(kernels.move, chunks, *moving, words, *in_buckets)
+    # As many parts and runs as there can be: a bucket of several parts has more than fit one.
+    several = n // shape.capacity
+    parts, runs = buckets + several, 2 * several // RUN + min(buckets, several // ALONE)
+    wide = np.uint32(buckets), np.uint32(row_bits)
+    of_several: tuple[cl_array.Array, ...] = ()
+    if kernels.split is not None:
+        of_several = chain.scratch(parts << low, np.uint32), chain.scratch(runs << low, np.uint32)
+        launch(kernels.split, runs, *wide, bounds, words, *of_several)
+    launch(kernels.order, parts, entries, *wide, columns, bounds, *of_several, words, *in_buckets, to_indptr, to_indices, moved)
+
+
+@kernels
+def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
+    """Yield the kernels of two steps that move values, and of one that moves positions."""
+    # Where lanes have no instruction that finds equal digits, they share counters by eight: fewer entries fit.
+    many = device.portability.match == "ptx" and device.max_work_group >= 512
+    group, items, bits = (512, 8, 9) if many else (min(64, device.max_work_group), 4, 6)
+    shape = Shape(group, items, group, items, bits)
+    two = kernels_of(device, arithmetic.index, np.dtype(arithmetic.a).itemsize, (1000, 1 << 2 * bits), shape)
+    for record in two.all:
+        yield "", record
+    yield "last", kernels_of(device, arithmetic.index, 0, (1000, 1 << bits), shape).move

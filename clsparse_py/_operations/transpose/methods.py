@@ -1,0 +1,386 @@
+"""The methods of SpTRANS: from the arrays of a matrix to those of its transposed, each by a few launches.
+
+A method is a function ``method(chain, A, valued, moved) -> Pattern``. It enqueues commands that put the values of A into
+``moved`` in the order of the transposed, and returns the structure of the transposed. Without values it puts the positions of
+entries there: the permutation that a plan keeps. A's structure is valid, and A has entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.matrix import Matrix, Symmetry
+from clsparse_py._memory.memory import allocated, allocated_each
+from clsparse_py._operations.transpose.bucket_chunks import enqueue_bucket_chunks, is_scattered
+from clsparse_py._operations.transpose.buckets import enqueue_buckets, shape_of
+from clsparse_py._operations.transpose.kernels import (
+    Count,
+    Gather,
+    GatherChunked,
+    Insert,
+    Order,
+    Sample,
+    Transposition,
+    Unpack,
+    tile,
+)
+from clsparse_py._operations.transpose.thresholds import Thresholds
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._primitives.partition import enqueue_parts
+from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
+from clsparse_py._primitives.scan import enqueue_scan
+from clsparse_py._primitives.segmented_sort import enqueue_segmented_sort
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.recording import run
+
+__all__ = [
+    "METHODS",
+    "NOT_CANONICAL",
+    "SHORT",
+    "LongRowsError",
+    "Method",
+    "NotSymmetricError",
+    "Pattern",
+    "atomics",
+    "binned",
+    "empty",
+    "gather",
+]
+
+#: Entries of a row whose order is found by comparing each with each.
+SHORT = 256
+#: Why `gather` does not take a matrix.
+NOT_CANONICAL = "its rows are not sorted, or hold duplicates"
+# What `binned` says of a matrix.
+_ANY = "takes any matrix"
+_SCATTERED = f"{_ANY}, by buckets, as columns are scattered"
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The structure of a transposed matrix, rows sorted.
+
+    Attributes
+    ----------
+    indptr, indices : pyopencl.array.Array
+        A's own where the pattern is symmetric.
+    why : str
+        The method's finding, or that it takes any matrix.
+    """
+
+    indptr: cl_array.Array
+    indices: cl_array.Array
+    why: str
+
+
+class NotSymmetricError(Exception):
+    """The pattern of a matrix is not symmetric, or not in the way that makes `gather` the best method; the message says why."""
+
+
+class LongRowsError(Exception):
+    """The transposed has rows too long for the method; the message says how long."""
+
+
+def empty(A: Matrix, what: str, n: int, dtype: Any) -> cl_array.Array:
+    """Return a new array for a part of the transposed of A, from the allocator of A's values.
+
+    Raises
+    ------
+    MemoryError
+        The device has not enough memory; the message says how much is needed.
+    """
+    try:
+        return allocated(A.queue, what, n, dtype, A.data.allocator)
+    except MemoryError as error:
+        raise MemoryError(f"the transposed of a {A.shape[0]} x {A.shape[1]} matrix: {error}") from error
+
+
+def arrays_of(A: Matrix, *sizes: tuple[int, np.dtype[Any]]) -> list[cl_array.Array]:
+    """Return new arrays for ``indptr``, ``indices`` and maybe values of the transposed of A, as `empty` does, in less time."""
+    try:
+        return allocated_each(A.queue, "the transposed", sizes, A.data.allocator)
+    except MemoryError:  # say which
+        return [empty(A, what, *size) for what, size in zip(("indptr", "indices", "values"), sizes, strict=False)]
+
+
+def _value_bytes(values: cl_array.Array | None) -> int:
+    return 0 if values is None else values.dtype.itemsize
+
+
+def gather(
+    chain: Chain,
+    A: Matrix,
+    valued: bool,
+    moved: cl_array.Array,
+    limit: int | None = None,
+    *,
+    work_group: int | None = None,
+    items: int = 4,
+) -> Pattern:
+    """Transpose a matrix of symmetric pattern: the value of each entry is searched where its mirror image stands.
+
+    The first transposition of a structure waits for the device twice: for a look at a sample of entries and, unless the sample
+    decides against it, for all of them. That is a fact of the structure and kept with it, so later ones do not wait. The result
+    shares A's ``indptr`` and ``indices``.
+
+    Parameters
+    ----------
+    chain, A, valued, moved
+        As for every method.
+    limit : int, optional
+        How many of 1024 entries of the sample have to be found at the first place that is looked at, which is cheap. Without it
+        the format is asked for first, which is another launch and another wait, if nothing is known of it: only then the error
+        says for certain what is wrong.
+    work_group, items : int, optional
+        Work-items in a work-group, and entries of a tile to each.
+
+    Raises
+    ------
+    NotSymmetricError
+        An entry has no mirror image, too few are found at first, or A's format is not canonical.
+    """
+    if A.shape[0] != A.shape[1]:
+        raise NotSymmetricError(f"it is {A.shape[0]} x {A.shape[1]}")
+    facts, at_first = A.structure.checked() if limit is None else A.facts, limit or 0
+    if facts is not None and not facts.canonical:
+        raise NotSymmetricError(NOT_CANONICAL)
+    known = A.structure.symmetry
+    if known is None or not known.verified:
+        if known is not None:
+            _require_symmetric(known, at_first)
+        found = allocated(chain.queue, "what is found out about the symmetry of a pattern", 5, np.uint32)
+        run(chain, _enqueue_sample, (A.indptr, A.indices, found), A.shape[0], at_first)
+        # Read before anything else is enqueued: most patterns are refused here, and need not wait for more.
+        A.structure.symmetry = known = _symmetry(chain, found, verified=False)
+    _require_symmetric(known, at_first)
+    run(
+        chain,
+        _enqueue_gather,
+        (A.indptr, A.indices, A.data if valued else None, known.flags, moved),
+        A.shape[0],
+        A.nnz,
+        work_group,
+        items,
+    )
+    if not known.verified:
+        A.structure.symmetry = known = _symmetry(chain, known.flags, verified=True)
+        _require_symmetric(known, at_first)
+    return Pattern(A.indptr, A.indices, f"the pattern is symmetric, {_at_once(known)}")
+
+
+def _symmetry(chain: Chain, flags: cl_array.Array, *, verified: bool) -> Symmetry:
+    """Return what was found out so far; ``verified`` if all entries were looked at."""
+    gathers, faults, sampled, missing, at_guess = (int(number) for number in chain.read(flags, 5))
+    verified = verified and bool(gathers and not faults)
+    return Symmetry(sampled, missing, at_guess, verified, missed=bool(faults & 1), unsorted=bool(faults & 2), flags=flags)
+
+
+def _at_once(known: Symmetry) -> str:
+    return f"{known.at_guess} of {known.sampled} sampled entries are found at once"
+
+
+def _require_symmetric(known: Symmetry, at_first: int) -> None:
+    """Raise NotSymmetricError if the pattern is not symmetric, or fewer than ``at_first`` of 1024 entries are found at once."""
+    if known.unsorted:
+        raise NotSymmetricError(NOT_CANONICAL)
+    if known.missing or known.missed:
+        few = f"{known.missing} of {known.sampled} sampled entries have" if known.missing else "an entry has"
+        raise NotSymmetricError(f"the pattern is not symmetric: {few} no mirror image")
+    if not known.sampled or known.at_guess * 1024 < known.sampled * at_first:
+        raise NotSymmetricError(f"the pattern may be symmetric, but only {_at_once(known)}")
+
+
+def _enqueue_sample(
+    chain: Chain, indptr: cl_array.Array, indices: cl_array.Array, found: cl_array.Array, n_rows: int, at_first: int
+) -> None:
+    sample, _ = chain.build(Sample(min(Sample.ROWS, chain.device.max_work_group), name_of(indptr.dtype)))
+    chain.launch(sample, 1, indptr.dtype.type(n_rows), np.uint32(at_first), indptr, indices, found)
+
+
+def _enqueue_gather(
+    chain: Chain,
+    indptr: cl_array.Array,
+    indices: cl_array.Array,
+    values: cl_array.Array | None,
+    found: cl_array.Array,
+    moved: cl_array.Array,
+    n_rows: int,
+    nnz: int,
+    work_group: int | None,
+    items: int,
+) -> None:
+    device, index = chain.device, name_of(indptr.dtype)
+    if device.lanes_are_loops:
+        built, _ = chain.build(GatherChunked(min(work_group or 1, device.max_work_group), index, _value_bytes(values)))
+        step = max(1, -(-(nnz + n_rows) // (device.compute_units * Thresholds.of(device).parts_per_core)))
+        n_parts, *parts = enqueue_parts(chain, indptr, n_rows, nnz, step)
+        groups = -(-n_parts // built.parameters.work_group)
+        leading: tuple[Any, ...] = (indptr.dtype.type(n_parts),)
+    else:
+        group, items = tile(device, work_group or 256, items)
+        built, parameters = chain.build(Gather(group, index, _value_bytes(values), items))
+        groups, *parts = enqueue_parts(chain, indptr, n_rows, nnz, parameters.work_group * parameters.items)
+        leading = ()
+    given = () if values is None else (values,)
+    chain.launch(built, groups, *leading, *parts, indptr, indices, *given, found, moved)
+
+
+def binned(chain: Chain, A: Matrix, valued: bool, moved: cl_array.Array, limit: None = None) -> Pattern:  # noqa: ARG001
+    """Transpose by a stable sort of the entries by column; it takes any matrix, and knows no limit.
+
+    The first transposition of a large structure on a CPU device waits for a look at a sample, whose outcome is kept with it.
+    """
+    structure, shape = A.structure, A.shape
+    of_rows, of_entries = structure.indptr, structure.indices
+    index, n = of_entries.dtype, of_entries.size
+    scattered = chain.device.lanes_are_loops and is_scattered(chain, A, moved.dtype.itemsize)
+    made = arrays_of(A, (shape[1] + 1, index), (n, index))
+    run(chain, _enqueue_binned, (of_rows, of_entries, A.data if valued else None, *made, moved), shape, n, scattered)
+    indptr, indices = made
+    return Pattern(indptr, indices, _SCATTERED if scattered else _ANY)
+
+
+def _enqueue_binned(
+    chain: Chain,
+    indptr: cl_array.Array,
+    indices: cl_array.Array,
+    values: cl_array.Array | None,
+    to_indptr: cl_array.Array,
+    to_indices: cl_array.Array,
+    moved: cl_array.Array,
+    shape: tuple[int, int],
+    nnz: int,
+    scattered: bool,
+) -> None:
+    task = Transposition(indptr, indices, values, to_indptr, to_indices, moved, shape, nnz)
+    if scattered:
+        enqueue_bucket_chunks(chain, task)
+        return
+    cut = None if chain.device.lanes_are_loops else shape_of(chain.device, name_of(indices.dtype), task.value_bytes, shape, nnz)
+    if cut is not None:
+        enqueue_buckets(chain, task, cut)
+        return
+    enqueue_sort_by_key(
+        chain, indices, nnz, shape[1], n_items=shape[0], sorted_items=to_indices, indptr=indptr, values=values,
+        sorted_values=moved, pointers=to_indptr,
+    )  # fmt: skip
+
+
+def atomics(
+    chain: Chain,
+    A: Matrix,
+    valued: bool,
+    moved: cl_array.Array,
+    limit: int | None = None,
+    *,
+    work_group: int | None = None,
+) -> Pattern:
+    """Transpose as SpTRANS of Ji et al. does: count by atomics, insert in any order, sort each row; long rows in pieces, merged.
+
+    Pairs of rows and positions of entries are inserted and sorted, which differ even where an entry has a duplicate, so
+    that the result is deterministic; values follow in the end. The first transposition of a structure waits for the length of the
+    longest row, a fact of the structure that is kept with it; if rows are long, each transposition waits for their sort.
+
+    Parameters
+    ----------
+    chain, A, valued, moved
+        As for every method.
+    limit : int, optional
+        The longest row that the transposed may have.
+    work_group : int, optional
+        Work-items in a work-group.
+
+    Raises
+    ------
+    LongRowsError
+        The transposed has a longer row, or there are 2^32 rows or entries or more, which pairs do not hold.
+
+    Notes
+    -----
+    Ji et al., "Segmented Merge", Section 4.2.
+    """
+    n, n_cols, device, dtype = A.nnz, A.shape[1], chain.device, A.indices.dtype
+    if max(n, A.shape[0]) >= 1 << 32:
+        raise LongRowsError(f"it counts in 32 bits, but A has {A.shape[0]} rows and {n} entries; use binned")
+    if A.structure.longest_column is not None:
+        _require_short(A.structure.longest_column, limit)
+    indptr = empty(A, "indptr", n_cols + 1, dtype)
+    group = min(work_group or 256, device.max_work_group)
+    counts, ranks = chain.scratch(n_cols + 1, np.uint32), chain.scratch(n, np.uint32)
+    run(chain, _enqueue_counts, (A.indices, counts, ranks, indptr), n_cols, n, group)
+    if A.structure.longest_column is None:
+        A.structure.longest_column = int(chain.read(counts, 1, n_cols)[0]) + 1
+        _require_short(A.structure.longest_column, limit)
+    found = A.structure.longest_column
+    indices, pairs = empty(A, "indices", n, dtype), chain.scratch(n, np.uint64)
+    run(chain, _enqueue_insertion, (A.indptr, A.indices, ranks, indptr, pairs), A.shape[0], n, work_group)
+    values = A.data if valued else None
+    order_group, items = tile(device, work_group or 256, 8, entry_bytes=12)
+    order = chain.build(Order(order_group, name_of(dtype), _value_bytes(values), items))[1]
+    # Not up to the number found, which would be another kind of call each time.
+    short = min(SHORT, order.work_group * order.items // 2)
+    if found <= short:
+        run(chain, _enqueue_ordering, (indptr, pairs, values, indices, moved), n_cols, n, order, short)
+    else:
+        enqueue_segmented_sort(chain, indptr, n_cols, pairs, None, n)
+        run(chain, _enqueue_unpacking, (pairs, values, indices, moved), n, group)
+    return Pattern(indptr, indices, f"the longest row of the transposed has {found} entries")
+
+
+def _require_short(found: int, limit: int | None) -> None:
+    if limit is not None and found > limit:
+        raise LongRowsError(f"the transposed has a row of {found} entries")
+
+
+def _groups(device: Device, n: int, group: int) -> int:
+    return min(-(-n // group), device.compute_units * 64)
+
+
+def _enqueue_counts(
+    chain: Chain, indices: cl_array.Array, counts: cl_array.Array, ranks: cl_array.Array, indptr: cl_array.Array,
+    n_cols: int, n: int, group: int,
+) -> None:  # fmt: skip
+    count, _ = chain.build(Count(group, name_of(indices.dtype)))
+    chain.fill(counts, 0, n_cols + 1)
+    # The largest rank goes behind the counts: one fill and one buffer serve both.
+    chain.launch(count, _groups(chain.device, n, group), np.uint64(n), np.uint64(n_cols), indices, counts, ranks)
+    enqueue_scan(chain, counts, indptr, n_cols, kind="pointers")
+
+
+def _enqueue_insertion(
+    chain: Chain, indptr: cl_array.Array, indices: cl_array.Array, ranks: cl_array.Array, to_indptr: cl_array.Array,
+    pairs: cl_array.Array, n_rows: int, n: int, work_group: int | None,
+) -> None:  # fmt: skip
+    group, items = tile(chain.device, work_group or 256)
+    insert, inserted = chain.build(Insert(group, name_of(indices.dtype), items))
+    n_parts, *parts = enqueue_parts(chain, indptr, n_rows, n, inserted.work_group * inserted.items)
+    chain.launch(insert, n_parts, *parts, indptr, indices, ranks, to_indptr, pairs)
+
+
+def _enqueue_ordering(
+    chain: Chain, indptr: cl_array.Array, pairs: cl_array.Array, values: cl_array.Array | None, indices: cl_array.Array,
+    moved: cl_array.Array, n_cols: int, n: int, order: Order, short: int,
+) -> None:  # fmt: skip
+    built, record = chain.build(order)
+    n_parts, *parts = enqueue_parts(chain, indptr, n_cols, n, record.work_group * record.items - short, slack=short)
+    given = () if values is None else (values,)
+    chain.launch(built, n_parts, *parts, indptr, pairs, *given, indices, moved)
+
+
+def _enqueue_unpacking(
+    chain: Chain, pairs: cl_array.Array, values: cl_array.Array | None, indices: cl_array.Array, moved: cl_array.Array,
+    n: int, group: int,
+) -> None:  # fmt: skip
+    unpack, _ = chain.build(Unpack(group, name_of(indices.dtype), _value_bytes(values)))
+    given = () if values is None else (values,)
+    chain.launch(unpack, _groups(chain.device, n, group), np.uint64(n), pairs, *given, indices, moved)
+
+
+Method = Literal["auto", "gather", "binned", "atomics"]
+METHODS: dict[str, Callable[..., Pattern]] = {"gather": gather, "binned": binned, "atomics": atomics}

@@ -1,0 +1,65 @@
+"""The rows of a triangular matrix by level: rows of a level need none of each other. Kept with the structure."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.triangular.kernels import Levels, work_group_of
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import fetched, placed
+
+__all__ = ["LevelSets", "kept_levels"]
+
+#: A level of more rows has a launch of its own, others follow each other in one: rows to a work-item, and rows on CPU devices.
+_WIDE = 8
+_WIDE_ON_CPU = 4096
+
+
+@dataclasses.dataclass(frozen=True)
+class LevelSets:
+    """Rows by level, and launches: of which levels, and how many rows the widest one has."""
+
+    order: cl_array.Array
+    starts: cl_array.Array
+    launches: list[tuple[int, int, int]]
+
+
+def _levels(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, upper: bool) -> cl_array.Array:
+    """Return the level of each row."""
+    chain, index = Chain(queue, indices, indptr), indptr.dtype
+    group = min(work_group_of(chain.device), 64)
+    built, _ = chain.build(Levels(group, name_of(index), upper))
+    levels = allocated(queue, "levels", indptr.size - 1, np.dtype(np.int32))
+    chain.launch(built, 1, index.type(indptr.size - 1), indptr, indices, levels)
+    chain.finish(levels)
+    return levels
+
+
+def kept_levels(A: Matrix, upper: bool) -> LevelSets:
+    """Return the level sets that a matrix's structure keeps; analysed at the first call, with one read."""
+    queue, indices, indptr = A.queue, A.indices, A.indptr
+    return A.structure.kept((LevelSets, upper), lambda: _sets(queue, indices, indptr, upper))
+
+
+def _sets(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, upper: bool) -> LevelSets:
+    levels = fetched(_levels(queue, indices, indptr, upper), queue)
+    device = Chain(queue).device
+    wide = _WIDE_ON_CPU if device.lanes_are_loops else _WIDE * work_group_of(device)
+    counts = np.bincount(levels)
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    # A cut before and behind each wide level.
+    is_wide = counts > wide
+    cuts = np.flatnonzero(np.r_[True, is_wide[1:] | is_wide[:-1], True])
+    launches = [(int(a), int(b), int(counts[a:b].max())) for a, b in itertools.pairwise(cuts)]
+    order = placed(queue, "rows by level", np.argsort(levels, kind="stable").astype(np.int32))
+    found = LevelSets(order, placed(queue, "levels", starts), launches)
+    queue.finish()  # solutions on other queues read them
+    return found

@@ -1,0 +1,72 @@
+"""Triangular systems: a launch for each wide level, and for each stretch of narrow ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._build.built import enqueue_kernel
+from clsparse_py._build.plain import door
+from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._memory.memory import submit
+from clsparse_py._operations.triangular.kernels import Solve, work_group_of
+from clsparse_py._operations.triangular.levels import kept_levels
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._run.launch import Chain
+
+__all__ = ["solver"]
+
+#: Work-groups of a launch to a compute unit at most.
+_GROUPS_PER_UNIT = 8
+
+
+@door()
+def solver(queue: cl.CommandQueue, A: Matrix, *, upper: bool, unit: bool) -> Callable[[cl_array.Array, cl_array.Array], None]:
+    """Return the function that enqueues ``x = T^-1 b`` for b and x of n entries, or of n x columns, row by row.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        In order.
+    A : Matrix
+        It has the triangle T, in the dtype of b and x; entries on the other side of the diagonal are passed over. In any format.
+    upper, unit : bool
+        Whether T is upper triangular, and whether its diagonal is 1, whatever is stored.
+
+    Raises
+    ------
+    BuildError
+        The kernel is refused.
+    """
+    sets, chain = kept_levels(A, upper), Chain(queue)
+    parts = A.indptr, A.indices, A.data
+    for part in parts:
+        # Waited for once, as each solution would ask again.
+        for event in part.events:
+            event.wait()
+    record = Solve(work_group_of(chain.device), name_of(A.indptr.dtype), A.dtype.name, upper, unit)
+    built, record = chain.build(record)
+    n, most = A.shape[0], chain.device.compute_units * _GROUPS_PER_UNIT
+    arrays = sets.starts, sets.order, *parts
+    kernels: list[tuple[cl.Kernel, int, int, int]] = [
+        (built.kernel(np.uint32(first), np.uint32(last), np.uint64(1), *(each.base_data for each in (*arrays, A.data, A.data))),
+         first, last, widest)
+        for first, last, widest in sets.launches
+    ]  # fmt: skip
+
+    def solve(b: cl_array.Array, x: cl_array.Array) -> None:
+        columns = b.size // n
+        for kernel, first, last, widest in kernels:
+            groups = 1 if last - first > 1 else min(-(-widest * columns // record.work_group), most)
+            kernel.set_arg(2, np.uint64(columns))
+            for place, vector in ((8, b), (9, x)):
+                memory: Any = vector.base_data
+                kernel.set_arg(place, memory)
+            submit(kernel, enqueue_kernel, queue, kernel, built.sizes(groups))
+
+    solve.keep = arrays  # type: ignore[attr-defined] # kernels do not keep the memory of their arguments
+    return solve

@@ -1,0 +1,1 @@
+"""Types of values and their arithmetic in kernels; semirings."""

@@ -1,0 +1,311 @@
+"""Value types, index type and semiring as OpenCL C: the part of a kernel's prelude that defines the arithmetic."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from clsparse_py._ground.errors import DtypeError
+from clsparse_py._ground.records import dataclass
+from clsparse_py._precision.semiring import SEMIRINGS, of_name
+
+__all__ = [
+    "MOVED_TYPES",
+    "OPENCL_TYPES",
+    "Arithmetic",
+    "conversion",
+    "extreme",
+    "extreme_of_none",
+    "literal",
+    "name_of",
+    "needs_fp64",
+    "operation",
+    "type_of_sums",
+    "unsupported",
+]
+
+#: Values that are moved and not computed with: an unsigned word, or a pair, by their size in bytes.
+MOVED_TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
+#: NumPy's dtypes that kernels take, and their types in OpenCL C. A bool is a byte of 0 or 1; a complex is a pair.
+OPENCL_TYPES = {
+    "bool": "uchar",
+    "int8": "char",
+    "uint8": "uchar",
+    "int16": "short",
+    "uint16": "ushort",
+    "int32": "int",
+    "uint32": "uint",
+    "int64": "long",
+    "uint64": "ulong",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "float2",
+    "complex128": "double2",
+}
+_MAX_VALUES = {"char": "CHAR_MAX", "short": "SHRT_MAX", "int": "INT_MAX", "long": "LONG_MAX"}
+_MAX_VALUES |= {"uchar": "UCHAR_MAX", "ushort": "USHRT_MAX", "uint": "UINT_MAX", "ulong": "ULONG_MAX"}
+_BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "uint2", 16: "uint4"}
+
+
+def needs_fp64(*dtypes: np.dtype[Any]) -> bool:
+    """Return whether a device without double precision cannot compute with values of these dtypes."""
+    return any(dtype.char in "dD" for dtype in dtypes)
+
+
+def conversion(source: np.dtype[Any], target: np.dtype[Any]) -> str:
+    """Return the OpenCL C expression that makes a value of dtype ``target`` of a value ``v``.
+
+    A complex one loses its imaginary part for a real target; a bool is whether it is not 0. Of floats, integers are what int64
+    makes of them, cut to their bits: -1.0 is 255 as uint8, as NumPy has it, where C leaves open what it is. What int64 does not
+    hold is undefined there, too, but for uint64.
+    """
+    kind = OPENCL_TYPES[target.name]
+    if source == target:
+        return "(v)"
+    if target.kind == "b":
+        return "(v.x != 0 || v.y != 0)" if source.kind == "c" else "(v != 0)"
+    if target.kind == "c":
+        return f"convert_{kind}(v)" if source.kind == "c" else f"(({kind})(v, 0))"
+    value = "v.x" if source.kind == "c" else "v"
+    if source.kind in "fc" and target.kind in "iu":
+        whole = f"({kind})(long){value}"
+        return f"({value} < 0 ? {whole} : (ulong){value})" if target.name == "uint64" else f"({whole})"
+    return f"(({kind})({value}))"
+
+
+def type_of_sums(dtype: np.dtype[Any]) -> list[str]:
+    """Return lines of OpenCL C: the type T of sums, and its bits as unsigned words."""
+    kind, bits = OPENCL_TYPES[dtype.name], _BITS[dtype.itemsize]
+    return [
+        f"typedef {kind} T;  // {dtype.name}: sums",
+        f"#define T_BYTES {dtype.itemsize}",
+        f"#define T_BITS(v) as_{bits}(v)",
+        f"#define T_FROM_BITS(v) as_{kind}(v)",
+    ]
+
+
+def extreme(name: str, dtype: np.dtype[Any]) -> str:
+    """Return the OpenCL C expression for the larger or the smaller one of two values ``a`` and ``b`` of a dtype.
+
+    Parameters
+    ----------
+    name : str
+        NumPy's name of the function: "maximum" and "minimum" give NaN if one of both is NaN, "fmax" and "fmin" the other one.
+    dtype : dtype
+        Complex numbers are ordered as in NumPy: by the real part, then by the imaginary part.
+    """
+    largest, ignores = name in ("maximum", "fmax"), name.startswith("f")
+    sign = ">" if largest else "<"
+    if dtype.kind == "c":
+        nan = "any(b != b)" if ignores else "any(a != a)"
+        return f"(a.x {sign} b.x || (a.x == b.x && a.y {sign}= b.y)) || {nan} ? a : b"
+    if dtype.kind == "b":
+        return "a || b" if largest else "a && b"
+    if dtype.kind in "iu":
+        return f"{'max' if largest else 'min'}(a, b)"
+    return f"{name}(a, b)" if ignores else f"a {sign}= b || a != a ? a : b"
+
+
+def extreme_of_none(name: str, dtype: np.dtype[Any]) -> str:
+    """Return the value that leaves every other one as it is under `extreme`, in OpenCL C; the dtype is no bool."""
+    if dtype.kind in "fc":
+        one = "NAN" if name.startswith("f") else "-INFINITY" if name == "maximum" else "INFINITY"
+        return one if dtype.kind == "f" else f"{one}, {one}"
+    largest = _MAX_VALUES[OPENCL_TYPES[dtype.name]]
+    if name in ("minimum", "fmin"):
+        return largest
+    return "0" if dtype.kind == "u" else largest.replace("MAX", "MIN")
+
+
+def literal(value: Any) -> str:
+    """Return a real scalar of NumPy's in OpenCL C, as a value of its dtype."""
+    dtype = np.dtype(value.dtype)
+    if dtype.kind == "f":
+        if not np.isfinite(value):
+            return "NAN" if np.isnan(value) else "INFINITY" if value > 0 else "-INFINITY"
+        return f"{float(value)!r}{'f' if dtype.itemsize == 4 else ''}"
+    if dtype.kind == "b":
+        return str(int(value))
+    bounds = np.iinfo(dtype)
+    for bound, name in ((bounds.max, "maximum"), (bounds.min, "minimum")):
+        if value == bound:
+            return extreme_of_none("minimum" if name == "maximum" else "maximum", dtype)
+    return f"(({OPENCL_TYPES[dtype.name]}){int(value)}L)"
+
+
+def operation(name: str, dtype: np.dtype[Any]) -> str:
+    """Return the OpenCL C expression for an operation on two values ``a`` and ``b`` of a dtype.
+
+    Parameters
+    ----------
+    name : str
+        A name in `ADDITIONS` or `MULTIPLICATIONS` of `clsparse_py._precision.semiring`, or "minus".
+    dtype : dtype
+        "or", "and" and "xor" are not for complex numbers.
+    """
+    if name in ("min", "max", "any"):
+        return extreme("minimum" if name == "min" else "maximum", dtype)
+    boolean, compared = dtype.kind == "b", "a != 0 {} b != 0"
+    if name == "plus":
+        return "a || b" if boolean else "a + b"
+    if name == "minus":
+        return "a != b" if boolean else "a - b"
+    if name == "times":
+        return {"c": "(T)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x)", "b": "a && b"}.get(dtype.kind, "a * b")
+    one = "(T)(1, 0)" if dtype.kind == "c" else "1"
+    logical = {"or": compared.format("||"), "and": compared.format("&&"), "xor": "(a != 0) != (b != 0)"}
+    return {"first": "a", "second": "b", "pair": one, **logical}[name]
+
+
+def unsupported(name: str, dtype: Any) -> DtypeError:
+    """Return the error for an argument of a dtype that kernels do not take."""
+    names = ", ".join(OPENCL_TYPES)
+    return DtypeError(f"{name}: dtype {dtype} is not supported; use one of {names} (the package does not support dtype {dtype})")
+
+
+@functools.cache
+def name_of(dtype: np.dtype[Any]) -> str:
+    """Return a dtype's name, which NumPy takes microseconds to put together."""
+    return dtype.name
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """The arithmetic of a kernel: types of values and indices, and the semiring.
+
+    Attributes
+    ----------
+    a, x : str
+        NumPy's names of the dtypes of the matrix's and the dense operand's values, as stored.
+    index : str
+        "int32" or "int64": the dtype of ``indices`` and ``indptr``.
+    semiring : str
+        The name of a `clsparse_py._precision.semiring.Semiring`.
+    """
+
+    a: str
+    x: str
+    index: str = "int32"
+    semiring: str = "plus_times"
+
+    @functools.cached_property
+    def result(self) -> np.dtype:
+        """The dtype of the result, in which all is computed."""
+        return of_name(self.semiring).result_dtype(np.dtype(self.a), np.dtype(self.x))
+
+    @property
+    def floating(self) -> str:
+        """NumPy's name of the result's dtype, float32 in place of one of integers."""
+        return self.result.name if self.result.kind in "fc" else "float32"
+
+    @property
+    def name(self) -> str:
+        """A short name, such as ``f64_i32`` or ``min_plus_f32_x_f64_i64``."""
+        a, x, index = (f"{np.dtype(each).kind}{np.dtype(each).itemsize * 8}" for each in (self.a, self.x, self.index))
+        ring = "" if self.semiring == "plus_times" else f"{self.semiring}_"
+        return f"{ring}{a}_{index}" if a == x else f"{ring}{a}_x_{x}_{index}"
+
+    @property
+    def needs_fp64(self) -> bool:
+        """Whether a device without double precision cannot run it."""
+        return needs_fp64(np.dtype(self.a), np.dtype(self.x), self.result)
+
+    def _load(self, dtype: np.dtype) -> str:
+        """Return the expression that makes a T of a stored value ``v``."""
+        if of_name(self.semiring).of_truth:
+            return "(v.x != 0 || v.y != 0)" if dtype.kind == "c" else "(v != 0)"
+        return conversion(dtype, self.result)
+
+    def _operations(self) -> tuple[str, str, str]:
+        """Return addition and multiplication of ``a`` and ``b``, and the identity of addition, empty if there is none."""
+        if self.semiring not in SEMIRINGS:
+            return self._composed()
+        result = self.result
+        kind = OPENCL_TYPES[result.name]
+        propagating = "a {} b || a != a ? a : b" if result.kind == "f" else "a {} b ? a : b"
+        product = operation("times", result)
+        total = "a || b" if result.kind == "b" else "a + b"
+        if self.semiring == "plus_times":
+            return total, product, "(T)(0)"
+        if self.semiring == "min_plus":
+            if result.kind == "b":
+                return "a && b", "a || b", "1"
+            saturating = "a + b" if result.kind == "f" else "add_sat(a, b)"
+            return propagating.format("<"), saturating, "INFINITY" if result.kind == "f" else _MAX_VALUES[kind]
+        if self.semiring == "max_times":
+            return ("a || b", "a && b", "0") if result.kind == "b" else (propagating.format(">"), product, "(T)(0)")
+        if self.semiring == "or_and":
+            return "a || b", "a && b", "0"
+        return total, "(T)(1, 0)" if result.kind == "c" else "1", "(T)(0)"
+
+    def _composed(self) -> tuple[str, str, str]:
+        """Return the operations of a semiring that is given by the names of its operations, or by expressions."""
+        ring, result = of_name(self.semiring), self.result
+        if ring.is_given:
+            return ring.plus, ring.times, "" if ring.zero is None else literal(ring.identity(result))
+        plus, times = (operation(each, result) for each in ring.operations)
+        if ring.ordered and ring.operations[1] == "plus" and result.kind in "iu":
+            times = "add_sat(a, b)"
+        identity = ring.identity(result)
+        return plus, times, "(T)(0)" if result.kind == "c" else literal(identity)
+
+    @property
+    def vector_operations(self) -> tuple[str, str] | None:
+        """Addition and multiplication as expressions that hold for OpenCL vectors of A's values ``a`` and ``b`` too.
+
+        None if there are none: values are of several types, T is no plain number of 32 or 64 bits, or the semiring is none of
+        `SEMIRINGS`.
+        """
+        if (
+            self.semiring not in SEMIRINGS
+            or self.a != self.x
+            or np.dtype(self.a) != self.result
+            or self.result.kind not in "iuf"
+            or self.result.itemsize < 4
+        ):
+            return None
+        return self._operations()[:2]
+
+    @property
+    def prelude(self) -> str:
+        """OpenCL C: the types, the loads, and the semiring.
+
+        ``I`` is the index type, ``A_VALUE`` and ``X_VALUE`` are the stored types, ``T`` is that of sums and products.
+        ``LOAD_A(p)`` and ``LOAD_INDEX(p)`` go through ``cl/load_once.cl``, ``LOAD_X(p)`` is an ordinary load; each value comes as
+        a T, of ``LOAD_VALUE(p)`` as it is stored.
+        """
+        a, x, index, result = (np.dtype(each) for each in (self.a, self.x, self.index, self.result))
+        add, multiply, identity = self._operations()
+        lines = []
+        if self.needs_fp64:
+            lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+        lines += [
+            f"typedef {OPENCL_TYPES[index.name]} I;  // {index.name}: indices and indptr",
+            f"typedef {OPENCL_TYPES[a.name]} A_VALUE;  // {a.name}",
+            f"typedef {OPENCL_TYPES[x.name]} X_VALUE;  // {x.name}",
+            *type_of_sums(result),
+            f"#define T_IS_COMPLEX {int(result.kind == 'c')}",
+            '#include "load_once.cl"',
+            f"#define LOAD_INDEX(p) {_once(index)}",
+            f"T from_a(A_VALUE v) {{ return {self._load(a)}; }}",
+            f"T from_x(X_VALUE v) {{ return {self._load(x)}; }}",
+            f"#define LOAD_VALUE(p) {_once(a)}",
+            "#define LOAD_A(p) from_a(LOAD_VALUE(p))",
+            "#define LOAD_X(p) from_x(*(p))",
+            f"// semiring {self.semiring}",
+            *([f"#define ZERO ((T)({identity}))"] if identity else []),
+            f"T ADD(T a, T b) {{ return {add}; }}",
+            f"T MULTIPLY(T a, T b) {{ return {multiply}; }}",
+        ]
+        return "\n".join(lines)
+
+
+def _once(dtype: np.dtype) -> str:
+    """Return the load of one value at ``p`` that is read once."""
+    bits = dtype.itemsize * 8
+    if bits < 32:
+        return "(*(p))"
+    word = {32: "uint", 64: "ulong", 128: "ulong2"}[bits]
+    return f"as_{OPENCL_TYPES[dtype.name]}(load_once_{bits}((global const {word} *)(p)))"

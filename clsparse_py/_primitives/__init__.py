@@ -1,0 +1,1 @@
+"""Scan, reduction, sort, merge, and their segmented forms."""

@@ -1,0 +1,160 @@
+"""Records of kernels that add values up: types, and how lanes exchange sums."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from dataclasses import field, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py._build.programs import Parameters
+from clsparse_py._device.device import Device, Portability
+from clsparse_py._ground.records import dataclass
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, conversion, extreme, extreme_of_none, needs_fp64, type_of_sums
+
+__all__ = ["Addition", "Tiles", "fitting", "sum_dtype"]
+
+
+def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype of sums of values: their own, but int64 for bool, whose True counts as one."""
+    return np.dtype(np.int64) if dtype.kind == "b" else dtype
+
+
+@dataclass(frozen=True)
+class Addition(Parameters):
+    """Base of the records of kernels that add values up.
+
+    Attributes
+    ----------
+    source, target : str
+        NumPy's names of the dtypes of the values and of their sums.
+    portability : Portability
+        How lanes exchange values, and how far.
+    operation : str
+        What stands for the addition: "plus", "signed_plus", whose identity is -0, so that -0 alone keeps its sign, or a name
+        that `arithmetic.extreme` takes.
+    """
+
+    source: str
+    target: str
+    portability: Portability
+    operation: str = field(default="plus", kw_only=True)
+
+    @cached_property
+    def total(self) -> str:
+        """NumPy's name of the dtype in which sums are made: the target's, or a word where that is smaller.
+
+        Bits beyond the target's fall off at the end; kernels on bytes are not to be trusted (quirk 29).
+        """
+        target = np.dtype(self.target)
+        return target.name if target.itemsize >= 4 else f"{'u' if target.kind == 'u' else ''}int32"
+
+    @property
+    def entry(self) -> str:
+        """Entry ``i`` of ``source`` as a T, in OpenCL C."""
+        return "from_source(source[i])"
+
+    @property
+    def shape_name(self) -> str:
+        """The part of the name that tells the kernel's own parameters."""
+        return ""
+
+    @property
+    @override
+    def name(self) -> str:
+        types = self.target if self.source == self.target else f"{self.source}_{self.target}"
+        if self.operation != "plus":
+            types = f"{self.operation}_{types}"
+        return f"{self.template.replace('/', '_')}_{self.shape_name}{types}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        source, target, total = np.dtype(self.source), np.dtype(self.target), np.dtype(self.total)
+        lines = [self.portability.defines]
+        if needs_fp64(source, target):
+            lines.append("#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+        lines += [
+            f"typedef {OPENCL_TYPES[source.name]} SOURCE;  // {source.name}",
+            f"typedef {OPENCL_TYPES[target.name]} TARGET;  // {target.name}",
+            *type_of_sums(total),
+            *self._addition(total),
+            f"T from_source(SOURCE v) {{ return {conversion(source, total)}; }}",
+            f"T LOAD(global const SOURCE *source, const ulong i) {{ return {self.entry}; }}",
+        ]
+        return "\n".join(lines)
+
+    def _addition(self, total: np.dtype[Any]) -> list[str]:
+        """Return lines of OpenCL C: the addition and its identity."""
+        if self.operation.endswith("plus"):
+            return [f"#define ZERO ((T)({'0' if self.operation == 'plus' else '-0.0f'}))", "#define ADD(a, b) ((a) + (b))"]
+        return [
+            # That of the target, where sums of parts are put, too: a larger one would not be what it was there.
+            f"#define ZERO ((T)({extreme_of_none(self.operation, np.dtype(self.target))}))",
+            f"T add(const T a, const T b) {{ return {extreme(self.operation, total)}; }}",
+            "#define ADD(a, b) add(a, b)",
+        ]
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
+
+
+_Tiles = TypeVar("_Tiles", bound="Tiles")
+
+
+@dataclass(frozen=True)
+class Tiles(Addition):
+    """Base of the records of kernels that scan tiles of entries in local memory.
+
+    Attributes
+    ----------
+    items : int
+        Entries to a work-item, an odd number: lanes that walk through adjacent entries of their own do not meet in a bank.
+    inclusive : bool
+        Whether an entry is part of its own sum.
+    """
+
+    items: int
+    inclusive: bool
+
+    @property
+    def tile(self) -> int:
+        """Entries, or steps, that a work-group takes."""
+        return self.work_group * self.items
+
+    @property
+    @abc.abstractmethod
+    def segmented(self) -> bool:
+        """Whether sums begin anew inside a tile."""
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes of local memory of a work-group."""
+        heads = self.items + 4 if self.segmented else 0
+        return self.work_group * ((self.items + 1) * np.dtype(self.total).itemsize + heads)
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "items": self.items, "inclusive": self.inclusive}
+
+
+def fitting(device: Device, record: _Tiles) -> _Tiles:
+    """Return a record that suits a device: entries to a work-item as many as sums are small, and it fits in local memory."""
+    items = {4: 15, 8: 11}.get(np.dtype(record.total).itemsize, 5)
+    work_group = min(record.work_group, device.max_work_group)
+    halves = (replace(record, items=items, work_group=work_group >> i) for i in range(work_group.bit_length()))
+    return device.fitting(halves, lambda each: each.local_memory)

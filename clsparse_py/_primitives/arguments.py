@@ -1,0 +1,312 @@
+"""Arguments of the primitives: checked and placed before any kernel that trusts them runs."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._build.declaration import Variants, kernel
+from clsparse_py._device.device import describe
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.structure import OfStructure
+from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.overlap import overlap, require_inside, require_writable
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, name_of, needs_fp64, unsupported
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import contexts_match
+
+__all__ = [
+    "CheckPointers",
+    "Output",
+    "chain_of",
+    "check_pointers",
+    "keys",
+    "output",
+    "pair_of_outputs",
+    "pointers",
+    "queue_of",
+    "values",
+]
+
+KEY_DTYPES = ("int32", "uint32", "int64", "uint64")
+POINTER_DTYPES = ("int32", "int64")
+
+
+@kernel
+@dataclass(frozen=True)
+class CheckPointers(OfStructure):
+    """Parameters of ``templates/primitives/check_pointers.mako``.
+
+    Attributes
+    ----------
+    adjacent : bool
+        Whether work-items take adjacent pointers, as suits those that are the iterations of a core's loop.
+    """
+
+    template = "primitives/check_pointers"
+    variants: ClassVar[Variants] = {"": {"adjacent": False}, "adjacent": {"adjacent": True}}
+
+    adjacent: bool
+
+
+def _check_vector(name: str, array: Any) -> None:
+    """Check that an argument is a one-dimensional device array."""
+    if not isinstance(array, cl_array.Array):
+        raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(array).__name__}")
+    if array.ndim != 1:
+        raise ValueError(f"{name}: must have one dimension, has {array.ndim} (shape {array.shape})")
+    if not array.dtype.isnative:
+        raise TypeError(f"{name}: must be in the host's byte order, is {array.dtype.str}")
+    require_inside(name, array)
+
+
+def queue_of(**arrays: Any) -> cl.CommandQueue:
+    """Return the queue on which an operation on some arrays runs, by the names of its arguments: that of the first which has one.
+
+    Arguments that are None are left out: `keys`, `pointers` and `values` refuse them where they are needed.
+
+    Raises
+    ------
+    TypeError, ValueError
+        One is no one-dimensional `pyopencl.array.Array` in native byte order, they do not all live in one context, or none has a
+        queue.
+    """
+    given = {name: array for name, array in arrays.items() if array is not None}
+    for name, array in given.items():
+        _check_vector(name, array)
+    if not given:
+        _check_vector(next(iter(arrays)), None)
+    owner = next((name for name, array in given.items() if array.queue is not None), None)
+    if owner is None:
+        raise ValueError(f"{next(iter(given))}: has no queue; use its with_queue(queue)")
+    queue: cl.CommandQueue = given[owner].queue
+    for name, array in given.items():
+        if array.queue is not queue and not contexts_match(array, queue.context):
+            raise ValueError(f"{name}: lives in another context than {owner}")
+    return queue
+
+
+def chain_of(queue: cl.CommandQueue, *operands: Any, outs: tuple[Any, ...] = ()) -> Chain:
+    """Return a chain that waits for commands that still use operands and outputs; others than device arrays are left out."""
+    read, written = (tuple([each for each in arrays if isinstance(each, cl_array.Array)]) for arrays in (operands, outs))
+    return Chain(queue, *read, writes=written)
+
+
+def _placed(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
+    """Return an array whose entries are adjacent from the beginning of its buffer on: a copy where it is another view."""
+    if array.offset or (array.size > 1 and array.strides != (array.dtype.itemsize,)):
+        return converted(queue, name, array, array.dtype)
+    return array
+
+
+def keys(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
+    """Return an array of keys, which `queue_of` looked at, as kernels take it.
+
+    Raises
+    ------
+    TypeError
+        Its dtype is none of `KEY_DTYPES`.
+    """
+    if array is None:
+        _check_vector(name, array)
+    if name_of(array.dtype) not in KEY_DTYPES:
+        raise TypeError(f"{name}: must be one of {', '.join(KEY_DTYPES)}, is {array.dtype}")
+    return _placed(queue, name, array)
+
+
+def pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
+    """Return an array of pointers, which `queue_of` looked at, as kernels take it; `check_pointers` checks their values.
+
+    Raises
+    ------
+    TypeError
+        Its dtype is none of `POINTER_DTYPES`.
+    ValueError
+        It is empty.
+    """
+    if array is None:
+        _check_vector(name, array)
+    if name_of(array.dtype) not in POINTER_DTYPES:
+        raise TypeError(f"{name}: must be one of {', '.join(POINTER_DTYPES)}, is {array.dtype}")
+    if not array.size:
+        raise ValueError(f"{name}: must have an entry for each segment and one more, is empty")
+    return _placed(queue, name, array)
+
+
+def values(
+    queue: cl.CommandQueue, name: str, array: cl_array.Array, *, beside: tuple[str, int] | None = None, added: bool = False
+) -> cl_array.Array:
+    """Return an array of values, which `queue_of` looked at, as kernels take it.
+
+    Parameters
+    ----------
+    queue, name, array
+        Of the argument.
+    beside : tuple of str and int, optional
+        The argument that it has to be as long as, and that argument's length.
+    added : bool
+        Whether kernels add values up, and do not just move them.
+
+    Raises
+    ------
+    TypeError
+        Its dtype is not supported, or needs double precision that the device lacks.
+    ValueError
+        It has another length.
+    """
+    if array is None:
+        _check_vector(name, array)
+    if name_of(array.dtype) not in OPENCL_TYPES:
+        raise unsupported(name, array.dtype)
+    if added and needs_fp64(array.dtype) and not describe(queue.device).fp64:
+        raise TypeError(f"{name}: {array.dtype} needs double precision, which {queue.device.name} lacks; use single precision")
+    if beside is not None and array.size != beside[1]:
+        raise ValueError(f"{name}: must have as many entries as {beside[0]}, {beside[1]}, has {array.size}")
+    return _placed(queue, name, array)
+
+
+def check_pointers(
+    chain: Chain, name: str, array: cl_array.Array, end: int, into: str = "the length of values", work_group: int = 128
+) -> None:
+    """Check pointers on the device, with one kernel and one read.
+
+    Parameters
+    ----------
+    chain : Chain
+        The chain that the commands go to.
+    name, array
+        Of the argument, as `pointers` returned it.
+    end : int
+        The value that they have to end with.
+    into : str
+        The name of that value, for the error.
+
+    Raises
+    ------
+    ValueError
+        They do not begin at 0, decrease, or end elsewhere.
+    """
+    device = chain.device
+    kind = CheckPointers, min(work_group, device.max_work_group), array.dtype, device.lanes_are_loops
+    built, record = chain.build_once(kind, lambda: CheckPointers(kind[1], name_of(kind[2]), kind[3]))
+    groups = max(1, min(-(-array.size // record.work_group), device.compute_units * 16))
+    found = chain.scratch(3 * groups, np.int64)
+    chain.launch(built, groups, np.uint64(array.size - 1), array, found)
+    decreasing, first, last = chain.read(found, 3 * groups).reshape(groups, 3).sum(axis=0).tolist()
+    require_pointers(name, decreasing, first, last, end, into)
+
+
+def require_pointers(name: str, decreasing: int, first: int, last: int, end: int, into: str) -> None:
+    """Check pointers of which a kernel found how often they decrease, the first and the last.
+
+    Raises
+    ------
+    ValueError
+        They do not begin at 0, decrease, or end elsewhere than at ``end``, which is ``into``.
+    """
+    if first != 0:
+        raise ValueError(f"{name}: must begin with 0, begins with {first}")
+    if decreasing:
+        raise ValueError(f"{name}: must not decrease, does so in {decreasing} places")
+    if last != end:
+        raise ValueError(f"{name}: must end with {into}, {end}, ends with {last}")
+
+
+class Output:
+    """Where an operation's result goes, and how it reaches the caller.
+
+    Attributes
+    ----------
+    array : pyopencl.array.Array
+        The array that the kernels write to; it begins its buffer.
+    """
+
+    def __init__(self, array: cl_array.Array, out: cl_array.Array | None) -> None:
+        self.array = array
+        self._out = out
+
+    def deliver(self, chain: Chain) -> cl_array.Array:
+        """Return the result without waiting: a new array, or the caller's."""
+        result = self.array
+        if self._out is not None:
+            result = self._out
+            chain.copy(result, self.array, result.size, result.offset // result.dtype.itemsize)
+        chain.finish(result)
+        return result
+
+
+def output(
+    chain: Chain,
+    name: str,
+    out: Any,
+    n: int,
+    dtype: np.dtype[Any],
+    *operands: cl_array.Array,
+    in_place: cl_array.Array | None = None,
+) -> Output:
+    """Return where ``n`` entries of a result go: a new array, or the caller's.
+
+    Parameters
+    ----------
+    chain : Chain
+        The operation's; it was made with ``out`` as an operand too.
+    name, out
+        Of the argument; None asks for a new array. One that begins inside its buffer, or that overlaps an operand, is
+        written at the end.
+    n, dtype
+        The shape and dtype that it must have.
+    operands : pyopencl.array.Array
+        The arrays that the kernels read.
+    in_place : pyopencl.array.Array, optional
+        The operand that the kernels may write to while they read it, where it has the result's dtype.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is no contiguous array of that length and dtype in the operation's context.
+    MemoryError
+        There is no room for a new array.
+    """
+    if out is None:
+        return Output(allocated(chain.queue, "the result", n, dtype, operands[0].allocator if operands else None), None)
+    if not isinstance(out, cl_array.Array):
+        raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(out).__name__}")
+    if out.shape != (n,):
+        raise ValueError(f"{name}: must have shape {(n,)}, has {out.shape}")
+    if out.dtype != dtype:
+        raise TypeError(f"{name}: must have the result's dtype {dtype}, has {out.dtype}")
+    if not contexts_match(out, chain.queue.context):
+        raise ValueError(f"{name}: lives in another context than the operands")
+    if n > 1 and out.strides != (dtype.itemsize,):
+        raise ValueError(f"{name}: must be contiguous, has strides {out.strides}")
+    if out.offset % dtype.itemsize:
+        raise ValueError(f"{name}: must begin at a multiple of {dtype.itemsize} bytes in its buffer, begins at {out.offset}")
+    require_inside(name, out)
+    require_writable(out, name)
+    same = in_place is not None and in_place.dtype == dtype and in_place.base_data == out.base_data
+    if out.offset or any(overlap(out, each) for each in operands if not (same and each is in_place)):
+        return Output(chain.scratch(n, dtype), out)
+    return Output(out, None)
+
+
+def pair_of_outputs(out: Any, second: bool) -> tuple[Any, Any]:
+    """Return ``out`` of an operation on keys, and on values where ``second``, as the two arguments that `output` takes.
+
+    Raises
+    ------
+    TypeError
+        There are values, and it is no pair.
+    ValueError
+        The two overlap.
+    """
+    if out is None or not second:
+        return out, None
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise TypeError(f"out: must be a tuple (keys, values), is {type(out).__name__}")
+    if all(isinstance(each, cl_array.Array) for each in out) and overlap(*out):
+        raise ValueError("out: its two arrays overlap")
+    return out

@@ -1,0 +1,152 @@
+"""The rounds in which the runs of long segments are merged pair by pair, each element at the work-item that writes it.
+
+The balanced algorithm of Ji et al., "Segmented merge" (Algorithm 2): a tile holds a fixed number of elements of one segment, and
+its work-items find their entries by merge path. Merged runs stay within their segment, so that the same tiles serve all rounds,
+and nothing but where the merge of each tile stands is made anew for a round. Rounds write to two arrays in turn, the last one to
+the result; a segment that takes fewer rounds begins later, and its first round reads the input: no segment is ever copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._device.device import RESERVED, Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._primitives.segment_classes import Tiles
+from clsparse_py._primitives.segments import Elements, OfElements, Runs, Segments, Shape
+from clsparse_py._run.launch import Chain
+
+__all__ = ["Arrays", "MergeChunks", "MergeSplits", "MergeTiles", "enqueue_rounds", "spare_for"]
+
+#: Keys, and values where there are any.
+Arrays = tuple[cl_array.Array, ...]
+
+
+def spare_for(chain: Chain, n: int, x: Arrays) -> Arrays:
+    """Return scratch arrays for ``n`` elements such as those of ``x``, for rounds to write to in between."""
+    return tuple(chain.scratch(n, each.dtype) for each in x)
+
+
+@dataclass(frozen=True)
+class MergeSplits(OfElements):
+    """Parameters of ``templates/primitives/merge_splits.mako``."""
+
+    template = "primitives/merge_splits"
+
+
+@dataclass(frozen=True)
+class MergeTiles(OfElements):
+    """Parameters of ``templates/primitives/merge_tiles.mako``.
+
+    Attributes
+    ----------
+    staged : bool
+        Whether values go through local memory; else they are gathered from global memory.
+    """
+
+    template = "primitives/merge_tiles"
+
+    staged: bool
+
+    @classmethod
+    def legal(cls, device: Device, index: str, runs: Runs, elements: Elements, work_group: int) -> MergeTiles:
+        """Return the legal record nearest to the one asked for; a shape that is legal has tiles that fit in local memory."""
+        record = cls(min(work_group, device.max_work_group), index, runs, elements, elements.value_bytes > 0)
+        return device.fitting((record, replace(record, staged=False)), lambda each: each.local_memory, RESERVED)
+
+    @property
+    def items(self) -> int:
+        """Elements that a work-item merges."""
+        return -(-self.runs.tile // self.work_group)
+
+    @property
+    def local_memory(self) -> int:
+        """Bytes of local memory of a work-group."""
+        return 8 * self.pool_words + 2 * self.n_origins
+
+    @property
+    def pool_words(self) -> int:
+        """Words of 64 bits that keys take, and then values."""
+        most = max(self.elements.key_bytes, self.elements.value_bytes if self.staged else 0)
+        return -(-most * self.runs.tile // 16) * 2
+
+    @property
+    def n_origins(self) -> int:
+        """Entries of the table of which element each output is, with the padding between work-items."""
+        return self.runs.tile + (self.runs.tile // self.items * 2 if self.items % 4 == 0 else 0) + 2
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        wide = self.staged and self.elements.value_bytes == 16
+        return {
+            **OfElements.arguments(self),
+            "items": self.items,
+            "staged": self.staged,
+            "local_memory": self.local_memory,
+            "pool_entries": self.pool_words // 2 if wide else self.pool_words,
+            "n_origins": self.n_origins,
+        }
+
+
+@dataclass(frozen=True)
+class MergeChunks(OfElements):
+    """Parameters of ``templates/primitives/merge_chunks.mako``."""
+
+    template = "primitives/merge_chunks"
+
+
+def enqueue_rounds(
+    chain: Chain,
+    segments: Segments,
+    tiles: Tiles,
+    n_rounds: int,
+    x: Arrays,
+    target: Arrays,
+    spare: Arrays,
+    runs: Runs,
+    shape: Shape,
+) -> None:
+    """Enqueue the rounds that merge the runs of long segments.
+
+    Parameters
+    ----------
+    chain : Chain
+        The chain that the commands go to.
+    segments : Segments
+        With runs where ``runs`` are given.
+    tiles : Tiles
+        Of its long segments.
+    n_rounds : int
+        The most that a long segment takes, at least 1.
+    x : tuple of pyopencl.array.Array
+        Keys, and values if there are any: the input, which given runs are read from. Not used if no runs are given.
+    target, spare : tuple of pyopencl.array.Array
+        Where the result goes, and arrays as long. The tiles of segments that are cut are in ``spare`` where the segment takes an
+        odd number of rounds, else in ``target``. ``spare`` may be ``x`` where there is one round and nothing is cut.
+    runs : Runs
+    shape : Shape
+        Legal on the device.
+    """
+    elements = Elements.of(*x)
+    kinds = segments.index, runs, elements
+    splitting, split = chain.build(MergeSplits(min(64, chain.device.max_work_group), *kinds))
+    if shape.chunked:
+        merging, chunks = chain.build(MergeChunks(shape.merge_group, *kinds))
+        groups = -(-tiles.n // chunks.work_group)
+    else:
+        merging, _ = chain.build(MergeTiles.legal(chain.device, *kinds, shape.merge_group))
+        groups = tiles.n
+    splits = chain.scratch(tiles.n, segments.bounds.dtype)
+    n = np.uint64(tiles.n)
+    read = tiles.segment, tiles.first, *segments.given, segments.bounds, *tiles.run
+    for done in range(n_rounds):
+        to, of = (target, spare) if (n_rounds - done) % 2 else (spare, target)
+        number = np.uint32(done), np.uint32(n_rounds)
+        given = x if runs.given else ()
+        chain.launch(splitting, -(-tiles.n // split.work_group), n, *number, *read, *given[:1], of[0], splits)
+        chain.launch(merging, groups, *number, n, *read, *given, *of, splits, *to)

@@ -1,0 +1,419 @@
+"""The kernels of radix sort: a parameter record beside each template."""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+from typing import ClassVar
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py._build.declaration import Examples, Variants, kernel
+from clsparse_py._build.programs import Parameters
+from clsparse_py._device.device import Device, Portability
+from clsparse_py._ground.records import dataclass
+from clsparse_py._precision.arithmetic import MOVED_TYPES, OPENCL_TYPES, Arithmetic
+
+__all__ = [
+    "AHEAD",
+    "EXCHANGED",
+    "RadixChunkCount",
+    "RadixChunkScatter",
+    "RadixChunkStarts",
+    "RadixCount",
+    "RadixScatter",
+    "RadixStarts",
+]
+
+#: Entries that are exchanged at once, in bytes: all in parts where there are more.
+EXCHANGED = 1 << 15
+#: On CPU devices, entries between one that is moved and the one for whose place a cache line is asked.
+AHEAD = 48
+# Counts of adjacent tiles that a work-item adds up at a time.
+_COUNTS = 4
+
+
+def _prelude(index: str, value_bytes: int) -> str:
+    value = f"\ntypedef {MOVED_TYPES[value_bytes]} V;" if value_bytes else ""
+    return f"typedef {OPENCL_TYPES[index]} I;  // {index}: positions, offsets, items{value}"
+
+
+def _is_wide(index: str) -> bool:
+    """Return whether positions have 64 bits."""
+    return np.dtype(index).itemsize == 8
+
+
+@dataclass(frozen=True)
+class RadixCount(Parameters):
+    """Parameters of ``templates/primitives/radix_count.mako``.
+
+    Attributes
+    ----------
+    index, word : str
+        NumPy's names of the types of positions, and of the words that are sorted.
+    bits : int
+        Of a digit.
+    tile, tiles : int
+        Entries of a tile, and tiles that a work-group takes.
+    few : bool
+        As in `RadixScatter`.
+    """
+
+    template = "primitives/radix_count"
+
+    index: str
+    word: str
+    bits: int
+    tile: int
+    tiles: int
+    few: bool = field(default=False, kw_only=True)
+
+    @property
+    @override
+    def name(self) -> str:
+        few = "few_" if self.few else ""
+        return f"radix_count_{few}b{self.bits}_n{self.tile}x{self.tiles}_{self.word}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return _prelude(self.index, 0)
+
+    @override
+    def arguments(self) -> dict[str, object]:
+        return {
+            "work_group": self.work_group,
+            "word": OPENCL_TYPES[self.word],
+            "bits": self.bits,
+            "tile": self.tile,
+            "tiles": self.tiles,
+            "few": self.few,
+            "unroll": 8,
+        }
+
+
+@dataclass(frozen=True)
+class RadixStarts(Parameters):
+    """Parameters of ``templates/primitives/radix_starts.mako``.
+
+    Attributes
+    ----------
+    portability : Portability
+        How lanes exchange values.
+    index : str
+        NumPy's name of the type of positions.
+    bits : int
+        Of a digit.
+    """
+
+    template = "primitives/radix_starts"
+
+    portability: Portability
+    index: str
+    bits: int
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"radix_starts_b{self.bits}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{self.portability.defines}\n{_prelude(self.index, 0)}"
+
+    @override
+    def arguments(self) -> dict[str, object]:
+        return {"work_group": self.work_group, "bits": self.bits, "items": _COUNTS, "wide": _is_wide(self.index)}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        portability = self.portability.at_most(lane_width)
+        return replace(self, work_group=work_group, portability=portability) if work_group else None
+
+
+@dataclass(frozen=True)
+class RadixScatter(Parameters):
+    """Parameters of ``templates/primitives/radix_scatter.mako``.
+
+    Attributes
+    ----------
+    portability : Portability
+        How equal digits are found among lanes.
+    index, word, result : str
+        NumPy's names of the types of positions, of the words that are sorted, and of the result.
+    bits : int
+        Of a digit.
+    items : int
+        Entries to a work-item; a tile is ``work_group * items`` entries.
+    source : str
+        "rows", "items" and "positions" if words are made of keys and of rows, items or positions; "words" if they are there.
+    last : bool
+        Whether only the items (or whole words) are written.
+    value_bytes : int
+        Bytes of a value, 0 where there are none.
+    positions : bool
+        Whether the values are the entries' positions.
+    pointers : bool
+        Whether the pass tells where the entries of each key begin.
+    few : bool
+        Whether each work-group adds up the counts of the tiles before its own, of which there are few.
+    """
+
+    template = "primitives/radix_scatter"
+
+    portability: Portability
+    index: str
+    word: str
+    result: str
+    bits: int
+    items: int
+    source: str
+    first: bool
+    last: bool
+    value_bytes: int
+    positions: bool
+    pointers: bool
+    few: bool = field(default=False, kw_only=True)
+
+    @property
+    def match_width(self) -> int:
+        """Lanes of which equal digits are found at once."""
+        if self.portability.match == "ptx" and self.work_group % 32 == 0:
+            return 32
+        return min(8, self.work_group & -self.work_group)
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @property
+    def tile(self) -> int:
+        """Entries that a work-group takes."""
+        return self.work_group * self.items
+
+    @property
+    def pool_bytes(self) -> int:
+        """Local memory that the steps of the kernel use one after another."""
+        marks = 4 * (self.tile + self.work_group) if self.source == "rows" else 0
+        counters = 2 * (self.work_group // self.match_width << self.bits)
+        exchanged = min(self.tile * max(self.entry_bytes, self.value_bytes), EXCHANGED)
+        scanned = 8 * self.work_group if _is_wide(self.index) else 0
+        sums = 2 * np.dtype(self.index).itemsize * max(self.work_group, 1 << self.bits) if self.few else 0
+        return -(-max(marks, counters, 2 * self.tile, exchanged, scanned, sums) // 16) * 16
+
+    def parts(self, size: int) -> int:
+        """In how many equal parts, a power of two, a tile of entries of so many bytes is exchanged."""
+        return 1 << (-(-self.tile * size // self.pool_bytes) - 1).bit_length() if size else 1
+
+    @property
+    def divides(self) -> bool:
+        """Whether the entries of a work-item can be exchanged in parts."""
+        return self.items % max(self.parts(self.entry_bytes), self.parts(self.value_bytes)) == 0
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of an entry, without its value, that work-items exchange."""
+        return np.dtype(self.word if self.source == "words" else self.result).itemsize
+
+    @property
+    def local_memory(self) -> int:
+        """All local memory."""
+        return self.pool_bytes + (np.dtype(self.index).itemsize + 2 << self.bits) + 4 * self.work_group + 16
+
+    @property
+    @override
+    def name(self) -> str:
+        payload = f"_v{self.value_bytes}{'p' if self.positions else ''}" if self.value_bytes else ""
+        role = f"{'first' if self.first else 'next'}{'_last' if self.last else ''}{'_pointers' if self.pointers else ''}"
+        types = f"{'few_' if self.few else ''}{self.word}_{self.result}_{self.index}"
+        return f"radix_scatter_{self.source}_{role}_b{self.bits}_x{self.items}{payload}_{types}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        match = f"{self.portability.defines}\n#define MATCH_BITS {self.bits}\n" + "#define MATCH_BY_PTX\n" * (
+            self.match_width == 32
+        )
+        return f"{match}#define MATCH_WIDTH {self.match_width}\n{_prelude(self.index, self.value_bytes)}"
+
+    @override
+    def arguments(self) -> dict[str, object]:
+        return {
+            "work_group": self.work_group,
+            "word": OPENCL_TYPES[self.word],
+            "result": OPENCL_TYPES[self.result],
+            "bits": self.bits,
+            "items": self.items,
+            "tile": self.tile,
+            "match_width": self.match_width,
+            "pool_bytes": self.pool_bytes,
+            "few": self.few,
+            "entry_parts": self.parts(self.entry_bytes),
+            "value_parts": self.parts(self.value_bytes),
+            "source": self.source,
+            "first": self.first,
+            "last": self.last,
+            "value": _value(self.value_bytes, self.positions),
+            "pointers": self.pointers,
+            "wide": _is_wide(self.index),
+        }
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        # The chunk stays the same: both halves of a pass have to agree on it.
+        group = next((group for group in range(work_group, 0, -1) if self.tile % group == 0), 0)
+        portability = self.portability.at_most(lane_width)
+        return replace(self, work_group=group, items=self.tile // group, portability=portability) if group else None
+
+
+@dataclass(frozen=True)
+class _Chunked(Parameters):
+    """Base of the records of kernels for CPU devices: a chunk of adjacent entries to each work-item.
+
+    Attributes
+    ----------
+    index : str
+        NumPy's name of the type of positions.
+    """
+
+    index: str
+
+
+@kernel
+@dataclass(frozen=True)
+class RadixChunkCount(_Chunked):
+    """Parameters of ``templates/primitives/radix_chunk_count.mako``.
+
+    Attributes
+    ----------
+    word : str
+        NumPy's name of the type of the words that are sorted.
+    """
+
+    template = "primitives/radix_chunk_count"
+
+    word: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"radix_chunk_count_{self.word}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return _prelude(self.index, 0)
+
+    @override
+    def arguments(self) -> dict[str, object]:
+        return {"work_group": self.work_group, "word": OPENCL_TYPES[self.word]}
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(1, arithmetic.index, arithmetic.index)
+
+
+@kernel
+@dataclass(frozen=True)
+class RadixChunkStarts(_Chunked):
+    """Parameters of ``templates/primitives/radix_chunk_starts.mako``.
+
+    Attributes
+    ----------
+    step : str
+        "sum" or "scan".
+    """
+
+    template = "primitives/radix_chunk_starts"
+    variants: ClassVar[Variants] = {each: {"work_group": 1, "step": each or "sum"} for each in ("", "scan")}
+
+    step: str
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"radix_chunk_starts_{self.step}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return _prelude(self.index, 0)
+
+    @override
+    def arguments(self) -> dict[str, object]:
+        return {"work_group": self.work_group, "step": self.step}
+
+
+@kernel
+@dataclass(frozen=True)
+class RadixChunkScatter(_Chunked):
+    """Parameters of ``templates/primitives/radix_chunk_scatter.mako``; as in `RadixScatter`.
+
+    Attributes
+    ----------
+    highest : bool
+        Whether the digit is the key's highest, so that words keep what is below it in place of what is above.
+    far : bool
+        Whether digits are so many that cache lines are asked for before they are written to.
+    """
+
+    template = "primitives/radix_chunk_scatter"
+
+    word: str
+    result: str
+    source: str
+    last: bool
+    value_bytes: int
+    positions: bool
+    pointers: bool
+    highest: bool = False
+    far: bool = False
+
+    @property
+    @override
+    def name(self) -> str:
+        payload = f"_v{self.value_bytes}{'p' if self.positions else ''}" if self.value_bytes else ""
+        flags = {"last": self.last, "pointers": self.pointers, "highest": self.highest, "far": self.far}
+        role = "_".join((self.source, *(flag for flag, is_set in flags.items() if is_set)))
+        return f"radix_chunk_scatter_{role}{payload}_{self.word}_{self.result}_{self.index}_wg{self.work_group}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return _prelude(self.index, self.value_bytes)
+
+    @override
+    def arguments(self) -> dict[str, object]:
+        return {
+            "work_group": self.work_group,
+            "word": OPENCL_TYPES[self.word],
+            "result": OPENCL_TYPES[self.result],
+            "source": self.source,
+            "last": self.last,
+            "value": _value(self.value_bytes, self.positions),
+            "pointers": self.pointers,
+            "highest": self.highest,
+            "ahead": AHEAD if self.far else 0,
+        }
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types, value_bytes = 3 * (arithmetic.index,), arithmetic.result.itemsize
+        rows = cls(1, *types, source="rows", last=True, value_bytes=value_bytes, positions=False, pointers=False, far=True)
+        yield "", rows
+        yield "highest", replace(rows, last=False, result="uint32", highest=True, far=False)
+        yield "listed", replace(rows, source="positions", value_bytes=0)
+        yield "words", replace(rows, source="words", word="uint32", pointers=True)
+
+
+def _value(value_bytes: int, positions: bool) -> str:
+    return "" if not value_bytes else "positions" if positions else "given"

@@ -1,0 +1,597 @@
+"""Stable radix sort of device arrays, a digit a pass: of keys, and of the entries of a matrix by column.
+
+On devices with local memory of their own a pass takes tiles: each tile is put in order in local memory first, so that the entries
+of a digit leave side by side. On CPU devices a pass takes a few long chunks, each with counters of its own, and many more digits.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._build.declaration import Examples, kernels
+from clsparse_py._build.plain import door
+from clsparse_py._device.device import RESERVED, Device
+from clsparse_py._ground.index_types import index_for
+from clsparse_py._ground.records import dataclass
+from clsparse_py._precision.arithmetic import Arithmetic, name_of
+from clsparse_py._primitives import arguments
+from clsparse_py._primitives.radix_kernels import (
+    RadixChunkCount,
+    RadixChunkScatter,
+    RadixChunkStarts,
+    RadixCount,
+    RadixScatter,
+    RadixStarts,
+)
+from clsparse_py._primitives.thresholds import Thresholds
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.recording import run
+
+if TYPE_CHECKING:
+    from clsparse_py._matrix.annotations import Pair
+
+__all__ = ["Shape", "enqueue_radix_sort", "enqueue_sort_by_key", "radix_sort", "scratch_bytes"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of a radix sort: tests vary it, and tuning may.
+
+    Attributes
+    ----------
+    chunked : bool
+        Whether a pass takes chunks, a work-item each, or tiles, a work-group each.
+    work_group : int
+        Of all kernels.
+    items : int
+        Entries to a work-item in a tile.
+    bits : int
+        Of a digit, at most.
+    chunks : int
+        Chunks of a pass, at most.
+    counts : int
+        Counts of tiles that work-groups read, at most, if each adds up those of all tiles, which saves a launch.
+    """
+
+    chunked: bool
+    work_group: int
+    items: int
+    bits: int
+    chunks: int
+    counts: int = 1 << 22
+
+    @classmethod
+    def defaults(cls, device: Device, n: int) -> tuple[Shape, ...]:
+        """Return the shapes for ``n`` entries on a device; the one that makes the fewest passes is best, else the first."""
+        most = Thresholds.of(device).digit_bits
+        if not device.lanes_are_loops:
+            # Tiles as large as their counters allow: the longer are the runs that leave side by side.
+            return tuple(cls(False, min(group, device.max_work_group), 16, most, 0) for group in (512, 256))
+        # A few counters to an entry at most: more would take longer to scan than another pass takes.
+        bits = min(max((8 * n // device.compute_units).bit_length(), 8), most)
+        return (cls(True, 1, 1, bits, device.compute_units),)
+
+    def narrowed(self, device: Device, bits: int, n: int, value_bytes: int) -> Shape:
+        """Return the shape for n entries and digits of so many bits: with fewer of them, part of a tile has runs of four entries.
+
+        More tiles are resident at a time then, but their counts are soon too many to be added up again and again.
+        """
+        if self.items <= 8 or bits >= Thresholds.of(device).digit_bits - 1:
+            return self
+        half = replace(self, items=self.items // 2)
+        if half.is_few(n, bits):
+            return half
+        if self.is_few(n, bits):
+            return self
+        if value_bytes:
+            return half
+        return replace(half, work_group=max(self.work_group // 2, min(self.work_group, 256)))
+
+    def is_few(self, n: int, bits: int) -> bool:
+        """Return whether each work-group adds up the counts of all tiles."""
+        tiles = -(-n // (self.work_group * self.items))
+        return tiles * tiles << bits <= self.counts
+
+    @functools.lru_cache(maxsize=256)  # noqa: B019 - a shape is a small value, and the same few are asked for again and again
+    def legal(self, device: Device, index: str, value_bytes: int, *, pointers: bool, word_bytes: int) -> Shape:
+        """Return the nearest shape whose kernels fit a device's local memory."""
+        if self.chunked:
+            return replace(self, work_group=min(self.work_group, device.max_work_group))
+        if device.is_plain:
+            return replace(self, chunked=True, work_group=1, items=1, chunks=device.compute_units)
+        group = min(self.work_group, device.max_work_group)
+        # Fewer digits to a pass, down to a number that makes few passes, before fewer entries to a work-item.
+        # A pass writes words or, if it is the last one, items of the index type.
+        widest_result = f"uint{8 * max(word_bytes, np.dtype(index).itemsize)}"
+        widest = (
+            RadixScatter(
+                group, device.portability, index, f"uint{8 * word_bytes}", widest_result, bits, items,
+                "rows", False, False, value_bytes, False, pointers,
+            )
+            for items, bits in _cuts(self.items, self.bits)
+        )  # fmt: skip
+
+        def needed(each: RadixScatter) -> int:
+            return each.local_memory if each.tile < 1 << 15 and each.divides else sys.maxsize
+
+        found = device.fitting(widest, needed, RESERVED)
+        if needed(found) + RESERVED <= device.local_memory:
+            return replace(self, work_group=group, items=found.items, bits=found.bits)
+        raise ValueError(f"radix sort: {device.name} has {device.local_memory} bytes of local memory, too little for a tile")
+
+
+def _cuts(items: int, bits: int) -> Iterator[tuple[int, int]]:
+    """Iterate over items to a work-item and bits of a digit, those asked for first."""
+    for fewest in (8, 1):
+        for halvings in range(items.bit_length()):
+            yield from ((items >> halvings, fewer) for fewer in range(bits, fewest - 1, -1))
+
+
+def _digits(bits: int, limit: int) -> list[int]:
+    """Return the bits of each pass's digit, as equal as can be."""
+    passes = -(-bits // limit)
+    return [bits // passes + (i < bits % passes) for i in range(passes)]
+
+
+class _Pass(NamedTuple):
+    """The input and the output of one pass."""
+
+    n: int
+    shift: int
+    bits: int
+    flip: int
+    source: str
+    first: bool
+    last: bool
+    words: cl_array.Array
+    sorted: cl_array.Array
+    making: tuple[Any, ...]  # arguments that words are made of
+    kept: int
+    values: cl_array.Array | None  # None where there are none, and where they are the entries' positions
+    sorted_values: cl_array.Array | None
+    n_lower: int
+    lower: cl_array.Array | None
+    n_keys: int
+    pointers: cl_array.Array | None
+
+    @property
+    def value_bytes(self) -> int:
+        return 0 if self.sorted_values is None else self.sorted_values.dtype.itemsize
+
+    @property
+    def positions(self) -> bool:
+        return self.sorted_values is not None and self.values is None
+
+    def arguments(self, *, lower: bool) -> list[Any]:
+        """Return the arguments after the counts, in the kernels' order; ``lower`` where the kernel asks for lower keys."""
+        found: list[Any] = list(self.making)
+        if self.values is not None:
+            found.append(self.values)
+        if self.pointers is not None:
+            if lower:
+                found += [np.int64(self.n_lower), self.lower]
+            found += [np.int64(self.n_keys), self.pointers]
+        if self.last and self.source == "words":
+            found.append(np.uint64(self.kept))
+        found.append(self.sorted)
+        if self.sorted_values is not None:
+            found.append(self.sorted_values)
+        return found
+
+
+# Kept: to make a record takes longer than to launch its kernel.
+_scatter = functools.lru_cache(maxsize=256)(RadixScatter)
+_count = functools.lru_cache(maxsize=256)(RadixCount)
+_starts = functools.lru_cache(maxsize=256)(RadixStarts)
+
+
+@functools.lru_cache(maxsize=256)
+def _together(device: Device, tiles: int, bits: int) -> int:
+    """Return of how many adjacent tiles counts leave together: as many as leave work-groups enough, and have room."""
+    sizes = (size for size in (8, 4, 2, 1) if size == 1 or tiles >= 4 * size * device.compute_units)
+    return device.fitting(sizes, lambda size: 4 * size << bits, RESERVED)
+
+
+def _tiled(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
+    """Build the kernels of a pass by tiles; return a function that enqueues them."""
+    types = name_of(index), name_of(each.words.dtype)
+    few = shape.is_few(each.n, each.bits)
+    scatter, parameters = chain.build(
+        _scatter(
+            shape.work_group, chain.device.portability, *types, name_of(each.sorted.dtype), each.bits, shape.items, each.source,
+            each.first, each.last, each.value_bytes, each.positions, each.pointers is not None, few=few,
+        )
+    )  # fmt: skip
+    tiles = -(-each.n // parameters.tile)
+    together = 1 if few else _together(chain.device, tiles, each.bits)
+    count, _ = chain.build(_count(shape.work_group, *types, each.bits, parameters.tile, together, few=few))
+    # Work-items that meet in a loop: one on CPU devices (quirk 4).
+    group = 1 if chain.device.lanes_are_loops else min(Thresholds.of(chain.device).starts_group, chain.device.max_work_group)
+    starts = None if few else chain.build(_starts(group, chain.device.portability, types[0], each.bits))[0]
+
+    def enqueue() -> None:
+        counts = chain.scratch(tiles + 1 << each.bits, index)  # and how many entries have each digit
+        n, n_tiles = np.uint64(each.n), np.uint64(tiles)
+        digit = np.uint32(each.shift), np.uint64(each.flip), each.words, counts
+        chain.launch(count, -(-tiles // together), n, n_tiles, *digit)
+        if starts is not None:
+            chain.launch(starts, 1 << each.bits, n_tiles, counts)
+        chain.launch(scatter, tiles, n, *digit, *each.arguments(lower=not each.first))
+
+    return enqueue
+
+
+def _ranges(device: Device) -> int:
+    """Return into how many ranges of digits the counts of chunks are cut."""
+    return device.compute_units * 4
+
+
+def _chunked(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
+    """Build the kernels of a pass by chunks; return a function that enqueues them."""
+    group, word = shape.work_group, name_of(each.words.dtype)
+    count, _ = chain.build(RadixChunkCount(group, name_of(index), word))
+    sum_ranges, _ = chain.build(RadixChunkStarts(group, name_of(index), "sum"))
+    scan, _ = chain.build(RadixChunkStarts(group, name_of(index), "scan"))
+    tells = each.pointers is not None and not each.first
+    scatter, _ = chain.build(
+        RadixChunkScatter(
+            group,
+            name_of(index),
+            word,
+            name_of(each.sorted.dtype),
+            each.source,
+            each.last,
+            each.value_bytes,
+            each.positions,
+            tells,
+            far=each.bits >= Thresholds.of(chain.device).far_bits,
+        )
+    )
+
+    def enqueue() -> None:
+        per_chunk = -(-each.n // min(shape.chunks, each.n))
+        chunks = -(-each.n // per_chunk)  # none is empty: the last one tells where keys without entries after it begin
+        groups = -(-chunks // group)
+        ranges = _ranges(chain.device)
+        counts, sums = chain.scratch(chunks << each.bits, index), chain.scratch(ranges, index)
+        bits, n_chunks = np.uint32(each.bits), np.uint64(chunks)
+        common = np.uint64(each.n), np.uint64(per_chunk), n_chunks, np.uint32(each.shift), bits, np.uint64(each.flip)
+        chain.launch(count, groups, *common, each.words, counts)
+        range_groups = -(-ranges // group)
+        chain.launch(sum_ranges, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums)
+        # The first pass's keys are its digits: where they begin is where the scan says.
+        known = each.first and each.pointers is not None
+        told = np.uint64(each.n_keys if known else 0), each.pointers if known else sums
+        chain.launch(scan, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums, *told)
+        arguments = each._replace(pointers=each.pointers if tells else None).arguments(lower=True)
+        chain.launch(scatter, groups, *common, each.words, counts, *arguments)
+
+    return enqueue
+
+
+def _built_pass(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
+    """Build the kernels of a pass; return a function that enqueues them."""
+    return (_chunked if shape.chunked else _tiled)(chain, each, shape, index)
+
+
+# Kept: rows are listed while a device waits.
+@functools.lru_cache(maxsize=256)
+def _cut_by_key(
+    device: Device, shape: Shape | None, n: int, n_keys: int, n_items: int, index: str, value_bytes: int, pointers: bool
+) -> tuple[Shape, list[int], np.dtype[Any]]:
+    """Return how a sort by key is cut, the bits of each pass's digit, and the type of its words."""
+    total, item_bits = max(1, (n_keys - 1).bit_length()), max(1, (n_items - 1).bit_length())
+    wanted = (shape,) if shape else Shape.defaults(device, n)
+    for word_bytes in (4, 8):
+        cuts = (each.legal(device, index, value_bytes, pointers=pointers, word_bytes=word_bytes) for each in wanted)
+        cut = min(cuts, key=lambda each: -(-total // each.bits))
+        digits = _digits(total, cut.bits)
+        if total - digits[0] + item_bits <= 8 * word_bytes or len(digits) == 1:
+            return cut if shape else cut.narrowed(device, digits[0], n, value_bytes), digits, np.dtype(f"uint{8 * word_bytes}")
+    raise ValueError(f"keys and items: {n_keys} keys and {n_items} items do not fit in 64 bits")
+
+
+def enqueue_sort_by_key(
+    chain: Chain,
+    keys: cl_array.Array,
+    n: int,
+    n_keys: int,
+    *,
+    n_items: int,
+    sorted_items: cl_array.Array,
+    indptr: cl_array.Array | None = None,
+    items: cl_array.Array | None = None,
+    values: cl_array.Array | None = None,
+    sorted_values: cl_array.Array | None = None,
+    pointers: cl_array.Array | None = None,
+    shape: Shape | None = None,
+) -> None:
+    """Enqueue a stable sort of entries by key: an entry has a key, an item and maybe a value. Nothing is checked.
+
+    Parameters
+    ----------
+    chain : Chain
+        Where the launches go.
+    keys : pyopencl.array.Array
+        n keys in [0, n_keys), of the index type: int32 or int64.
+    n, n_keys, n_items : int
+        The number of entries; the bounds of keys and of items.
+    sorted_items : pyopencl.array.Array
+        Takes the items, of the index type.
+    indptr : pyopencl.array.Array, optional
+        n_items + 1 offsets: the item of an entry is the row that it lies in. Else ``items`` gives them.
+    items : pyopencl.array.Array, optional
+        n items of the index type. Without ``indptr`` and ``items`` an entry's item is its position, and ``n_items`` is n.
+    values : pyopencl.array.Array, optional
+        n values of any dtype. Without them ``sorted_values``, of the index type, takes the entries' positions.
+    sorted_values : pyopencl.array.Array, optional
+        Takes the values, or the positions: the permutation.
+    pointers : pyopencl.array.Array, optional
+        Takes n_keys + 1 offsets of the index type: where the entries of each key begin.
+    shape : Shape, optional
+        How it is cut; by default `Shape.defaults`.
+    """
+    index = np.dtype(keys.dtype)
+    if not n:
+        if pointers is not None:
+            chain.fill(pointers, 0, n_keys + 1)
+        return
+    value_bytes = 0 if sorted_values is None else sorted_values.dtype.itemsize
+    item_bits = max(1, (n_items - 1).bit_length())
+    cut, digits, word = _cut_by_key(chain.device, shape, n, n_keys, n_items, name_of(index), value_bytes, pointers is not None)
+    source: str = "positions" if items is None else "items"
+    making: tuple[Any, ...] = () if items is None else (items,)
+    if indptr is not None:
+        source, making = "rows", (np.int64(n_items), indptr)
+    words, moved, lower, n_lower, shift = keys, values, None, 1, 0
+    for i, bits in enumerate(digits):
+        first, last = i == 0, i + 1 == len(digits)
+        target = sorted_items if last else chain.scratch(n, word)
+        target_values = sorted_values if last or sorted_values is None else chain.scratch(n, sorted_values.dtype)
+        told = pointers if last or pointers is None else chain.scratch((n_lower << bits) + 1, index)
+        each = _Pass(
+            n=n, shift=shift, bits=bits, flip=0, source=source if first else "words", first=first, last=last, words=words,
+            sorted=target, making=(np.uint32(item_bits), *making) if first else (), kept=(1 << item_bits) - 1, values=moved,
+            sorted_values=target_values, n_lower=n_lower, lower=lower, n_keys=n_keys if last else n_lower << bits, pointers=told,
+        )  # fmt: skip
+        _built_pass(chain, each, cut, index)()
+        words, moved, lower, n_lower = target, target_values, told, n_lower << bits
+        shift = item_bits if first else shift + bits
+
+
+def enqueue_radix_sort(
+    chain: Chain,
+    keys: cl_array.Array,
+    n: int,
+    *,
+    bits: tuple[int, int],
+    sorted_keys: cl_array.Array,
+    values: cl_array.Array | None = None,
+    sorted_values: cl_array.Array | None = None,
+    overwrites: bool = False,
+    shape: Shape | None = None,
+) -> None:
+    """Enqueue a stable sort of integers by the bits from ``bits[0]`` up to, not including, ``bits[1]``. Nothing is checked.
+
+    Parameters
+    ----------
+    chain : Chain
+        Where the launches go.
+    keys : pyopencl.array.Array
+        n integers of 32 or 64 bits; not ``sorted_keys``.
+    n : int
+        Entries.
+    bits : tuple of int
+        The lowest bit, and the one above the highest.
+    sorted_keys : pyopencl.array.Array
+        Takes the keys.
+    values, sorted_values : pyopencl.array.Array, optional
+        n values of any dtype, moved with their keys.
+    overwrites : bool
+        Whether ``keys`` and ``values`` may hold anything afterwards: then passes go to and fro, and take less memory.
+    shape : Shape, optional
+        How it is cut; by default `Shape.defaults`.
+    """
+    if not n:
+        return
+    low, high = bits
+    if low == high:
+        chain.copy(sorted_keys, keys, n)
+        if values is not None and sorted_values is not None:
+            chain.copy(sorted_values, values, n)
+        return
+    word = np.dtype(f"uint{8 * keys.dtype.itemsize}")
+    value_bytes = 0 if sorted_values is None else sorted_values.dtype.itemsize
+    index, cut, digits = _cut(chain.device, n, high - low, word.itemsize, value_bytes, shape)
+    flip = 1 << 8 * word.itemsize - 1 if keys.dtype.kind == "i" else 0
+    words, moved, shift = chain.seen_as(keys, word), values, low
+    given, wanted = (words, values), (chain.seen_as(sorted_keys, word), sorted_values)
+
+    def fresh() -> tuple[cl_array.Array, cl_array.Array | None]:
+        return chain.scratch(n, word), None if sorted_values is None else chain.scratch(n, sorted_values.dtype)
+
+    # Passes that overwrite take turns between two arrays: the last one has to end in the one wanted.
+    other = None if not overwrites else wanted if len(digits) % 2 else fresh()
+    # All kernels are built before a pass overwrites its input.
+    passes: list[Callable[[], None]] = []
+    for i, digit in enumerate(digits):
+        last = i + 1 == len(digits)
+        target, target_values = wanted if last else fresh() if other is None else given if i % 2 else other
+        each = _Pass(
+            n=n, shift=shift, bits=digit, flip=flip, source="words", first=i == 0, last=last, words=words, sorted=target,
+            making=(), kept=(1 << 8 * word.itemsize) - 1, values=moved, sorted_values=target_values, n_lower=1, lower=None,
+            n_keys=0, pointers=None,
+        )  # fmt: skip
+        enqueue = _built_pass(chain, each, cut, index)
+        if overwrites:
+            passes.append(enqueue)
+        else:
+            enqueue()
+        del each, enqueue  # these keep the pass's input alive, whose memory the next pass may use
+        words, moved, shift = target, target_values, shift + digit
+    for enqueue in passes:
+        enqueue()
+
+
+def _cut(
+    device: Device, n: int, bits: int, word_bytes: int, value_bytes: int, shape: Shape | None
+) -> tuple[np.dtype[Any], Shape, list[int]]:
+    """Return how a sort by so many bits is cut: the type of its counters, its shape, and the bits of each pass."""
+    index = index_for(n)
+    wanted = shape or Shape.defaults(device, n)[0]
+    cut = wanted.legal(device, name_of(index), value_bytes, pointers=False, word_bytes=word_bytes)
+    digits = _digits(bits, cut.bits)
+    return index, cut if shape else cut.narrowed(device, digits[0], n, value_bytes), digits
+
+
+def scratch_bytes(device: Device, n: int, bits: int, key_bytes: int, value_bytes: int) -> int:
+    """Return how much memory `enqueue_radix_sort`, where it overwrites, takes beside its arguments, at most."""
+    if not n or not bits:
+        return 0
+    index, cut, digits = _cut(device, n, bits, key_bytes, value_bytes, None)
+    parts = min(cut.chunks, n) if cut.chunked else -(-n // (cut.work_group * cut.items))
+    # Beside the counters of each part there are those of each digit or of each range of digits.
+    counters = (parts << digits[0]) + max(1 << digits[0], _ranges(device))
+    return (n * (key_bytes + value_bytes) if len(digits) % 2 == 0 else 0) + counters * index.itemsize
+
+
+@overload
+def radix_sort(
+    keys: cl_array.Array,
+    values: None = ...,
+    *,
+    bits: tuple[int, int] | None = ...,
+    out: cl_array.Array | None = ...,
+) -> cl_array.Array: ...
+
+
+@overload
+def radix_sort(
+    keys: cl_array.Array,
+    values: cl_array.Array,
+    *,
+    bits: tuple[int, int] | None = ...,
+    out: Pair | None = ...,
+) -> Pair: ...
+
+
+@door()
+def radix_sort(
+    keys: cl_array.Array,
+    values: cl_array.Array | None = None,
+    *,
+    bits: tuple[int, int] | None = None,
+    out: cl_array.Array | Pair | None = None,
+) -> cl_array.Array | Pair:
+    """Sort integers, and move values with them.
+
+    Parameters
+    ----------
+    keys : pyopencl.array.Array
+        Shape (n,); int32, uint32, int64 or uint64.
+    values : pyopencl.array.Array, optional
+        Shape (n,); any supported dtype.
+    bits : tuple of int, optional
+        (low, high): only the bits from ``low`` up to, not including, ``high`` count; each about ten of them take a pass over the
+        keys. By default all bits. The sign bit counts as one that is set in keys that are not negative.
+    out : pyopencl.array.Array, or a tuple of two, optional
+        Where the result goes: of the shape and dtype of ``keys``, with values a tuple (keys, values). It may be the arguments
+        themselves.
+
+    Returns
+    -------
+    pyopencl.array.Array, or a tuple of two
+        The keys in ascending order; with values, (keys, values). Keys that are equal in these bits keep their order.
+
+    Raises
+    ------
+    TypeError
+        A dtype is not supported, an argument is no device array, or ``bits`` are not two integers.
+    ValueError
+        ``values`` or ``out`` has another length, or the keys do not have these bits.
+
+    Notes
+    -----
+    Satish, Harris and Garland, "Designing efficient sorting algorithms for manycore GPUs", which the expand, sort and contract
+    method of Dalton et al., "Optimizing sparse matrix-matrix multiplication for the GPU", builds on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyopencl import array as cl_array
+    >>> import clsparse_py as sp
+    >>> keys = cl_array.to_device(sp.default_queue(), np.array([3, 1, 2], np.int32))
+    >>> sp.primitives.radix_sort(keys).get()
+    array([1, 2, 3], dtype=int32)
+    """
+    outs = arguments.pair_of_outputs(out, values is not None)
+    queue = arguments.queue_of(keys=keys, values=values)
+    chain = arguments.chain_of(queue, keys, values, outs=outs)
+    n, given = keys.size, [arguments.keys(queue, "keys", keys)]
+    if values is not None:
+        given.append(arguments.values(queue, "values", values, beside=("keys", n)))
+    window = _window(bits, 8 * keys.dtype.itemsize)
+    results = [arguments.output(chain, "out", to, n, each.dtype, *given) for to, each in zip(outs, given, strict=False)]
+    moved, to_values = (given[1], results[1].array) if values is not None else (None, None)
+    run(chain, _enqueue_sort, (given[0], results[0].array, moved, to_values), n, window)
+    delivered = tuple(result.deliver(chain) for result in results)
+    return delivered[0] if values is None else (delivered[0], delivered[1])
+
+
+def _enqueue_sort(
+    chain: Chain,
+    keys: cl_array.Array,
+    sorted_keys: cl_array.Array,
+    values: cl_array.Array | None,
+    sorted_values: cl_array.Array | None,
+    n: int,
+    bits: tuple[int, int],
+) -> None:
+    """Enqueue `enqueue_radix_sort`, in the form that `recording.run` takes."""
+    enqueue_radix_sort(chain, keys, n, bits=bits, sorted_keys=sorted_keys, values=values, sorted_values=sorted_values)
+
+
+def _window(bits: Any, width: int) -> tuple[int, int]:
+    """Return the bits that count, of keys of ``width`` bits."""
+    if bits is None:
+        return 0, width
+    try:
+        low, high = (operator.index(bit) for bit in bits)
+    except (TypeError, ValueError):
+        raise TypeError(f"bits: must be two integers (low, high), is {bits!r}") from None
+    if not 0 <= low <= high <= width:
+        raise ValueError(f"bits: must be (low, high) with 0 <= low <= high <= {width}, is {(low, high)}")
+    return low, high
+
+
+@kernels
+def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
+    """Yield the kernels of a sort by indices that moves values of the arithmetic's result."""
+    index, moved = arithmetic.index, arithmetic.result.itemsize
+    widest = Shape(False, min(512, device.max_work_group), 16, 10, 0)
+    tiles = widest.legal(device, index, moved, pointers=True, word_bytes=4)
+    tiles = tiles.narrowed(device, tiles.bits, 1 << 30, moved)
+    made = RadixScatter(
+        tiles.work_group, device.portability, index, index, "uint32", bits=tiles.bits, items=tiles.items, source="rows",
+        first=True, last=False, value_bytes=moved, positions=False, pointers=True,
+    )  # fmt: skip
+    yield "", made
+    words = replace(made, word="uint32", result=index, source="words", first=False, last=True)
+    yield "few", replace(words, few=True)
+    yield "items", replace(made, source="items", result=index, last=True)
+    yield "listed", replace(made, source="positions", result=index, last=True, value_bytes=0, pointers=False)
+    yield "positions", replace(made, value_bytes=np.dtype(index).itemsize, positions=True)
+    yield "words", words
+    yield "", RadixCount(tiles.work_group, index, index, tiles.bits, made.tile, 1)
+    yield "few", RadixCount(tiles.work_group, index, "uint32", tiles.bits, made.tile, 1, few=True)
+    yield "together", RadixCount(tiles.work_group, index, "uint32", tiles.bits, made.tile, 4)
+    starts = 1 if device.lanes_are_loops else min(128, device.max_work_group)
+    yield "", RadixStarts(starts, device.portability, index, tiles.bits)

@@ -1,0 +1,186 @@
+"""Reduction by key: the sums of runs of equal adjacent keys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._build.built import Built
+from clsparse_py._build.plain import door
+from clsparse_py._build.programs import note_asked
+from clsparse_py._ground.index_types import index_for
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._primitives import arguments
+from clsparse_py._primitives.addition import sum_dtype
+from clsparse_py._primitives.scan import ScanChunks, ScanTiles, chunks, enqueue_carries
+from clsparse_py._primitives.segmented import enqueue_segmented_sum
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.recording import run
+
+__all__ = ["Runs", "reduce_by_key"]
+
+
+class Runs:
+    """The runs of equal adjacent keys, counted on the device: a scan whose entries are 1 where a run begins. Reads once.
+
+    Parameters
+    ----------
+    chain : Chain
+        The chain that the commands go to.
+    keys : pyopencl.array.Array
+        Used from the beginning of its buffer.
+    n : int
+        How many keys there are, at least one.
+    work_group : int, optional
+        Work-items in a work-group, if not those that suit the device.
+
+    Attributes
+    ----------
+    n_runs : int
+    """
+
+    def __init__(self, chain: Chain, keys: cl_array.Array, n: int, work_group: int | None = None) -> None:
+        self._chain, self._keys = chain, keys
+        kind = Runs, chain.device, keys.dtype, n, work_group
+        self._counting = counting = chain.worked_out(kind, lambda: _counting(chain, *kind[2:]))
+        note_asked(counting.built)
+        self._sums = chain.scratch(counting.n_sums, counting.position)
+        run(chain, _enqueue_counts, (keys, self._sums), *kind[2:])
+        if chain.device.lanes_are_loops:
+            self.n_runs = int(chain.read(self._sums, counting.n_sums).sum())
+        else:
+            self.n_runs = int(chain.read(self._sums, 1, counting.n_sums - 1)[0])
+
+    def enqueue_list(self, unique: cl_array.Array) -> cl_array.Array:
+        """Enqueue the listing: each run's key goes to ``unique``, where it begins to the array returned, which ends with n."""
+        counting = self._counting
+        starts = self._chain.scratch(self.n_runs + 1, counting.position)
+        numbers = counting.numbers
+        self._chain.launch(counting.built[-1], counting.groups, *numbers, self._keys, self._sums, unique, starts)
+        return starts
+
+
+class _Counting(NamedTuple):
+    """How runs of so many keys of a dtype are counted and listed on a device.
+
+    Attributes
+    ----------
+    position : dtype
+        Of where runs begin.
+    built : tuple of Built
+        Kernels; the last one lists runs.
+    record : ScanChunks or ScanTiles
+        That of the first kernel.
+    groups : int
+        Work-groups of the last kernel.
+    numbers : tuple of numpy.uint64
+        Its first arguments.
+    n_sums : int
+        Counts of pieces; not on CPU devices a scan of them, with that of all at its end.
+    """
+
+    position: np.dtype[Any]
+    built: tuple[Built, ...]
+    record: ScanChunks | ScanTiles
+    groups: int
+    numbers: tuple[np.uint64, ...]
+    n_sums: int
+
+
+def _counting(chain: Chain, dtype: np.dtype[Any], n: int, work_group: int | None) -> _Counting:
+    index = index_for(n)
+    types = name_of(dtype), name_of(index)
+    if chain.device.lanes_are_loops:
+        portability = chain.device.portability.at_most(1)
+        summing, chunked = chain.build(ScanChunks(work_group or 1, *types, portability, True, "sums", True))
+        listing, _ = chain.build(replace(chunked, step="scan"))
+        n_pieces = chunks(chain.device, n)
+        numbers = np.uint64(n), np.uint64(n), np.uint64(n_pieces)
+        return _Counting(index, (summing, listing), chunked, -(-n_pieces // chunked.work_group), numbers, n_pieces)
+    record = replace(ScanTiles.legal(chain.device, *types, True, work_group, runs=True), carried=True)
+    listing, tiles = chain.build(record)
+    groups = -(-n // tiles.tile)
+    return _Counting(index, (listing,), tiles, groups, (np.uint64(n), np.uint64(n)), groups + 1)
+
+
+def _enqueue_counts(
+    chain: Chain, keys: cl_array.Array, sums: cl_array.Array, dtype: np.dtype[Any], n: int, work_group: int | None
+) -> None:
+    """Enqueue the counts of runs in pieces of n keys; see `_Counting`."""
+    found = _counting(chain, dtype, n, work_group)
+    if isinstance(found.record, ScanChunks):
+        chain.launch(found.built[0], found.groups, *found.numbers, keys, sums)
+    else:
+        enqueue_carries(chain, found.record, keys, n, found.n_sums, found=sums)
+
+
+def runs_of(chain: Chain, keys: cl_array.Array, n: int) -> Runs:
+    """Return the runs of some keys; waits for the device."""
+    return Runs(chain, keys, n)
+
+
+@door()
+def reduce_by_key(
+    keys: cl_array.Array, values: cl_array.Array, *, out: tuple[cl_array.Array, cl_array.Array] | None = None
+) -> tuple[cl_array.Array, cl_array.Array]:
+    """Return the key of each run of equal adjacent keys, and the sum of the run's values.
+
+    Runs are found by a scan of where they begin, and summed as segments, as in `segmented_sum`.
+
+    Parameters
+    ----------
+    keys : pyopencl.array.Array
+        One-dimensional, of int32, uint32, int64 or uint64. Keys need not be sorted: equal and adjacent keys form a run.
+    values : pyopencl.array.Array
+        As many values, of any supported dtype.
+    out : tuple of pyopencl.array.Array, optional
+        Where the keys and the sums go: arrays of at least as many entries as there are runs. By default new arrays.
+
+    Returns
+    -------
+    tuple of pyopencl.array.Array
+        The runs' keys, and their sums: of the dtype of ``values``, in which they are made; of int64 where that is
+        bool. With ``out``, its first entries. The device may still be writing them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        An argument is no such array, or ``out`` has no room for all runs; the message names the argument.
+
+    Notes
+    -----
+    Waits for the number of runs: one read. The order of the additions depends on the keys alone, so results are bitwise the same
+    at each call on a device.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyopencl import array as cl_array
+    >>> import clsparse_py as sp
+    >>> keys, values = (cl_array.to_device(sp.default_queue(), np.array(each, np.int32)) for each in ([1, 1, 4], [5, 6, 7]))
+    >>> [each.get().tolist() for each in sp.primitives.reduce_by_key(keys, values)]
+    [[1, 4], [11, 7]]
+    """
+    queue = arguments.queue_of(keys=keys, values=values)
+    entries = arguments.keys(queue, "keys", keys)
+    added = arguments.values(queue, "values", values, beside=("keys", keys.size), added=True)
+    outs = arguments.pair_of_outputs(out, second=True)
+    chain, n = arguments.chain_of(queue, entries, added, outs=outs), keys.size
+    runs = runs_of(chain, entries, n) if n else None
+    n_runs = runs.n_runs if runs else 0
+    dtypes = keys.dtype, sum_dtype(values.dtype)
+    unique, sums = (
+        arguments.output(chain, "out", _first(part, n_runs), n_runs, dtype, entries, added)
+        for part, dtype in zip(outs, dtypes, strict=True)
+    )
+    if runs:
+        enqueue_segmented_sum(chain, runs.enqueue_list(unique.array), n_runs, added, n, sums.array)
+    return unique.deliver(chain), sums.deliver(chain)
+
+
+def _first(out: Any, n: int) -> Any:
+    """Return the first entries of an array that has room for more."""
+    return out[:n] if isinstance(out, cl_array.Array) and out.ndim == 1 and out.size > n else out

@@ -1,0 +1,281 @@
+"""Segments grouped by length on the device, and those too long for one work-group cut into tiles.
+
+The host waits once, for the numbers that later launches need. Kernels that sort segments of similar lengths are launched before
+that, for the largest possible number of work-groups, and read from a plan on the device how many segments there are.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._primitives.scan import enqueue_scan
+from clsparse_py._primitives.segments import OfRuns, Runs, Segments, Shape
+from clsparse_py._primitives.thresholds import Thresholds
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.recording import run
+
+__all__ = [
+    "Inspection",
+    "SegmentClasses",
+    "SegmentTiles",
+    "Tiles",
+    "Totals",
+    "inspect_segments",
+    "tiled",
+]
+
+
+#: The rows of counts behind those of the classes, with given runs and without; of those in `_MAXIMA` the largest count.
+_TOTALS = {
+    True: ("merged_tiles", "cut_tiles", "rounds", "decreasing", "runs_decrease", "max_rounds"),
+    False: ("merged_tiles", "cut_tiles", "rounds", "decreasing"),
+}
+_MAXIMA = ("rounds", "max_rounds")
+#: The entries of the plan behind the rows' totals: the first and the last of each.
+_ENDS = ("bounds", "segment_ptr", "run_ptr")
+
+
+@dataclass(frozen=True)
+class SegmentClasses(OfRuns):
+    """Parameters of ``templates/primitives/segment_classes.mako``.
+
+    Attributes
+    ----------
+    step : str
+        "count" or "place".
+    bins : tuple of int
+        The longest segments of each class of segments that are not long.
+    teams : tuple of int
+        Segments of each bin that a work-group sorts at once.
+    first_bins : int
+        Bins of the first kernel that sorts several; the others are the second's.
+    """
+
+    template = "primitives/segment_classes"
+
+    step: str
+    bins: tuple[int, ...]
+    teams: tuple[int, ...]
+    first_bins: int
+
+    @functools.cached_property
+    def n_classes(self) -> int:
+        """Classes: bins; where runs are given, long segments whose runs are merged; long segments that are cut."""
+        return len(self.bins) + 1 + self.runs.given
+
+    @functools.cached_property
+    def n_rows(self) -> int:
+        """Rows of the counts: one for each class, and totals."""
+        return self.n_classes + len(self.totals)
+
+    @property
+    def totals(self) -> tuple[str, ...]:
+        """The names of the rows behind those of the classes, which are those of the fields of `Totals`."""
+        return _TOTALS[self.runs.given]
+
+    @functools.cached_property
+    def lists_at(self) -> int:
+        """The entry of the plan that tells where the first list begins; the host reads those before."""
+        return self.n_rows + 2 * len(_ENDS)
+
+    @functools.cached_property
+    def groups_at(self) -> int:
+        """The entry of the plan that tells the first work-group of the first bin."""
+        return self.lists_at + self.n_classes + 1
+
+    @functools.cached_property
+    def plan_size(self) -> int:
+        """Entries of the plan."""
+        return self.groups_at + len(self.bins)
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"{self.step}_{'_'.join(map(str, (*self.teams, self.first_bins)))}_"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        shape = {"step": self.step, "bins": self.bins, "n_classes": self.n_classes, "n_rows": self.n_rows}
+        shape |= {"totals": self.totals, "maxima": tuple(each for each in _MAXIMA if each in self.totals)}
+        plan = {"lists_at": self.lists_at, "groups_at": self.groups_at, "teams": self.teams, "first_bins": self.first_bins}
+        return {**super().arguments(), **shape, **plan, "columns": max(1, self.work_group // self.n_classes)}
+
+
+@dataclass(frozen=True)
+class SegmentTiles(OfRuns):
+    """Parameters of ``templates/primitives/segment_tiles.mako``."""
+
+    template = "primitives/segment_tiles"
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The numbers about segments that the host has to know.
+
+    Attributes
+    ----------
+    counts : tuple of int
+        Segments of each bin; then long ones: those whose given runs are merged, and those that are cut.
+    merged_tiles, cut_tiles : int
+        Tiles of either.
+    rounds : int
+        That a long segment takes, at most.
+    decreasing, runs_decrease : int
+        How often the bounds decrease, or the pointers to runs where they are given; how often where runs begin does.
+    max_rounds : int
+        That the given runs of any segment take.
+    bounds, segment_ptr, run_ptr : tuple of int
+        The first and the last of each.
+    """
+
+    counts: tuple[int, ...]
+    merged_tiles: int
+    cut_tiles: int
+    rounds: int
+    decreasing: int
+    bounds: tuple[int, int]
+    segment_ptr: tuple[int, int]
+    run_ptr: tuple[int, int]
+    runs_decrease: int = 0
+    max_rounds: int = 0
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Segments by length, on the device.
+
+    Attributes
+    ----------
+    lists : pyopencl.array.Array
+        The numbers of the segments of each class, class by class.
+    tiles_of : pyopencl.array.Array
+        Tiles of each long segment.
+    plan : pyopencl.array.Array
+        Numbers of segments and tiles, for kernels on the device; `record` says where each stands.
+    record : SegmentClasses
+    """
+
+    lists: cl_array.Array
+    tiles_of: cl_array.Array
+    plan: cl_array.Array
+    record: SegmentClasses
+    _read: Callable[[], np.ndarray[Any, Any]]
+
+    def wait(self) -> Totals:
+        """Wait for the device, and return the numbers that the host has to know."""
+        found, record = self._read().tolist(), self.record
+        merged_tiles, cut_tiles, rounds, decreasing, *of_runs = found[record.n_classes : record.n_rows]
+        ends = found[record.n_rows :]
+        pairs: Any = zip(ends[::2], ends[1::2], strict=True)
+        return Totals(tuple(found[: record.n_classes]), merged_tiles, cut_tiles, rounds, decreasing, *pairs, *of_runs)
+
+
+def inspect_segments(
+    chain: Chain, segments: Segments, n: int, shape: Shape, runs: Runs, teams: tuple[int, ...] = ()
+) -> Inspection:
+    """Enqueue the grouping of segments by their lengths. It trusts no pointer.
+
+    Parameters
+    ----------
+    chain : Chain
+        The chain that the commands go to.
+    segments : Segments
+        With runs where ``runs`` are given: then the bounds are made, and else read.
+    n : int
+        Elements.
+    shape, runs : Shape, Runs
+        Legal on the device.
+    teams : tuple of int
+        Segments of each bin of the shape that a work-group sorts at once.
+    """
+    kind = chain.device, segments.index, shape, runs, teams
+    record = _asked(*kind)
+    plan = chain.scratch(record.plan_size, np.int64)
+    lists, tiles_of = (chain.scratch(segments.n, segments.bounds.dtype) for _ in range(2))
+    first_runs, run_ptr = segments.given if runs.given else (None, None)
+    n_runs = 0 if run_ptr is None else run_ptr.size - 1
+    arrays = first_runs, run_ptr, segments.bounds, lists, tiles_of, plan
+    run(chain, _enqueue_inspection, arrays, segments.n, n, n_runs, record)
+    # A read that blocks takes less time than to wait for an event, but it comes behind all commands that there are by then.
+    read = (
+        functools.partial(chain.read, plan, record.lists_at)
+        if n <= Thresholds.of(chain.device).max_read_at_once
+        else chain.read_later(plan, record.lists_at)
+    )
+    return Inspection(lists, tiles_of, plan, record, read)
+
+
+@functools.lru_cache(maxsize=64)
+def _asked(device: Device, index: str, shape: Shape, runs: Runs, teams: tuple[int, ...]) -> SegmentClasses:
+    """Return the record of the kernel that counts."""
+    group, bins = min(128, device.max_work_group), shape.bins[: len(teams)]
+    return SegmentClasses(group, index, runs, "count", bins, teams, len(shape.short_bins))
+
+
+def _enqueue_inspection(
+    chain: Chain,
+    first_runs: cl_array.Array | None,
+    run_ptr: cl_array.Array | None,
+    bounds: cl_array.Array,
+    lists: cl_array.Array,
+    tiles_of: cl_array.Array,
+    plan: cl_array.Array,
+    n_segments: int,
+    n: int,
+    n_runs: int,
+    asked: SegmentClasses,
+) -> None:
+    """Enqueue both kernels of `inspect_segments`."""
+    counting, record = chain.build(asked)
+    placing, _ = chain.build(replace(record, step="place"))
+    groups = max(1, min(-(-n_segments // record.work_group), 2 * chain.device.compute_units))
+    found = chain.scratch(record.n_rows * groups, np.int64)
+    given = () if run_ptr is None else (np.int64(n_runs), first_runs, run_ptr)
+    chain.launch(counting, groups, np.uint64(n_segments), *given, bounds, found)
+    chain.launch(placing, groups, np.uint64(n_segments), np.uint64(n), *given, bounds, found, lists, tiles_of, plan)
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The tiles of long segments: first of those whose given runs are merged, then of those that are cut.
+
+    Attributes
+    ----------
+    n, n_merged : int
+        Tiles; those of segments that are not cut.
+    segment, first : pyopencl.array.Array
+        The segment that each tile belongs to, and that segment's first tile.
+    run : tuple of pyopencl.array.Array
+        Where runs are given, the one that holds the first element of each tile.
+    """
+
+    n: int
+    n_merged: int
+    segment: cl_array.Array
+    first: cl_array.Array
+    run: tuple[cl_array.Array, ...]
+
+
+def tiled(chain: Chain, segments: Segments, inspection: Inspection, totals: Totals) -> Tiles:
+    """Return the tiles of long segments."""
+    record, index = inspection.record, segments.bounds.dtype
+    n_bins, n = len(record.bins), totals.merged_tiles + totals.cut_tiles
+    n_short, n_long = sum(totals.counts[:n_bins]), sum(totals.counts[n_bins:])
+    tile_ptr = chain.scratch(n_long + 1, index)
+    enqueue_scan(chain, inspection.tiles_of, tile_ptr, n_long, kind="pointers")
+    segment, first = (chain.scratch(n, index) for _ in range(2))
+    run = (chain.scratch(n, index),) if record.runs.given else ()
+    built, tiling = chain.build(SegmentTiles(min(64, chain.device.max_work_group), segments.index, record.runs))
+    listed = np.uint64(n_long), tile_ptr, np.uint64(n_short), inspection.lists
+    read = *segments.given, segments.bounds
+    chain.launch(built, -(-n // tiling.work_group), np.uint64(n), *listed, *read, segment, first, *run)
+    return Tiles(n, totals.merged_tiles, segment, first, run)

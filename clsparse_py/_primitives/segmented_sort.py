@@ -1,0 +1,508 @@
+"""Segmented sort: each segment of an array of keys in ascending order, with values or without.
+
+Segments are grouped by length (Hou et al., "Fast segmented sort on GPUs"): short ones are sorted in the registers of a few lanes,
+medium ones by more lanes that also exchange through local memory, long ones in pieces, which are merged. On CPU devices a
+work-item sorts whole segments, and the pieces of long ones.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, overload
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._build.built import Built
+from clsparse_py._build.plain import door
+from clsparse_py._build.programs import note_asked
+from clsparse_py._decisions.profiles import decide
+from clsparse_py._device.device import Device, Portability
+from clsparse_py._ground.records import dataclass
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, name_of, type_of_sums
+from clsparse_py._primitives import arguments
+from clsparse_py._primitives.merge_rounds import Arrays, enqueue_rounds, spare_for
+from clsparse_py._primitives.segment_classes import Tiles, Totals, inspect_segments, tiled
+from clsparse_py._primitives.segments import BLOCK, FEW_REGISTERS, Elements, OfElements, Runs, Segments, Shape
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.recording import run
+
+if TYPE_CHECKING:
+    from clsparse_py._matrix.annotations import Pair
+
+__all__ = ["MergeSerial", "SortNetwork", "enqueue_segmented_sort", "features_of", "segmented_sort"]
+
+# Work-items to a core that share segments out on CPU devices.
+_PARTS_PER_CORE = 8
+
+
+@dataclass(frozen=True)
+class SortNetwork(OfElements):
+    """Parameters of ``templates/primitives/sort_network.mako``; ``work_group`` is a power of two.
+
+    Attributes
+    ----------
+    ranges : str
+        "segments" of some lists, or "tiles" of long segments.
+    bins : tuple of int
+        The longest segments of each list, or a tile: each twice the one before.
+    registers : int
+        Elements in the registers of a lane: a power of two.
+    portability : Portability
+        How lanes exchange values, and how far.
+    """
+
+    template = "primitives/sort_network"
+
+    ranges: str
+    bins: tuple[int, ...]
+    registers: int
+    portability: Portability
+
+    #: Elements in the registers of a lane, where the driver allows no work-group in which there would be fewer.
+    MOST_REGISTERS: ClassVar[int] = 32
+
+    @classmethod
+    def of_segments(cls, device: Device, shape: Shape, index: str, elements: Elements) -> tuple[SortNetwork, ...]:
+        """Return the records that sort short and, where the shape has such bins, medium segments."""
+        made = ((shape.short_bins, FEW_REGISTERS), (shape.medium_bins, shape.registers))
+        return tuple(
+            cls(shape.work_group, index, Runs(False, bins[-1]), elements, "segments", bins, registers, device.portability)
+            for bins, registers in made
+            if bins
+        )
+
+    @classmethod
+    def of_tiles(cls, device: Device, shape: Shape, index: str, elements: Elements, runs: Runs) -> SortNetwork:
+        """Return the record that sorts tiles."""
+        return cls(shape.work_group, index, runs, elements, "tiles", (shape.tile,), shape.registers, device.portability)
+
+    @property
+    def lanes(self) -> int:
+        """Lanes that sort a range of the longest, which divide the work-group."""
+        return self.bins[-1] // self.registers
+
+    @property
+    def teams(self) -> tuple[int, ...]:
+        """Ranges of each list that a work-group sorts at once."""
+        return tuple(self.work_group * self.registers // longest for longest in self.bins)
+
+    @property
+    def packed(self) -> bool:
+        """Whether a word holds a key and its place behind it."""
+        return self.elements.value_bytes > 0 and self.elements.key_bytes == 4
+
+    @property
+    def places(self) -> bool:
+        """Whether places are words of their own beside the keys."""
+        return self.elements.value_bytes > 0 and not self.packed
+
+    @property
+    def word(self) -> str:
+        """NumPy's name of the type of the words that are sorted."""
+        return "uint64" if self.packed or self.elements.key_bytes == 8 else "uint32"
+
+    @property
+    def box(self) -> int:
+        """Words in local memory: a word for each element, and one more for each lane so that they do not meet in a bank."""
+        return self.work_group * (self.registers + 1)
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"{self.ranges}_{self.bins[0]}_{self.lanes}x{self.registers}_"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return "\n".join((super().prelude, self.portability.defines, *type_of_sums(np.dtype(self.word))))
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        signed = {"int32": "0x80000000u", "int64": "0x8000000000000000ul"}
+        return {
+            **super().arguments(),
+            "ranges": self.ranges,
+            "bins": len(self.bins),
+            "longest": self.bins[-1],
+            "lanes": self.lanes,
+            "min_lanes": self.bins[0] // self.registers,
+            "registers": self.registers,
+            "lane_width": self.lane_width,
+            "packed": self.packed,
+            "places": self.places,
+            "t": OPENCL_TYPES[self.word],
+            "key": OPENCL_TYPES[self.elements.key],
+            "unsigned": {4: "uint", 8: "ulong"}[self.elements.key_bytes],
+            "flip": signed.get(self.elements.key, ""),
+            "box": self.box,
+            "local_memory": self.box * (np.dtype(self.word).itemsize + 4 * self.places),
+        }
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        group = 1 << work_group.bit_length() - 1
+        registers = max(self.registers, self.bins[-1] // group)
+        if registers > min(self.MOST_REGISTERS, self.bins[0]):
+            return None
+        return replace(self, work_group=group, registers=registers, portability=self.portability.at_most(lane_width))
+
+
+@dataclass(frozen=True)
+class MergeSerial(OfElements):
+    """Parameters of ``templates/primitives/merge_serial.mako``.
+
+    Attributes
+    ----------
+    ranges : str
+        "segments", or "tiles" of long segments that are cut.
+    given_runs : bool
+        Whether ranges have runs that are given, or pieces that are sorted by insertion.
+    block : int
+        Elements of such a piece.
+    """
+
+    template = "primitives/merge_serial"
+
+    ranges: str
+    given_runs: bool
+    block: int = BLOCK
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"{self.ranges}_{'given' if self.given_runs else f'sorted{self.block}'}_"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        own = {"ranges": self.ranges, "given_runs": self.given_runs, "block": self.block}
+        return {**super().arguments(), **own}
+
+
+def enqueue_serial(
+    chain: Chain, segments: Segments, n: int, x: Arrays, target: Arrays, runs: Runs, longest: int, shape: Shape
+) -> None:
+    """Enqueue the serial algorithm: a work-item makes one run of each segment of at most ``longest`` of the ``n`` elements.
+
+    Its runs are given, or pieces that it sorts by insertion: then ``x`` may be ``target``.
+    """
+    kinds = segments.index, runs, Elements.of(*x)
+    built, record = chain.build(_serial(shape.work_group, *kinds, "segments", runs.given, shape.block))
+    # Elsewhere a work-item to a segment, about: as many as there are segments.
+    parts = min(segments.n, _PARTS_PER_CORE * chain.device.compute_units) if chain.device.lanes_are_loops else segments.n
+    counts = np.uint64(parts), np.int64(segments.n), np.int64(longest)
+    read = *segments.given, segments.bounds
+    chain.launch(built, -(-parts // record.work_group), *counts, *read, *x, *target, *spare_for(chain, n, x))
+
+
+# Kept: to make a record takes longer than to launch its kernel.
+_serial = functools.lru_cache(maxsize=256)(MergeSerial)
+
+
+def _groups(record: SortNetwork, shorter: int, n_segments: int, n: int) -> int:
+    """Return how many work-groups there may be of a kernel that sorts segments of more than ``shorter`` elements."""
+    # A segment has at most so many lanes: as it is longer than those of the bin before, or where its bin is the first.
+    by_number = n_segments * record.lanes
+    steps = [longest / before for before, longest in zip((shorter, *record.bins), record.bins, strict=False) if before]
+    by_length = n * max(steps, default=0) / record.registers
+    if not shorter:
+        by_length += min(n, n_segments) * record.bins[0] // record.registers
+    return int(min(by_number, by_length)) // record.work_group + 1 + len(record.bins)
+
+
+class _Networks(NamedTuple):
+    """The kernels that sort segments that are not long.
+
+    Attributes
+    ----------
+    built : tuple of Built
+    records : tuple of SortNetwork
+    teams : tuple of int
+        Segments of each bin that a work-group sorts at once.
+    """
+
+    built: tuple[Built, ...]
+    records: tuple[SortNetwork, ...]
+    teams: tuple[int, ...]
+
+    @classmethod
+    def of(cls, chain: Chain, index: str, elements: Elements, shape: Shape) -> _Networks:
+        """Return those for elements of a kind; built at the first call, and looked up then."""
+        kind = _Networks, chain.device, index, elements, shape
+        found = chain.worked_out(kind, lambda: cls._built(chain, *kind[2:]))
+        note_asked(found.built)
+        return found
+
+    @classmethod
+    def _built(cls, chain: Chain, index: str, elements: Elements, shape: Shape) -> _Networks:
+        asked = () if shape.chunked else SortNetwork.of_segments(chain.device, shape, index, elements)
+        pairs = [chain.build(record) for record in asked]
+        records = tuple(record for _, record in pairs)
+        teams = itertools.chain.from_iterable(record.teams for record in records)
+        return cls(tuple(built for built, _ in pairs), records, tuple(teams))
+
+
+def _enqueue_networks(
+    chain: Chain,
+    plan: cl_array.Array,
+    lists: cl_array.Array,
+    bounds: cl_array.Array,
+    keys: cl_array.Array,
+    sorted_keys: cl_array.Array,
+    values: cl_array.Array | None,
+    sorted_values: cl_array.Array | None,
+    sizes: tuple[int, int, int],
+    offsets: tuple[int, int],
+    shape: Shape,
+) -> None:
+    """Enqueue the sort of the segments that are not long.
+
+    ``sizes``: how many segments and elements there are, and those of the longest segment; ``offsets``: the entries of the plan
+    that tell about lists and work-groups.
+    """
+    n_segments, n, longest = sizes
+    x, target = ((keys,), (sorted_keys,)) if values is None else ((keys, values), (sorted_keys, sorted_values))
+    networks = _Networks.of(chain, name_of(bounds.dtype), Elements.of(*x), shape)
+    done = shorter = 0
+    for built, record in zip(networks.built, networks.records, strict=True):
+        if longest > shorter:
+            places = (np.uint64(offset + done) for offset in offsets)
+            chain.launch(built, _groups(record, shorter, n_segments, n), *places, plan, lists, bounds, *x, *target)
+        done, shorter = done + len(record.bins), record.bins[-1]
+
+
+def _enqueue_pieces(
+    chain: Chain, segments: Segments, tiles: Tiles, x: Arrays, target: Arrays, spare: Arrays, runs: Runs, shape: Shape
+) -> None:
+    """Enqueue the sort of the tiles of segments that are cut, to where `enqueue_rounds` reads them. ``x`` may be ``target``."""
+    elements = Elements.of(*x)
+    ends = np.uint64(tiles.n), np.uint64(tiles.n_merged)
+    read = *ends, tiles.segment, tiles.first, *segments.given, segments.bounds
+    if shape.chunked:
+        built, serial = chain.build(MergeSerial(shape.work_group, segments.index, runs, elements, "tiles", False, shape.block))
+        at_once = serial.work_group
+    else:
+        built, network = chain.build(SortNetwork.of_tiles(chain.device, shape, segments.index, elements, runs))
+        at_once = network.teams[0]
+    chain.launch(built, -(-(tiles.n - tiles.n_merged) // at_once), *read, *x, *target, *spare)
+
+
+def enqueue_by_length(
+    chain: Chain,
+    segments: Segments,
+    n: int,
+    x: Arrays,
+    target: Arrays,
+    runs: Runs,
+    shape: Shape,
+    *,
+    longest: int | None = None,
+    accept: Callable[[Totals], None] | None = None,
+) -> None:
+    """Enqueue the kernels that make one run of each segment: sorts of short segments and of pieces of long ones, then merges.
+
+    Parameters
+    ----------
+    chain : Chain
+        What comes before and after it.
+    segments : Segments
+        With runs where ``runs`` are given, which then ascend.
+    n : int
+        Elements.
+    x, target : tuple of pyopencl.array.Array
+        Keys, and values where there are any; the result, which may be ``x`` where no runs are given.
+    runs, shape : Runs, Shape
+        Legal on the device.
+    longest : int, optional
+        Elements of the longest segment. If they are known and fit into a tile, the host does not wait.
+    accept : callable, optional
+        Called with the findings on the pointers, before any command that relies on them is enqueued; raises if they are not
+        valid.
+    """
+    networks = _Networks.of(chain, segments.index, Elements.of(*x), shape)
+    inspection = inspect_segments(chain, segments, n, shape, runs, networks.teams)
+    known = n if longest is None else min(longest, n)
+    if n and networks.built:
+        offsets = inspection.record.lists_at, inspection.record.groups_at
+        moved = (x[1], target[1]) if len(x) > 1 else (None, None)
+        arrays = inspection.plan, inspection.lists, segments.bounds, x[0], target[0], *moved
+        run(chain, _enqueue_networks, arrays, (segments.n, n, known), offsets, shape)
+    if accept is None and known <= shape.tile and not shape.chunked:
+        return
+    totals = inspection.wait()
+    if accept is not None:
+        accept(totals)
+    if shape.chunked and n:
+        enqueue_serial(chain, segments, n, x, target, runs, shape.tile, shape)
+    if totals.merged_tiles + totals.cut_tiles:
+        tiles, spare = tiled(chain, segments, inspection, totals), spare_for(chain, n, x)
+        if totals.cut_tiles:
+            _enqueue_pieces(chain, segments, tiles, x, target, spare, runs, shape)
+        enqueue_rounds(chain, segments, tiles, max(totals.rounds, 1), x, target, spare, runs, shape)
+
+
+def features_of(elements: Elements, n: int, n_segments: int) -> dict[str, float]:
+    """Return the features of a sort, which decide on its shape; the device is not asked."""
+    return {
+        "n": n,
+        "segments": n_segments,
+        "mean": n / max(n_segments, 1),
+        "key_bytes": elements.key_bytes,
+        "value_bytes": elements.value_bytes,
+    }
+
+
+def _chosen(device: Device, elements: Elements, n: int, n_segments: int) -> Shape:
+    """Return the shape that the device's profile has."""
+    return decide(device, "segmented_sort", "any", "shape", features_of(elements, n, n_segments), Shape.parse).value
+
+
+def enqueue_segmented_sort(
+    chain: Chain,
+    segment_ptr: cl_array.Array,
+    n_segments: int,
+    keys: cl_array.Array,
+    values: cl_array.Array | None,
+    n: int,
+    *,
+    out_keys: cl_array.Array | None = None,
+    out_values: cl_array.Array | None = None,
+    longest: int | None = None,
+    shape: Shape | None = None,
+    accept: Callable[[Totals], None] | None = None,
+) -> None:
+    """Enqueue the stable sort of each segment by its keys.
+
+    Parameters
+    ----------
+    chain : Chain
+        What comes before and after it.
+    segment_ptr : pyopencl.array.Array
+        ``n_segments + 1`` offsets, int32 or int64. Where they are not valid, nothing is sorted.
+    n_segments : int
+        Segments.
+    keys : pyopencl.array.Array
+        int32, uint32, int64 or uint64.
+    values : pyopencl.array.Array or None
+        Of any dtype of 1, 2, 4, 8 or 16 bytes; they move with the keys.
+    n : int
+        Elements.
+    out_keys, out_values : pyopencl.array.Array, optional
+        Where the result goes: ``keys`` and ``values`` themselves where they are not given. All arrays are used from the beginning
+        of their buffers.
+    longest : int, optional
+        No segment has more elements. The host waits for the device once, unless it is known that no segment is long.
+    shape : Shape, optional
+        If not the one that the device's profile has.
+    accept : callable, optional
+        As in `enqueue_by_length`.
+    """
+    x = (keys,) if values is None else (keys, values)
+    outputs = (keys if out_keys is None else out_keys, values if out_values is None else out_values)
+    target = tuple(output for output in outputs if output is not None)
+    elements = Elements.of(*x)
+    legal = (shape or _chosen(chain.device, elements, n, n_segments)).legal(chain.device, elements)
+    segments, runs = Segments(segment_ptr, n_segments), Runs(False, legal.tile)
+    enqueue_by_length(chain, segments, n, x, target, runs, legal, longest=longest, accept=accept)
+
+
+@overload
+def segmented_sort(
+    segment_ptr: cl_array.Array,
+    keys: cl_array.Array,
+    values: None = ...,
+    *,
+    out: cl_array.Array | None = ...,
+) -> cl_array.Array: ...
+
+
+@overload
+def segmented_sort(
+    segment_ptr: cl_array.Array,
+    keys: cl_array.Array,
+    values: cl_array.Array,
+    *,
+    out: Pair | None = ...,
+) -> Pair: ...
+
+
+@door()
+def segmented_sort(
+    segment_ptr: cl_array.Array,
+    keys: cl_array.Array,
+    values: cl_array.Array | None = None,
+    *,
+    out: cl_array.Array | Pair | None = None,
+) -> cl_array.Array | Pair:
+    """Sort the keys of each segment, and move values with them.
+
+    Parameters
+    ----------
+    segment_ptr : pyopencl.array.Array
+        Where each segment begins, and the end: shape (segments + 1,), int32 or int64. Segments may be empty.
+    keys : pyopencl.array.Array
+        Shape (n,); int32, uint32, int64 or uint64.
+    values : pyopencl.array.Array, optional
+        Shape (n,); any supported dtype.
+    out : pyopencl.array.Array, or a tuple of two, optional
+        Where the result goes: of the shape and dtype of ``keys``, with values a tuple (keys, values). It may be the arguments
+        themselves.
+
+    Returns
+    -------
+    pyopencl.array.Array, or a tuple of two
+        The keys of each segment in ascending order; with values, (keys, values). Equal keys keep their order.
+
+    Raises
+    ------
+    TypeError
+        A dtype is not supported, or an argument is no device array.
+    ValueError
+        ``segment_ptr`` does not begin with 0, decreases, or does not end with n; ``values`` or ``out`` has another length.
+
+    Notes
+    -----
+    The host waits for the device once, to learn how many segments there are of each length. After Hou et al., "Fast segmented
+    sort on GPUs", as Ji et al., "Segmented merge", Section 2.3, summarise it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pyopencl import array as cl_array
+    >>> import clsparse_py as sp
+    >>> keys, pointers = (cl_array.to_device(sp.default_queue(), np.array(each, np.int32)) for each in ([2, 1, 3], [0, 2, 3]))
+    >>> sp.primitives.segmented_sort(pointers, keys).get().tolist()
+    [1, 2, 3]
+    """
+    outs = arguments.pair_of_outputs(out, values is not None)
+    queue = arguments.queue_of(segment_ptr=segment_ptr, keys=keys, values=values)
+    chain = arguments.chain_of(queue, segment_ptr, keys, values, outs=outs)
+    bounds = arguments.pointers(queue, "segment_ptr", segment_ptr)
+    n = keys.size
+    x: Arrays = (arguments.keys(queue, "keys", keys),)
+    if values is not None:
+        x += (arguments.values(queue, "values", values, beside=("keys", n)),)
+    results = [
+        arguments.output(chain, "out", each, n, given.dtype, bounds, *x, in_place=given)
+        for each, given in zip(outs, x, strict=False)
+    ]
+
+    def accept(totals: Totals) -> None:
+        arguments.require_pointers("segment_ptr", totals.decreasing, *totals.bounds, n, "the length of keys")
+
+    made = [result.array for result in results] + [None] * (values is None)
+    moved = None if values is None else x[1]
+    enqueue_segmented_sort(chain, bounds, bounds.size - 1, x[0], moved, n, out_keys=made[0], out_values=made[1], accept=accept)
+    delivered = tuple(result.deliver(chain) for result in results)
+    return delivered[0] if values is None else (delivered[0], delivered[1])

@@ -1,0 +1,319 @@
+"""Segments of keys and values, their sorted runs, and their shapes: the common part of segmented sort and segmented merge.
+
+Positions are counted in 64 bits; stored ones have the pointers' index type.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._build.programs import Parameters
+from clsparse_py._decisions.labels import number
+from clsparse_py._device.device import RESERVED, Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._precision.arithmetic import MOVED_TYPES, OPENCL_TYPES, name_of
+
+__all__ = ["BLOCK", "FEW_REGISTERS", "NEVER", "Elements", "OfElements", "OfRuns", "Runs", "Segments", "Shape"]
+
+#: Elements in the registers of a lane where segments are short.
+FEW_REGISTERS = 4
+# The longest short segments, by default; the longest segments of the first bin.
+_SHORT = 128
+_SHORTEST_BIN = 8
+#: Elements that a work-item of a CPU device sorts by insertion, by default.
+BLOCK = 24
+#: More rounds than any segment takes.
+NEVER = 64
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Keys, and the values that move with them.
+
+    Attributes
+    ----------
+    key : str
+        NumPy's name of the dtype of keys.
+    value_bytes : int
+        Bytes of a value, 0 where there are none.
+    """
+
+    key: str
+    value_bytes: int
+
+    @classmethod
+    def of(cls, keys: cl_array.Array, values: cl_array.Array | None = None) -> Elements:
+        """Return the elements of some arrays."""
+        return cls(name_of(keys.dtype), 0 if values is None else values.dtype.itemsize)
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of a key."""
+        return np.dtype(self.key).itemsize
+
+    @property
+    def name(self) -> str:
+        """A short name, such as ``int32_v8``."""
+        return f"{self.key}_v{self.value_bytes}" if self.value_bytes else self.key
+
+    @property
+    def prelude(self) -> str:
+        """OpenCL C: the types."""
+        value = f"\ntypedef {MOVED_TYPES[self.value_bytes]} V;" if self.value_bytes else ""
+        return f"typedef {OPENCL_TYPES[self.key]} K;  // {self.key}: keys{value}\n#define VALUES {int(self.value_bytes > 0)}"
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The runs that segments are merged from: the macros that ``cl/segment_runs.cl`` needs.
+
+    Attributes
+    ----------
+    given : bool
+        Whether there are sorted runs from the beginning; else all are made by sorting tiles.
+    tile : int
+        Elements of a tile.
+    sort_rounds : int
+        Given runs are not used where they take more than so many rounds more than sorted tiles would.
+    """
+
+    given: bool
+    tile: int
+    sort_rounds: int = 0
+
+    @property
+    def name(self) -> str:
+        """A short name."""
+        return f"{'given' if self.given else 'made'}_t{self.tile}{f's{self.sort_rounds}' if self.given else ''}"
+
+    @property
+    def prelude(self) -> str:
+        """OpenCL C: the macros."""
+        return f"#define RUNS_GIVEN {int(self.given)}\n#define TILE {self.tile}l\n#define SORT_ROUNDS {self.sort_rounds}u"
+
+
+#: The numbers of a label by the kind of shape, and the highest that each may be. Kernels are unrolled over registers, and sort
+#: blocks by insertion.
+_BOUNDS = {
+    "chunks": {"work-group": 1 << 16, "tile": 1 << 30, "block": 1 << 10},
+    "lanes": {"work-group": 1 << 16, "merge-group": 1 << 16, "registers": 16, "short": 1 << 16},
+}
+#: Elements of a tile that a work-item merges, at most.
+_MAX_MERGED = 16
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of a segmented sort or merge: profiles choose it, and tests vary it.
+
+    Attributes
+    ----------
+    chunked : bool
+        Whether a tile is a work-item's, in global memory, or a work-group's, in local memory.
+    work_group : int
+        Of kernels that sort; a power of two where not chunked.
+    merge_group : int
+        Of kernels that merge tiles.
+    registers : int
+        Elements in the registers of a lane, at most; a power of two, at least 4. 0 where chunked.
+    tile : int
+        Elements of a tile; segments of more are long. A power of two where not chunked.
+    short : int
+        Elements of the longest segments that lanes with four registers sort, where the work-group has so many; a power of two.
+    block : int
+        Elements that are sorted by insertion, where chunked.
+    """
+
+    chunked: bool
+    work_group: int
+    merge_group: int
+    registers: int
+    tile: int
+    short: int = _SHORT
+    block: int = BLOCK
+
+    def __str__(self) -> str:
+        if self.chunked:
+            return f"chunks/{self.work_group}/{self.tile}/{self.block}"
+        return f"lanes/{self.work_group}/{self.merge_group}/{self.registers}/{self.short}"
+
+    @classmethod
+    def parse(cls, label: str) -> Shape:
+        """Return the shape of a label: "chunks/WORK_GROUP/TILE/BLOCK", or "lanes/WORK_GROUP/MERGE_GROUP/REGISTERS/SHORT".
+
+        Raises
+        ------
+        ValueError
+            It names no shape.
+        """
+        kind, *numbers = label.split("/")
+        bounds = _BOUNDS.get(kind, {})
+        if bounds and len(numbers) == len(bounds):
+            each = zip(numbers, bounds.items(), strict=True)
+            given = [number(text, f"shape: {name}", 1, highest) for text, (name, highest) in each]
+            if kind == "chunks":
+                return cls.chunks(*given)
+            work_group, merge_group, registers, short = given
+            powers = all(number.bit_count() == 1 for number in (work_group, registers, short))
+            if powers and min(registers, short) >= FEW_REGISTERS:
+                return cls.lanes(work_group, merge_group, registers, short)
+        raise ValueError(
+            f'shape: must be such as "lanes/256/512/16/128", with powers of two, or "chunks/1/32768/24", is {label!r}'
+        )
+
+    @classmethod
+    def default(cls, device: Device) -> Shape:
+        """Return the shape for a device, before `legal`."""
+        return cls.chunks(1) if device.lanes_are_loops else cls.lanes(256, 512, 16)
+
+    @classmethod
+    def chunks(cls, work_group: int, tile: int = 1 << 15, block: int = BLOCK) -> Shape:
+        """Return the shape of tiles that a work-item sorts."""
+        return cls(True, work_group, work_group, 0, tile, block=block)
+
+    @classmethod
+    def lanes(cls, work_group: int, merge_group: int, registers: int, short: int = _SHORT) -> Shape:
+        """Return the shape of tiles that a work-group of these, or of the next lower power of two, sorts."""
+        work_group = 1 << work_group.bit_length() - 1
+        return cls(False, work_group, merge_group, registers, work_group * registers, short)
+
+    @functools.lru_cache(maxsize=256)  # noqa: B019 - a shape is a small value, and the same few are asked for again and again
+    def legal(self, device: Device, elements: Elements) -> Shape:
+        """Return the nearest shape whose kernels fit a device's work-groups and local memory."""
+        max_group = device.max_work_group
+        if self.chunked:
+            return replace(self, work_group=min(self.work_group, max_group), merge_group=min(self.merge_group, max_group))
+        if device.is_plain:
+            return self.default(device)
+        found = self.lanes(min(self.work_group, max_group), min(self.merge_group, max_group), self.registers, self.short)
+        found = device.fitting(found._smaller(), lambda each: each.local_memory(elements), RESERVED)
+        # Kernels that merge are unrolled over a work-item's elements (quirk 6).
+        return replace(found, merge_group=max(found.merge_group, -(-found.tile // _MAX_MERGED)))
+
+    def _smaller(self) -> Iterator[Shape]:
+        """Iterate over the shape, those with fewer registers to a work-item, and then those with fewer work-items."""
+        work_group, registers = self.work_group, self.registers
+        while work_group:
+            yield self.lanes(work_group, self.merge_group, registers, self.short)
+            if registers > FEW_REGISTERS:
+                registers //= 2
+            else:
+                work_group //= 2
+
+    def local_memory(self, elements: Elements) -> int:
+        """Return an upper bound of the local memory that a kernel takes for a tile."""
+        # Keys are sorted; if there are values, with the place of each key.
+        sorting = (elements.key_bytes + (4 if elements.value_bytes else 0)) * (self.tile + self.work_group)
+        merging = elements.key_bytes * self.tile + 2 * (self.tile + 2 * self.tile // 4 + 4)
+        return max(sorting, merging)
+
+    @functools.cached_property
+    def short_bins(self) -> tuple[int, ...]:
+        """The longest segments of each bin of short ones, which are sorted by few lanes with few elements each."""
+        if self.chunked:
+            return ()
+        sizes = [FEW_REGISTERS << i for i in range(min(self.work_group, self.short // FEW_REGISTERS).bit_length())]
+        return tuple(size for size in sizes if size >= _SHORTEST_BIN) or (sizes[-1],)
+
+    @functools.cached_property
+    def medium_bins(self) -> tuple[int, ...]:
+        """The longest segments of each bin of those that are neither short nor long."""
+        if self.chunked:
+            return ()
+        sizes = (self.registers << i for i in range(self.work_group.bit_length()))
+        return tuple(size for size in sizes if size > self.short_bins[-1])
+
+    @functools.cached_property
+    def bins(self) -> tuple[int, ...]:
+        """The longest segments of each bin of segments that are not long."""
+        return self.short_bins + self.medium_bins
+
+
+@dataclass(frozen=True)
+class OfRuns(Parameters):
+    """Base of the records of kernels that read segments and runs.
+
+    Attributes
+    ----------
+    index : str
+        NumPy's name of the dtype of pointers.
+    runs : Runs
+    """
+
+    index: str
+    runs: Runs
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{self.template.rpartition('/')[2]}_{self.shape_name}{self.runs.name}_{self.index}_wg{self.work_group}"
+
+    @property
+    def shape_name(self) -> str:
+        """The part of the name that tells the kernel's own parameters."""
+        return ""
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"typedef {OPENCL_TYPES[self.index]} I;  // {self.index}: pointers\n{self.runs.prelude}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {"work_group": self.work_group, "given": self.runs.given, "tile": self.runs.tile}
+
+
+@dataclass(frozen=True)
+class OfElements(OfRuns):
+    """Base of the records of kernels that read and move elements.
+
+    Attributes
+    ----------
+    elements : Elements
+    """
+
+    elements: Elements
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{super().name}_{self.elements.name}"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{super().prelude}\n{self.elements.prelude}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**OfRuns.arguments(self), "value_bytes": self.elements.value_bytes}
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Segments on the device.
+
+    Attributes
+    ----------
+    bounds : pyopencl.array.Array
+        Where the elements of each begin, and the end: ``n + 1`` entries.
+    n : int
+        Segments.
+    given : tuple of pyopencl.array.Array
+        The first run of each segment and where runs begin, or nothing.
+    """
+
+    bounds: cl_array.Array
+    n: int
+    given: tuple[cl_array.Array, ...] = ()
+
+    @property
+    def index(self) -> str:
+        """NumPy's name of the dtype of pointers."""
+        return name_of(self.bounds.dtype)

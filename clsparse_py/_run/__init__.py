@@ -1,0 +1,1 @@
+"""The one way to run kernels: transfers, launches, recordings of launches, upgrades."""

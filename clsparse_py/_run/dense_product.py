@@ -1,0 +1,350 @@
+"""Products ``y = alpha * A @ x + beta * y`` by recordings: operands that were checked once are not checked again.
+
+So do samples of products, whose operands are two dense matrices.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import Self
+
+from clsparse_py._build.built import Numbers
+from clsparse_py._ground import forked
+from clsparse_py._memory.blocks import is_released
+from clsparse_py._memory.memory import layout, new_array
+from clsparse_py._memory.order import note_written, of_others
+from clsparse_py._memory.overlap import require_inside
+from clsparse_py._memory.pool import Arena, Pool, arena_of
+from clsparse_py._memory.workspace import current
+from clsparse_py._precision.semiring import plus_times
+from clsparse_py._run.launch import Chain, at_rest
+from clsparse_py._run.recording import Bound, Recorder, Recording
+from clsparse_py._run.upgrade import Upgrade
+
+__all__ = ["BoundProduct", "DenseProduct", "Operands", "Repeating", "arguments_of", "recorder_of"]
+
+Operands = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
+#: Numbers that each product brings: where x and y begin; alpha and beta if it is scaled.
+_BEGINS = 2
+_SCALES = 2
+#: The slot of y.
+_Y = 2
+
+
+def recorder_of(chain: Chain, dtypes: tuple[np.dtype[Any], np.dtype[Any], np.dtype[Any]], *, scaled: bool) -> Recorder:
+    """Return the recorder of a product: A's values, x and y are its slots."""
+    return Recorder(chain, dtypes, _BEGINS + _SCALES * scaled)
+
+
+def arguments_of(recorder: Recorder) -> tuple[Any, ...]:
+    """Return what all launches of a product have in common, their first arguments."""
+    data, x, y = recorder.operands
+    x_begin, y_begin, *scale = recorder.numbers
+    return data, x, x_begin, y, y_begin, *scale
+
+
+class _Checked(weakref.ref[Any]):
+    """An array that was checked, with its memory: kept as long as the array is, so that no other is taken for it."""
+
+    __slots__ = ("memory", "shape")
+
+    memory: Any
+    shape: tuple[int, ...] | None
+
+    def __new__(cls, array: cl_array.Array) -> Self:
+        """Return a reference that lets go of the memory when the array goes."""
+        made = super().__new__(cls, array, _let_go)
+        made.memory, made.shape = array.base_data, array.shape
+        return made
+
+
+def _let_go(checked: Any) -> None:
+    checked.memory = None
+
+
+@dataclass(eq=False, slots=True)
+class _Call:
+    """A product whose operands were checked.
+
+    Attributes
+    ----------
+    product : DenseProduct
+    queue : pyopencl.CommandQueue
+        For an x that has none.
+    own : pyopencl.CommandQueue or None
+        The queue whose order is all that the product has to keep.
+    of_new : pyopencl.CommandQueue or None
+        The same, for a product with a new result; None if y did not begin its memory, as new ones do.
+    arena, pool
+        Of what the recording keeps.
+    data, x, y : _Checked
+    y_is_new : bool
+        Whether y was made for the product, and is not known to be apart from what is read.
+    alpha, beta : scalar or None
+    semiring : Semiring or None
+    numbers : tuple of numpy.generic
+        Those of the recording.
+    repeat : callable
+        Replays the recording on a queue with the memory of data, x and y, and sets y's alone: that of data and x is the same.
+    form_of_y : tuple
+        As `memory.new_array` takes it.
+    form : tuple
+        Of x: the queue, dtype, shape, strides and offset.
+    x_bytes, y_bytes : int
+        How much memory x reaches over, from the beginning of its buffer, and y takes.
+    n_released : int
+        How often memory of the pool had been released by hand; -1 if memory belongs to another queue than the plan's.
+    """
+
+    product: DenseProduct
+    queue: cl.CommandQueue
+    own: cl.CommandQueue | None
+    of_new: cl.CommandQueue | None
+    arena: Arena
+    pool: Pool
+    data: _Checked
+    x: _Checked
+    y: _Checked
+    y_is_new: bool
+    alpha: Any
+    beta: Any
+    semiring: Any
+    numbers: Numbers
+    repeat: Callable[[cl.CommandQueue, tuple[Any, Any, Any]], cl.Event]
+    form_of_y: tuple[Any, ...]
+    form: tuple[Any, ...]
+    x_bytes: int
+    y_bytes: int
+    n_released: int
+
+
+class DenseProduct:
+    """Products of one kind by one recording, for any operands.
+
+    Parameters
+    ----------
+    recording : Recording
+    queue : pyopencl.CommandQueue
+        Of what the recording keeps.
+
+    Attributes
+    ----------
+    recording : Recording
+    event : pyopencl.Event or None
+        Of the last product on that queue, if it has nothing to keep but the order of that queue.
+    """
+
+    __slots__ = ("_arena", "_numbers", "_own", "event", "recording")
+
+    def __init__(self, recording: Recording, queue: cl.CommandQueue) -> None:
+        self.recording = recording
+        self._arena = arena_of(queue)
+        # None if there is more to keep than the order of one queue.
+        has_more = self._arena.beside is not None or recording.n_commands != 1 or of_others(queue, *recording.kept)
+        self._own = None if has_more else queue
+        self.event: cl.Event | None = None
+        self._numbers: Numbers = ()
+
+    def run(self, queue: cl.CommandQueue, operands: Operands, scale: tuple[Any, ...]) -> list[cl.Event]:
+        """Enqueue a product with operands that were checked, and return an event for each command."""
+        return self.enqueue(queue, operands, self._numbers_of(operands, scale))
+
+    def _numbers_of(self, operands: Operands, scale: tuple[Any, ...]) -> Numbers:
+        """Return what stands in the slots of numbers: the tuple of before if they are the same."""
+        _, x, y = operands
+        found = (*(np.uint64(each.offset // each.dtype.itemsize) for each in (x, y)), *scale)
+        if scale or found != self._numbers:
+            self._numbers = found
+        return self._numbers
+
+    def enqueue(self, queue: cl.CommandQueue, operands: Operands, numbers: Numbers) -> list[cl.Event]:
+        """Do as `run`, with the numbers of a recording."""
+        recording = self.recording
+        if queue is self._own and at_rest(queue, *operands, known=self.event) is not None:
+            self.event = event = recording.replay(queue, [each.base_data for each in operands], numbers)
+            return [event]
+        chain = Chain(queue, *operands[:2], *recording.kept, writes=operands[2:])
+        if not recording.n_commands:
+            return [cl.enqueue_marker(queue, wait_for=chain.wait_for)]
+        recording.enqueue(chain, operands, numbers)
+        if queue is self._own:
+            self.event = chain.events[-1]
+        return chain.events
+
+    def checked(
+        self,
+        queue: cl.CommandQueue,
+        operands: Operands,
+        scale: tuple[Any, ...],
+        alpha: Any,
+        beta: Any,
+        semiring: Any,
+        *,
+        is_new: bool,
+    ) -> _Call | None:
+        """Return the product with operands that were checked, for `Repeating`; None if its alpha or beta may change.
+
+        ``queue`` is that of a product whose x has none, ``is_new`` says that y was made for it.
+        """
+        if any(value is not None and not isinstance(value, (int, float, complex, np.generic)) for value in (alpha, beta)):
+            return None
+        _, x, y = operands
+        reach = x.offset + sum((n - 1) * step for n, step in zip(x.shape, x.strides, strict=True)) + x.dtype.itemsize
+        own, arena, pool = self._own, self._arena, self._arena.pool
+        is_own = own is not None and x.queue is own and not of_others(own, *operands)
+        numbers = self._numbers_of(operands, scale)
+        form_of_y = pool.context, y.dtype, *layout(y.shape, y.dtype.itemsize)
+        return _Call(
+            self, queue, own, None if y.offset else own, arena, pool, _Checked(operands[0]), _Checked(x), _Checked(y), is_new,
+            alpha, beta, semiring, numbers, self.recording.repeated(_Y, numbers), form_of_y,
+            (x.queue, x.dtype, x.shape, x.strides, x.offset),
+            reach if x.size and min(x.strides) >= 0 else 1 << 64, y.nbytes, pool.n_released if is_own else -1,
+        )  # fmt: skip
+
+    def bound(self, queue: cl.CommandQueue, operands: Operands, scale: tuple[Any, ...]) -> Bound:
+        """Return the launches with these operands, which are not waited for."""
+        return self.recording.bound(queue, operands, self._numbers_of(operands, scale))
+
+
+class Repeating:
+    """Makes the last product whose operands were checked again; base of plans, and of others that keep products."""
+
+    #: What `DenseProduct.checked` returned last.
+    _call: _Call | None = None
+    #: What will take the place of products, if anything: each product that is made again is told to `_upgrade`.
+    _upgrades: Mapping[Any, Upgrade[Any]] = MappingProxyType({})
+
+    def again(
+        self,
+        data: cl_array.Array,
+        x: cl_array.Array,
+        alpha: Any = None,
+        beta: Any = None,
+        out: cl_array.Array | None = None,
+        semiring: Any = plus_times,
+    ) -> cl_array.Array | None:
+        """Return a product as the last that was checked, with a new result if ``out`` is None; None if it has to be checked.
+
+        Without ``out``, x may be another array that lies as that one did.
+        """
+        call = self._call
+        if call is None or alpha is not call.alpha or beta is not call.beta or semiring is not call.semiring:
+            return None
+        of_data, of_x, memory, x_memory = call.data, call.x, data.base_data, x.base_data
+        if of_data() is not data or of_data.memory is not memory or of_data.shape is not data.shape:
+            return None
+        is_same = of_x() is x and of_x.memory is x_memory and of_x.shape is x.shape
+        product, pool = call.product, call.pool
+        known = product.event
+        # Whether nothing but the queue's order has to be kept: its last product is the last command that arrays know of.
+        is_ready = (
+            is_same
+            and call.n_released == pool.n_released
+            and not pool.uses
+            and (not (events := data.events) or (events[0] is known and len(events) == 1))
+            and (not (events := x.events) or (events[0] is known and len(events) == 1))
+            and current() is None
+            and not forked.forked
+        )
+        if out is None:
+            own = call.of_new
+            if own is None or x.queue is not own or x.allocator is not None:
+                return None
+            if not is_ready and not ((is_same or _is_like(x, call)) and at_rest(own, data, x, known=known)):
+                return None
+            try:
+                y = call.arena.allocate(own, call.y_bytes)
+            except cl.Error:
+                return None
+            if is_same:
+                event = call.repeat(own, (memory, x_memory, y))
+            else:
+                event = product.recording.replay(own, (memory, x_memory, y), call.numbers)
+            product.event = event
+            found = new_array(call.form_of_y, own, y, [event])
+        else:
+            own = call.own
+            found, of_y, y_memory = out, call.y, out.base_data
+            if not is_same or call.y_is_new or of_y() is not out or of_y.memory is not y_memory or of_y.shape is not found.shape:
+                return None
+            if own is not None and is_ready and (not (events := found.events) or (events[0] is known and len(events) == 1)):
+                product.event = event = call.repeat(own, (memory, x_memory, y_memory))
+                note_written(found, event, known)
+            elif is_released(memory) or is_released(x_memory) or is_released(y_memory):
+                return None
+            else:
+                note_written(found, product.enqueue(x.queue or call.queue, (data, x, found), call.numbers)[-1])
+        if self._upgrades:
+            self._upgrade()
+        return found
+
+    def _upgrade(self) -> None:
+        """Take note of a product that was made again."""
+
+
+def _is_like(x: cl_array.Array, call: _Call) -> bool:
+    """Return whether an array lies in its memory as the one that was checked."""
+    queue, dtype, shape, strides, offset = call.form
+    memory: Any = x.base_data
+    return bool(
+        x.queue is queue
+        and x.shape == shape
+        and x.dtype == dtype
+        and x.strides == strides
+        and x.offset == offset
+        and memory is not None
+        and not is_released(memory)
+        and memory.size >= call.x_bytes
+    )
+
+
+class BoundProduct(Repeating):
+    """``y = A @ x`` for the arrays that it was made with; made by `SpmvPlan.bind`.
+
+    It keeps the arrays and their memory alive: values that are written into them count at the next call, arrays that take their
+    place in a matrix do not.
+
+    Attributes
+    ----------
+    out : pyopencl.array.Array
+        Takes the product.
+    """
+
+    def __init__(self, queue: cl.CommandQueue, operands: Operands, product: DenseProduct) -> None:
+        self._queue, self._operands, self._product = queue, operands, product
+        self._call = product.checked(queue, operands, (), None, None, plus_times, is_new=False)
+        self._memory, self._shapes = tuple(each.base_data for each in operands), tuple(each.shape for each in operands)
+        # Memory of others stays if it is released by hand. That of the pool does not.
+        self._kept = [cl.Buffer.from_int_ptr(each.int_ptr, True) for each in self._memory if each.__class__ is cl.Buffer]
+        self.out = operands[2]
+
+    def __call__(self) -> cl_array.Array:
+        """Enqueue the product on x's queue, and return ``out``, which is not waited for.
+
+        Raises
+        ------
+        ValueError
+            An array has other memory, or another shape, than when the product was bound to it, or its memory was released.
+        """
+        data, x, y = self._operands
+        if self.again(data, x, out=y) is None:
+            self._look()
+            note_written(y, self._product.run(self._queue, self._operands, ())[-1])
+        return y
+
+    def _look(self) -> None:
+        """Raise an error if an array is not as it was."""
+        for name, array, memory, shape in zip(("A.data", "x", "out"), self._operands, self._memory, self._shapes, strict=True):
+            if array.base_data is not memory:
+                raise ValueError(f"{name}: has other memory than when the product was bound to it; bind it again")
+            if array.shape != shape:
+                raise ValueError(f"{name}: had shape {shape} when the product was bound to it, has {array.shape}; bind it again")
+            require_inside(name, array)

@@ -1,0 +1,357 @@
+"""The launches of an operation of several kernels: in order on any queue, with scratch memory that is kept for the next call."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._build import programs
+from clsparse_py._build.built import Built
+from clsparse_py._decisions import thresholds
+from clsparse_py._decisions.thresholds import number
+from clsparse_py._device.device import Device, describe
+from clsparse_py._ground import forked
+from clsparse_py._ground.forked import use_device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._memory.blocks import Lent, whole
+from clsparse_py._memory.memory import allocated, array_of, submit
+from clsparse_py._memory.order import forget_ended, note_use, note_written, of_others
+from clsparse_py._memory.pool import Arena, arena_of, side_queue
+from clsparse_py._memory.workspace import current
+from clsparse_py._run.transfer import from_host, in_place, pending
+
+__all__ = ["Chain", "at_rest", "enqueue_copy", "enqueue_fill", "spread"]
+
+_ZERO = np.zeros((), np.uint32)
+#: Numbers that are kept as zeros together, by an arena.
+_COUNTERS = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """The numbers by which chains of launches decide."""
+
+    operation = "launch"
+
+    #: Of a host array up to which a copy takes less time than a buffer on its memory.
+    max_copied: int = number(1 << 14, "bytes")
+
+
+#: Looked up once: a launch asks it of each argument.
+_ARRAY = cl_array.Array
+
+_Made = TypeVar("_Made")
+_Record = TypeVar("_Record", bound=programs.Parameters)
+
+
+@functools.lru_cache(maxsize=1024)  # to make NumPy's numbers takes longer
+def spread(device: Device, n: int, work_group: int, groups_per_unit: int = 16) -> tuple[int, tuple[np.uint64, ...]]:
+    """Return how to share n entries out: work-groups, and the arguments n, stride, step and span of kernels that take them so.
+
+    Work-item i takes span entries from i * stride on, step apart. On CPU devices those are neighbours, as a work-item is an
+    iteration of a core's loop; elsewhere neighbours go to neighbouring work-items.
+    """
+    groups = min(-(-n // work_group), device.compute_units * groups_per_unit)
+    if device.lanes_are_loops:
+        span = -(-n // max(groups * work_group, 1))
+        return groups, tuple(map(np.uint64, (n, span, 1, span)))
+    return groups, tuple(map(np.uint64, (n, 1, groups * work_group, n)))
+
+
+def _part(data: Any, begin: int, n_bytes: int) -> tuple[Any, int]:
+    """Return an array's memory from a byte on: buffers with the offset, shared virtual memory as a pointer of its own."""
+    if isinstance(data, cl.MemoryObjectHolder):
+        return data, begin
+    memory = (ctypes.c_uint8 * n_bytes).from_address(data.svm_ptr + begin)
+    return cl.SVM(np.ctypeslib.as_array(memory)), 0
+
+
+def enqueue_fill(
+    queue: cl.CommandQueue, to: Any, pattern: np.ndarray[Any, Any], n_bytes: int, wait_for: list[cl.Event] | None
+) -> cl.Event:
+    """Enqueue setting the first bytes of an array's memory to a pattern."""
+    if isinstance(to, cl.MemoryObjectHolder):
+        return submit("a fill", cl.enqueue_fill_buffer, queue, to, pattern, 0, n_bytes, wait_for)
+    return submit("a fill", cl.enqueue_svm_memfill, queue, to, pattern, n_bytes, wait_for)
+
+
+def enqueue_copy(
+    queue: cl.CommandQueue,
+    target: Any,
+    source: Any,
+    n_bytes: int,
+    target_begin: int,
+    source_begin: int,
+    wait_for: list[cl.Event] | None,
+) -> cl.Event:
+    """Enqueue a copy of some bytes, one or more, between the memory of two arrays."""
+    to, to_begin = _part(target, target_begin, n_bytes)
+    of, begin = _part(source, source_begin, n_bytes)
+    named: dict[str, Any] = {"wait_for": wait_for}
+    if isinstance(to, cl.MemoryObjectHolder) and isinstance(of, cl.MemoryObjectHolder):
+        named |= {"byte_count": n_bytes, "src_offset": begin, "dst_offset": to_begin}
+    elif isinstance(to, cl.MemoryObjectHolder):
+        of, named = of.mem, named | {"dst_offset": to_begin, "is_blocking": False}
+    elif isinstance(of, cl.MemoryObjectHolder):
+        to, named = to.mem, named | {"src_offset": begin, "is_blocking": False}
+    else:
+        named["is_blocking"] = False
+    return submit("a copy", cl.enqueue_copy, queue, to, of, **named)
+
+
+def at_rest(queue: cl.CommandQueue, *arrays: cl_array.Array, known: cl.Event | None = None) -> Arena | None:
+    """Return the arena of a queue in order if commands that use these have nothing else to wait for, and nothing to note.
+
+    Else None, or where memory is counted. For calls of one or two launches: to make a `Chain` takes half as long as a launch.
+    ``known`` is an event of that queue.
+    """
+    if forked.forked:
+        use_device()
+    arena = arena_of(queue)
+    if arena.beside is not None or (arena.pool.uses and arena.pool.has_uses()) or current() is not None:
+        return None
+    own = arena.itself
+    for array in arrays:
+        events = array.events
+        if events and (events[0] is not known or len(events) > 1):
+            forget_ended(array)
+            if array.events:
+                return None
+        data: Any = array.base_data
+        if data.__class__ is Lent:
+            if data.block is None or data.block.arena is not own:
+                return None
+        elif array.queue is not queue or whole(data) is not data:
+            return None
+    return arena
+
+
+class Chain:
+    """Commands that run one after another on a queue.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        Where they run.
+    operands : pyopencl.array.Array
+        Arrays that the commands read. The first command waits for whatever still writes to these.
+    writes : tuple of pyopencl.array.Array
+        Arrays that they write to, if not allocated for them. The first waits for whatever still reads or writes these.
+
+    Attributes
+    ----------
+    queue : pyopencl.CommandQueue
+    device : Device
+        Capabilities of the queue's device.
+    events : list of pyopencl.Event
+        One for each command so far.
+    """
+
+    def __init__(self, queue: cl.CommandQueue, *operands: cl_array.Array, writes: tuple[cl_array.Array, ...] = ()) -> None:
+        self.queue = queue
+        # From the arena, as to ask the queue itself takes longer.
+        arena = arena_of(queue)
+        self._beside, self._context, self._cl_device = arena.beside, arena.pool.context, arena.pool.device
+        self.device: Device = describe(self._cl_device)
+        self.events: list[cl.Event] = []
+        self._counters: list[cl_array.Array] = []
+        self._wait_for: list[cl.Event] | None = None
+        self._noted: tuple[int, ...] = ()
+        own = arena.itself
+        for array in (*writes, *operands):
+            data: Any = array.base_data
+            # Memory of this queue's arena that nothing is said to write needs no closer look.
+            is_lent = data.__class__ is Lent and data.block is not None and data.block.arena is own
+            if writes or array.events or not is_lent:
+                self._wait_for = pending(queue, *operands, *writes, writes=writes)
+                self._noted = of_others(queue, *operands, *writes)
+                break
+
+    @property
+    def wait_for(self) -> list[cl.Event] | None:
+        """Events that the next command has to wait for explicitly; for commands that are enqueued by the caller."""
+        return None if self.events else self._wait_for
+
+    def _add(self, event: cl.Event) -> None:
+        """Take note of a command."""
+        self.events.append(event)
+        if self._noted:
+            note_use(self.queue, self._noted, event)
+
+    def scratch(self, n: int, dtype: Any) -> cl_array.Array:
+        """Return ``n`` entries of memory that later commands of this chain may use, and that is taken back when it is let go.
+
+        Raises
+        ------
+        MemoryError
+            The device, or the workspace that is counted, has not so much; the message says how much that is.
+        """
+        return allocated(self.queue, "workspace", max(n, 1), dtype)
+
+    def seen_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+        """Return an array of one dimension whose entries commands read and write as another type of the same size."""
+        return array_of(self.queue, array.size, dtype, array.base_data)
+
+    def counters(self, n: int) -> cl_array.Array:
+        """Return ``n`` zeros, uint32, that commands of this chain may count in.
+
+        To set them takes as long as a launch. Those of few are kept, and set to zero again by `finish`, when the device is busy
+        with what the chain is for; not where memory is counted, of which they would take more than is asked for.
+        """
+        if n > _COUNTERS or current() is not None:
+            found = self.scratch(n, np.uint32)
+            self.fill(found, 0, n)
+            return found
+        kept = arena_of(self.queue).counters
+        try:
+            found = array_of(self.queue, _COUNTERS, _ZERO.dtype, kept.pop(), context=self._context)
+        except IndexError:
+            found = self.scratch(_COUNTERS, np.uint32)
+            self.fill(found, 0, _COUNTERS)
+        self._counters.append(found)
+        return found
+
+    def build(self, parameters: _Record) -> tuple[Built, _Record]:
+        """Return the built kernel for a record, and the record that it was built with."""
+        built = programs.build(self._context, self._cl_device, parameters)
+        return built, cast("_Record", built.parameters)  # `within` adapts a record to another of its class
+
+    def build_once(self, what: Hashable, make: Callable[[], _Record]) -> tuple[Built, _Record]:
+        """Return the built kernel for the record that ``make`` returns; it is looked up by ``what``, which takes less time."""
+        found = programs.worked_out(self._context, self._cl_device, what, lambda: self.build(make()))
+        programs.note_asked(found[:1])
+        return found
+
+    def build_together(self, what: Hashable, make: Callable[[], Iterable[programs.Parameters]]) -> None:
+        """Build kernels that will be asked for, several at a time; see `programs.build_together`.
+
+        Not on CPU devices, whose compilers take one at a time, or the cores that the host computes with.
+        """
+        if not self.device.lanes_are_loops:
+            programs.build_together(self._context, self._cl_device, what, make)
+
+    def worked_out(self, what: Hashable, work_out: Callable[[], _Made]) -> _Made:
+        """Return the result of ``work_out``, called once for all chains on the queue's device; see `programs.worked_out`."""
+        return programs.worked_out(self._context, self._cl_device, what, work_out)
+
+    def launch(self, built: Built, groups: int, *arguments: Any) -> None:
+        """Enqueue ``groups`` work-groups of a kernel, none being no command; arrays are passed from the start of their buffer."""
+        if groups <= 0:
+            return
+        passed, sizes = [each.base_data if isinstance(each, _ARRAY) else each for each in arguments], built.sizes(groups)
+        # As `wait_for` and `_add` have it.
+        events = self.events
+        wait_for = None if events else self._wait_for
+        if self._beside is None:
+            event = built.enqueue(self.queue, sizes, passed, wait_for)
+        else:
+            event = self._beside.run(built.enqueue, self.queue, sizes, passed, wait_for)
+        events.append(event)
+        if self._noted:
+            note_use(self.queue, self._noted, event)
+
+    def repeat(self, commands: Iterable[Callable[..., cl.Event]], *given: Any) -> None:
+        """Enqueue commands of a recording, which are called with the queue, what is given, and events to wait for."""
+        wait_for = self.wait_for
+        for command in commands:
+            if self._beside is None:
+                event = command(self.queue, *given, wait_for)
+            else:
+                event = self._beside.run(command, self.queue, *given, wait_for)
+            self._add(event)
+            wait_for = None
+
+    def copy(self, target: cl_array.Array, source: cl_array.Array, n: int, target_begin: int = 0, source_begin: int = 0) -> None:
+        """Enqueue a copy of ``n`` entries, counted from the beginning of the arrays' buffers."""
+        item = source.dtype.itemsize
+        self.copy_bytes(target.base_data, source.base_data, n * item, target_begin * item, source_begin * item)
+
+    def copy_bytes(self, target: Any, source: Any, n_bytes: int, target_begin: int = 0, source_begin: int = 0) -> None:
+        """Enqueue a copy between the memory of two arrays."""
+        if n_bytes > 0:
+            self._add(enqueue_copy(self.queue, target, source, n_bytes, target_begin, source_begin, self.wait_for))
+
+    def sent(self, values: np.ndarray[Any, Any]) -> cl_array.Array:
+        """Return a device array with the values of a contiguous host array, or on its memory; the host does not wait for a copy.
+
+        The values may change once the chain has read something.
+        """
+        if not values.size or (values.nbytes > Thresholds.of(self.device).max_copied and in_place(self.queue, values)):
+            return from_host(self.queue, values, copy=False)
+        array = allocated(self.queue, "a copy of host memory", values.shape, values.dtype)
+        named = {"is_blocking": False, "wait_for": self.wait_for}
+        self._add(submit("a copy of host memory", cl.enqueue_copy, self.queue, array.base_data, values, **named))
+        return array
+
+    def fill(self, target: cl_array.Array, value: Any, n: int) -> None:
+        """Enqueue setting the first ``n`` entries of an array's buffer to a value."""
+        if n <= 0:
+            return
+        pattern, n_bytes = np.array(value, target.dtype), n * target.dtype.itemsize
+        self._add(enqueue_fill(self.queue, target.base_data, pattern, n_bytes, self.wait_for))
+
+    def read(self, source: cl_array.Array, n: int, begin: int = 0) -> np.ndarray[Any, Any]:
+        """Wait for all commands so far, and return ``n`` entries of an array's buffer."""
+        host = np.empty(n, source.dtype)
+        if n:
+            self._enqueue_read(source, host, begin, is_blocking=True)
+        return host
+
+    def read_later(self, source: cl_array.Array, n: int, begin: int = 0) -> Callable[[], np.ndarray[Any, Any]]:
+        """Enqueue the read of ``n`` entries of an array's buffer; return a function that waits for it and gives them.
+
+        Commands that are enqueued in between keep the device busy while the host waits.
+        """
+        # Not to mapped memory, which spares a copy: quirk 13.
+        host = np.empty(n, source.dtype)
+        event = self._enqueue_read(source, host, begin, is_blocking=False)
+        self._add(event)
+
+        def wait() -> np.ndarray[Any, Any]:
+            event.wait()
+            return host
+
+        return wait
+
+    def _enqueue_read(self, source: cl_array.Array, host: np.ndarray[Any, Any], begin: int, *, is_blocking: bool) -> cl.Event:
+        of, begin = _part(source.base_data, begin * host.itemsize, host.nbytes)
+        named = {"wait_for": self.wait_for, "is_blocking": is_blocking} | ({"src_offset": begin} if begin else {})
+        return submit("a read", cl.enqueue_copy, self.queue, host, of, **named)
+
+    @contextmanager
+    def side_queue(self, wanted: bool = True) -> Iterator[Chain]:
+        """Give a chain whose commands come after all so far, and run at the same time as what this chain enqueues meanwhile.
+
+        At the end of the block this chain waits for it. It is this chain itself where it is not ``wanted``.
+        """
+        if not wanted:
+            yield self
+            return
+        other = Chain(side_queue(self.queue))
+        # A queue's order says nothing to another queue: the side queue must wait for earlier commands of the main queue, too.
+        other._wait_for = self.events[-1:] or [*(self._wait_for or ()), cl.enqueue_marker(self.queue)]
+        # Before another queue waits for a command, OpenCL asks that the command's own queue be flushed.
+        self.queue.flush()
+        try:
+            yield other
+        finally:
+            if other.events:
+                other.queue.flush()
+                self._add(cl.enqueue_barrier(self.queue, wait_for=other.events[-1:]))
+
+    def finish(self, *results: cl_array.Array) -> None:
+        """Tell the arrays that this chain writes which command they have to be waited for by."""
+        if self.events:
+            for result in results:
+                note_written(result, self.events[-1])
+        while self._counters:
+            used = self._counters.pop().base_data
+            self._add(enqueue_fill(self.queue, used, _ZERO, _COUNTERS * _ZERO.itemsize, self.wait_for))
+            arena_of(self.queue).counters.append(cast("cl.Buffer", used))

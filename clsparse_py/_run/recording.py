@@ -1,0 +1,336 @@
+"""Recordings: the commands of a kind of call (kernels, arguments, sizes, scratch memory), worked out once and then replayed.
+
+Choosing records, looking up kernels and counting work-groups takes the host longer than launching. The outcome depends only on
+the kind of call: the device, the dtypes, and numbers such as the shape. So a function that enqueues commands runs once for each
+kind, on a chain that records the commands; every call of that kind then replays them with its own arrays.
+
+A recording remembers no call: at each replay all its slots are set anew, on kernel objects that nobody else has meanwhile, and
+what they are set to is kept until the last command is enqueued. To find out which slots are set already takes as long as setting;
+only who knows it without asking, and keeps their memory, has one slot set anew (`Recording.repeated`).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._build import programs
+from clsparse_py._build.built import Built, Launch, Numbers, Repeated, enqueue_kernel
+from clsparse_py._device.device import describe
+from clsparse_py._memory.memory import allocated, scratch, submit
+from clsparse_py._memory.pool import Arena
+from clsparse_py._run.launch import Chain, enqueue_copy, enqueue_fill
+
+__all__ = ["Bound", "Number", "Recorder", "Recording", "known", "record", "recorded", "run"]
+
+
+class _Operand(cl_array.Array):
+    """A placeholder for an array of which only the dtype is known: any other attribute raises an AttributeError."""
+
+    def __init__(self, place: int, dtype: np.dtype[Any]) -> None:
+        self.place = place
+        self.dtype = dtype
+
+
+class _Scratch(_Operand):
+    """A placeholder for scratch memory: its size, and the first and the last command that use it."""
+
+    def __init__(self, place: int, dtype: np.dtype[Any], n: int) -> None:
+        super().__init__(place, dtype)
+        self.n_bytes = n * dtype.itemsize
+        self.first = self.last = -1
+
+
+class Number:
+    """A placeholder for a number that each call brings."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+
+class _Fill:
+    """A recorded fill: the first bytes of an array are set to a pattern."""
+
+    __slots__ = ("_n_bytes", "_pattern", "_place")
+
+    def __init__(self, place: int, pattern: np.ndarray[Any, Any], n_bytes: int) -> None:
+        self._place, self._pattern, self._n_bytes = place, pattern, n_bytes
+
+    def enqueue(self, queue: cl.CommandQueue, table: list[Any], _: Numbers, wait_for: list[cl.Event] | None) -> cl.Event:
+        return enqueue_fill(queue, table[self._place], self._pattern, self._n_bytes, wait_for)
+
+
+class _Copy:
+    """A recorded copy: some bytes of an array, from one byte on, to another from a byte on."""
+
+    __slots__ = ("_begins", "_n_bytes", "_source", "_target")
+
+    def __init__(self, target: int, source: int, n_bytes: int, begins: tuple[int, int]) -> None:
+        self._target, self._source, self._n_bytes, self._begins = target, source, n_bytes, begins
+
+    def enqueue(self, queue: cl.CommandQueue, table: list[Any], _: Numbers, wait_for: list[cl.Event] | None) -> cl.Event:
+        return enqueue_copy(queue, table[self._target], table[self._source], self._n_bytes, *self._begins, wait_for)
+
+
+class Recorder(Chain):
+    """A chain that records commands and enqueues none.
+
+    Arguments are recorded as places in a table: slots of arrays and of numbers come first, then scratch memory and constants in
+    order of first use. Arrays that are no slots are constants, which the recording keeps.
+
+    Parameters
+    ----------
+    chain : Chain
+        Of the device.
+    dtypes : tuple of dtype or None
+        Of the arrays that each call brings, None for one that this kind of call lacks.
+    n_numbers : int
+        How many numbers each call brings.
+
+    Attributes
+    ----------
+    operands : tuple
+        What stands for the arrays.
+    numbers : tuple of Number
+        What stands for the numbers.
+    """
+
+    def __init__(self, chain: Chain, dtypes: Sequence[np.dtype[Any] | None], n_numbers: int = 0) -> None:
+        self.queue, self.device = chain.queue, chain.device
+        self._context, self._cl_device = chain._context, chain._cl_device
+        self.operands = tuple(None if dtype is None else _Operand(place, dtype) for place, dtype in enumerate(dtypes))
+        self.numbers = tuple(Number(len(dtypes) + place) for place in range(n_numbers))
+        self.n_slots = len(dtypes) + n_numbers
+        self.table: list[Any] = [None] * self.n_slots
+        self.commands: list[Launch | _Fill | _Copy] = []
+        self.scratches: list[_Scratch] = []
+        self.kept: list[cl_array.Array] = []
+
+    @override
+    def scratch(self, n: int, dtype: Any) -> cl_array.Array:
+        found = _Scratch(len(self.table), np.dtype(dtype), max(n, 1))
+        self.table.append(None)
+        self.scratches.append(found)
+        return found
+
+    @override
+    def seen_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+        assert type(array) is _Operand  # scratch memory has to be followed
+        return _Operand(array.place, dtype)
+
+    @override
+    def launch(self, built: Built, groups: int, *arguments: Any) -> None:
+        if groups > 0:
+            places = [self._place(each) for each in arguments]
+            arrays: list[int] = []
+            for number, (place, each) in enumerate(zip(places, arguments, strict=True)):
+                if isinstance(each, _Operand):
+                    arrays += [self._place(number), place]
+            self.commands.append(Launch(built, groups, places, arrays))
+
+    @override
+    def fill(self, target: cl_array.Array, value: Any, n: int) -> None:
+        if n > 0:
+            item = np.array(value, target.dtype)
+            self.commands.append(_Fill(self._place(target), item, n * item.itemsize))
+
+    @override
+    def copy(self, target: cl_array.Array, source: cl_array.Array, n: int, target_begin: int = 0, source_begin: int = 0) -> None:
+        if n > 0:
+            item = source.dtype.itemsize
+            begins = target_begin * item, source_begin * item
+            self.commands.append(_Copy(self._place(target), self._place(source), n * item, begins))
+
+    def _place(self, argument: Any) -> int:
+        """Return the place in the table of an argument of the next command."""
+        if isinstance(argument, (_Operand, Number)):
+            if isinstance(argument, _Scratch):
+                argument.last = len(self.commands)
+                if argument.first < 0:
+                    argument.first = argument.last
+            return argument.place
+        if isinstance(argument, cl_array.Array):
+            self.kept.append(argument)
+            argument = argument.base_data
+        self.table.append(argument)
+        return len(self.table) - 1
+
+    def recording(self) -> Recording:
+        """Return what was recorded so far."""
+        return Recording(self)
+
+
+class Recording:
+    """The commands of a kind of call; made by a `Recorder`.
+
+    Attributes
+    ----------
+    kernels : tuple of Built
+        The kernels that it launches.
+    kept : tuple of pyopencl.array.Array
+        Constants: arrays that are the same in all calls.
+    n_commands : int
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._commands = tuple(recorder.commands)
+        self.n_commands = len(self._commands)
+        self._enqueues = tuple(each.enqueue for each in self._commands)
+        self.kernels = tuple(each.built for each in self._commands if isinstance(each, Launch))
+        self.kept = tuple({id(each): each for each in recorder.kept}.values())
+        self._constants = tuple(recorder.table[recorder.n_slots :])
+        # Scratch arrays share a block of memory if the last use of one comes before the first use of the other.
+        self._sizes: list[int] = []
+        self._blocks: list[tuple[int, int]] = []
+        until: list[int] = []
+        for each in sorted((each for each in recorder.scratches if each.last >= 0), key=lambda each: each.first):
+            free = [block for block, last in enumerate(until) if last < each.first]
+            if not free:
+                block = len(until)
+                self._sizes.append(0)
+                until.append(0)
+            else:
+                # The smallest that suffices, or else the largest.
+                block = min(free, key=lambda at: (self._sizes[at] < each.n_bytes, abs(self._sizes[at] - each.n_bytes)))
+            self._sizes[block] = max(self._sizes[block], each.n_bytes)
+            until[block] = each.last
+            self._blocks.append((each.place, block))
+
+    def enqueue(self, chain: Chain, arrays: Sequence[cl_array.Array | None], numbers: Numbers = ()) -> None:
+        """Enqueue the commands with these in the slots, after what the chain waits for."""
+        table = [*_memory(arrays), *numbers, *self._constants]
+        if not self._sizes:
+            chain.repeat(self._enqueues, table, numbers)
+            return
+        with scratch(chain.queue, self._sizes) as blocks:
+            for place, block in self._blocks:
+                table[place] = blocks[block]
+            chain.repeat(self._enqueues, table, numbers)
+
+    def replay(self, queue: cl.CommandQueue, memory: Iterable[Any], numbers: Numbers = ()) -> cl.Event:
+        """Enqueue the commands, one at least, with arrays of which nothing is to be waited for, see `launch.at_rest`.
+
+        ``memory`` is that of the arrays. Returns the event of the last command.
+        """
+        table = [*memory, *numbers, *self._constants]
+        if self._sizes:
+            with scratch(queue, self._sizes) as blocks:
+                for place, block in self._blocks:
+                    table[place] = blocks[block]
+                for enqueue in self._enqueues:
+                    event = enqueue(queue, table, numbers, None)
+            return event
+        for enqueue in self._enqueues:
+            event = enqueue(queue, table, numbers, None)
+        return event
+
+    def repeated(self, slot: int, numbers: Numbers) -> Callable[[cl.CommandQueue, tuple[Any, ...]], cl.Event]:
+        """Return what does as `replay` for calls whose arrays have the memory of the first one, but in a slot."""
+        launch = self._commands[0] if self.n_commands == 1 and not self._sizes else None
+        if not isinstance(launch, Launch) or (argument := launch.argument_of(slot)) is None:
+            return functools.partial(self.replay, numbers=numbers)
+        return Repeated(launch, slot, argument, numbers, self._constants).enqueue
+
+    def bound(self, queue: cl.CommandQueue, arrays: Sequence[cl_array.Array], numbers: Numbers = ()) -> Bound:
+        """Return the launches with these in the slots, and scratch memory of their own; for a recording of launches alone."""
+        table = [*_memory(arrays), *numbers, *self._constants]
+        blocks = [allocated(queue, "workspace", size, np.uint8).base_data for size in self._sizes]
+        for place, block in self._blocks:
+            table[place] = blocks[block]
+        launches = [each for each in self._commands if isinstance(each, Launch)]
+        assert len(launches) == self.n_commands
+        return Bound(queue, *((each.built, each.groups, each.pick(table)) for each in launches))
+
+
+def _memory(arrays: Iterable[cl_array.Array | None]) -> list[Any]:
+    return [None if array is None else array.base_data for array in arrays]
+
+
+class Bound:
+    """Launches whose arguments are all set, on kernel objects of their own: to enqueue one takes the host a microsecond or two.
+
+    For one thread at a time. Nothing is waited for but what is on the queue.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    launches : tuple
+        Of each the kernel, work-groups, and arguments, arrays by their memory.
+    """
+
+    # Until the kernels have them.
+    _launches: tuple[tuple[Built, int, Sequence[Any]], ...] = ()
+
+    def __init__(self, queue: cl.CommandQueue, *launches: tuple[Built, int, Sequence[Any]]) -> None:
+        self._queue = queue
+        self._kernels = [(built.kernel(*arguments), built.sizes(groups)) for built, groups, arguments in launches]
+        # A kernel does not keep the memory of its arguments alive, and does not tell whose they are.
+        self._launches = launches
+
+    def __del__(self) -> None:
+        for (built, _, arguments), (kernel, _) in zip(self._launches, self._kernels, strict=True):
+            built.take_back(kernel, arguments)
+
+    def __call__(self) -> cl.Event:
+        """Enqueue the launches, one at least, and return the event of the last."""
+        for kernel, sizes in self._kernels:
+            event = submit(kernel, enqueue_kernel, self._queue, kernel, sizes)
+        return event
+
+    def set(self, place: int, value: np.generic) -> None:
+        """Set an argument to another number from now on: another kernel object takes a hundred times as long to make."""
+        for kernel, _ in self._kernels:
+            kernel.set_arg(place, value)
+
+
+def record(chain: Chain, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable) -> Recording:
+    """Return the commands of ``enqueue(chain, *arrays, *kind)`` for arrays of these dtypes; `run` says what it may do."""
+    recorder = Recorder(chain, dtypes)
+    enqueue(recorder, *recorder.operands, *kind)
+    return recorder.recording()
+
+
+def run(chain: Chain, enqueue: Callable[..., None], arrays: tuple[cl_array.Array | None, ...], *kind: Hashable) -> None:
+    """Enqueue the commands of ``enqueue(chain, *arrays, *kind)``, which is called once for each kind of call and recorded.
+
+    Parameters
+    ----------
+    chain : Chain
+    enqueue : callable
+        A function that only enqueues. Its commands depend on nothing but the device, the dtypes of arrays, and ``kind``. It takes
+        scratch memory, launches, copies and fills; it reads nothing from the device, and keeps nothing.
+    arrays : tuple of pyopencl.array.Array
+        Each begins its buffer. None for an array that this kind of call lacks.
+    kind : hashable
+        Numbers and other hashable values.
+    """
+    if isinstance(chain, Recorder):
+        enqueue(chain, *arrays, *kind)
+        return
+    dtypes = tuple([None if array is None else array.dtype for array in arrays])
+    recorded(chain, enqueue, dtypes, *kind).enqueue(chain, arrays)
+
+
+def known(
+    arena: Arena, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable
+) -> Recording | None:
+    """Return the recording of `run` for the queues of an arena, if a call of that kind was made before."""
+    pool = arena.pool
+    found: Recording | None = programs.known(pool.context, pool.device, (enqueue, describe(pool.device), dtypes, kind))
+    if found is not None:
+        programs.note_asked(found.kernels)
+    return found
+
+
+def recorded(chain: Chain, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable) -> Recording:
+    """Return the recording of `run`, made once for each kind, for calls that look it up by keys of their own."""
+    key = enqueue, chain.device, dtypes, kind
+    found = chain.worked_out(key, lambda: record(chain, enqueue, dtypes, *kind))
+    programs.note_asked(found.kernels)
+    return found

@@ -1,0 +1,173 @@
+"""Arrays between host and device: in place where the device was seen to work on the host's memory, by copy elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._device.device import describe
+from clsparse_py._ground.forked import is_forked, use_device
+from clsparse_py._memory.device_array import DeviceArray
+from clsparse_py._memory.memory import allocated, on_host_memory, submit
+from clsparse_py._memory.order import forget_ended, uses_before_writing
+from clsparse_py._memory.pool import arena_of
+from clsparse_py._memory.uses import Uses
+
+__all__ = ["contexts_match", "fetched", "from_host", "in_place", "on_host", "pending", "placed", "to_host"]
+
+
+def contexts_match(array: cl_array.Array, context: cl.Context) -> bool:
+    """Return whether an array lives in a context, and so does its queue, which may be set."""
+    if array.context is not context and array.context != context:
+        return False
+    return array.queue is None or bool(arena_of(array.queue).pool.context == context)
+
+
+class _Lent(np.ndarray):
+    """Host memory that a buffer works on: it is not let go before the commands that may use it have ended.
+
+    These are its queue's, and those of other queues that were noted for the buffer.
+    """
+
+    queue: cl.CommandQueue | None = None
+    uses: Uses
+    pointer: int
+
+    def __del__(self) -> None:
+        if self.queue is not None and not is_forked():
+            self.queue.finish()
+            # Not under the pool's lock, which this thread may have: the garbage collector comes at any time.
+            for event in list(self.uses.get(self.pointer, {}).values()):
+                event.wait()
+
+
+def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: bool) -> cl_array.Array:
+    """Return a device array with the values of a host array.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        The queue of the array.
+    values : numpy.ndarray
+        Contiguous, in native byte order.
+    copy : bool
+        False: where the device works on the host's memory, the array is that memory. It is kept alive, and who writes to one
+        writes to the other.
+
+    Raises
+    ------
+    MemoryError
+        The device allows not so much in one array, which is said before anything is copied; or has not so much.
+    """
+    pool = arena_of(queue).pool
+    if values.nbytes > pool.largest:
+        raise MemoryError(f"a copy of host memory: {values.nbytes:,} bytes; {pool.capacity()}")
+    if not in_place(queue, values):
+        array = allocated(queue, "a copy of host memory", values.shape, values.dtype)
+        if values.size:
+            submit("a copy of host memory", cl.enqueue_copy, queue, array.base_data, values, is_blocking=True)
+            array.strides = values.strides
+        return array
+    if copy:
+        # In memory of NumPy's, which asks for large pages: 60 MB take 4.5 ms, and 25 in memory that a CPU runtime allocates.
+        values = values.copy(order="K")
+    flags = cl.mem_flags
+    access = flags.READ_WRITE if values.flags.writeable else flags.READ_ONLY
+    lent = values.view(_Lent)
+    buffer = on_host_memory(queue, lent, access)
+    lent.queue, lent.uses, lent.pointer = queue, pool.uses, buffer.int_ptr
+    order = "C" if values.flags.c_contiguous else "F"
+    return DeviceArray(queue, values.shape, values.dtype, order=order, data=buffer)
+
+
+def placed(queue: cl.CommandQueue, what: str, values: np.ndarray[Any, Any], allocator: Any = None) -> cl_array.Array:
+    """Return a new device array with a copy of one-dimensional values of the host."""
+    found = allocated(queue, what, values.size, values.dtype, allocator)
+    if values.size:
+        submit(f"a copy of {what}", cl.enqueue_copy, queue, found.base_data, np.ascontiguousarray(values), is_blocking=True)
+    return found
+
+
+def to_host(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl_array.Array:
+    """Return a device array for values that `on_host` brings to a C-contiguous host array; it holds none yet."""
+    if in_place(queue, host):
+        return from_host(queue, host, copy=False)
+    return allocated(queue, "the result", host.shape, host.dtype)
+
+
+def in_place(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> bool:
+    """Return whether a device can work on a host array's own memory. OpenCL aligns a type to its size, NumPy need not."""
+    device = describe(arena_of(queue).pool.device)  # to ask the queue takes longer
+    return bool(values.size and device.aliases_host and values.ctypes.data % values.itemsize == 0)
+
+
+def pending(queue: cl.CommandQueue, *arrays: cl_array.Array, writes: tuple[cl_array.Array, ...] = ()) -> list[cl.Event] | None:
+    """Return the events that a command on a queue, which uses these arrays, has to wait for explicitly.
+
+    Events of the queue that runs them are left out: naming them would cost time on the host and on the device. Queues of other
+    events are flushed, as OpenCL asks. A command that ``writes`` to arrays also waits for those that read them.
+
+    Arrays forget events when all are complete: who uses them often would ask for their queues each time.
+
+    Raises
+    ------
+    RuntimeError
+        This process was forked from one that had used a device.
+    """
+    use_device()
+    events: list[cl.Event] = []
+    for array in arrays:
+        if array.events:
+            forget_ended(array)
+            events += array.events
+    foreign: list[cl.Event] = []
+    if events:
+        beside = arena_of(queue).beside
+        running = queue if beside is None else beside.queue
+        for event in dict.fromkeys(events):
+            other = event.command_queue
+            if other != running:
+                foreign.append(event)
+                if other is not None:  # a user's own event has none
+                    other.flush()
+    if writes:
+        foreign += uses_before_writing(queue, *writes)
+    return foreign or None
+
+
+def fetched(array: cl_array.Array, queue: cl.CommandQueue | None = None) -> np.ndarray[Any, Any]:
+    """Return the values of a contiguous array that begins its buffer, as `Array.get` does; threads may do so at once.
+
+    It is read on the array's queue or, if it has none, on ``queue``.
+    """
+    host = np.empty(array.shape, array.dtype)
+    if host.size:
+        on: Any = array.queue or queue
+        wait_for = pending(on, array)
+        submit("a read", cl.enqueue_copy, on, host, array.base_data, wait_for=wait_for, is_blocking=True)
+    return host
+
+
+def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Wait for a device array that `from_host` made from ``host`` without a copy, and return ``host`` with its values."""
+    if not host.size:
+        return host
+    # `from_host` gave it both, which PyOpenCL's types leave open.
+    queue: Any = array.queue
+    buffer: Any = array.base_data
+    if in_place(queue, host):
+        # Memory that host and device share has to be mapped before the host sees the device's writes.
+        submit("a read", _seen, queue, buffer, host, [*array.events])
+        return host
+    submit("a read", cl.enqueue_copy, queue, host, buffer, wait_for=[*array.events], is_blocking=True)
+    return host
+
+
+def _seen(queue: cl.CommandQueue, buffer: cl.Buffer, host: np.ndarray[Any, Any], wait_for: list[cl.Event]) -> cl.Event:
+    """Map a buffer on a host array's memory, wait, and let go of it."""
+    mapped: Any = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, 0, host.shape, host.dtype, wait_for=wait_for)[0]
+    ended: cl.Event = mapped.base.release(queue)
+    return ended

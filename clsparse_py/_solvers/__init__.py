@@ -1,0 +1,1 @@
+"""Solvers: Krylov methods, linear algebra under SciPy's names, multigrid."""

@@ -1,0 +1,174 @@
+"""Aggregates of a graph: a maximal independent set of distance 2, and what each node joins. Integers alone decide."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._build.built import Built
+from clsparse_py._build.plain import door
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.construct.tiles import work_group_of
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._primitives.scan import enqueue_scan, summed
+from clsparse_py._run.launch import Chain, spread
+from clsparse_py._run.recording import Bound
+from clsparse_py._run.transfer import placed
+from clsparse_py._solvers.aggregation.kernels import BEGIN, ROOTS, Advance, Choose, Join
+
+__all__ = ["Aggregates", "aggregates"]
+
+#: A block of the order of nodes reaches over so many times the mean distance to a node's first neighbour: on a grid, so many
+#: lines at least. Longer blocks make better aggregates, and take more steps.
+_LINES = 128
+#: Launches between two reads of how many nodes look, by threes; where all nodes take steps, these between two reads.
+_LAUNCHES = 24
+_STEPS = 64
+#: Stands for no node among those that wait for one.
+_NONE = 0xFFFFFFFF
+#: Work-items to a compute unit that look.
+_ITEMS_PER_UNIT = 2048
+
+
+class Aggregates(NamedTuple):
+    """The aggregates of a graph.
+
+    Attributes
+    ----------
+    joined : pyopencl.array.Array
+        The number of each node's aggregate; -1 for nodes without a neighbour.
+    place : pyopencl.array.Array
+        How many nodes before each joined one, and at the end how many in all.
+    n, n_joined : int
+        Aggregates, and nodes in them.
+    """
+
+    joined: cl_array.Array
+    place: cl_array.Array
+    n: int
+    n_joined: int
+
+
+def _order(n: int, reach: int) -> tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return how nodes are ordered: blocks of 1 << shift; the block at each place, by a hash; the place of each block."""
+    shift = max(_LINES * max(reach // max(n, 1), 1) - 1, 1).bit_length()
+    blocks = np.arange(max(-(-n // (1 << shift)), 1), dtype=np.uint64)
+    key = blocks * np.uint64(0x9E3779B97F4A7C15)
+    key ^= key >> np.uint64(32)
+    key *= np.uint64(0xD6E8FEB86659FD93)
+    order = np.argsort(key ^ (key >> np.uint64(32)), kind="stable").astype(np.uint32)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(order.size, dtype=np.uint32)
+    return shift, order, rank
+
+
+@door()
+def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> Aggregates:
+    """Return the aggregates of a graph, the same on every device; waits.
+
+    A root is a node within two edges of which no root comes before it, in an order of long blocks of adjacent nodes. Its
+    neighbours join it. What is left joins the aggregate that most of its neighbours are in.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        In order.
+    indices, indptr : pyopencl.array.Array
+        In canonical format, of a symmetric structure; entries on the diagonal do not count.
+    """
+    chain, index, n = Chain(queue, indices, indptr), indptr.dtype, indptr.size - 1
+    group, name = work_group_of(chain.device), name_of(indptr.dtype)
+    begin, roots, near, far = (
+        chain.build(each)[0]
+        for each in (BEGIN.record(group, name), ROOTS.record(group, name), Join(group, name, True), Join(group, name, False))
+    )
+    in_loops = chain.device.lanes_are_loops
+    choose, _ = chain.build(Choose(group, name, in_loops))
+    mean = indices.size / max(n, 1)
+    phases = () if in_loops else tuple(chain.build(Advance.legal(chain.device, name, phase, mean)) for phase in ("first", "step"))
+    groups, sizes = spread(chain.device, n, group, 64)
+    state, numbers = allocated(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, index)
+    chain.launch(begin, groups, *sizes, indptr, indices, state, numbers)
+    shift, order, rank = _order(n, summed(chain, numbers, n))
+    if in_loops:
+        listed = np.uint32(order.size), np.uint32(shift), placed(queue, "an order", order)
+        chain.launch(choose, 1, np.uint64(n), *listed, indptr, indices, state)
+    else:
+        graph = _Graph(np.uint32(shift), placed(queue, "an order", rank), indptr, indices)
+        if not _advanced(chain, phases, (groups, sizes), graph, state):
+            state = _chosen(chain, choose, (groups, sizes), graph, state)
+    chain.launch(roots, groups, *sizes, state, numbers)
+    number, place = chain.scratch(n + 1, index), allocated(queue, "places", n + 1, index)
+    enqueue_scan(chain, numbers, number, n, kind="pointers")
+    before, joined = numbers, allocated(queue, "aggregates", n, index)
+    chain.launch(near, groups, *sizes, indptr, indices, state, number, before)
+    has_joined = chain.scratch(n, index)
+    chain.launch(far, groups, *sizes, indptr, indices, before, joined, has_joined)
+    enqueue_scan(chain, has_joined, place, n, kind="pointers")
+    n_aggregates, n_joined = (int(chain.read(each, 1, n)[0]) for each in (number, place))
+    chain.finish(joined, place)
+    return Aggregates(joined, place, n_aggregates, n_joined)
+
+
+class _Graph(NamedTuple):
+    """The order of nodes, as kernels take it, and their neighbours."""
+
+    shift: np.uint32
+    rank: cl_array.Array
+    indptr: cl_array.Array
+    indices: cl_array.Array
+
+
+def _advanced(
+    chain: Chain,
+    phases: tuple[tuple[Built, Advance], ...],
+    launch: tuple[int, tuple[np.uint64, ...]],
+    graph: _Graph,
+    state: cl_array.Array,
+) -> bool:
+    """Find which nodes are in the set, by steps for those that are decided in them, and return True; waits.
+
+    False: the graph is not symmetric, or has more nodes than are told apart; nothing is decided.
+    """
+    (first, _), (step, record) = phases
+    n, index = state.size, graph.indptr.dtype
+    if n >= _NONE - 1:
+        return False
+    waiting, after = (chain.scratch(n, np.uint32) for _ in range(2))
+    lists, counters = chain.scratch(3 * n, index), chain.scratch(4, np.uint32)
+    chain.fill(waiting, _NONE, n)
+    chain.fill(counters, 0, 4)
+    chain.launch(first, launch[0], *launch[1], *graph, state, waiting, after, lists, counters)
+    n_left, *_, is_asymmetric = chain.read(counters, 4)
+    if is_asymmetric:
+        return False
+    groups = min(chain.device.compute_units * _ITEMS_PER_UNIT // record.work_group, n)
+    arguments = *graph, state, waiting, after, lists, counters
+    arrays = [each.base_data if isinstance(each, cl_array.Array) else each for each in arguments]
+    steps = [Bound(chain.queue, (step, groups, (turn, np.uint64(n), *arrays))) for turn in np.arange(3, dtype=np.uint32)]
+    while n_left:
+        for _ in range(_LAUNCHES // 3):
+            for each in steps:
+                each()
+        (n_left,) = chain.read(counters, 1)
+    return True
+
+
+def _chosen(
+    chain: Chain, choose: Built, launch: tuple[int, tuple[np.uint64, ...]], graph: _Graph, state: cl_array.Array
+) -> cl_array.Array:
+    """Return which nodes are in the set, by steps for all of them; waits."""
+    groups, sizes = launch
+    after, undecided = chain.scratch(state.size, np.uint32), chain.scratch(1, np.uint32)
+    while True:
+        chain.fill(undecided, 0, 1)
+        for step in range(_STEPS):
+            counts = np.uint32(step == _STEPS - 1)
+            of_order = graph.shift, counts, graph.rank
+            chain.launch(choose, groups, *sizes, *of_order, graph.indptr, graph.indices, state, after, undecided)
+            state, after = after, state
+        if not chain.read(undecided, 1)[0]:
+            return state

@@ -1,0 +1,91 @@
+"""The graph whose nodes are aggregated: the strong entries of a matrix, or of its blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._build.plain import door
+from clsparse_py._formats.canonical import with_marked
+from clsparse_py._matrix.matrix import Matrix, Parts, Structure
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.construct.tiles import tiles, work_group_of
+from clsparse_py._operations.reductions.sums import diagonal_on_device
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._run.launch import Chain, spread
+from clsparse_py._solvers.aggregation.kernels import Inverse, Nodes, Smoothing, Strength
+
+__all__ = ["inverse_diagonal", "nodes_of", "smoothing_values", "strong_entries"]
+
+
+@door()
+def nodes_of(A: Matrix, block: int) -> Matrix:
+    """Return the matrix of A's nodes: for each block of ``block`` x ``block`` entries, all stored, their norm; A itself for 1."""
+    if block == 1:
+        return A
+    queue, (data, indices, indptr) = A.queue, A.parts
+    chain, index, n = Chain(queue, *A.parts), indptr.dtype, (indptr.size - 1) // block
+    built, record = chain.build(Nodes(min(128, chain.device.max_work_group), name_of(index), name_of(data.dtype)))
+    real = np.zeros(0, data.dtype).real.dtype
+    n_blocks = data.size // block**2
+    norms, columns = allocated(queue, "norms", n_blocks, real), allocated(queue, "columns", n_blocks, index)
+    node_indptr = allocated(queue, "indptr", n + 1, index)
+    groups, sizes = spread(chain.device, n + 1, record.work_group, 64)
+    chain.launch(built, groups, *sizes, np.uint64(block), indptr, indices, data, node_indptr, columns, norms)
+    chain.finish(norms, columns, node_indptr)
+    return A.assembled(Structure.canonical(queue, (n, A.shape[1] // block), columns, node_indptr), norms)
+
+
+@door()
+def strong_entries(A: Matrix, theta: float, diagonal: cl_array.Array | None = None) -> Matrix:
+    """Return A's strong entries: those off the diagonal with ``|a_ij| >= theta sqrt(|a_ii a_jj|)``, or A itself if theta is 0.
+
+    ``diagonal`` has a_jj for each column; by default A's.
+    """
+    if theta == 0 or not A.nnz:
+        return A
+    queue, parts = A.queue, A.parts
+    data, indices, indptr = parts
+    diagonal = diagonal_on_device(A) if diagonal is None else diagonal
+    chain, index = Chain(queue, *parts, diagonal), indptr.dtype
+    built, record = chain.build(Strength(work_group_of(chain.device), name_of(index), name_of(data.dtype)))
+    strong = allocated(queue, "marks", indices.size, np.dtype(np.uint8))
+    groups, sizes = tiles(chain.device, indices.size, record.work_group)
+    scalars = index.type(indptr.size - 1), np.zeros(0, data.dtype).real.dtype.type(theta)
+    chain.launch(built, groups, *sizes, *scalars, indptr, indices, data, diagonal, strong)
+    chain.finish(strong)
+    data, indices, indptr = with_marked(queue, parts, strong)
+    return A.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
+
+
+@door()
+def inverse_diagonal(queue: cl.CommandQueue, A: Matrix) -> cl_array.Array:
+    """Return the inverse of the diagonal of a matrix, 0 where that is 0 or has no entry."""
+    data, indices, indptr = A.parts
+    chain, n = Chain(queue, *A.parts), indptr.size - 1
+    built, record = chain.build(Inverse(work_group_of(chain.device), name_of(indptr.dtype), name_of(data.dtype)))
+    found = allocated(queue, "a diagonal", n, data.dtype)
+    groups, sizes = spread(chain.device, n, record.work_group, 64)
+    chain.launch(built, groups, *sizes, np.uint32(A.has_sorted_indices), indptr, indices, data, found)
+    chain.finish(found)
+    return found
+
+
+@door()
+def smoothing_values(
+    queue: cl.CommandQueue, parts: Parts, inverse: cl_array.Array, gain: float, first: int = 0
+) -> cl_array.Array:
+    """Return the values of ``1 - gain D^-1 A`` at the entries of A, of its parts and the inverse of its diagonal D.
+
+    ``first`` is the column of the first row's entry of D: of columns that are beside the diagonal how many there are.
+    """
+    data, indices, indptr = parts
+    chain, index = Chain(queue, *parts, inverse), indptr.dtype
+    built, record = chain.build(Smoothing(work_group_of(chain.device), name_of(index), name_of(data.dtype)))
+    found = allocated(queue, "values", data.size, data.dtype)
+    groups, sizes = tiles(chain.device, indices.size, record.work_group)
+    scalars = index.type(indptr.size - 1), index.type(first), np.zeros(0, data.dtype).real.dtype.type(gain)
+    chain.launch(built, groups, *sizes, *scalars, indptr, indices, data, inverse, found)
+    chain.finish(found)
+    return found

@@ -1,0 +1,306 @@
+"""A parameter record beside each template of smoothed aggregation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from typing_extensions import Self, override
+
+from clsparse_py._build.declaration import Examples, Variants, kernel
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.loops import declare_loop
+from clsparse_py._matrix.structure import OfStructure
+from clsparse_py._operations.construct.tiles import work_group_of
+from clsparse_py._precision.arithmetic import Arithmetic
+from clsparse_py._precision.numbers import numbers
+
+__all__ = [
+    "BEGIN", "MAX_INVERTED", "ROOTS", "Advance", "Choose", "DenseInverse", "Inverse", "Join", "Nodes", "Norms", "Orthonormal",
+    "Prolongator", "Smoothing", "Strength", "Tentative",
+]  # fmt: skip
+
+#: Unknowns at most that a work-group inverts: threads of the host's LAPACK spin, or wait for cores, for milliseconds.
+MAX_INVERTED = 256
+#: Entries of a row of a prolongator for which a work-item has local memory, and bytes of this for a work-group, at most.
+_ROOM = 16
+_LOCAL = 24576
+#: Neighbours of a node whose aggregates are counted.
+_MOST = 32
+#: Work-items that share the neighbours of a node; if there are more of them than so many as a mean: how many, and a work-group.
+_LANES = 8
+_MANY_LANES = 32
+_LONG = 12
+_GROUP_OF_LONG = 512
+#: Entries that a work-item looks at together.
+_AT_ONCE = 8
+#: Nodes that a work-group looks at in a step, at most, and those that it lists for the next.
+_LISTED = 64
+_WOKEN = 256
+
+
+BEGIN = declare_loop(
+    "aggregation/begin",
+    "What is known of each node of a graph before any is chosen: whether it has a neighbour (state 1), and how far before "
+    "it the first one lies (reach, or 0). From a structure in canonical format, in which entries on the diagonal are no "
+    "neighbours.",
+    "const I *indptr, const I *indices, uint *state, I *reach",
+    "const I begins = indptr[node], length = indptr[node + 1] - begins;",
+    "const I first = length > 0 ? indices[begins] : (I)node;",
+    "state[node] = length > 1 || first != (I)node;",
+    "reach[node] = (I)node - min(first, (I)node);",
+    entry="node",
+)
+
+
+ROOTS = declare_loop(
+    "aggregation/roots",
+    "Which nodes are in a set, to be counted: those of state 2.",
+    "const uint *state, I *is_root",
+    "is_root[node] = state[node] == 2;",
+    entry="node",
+)
+
+
+@kernel
+@dataclass(frozen=True)
+class Choose(OfStructure):
+    """Parameters of ``templates/aggregation/choose.mako``.
+
+    Attributes
+    ----------
+    serial : bool
+        Whether one work-item decides all nodes.
+    """
+
+    template = "aggregation/choose"
+    variants: ClassVar[Variants] = {"": {"serial": False}, "serial": {"work_group": 1, "serial": True}}
+
+    serial: bool
+
+
+@kernel
+@dataclass(frozen=True)
+class Advance(OfStructure):
+    """Parameters of ``templates/aggregation/advance.mako``. Phases are "first" and "step".
+
+    Attributes
+    ----------
+    phase : str
+    lanes : int
+        Work-items that share the neighbours of a node.
+    listed, woken : int
+        Nodes that a work-group lists, at most, that are to look in a step, and in the next.
+    """
+
+    template = "aggregation/advance"
+
+    phase: str
+    lanes: int
+    listed: int
+    woken: int
+
+    @classmethod
+    def legal(cls, device: Device, index: str, phase: str, mean: float) -> Advance:
+        """Return the record for rows of ``mean`` entries."""
+        is_long = mean > _LONG
+        group = min(_GROUP_OF_LONG, device.max_work_group) if is_long and phase == "step" else work_group_of(device)
+        return cls(group, index, phase, math.gcd(_MANY_LANES if is_long else _LANES, group), _LISTED, _WOKEN)
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "teams": self.work_group // self.lanes, "at_once": _AT_ONCE}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return replace(self, work_group=work_group, lanes=math.gcd(self.lanes, work_group)) if work_group else None
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        advance = cls.legal(device, arithmetic.index, "first", 7.0)
+        yield "", advance
+        yield "step", replace(advance, phase="step")
+        yield "many_lanes", cls.legal(device, arithmetic.index, "step", 100.0)
+
+
+@kernel
+@dataclass(frozen=True)
+class Join(OfStructure):
+    """Parameters of ``templates/aggregation/join.mako``.
+
+    Attributes
+    ----------
+    near : bool
+        Whether neighbours of roots join, else those that are left.
+    """
+
+    template = "aggregation/join"
+    variants: ClassVar[Variants] = {"": {"near": True}, "far": {"near": False}}
+
+    near: bool
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "most": _MOST}
+
+
+@dataclass(frozen=True)
+class _OfNumbers(OfStructure):
+    """Base of the records of kernels that compute with values.
+
+    Attributes
+    ----------
+    dtype : str
+        NumPy's name of their dtype: float32, float64, complex64 or complex128.
+    """
+
+    dtype: str
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return "\n".join([*numbers(np.dtype(self.dtype)), super().prelude])
+
+    @classmethod
+    @override
+    def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
+        return {**super().usual(device, arithmetic), "dtype": arithmetic.floating}
+
+
+@kernel
+@dataclass(frozen=True)
+class Nodes(_OfNumbers):
+    """Parameters of ``templates/aggregation/nodes.mako``."""
+
+    template = "aggregation/nodes"
+
+
+@kernel
+@dataclass(frozen=True)
+class Inverse(_OfNumbers):
+    """Parameters of ``templates/aggregation/inverse.mako``."""
+
+    template = "aggregation/inverse"
+
+
+@kernel
+@dataclass(frozen=True)
+class DenseInverse(_OfNumbers):
+    """Parameters of ``templates/aggregation/dense_inverse.mako``; of CPU devices, the work-group is one work-item."""
+
+    template = "aggregation/dense_inverse"
+    variants: ClassVar[Variants] = {"": {"work_group": 1}, "group": {}}
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        lanes = math.gcd(_MANY_LANES, self.work_group)
+        return {**super().arguments(), "lanes": lanes, "teams": self.work_group // lanes, "most": MAX_INVERTED}
+
+
+@kernel
+@dataclass(frozen=True)
+class Strength(_OfNumbers):
+    """Parameters of ``templates/aggregation/strength.mako``."""
+
+    template = "aggregation/strength"
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(**{**cls.usual(device, arithmetic), "work_group": work_group_of(device)})
+
+
+@kernel
+@dataclass(frozen=True)
+class Norms(_OfNumbers):
+    """Parameters of ``templates/aggregation/norms.mako``; the work-group is one work-item."""
+
+    template = "aggregation/norms"
+    variants: ClassVar[Variants] = {"": {"work_group": 1}}
+
+
+@kernel
+@dataclass(frozen=True)
+class Tentative(_OfNumbers):
+    """Parameters of ``templates/aggregation/tentative.mako``.
+
+    Attributes
+    ----------
+    normed : bool
+        Whether there is one candidate, whose norms are known.
+    """
+
+    template = "aggregation/tentative"
+    variants: ClassVar[Variants] = {"": {}, "normed": {"work_group": 1, "normed": True}}
+
+    normed: bool = False
+
+
+@kernel
+@dataclass(frozen=True)
+class Orthonormal(_OfNumbers):
+    """Parameters of ``templates/aggregation/orthonormal.mako``."""
+
+    template = "aggregation/orthonormal"
+    variants: ClassVar[Variants] = {"": {"work_group": 64}}
+
+
+@kernel
+@dataclass(frozen=True)
+class Smoothing(_OfNumbers):
+    """Parameters of ``templates/aggregation/smoothing.mako``."""
+
+    template = "aggregation/smoothing"
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls(**{**cls.usual(device, arithmetic), "work_group": work_group_of(device)})
+
+
+@kernel
+@dataclass(frozen=True)
+class Prolongator(_OfNumbers):
+    """Parameters of ``templates/aggregation/prolongator.mako``. Phases are "make", "pack" and "values".
+
+    Attributes
+    ----------
+    phase : str
+    adjacent : bool
+        Whether a work-item's rows are adjacent.
+    room : int
+        Entries of a row of P for which a work-item has local memory; 0: none.
+    """
+
+    template = "aggregation/prolongator"
+
+    phase: str
+    adjacent: bool
+    room: int = 0
+
+    @classmethod
+    def legal(cls, device: Device, index: str, dtype: str, phase: str, longest: int) -> Prolongator:
+        """Return the record for an A of which no row has more entries than the longest."""
+        adjacent, group = device.lanes_are_loops and phase != "values", work_group_of(device)
+        if device.lanes_are_loops or phase == "pack":
+            return cls(group, index, dtype, phase, adjacent)
+        room = 8 if longest <= 8 else _ROOM
+        fit = _LOCAL // (room * (np.dtype(index).itemsize + np.dtype(dtype).itemsize)) // 32 * 32
+        return cls(min(group, fit), index, dtype, phase, adjacent, room)
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        types, group = (arithmetic.index, arithmetic.floating), work_group_of(device)
+        yield "", cls(group, *types, "make", False)
+        for phase in ("pack", "values"):
+            yield phase, cls(group, *types, phase, False)
+        for phase in ("make", "values"):
+            yield f"{phase}-room", cls(min(64, group), *types, phase, False, 8)
+        for phase in ("make", "pack"):
+            yield f"{phase}-adjacent", cls(1, *types, phase, True)

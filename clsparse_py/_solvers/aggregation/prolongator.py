@@ -1,0 +1,83 @@
+"""Smoothed prolongators of one candidate: a row is the sum of few aggregates', so no product of sparse matrices is needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._build.built import Built
+from clsparse_py._matrix.matrix import Matrix, MatrixT, Parts, Structure
+from clsparse_py._memory.memory import allocated
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._primitives.scan import enqueue_scan
+from clsparse_py._run.launch import Chain, spread
+from clsparse_py._solvers.aggregation.kernels import Prolongator
+
+__all__ = ["MAX_ROW", "smoothed_prolongator", "smoothed_values"]
+
+#: Entries of the longest row of A up to which a work-item makes each row: on CPU devices, and elsewhere.
+MAX_ROW = {True: 1024, False: 96}
+
+
+def _built(chain: Chain, A: Parts, phase: str, longest: int) -> tuple[Built, tuple[Any, ...]]:
+    """Return a kernel, work-groups, and the arguments that say how they share the rows."""
+    types = name_of(A[2].dtype), name_of(A[0].dtype)
+    built, record = chain.build(Prolongator.legal(chain.device, *types, phase, longest))
+    groups, sizes = spread(chain.device, A[2].size - 1, record.work_group, 64)
+    return built, (groups, *sizes)
+
+
+def _of(gain: float, T: Parts) -> tuple[Any, ...]:
+    """Return the gain and T as kernels take them: whether each row has an entry, which is then the one of the row's number."""
+    values, columns, pointers = T
+    real = np.zeros(0, values.dtype).real.dtype
+    return real.type(gain), np.uint32(values.size == pointers.size - 1), pointers, columns, values
+
+
+def smoothed_prolongator(
+    queue: cl.CommandQueue, A: MatrixT, inverse: cl_array.Array, gain: float, T: Matrix, longest: int
+) -> MatrixT:
+    """Return ``P = (1 - gain D^-1 A) T``, of A's class; waits.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        In order.
+    A : Matrix
+        In canonical format, n x n.
+    inverse : pyopencl.array.Array
+        That of A's diagonal D, 0 for rows that are not smoothed.
+    gain : float
+    T : Matrix
+        n rows of at most one entry each, of A's dtypes.
+    longest : int
+        Entries of A's longest row.
+    """
+    data, indices, indptr = A.parts
+    chain, index, n_rows = Chain(queue, *A.parts, inverse, *T.parts), indptr.dtype, indptr.size - 1
+    (make, sizes), (pack, sizes_of_pack) = (_built(chain, A.parts, phase, longest) for phase in ("make", "pack"))
+    counts, columns, sums = (chain.scratch(*each) for each in ((n_rows, index), (data.size, index), (data.size, data.dtype)))
+    chain.launch(make, *sizes, indptr, indices, data, inverse, *_of(gain, T.parts), counts, columns, sums)
+    pointers = allocated(queue, "indptr", n_rows + 1, index)
+    enqueue_scan(chain, counts, pointers, n_rows, kind="pointers")
+    nnz = int(chain.read(pointers, 1, n_rows)[0])
+    found = allocated(queue, "values", nnz, data.dtype), allocated(queue, "indices", nnz, index)
+    chain.launch(pack, *sizes_of_pack, indptr, columns, sums, pointers, found[1], found[0])
+    chain.finish(*found, pointers)
+    return A.assembled(Structure.canonical(queue, T.shape, found[1], pointers), found[0])
+
+
+def smoothed_values(
+    queue: cl.CommandQueue, A: Matrix, inverse: cl_array.Array, gain: float, T: Matrix, longest: int, P: Matrix
+) -> cl_array.Array:
+    """Overwrite the values of an earlier result of `smoothed_prolongator` by those for others of A, and return them."""
+    data, indices, indptr = A.parts
+    sums, columns, pointers = P.parts
+    chain = Chain(queue, *A.parts, inverse, *T.parts, columns, pointers, writes=(sums,))
+    built, sizes = _built(chain, A.parts, "values", longest)
+    chain.launch(built, *sizes, indptr, indices, data, inverse, *_of(gain, T.parts), pointers, columns, sums)
+    chain.finish(sums)
+    return sums

@@ -1,0 +1,1 @@
+"""Algebraic multigrid, with PyAMG's interface."""

@@ -1,0 +1,65 @@
+"""Hierarchies as PyAMG's."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clsparse_py._solvers.amg.levels import Level
+from clsparse_py._solvers.amg.smoothers import Smoother
+from clsparse_py._solvers.linalg.problem import divided
+
+__all__ = ["as_pyamgs"]
+
+
+def as_pyamgs(given: Sequence[Level]) -> Any:
+    """Return levels as PyAMG's hierarchy; see `clsparse_py.amg.MultilevelSolver.to_pyamg`."""
+    from pyamg.multilevel import MultilevelSolver as OfPyamg
+
+    levels = []
+    for level in given:
+        made = OfPyamg.Level()
+        made.A = divided(level.A).whole()
+        if level.P is not None and level.R is not None:
+            made.P, made.R = divided(level.P).whole(), divided(level.R).whole()
+            made.presmoother, made.postsmoother = (_on_host(each, made.A) for each in (level.presmoother, level.postsmoother))
+        if level.B is not None and divided(level.A).all_sum is None:
+            made.B = level.B.get()
+        levels.append(made)
+    found = OfPyamg(levels, coarse_solver="pinv")
+    found.symmetric_smoothing = all(level.presmoother == level.postsmoother for level in given[:-1])
+    return found
+
+
+def _on_host(smoother: Smoother | None, A: Any) -> Any:
+    """Return a smoother as a function that PyAMG calls: of a matrix, x, which it writes to, and b."""
+    from pyamg.relaxation import relaxation
+
+    if smoother is None:
+        return lambda A, x, b: None  # noqa: ARG005 - as PyAMG calls it
+    if smoother.scaled and len(smoother.coefficients) == 1:
+        omega = smoother.coefficients[0]
+        keywords = {"iterations": smoother.iterations, "omega": omega if A.dtype.kind == "c" else np.real(omega)}
+        return functools.partial(relaxation.jacobi, **keywords)
+    diagonal = A.diagonal()
+    inverse = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal != 0) if smoother.scaled else 1
+
+    def polynomial(A: Any, x: Any, b: Any) -> None:
+        x[...] = _smoothed(A, inverse, smoother, b, x)
+
+    return polynomial
+
+
+def _smoothed(A: Any, inverse: Any, smoother: Smoother, b: Any, x: Any) -> Any:
+    """Return x after a smoother; ``inverse`` is that of the diagonal, or 1."""
+    first, *others = (each if np.iscomplexobj(x) else np.real(each) for each in smoother.coefficients)
+    for _ in range(smoother.iterations):
+        s = inverse * (b - A @ x)
+        h = first * s
+        for gain in others:
+            h = gain * s + inverse * (A @ h)
+        x = x + h
+    return x

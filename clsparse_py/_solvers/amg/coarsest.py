@@ -1,0 +1,108 @@
+"""The inverse of the coarsest level's matrix, made once for a set-up: by one work-group, else by the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.linalg
+import scipy.sparse
+from pyopencl import array as cl_array
+
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._build.plain import door
+from clsparse_py._matrix.matrix import Parts, Structure
+from clsparse_py._memory.memory import allocated
+from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import placed
+from clsparse_py._solvers.aggregation.kernels import MAX_INVERTED, DenseInverse
+
+__all__ = ["inverse", "inverse_values", "inverted"]
+
+#: Unknowns of the coarsest level at most, whose inverse is a dense matrix.
+_MAX_DENSE = 5000
+#: Work-items that invert together, on devices that are no CPUs.
+_WORK_GROUP = 1024
+#: Times the spacing of numbers: how unlike its transposed the coarsest matrix may be by rounding, and how near to singular it is.
+_ROUNDING = 1000
+
+
+def inverse(A: csr_array) -> csr_array:
+    """Return the inverse of a coarsest matrix, or its pseudoinverse, with all its entries, zeros too.
+
+    Raises
+    ------
+    ValueError
+        It is too large, or has values that are not finite.
+    """
+    n, values = A.shape[0], inverse_values(A)
+    indices, indptr = (placed(A.queue, "an inverse", part) for part in _structure(n))
+    return csr_array.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), values)
+
+
+def inverse_values(A: csr_array) -> cl_array.Array:
+    """Return the values of `inverse`, row by row."""
+    found = _by_group(A.queue, A.parts)
+    return placed(A.queue, "an inverse", inverted(A.get()).data) if found is None else found
+
+
+@door()
+def _by_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:
+    """Return the values of the inverse; None, for LAPACK, unless A is small, Hermitian and positive definite."""
+    data, indices, indptr = parts
+    chain, n, dtype = Chain(queue, *parts), indptr.size - 1, data.dtype
+    if not 0 < n <= MAX_INVERTED or chain.device.is_plain:
+        return None
+    group = 1 if chain.device.lanes_are_loops else min(_WORK_GROUP, chain.device.max_work_group)
+    built, _ = chain.build(DenseInverse(group, name_of(indptr.dtype), name_of(dtype)))
+    found = allocated(queue, "an inverse", n * n, dtype)
+    told = chain.scratch(4, np.zeros(0, dtype).real.dtype)
+    chain.launch(built, 1, np.uint64(n), indptr, indices, data, found, chain.scratch(n, dtype), told)
+    least, most, largest, difference = chain.read(told, 4).tolist()
+    chain.finish(found)
+    rounding = _ROUNDING * float(np.finfo(dtype).eps)
+    is_definite = difference <= rounding * largest and least > rounding * n * most
+    return found if is_definite and np.isfinite(largest + most) else None
+
+
+def _structure(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the columns and row pointers of a matrix with all its entries."""
+    return np.tile(np.arange(n, dtype=np.int32), n), n * np.arange(n + 1, dtype=np.int32)
+
+
+def inverted(A: Any) -> Any:
+    """Return the inverse of a coarsest matrix by LAPACK; both are SciPy's.
+
+    Raises
+    ------
+    ValueError
+        It is too large, or has values that are not finite.
+    """
+    n = A.shape[0]
+    if n > _MAX_DENSE:
+        raise ValueError(f"A: the coarsest level has {n} unknowns, at most {_MAX_DENSE} are inverted; raise max_levels")
+    dense = A.toarray()
+    if not np.isfinite(dense).all():
+        raise ValueError("A: has values that are not finite, or too large")
+    found = _inverse(dense) if n else dense
+    return scipy.sparse.csr_array((found.ravel(), *_structure(n)), shape=(n, n))
+
+
+def _inverse(A: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the pseudoinverse; of a matrix that is positive definite, far from singular, by Cholesky's factors."""
+    scale, eps = np.abs(A).max(), float(np.finfo(A.dtype).eps)
+    if np.abs(A - A.conj().T).max() <= _ROUNDING * eps * scale:
+        try:
+            factor = scipy.linalg.cho_factor(A, lower=True)
+        except np.linalg.LinAlgError:
+            pass
+        else:
+            # The square of their ratio is at most the condition number.
+            pivots = np.diagonal(factor[0]).real
+            if pivots.min() > np.sqrt(_ROUNDING * A.shape[0] * eps) * pivots.max():
+                found: np.ndarray[Any, Any] = scipy.linalg.cho_solve(factor, np.eye(*A.shape, dtype=A.dtype))
+                return found
+    pseudo: np.ndarray[Any, Any] = scipy.linalg.pinv(A)
+    return pseudo

@@ -1,0 +1,129 @@
+"""The matrix of a coarser level, ``R A P``, planned once for any values."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from clsparse_py._arrays.base import on_device
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.hosted import queue_in
+from clsparse_py._build.plain import door
+from clsparse_py._device.device import default_queue
+from clsparse_py._ground.errors import require_name
+from clsparse_py._ground.set_once import SetOnce
+from clsparse_py._operations.spgemm import SpgemmPlan, planned_product, spgemm_estimate, spgemm_plan
+
+__all__ = ["RapPlan", "planned_rap", "rap_plan"]
+
+Order = Literal["auto", "R(AP)", "(RA)P"]
+
+
+class RapPlan(SetOnce):
+    """A plan of ``R A P`` for one structure of each matrix, and any values. Made by `rap_plan`.
+
+    Attributes
+    ----------
+    order : {"R(AP)", "(RA)P"}
+        Which product is made first.
+    products : dict of str to float
+        Multiplications of each order, estimated: what it was chosen by. Of a named order, empty.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4)).tocsr()
+    >>> P = sp.csr_array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    >>> sp.amg.rap_plan(P.T.tocsr(), A, P).order in ("R(AP)", "(RA)P")
+    True
+    """
+
+    def __init__(self, first: SpgemmPlan[csr_array], last: SpgemmPlan[csr_array], order: str, products: dict[str, float]) -> None:
+        self._first, self._last, self.order, self.products = first, last, order, products
+
+    @door()
+    def __call__(self, r_data: Any = None, a_data: Any = None, p_data: Any = None, *, out: csr_array | None = None) -> csr_array:
+        """Return the product of some values, which is not waited for.
+
+        Parameters
+        ----------
+        r_data, a_data, p_data : pyopencl.array.Array or array_like, optional
+            In the order of the entries of R, A and P; by default the values that they had when the plan was made.
+        out : csr_array, optional
+            An earlier result of this plan: its values are overwritten.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A wrong shape, dtype or context.
+        """
+        if self.order == "R(AP)":
+            return self._last(r_data, self._first(a_data, p_data).data, out=out)
+        return self._last(self._first(r_data, a_data).data, p_data, out=out)
+
+    def __repr__(self) -> str:
+        rows, columns = self._last.shape
+        return f"<RapPlan of a {rows} x {columns} product with {self._last.nnz} entries: {self.order}>"
+
+
+@door()
+def rap_plan(R: Any, A: Any, P: Any, *, order: Order = "auto") -> RapPlan:
+    """Plan the triple product ``R A P``.
+
+    Parameters
+    ----------
+    R, A, P : csr_array or SciPy sparse array
+        m x n, n x n and n x m, as a rule: restriction, matrix and prolongation.
+    order : {"auto", "R(AP)", "(RA)P"}
+        Which product is made first; "auto" estimates the multiplications of both orders: those of the first product are counted,
+        of the second there are as many as entries of its operands say if these were spread evenly.
+
+    Returns
+    -------
+    RapPlan
+        ``plan(r_data, a_data, p_data)`` is the product of new values, with no analysis.
+
+    Raises
+    ------
+    ValueError, TypeError, MemoryError
+        As for `spgemm_plan`.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(4, 4)).tocsr()
+    >>> P = sp.csr_array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    >>> plan = sp.amg.rap_plan(P.T.tocsr(), A, P)
+    >>> plan().toarray()
+    array([[ 2., -1.],
+           [-1.,  2.]])
+    >>> plan(a_data=2 * A.data).toarray()
+    array([[ 4., -2.],
+           [-2.,  4.]])
+    """
+    require_name("order", order, ("auto", "R(AP)", "(RA)P"))
+    queue = queue_in((R, A, P)) or default_queue()
+    R, A, P = (on_device(queue, each).tocsr() for each in (R, A, P))
+    products = {"R(AP)": _products(A, P, R, left=True), "(RA)P": _products(R, A, P, left=False)} if order == "auto" else {}
+    chosen = min(products, key=lambda each: products[each]) if products else order
+    if chosen == "R(AP)":
+        first = spgemm_plan(A, P)
+        return RapPlan(first, spgemm_plan(R, first()), chosen, products)
+    first = spgemm_plan(R, A)
+    return RapPlan(first, spgemm_plan(first(), P), chosen, products)
+
+
+def planned_rap(R: csr_array, A: csr_array, P: csr_array) -> tuple[RapPlan, csr_array]:
+    """Return a plan of ``R (A P)`` and the product, each part of which is made once for both."""
+    first, product = planned_product(A, P)
+    last, found = planned_product(R, product)
+    return RapPlan(first, last, "R(AP)", {}), found
+
+
+def _products(X: csr_array, Y: csr_array, other: csr_array, *, left: bool) -> float:
+    """Return about how many multiplications X Y takes, and the product of ``other`` with it, from the left or from the right."""
+    found = spgemm_estimate(X, Y)
+    # Each product of a smoothed prolongator with its matrix meets others at its place: entries are at most so many.
+    entries = min(found.nnz, X.shape[0] * Y.shape[1])
+    if left:
+        return found.n_products + other.nnz * entries / max(X.shape[0], 1)
+    return found.n_products + entries * other.nnz / max(other.shape[0], 1)

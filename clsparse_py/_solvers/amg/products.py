@@ -1,0 +1,59 @@
+"""Products ``y = A x`` and ``y += A x`` with all arguments set, over ranks too: what a cycle enqueues again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._build.plain import door
+from clsparse_py._operations.spmv import kept_plan
+from clsparse_py._run.launch import enqueue_fill
+from clsparse_py._solvers.linalg.problem import divided
+
+__all__ = ["Command", "product"]
+
+#: Enqueues a command, or several.
+Command = Callable[[], object]
+
+
+def product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array, *, adds: bool = False) -> Command:
+    """Return what enqueues ``y = A x`` or, with ``adds``, ``y += A x``.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+        In order; of all commands that use these arrays.
+    A : csr_array
+        On one device or over ranks. Its values are those of now.
+    x, y : pyopencl.array.Array
+        Begin their buffers. y has the dtype of the product.
+    """
+    of_ranks = divided(A)
+    local, around = of_ranks.local, of_ranks.around(queue, x, y)
+    if not around:
+        return _own_product(queue, local, x, y, adds)
+    command = _own_product(queue, local, x, y, adds) if local.nnz else None
+    begin, end = around
+
+    def enqueue() -> None:
+        # That of the local block is made while ranks exchange what they need.
+        begin()
+        if command is not None:
+            command()
+        elif not adds and y.size:
+            enqueue_fill(queue, y.base_data, np.zeros((), y.dtype), y.nbytes, None)
+        queue.flush()
+        end()
+
+    return enqueue
+
+
+@door()
+def _own_product(queue: cl.CommandQueue, A: csr_array, x: cl_array.Array, y: cl_array.Array, adds: bool) -> Command:
+    """Return what enqueues the product of a matrix on one device, or of a rank's block of own rows and columns."""
+    return kept_plan(A).bound(queue, A, x, y, *((1, 1) if adds else (None, None)))

@@ -1,0 +1,433 @@
+"""Smoothed aggregation: a hierarchy set up on the device."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+import operator
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._arrays.base import on_device
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._arrays.hosted import on_host, queue_in
+from clsparse_py._build.plain import door
+from clsparse_py._device.device import default_queue, describe
+from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.elementwise.values import mapped
+from clsparse_py._operations.spgemm import SpgemmPlan, spgemm_plan
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import from_host
+from clsparse_py._solvers.aggregation.aggregates import aggregates
+from clsparse_py._solvers.aggregation.graph import nodes_of, strong_entries
+from clsparse_py._solvers.aggregation.prolongator import MAX_ROW, smoothed_prolongator, smoothed_values
+from clsparse_py._solvers.aggregation.tentative import tentative_prolongator
+from clsparse_py._solvers.amg.galerkin import RapPlan, planned_rap
+from clsparse_py._solvers.amg.levels import Level
+from clsparse_py._solvers.amg.smoothers import as_list, smoother_of, unpacked
+from clsparse_py._solvers.amg.solver import MultilevelSolver
+from clsparse_py._solvers.linalg.problem import divided
+
+__all__ = ["Options", "checked_candidates", "improve", "levels_of", "smoothed_aggregation_solver"]
+
+_log = logging.getLogger(__name__)
+
+#: PyAMG's gain of a smoothed prolongator, times the largest eigenvalue of D^-1 A.
+_OMEGA = 4 / 3
+#: How candidates are improved: on the finest level, as PyAMG does, but by Jacobi's method.
+_IMPROVED = (("jacobi", {"omega": 1.0, "iterations": 4}), None)
+#: Nodes that are inverted in less time than another level takes: of one unknown, and of several.
+_MAX_COARSE = (256, 100)
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """What a hierarchy is set up by, checked; lists have one entry for each level, of which the last counts for all that follow.
+
+    Attributes
+    ----------
+    symmetry : str
+    strength : list of float
+        Thresholds of strong entries.
+    smooth : list of tuple of float
+        The gain of each step by which prolongators are smoothed.
+    improve_candidates : list of tuple
+        The gain of steps that smooth candidates, and how many.
+    presmoother, postsmoother : list
+        As the user gives them.
+    max_levels : int
+    max_coarse : int or None
+    """
+
+    symmetry: str
+    strength: list[float]
+    smooth: list[tuple[float, ...]]
+    improve_candidates: list[tuple[float, int]]
+    presmoother: list[Any]
+    postsmoother: list[Any]
+    max_levels: int
+    max_coarse: int | None
+
+    @classmethod
+    def read(cls, symmetry: Any, named: dict[str, Any], smoothers: dict[str, Any], max_levels: Any, max_coarse: Any) -> Options:
+        """Return the options of a hierarchy as a user gives them.
+
+        Raises
+        ------
+        ValueError, TypeError
+            One is wrong; the message names it.
+        """
+        if symmetry not in ("hermitian", "symmetric"):
+            raise ValueError(f"symmetry: must be 'hermitian' or 'symmetric', is {symmetry!r}")
+        max_levels, max_coarse = operator.index(max_levels), None if max_coarse is None else operator.index(max_coarse)
+        if max_levels < 1 or (max_coarse is not None and max_coarse < 1):
+            raise ValueError(f"max_levels, max_coarse: must be at least 1, are {max_levels} and {max_coarse}")
+        readers: dict[str, Callable[[Any], Any]] = {"strength": _theta, "smooth": _omegas, "improve_candidates": _improvement}
+        found: dict[str, list[Any]] = {
+            name: [readers[name](each) for each in as_list(name, given)] for name, given in named.items()
+        }
+        for name, given in smoothers.items():
+            found[name] = as_list(name, given)
+            for each in found[name]:
+                smoother_of(name, each, lambda: 1.0)
+        return cls(symmetry, max_levels=max_levels, max_coarse=max_coarse, **found)
+
+    def at(self, name: str, level: int) -> Any:
+        """Return an option that counts for a level."""
+        given = getattr(self, name)
+        return given[min(level, len(given) - 1)]
+
+    def is_coarse(self, level: Level) -> bool:
+        """Return whether a level has so few nodes that it is the coarsest."""
+        most = _MAX_COARSE[level.blocksize > 1] if self.max_coarse is None else self.max_coarse
+        return bool(level.A.shape[0] // level.blocksize <= most)
+
+
+class _Step:
+    """What leads from a level to the next coarser one: plans, kept for other values."""
+
+    def __init__(self, coarse: cl_array.Array, T: Matrix, omegas: tuple[float, ...], symmetry: str) -> None:
+        self.B, self._T, self._omegas, self._symmetry = coarse, T, omegas, symmetry
+        self._smoothed: list[SpgemmPlan[csr_array]] = []
+        # Whether P is made without a product of sparse matrices; None: not known yet.
+        self._is_direct: bool | None = None
+        self._transposed: Any = None
+        self._galerkin: RapPlan | None = None
+
+    def run(self, level: Level, below: csr_array | None = None) -> csr_array:
+        """Set a level's P and R for the values that its matrix has, and return the matrix of the next level.
+
+        ``below`` is the one of before, of which the values are overwritten, as those of P and R are.
+        """
+        A, queue = level.A, level.A.queue
+        level.P = P = self._prolongator(queue, level)
+        self._transposed = self._transposed or P.transpose_plan()
+        is_conjugate = P.dtype.kind == "c" and self._symmetry == "hermitian"
+        level.R = self._transposed(mapped(queue, P.data, "conjugate") if is_conjugate else P.data, out=level.R)
+        if self._galerkin is None:
+            self._galerkin, found = planned_rap(level.R, A, P)
+            return found
+        return self._galerkin(level.R.data, A.data, P.data, out=below)
+
+    def _prolongator(self, queue: cl.CommandQueue, level: Level) -> csr_array:
+        """Return the smoothed prolongator; that of before is overwritten."""
+        A = level.A
+        P: csr_array = A.sharing(self._T)
+        omegas = self._omegas
+        if self._is_direct is None:
+            few = self.B.shape[1] == 1 and level.longest_row() <= MAX_ROW[describe(queue.device).lanes_are_loops]
+            self._is_direct = bool(omegas) and few
+        if self._is_direct:
+            of = queue, A, level.inverse(), omegas[0] / level.rho(), P, level.longest_row()
+            if len(omegas) == 1 and level.P is not None:
+                level.P.data = smoothed_values(*of, level.P)
+                return level.P  # type: ignore[no-any-return] # a csr_array
+            try:
+                P, omegas = smoothed_prolongator(*of), omegas[1:]
+            except MemoryError as error:
+                if level.P is not None:
+                    raise
+                _log.info("a prolongator is made by products: %s", error)
+                self._is_direct = False
+        for at, omega in enumerate(omegas):
+            smoothing = level.smoothing(omega)
+            if at == len(self._smoothed):
+                self._smoothed.append(spgemm_plan(smoothing, P))
+            P = self._smoothed[at](smoothing.data, P.data, out=level.P if at == len(omegas) - 1 else None)
+        return P
+
+
+def smoothed_aggregation_solver(
+    A: Any,
+    B: Any = None,
+    symmetry: str = "hermitian",
+    strength: Any = "symmetric",
+    smooth: Any = ("jacobi", {"omega": _OMEGA}),
+    presmoother: Any = ("jacobi", {"omega": _OMEGA}),
+    postsmoother: Any = ("jacobi", {"omega": _OMEGA}),
+    improve_candidates: Any = _IMPROVED,
+    max_levels: int = 10,
+    max_coarse: int | None = None,
+) -> MultilevelSolver:
+    """Set up a multigrid hierarchy by smoothed aggregation, on the device.
+
+    Parameters
+    ----------
+    A : sparse array or numpy.ndarray
+        n x n, Hermitian: of this package or of SciPy. Of a `bsr_array`, the unknowns of a block are those of a node,
+        which are aggregated together; the hierarchy itself is in CSR form. Of a `clsparse_py.distributed.csr_array`, whose rows
+        and columns are divided alike, all levels are over the same ranks; a rank aggregates its own nodes.
+    B : numpy.ndarray or pyopencl.array.Array, optional
+        Near-nullspace candidates, n entries or n x k: what ``A x`` is almost 0 for, such as rigid body modes. By default ones; of
+        blocks, as many, ones for one unknown of the nodes each. Over ranks: as operands of ``A @ B``.
+    symmetry : {"hermitian", "symmetric"}
+        "symmetric": A is equal to its transposed, and R is P's; complex matrices differ.
+    strength : {"symmetric", None}, tuple or list
+        Which entries count when nodes are aggregated: with ``("symmetric", {"theta": t})`` those off the diagonal with
+        ``|a_ij| >= t sqrt(|a_ii a_jj|)``, of blocks their Frobenius norms; all of them for t = 0, the default, and None.
+    smooth : {"jacobi", None}, tuple or list
+        How the tentative prolongator is smoothed: ``("jacobi", {"omega": w, "degree": d})``, d times by
+        ``1 - w / rho(D^-1 A) D^-1 A``; None: not at all.
+    presmoother, postsmoother : {"jacobi", "chebyshev", None}, tuple or list
+        ``("jacobi", {"iterations": 1, "omega": w, "withrho": True})``: steps ``x += w / rho(D^-1 A) D^-1 (b - A x)``.
+        ``("chebyshev", {"degree": 3, "lower_bound": 1 / 30, "upper_bound": 1.1, "iterations": 1})``: the polynomial of D^-1 A
+        that is small between these parts of its largest eigenvalue. A list has an entry for each level.
+    improve_candidates : {"jacobi", None}, tuple or list
+        How candidates are smoothed before prolongators are made of them: ``("jacobi", {"omega": w, "iterations": i})`` takes
+        steps to ``A B = 0``. By default four on the finest level. `MultilevelSolver.refresh` keeps the candidates.
+    max_levels : int
+        Levels at most.
+    max_coarse : int, optional
+        Nodes up to which a level is not coarsened: it is the coarsest, whose inverse is made once. By default 256, or 100
+        of several unknowns.
+
+    Returns
+    -------
+    MultilevelSolver
+        Over ranks, all of them call its methods together.
+
+    Raises
+    ------
+    ValueError, TypeError
+        A is not square, has values that are not finite or an empty diagonal, or another argument is wrong. Over ranks: on one of
+        them, or arguments differ; all of them raise.
+
+    Notes
+    -----
+    Vanek, Mandel and Brezina, "Algebraic multigrid by smoothed aggregation for second and fourth order elliptic problems"; Bell,
+    Dalton and Olson, "Exposing fine-grained parallelism in algebraic multigrid methods". The aggregates of a matrix are the same
+    on every device. The largest eigenvalue is found by 8 steps of the Lanczos method from the same vector each time.
+
+    Differences from PyAMG: aggregates are those of a maximal independent set of distance 2; smoothers are Jacobi's by default,
+    those of candidates too.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> step = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(40, 40))
+    >>> A = sp.kronsum(step, step, format="csr")
+    >>> ml = sp.amg.smoothed_aggregation_solver(A)
+    >>> len(ml.levels), ml.levels[1].A.shape[0] < 400
+    (3, True)
+    >>> x, info = ml.solve(np.ones(1600), tol=1e-8, accel="cg", return_info=True)
+    >>> info
+    0
+
+    Over ranks:
+
+    >>> with sp.distributed.over([sp.default_queue()] * 2) as team:
+    ...     ml = team.run(sp.amg.smoothed_aggregation_solver, team.csr_array(A.get()))
+    ...     x, info = ml.solve(np.ones(1600), tol=1e-8, accel="cg", return_info=True)
+    >>> info, bool(np.allclose(A @ x, 1, atol=1e-5))
+    (0, True)
+    """
+    named = {"strength": strength, "smooth": smooth, "improve_candidates": improve_candidates}
+    smoothers = {"presmoother": presmoother, "postsmoother": postsmoother}
+    read = functools.partial(Options.read, symmetry, named, smoothers, max_levels, max_coarse)
+    found: MultilevelSolver = divided(A).multigrid(B, read, _on_one_device)
+    return found
+
+
+@door()
+def _on_one_device(A: Any, B: Any, options: Options) -> MultilevelSolver:
+    """Return the hierarchy of a matrix on one device."""
+    finest, blocksize = _matrix(A)
+    level = Level(finest, B=_candidates(B, finest, blocksize), blocksize=blocksize, symmetric=options.symmetry == "symmetric")
+    return MultilevelSolver(*levels_of(level, options, _step))
+
+
+class Coarsening(Protocol):
+    """What leads from a level to the next coarser one, whose candidates are B."""
+
+    B: cl_array.Array
+
+    def run(self, level: Level, below: Any = None) -> Any:
+        """Set a level's P and R for the values that its matrix has, and return the matrix of the next level."""
+
+
+def levels_of(
+    finest: Level, options: Options, step_of: Callable[[Level, int, Options], Coarsening | None]
+) -> tuple[list[Level], Callable[[list[Level]], None]]:
+    """Return the levels of a hierarchy, and what sets them anew for other values of the finest matrix.
+
+    Parameters
+    ----------
+    finest : Level
+    options : Options
+    step_of : callable
+        Returns what leads from a level, which has a number, to the next; None if it were no smaller.
+    """
+    levels, steps = [finest], list[Coarsening]()
+    while len(levels) < options.max_levels and not options.is_coarse(levels[-1]):
+        step = step_of(levels[-1], len(levels) - 1, options)
+        if step is None:
+            break
+        steps.append(step)
+        columns = int(step.B.shape[1])
+        levels.append(Level(step.run(levels[-1]), B=step.B, blocksize=columns, symmetric=levels[0].symmetric))
+    _smooth(levels, options)
+
+    def refresh(levels: list[Level]) -> None:
+        for level, below, step in zip(levels, levels[1:], steps, strict=False):
+            level.changed()
+            below.A = step.run(level, below.A)
+        levels[-1].changed()
+        _smooth(levels, options)
+
+    return levels, refresh
+
+
+def _smooth(levels: list[Level], options: Options) -> None:
+    """Set the smoothers of all levels but the coarsest."""
+    for at, level in enumerate(levels[:-1]):
+        level.presmoother = smoother_of("presmoother", options.at("presmoother", at), level.rho)
+        level.postsmoother = smoother_of("postsmoother", options.at("postsmoother", at), level.rho)
+
+
+def _step(level: Level, at: int, options: Options) -> _Step | None:
+    """Return what leads from a level to the next, of which nothing but the candidates is made; None if it were no smaller."""
+    graph = strong_entries(nodes_of(level.A, level.blocksize), options.at("strength", at))
+    queue = level.A.queue
+    found = aggregates(queue, graph.indices, graph.indptr)
+    improve(level, *options.at("improve_candidates", at))
+    assert level.B is not None
+    if not found.n or found.n * level.B.shape[1] >= level.A.shape[0]:
+        return None
+    T, coarse = tentative_prolongator(queue, found, level.B, level.blocksize)
+    return _Step(coarse, T, options.at("smooth", at), options.symmetry)
+
+
+def improve(level: Level, omega: float, iterations: int) -> None:
+    """Take steps of the Jacobi method to ``A B = 0`` with a level's candidates."""
+    B = level.B
+    assert B is not None
+    if not iterations:
+        return
+    if B.shape[1] == 1 and divided(level.A).all_sum is None:
+        level.B = level.relaxed(B, omega, iterations)
+        return
+    step = level.smoothing(omega)
+    for _ in range(iterations):
+        B = step @ B
+    level.B = B
+
+
+def _improvement(given: Any) -> tuple[float, int]:
+    """Return the gain of steps that smooth candidates, and how many."""
+    name, options = unpacked(given)
+    if name not in ("jacobi", None):
+        raise ValueError(f"improve_candidates: must be 'jacobi' or None, is {name!r}")
+    if name is None:
+        return 0.0, 0
+    omega, iterations = float(options.pop("omega", 1.0)), operator.index(options.pop("iterations", 1))
+    if options:
+        raise TypeError(f"improve_candidates: has no option {', '.join(options)}")
+    return omega, iterations
+
+
+def _theta(given: Any) -> float:
+    """Return the threshold of strong entries."""
+    name, options = unpacked(given)
+    if name not in ("symmetric", None):
+        raise ValueError(f"strength: must be 'symmetric' or None, is {name!r}")
+    theta = float(options.pop("theta", 0.0)) if name else 0.0
+    if options:
+        raise TypeError(f"strength: has no option {', '.join(options)}")
+    if not 0 <= theta < np.inf:
+        raise ValueError(f"strength: theta must be a number that is not negative, is {theta}")
+    return theta
+
+
+def _omegas(given: Any) -> tuple[float, ...]:
+    """Return the gain of each step by which prolongators are smoothed."""
+    name, options = unpacked(given)
+    if name not in ("jacobi", None):
+        raise ValueError(f"smooth: must be 'jacobi' or None, is {name!r}")
+    if name is None:
+        return ()
+    omega, degree = float(options.pop("omega", _OMEGA)), operator.index(options.pop("degree", 1))
+    if options:
+        raise TypeError(f"smooth: has no option {', '.join(options)}")
+    return (omega,) * degree
+
+
+def _matrix(A: Any) -> tuple[csr_array, int]:
+    """Return a matrix on the device, in canonical format and of inexact values, and how many unknowns a node has."""
+    blocksize = 1
+    if getattr(A, "format", None) == "bsr":
+        rows, columns = A.blocksize
+        if rows != columns:
+            raise ValueError(f"A: must have square blocks, has {rows} x {columns}")
+        blocksize, A = int(rows), A.tocsr()
+    found = (on_device(queue_in((A,)) or default_queue(), A) if hasattr(A, "tocsr") else csr_array(A)).tocsr()
+    if found.ndim != 2 or found.shape[0] != found.shape[1]:
+        raise ValueError(f"A: must be square, has shape {found.shape}")
+    if found.dtype.kind not in "fc":
+        found = found.astype(np.float64)
+    if not found.has_canonical_format:
+        found = found.copy()
+        found.sum_duplicates()
+        blocksize = blocksize if found.nnz % blocksize**2 == 0 else 1
+    # The caller's may change: this one shares its arrays, but not its attributes.
+    return csr_array.sharing(found), blocksize
+
+
+def _candidates(B: Any, A: csr_array, blocksize: int) -> cl_array.Array:
+    """Return the candidates on the device, a row for each unknown."""
+    if B is None and blocksize == 1 and A.shape[0]:
+        found, chain = allocated(A.queue, "candidates", (A.shape[0], 1), A.dtype), Chain(A.queue)
+        chain.fill(found, 1, A.shape[0])
+        chain.finish(found)
+        return found
+    if B is None:
+        B = np.kron(np.ones((A.shape[0] // blocksize, 1)), np.eye(blocksize))
+    host = checked_candidates(B, A.shape[0], A.dtype)
+    if not host.any():
+        raise ValueError("B: has zeros alone")
+    return from_host(A.queue, host, copy=True)
+
+
+def checked_candidates(B: Any, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return candidates on the host, n rows in the dtype of a matrix.
+
+    Raises
+    ------
+    ValueError, TypeError
+        They are none.
+    """
+    host = np.asarray(on_host(B))
+    host = host[:, None] if host.ndim == 1 else host
+    if host.ndim != 2 or host.shape[0] != n or not host.shape[1]:
+        raise ValueError(f"B: must have {n} rows, as A has, has shape {host.shape}")
+    if host.dtype.kind == "c" and dtype.kind != "c":
+        raise TypeError(f"B: is complex ({host.dtype}), but A is real ({dtype})")
+    if not np.isfinite(host).all():
+        raise ValueError("B: has values that are not finite")
+    return np.ascontiguousarray(host, dtype)

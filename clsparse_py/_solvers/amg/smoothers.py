@@ -1,0 +1,121 @@
+"""Smoothers of a multigrid cycle, as a user names them and as a cycle runs them: polynomials of a matrix."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from clsparse_py._ground.records import dataclass
+
+__all__ = ["Smoother", "as_list", "smoother_of", "unpacked"]
+
+
+@dataclass(frozen=True)
+class Smoother:
+    """A smoother: ``x += p(S A) S (b - A x)``, where S is the inverse of A's diagonal, or 1.
+
+    Attributes
+    ----------
+    name : str
+        As a user gives it, and PyAMG.
+    coefficients : tuple of complex
+        Of p, from that of the highest power on; a Jacobi method has one.
+    scaled : bool
+        Whether S is the inverse of the diagonal.
+    iterations : int
+        Steps.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(500, 500)).tocsr()
+    >>> sp.amg.smoothed_aggregation_solver(A).levels[0].presmoother.name
+    'jacobi'
+    """
+
+    name: str
+    coefficients: tuple[complex, ...]
+    scaled: bool
+    iterations: int
+
+
+def unpacked(given: Any) -> tuple[Any, dict[str, Any]]:
+    """Return a method's name and its options, of a name or of both as PyAMG takes them."""
+    if isinstance(given, tuple):
+        name, options = given
+        return name, dict(options)
+    return given, {}
+
+
+def as_list(name: str, given: Any) -> list[Any]:
+    """Return what is given for each level, the last one for all that follow; a tuple without options is a list.
+
+    Raises
+    ------
+    ValueError
+        It is none of a name, a name with options, None, and a list of these.
+    """
+    of_levels = isinstance(given, list) or (isinstance(given, tuple) and not (len(given) == 2 and isinstance(given[1], dict)))
+    found = list(given) if of_levels else [given]
+    if not found or not all(each is None or isinstance(each, (str, tuple)) for each in found):
+        raise ValueError(f"{name}: must be a name, (name, options), None or a list of these, is {given!r}")
+    return found
+
+
+def _jacobi(rho: Callable[[], float], iterations: int = 1, omega: float = 1.0, withrho: bool = True) -> Smoother:
+    return Smoother("jacobi", (omega / rho() if withrho else omega,), True, _count(iterations))
+
+
+def _chebyshev(
+    rho: Callable[[], float], degree: int = 3, lower_bound: float = 1 / 30, upper_bound: float = 1.1, iterations: int = 1
+) -> Smoother:
+    degree = operator.index(degree)
+    if degree < 1 or not 0 < lower_bound < upper_bound:
+        raise ValueError(
+            f"chebyshev: needs a degree of at least 1 and bounds that ascend, has {degree}, {lower_bound}, {upper_bound}"
+        )
+    low, high = rho() * lower_bound, rho() * upper_bound
+    roots = (high + low) / 2 + (high - low) / 2 * np.cos(np.pi * (np.arange(degree) + 0.5) / degree)
+    # The polynomial that is 1 at 0 and has these roots is 1 - t p(t).
+    whole = np.poly(roots)
+    return Smoother("chebyshev", tuple((-whole / whole[-1])[:-1].tolist()), True, _count(iterations))
+
+
+def _count(iterations: Any) -> int:
+    found = operator.index(iterations)
+    if found < 0:
+        raise ValueError(f"iterations: must not be negative, is {found}")
+    return found
+
+
+_KINDS: Mapping[str, Callable[..., Smoother]] = {"jacobi": _jacobi, "chebyshev": _chebyshev}
+
+
+def smoother_of(name: str, given: Any, rho: Callable[[], float]) -> Smoother | None:
+    """Return a smoother for one level.
+
+    Parameters
+    ----------
+    name : str
+        The argument's, for messages.
+    given : str, tuple or None
+        "jacobi" or "chebyshev", with PyAMG's options if a tuple.
+    rho : callable
+        Returns the largest eigenvalue of D^-1 A.
+
+    Raises
+    ------
+    ValueError
+        The device has no such smoother, or an option is wrong.
+    TypeError
+        An option is unknown.
+    """
+    kind, options = unpacked(given)
+    if kind is None:
+        return None
+    if kind not in _KINDS:
+        raise ValueError(f"{name}: {kind!r} does not run on the device; use 'jacobi' or 'chebyshev'")
+    return _KINDS[kind](rho, **options)

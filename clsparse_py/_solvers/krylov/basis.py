@@ -1,0 +1,210 @@
+"""An orthonormal basis of vectors on the device, extended by products with an operator (Arnoldi's process)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._memory.memory import submit
+from clsparse_py._memory.pool import side_queue
+from clsparse_py._run.launch import Chain
+from clsparse_py._solvers.krylov.sweep import AllSum, BoundPass, Layout, Pass, Sweeps, declare_passes
+from clsparse_py._solvers.krylov.system import Apply
+
+__all__ = ["START", "Basis"]
+
+#: Vectors of the basis that a pass takes.
+_AT_ONCE = 4
+_PLACES = range(_AT_ONCE)
+_BASIS = tuple(f"v{i}" for i in _PLACES)
+
+#: A part for each set of vectors of the basis: the products h of w with them, and the norm of what is left of w.
+LAYOUT = Layout(scalars=(*(f"h{i}" for i in _PLACES), "norm"), sums=(*(f"s{i}" for i in _PLACES), "ww", "bb"))
+
+_WW = ("ww", "of_real(square(w))")
+START = Pass(
+    "basis_start", reads=("b", "q"), writes=("w",), lines=("w = b - q;",), sums=(_WW, ("bb", "of_real(square(b))"))
+)  # fmt: skip
+_NORM = Pass("basis_norm", reads=("w",), sums=(_WW,))
+_PRODUCTS = Pass("basis_products", reads=("w", *_BASIS), sums=tuple((f"s{i}", f"times(conjugate(v{i}), w)") for i in _PLACES))
+_SUBTRACTION = Pass(
+    "basis_subtraction", reads=_BASIS, updates=("w",), totals=tuple(f"s{i}" for i in _PLACES),
+    lines=tuple(f"w -= times(s{i}, v{i});" for i in _PLACES), sums=(_WW,), keeps=tuple((f"h{i}", f"s{i}") for i in _PLACES),
+)  # fmt: skip
+_SCALING = Pass(
+    "basis_scaling", reads=("w",), writes=("v",), totals=("ww",),
+    first=("const R size = sqrt(real_part(ww)), factor = size > 0 ? 1 / size : 0;",),
+    lines=("v = w * factor;",), keeps=(("norm", "of_real(size)"),),
+)  # fmt: skip
+_COMBINATION = Pass(
+    "basis_combination", reads=_BASIS, updates=("x",), takes=tuple(f"h{i}" for i in _PLACES),
+    lines=tuple(f"x += times(h{i}, v{i});" for i in _PLACES),
+)  # fmt: skip
+declare_passes(LAYOUT, START, _NORM, _PRODUCTS, _SUBTRACTION, _SCALING, _COMBINATION)
+
+
+@dataclasses.dataclass
+class _Column:
+    """A column of the Hessenberg matrix that is being read: the products of both times, by blocks, and norms."""
+
+    event: cl.Event
+    host: np.ndarray[Any, Any]
+    number: int
+    used: int
+
+    def values(self) -> tuple[np.ndarray[Any, Any], float]:
+        """Wait for the column, and return it with the number below it."""
+        self.event.wait()
+        products = self.host[:, : self.used, :_AT_ONCE].reshape(2, -1).sum(axis=0)[: self.number + 1]
+        return products.astype(np.result_type(products, np.float64)), float(self.host[1, self.used - 1, -1].real)
+
+
+class Basis:
+    """Orthonormal vectors, and the columns of the Hessenberg matrix that go with them: the operator, seen from the basis.
+
+    Parameters
+    ----------
+    chain : Chain
+    n : int
+    dtype : dtype
+        Of vectors.
+    A, M : callable
+        The operator is M A; M may be None.
+    size : int
+        How many vectors the operator is applied to.
+    all_sum : callable, optional
+        If ranks share the vectors: adds numbers up over them.
+    """
+
+    def __init__(
+        self, chain: Chain, n: int, dtype: np.dtype[Any], A: Apply, M: Apply | None, size: int, all_sum: AllSum | None = None
+    ) -> None:
+        self._A, self._M, self.size, self.blocks = A, M, size, -(-size // _AT_ONCE)
+        # Each vector is made orthogonal to the others twice: once is not enough in finite precision.
+        # The parts of a column are read while those of the next are written.
+        self.sweeps = Sweeps(chain, n, dtype, LAYOUT, 4 * self.blocks, all_sum)
+        self._reading = side_queue(chain.queue) if chain.device.waits_cost else chain.queue
+        self.vectors = [self.sweeps.vector() for _ in range(max(self.blocks * _AT_ONCE, size + 1))]
+        self.w, self.q = self.sweeps.vector(), self.sweeps.vector()
+        self._bound: dict[tuple[Any, ...], BoundPass] = {}
+
+    def pass_over(self, of: Pass, part: int = 0, **vectors: cl_array.Array) -> cl.Event:
+        """Enqueue a pass, which is bound once, and return its event."""
+        key = (of.name, part, *map(id, vectors.values()))
+        if key not in self._bound:
+            self._bound[key] = self.sweeps.bind(of, part, 0, **vectors)
+        return self._bound[key]()
+
+    def block(self, number: int) -> dict[str, cl_array.Array]:
+        """Return some vectors of the basis by the names that passes have for them."""
+        return dict(zip(_BASIS, self.vectors[number * _AT_ONCE :], strict=False))
+
+    def preconditioned(self, source: cl_array.Array, target: cl_array.Array) -> None:
+        """Enqueue ``target = M source``."""
+        if self._M is not None:
+            self._M(source, target)
+        else:
+            self.sweeps.copy(target, source)
+
+    def norm(self) -> float:
+        """Return the norm of w; waits."""
+        self.pass_over(_NORM, w=self.w)
+        return float(np.sqrt(self.sweeps.totals()["ww"].real))
+
+    def begin(self, r: cl_array.Array) -> None:
+        """Begin a cycle with what M makes of a residual."""
+        for vector in self.vectors:
+            # Passes read some vectors that are not there yet.
+            self.sweeps.fill(vector)
+        self.preconditioned(r, self.w)
+        self.pass_over(_NORM, w=self.w)
+        self.pass_over(_SCALING, w=self.w, v=self.vectors[0])
+
+    def extend(self, column: int, others: int | None = None, target: cl_array.Array | None = None) -> _Column:
+        """Enqueue what makes the next vector of the basis, and the read of its column of the Hessenberg matrix.
+
+        The vector is what the product of that of this column has beside the first ``others``, by default those to this column;
+        it comes behind these, or to ``target``.
+        """
+        others = column + 1 if others is None else others
+        if self._M is None:
+            self._A(self.vectors[column], self.w)
+        else:
+            self._A(self.vectors[column], self.q)
+            self._M(self.q, self.w)
+        part, used, first = 0, -(-others // _AT_ONCE), column % 2 * 2 * self.blocks
+        for again in (0, 1):
+            for number in range(used):
+                part = first + again * self.blocks + number
+                self.pass_over(_PRODUCTS, part, w=self.w, **self.block(number))
+                self.pass_over(_SUBTRACTION, part, w=self.w, **self.block(number))
+        scaled = self.pass_over(_SCALING, part, w=self.w, v=self.vectors[others] if target is None else target)
+        queue, n = self.sweeps.chain.queue, len(LAYOUT.scalars)
+        host = np.empty((2, self.blocks, n), self.sweeps.dtype)
+        queue.flush()
+        event = submit(
+            "a read", cl.enqueue_copy, self._reading, host, self.sweeps.scalars.base_data, is_blocking=False,
+            src_offset=first * n * host.itemsize, wait_for=None if self._reading is queue else [scaled],
+        )  # fmt: skip
+        return _Column(event, host, others - 1, used)
+
+    def columns(self) -> Iterator[tuple[np.ndarray[Any, Any], float]]:
+        """Yield the columns of the Hessenberg matrix, and the numbers below them, while the device makes the next one."""
+        made: list[_Column] = []
+        try:
+            for column in range(self.size):
+                made.append(self.extend(column))
+                # The first column is waited for: with a preconditioner that is almost the inverse there is no other one.
+                if column != 1:
+                    yield made[max(column - 1, 0)].values()
+            if self.size > 1:
+                yield made[-1].values()
+        finally:
+            # What is being read is not written to before.
+            for each in made[-2:]:
+                each.event.wait()
+
+    def replace(self, number: int, values: np.ndarray[Any, Any]) -> None:
+        """Make a vector of the basis from other values: what of them is orthogonal to the vectors before."""
+        self.assign(self.q, values)
+        self.orthogonalise(number, self.q)
+
+    def assign(self, vector: cl_array.Array, values: np.ndarray[Any, Any]) -> None:
+        """Copy values of the host to a vector."""
+        ready = np.ascontiguousarray(values, self.sweeps.dtype)
+        submit("a vector", cl.enqueue_copy, self.sweeps.chain.queue, vector.base_data, ready, is_blocking=True)
+
+    def product(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the product of the operator, without M, with values of the host, in double precision; waits."""
+        self.assign(self.q, values)
+        self._A(self.q, self.w)
+        found = self.sweeps.chain.read(self.w, values.size)
+        return found.astype(np.result_type(found, np.float64))
+
+    def orthogonalise(self, number: int, values: cl_array.Array) -> None:
+        """Make a vector of the basis what of a vector of the device is orthogonal to the vectors before."""
+        self.sweeps.copy(self.w, values)
+        # What rounding left for it is no vector of the basis: it may be the only direction that is free.
+        self.sweeps.fill(self.vectors[number])
+        self.pass_over(_NORM, w=self.w)
+        for _ in (0, 1):
+            for block in range(-(-number // _AT_ONCE)):
+                self.pass_over(_PRODUCTS, 0, w=self.w, **self.block(block))
+                self.pass_over(_SUBTRACTION, 0, w=self.w, **self.block(block))
+        self.pass_over(_SCALING, w=self.w, v=self.vectors[number])
+
+    def add(self, x: cl_array.Array, factors: np.ndarray[Any, Any]) -> None:
+        """Enqueue the addition of a combination of the vectors to x."""
+        blocks = -(-factors.size // _AT_ONCE)
+        values = np.zeros((blocks, len(LAYOUT.scalars)), self.sweeps.dtype)
+        padded = np.zeros(blocks * _AT_ONCE, self.sweeps.dtype)
+        padded[: factors.size] = factors
+        values[:, :_AT_ONCE] = padded.reshape(blocks, -1)
+        self.sweeps.set_all(values)
+        for number in range(blocks):
+            self.pass_over(_COMBINATION, number, x=x, **self.block(number))

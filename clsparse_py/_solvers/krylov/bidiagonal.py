@@ -1,0 +1,191 @@
+"""The bidiagonalisation of Golub and Kahan, on the device, and the iterations of the methods that rest on it.
+
+``beta u = A v - alpha u`` and ``alpha v = A^H u - beta v``. The vectors are kept as they are before they are scaled: u is beta
+times, and v is alpha times the one of the method.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+
+from clsparse_py._solvers.krylov.sweep import Layout, Pass, Sweeps
+from clsparse_py._solvers.krylov.system import LeastSquares
+from clsparse_py._solvers.krylov.watch import Iteration, iterate
+
+__all__ = ["CONSTANTS", "START", "Bidiagonal", "initial", "left", "right", "scalars", "unpacked"]
+
+#: Numbers that stay as they are. Scalars' names end in "_set" for these, in "_1" for what an iteration hands to the next
+#: one, and in "_0" for that of the iteration under way.
+CONSTANTS = ("damp", "atol", "btol", "ctol", "bnorm", "eps")
+
+_LEFT = Pass(
+    "bidiagonal_start", reads=("b", "q"), writes=("u",), lines=("u = b - q;",),
+    sums=(("uu", "of_real(square(u))"), ("bb", "of_real(square(b))")),
+)  # fmt: skip
+_RIGHT = Pass(
+    "bidiagonal_first", reads=("t",), writes=("v",), totals=("uu",),
+    first=("const R beta = sqrt(real_part(uu)), scale = beta > 0 ? 1 / beta : 0;",),
+    lines=("v = t * scale;",), sums=(("vv", "of_real(square(v))"),),
+)  # fmt: skip
+START = (_LEFT, _RIGHT)
+
+
+def unpacked(names: tuple[str, ...], suffix: str = "_0") -> str:
+    """Return the statement that declares scalars, whose names end so, as real numbers without that."""
+    return f"R {', '.join(f'{name} = real_part({name}{suffix})' for name in names)};"
+
+
+def left(
+    name: str,
+    carried: tuple[str, ...],
+    tells: tuple[str, ...],
+    *,
+    totals: tuple[str, ...],
+    first: tuple[str, ...] = (),
+    keeps: tuple[tuple[str, str], ...] = (),
+) -> Pass:
+    """Return the pass that begins an iteration, by the next u; it tells how the iteration before ended.
+
+    Parameters
+    ----------
+    name : str
+        Of the method.
+    carried : tuple of str
+        Numbers that an iteration takes over from the one before; they are copied, as other passes write them.
+    tells : tuple of str
+        What the host is told, of what is carried and what ``first`` declares.
+    totals, first, keeps : tuple
+        Of the pass: sums that are ended here, statements that may change the numbers, and what is kept besides.
+    """
+    return Pass(
+        f"{name}_left", reads=("q",), updates=("u",), totals=totals,
+        takes=(*(f"{each}_1" for each in carried), *(f"{each}_set" for each in CONSTANTS)),
+        first=(
+            unpacked(carried, "_1"), unpacked(CONSTANTS, "_set"), *first, "const bool active = stop == 0;",
+            "const R scale = alpha > 0 ? 1 / alpha : 0, back = beta > 0 ? alpha / beta : 0;",
+        ),
+        lines=("if (active) u = q * scale - u * back;",), sums=(("uu", "of_real(square(u))"),),
+        keeps=(*((f"{each}_0", f"of_real({each})") for each in carried), *keeps),
+        tells=tuple((each, f"of_real({each})") for each in tells), guarded=True,
+    )  # fmt: skip
+
+
+def right(name: str) -> Pass:
+    """Return the pass that makes the next v."""
+    return Pass(
+        f"{name}_right", reads=("t",), updates=("v",), takes=("alpha_0", "stop_0"), totals=("uu",),
+        first=(
+            "const R beta = sqrt(real_part(uu)), alpha = real_part(alpha_0);",
+            "const bool active = real_part(stop_0) == 0 && beta > 0;",
+            "const R scale = beta > 0 ? 1 / beta : 0, back = alpha > 0 ? beta / alpha : 0;",
+        ),
+        lines=("if (active) v = t * scale - v * back;",), sums=(("vv", "of_real(square(v))"),),
+        keeps=(("beta_new", "of_real(beta)"),), guarded=True,
+    )  # fmt: skip
+
+
+@dataclasses.dataclass
+class Bidiagonal:
+    """Vectors and scalars of a method that rests on the bidiagonalisation, after its first step.
+
+    Attributes
+    ----------
+    sweeps : Sweeps
+    u, v, q, t : pyopencl.array.Array
+        q and t are room for the products.
+    alpha, beta, bnorm : float
+        beta is the norm of the first guess's residual, bnorm that of b.
+    """
+
+    problem: LeastSquares
+    sweeps: Sweeps
+    u: cl_array.Array
+    v: cl_array.Array
+    q: cl_array.Array
+    t: cl_array.Array
+    alpha: float
+    beta: float
+    bnorm: float
+
+    @classmethod
+    def begun(cls, problem: LeastSquares, layout: Layout) -> Bidiagonal:
+        """Return the state after the first step; waits for the norms."""
+        (m, n), A, adjoint = problem.shape, problem.A, problem.adjoint
+        sweeps = Sweeps(problem.chain, max(m, n), problem.dtype, layout)
+        u, q, v, t = sweeps.vector(m), sweeps.vector(m), sweeps.vector(n), sweeps.vector(n)
+
+        def start() -> None:
+            if problem.guessed:
+                A(problem.x, q)
+            else:
+                sweeps.fill(q)
+            sweeps.bind(_LEFT, b=problem.b, q=q, u=u)()
+            adjoint(u, t)
+            sweeps.bind(_RIGHT, t=t, v=v)()
+
+        totals = problem.scaling.begun(start, sweeps)
+        alpha, beta, bnorm = (float(np.sqrt(totals[name].real)) for name in ("vv", "uu", "bb"))
+        return cls(problem, sweeps, u, v, q, t, alpha, beta, bnorm)
+
+    def constants(self) -> dict[str, float]:
+        """Return the numbers that stay as they are."""
+        problem = self.problem
+        ctol = 1 / problem.conlim if problem.conlim > 0 else 0.0
+        eps = float(np.finfo(problem.dtype).eps)
+        return dict(
+            zip(
+                (f"{each}_set" for each in CONSTANTS),
+                (problem.damp * problem.scaling.A.alpha, problem.atol, problem.btol, ctol, self.bnorm, eps),
+                strict=True,
+            )
+        )
+
+    def run(self, of_left: Pass, of_right: Pass, update: Pass, **vectors: cl_array.Array) -> tuple[float, ...]:
+        """Iterate until a test holds, and return what was told then; ``update`` is over v and other vectors.
+
+        Of what is told the first number is the reason to stop, 0 if there is none. A norm that is not a number is a reason, too:
+        it is told as -1.
+        """
+        problem, sweeps = self.problem, self.sweeps
+        to_left = [sweeps.bind(of_left, 0, turn, q=self.q, u=self.u) for turn in (0, 1)]
+        to_right, to_solution = (
+            sweeps.bind(of_right, t=self.t, v=self.v),
+            sweeps.bind(update, 0, 0, v=self.v, x=problem.x, **vectors),
+        )
+        found: list[tuple[float, ...]] = []
+
+        def begin(_: int, turn: int, goes_on: bool) -> cl.Event:
+            if goes_on:
+                problem.A(self.v, self.q)
+            return to_left[turn]()
+
+        def rest(_: int) -> None:
+            problem.adjoint(self.u, self.t)
+            to_right()
+            to_solution()
+
+        def info(*told: float) -> int | None:
+            found[:] = [tuple(map(float, told))]
+            return int(told[0]) or None
+
+        def last(*told: float) -> int:
+            return info(*told) or 0
+
+        iterate(problem, sweeps, Iteration(begin, rest, info, last))
+        return found[0]
+
+
+def scalars(carried: tuple[str, ...], *others: str) -> tuple[str, ...]:
+    """Return the names of a method's scalars."""
+    of_iterations = (f"{each}_{which}" for which in (1, 0) for each in carried)
+    return (*of_iterations, *(f"{each}_set" for each in CONSTANTS), "beta_new", *others)
+
+
+def initial(carried: tuple[str, ...], **values: Any) -> dict[str, Any]:
+    """Return values of what is carried into the first iteration, under the names of the scalars."""
+    return {f"{each}_1": values[each] for each in carried if each in values}

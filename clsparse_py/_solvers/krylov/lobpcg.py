@@ -1,0 +1,193 @@
+"""Eigenvalues of Hermitian operators by the locally optimal block preconditioned conjugate gradient method, on the device."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from clsparse_py._solvers.krylov.panel import Columns, Panel
+from clsparse_py._solvers.krylov.scaling import Scaling, Vectors
+from clsparse_py._solvers.krylov.system import Apply
+
+__all__ = ["Block", "Problem", "lobpcg"]
+
+
+@dataclasses.dataclass
+class Problem:
+    """``A x = w B x``, with a preconditioner M, for vectors that are B-orthogonal to constraints; B and M may be None."""
+
+    panel: Panel
+    A: Apply
+    B: Apply | None
+    M: Apply | None
+    constraints: Columns
+    tol: float
+    maxiter: int
+    largest: bool
+
+
+@dataclasses.dataclass
+class Block:
+    """What was found: eigenvalues, vectors, and of each iteration the eigenvalues and the norms of residuals."""
+
+    values: np.ndarray[Any, Any]
+    vectors: Columns
+    norms: np.ndarray[Any, Any]
+    all_values: list[np.ndarray[Any, Any]]
+    all_norms: list[np.ndarray[Any, Any]]
+
+
+@dataclasses.dataclass
+class _Part:
+    """Some columns, and what A and B make of them."""
+
+    x: Columns
+    ax: Columns
+    bx: Columns
+
+    @classmethod
+    def of(cls, problem: Problem, x: Columns) -> _Part:
+        """Return columns with room for what is made of them."""
+        room = problem.panel.columns
+        return cls(x, room(len(x)), x if problem.B is None else room(len(x)))
+
+    def multiply(self, problem: Problem) -> None:
+        """Enqueue the products with A and B."""
+        for x, ax, bx in zip(self.x, self.ax, self.bx, strict=True):
+            problem.A(x, ax)
+            if problem.B is not None:
+                problem.B(x, bx)
+
+    def replace(self, panel: Panel, *sources: tuple[_Part, np.ndarray[Any, Any]], room: Columns) -> None:
+        """Enqueue making the columns combinations of those of parts, and what A and B make of them likewise."""
+        panel.replace(self.ax, *((part.ax, factors) for part, factors in sources), room=room)
+        if self.bx is not self.x:
+            panel.replace(self.bx, *((part.bx, factors) for part, factors in sources), room=room)
+        panel.replace(self.x, *((part.x, factors) for part, factors in sources), room=room)
+
+    def chosen(self, which: np.ndarray[Any, Any]) -> _Part:
+        """Return some of the columns."""
+        x = [self.x[i] for i in which]
+        return _Part(x, [self.ax[i] for i in which], x if self.bx is self.x else [self.bx[i] for i in which])
+
+
+def lobpcg(problem: Problem, x: Columns) -> Block:
+    """Return eigenvalues and vectors, from first guesses of these, which are overwritten.
+
+    Raises
+    ------
+    ValueError
+        The guesses, or the constraints, depend on each other, or products with them are no numbers.
+    """
+    panel, k = problem.panel, len(x)
+    sweeps = panel.sweeps
+    scaling = Scaling(Vectors(sweeps.chain, sweeps.dtype), sweeps.n)
+    problem.A = scaling.scaled(problem.A, scaling.A)
+    if problem.M is not None:
+        problem.M = scaling.scaled(problem.M, scaling.M)
+    eps = float(np.finfo(panel.sweeps.dtype).eps)
+    room, best = panel.columns(k), panel.columns(k)
+    X, W, P = (_Part.of(problem, columns) for columns in (x, panel.columns(k), panel.columns(k)))
+    constrain = _constraint(problem, room)
+    constrain(X.x)
+    values = _begun(problem, X, room)
+    unit = 2.0 ** (scaling.A.exponent or 0)
+    tol = problem.tol / unit
+    all_values, all_norms = [values], []
+    least, active, has_directions = np.inf, np.ones(k, bool), False
+    for iteration in range(problem.maxiter + 1):
+        identity = np.eye(k)
+        panel.replace(W.x, (X.ax, identity), (X.bx, -np.diag(values)), room=room)
+        norms = np.sqrt(np.abs(np.diag(panel.products(W.x, W.x)).real))
+        all_norms.append(norms)
+        if norms.mean() < least:
+            least = norms.mean()
+            panel.copy(best, X.x)
+        active &= norms > tol
+        if not active.any() or iteration == problem.maxiter or not np.isfinite(norms).all():
+            break
+        if problem.M is not None:
+            for column, target in zip(W.x, room, strict=True):
+                problem.M(column, target)
+            panel.copy(W.x, room)
+        constrain(W.x)
+        panel.replace(W.x, (W.x, identity), (X.x, -panel.products(X.bx, W.x)), room=room)
+        W.multiply(problem)
+        which = np.flatnonzero(active)
+        parts = [X, W.chosen(which), *([P.chosen(which)] if has_directions else [])]
+        values, factors = _ritz(panel, parts, k, problem.largest, eps)
+        if factors is None:
+            break
+        all_values.append(values)
+        cuts = np.cumsum([len(part.x) for part in parts])[:-1]
+        of_x, *of_others = np.split(factors, cuts)
+        P.replace(panel, *zip(parts[1:], of_others, strict=True), room=room)
+        X.replace(panel, (X, of_x), (P, identity), room=room)
+        has_directions = True
+    panel.copy(X.x, best)
+    values = _begun(problem, X, room)
+    panel.replace(W.x, (X.ax, np.eye(k)), (X.bx, -np.diag(values)), room=room)
+    norms = np.sqrt(np.abs(np.diag(panel.products(W.x, W.x)).real))
+    return Block(
+        values * unit, X.x, norms * unit, [each * unit for each in all_values], [each * unit for each in all_norms]
+    )  # fmt: skip
+
+
+def _constraint(problem: Problem, room: Columns) -> Any:
+    """Return the function that makes columns B-orthogonal to the constraints."""
+    panel, y = problem.panel, problem.constraints
+    if not y:
+        return lambda _: None
+    by = y
+    if problem.B is not None:
+        by = panel.columns(len(y))
+        for source, target in zip(y, by, strict=True):
+            problem.B(source, target)
+    try:
+        factor = scipy.linalg.cho_factor(panel.products(y, by))
+    except np.linalg.LinAlgError as error:
+        raise ValueError("Y: linearly dependent constraints") from error
+
+    def constrain(columns: Columns) -> None:
+        factors = scipy.linalg.cho_solve(factor, panel.products(by, columns))
+        panel.replace(columns, (columns, np.eye(len(columns))), (y, -factors), room=room)
+
+    return constrain
+
+
+def _begun(problem: Problem, X: _Part, room: Columns) -> np.ndarray[Any, Any]:
+    """Make columns B-orthonormal Ritz vectors, and return their values."""
+    panel, k = problem.panel, len(X.x)
+    X.multiply(problem)
+    values, factors = _ritz(panel, [X], k, problem.largest, float(np.finfo(panel.sweeps.dtype).eps))
+    if factors is None or factors.shape[1] < k:
+        raise ValueError("X: linearly dependent initial approximations, or products with A or B are no numbers")
+    X.replace(panel, (X, factors), room=room)
+    return values
+
+
+def _ritz(
+    panel: Panel, parts: list[_Part], k: int, largest: bool, eps: float
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]:
+    """Return k Ritz values of the space that columns span, and the combinations that give their vectors, None if it is small."""
+    x = [column for part in parts for column in part.x]
+    ax = [column for part in parts for column in part.ax]
+    bx = [column for part in parts for column in part.bx]
+    of_A, of_B = panel.products(x, ax), panel.products(x, bx)
+    if not np.isfinite(of_A).all() or not np.isfinite(of_B).all():
+        return np.full(k, np.nan), None
+    sizes = np.sqrt(np.maximum(np.diag(of_B).real, 0))
+    scale = np.divide(1, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    of_A, of_B = (scale[:, None] * (each + each.conj().T) / 2 * scale for each in (of_A, of_B))
+    weights, directions = np.linalg.eigh(of_B)
+    # Directions that depend on others are left out.
+    kept = weights > 100 * eps * weights[-1]
+    if kept.sum() < k:
+        return np.full(k, np.nan), None
+    directions = directions[:, kept] / np.sqrt(weights[kept])
+    values, vectors = np.linalg.eigh(directions.conj().T @ of_A @ directions)
+    order = np.arange(values.size)[::-1][:k] if largest else np.arange(k)
+    return values[order], scale[:, None] * (directions @ vectors[:, order])

@@ -1,0 +1,112 @@
+"""LSQR, for least-squares problems, on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyopencl import array as cl_array
+
+from clsparse_py._solvers.krylov.bidiagonal import CONSTANTS, START, Bidiagonal, initial, left, right, scalars, unpacked
+from clsparse_py._solvers.krylov.sweep import Layout, Pass, declare_passes
+from clsparse_py._solvers.krylov.system import LeastSquares
+
+__all__ = ["lsqr"]
+
+#: Numbers that an iteration takes over from the one before; their names are those of Paige and Saunders' paper and program.
+_TOLD = ("stop", "itn", "r1norm", "r2norm", "anorm", "acond", "arnorm", "xnorm")
+_CARRIED = (*_TOLD, "alpha", "beta", "rhobar", "phibar", "ddnorm", "res2", "xxnorm", "z", "cs2", "sn2")
+
+LAYOUT = Layout(scalars=scalars(_CARRIED, "of_w"), sums=("uu", "bb", "vv", "ww"), told=_TOLD)
+
+_FIRST = Pass(
+    "lsqr_first", reads=("v",), writes=("w",), takes=("alpha_1",), lines=("w = v / real_part(alpha_1);",),
+    sums=(("ww", "of_real(square(w))"),),
+)  # fmt: skip
+# The sum of w w that the update before began is ended by the next iteration's first pass, as the update begins another one.
+_LEFT = left("lsqr", _CARRIED, _TOLD, totals=("ww",), keeps=(("of_w", "ww"),))
+_RIGHT = right("lsqr")
+
+
+def _update(name: str, *, variance: bool) -> Pass:
+    """Return the pass that ends an iteration: rotations, x and w, and the tests."""
+    return Pass(
+        name, reads=("v",), updates=("x", "w", *(("var",) if variance else ())), totals=("vv",),
+        takes=(*(f"{each}_0" for each in _CARRIED), *(f"{each}_set" for each in CONSTANTS), "beta_new", "of_w"),
+        first=(
+            "const bool active = real_part(stop_0) == 0;",
+            unpacked(_CARRIED),
+            unpacked(CONSTANTS, "_set"),
+            "R step = 0, kept = 0, scale = 0, inverse = 0;",
+            "if (active) {",
+            "    beta = real_part(beta_new);",
+            "    if (beta > 0) {",
+            "        anorm = sqrt(anorm * anorm + alpha * alpha + beta * beta + damp * damp);",
+            "        alpha = sqrt(real_part(vv));",
+            "    }",
+            "    const R diagonal = hypot(rhobar, damp), psi = damp > 0 ? damp / diagonal * phibar : 0;",
+            "    if (damp > 0) phibar *= rhobar / diagonal;",
+            "    const R damped = damp > 0 ? diagonal : rhobar, rho = hypot(damped, beta);",
+            "    const R cs = rho > 0 ? damped / rho : 0, sn = rho > 0 ? beta / rho : 0;",
+            "    const R theta = sn * alpha, phi = cs * phibar, tau = sn * phi;",
+            "    rhobar = -cs * alpha;",
+            "    phibar *= sn;",
+            "    step = phi / rho; kept = -theta / rho; scale = alpha > 0 ? 1 / alpha : 0; inverse = 1 / rho;",
+            "    ddnorm += real_part(of_w) / (rho * rho);",
+            "    const R gambar = -cs2 * rho, rhs = phi - sn2 * rho * z, zbar = rhs / gambar, gamma = hypot(gambar, theta);",
+            "    xnorm = sqrt(xxnorm + zbar * zbar);",
+            "    cs2 = gambar / gamma; sn2 = theta / gamma; z = rhs / gamma;",
+            "    xxnorm += z * z;",
+            "    acond = anorm * sqrt(ddnorm);",
+            "    res2 += psi * psi;",
+            "    r2norm = sqrt(phibar * phibar + res2);",
+            "    arnorm = alpha * fabs(tau);",
+            "    const R undamped = r2norm * r2norm - damp * damp * xxnorm;",
+            "    r1norm = damp > 0 ? copysign(sqrt(fabs(undamped)), undamped) : r2norm;",
+            "    itn += 1;",
+            "    const R test1 = r2norm / bnorm, test2 = arnorm / (anorm * r2norm + eps), test3 = 1 / (acond + eps);",
+            "    const R of_x = anorm * xnorm / bnorm;",
+            "    if (1 + test3 <= 1) stop = 6;",
+            "    if (1 + test2 <= 1) stop = 5;",
+            "    if (1 + test1 / (1 + of_x) <= 1) stop = 4;",
+            "    if (test3 <= ctol) stop = 3;",
+            "    if (test2 <= atol) stop = 2;",
+            "    if (test1 <= btol + atol * of_x) stop = 1;",
+            "    if (isnan(r2norm)) stop = -1;",
+            "}",
+        ),
+        lines=(
+            *(("var += of_real(square(w) * inverse * inverse);",) if variance else ()),
+            "if (active) { x += w * step; w = v * scale + w * kept; }",
+        ),
+        sums=(("ww", "of_real(square(w))"),), keeps=tuple((f"{each}_1", f"of_real({each})") for each in _CARRIED), guarded=True,
+    )  # fmt: skip
+
+
+_UPDATE = _update("lsqr_update", variance=False)
+_UPDATE_OF_VARIANCE = _update("lsqr_update_var", variance=True)
+#: Powers of the units of b and of A in what is returned: r1norm, r2norm, anorm, acond, arnorm, xnorm.
+_UNITS = (1, 1, 0, 0, 1, 1), (0, 0, 1, 0, 1, -1)
+declare_passes(LAYOUT, *START, _FIRST, _LEFT, _RIGHT, _UPDATE, _UPDATE_OF_VARIANCE)
+
+
+def lsqr(problem: LeastSquares, variance: cl_array.Array | None) -> tuple[Any, ...]:
+    """Solve a problem by the method, and return what SciPy's function returns after x and before var.
+
+    Each norm with the powers of b's and A's units in it.
+    """
+    state = Bidiagonal.begun(problem, LAYOUT)
+    alpha, beta, sweeps = state.alpha, state.beta, state.sweeps
+    if alpha * beta == 0 or problem.maxiter < 1:
+        return 0, 0, *zip((beta, beta, 0.0, 0.0, alpha * beta, 0.0), *_UNITS, strict=True)
+    values: dict[str, Any] = {"alpha": alpha, "beta": beta, "rhobar": alpha, "phibar": beta, "cs2": -1}
+    sweeps.set(**initial(_CARRIED, r1norm=beta, r2norm=beta, arnorm=alpha * beta, **values), **state.constants())
+    w = sweeps.vector(problem.shape[1])
+    sweeps.bind(_FIRST, v=state.v, w=w)()
+    if variance is None:
+        stop, itn, *norms = state.run(_LEFT, _RIGHT, _UPDATE, w=w)
+    else:
+        sweeps.fill(variance)
+        stop, itn, *norms = state.run(_LEFT, _RIGHT, _UPDATE_OF_VARIANCE, w=w, var=variance)
+    if variance is not None:
+        problem.scaling.ldexp(variance, -2 * (problem.scaling.A.exponent or 0))
+    return int(stop) if stop > 0 else 7, int(itn), *zip(norms, *_UNITS, strict=True)

@@ -1,0 +1,171 @@
+"""The minimal residual method for Hermitian matrices, on the device."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+
+from clsparse_py._solvers.krylov.sweep import BoundPass, Layout, Pass, declare_passes
+from clsparse_py._solvers.krylov.system import System
+from clsparse_py._solvers.krylov.watch import Iteration, iterate
+
+__all__ = ["minres"]
+
+#: Numbers that an iteration takes over from the one before: beta is the norm of the newest Lanczos vector before it is scaled, c,
+#: s, d and e belong to the rotations, phi is the norm of the residual, size the square of A's, largest and smallest those of the
+#: diagonal of R, root the norm of A r by phi.
+_CARRIED = ("beta", "old_beta", "c", "s", "d", "e", "phi", "size", "largest", "smallest", "root", "count", "stop")
+#: Why the method stops: a test holds; M is not positive definite; a number is none.
+_WHY = ("", "found", "indefinite", "not a number")
+#: How much further the norm by M has to fall where it fell enough and the residual did not.
+_SAFETY = 0.1
+#: Times the spacing of numbers: where the norm of A r ends a method that goes on, as it does for least squares.
+_ROUNDING = 10
+
+LAYOUT = Layout(
+    scalars=(*_CARRIED, *(f"{name}_0" for name in _CARRIED), "beta_1", "rtol", "eps", "goal"),
+    sums=("rr", "bb", "alpha", "bz", "xx"),
+    told=("stop",),
+)
+
+_START = Pass(
+    "minres_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",),
+    sums=(("rr", "of_real(square(r))"), ("bb", "of_real(square(b))")),
+)  # fmt: skip
+_PRECONDITIONED = Pass("minres_preconditioned", reads=("y", "z"), sums=(("bz", "of_real(real_part(times(conjugate(y), z)))"),))
+_FIRST = Pass(
+    "minres_first", reads=("z", "x"), writes=("v",), takes=("beta",), lines=("v = z / real_part(beta);",),
+    sums=(("xx", "of_real(square(x))"),),
+)  # fmt: skip
+# Begins an iteration, and first says whether the one before was the last: x is there by now, and so is its norm.
+_LANCZOS = Pass(
+    "minres_lanczos", reads=("v", "r1"), updates=("y",), totals=("xx",), takes=(*_CARRIED, "beta_1", "rtol", "eps", "goal"),
+    first=(
+        "const R a_norm = sqrt(real_part(size)), x_norm = sqrt(real_part(xx)), tiny = real_part(eps);",
+        "const R by_residual = a_norm > 0 && x_norm > 0 ? real_part(phi) / (a_norm * x_norm) : INFINITY;",
+        "const R by_normal = a_norm > 0 ? real_part(root) / a_norm : INFINITY;",
+        "R why = real_part(stop);",
+        "if (why == 0 && real_part(count) > 0) {",
+        "    if (isnan(real_part(phi)) || isnan(x_norm)) why = 3;",
+        "    else if (real_part(phi) <= real_part(goal) || by_normal <= real_part(rtol) || 1 + by_residual <= 1",
+        "        || 1 + by_normal <= 1 || real_part(largest) >= (R)0.1 / tiny * real_part(smallest)",
+        "        || a_norm * x_norm * tiny >= real_part(beta_1)",
+        "        || (real_part(count) == 1 && real_part(beta) <= 10 * tiny * real_part(beta_1))) why = 1;",
+        "}",
+        "const bool active = why == 0;",
+        "const R back = real_part(beta) / real_part(old_beta);",
+    ),
+    lines=("if (active) y -= r1 * back;",), sums=(("alpha", "of_real(real_part(times(conjugate(v), y)))"),),
+    keeps=(*((f"{name}_0", name) for name in _CARRIED[:-1]), ("stop_0", "of_real(why)")), tells=(("stop", "of_real(why)"),),
+    guarded=True,
+)  # fmt: skip
+_ORTHOGONAL = Pass(
+    "minres_orthogonal", reads=("r2",), updates=("y",), totals=("alpha",), takes=("beta_0", "stop_0"),
+    first=("const bool active = real_part(stop_0) == 0;", "const R back = real_part(alpha) / real_part(beta_0);"),
+    lines=("if (active) y -= r2 * back;",), sums=(("bz", "of_real(square(y))"),), guarded=True,
+)  # fmt: skip
+_END = Pass(
+    "minres_end", reads=("z", "w2"), updates=("x", "w1", "v"), totals=("alpha", "bz"),
+    takes=(*(f"{name}_0" for name in _CARRIED if name != "old_beta"), "eps"),
+    first=(
+        "const bool active = real_part(stop_0) == 0;",
+        "const R square_of_beta = real_part(bz), beta = sqrt(square_of_beta), a = real_part(alpha), b0 = real_part(beta_0);",
+        "const R old_e = real_part(e_0), delta = real_part(c_0) * real_part(d_0) + real_part(s_0) * a;",
+        "const R g = real_part(s_0) * real_part(d_0) - real_part(c_0) * a;",
+        "const R e = real_part(s_0) * beta, d = -real_part(c_0) * beta;",
+        "const R gamma = fmax(sqrt(g * g + beta * beta), real_part(eps)), c = g / gamma, s = beta / gamma;",
+        "const R along = c * real_part(phi_0), scale = beta > 0 ? 1 / beta : 0;",
+        "const R why = active ? (square_of_beta < 0 ? 2 : 0) : real_part(stop_0);",
+    ),
+    lines=("w1 = (v - w1 * old_e - w2 * delta) / gamma;", "x += w1 * along;", "v = z * scale;"),
+    sums=(("xx", "of_real(square(x))"),),
+    keeps=(
+        ("beta", "of_real(active ? beta : b0)"), ("old_beta", "beta_0"), ("c", "of_real(c)"), ("s", "of_real(s)"),
+        ("d", "of_real(d)"), ("e", "of_real(e)"), ("phi", "of_real(active ? s * real_part(phi_0) : real_part(phi_0))"),
+        ("size", "of_real(active ? real_part(size_0) + a * a + b0 * b0 + beta * beta : real_part(size_0))"),
+        ("largest", "of_real(fmax(real_part(largest_0), gamma))"), ("smallest", "of_real(fmin(real_part(smallest_0), gamma))"),
+        ("root", "of_real(sqrt(g * g + d * d))"), ("count", "count_0 + of_real(1)"), ("stop", "of_real(why)"),
+    ),
+    guarded=True,
+)  # fmt: skip
+declare_passes(LAYOUT, _START, _PRECONDITIONED, _FIRST, _LANCZOS, _ORTHOGONAL, _END)
+
+
+def minres(system: System) -> int:
+    """Solve a system by the method, and return info.
+
+    Raises
+    ------
+    ValueError
+        M is not positive definite, or A and M are not Hermitian.
+    """
+    A, M, x, maxiter = system.A, system.M, system.x, system.maxiter
+    sweeps = system.sweeps(LAYOUT)
+    # The norm of A, beside that of b; and the first iteration compares numbers of both units.
+    system.scaling.near = -1
+    v, *older = (sweeps.vector() for _ in range(6))
+    y, w = older[:3], older[3:]
+    z = [*y] if M is None else [sweeps.vector()] * 3
+    inner = [sweeps.bind(_PRECONDITIONED, y=each, z=of_each) for each, of_each in zip(y, z, strict=True)] if M is not None else []
+
+    def start() -> None:
+        system.begin(_START, sweeps, q=y[0], r=y[2])
+        if M is not None:
+            M(y[2], z[2])
+            inner[2]()
+
+    system.scaling.scale_b()
+    totals = system.scaling.begun(start, sweeps)
+    square = float(totals["rr" if M is None else "bz"].real)
+    if square < 0:
+        raise ValueError("M: is not positive definite")
+    if square == 0:
+        return 0
+    if totals["bb"] == 0:
+        sweeps.fill(x)
+        return 0
+    if np.isnan(square):
+        return maxiter
+    for each in (y[1], *w):
+        sweeps.fill(each)
+    eps = np.finfo(system.dtype)
+    beta = np.sqrt(square)
+    # How far the residual has to fall, and with it this norm, which is its own without M.
+    with np.errstate(all="ignore"):
+        fall = float(np.sqrt(system.bound(totals["bb"]) / totals["rr"].real)) * (_SAFETY if system.again and M is not None else 1)
+    sweeps.set(
+        beta=beta, old_beta=1, c=-1, phi=beta, smallest=eps.max, beta_1=beta, eps=eps.eps,
+        goal=beta * fall, rtol=_ROUNDING * eps.eps if system.again else system.rtol,
+    )  # fmt: skip
+    sweeps.bind(_FIRST, z=z[2], x=x, v=v)()
+    lanczos: dict[tuple[int, int], BoundPass] = {
+        (i, turn): sweeps.bind(_LANCZOS, 0, turn, v=v, r1=y[(i + 1) % 3], y=y[i]) for i in range(3) for turn in (0, 1)
+    }
+    orthogonal = [sweeps.bind(_ORTHOGONAL, r2=y[(i + 2) % 3], y=y[i]) for i in range(3)]
+    end = [sweeps.bind(_END, z=z[i % 3], w2=w[1 - i % 2], x=x, w1=w[i % 2], v=v) for i in range(6)]
+
+    def begin(number: int, turn: int, goes_on: bool) -> cl.Event:
+        if goes_on:
+            A(v, y[number % 3])
+        # After the last iteration this says whether it was enough; what it makes of vectors is not used then.
+        return lanczos[number % 3, turn]()
+
+    def rest(number: int) -> None:
+        at = number % 3
+        orthogonal[at]()
+        if M is not None:
+            M(y[at], z[at])
+            inner[at]()
+        end[number % 6]()
+
+    def info(stop: float) -> int | None:
+        return _info(int(stop), maxiter) if stop else None
+
+    return iterate(system, sweeps, Iteration(begin, rest, info, lambda stop: _info(int(stop), maxiter), early=2))
+
+
+def _info(why: int, maxiter: int) -> int:
+    """Return info for the reason to stop, 0 if there is none."""
+    if _WHY[why] == "indefinite":
+        raise ValueError("M: is not positive definite, or A or M is not Hermitian")
+    return 0 if _WHY[why] == "found" else maxiter

@@ -1,0 +1,116 @@
+"""Inner products and combinations of several vectors at once, with small matrices that the host has."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._run.launch import Chain
+from clsparse_py._solvers.krylov.sweep import BoundPass, Layout, Pass, Sweeps, declare_passes
+
+__all__ = ["Columns", "Panel"]
+
+#: The columns of a matrix, each a vector.
+Columns: TypeAlias = list[cl_array.Array]
+
+#: Columns of each of two matrices that a pass takes.
+_AT_ONCE = 4
+_PLACES = range(_AT_ONCE)
+_PAIRS = [(i, j) for i in _PLACES for j in _PLACES]
+
+#: A part for each two sets of columns: their products, or the factors of a combination.
+LAYOUT = Layout(scalars=tuple(f"c{i}{j}" for i, j in _PAIRS), sums=tuple(f"s{i}{j}" for i, j in _PAIRS))
+
+_PRODUCTS = Pass(
+    "panel_products", reads=(*(f"l{i}" for i in _PLACES), *(f"r{j}" for j in _PLACES)),
+    sums=tuple((f"s{i}{j}", f"times(conjugate(l{i}), r{j})") for i, j in _PAIRS),
+)  # fmt: skip
+_TOTALS = Pass(
+    "panel_totals", reads=("any",), totals=tuple(f"s{i}{j}" for i, j in _PAIRS),
+    keeps=tuple((f"c{i}{j}", f"s{i}{j}") for i, j in _PAIRS),
+)  # fmt: skip
+_COMBINATION = Pass(
+    "panel_combination", reads=tuple(f"l{i}" for i in _PLACES), updates=tuple(f"r{j}" for j in _PLACES),
+    takes=tuple(f"c{i}{j}" for i, j in _PAIRS), lines=tuple(f"r{j} += times(c{i}{j}, l{i});" for i, j in _PAIRS),
+)  # fmt: skip
+declare_passes(LAYOUT, _PRODUCTS, _TOTALS, _COMBINATION)
+
+
+class Panel:
+    """Work on the columns of matrices of n rows.
+
+    Parameters
+    ----------
+    chain : Chain
+    n : int
+    dtype : dtype
+        Of all columns.
+    columns : int
+        The most columns that a matrix has in `products` and `combine`.
+    """
+
+    def __init__(self, chain: Chain, n: int, dtype: np.dtype[Any], columns: int) -> None:
+        blocks = -(-columns // _AT_ONCE)
+        self.sweeps = Sweeps(chain, n, dtype, LAYOUT, blocks * blocks)
+        self._one, self._spare = self.sweeps.vector(1), [self.sweeps.vector() for _ in _PLACES]
+        self._bound: dict[tuple[Any, ...], BoundPass] = {}
+        for each in (self._one, *self._spare):
+            self.sweeps.fill(each)
+
+    def columns(self, count: int) -> Columns:
+        """Return columns that are 0."""
+        found = [self.sweeps.vector() for _ in range(count)]
+        for each in found:
+            self.sweeps.fill(each)
+        return found
+
+    def products(self, left: Columns, right: Columns) -> np.ndarray[Any, Any]:
+        """Return the inner products of all columns of one matrix with all of another one; waits."""
+        rows, columns = -(-len(left) // _AT_ONCE), -(-len(right) // _AT_ONCE)
+        for i in range(rows):
+            for j in range(columns):
+                part = i * columns + j
+                self._pass_over(_PRODUCTS, part, self._block("l", left, i) | self._block("r", right, j))
+                self._pass_over(_TOTALS, part, {"any": self._one})
+        host = self.sweeps.chain.read(self.sweeps.scalars, rows * columns * len(_PAIRS))
+        blocks = host.reshape(rows, columns, _AT_ONCE, _AT_ONCE).transpose(0, 2, 1, 3)
+        found = blocks.reshape(rows * _AT_ONCE, columns * _AT_ONCE)[: len(left), : len(right)]
+        return found.astype(np.result_type(found, np.float64))
+
+    def combine(self, target: Columns, source: Columns, factors: np.ndarray[Any, Any]) -> None:
+        """Enqueue the addition of combinations of a matrix's columns to those of another one; none of them is in both."""
+        rows, columns = -(-len(source) // _AT_ONCE), -(-len(target) // _AT_ONCE)
+        padded = np.zeros((rows * _AT_ONCE, columns * _AT_ONCE), self.sweeps.dtype)
+        padded[: len(source), : len(target)] = factors
+        blocks = padded.reshape(rows, _AT_ONCE, columns, _AT_ONCE).transpose(0, 2, 1, 3)
+        self.sweeps.set_all(np.ascontiguousarray(blocks).ravel())
+        for i in range(rows):
+            for j in range(columns):
+                self._pass_over(_COMBINATION, i * columns + j, self._block("l", source, i) | self._block("r", target, j))
+
+    def replace(self, target: Columns, *sources: tuple[Columns, np.ndarray[Any, Any]], room: Columns) -> None:
+        """Enqueue making columns the sum of combinations, which may be of themselves; ``room`` has as many."""
+        used = room[: len(target)]
+        for each in used:
+            self.sweeps.fill(each)
+        for source, factors in sources:
+            self.combine(used, source, factors)
+        self.copy(target, used)
+
+    def copy(self, target: Columns, source: Columns) -> None:
+        """Enqueue the copy of columns."""
+        for to, of in zip(target, source, strict=True):
+            self.sweeps.copy(to, of)
+
+    def _block(self, names: str, columns: Columns, number: int) -> dict[str, cl_array.Array]:
+        """Return some columns by the names that passes have for them; other vectors stand for those that are not there."""
+        found = columns[number * _AT_ONCE : (number + 1) * _AT_ONCE]
+        return {f"{names}{i}": each for i, each in enumerate([*found, *self._spare[len(found) :]])}
+
+    def _pass_over(self, of: Pass, part: int, vectors: dict[str, cl_array.Array]) -> None:
+        key = (of.name, part, *map(id, vectors.values()))
+        if key not in self._bound:
+            self._bound[key] = self.sweeps.bind(of, part, 0, **vectors)
+        self._bound[key]()

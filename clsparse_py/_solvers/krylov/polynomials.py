@@ -1,0 +1,102 @@
+"""Preconditioners that are polynomials of a matrix: Jacobi, of degree 0, and Chebyshev."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._run.launch import Chain
+from clsparse_py._solvers.krylov.sweep import BoundPass, Layout, Pass, Sweeps, declare_passes
+from clsparse_py._solvers.krylov.system import Apply
+
+__all__ = ["chebyshev", "jacobi"]
+
+#: For each step: how much of the direction is kept, and how much of the residual is added.
+LAYOUT = Layout(scalars=("kept", "gain"), sums=())
+
+_JACOBI = Pass("jacobi", reads=("x", "inverse"), writes=("y",), takes=("gain",), lines=("y = times(gain, times(inverse, x));",))
+_FIRST = Pass(
+    "chebyshev_first", reads=("x", "inverse"), writes=("r", "d", "y"), takes=("gain",),
+    lines=("r = times(inverse, x);", "d = times(gain, r);", "y = d;"),
+)  # fmt: skip
+_STEP = Pass(
+    "chebyshev_step", reads=("q", "inverse"), updates=("r", "d", "y"), takes=("kept", "gain"),
+    lines=("r -= times(inverse, q);", "d = times(kept, d) + times(gain, r);", "y += d;"),
+)  # fmt: skip
+declare_passes(LAYOUT, _JACOBI, _FIRST, _STEP)
+
+
+class _Remembered:
+    """Passes that are bound once for each two vectors, which are kept: a solver comes with the same ones again and again."""
+
+    def __init__(self, bind: Callable[[cl_array.Array, cl_array.Array], list[BoundPass]]) -> None:
+        self._bind = bind
+        self._known: dict[tuple[int, int], tuple[cl_array.Array, cl_array.Array, list[BoundPass]]] = {}
+
+    def __call__(self, x: cl_array.Array, y: cl_array.Array) -> list[BoundPass]:
+        key = id(x), id(y)
+        if key not in self._known:
+            self._known[key] = x, y, self._bind(x, y)
+        return self._known[key][2]
+
+
+def jacobi(chain: Chain, inverse: cl_array.Array) -> Apply:
+    """Return ``y = alpha * inverse * x`` for the inverse of a diagonal."""
+    sweeps, gain = Sweeps(chain, inverse.size, inverse.dtype, LAYOUT), 1.0
+    sweeps.fill(sweeps.scalars, gain)
+    bound = _Remembered(lambda x, y: [sweeps.bind(_JACOBI, x=x, inverse=inverse, y=y)])
+
+    def apply(x: cl_array.Array, y: cl_array.Array, alpha: float = 1.0) -> None:
+        nonlocal gain
+        if alpha != gain:
+            gain = alpha
+            sweeps.fill(sweeps.scalars, gain)
+        bound(x, y)[0]()
+
+    apply.takes_alpha = True  # type: ignore[attr-defined] # see `clsparse_py._solvers.krylov.scaling`
+
+    return apply
+
+
+def chebyshev(chain: Chain, A: Apply, inverse: cl_array.Array, degree: int, bounds: tuple[float, float]) -> Apply:
+    """Return the polynomial of a degree in D^-1 A, times D^-1, that is closest to the inverse for eigenvalues within bounds.
+
+    Parameters
+    ----------
+    chain : Chain
+    A : callable
+        Enqueues the product with A.
+    inverse : pyopencl.array.Array
+        That of A's diagonal D.
+    degree : int
+        Products with A.
+    bounds : tuple of float
+        Of the eigenvalues of D^-1 A.
+    """
+    low, high = bounds
+    middle, half = (high + low) / 2, (high - low) / 2
+    sweeps = Sweeps(chain, inverse.size, inverse.dtype, LAYOUT, degree + 1)
+    factors, rho = [(0.0, 1 / middle)], half / middle
+    for _ in range(degree):
+        after = 1 / (2 * middle / half - rho)
+        factors.append((after * rho, 2 * after / half))
+        rho = after
+    sweeps.set_all(np.array(factors, inverse.dtype))
+    r, d, q = (sweeps.vector() for _ in range(3))
+
+    def bind(x: cl_array.Array, y: cl_array.Array) -> list[BoundPass]:
+        steps = [sweeps.bind(_STEP, part, 0, q=q, inverse=inverse, r=r, d=d, y=y) for part in range(1, degree + 1)]
+        return [sweeps.bind(_FIRST, x=x, inverse=inverse, r=r, d=d, y=y), *steps]
+
+    bound = _Remembered(bind)
+
+    def apply(x: cl_array.Array, y: cl_array.Array) -> None:
+        first, *steps = bound(x, y)
+        first()
+        for step in steps:
+            A(d, q)
+            step()
+
+    return apply

@@ -1,0 +1,319 @@
+"""Systems scaled by exact powers of two, so that no sum of squares leaves the range of numbers, and their solutions checked.
+
+b is scaled by its exponent, A and M by that of what they first make of a vector: ``2^-a A (2^(a - b) x) = 2^-b b``. What methods
+see is thus the same for (s A, s b) as for (A, b), whose products with any vector differ by s. That of A is a product which the
+method needs anyway: one with b would be another one, and as exact, as nothing but the exponent is taken from it.
+
+A power of two changes no bit of a number, so that b stays as it is where no sum of its squares comes near the limits, and so do A
+and M if the method allows it.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._memory.memory import allocated
+from clsparse_py._run.launch import Chain
+from clsparse_py._solvers.krylov.sweep import BoundPass, Layout, Pass, Sweeps, declare_passes
+from clsparse_py._solvers.krylov.system import Apply, LeastSquares, System
+from clsparse_py._solvers.krylov.thresholds import Thresholds
+
+__all__ = ["RESIDUAL", "Scaling", "Vectors", "near", "solve", "solve_least_squares"]
+
+#: A part for each power of two, the first one for vectors; ``shift`` is that of A.
+LAYOUT = Layout(scalars=("exponent", "shift"), sums=("top", "rr", "xx", "qq", "bb"))
+_OF_VECTORS = 0
+_OF_A = 1
+_OF_M = 2
+#: Times the spacing of numbers: how far |A| |x| + |b| may round a residual.
+_ROUNDING = 10
+
+_TOP = Pass("scaling_top", reads=("y",), sums=(("top", "fabs(y)"),), largest=True)
+_LDEXP = Pass("scaling_ldexp", updates=("y",), takes=("exponent",), lines=("y = times_power(y, (int)real_part(exponent));",))
+_SHIFTED = Pass("scaling_shifted", reads=("x",), updates=("y",), takes=("shift",), lines=("y -= times(shift, x);",))
+RESIDUAL = Pass(
+    "scaling_residual", reads=("b", "x"), updates=("q",), lines=("const T product = q;", "q = b - q;"),
+    sums=(
+        ("rr", "of_real(square(q))"), ("xx", "of_real(square(x))"), ("qq", "of_real(square(product))"),
+        ("bb", "of_real(square(b))"),
+    ),
+)  # fmt: skip
+declare_passes(LAYOUT, _TOP, _LDEXP, _SHIFTED, RESIDUAL)
+
+
+def near(dtype: np.dtype[Any]) -> int:
+    """Return up to which exponent operators stay as they are: no square of what methods make of them leaves the range."""
+    return int(np.finfo(dtype).maxexp) // 16
+
+
+class Power:
+    """The power of two by which operators are scaled: ``2^-exponent``, which is not known before the first product."""
+
+    exponent: int | None = None
+
+    def __init__(self, part: int) -> None:
+        self.part = part
+
+    @property
+    def alpha(self) -> float:
+        """The factor."""
+        return 2.0 ** -(self.exponent or 0)
+
+
+class _Scaled:
+    """The product with an operator times a power of two, which the first one finds; waits for that once."""
+
+    def __init__(self, scaling: Scaling, apply: Apply, power: Power, shift: float = 0.0) -> None:
+        self._scaling, self._apply, self._power, self._shift = scaling, apply, power, shift
+        self._takes_alpha = getattr(apply, "takes_alpha", False)
+
+    def __call__(self, x: cl_array.Array, y: cl_array.Array) -> None:
+        power, scaling = self._power, self._scaling
+        if self._takes_alpha and power.exponent is not None:
+            # If it is 1, too: without it the product is another kernel's, which a compiler may round otherwise.
+            self._apply(x, y, power.alpha)  # type: ignore[call-arg] # which this one takes
+        else:
+            self._apply(x, y)
+        if self._shift:
+            factor = power.alpha if self._takes_alpha else 1.0
+            scaling.enqueue(_SHIFTED, power.part, -(power.exponent or 0), self._shift * factor, x=x, y=y)
+        if power.exponent and not self._takes_alpha:
+            scaling.enqueue(_LDEXP, power.part, -power.exponent, self._shift, y=y)
+        if power.exponent is None:
+            scaling.find(power, x, y)
+
+
+class Vectors(NamedTuple):
+    """What is known of vectors that operators are scaled for, if they belong to no system."""
+
+    chain: Chain
+    dtype: np.dtype[Any]
+    x: None = None
+    guessed: bool = False
+
+
+class Scaling:
+    """The powers of two of a system, whose right-hand side, guess and operators are scaled; or of operators alone.
+
+    Attributes
+    ----------
+    b : int
+        The exponent of the right-hand side.
+    A, M : Power
+    near : int
+        As `near`; less than 0 for methods that compare numbers of other units than each other's.
+    """
+
+    def __init__(self, of: Any, n: int, all_max: Callable[[Any], Any] | None = None) -> None:
+        # In a cycle, vectors would be kept until the collector of such comes.
+        self._of: Any = of if isinstance(of, Vectors) else weakref.proxy(of)
+        self._n, self._all_max = n, all_max
+        self.A, self.M = Power(_OF_A), Power(_OF_M)
+        self.near = near(of.dtype) if isinstance(of, System) else -1
+        # Set on the device before they are first used.
+        self._values = np.full((3, 2), np.nan, of.dtype)
+        self._bound: dict[tuple[Any, ...], tuple[BoundPass, tuple[cl_array.Array, ...]]] = {}
+        self.b, self._is_found = 0, False
+
+    @functools.cached_property
+    def sweeps(self) -> Sweeps:
+        """The passes, made when the first one is needed."""
+        return Sweeps(self._of.chain, self._n, self._of.dtype, LAYOUT, 3)
+
+    def scaled(self, apply: Apply, power: Power, shift: float = 0.0) -> Apply:
+        """Return the product with a scaled operator."""
+        return _Scaled(self, apply, power, shift)
+
+    @property
+    def x(self) -> int:
+        """The exponent of the solution: what it is to be multiplied with."""
+        return self.b - (self.A.exponent or 0)
+
+    def scale_b(self) -> None:
+        """Find the exponent of the right-hand side, unless it is known, and scale by it what has its unit; waits."""
+        if self._is_found:
+            return
+        of, self._is_found = self._of, True
+        (self.b,) = self._exponents(of.b) or (0,)
+        self.ldexp(of.b, -self.b)
+        if of.guessed:
+            self.ldexp(of.x, -self.b)
+        if isinstance(of, System) and np.isfinite(of.atol):
+            of.atol = math.ldexp(of.atol, -self.b)
+
+    def begun(self, enqueue: Callable[[], object], sweeps: Sweeps) -> dict[str, Any]:
+        """Return the sums that commands begin, ``bb`` of the right-hand side among them; waits.
+
+        If that is large or small, b is scaled, and the commands run again.
+        """
+        if self._of.guessed:
+            # Whose product may have any size.
+            self.scale_b()
+        enqueue()
+        totals = sweeps.totals()
+        most = 2.0 ** (np.finfo(sweeps.dtype).maxexp // 4)
+        if not (self._is_found or 1 / most <= totals["bb"].real <= most):
+            self.scale_b()
+            if self.b:
+                # Of products that may have left the range.
+                self.A.exponent = self.M.exponent = None
+                enqueue()
+                totals = sweeps.totals()
+        self._is_found = True
+        return totals
+
+    def find(self, power: Power, x: cl_array.Array, y: cl_array.Array) -> None:
+        """Find a power by the first product y with a vector x, unless that is 0, and scale y, or x if it is the guess."""
+        exponents = self._exponents(x, y)
+        if exponents is None:
+            return
+        most = np.finfo(self._of.dtype).maxexp - 2
+        found = max(min(exponents[1] - exponents[0], most), -most)
+        power.exponent = found = 0 if abs(found) <= self.near else found
+        if x is not self._of.x:
+            self.ldexp(y, -found)
+        if power is self.A and (x is self._of.x or self._of.guessed):
+            self.ldexp(self._of.x, found)
+
+    def ldexp(self, y: cl_array.Array, exponent: int) -> None:
+        """Enqueue the product of a vector with a power of two."""
+        if exponent:
+            self.enqueue(_LDEXP, _OF_VECTORS, exponent, y=y)
+
+    def enqueue(self, of: Pass, part: int, exponent: int, shift: float = 0.0, **vectors: cl_array.Array) -> None:
+        """Enqueue a pass, which is bound once for the vectors."""
+        if of.takes and not np.array_equal(self._values[part], [exponent, shift]):
+            self._values[part] = exponent, shift
+            self.sweeps.set_all(self._values.ravel())
+        key = of.name, part, *map(id, vectors.values())
+        if key not in self._bound:
+            self._bound[key] = self.sweeps.bind(of, part, 0, **vectors), tuple(vectors.values())
+        self._bound[key][0]()
+
+    def _exponents(self, *vectors: cl_array.Array) -> list[int] | None:
+        """Return the exponents of the largest entries of vectors; None if one of these is 0 or not finite. Waits."""
+        for part, each in enumerate(vectors):
+            self.sweeps.bind(_TOP, part, 0, y=each)()
+        parts = self.sums()[: len(vectors), 0]
+        tops = parts.view(np.zeros(0, parts.dtype).real.dtype).max(axis=1)
+        if self._all_max is not None:
+            tops = self._all_max(tops)
+        return [math.frexp(top)[1] for top in tops] if np.isfinite(tops).all() and tops.all() else None
+
+    def sums(self) -> np.ndarray[Any, Any]:
+        """Return what the work-groups have of all sums, by parts; waits."""
+        sweeps = self.sweeps
+        shape = sweeps.parts, len(LAYOUT.sums), sweeps.groups
+        return sweeps.chain.read(sweeps.sums, math.prod(shape)).reshape(shape)
+
+
+class _Check:
+    """Whether the residual of a solution is as small as was asked for, or as rounding lets it be."""
+
+    def __init__(self, system: System, scaling: Scaling) -> None:
+        self._system, self._scaling, self.norm, self.is_finite = system, scaling, 0.0, True
+
+    def _norms(self, b: cl_array.Array, x: cl_array.Array, q: cl_array.Array) -> np.ndarray[Any, Any]:
+        """Return the norms of ``b - A x``, which q becomes, of x, A x and b."""
+        self._system.A(x, q)
+        self._scaling.enqueue(RESIDUAL, 0, 0, b=b, x=x, q=q)
+        with np.errstate(all="ignore"):
+            squares = self._scaling.sums()[0, 1:].sum(axis=1).real
+            return np.sqrt(squares if self._system.all_sum is None else self._system.all_sum(squares)).astype(np.float64)
+
+    def _limit(self, b: float, of_rounding: float) -> float:
+        """Return how large the residual may be, for the norm of b and of what is rounded."""
+        system = self._system
+        return max(system.rtol * b, system.atol) + _ROUNDING * float(np.finfo(system.dtype).eps) * of_rounding
+
+    def __call__(self) -> bool:
+        system, squares = self._system, self._system.checked
+        if squares is not None:
+            system.checked = None
+            with np.errstate(all="ignore"):
+                r, x, product, b = np.sqrt(squares.astype(np.float64))
+            if np.isfinite([r, x]).all() and r <= self._limit(b, product + b):
+                return True
+        q = self._scaling.sweeps.vector()
+        r, x, product, b = self._norms(system.b, system.x, q)
+        self.is_finite, self.norm = bool(np.isfinite(x)), r
+        if not np.isfinite(r):
+            return False
+        if r <= self._limit(b, product + b):
+            return True
+        # What rounding leaves is rich in the largest eigenvalues, so that the norm of A shows in its product.
+        _, size, of_r, _ = self._norms(q, q, self._scaling.sweeps.vector())
+        return bool(r <= self._limit(b, of_r / size * x + b))
+
+
+def solve(system: System, method: Callable[[System], int]) -> int:
+    """Solve a system by a method, and return info: 0 only if the residual itself is small enough, for which it is computed.
+
+    If it is not, though the method found it so or broke down, the method goes on once, from there. If a number of x is none, x is
+    what it was.
+    """
+    first, maxiter, callback = None, system.maxiter, system.callback
+    if system.guessed:
+        first = allocated(system.chain.queue, "x0", system.n, system.dtype)
+        system.chain.copy(first, system.x, system.n)
+    scaling = system.scaling = Scaling(system, system.n, system.all_max)
+    system.A = scaling.scaled(system.A, scaling.A, system.shift)
+    if system.M is not None:
+        system.M = scaling.scaled(system.M, scaling.M)
+    if callback is not None:
+        shown = scaling.sweeps.vector()
+
+        def show(x: cl_array.Array) -> None:
+            scaling.sweeps.copy(shown, x)
+            scaling.ldexp(shown, scaling.x)
+            callback(shown)
+
+        system.callback = show
+    if maxiter:
+        info = method(system)
+    else:
+        info = 0
+        scaling.scale_b()
+    check = _Check(system, scaling)
+    is_small = check()
+    # Where it broke down another residual to begin with may help.
+    if info <= 0 and not is_small:
+        system.maxiter, system.guessed, system.again = max(maxiter - system.made, 0), True, True
+        if system.maxiter and check.is_finite:
+            before, norm = scaling.sweeps.vector(), check.norm
+            scaling.sweeps.copy(before, system.x)
+            info = method(system)
+            is_small = check()
+            if not is_small and not check.norm < Thresholds.of(scaling.sweeps.chain.device).better * norm:
+                # Of least squares x had to be kept: what rounding adds to it has no bound.
+                scaling.sweeps.copy(system.x, before)
+                check.is_finite = True
+        if info == 0 and not is_small:
+            info = max(maxiter, 1)
+    if check.is_finite:
+        scaling.ldexp(system.x, scaling.x)
+    elif first is None:
+        scaling.sweeps.fill(system.x)
+    else:
+        scaling.sweeps.copy(system.x, first)
+    return info
+
+
+def solve_least_squares(problem: LeastSquares, method: Callable[[LeastSquares], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Solve a problem by a method, and return what that does, in the units of the problem.
+
+    After the reason to stop and the number of iterations the method returns numbers, with the powers of b and A in them.
+    """
+    scaling = problem.scaling = Scaling(problem, max(problem.shape))
+    problem.A, problem.adjoint = scaling.scaled(problem.A, scaling.A), scaling.scaled(problem.adjoint, scaling.A)
+    stop, itn, *units = method(problem)
+    scaling.ldexp(problem.x, scaling.x)
+    of_A = scaling.A.exponent or 0
+    return stop, itn, *(float(np.ldexp(value, in_b * scaling.b + in_A * of_A)) for value, in_b, in_A in units)

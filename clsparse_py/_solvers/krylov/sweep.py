@@ -1,0 +1,343 @@
+"""Passes over vectors: several updates and sums at once, on the device, with scalars that never leave it.
+
+A method declares its scalars, its sums and its passes as data; one template makes a kernel of each pass. A sum is made in two
+stages: a pass leaves what each of its work-groups has, and the pass that needs the sum adds these up, in each of its work-groups.
+So there are no atomics and no launch between, and results are the same at each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._build.built import Built
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._build.plain import are_plain, door, plainly
+from clsparse_py._build.programs import Parameters
+from clsparse_py._device.device import Device, Portability
+from clsparse_py._ground.records import dataclass
+from clsparse_py._memory.memory import allocated, submit
+from clsparse_py._precision.arithmetic import Arithmetic
+from clsparse_py._precision.numbers import numbers
+from clsparse_py._run.launch import Chain, enqueue_fill
+from clsparse_py._run.recording import Bound
+from clsparse_py._solvers.krylov.thresholds import Thresholds
+
+__all__ = ["AllSum", "BoundPass", "Layout", "Pass", "SharedPass", "Sweep", "Sweeps", "declare_passes"]
+
+#: Adds up arrays of numbers over all ranks that share vectors; all of them get the same.
+AllSum: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
+
+#: Numbers that follow what passes tell: `clsparse_py._solvers.krylov.together` has more to tell.
+_MORE = 8
+#: The place of the part among a kernel's arguments.
+_PART = 2
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass over vectors, as OpenCL C that uses names.
+
+    In ``lines``, which are run for each entry, the name of a vector is its entry. ``times``, ``quotient``, ``conjugate``,
+    ``real_part``, ``of_real``, ``magnitude``, its ``square`` and ``times_power`` (of two) serve real and complex numbers T; real
+    ones have type R.
+
+    Attributes
+    ----------
+    name : str
+        Part of the kernel's name.
+    reads, updates, writes : tuple of str
+        Vectors that are read only, read and written, and written only.
+    takes : tuple of str
+        Scalars that are read.
+    totals : tuple of str
+        Sums that an earlier pass began, and that are scalars here.
+    first, lines : tuple of str
+        Statements before the first entry, and for each entry.
+    sums : tuple of (str, str)
+        Sums that are begun: name, and expression for an entry. None of ``totals``.
+    keeps : tuple of (str, str)
+        Scalars that are written: name, and expression. None of ``takes``.
+    tells : tuple of (str, str)
+        Scalars that are written for the host.
+    guarded : bool
+        Vectors are written only if ``active``, which ``first`` declares, is true.
+    numbered : bool
+        ``number`` in lines is the place of the entry.
+    largest : bool
+        Sums are the largest of numbers that are not negative, of complex ones part by part. None of ``totals``.
+    """
+
+    name: str
+    reads: tuple[str, ...] = ()
+    updates: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+    totals: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
+    sums: tuple[tuple[str, str], ...] = ()
+    keeps: tuple[tuple[str, str], ...] = ()
+    tells: tuple[tuple[str, str], ...] = ()
+    guarded: bool = False
+    numbered: bool = False
+    largest: bool = False
+
+    @property
+    def vectors(self) -> tuple[str, ...]:
+        """All vectors, in the order of the kernel's arguments."""
+        return (*self.reads, *self.updates, *self.writes)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The names of a method's scalars and sums, and of what it tells the host, in the order in which they lie in memory."""
+
+    scalars: tuple[str, ...]
+    sums: tuple[str, ...]
+    told: tuple[str, ...] = ()
+
+
+_declared: list[tuple[Pass, Layout]] = []
+
+
+def declare_passes(layout: Layout, *passes: Pass) -> None:
+    """Register the passes of a method, so that compilers are shown them."""
+    _declared.extend((each, layout) for each in passes)
+
+
+@kernel
+@dataclass(frozen=True)
+class Sweep(Parameters):
+    """Parameters of ``templates/vectors/sweep.mako``. ``work_group`` is a power of two.
+
+    Attributes
+    ----------
+    dtype : str
+        NumPy's name of the dtype of vectors and scalars: float32, float64, complex64 or complex128.
+    portability : Portability
+    unroll : int
+        Entries that a work-item has in flight.
+    of : Pass
+    layout : Layout
+    """
+
+    template = "vectors/sweep"
+
+    dtype: str
+    portability: Portability
+    unroll: int
+    of: Pass
+    layout: Layout
+
+    @classmethod
+    def legal(cls, device: Device, dtype: str, of: Pass, layout: Layout) -> Sweep:
+        """Return the record that suits a device."""
+        limits = Thresholds.of(device)
+        if device.lanes_are_loops:
+            return cls(1, dtype, device.portability.at_most(1), limits.unroll, of, layout)
+        group = 1 << min(limits.work_group, device.max_work_group).bit_length() - 1
+        words = (len(of.reads) + len(of.updates)) * np.dtype(dtype).itemsize // 4
+        unroll = min(limits.unroll, 1 << max(limits.registers // max(words, 1), 1).bit_length() - 1)
+        return cls(group, dtype, device.portability, unroll, of, layout)
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"sweep_{self.of.name}_{self.dtype}_wg{self.work_group}_u{self.unroll}"
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @property
+    @override
+    def prelude(self) -> str:
+        addition = ("fmax(a, b)",) if self.of.largest else ()
+        return "\n".join([self.portability.defines, *numbers(np.dtype(self.dtype), *addition)])
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        of, scalars, sums = self.of, self.layout.scalars.index, self.layout.sums.index
+        return {
+            "work_group": self.work_group,
+            "n_scalars": len(self.layout.scalars),
+            "n_sums": len(self.layout.sums),
+            "needs_box": self.work_group > self.portability.lane_width,
+            "unroll": self.unroll,
+            "of": of,
+            "takes": tuple((name, scalars(name)) for name in of.takes),
+            "totals": tuple((name, sums(name)) for name in of.totals),
+            "sums": tuple((name, sums(name), expression) for name, expression in of.sums),
+            "keeps": tuple((name, scalars(name), expression) for name, expression in of.keeps),
+            "tells": tuple((self.layout.told.index(name), expression) for name, expression in of.tells),
+        }
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        return replace(self, work_group=1 << work_group.bit_length() - 1, portability=self.portability.at_most(lane_width))
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        for of, layout in _declared:
+            yield of.name, cls.legal(device, arithmetic.floating, of, layout)
+
+
+def _rounded(n: int, step: int) -> int:
+    """Return the next multiple of a step."""
+    return -(-n // step) * step
+
+
+class BoundPass(Bound):
+    """A pass over vectors that are known."""
+
+    def use(self, part: int) -> None:
+        """Use the scalars and sums of another part from now on."""
+        self.set(_PART, np.uint64(part))
+
+
+class SharedPass(BoundPass):
+    """A pass over this rank's part of vectors: the sums that it needs are added up over all ranks before it, which waits."""
+
+    def __init__(self, sweeps: Sweeps, of: Pass, part: int, built: Built, arguments: Sequence[Any]) -> None:
+        super().__init__(sweeps.chain.queue, (built, sweeps.groups, arguments))
+        self._sweeps, self._part, self._ends_sums, self._begins = sweeps, part, bool(of.totals), {name for name, _ in of.sums}
+
+    @override
+    def __call__(self) -> cl.Event:
+        if self._ends_sums:
+            self._sweeps.add_up(self._part)
+        self._sweeps.begun[self._part] |= self._begins
+        return super().__call__()
+
+    @override
+    def use(self, part: int) -> None:
+        super().use(part)
+        self._part = part
+
+
+class Sweeps:
+    """The passes of a method over vectors of one length, with the scalars and sums that they share.
+
+    Parameters
+    ----------
+    chain : Chain
+        Of a queue in order; passes and its commands run in the order in which they are enqueued.
+    n : int
+        Entries of the longest vector; those of a pass have as many as each other.
+    dtype : dtype
+        Of vectors and scalars.
+    layout : Layout
+    parts : int
+        How many sets of scalars and sums there are; a pass uses one of them.
+    all_sum : callable, optional
+        If vectors are shared by ranks, of which each has a part: adds numbers up over them.
+
+    Attributes
+    ----------
+    scalars, sums : pyopencl.array.Array
+    shared : bool
+        Whether ranks share vectors.
+    begun : list of set
+        The sums of each part that passes began, and that are not added up over all ranks yet.
+    """
+
+    def __init__(
+        self, chain: Chain, n: int, dtype: np.dtype[Any], layout: Layout, parts: int = 1, all_sum: AllSum | None = None
+    ) -> None:
+        self.chain, self.n, self.dtype, self.layout, self.parts = chain, n, dtype, layout, parts
+        self._all_sum, self.shared = all_sum, all_sum is not None
+        self.begun: list[set[str]] = [set() for _ in range(parts)]
+        device = chain.device
+        self._device = device
+        limits = Thresholds.of(device)
+        most = device.compute_units * limits.groups_per_unit
+        at_once = 1 if device.lanes_are_loops else limits.work_group * limits.unroll
+        self.groups = -(-max(n, 1) // _rounded(-(-max(n, 1) // most), at_once))
+        # Behind the parts is what the host is told, twice: one is read while the other is written.
+        self.told_at = parts * len(layout.scalars)
+        self.scalars = allocated(chain.queue, "scalars", self.told_at + 2 * len(layout.told) + _MORE, dtype)
+        self.sums = allocated(chain.queue, "sums", parts * max(len(layout.sums), 1) * self.groups, dtype)
+
+    def vector(self, n: int | None = None) -> cl_array.Array:
+        """Return a vector whose entries are not set, of the greatest length if no other is given."""
+        return allocated(self.chain.queue, "a vector of a solver", self.n if n is None else n, self.dtype)
+
+    def fill(self, vector: cl_array.Array, value: Any = 0) -> None:
+        """Enqueue setting all entries of a vector to a value."""
+        if vector.size:
+            enqueue_fill(self.chain.queue, vector.base_data, np.array(value, self.dtype), vector.nbytes, None)
+
+    def copy(self, target: cl_array.Array, source: cl_array.Array) -> None:
+        """Enqueue the copy of a vector."""
+        if source.size:
+            submit("a copy", cl.enqueue_copy, self.chain.queue, target.base_data, source.base_data, byte_count=source.nbytes)
+
+    @door()
+    def bind(self, of: Pass, part: int = 0, turn: int = 0, **vectors: cl_array.Array) -> BoundPass:
+        """Return a pass over vectors, which are given by name.
+
+        ``part`` has its scalars and sums; ``turn``, 0 or 1, says where it writes what it tells the host.
+
+        Raises
+        ------
+        BuildError
+            The device's compiler refuses its kernel.
+        """
+        device = plainly(self._device) if are_plain() else self._device
+        built, record = self.chain.build(Sweep.legal(device, self.dtype.name, of, self.layout))
+        n = vectors[of.vectors[0]].size
+        sizes = n, _rounded(-(-n // self.groups), record.work_group), part, self.told_at + turn * len(self.layout.told)
+        arrays = (self.scalars, self.sums, *(vectors[name] for name in of.vectors))
+        arguments = [*map(np.uint64, sizes), *(each.base_data for each in arrays)]
+        if self._all_sum is None:
+            return BoundPass(self.chain.queue, (built, self.groups, arguments))
+        return SharedPass(self, of, part, built, arguments)
+
+    def add_up(self, part: int) -> None:
+        """Add up what was begun of a part's sums over all ranks; waits.
+
+        The first work-group has all of a sum then, and the others have none.
+        """
+        assert self._all_sum is not None
+        names, self.begun[part] = self.begun[part], set()
+        if not names:
+            return
+        n_sums, queue = len(self.layout.sums), self.chain.queue
+        parts = np.empty((n_sums, self.groups), self.dtype)
+        submit("sums", cl.enqueue_copy, queue, parts, self.sums.base_data, src_offset=part * parts.nbytes, is_blocking=True)
+        places = [place for place, name in enumerate(self.layout.sums) if name in names]
+        with np.errstate(all="ignore"):
+            totals = self._all_sum(parts[places].sum(axis=1))
+        parts[places] = 0
+        parts[places, 0] = totals
+        submit("sums", cl.enqueue_copy, queue, self.sums.base_data, parts, dst_offset=part * parts.nbytes, is_blocking=True)
+
+    def set(self, **values: Any) -> None:
+        """Enqueue setting the scalars of the first part, those that are not named to 0."""
+        self.set_all(np.array([values.get(name, 0) for name in self.layout.scalars], self.dtype))
+
+    def set_all(self, values: np.ndarray[Any, Any]) -> None:
+        """Enqueue setting the scalars of the first parts to values in their order, which are copied."""
+        # The event keeps the copy, and is kept itself: one that is let go of waits.
+        self._setting = submit(
+            "scalars", cl.enqueue_copy, self.chain.queue, self.scalars.base_data, values.copy(), is_blocking=False
+        )  # fmt: skip
+
+    def totals(self) -> dict[str, Any]:
+        """Return all sums of the first part, by name; waits. Sums that no pass has begun yet are any number."""
+        if self._all_sum is not None:
+            self.add_up(0)
+        parts = self.chain.read(self.sums, len(self.layout.sums) * self.groups).reshape(-1, self.groups)
+        with np.errstate(all="ignore"):
+            return dict(zip(self.layout.sums, parts.sum(axis=1), strict=True))

@@ -1,0 +1,167 @@
+"""A system ``A x = b``, square or of least squares: all vectors on the device, and operators as functions of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from pyopencl import array as cl_array
+
+from clsparse_py._run.launch import Chain
+from clsparse_py._solvers.krylov.sweep import AllSum, Layout, Pass, Sweeps
+
+__all__ = ["Apply", "Held", "Iterated", "LeastSquares", "System"]
+
+#: Enqueues ``y = A x`` for vectors x and y of a solve, on its queue.
+Apply: TypeAlias = Callable[[cl_array.Array, cl_array.Array], None]
+
+
+class Iterated(Protocol):
+    """What iterations need to know of a system."""
+
+    x: cl_array.Array
+    maxiter: int
+    callback: Callable[[cl_array.Array], object] | None
+    check_every: int
+    made: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Held:
+    """The matrices of a system that one work-group holds, whose entries have the dtype of its vectors.
+
+    Attributes
+    ----------
+    A : tuple of pyopencl.array.Array
+        indptr, indices and data; each begins its buffer.
+    M : tuple of pyopencl.array.Array or None
+        The same of the preconditioner, or its diagonal alone; None if there is none.
+    """
+
+    A: tuple[cl_array.Array, ...]
+    M: tuple[cl_array.Array, ...] | None
+
+
+@dataclasses.dataclass
+class System:
+    """A system with one right-hand side, ready to be solved.
+
+    Attributes
+    ----------
+    chain : Chain
+        Of a queue in order, for all commands.
+    n : int
+        Entries of all vectors: unknowns, or this rank's part of them.
+    dtype : dtype
+        Of all vectors: float32, float64, complex64 or complex128.
+    A : callable
+        Enqueues ``y = A x``.
+    M : callable or None
+        Enqueues ``y = M x`` for the preconditioner, if there is one.
+    b : pyopencl.array.Array
+        The right-hand side; not to be written to.
+    x : pyopencl.array.Array
+        The first guess, to become the solution.
+    guessed : bool
+        Whether the first guess was given; else it is 0.
+    rtol, atol : float
+    maxiter : int
+    callback : callable or None
+        Takes a device vector, and calls what the user gave with it as b was given.
+    check_every : int
+        How many iterations pass between two looks at the norm.
+    held : Held or None
+        Its matrices, if one work-group makes iterations sooner than launches of many.
+    all_sum, all_max : callable, optional
+        If ranks share the system: adds numbers up over them; the largest of them.
+    shift : float
+        The system is ``(A - shift I) x = b``.
+    again : bool
+        Whether the method goes on from a solution that it found, and that is not good enough.
+    made : int
+        Iterations that were enqueued, if they were one by one.
+    scaling : Scaling
+        Set when the system is solved.
+    checked : numpy.ndarray or None
+        The sums of `scaling.RESIDUAL` for x, if the method made them itself.
+    """
+
+    chain: Chain
+    n: int
+    dtype: np.dtype[Any]
+    A: Apply
+    M: Apply | None
+    b: cl_array.Array
+    x: cl_array.Array
+    guessed: bool
+    rtol: float
+    atol: float
+    maxiter: int
+    callback: Callable[[cl_array.Array], object] | None
+    check_every: int
+    held: Held | None = None
+    all_sum: AllSum | None = None
+    all_max: Callable[[Any], Any] | None = None
+    shift: float = 0.0
+    again: bool = False
+    made: int = 0
+    scaling: Any = None
+    checked: np.ndarray[Any, Any] | None = None
+
+    def sweeps(self, layout: Layout) -> Sweeps:
+        """Return what passes over the system's vectors share."""
+        return Sweeps(self.chain, self.n, self.dtype, layout, all_sum=self.all_sum)
+
+    def begin(self, start: Pass, sweeps: Sweeps, *, q: cl_array.Array, **vectors: cl_array.Array) -> None:
+        """Enqueue a pass that makes the residual of the first guess x from b and A x, for which q is room."""
+        if self.guessed:
+            self.A(self.x, q)
+        else:
+            sweeps.fill(q)
+        sweeps.bind(start, 0, 0, b=self.b, q=q, **vectors)()
+
+    def bound(self, bb: Any) -> np.floating[Any]:
+        """Return the square below which the residual's has to be, for the square of b's norm."""
+        real = np.zeros(0, self.dtype).real.dtype.type
+        with np.errstate(all="ignore"):
+            limit = real(max(self.atol, self.rtol * float(np.sqrt(bb.real))))
+            found: np.floating[Any] = limit * limit
+        return found
+
+
+@dataclasses.dataclass
+class LeastSquares:
+    """The least-squares problem ``min |b - A x|² + damp² |x|²``, ready to be solved.
+
+    Attributes
+    ----------
+    chain, dtype, b, x, guessed, maxiter, callback, check_every, made, scaling
+        As of a `System`.
+    shape : tuple of int
+        Of A, which need not be square; neither is 0.
+    A, adjoint : callable
+        Enqueue ``y = A x`` and ``y = A^H x``.
+    damp : float
+    atol, btol, conlim : float
+        Bounds of the tests that end iterations.
+    """
+
+    chain: Chain
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    A: Apply
+    adjoint: Apply
+    b: cl_array.Array
+    x: cl_array.Array
+    guessed: bool
+    damp: float
+    atol: float
+    btol: float
+    conlim: float
+    maxiter: int
+    check_every: int
+    callback: Callable[[cl_array.Array], object] | None = None
+    made: int = 0
+    scaling: Any = None

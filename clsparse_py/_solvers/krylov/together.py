@@ -1,0 +1,234 @@
+"""Systems that one work-group holds: their iterations in one launch.
+
+Between two launches an iteration of a small system waits for the host. Here one work-group makes all passes and products of an
+iteration, and the iterations one after another, from the passes that `clsparse_py._solvers.krylov.sweep` launches one by one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import numpy as np
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._build.programs import Parameters
+from clsparse_py._device.device import Device, Portability
+from clsparse_py._ground.records import dataclass
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic
+from clsparse_py._precision.numbers import numbers
+from clsparse_py._run.recording import Bound
+from clsparse_py._solvers.krylov.scaling import RESIDUAL, near
+from clsparse_py._solvers.krylov.sweep import Layout, Pass, Sweeps
+from clsparse_py._solvers.krylov.system import Held, System
+from clsparse_py._solvers.krylov.thresholds import Thresholds
+
+__all__ = ["Iterations", "Product", "Script", "declare_scripts", "iterate_together"]
+
+
+@dataclass(frozen=True)
+class Product:
+    """The product ``y = A x`` or ``y = M x``, by the names of the matrix and the vectors."""
+
+    matrix: str
+    x: str
+    y: str
+
+
+#: Whether the solution is one is checked behind the last iteration.
+_CHECK = Product("A", "x", "q"), RESIDUAL
+
+
+@dataclass(frozen=True)
+class Script:
+    """What an iteration of a method does.
+
+    Attributes
+    ----------
+    name : str
+        Part of the kernel's name.
+    steps : tuple of Pass and Product
+        Of an iteration, in their order.
+    going : str
+        Whether there is another one after it: an expression of OpenCL C, in which ``scalar_NAME`` is a scalar.
+    ending : Pass
+        Tells the host how the last of all iterations ended.
+    """
+
+    name: str
+    steps: tuple[Pass | Product, ...]
+    going: str
+    ending: Pass
+
+    @property
+    def vectors(self) -> tuple[str, ...]:
+        """All vectors, in the order of the kernel's arguments."""
+        used = [(step.x, step.y) if isinstance(step, Product) else step.vectors for step in (*self.steps, self.ending, *_CHECK)]
+        return tuple(dict.fromkeys(name for names in used for name in names))
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """The sums that an iteration ends before it begins them: those of the iteration before."""
+        begun: set[str] = set()
+        found: dict[str, None] = {}
+        for step in self.steps:
+            if isinstance(step, Pass):
+                found.update(dict.fromkeys(name for name in step.totals if name not in begun))
+                begun.update(name for name, _ in step.sums)
+        return tuple(found)
+
+    @property
+    def matrices(self) -> tuple[str, ...]:
+        """The names of all matrices."""
+        return tuple(dict.fromkeys(step.matrix for step in self.steps if isinstance(step, Product)))
+
+
+_declared: list[tuple[Script, Layout]] = []
+
+
+def declare_scripts(layout: Layout, *scripts: Script) -> None:
+    """Register the scripts of a method, so that compilers are shown them."""
+    _declared.extend((each, layout) for each in scripts)
+
+
+@kernel
+@dataclass(frozen=True)
+class Iterations(Parameters):
+    """Parameters of ``templates/vectors/iterations.mako``. ``work_group`` is a power of two.
+
+    Attributes
+    ----------
+    dtype : str
+        As of `Sweep`.
+    portability : Portability
+    of : Script
+    layout : Layout
+    matrices : tuple of (str, str)
+        The name of each matrix, and NumPy's name of the dtype of its indices: none of a diagonal.
+    """
+
+    template = "vectors/iterations"
+
+    dtype: str
+    portability: Portability
+    of: Script
+    layout: Layout
+    matrices: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def legal(cls, device: Device, dtype: str, of: Script, layout: Layout, matrices: tuple[tuple[str, str], ...]) -> Iterations:
+        """Return the record that suits a device."""
+        group = (
+            1
+            if device.lanes_are_loops
+            else 1 << min(Thresholds.of(device).together_group, device.max_work_group).bit_length() - 1
+        )
+        return cls(group, dtype, device.portability.at_most(group), of, layout, matrices)
+
+    @property
+    @override
+    def name(self) -> str:
+        matrices = "_".join(f"{matrix}_{index or 'diagonal'}" for matrix, index in self.matrices)
+        return f"iterations_{self.of.name}_{self.dtype}_{matrices}_wg{self.work_group}"
+
+    @property
+    @override
+    def lane_width(self) -> int:
+        return self.portability.lane_width
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return "\n".join([self.portability.defines, *numbers(np.dtype(self.dtype))])
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        most = max(len(step.sums) for step in (*self.of.steps, self.of.ending, *_CHECK) if isinstance(step, Pass))
+        return {
+            "work_group": self.work_group,
+            "most": np.finfo(self.dtype).maxexp - 2,
+            "near": near(np.dtype(self.dtype)),
+            "needs_box": self.work_group > self.portability.lane_width,
+            "boxes": max(-(-most // 8), 1),
+            "scalars": self.layout.scalars,
+            "sums": self.layout.sums,
+            "carried": self.of.carried,
+            "told": self.layout.told,
+            "steps": self.of.steps,
+            "going": self.of.going,
+            "ending": self.of.ending,
+            "check": _CHECK,
+            "vectors": self.of.vectors,
+            "matrices": tuple((matrix, index and OPENCL_TYPES[index]) for matrix, index in self.matrices),
+        }
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        return replace(self, work_group=1 << work_group.bit_length() - 1, portability=self.portability.at_most(lane_width))
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        for of, layout in _declared:
+            indices = (("A", arithmetic.index), ("M", ""))[: len(of.matrices)]
+            yield of.name, cls.legal(device, arithmetic.floating, of, layout, indices)
+
+
+def iterate_together(
+    system: System,
+    held: Held,
+    sweeps: Sweeps,
+    script: Script,
+    vectors: Mapping[str, cl_array.Array],
+    info: Callable[..., int | None],
+    last: Callable[..., int],
+) -> int:
+    """Make iterations until one tells that it was the last, or ``maxiter`` of them, and return info.
+
+    Parameters
+    ----------
+    system : System
+        Without a callback.
+    held : Held
+        Its matrices.
+    sweeps : Sweeps
+        With scalars, sums and vectors as they are before the first iteration.
+    script : Script
+    vectors : mapping of str to pyopencl.array.Array
+        All but b; q is room.
+    info, last : callable
+        As of `Iteration`.
+    """
+    chain = sweeps.chain
+    matrices = {"A": held.A} if held.M is None else {"A": held.A, "M": held.M}
+    indices = tuple((name, of[0].dtype.name if len(of) == 3 else "") for name, of in matrices.items())
+    built, _ = chain.build(Iterations.legal(chain.device, sweeps.dtype.name, script, sweeps.layout, indices))
+    real = np.zeros(0, sweeps.dtype).real.dtype.type
+    vectors = {**vectors, "b": system.b}
+    arrays = [sweeps.scalars, sweeps.sums, *(vectors[name] for name in script.vectors)]
+    arrays += [each for of in matrices.values() for each in of]
+    sizes = [np.uint64(size) for size in (sweeps.n, sweeps.groups, sweeps.told_at)]
+    powers = [getattr(system.scaling, name) for name in matrices]
+    left, told = system.maxiter, len(sweeps.layout.told)
+    known = told + len(powers)
+    most = Thresholds.of(chain.device).together_at_once
+    while True:
+        count = min(left, most)
+        left -= count
+        numbers_of_launch = [np.uint32(count), np.uint32(left == 0)]
+        # 0: the launch finds it, by its first product.
+        alphas = [real(0 if power.exponent is None else power.alpha) for power in powers]
+        arguments = [*sizes, *numbers_of_launch, *alphas, *(each.base_data for each in arrays)]
+        Bound(chain.queue, (built, 1, arguments))()
+        seen = chain.read(sweeps.scalars, known + len(RESIDUAL.sums), sweeps.told_at).real
+        for power, alpha in zip(powers, seen[told:known], strict=True):
+            power.exponent = 1 - math.frexp(alpha)[1] if alpha else None
+        found = info(*seen[:told]) if left else last(*seen[:told])
+        if found is not None:
+            system.checked = seen[known:]
+            return found

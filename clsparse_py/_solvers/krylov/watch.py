@@ -1,0 +1,144 @@
+"""Iterations, and what a method tells the host, which looks at it while the device goes on."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+from clsparse_py._memory.memory import submit
+from clsparse_py._memory.pool import side_queue
+from clsparse_py._solvers.krylov.sweep import Sweeps
+from clsparse_py._solvers.krylov.system import Iterated
+from clsparse_py._solvers.krylov.thresholds import Thresholds
+
+__all__ = ["Iteration", "Watch", "iterate"]
+
+
+class Watch:
+    """Scalars that a pass tells the host, which are read every few iterations, and waited for a look later.
+
+    If the host never waits, it is what takes the time: it looks less often then, but not if ranks have to look together.
+
+    Parameters
+    ----------
+    sweeps : Sweeps
+    every : int
+        How many iterations pass between two looks at least.
+
+    Attributes
+    ----------
+    turn : int
+        Which one of the pass, bound for both turns, is to be enqueued: its scalars are not being read.
+    """
+
+    def __init__(self, sweeps: Sweeps, every: int) -> None:
+        self._queue, self._sweeps, self._every = sweeps.chain.queue, sweeps, every
+        # Between two kernels of a queue, a GPU takes some 30 us for a read. On CPU devices another queue takes longer.
+        self._reading = side_queue(self._queue) if sweeps.chain.device.waits_cost else self._queue
+        self._read: tuple[cl.Event, np.ndarray[Any, Any]] | None = None
+        self._next = self._step = every
+        self.turn = 0
+
+    def late(self, iterations: int, told: cl.Event) -> np.ndarray[Any, Any] | None:
+        """Begin to read what a command told after some iterations, and return what the look before this one found.
+
+        None if there was none, or if it is not yet time to look.
+        """
+        if iterations < self._next:
+            return None
+        before, self._read = self._read, self._enqueued(told)
+        self.turn = 1 - self.turn
+        if before is not None:
+            event, host = before
+            is_late = event.command_execution_status == cl.command_execution_status.COMPLETE
+            limits = Thresholds.of(self._sweeps.chain.device)
+            rarely = min(limits.max_unwatched, iterations // limits.unwatched_share)
+            most = self._every if self._sweeps.shared else max(rarely, self._every)
+            self._step = min(self._step + 1, most) if is_late else self._every
+            event.wait()
+        self._next = iterations + self._step
+        return None if before is None else host
+
+    def now(self, told: cl.Event) -> np.ndarray[Any, Any]:
+        """Return what was told by a command, which is waited for; nothing is being read from then on."""
+        self._read = None
+        event, host = self._enqueued(told)
+        event.wait()
+        return host
+
+    def _enqueued(self, told: cl.Event) -> tuple[cl.Event, np.ndarray[Any, Any]]:
+        n = len(self._sweeps.layout.told)
+        host = np.empty(n, self._sweeps.dtype)
+        begin = (self._sweeps.told_at + self.turn * n) * host.itemsize
+        wait_for = None if self._reading is self._queue else [told]
+        # The queue of a command that another one waits for has to be flushed; and so the device begins at once.
+        self._queue.flush()
+        event = submit(
+            "a read", cl.enqueue_copy, self._reading, host, self._sweeps.scalars.base_data,
+            src_offset=begin, is_blocking=False, wait_for=wait_for,
+        )  # fmt: skip
+        return event, host.real
+
+
+def _always(*_: float) -> bool:
+    return True
+
+
+@dataclasses.dataclass(frozen=True)
+class Iteration:
+    """The commands of an iteration, and what they tell the host.
+
+    Attributes
+    ----------
+    begin : callable
+        Enqueues what an iteration begins with, for its number, the turn of what is told, and whether it is made, its product too;
+        the event is that of the pass that tells how the iteration before ended. After the last iteration it is called once more.
+    rest : callable
+        Enqueues what follows, for the number of the iteration. True: the host saw that it was the last.
+    info : callable
+        Returns info for what was told, or None if iterations go on.
+    last : callable
+        Returns info for what was told after the last iteration.
+    counts : callable
+        Returns whether the callback is called, for what was told.
+    early : int
+        After so many iterations the host waits for what is told before it enqueues another product: a preconditioner that is
+        almost the inverse needs no more. What an iteration begins with may be repeated then.
+    """
+
+    begin: Callable[[int, int, bool], cl.Event]
+    rest: Callable[[int], bool | None]
+    info: Callable[..., int | None]
+    last: Callable[..., int]
+    counts: Callable[..., bool] = _always
+    early: int = 0
+
+
+def iterate(system: Iterated, sweeps: Sweeps, iteration: Iteration) -> int:
+    """Enqueue iterations until one tells that it was the last, or ``maxiter`` of them, and return info."""
+    watch = Watch(sweeps, system.check_every)
+    number = 0
+    for number in range(system.maxiter):
+        system.made = number
+        told = iteration.begin(number, watch.turn, True)
+        seen = watch.late(number, told) if system.callback is None else watch.now(told)
+        if seen is not None:
+            if system.callback is not None and number and iteration.counts(*seen):
+                system.callback(system.x)
+            info = iteration.info(*seen)
+            if info is not None:
+                return info
+        is_last = iteration.rest(number)
+        if is_last or (
+            number < iteration.early and iteration.info(*watch.now(iteration.begin(number + 1, watch.turn, False))) is not None
+        ):
+            break
+    system.made = number + 1
+    seen = watch.now(iteration.begin(number + 1, watch.turn, False))
+    if system.callback is not None and system.maxiter and iteration.counts(*seen):
+        system.callback(system.x)
+    return iteration.last(*seen)

@@ -1,0 +1,187 @@
+"""The factors that SuperLU makes, on the host, and a direct solver that keeps them."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+import pyopencl as cl
+import scipy.sparse
+import scipy.sparse.linalg
+from pyopencl import array as cl_array
+
+from clsparse_py._arrays.base import SparseArray, on_device
+from clsparse_py._arrays.hosted import as_given, by_scipy, on_host
+from clsparse_py._ground.errors import runs_on_host
+
+__all__ = ["SuperLU", "solver_of", "spsolve"]
+
+
+class SuperLU:
+    """The LU factors of a sparse matrix, on the host; made by `splu` and `spilu`.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    nnz : int
+        Entries of both factors.
+    perm_r, perm_c : numpy.ndarray
+        The orders of rows and columns.
+    L, U : csc_array
+        The factors, copied to the device when they are asked for.
+
+    Examples
+    --------
+    >>> import clsparse_py as sp
+    >>> factors = sp.linalg.splu(sp.csc_array([[2.0, 1.0], [0.0, 4.0]]))
+    >>> factors.U.toarray()
+    array([[2., 1.],
+           [0., 4.]])
+    """
+
+    def __init__(self, factors: Any, queue: cl.CommandQueue | None) -> None:
+        self._factors, self._queue = factors, queue
+        self.shape: tuple[int, int] = factors.shape
+        self.nnz: int = factors.nnz
+        self.perm_r: npt.NDArray[np.int32] = factors.perm_r
+        self.perm_c: npt.NDArray[np.int32] = factors.perm_c
+
+    @property
+    def L(self) -> Any:  # noqa: N802 - SciPy's name for it
+        """The lower triangular factor, with ones on its diagonal."""
+        return self._part(self._factors.L)
+
+    @property
+    def U(self) -> Any:  # noqa: N802 - SciPy's name for it
+        """The upper triangular factor."""
+        return self._part(self._factors.U)
+
+    def _part(self, part: Any) -> Any:
+        found = scipy.sparse.csc_array(part)
+        return found if self._queue is None else on_device(self._queue, found)
+
+    def solve(self, rhs: Any, trans: str = "N") -> Any:
+        """Return the solutions of ``A x = rhs``, on the host.
+
+        Parameters
+        ----------
+        rhs : numpy.ndarray or pyopencl.array.Array
+            A right-hand side of n entries, or n x k for k of them.
+        trans : {"N", "T", "H"}
+            Solve with A, with its transposed, or with its conjugate transposed.
+
+        Returns
+        -------
+        numpy.ndarray or pyopencl.array.Array
+            As ``rhs``, of its shape.
+        """
+        return as_given(rhs, self._factors.solve(np.asarray(on_host(rhs)), trans))
+
+
+def solver_of(solve: Callable[[Any], Any], _: cl.CommandQueue | None) -> Callable[[Any], Any]:
+    """Return a function of SciPy's that solves, for right-hand sides of the host or of the device."""
+    return lambda b: as_given(b, solve(np.asarray(on_host(b))))
+
+
+@overload
+def spsolve(A: Any, b: cl_array.Array, permc_spec: str | None = None, use_umfpack: bool = True) -> cl_array.Array: ...
+
+
+@overload
+def spsolve(A: Any, b: npt.NDArray[Any], permc_spec: str | None = None, use_umfpack: bool = True) -> npt.NDArray[Any]: ...
+
+
+@overload
+def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any: ...
+
+
+@runs_on_host("linalg.spsolve")
+def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = True) -> Any:
+    """Return the solution of ``A x = b``. Runs on the host.
+
+    The factors of a sparse array of the device are kept until it changes, so that to solve with it again takes less time. Whoever
+    writes into ``A.data`` in place says ``A.data = A.data``.
+
+    Parameters
+    ----------
+    A : sparse array
+        Square; of this package, or of SciPy.
+    b : array or sparse array
+        A right-hand side of n entries, or n x k for k of them.
+    permc_spec : str, optional
+        The order of columns: "NATURAL", "MMD_ATA", "MMD_AT_PLUS_A" or, by default, "COLAMD".
+    use_umfpack : bool
+        For a sparse b, as of `scipy.sparse.linalg.spsolve`; factors that are kept are SuperLU's.
+
+    Returns
+    -------
+    array or sparse array
+        x: NumPy's, a device array or a sparse array, as b is. A vector, too, if b is n x 1.
+
+    Raises
+    ------
+    ValueError
+        A is not square, or b has another number of rows.
+
+    Warns
+    -----
+    MatrixRankWarning
+        A is singular: x is NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> sp.linalg.spsolve(sp.csr_array([[2.0, 1.0], [0.0, 4.0]]), np.array([4.0, 8.0]))
+    array([1., 2.])
+    """
+    if not isinstance(A, SparseArray) or isinstance(b, SparseArray) or scipy.sparse.issparse(b):
+        return by_scipy(scipy.sparse.linalg.spsolve, A, b, permc_spec=permc_spec, use_umfpack=use_umfpack)
+    right = np.asarray(on_host(b))
+    n = A.shape[0]
+    if A.ndim != 2 or A.shape[1] != n:
+        raise ValueError(f"A: matrix must be square, has shape {A.shape}")
+    if right.ndim not in (1, 2) or right.shape[0] != n:
+        raise ValueError(f"b: must have {n} rows, as A has, has shape {right.shape}")
+    dtype = np.promote_types(np.promote_types(A.dtype, right.dtype), np.float32 if A.dtype.kind in "fc" else np.float64)
+    vector = right.ndim == 1 or right.shape[1] == 1
+    try:
+        factors = _kept_factors(A, dtype, permc_spec)
+    except RuntimeError:
+        warnings.warn("Matrix is exactly singular", scipy.sparse.linalg.MatrixRankWarning, stacklevel=3)
+        found = np.full(right.shape, np.nan, dtype)
+    else:
+        # Of A's rows taken for columns, which need no conversion.
+        found = factors.solve(right.astype(dtype), "T")
+    return as_given(b, found.ravel() if vector else found)
+
+
+class _Kept(NamedTuple):
+    """Factors that are kept for an array: which one, at which version, of which kind."""
+
+    array: weakref.ref[Any]
+    version: int
+    kind: tuple[Any, ...]
+    factors: Any
+
+
+#: By the identity of the array in CSR form.
+_factors: dict[int, _Kept] = {}
+
+
+def _kept_factors(A: SparseArray, dtype: np.dtype[Any], permc_spec: str | None) -> Any:
+    """Return the factors of the transposed of an array of the device, made at the first call."""
+    rows = A._as_csr()
+    key, kind = id(rows), (dtype, permc_spec)
+    kept = _factors.get(key)
+    if kept is None or kept.array() is not rows or kept.version != rows._version or kept.kind != kind:
+        host = rows.get().astype(dtype)
+        turned = scipy.sparse.csc_array((host.data, host.indices, host.indptr), shape=host.shape)
+        made = scipy.sparse.linalg.splu(turned, permc_spec=permc_spec)
+        kept = _Kept(weakref.ref(rows, lambda _: _factors.pop(key, None)), rows._version, kind, made)
+        _factors[key] = kept
+    return kept.factors

@@ -1,0 +1,316 @@
+"""Preconditioners made of parts of a matrix: incomplete factors, inverses in its pattern, inverses of its diagonal blocks."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._arrays.base import on_device
+from clsparse_py._arrays.hosted import on_host, queue_in
+from clsparse_py._build.plain import door
+from clsparse_py._device.device import default_queue
+from clsparse_py._ground.errors import runs_on_host
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.triangular.factors import swept
+from clsparse_py._operations.triangular.solve import solver
+from clsparse_py._solvers.krylov.system import Apply
+from clsparse_py._solvers.linalg.operators import DeviceOperator, applied, cast_to
+
+__all__ = ["block_jacobi", "ic0", "ilu0", "isai"]
+
+
+class _Solves(DeviceOperator):
+    """Solutions with two triangular matrices, one after the other; each may be upper, and may have ones for a diagonal."""
+
+    def __init__(self, *factors: tuple[Any, bool, bool]) -> None:
+        first = factors[0][0]
+        super().__init__(first.dtype, first.shape, first.queue)
+        self._factors = factors
+
+    @property
+    def factors(self) -> tuple[Any, ...]:
+        """The matrices that have the factors, as sparse arrays of the device; of ILU(0) one has both."""
+        return tuple({id(matrix): matrix for matrix, _, _ in self._factors}.values())
+
+    @override
+    def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+        first, second = (solver(queue, cast_to(matrix, dtype), upper=upper, unit=unit) for matrix, upper, unit in self._factors)
+        between = allocated(queue, "a vector", self.shape[0], dtype)
+
+        def apply(x: cl_array.Array, y: cl_array.Array) -> None:
+            first(x, between)
+            second(between, y)
+
+        return apply
+
+
+class _Product(DeviceOperator):
+    """A matrix that stands for an inverse."""
+
+    def __init__(self, matrix: Any) -> None:
+        super().__init__(matrix.dtype, matrix.shape, matrix.queue)
+        self.matrix = matrix
+
+    @override
+    def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+        return applied(cast_to(self.matrix, dtype), queue, dtype)
+
+    @override
+    def _adjoint(self) -> _Product:
+        return _Product(self.matrix.conj().T.tocsr())
+
+
+def _canonical(A: Any) -> Any:
+    """Return a copy of a square matrix as a canonical CSR array of the device, of an inexact dtype, with its diagonal stored.
+
+    Raises
+    ------
+    ValueError
+        It is not square, or its diagonal has a 0.
+    """
+    found: Any = on_device(queue_in((A,)) or default_queue(), A)
+    if found.ndim != 2 or found.shape[0] != found.shape[1]:
+        raise ValueError(f"A: must be square, has shape {found.shape}")
+    found = found.tocsr(copy=True)
+    if found.dtype.char not in "fdFD":
+        found = found.astype(np.float64)
+    found.sum_duplicates()
+    zeros = np.flatnonzero(found.diagonal() == 0)
+    if zeros.size:
+        raise ValueError(f"A: must have no zeros on its diagonal, has {zeros.size}, the first in row {zeros[0]}")
+    return found
+
+
+def _positive(sweeps: int) -> int:
+    sweeps = operator.index(sweeps)
+    if sweeps < 1:
+        raise ValueError(f"sweeps: must be at least 1, is {sweeps}")
+    return sweeps
+
+
+@door()
+def ilu0(A: Any, sweeps: int = 5) -> DeviceOperator:
+    """Return the ILU(0) preconditioner of a matrix: solutions with incomplete factors L and U that have A's pattern.
+
+    Parameters
+    ----------
+    A : sparse array
+        Square; of this package, or of SciPy. Later changes of A go unnoticed.
+    sweeps : int
+        Sweeps over all entries, each of which brings them closer to the factors.
+
+    Returns
+    -------
+    scipy.sparse.linalg.LinearOperator
+        For ``M`` of the solvers here, which apply it on the device, and of SciPy's. Its attribute ``factors`` has one array: L
+        below its diagonal, which is 1 for L, and U on and above it.
+
+    Raises
+    ------
+    ValueError
+        A is not square, its diagonal has a 0, or the factors have.
+
+    Notes
+    -----
+    Chow and Patel, "Fine-grained parallel incomplete LU factorization". All entries are computed at the same time from those of
+    the sweep before; they are those of ILU(0) once there were as many sweeps as the factors have levels. A product solves two
+    triangular systems by levels, as `spsolve_triangular`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array([-1.0, 4.0, -2.0], offsets=[-1, 0, 1], shape=(50, 50))
+    >>> x, info = sp.linalg.bicgstab(A, np.ones(50), M=sp.linalg.ilu0(A))
+    >>> info
+    0
+    """
+    rows = _canonical(A)
+    factors = rows.copy()
+    # Each row of L by the diagonal above it: what the first sweep of an exact one would begin with.
+    entries = factors.tocoo()
+    columns, diagonal = entries.coords[1].get(), rows.diagonal()
+    below = columns < entries.coords[0].get()
+    guess = rows.data.get()
+    guess[below] /= diagonal[columns[below]]
+    factors.data = _swept(rows, guess, _positive(sweeps), hermitian=False)
+    _require_diagonal(factors.diagonal())
+    return _Solves((factors, False, True), (factors, True, False))
+
+
+@door()
+def ic0(A: Any, sweeps: int = 5) -> DeviceOperator:
+    """Return the IC(0) preconditioner of a Hermitian positive definite matrix: solutions with L and L^H, L of A's lower pattern.
+
+    Parameters
+    ----------
+    A : sparse array
+        Square; of this package, or of SciPy, of which the lower triangle is read. Later changes of A go unnoticed.
+    sweeps : int
+        As for `ilu0`.
+
+    Returns
+    -------
+    scipy.sparse.linalg.LinearOperator
+        As of `ilu0`; Hermitian positive definite. Its attribute ``factors`` has L and L^H.
+
+    Raises
+    ------
+    ValueError
+        A is not square, its diagonal has a 0, or there are no such factors: A may be indefinite.
+
+    Notes
+    -----
+    As of `ilu0`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50))
+    >>> x, info = sp.linalg.cg(A, np.ones(50), M=sp.linalg.ic0(A))
+    >>> info
+    0
+    """
+    rows = _canonical(A)
+    lower: Any = on_device(rows.queue, scipy.sparse.tril(on_host(rows), format="csr"))
+    lower.sum_duplicates()
+    root = np.sqrt(np.abs(rows.diagonal()))
+    guess, pointers = lower.data.get() / root[lower.indices.get()], lower.indptr.get()
+    guess[pointers[1:] - 1] = root
+    factor = lower.copy()
+    factor.data = _swept(lower, guess, _positive(sweeps), hermitian=True)
+    _require_diagonal(factor.diagonal())
+    return _Solves((factor, False, False), (factor.conj().T.tocsr(), True, False))
+
+
+def _swept(rows: Any, guess: np.ndarray[Any, Any], sweeps: int, *, hermitian: bool) -> Any:
+    """Return the values of factors after sweeps from a guess."""
+    start = cl_array.to_device(rows.queue, guess.astype(rows.dtype))
+    return swept(rows.queue, rows, start, sweeps, hermitian=hermitian)
+
+
+def _require_diagonal(diagonal: np.ndarray[Any, Any]) -> None:
+    """Check that factors can be solved with."""
+    wrong = np.flatnonzero(~np.isfinite(diagonal) | (diagonal == 0))
+    if wrong.size:
+        raise ValueError(f"A: has no such factors: after the sweeps the diagonal of row {wrong[0]} is {diagonal[wrong[0]]}")
+
+
+@runs_on_host("linalg.isai")
+def isai(A: Any) -> DeviceOperator:
+    """Return an approximate inverse of a matrix in its own pattern, to precondition with. It is made on the host.
+
+    Parameters
+    ----------
+    A : sparse array
+        Square; of this package, or of SciPy. Later changes of A go unnoticed.
+
+    Returns
+    -------
+    scipy.sparse.linalg.LinearOperator
+        For ``M`` of the solvers here, which apply it on the device by one product, and of SciPy's. Its attribute ``matrix`` has
+        the approximate inverse.
+
+    Raises
+    ------
+    ValueError
+        A is not square, its diagonal has a 0, or the entries of A in the pattern of a row make a singular matrix.
+
+    Notes
+    -----
+    Anzt, Huckle, Bräckle and Dongarra, "Incomplete sparse approximate inverses for parallel preconditioning". Row i of the
+    inverse solves the system of the rows and columns that row i of A has entries in, so that the product with A is the identity
+    in A's pattern. It is not symmetric in general, as `cg` asks of M: use it with `bicgstab` and `gmres`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array([-1.0, 4.0, -2.0], offsets=[-1, 0, 1], shape=(50, 50))
+    >>> x, info = sp.linalg.bicgstab(A, np.ones(50), M=sp.linalg.isai(A))
+    >>> info
+    0
+    """
+    rows = _canonical(A)
+    host = on_host(rows)
+    n, lengths = host.shape[0], np.diff(host.indptr)
+    keys = np.repeat(np.arange(n, dtype=np.int64), lengths) * n + host.indices
+    values = np.zeros_like(host.data)
+    for length in np.unique(lengths):
+        alike = np.flatnonzero(lengths == length)
+        # As many rows at a time as take some 8 million entries.
+        for some in np.array_split(alike, -(-alike.size * int(length) ** 2 // (1 << 23))):
+            places = host.indptr[some][:, None] + np.arange(length)
+            columns = host.indices[places].astype(np.int64)
+            wanted = columns[:, :, None] * n + columns[:, None, :]
+            found = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+            blocks = np.where(keys[found] == wanted, host.data[found], 0)
+            unit = (columns == some[:, None]).astype(host.dtype)[:, :, None]
+            try:
+                values[places] = np.linalg.solve(blocks.transpose(0, 2, 1), unit)[:, :, 0]
+            except np.linalg.LinAlgError as error:
+                raise ValueError("A: has a singular matrix in the pattern of a row") from error
+    return _Product(on_device(rows.queue, scipy.sparse.csr_array((values, host.indices, host.indptr), shape=host.shape)))
+
+
+@runs_on_host("linalg.block_jacobi")
+def block_jacobi(A: Any, block_size: int = 4) -> DeviceOperator:
+    """Return the block Jacobi preconditioner of a matrix: the inverses of the blocks on its diagonal. It is made on the host.
+
+    Parameters
+    ----------
+    A : sparse array
+        Square; of this package, or of SciPy. Later changes of A go unnoticed.
+    block_size : int
+        Rows of a block; the last one may have fewer.
+
+    Returns
+    -------
+    scipy.sparse.linalg.LinearOperator
+        For ``M`` of the solvers here, which apply it on the device by one product, and of SciPy's. Its attribute ``matrix`` has
+        the inverses.
+
+    Raises
+    ------
+    ValueError
+        A is not square, or a block is singular.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clsparse_py as sp
+    >>> A = sp.diags_array([-1.0, np.linspace(4.0, 400.0, 50), -1.0], offsets=[-1, 0, 1], shape=(50, 50))
+    >>> x, info = sp.linalg.cg(A, np.ones(50), M=sp.linalg.block_jacobi(A, block_size=5))
+    >>> info
+    0
+    """
+    size = operator.index(block_size)
+    if size < 1:
+        raise ValueError(f"block_size: must be at least 1, is {block_size}")
+    queue = queue_in((A,)) or default_queue()
+    entries = scipy.sparse.coo_array(on_host(A))
+    if entries.ndim != 2 or entries.shape[0] != entries.shape[1]:
+        raise ValueError(f"A: must be square, has shape {entries.shape}")
+    n = entries.shape[0]
+    count = -(-n // size)
+    row, column = entries.coords
+    inside = row // size == column // size
+    dtype = entries.dtype if entries.dtype.char in "fdFD" else np.dtype(np.float64)
+    blocks = np.zeros((count, size, size), dtype)
+    np.add.at(blocks, (row[inside] // size, row[inside] % size, column[inside] % size), entries.data[inside])
+    # The last block is filled up with ones on its diagonal.
+    for extra in range(n, count * size):
+        blocks[-1, extra % size, extra % size] = 1
+    try:
+        inverses = np.linalg.inv(blocks)
+    except np.linalg.LinAlgError as error:
+        raise ValueError("A: has a singular block on its diagonal") from error
+    whole = scipy.sparse.bsr_array((inverses, np.arange(count), np.arange(count + 1)), shape=(count * size,) * 2)
+    return _Product(on_device(queue, whole.tocsr()[:n, :n]))

@@ -1,0 +1,104 @@
+"""What SciPy does on the host: a row for each function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import scipy.sparse.linalg
+
+from clsparse_py._arrays.hosted import hosted
+from clsparse_py._solvers.linalg.direct import SuperLU, solver_of
+
+__all__ = [
+    "bicg",
+    "cgs",
+    "expm",
+    "factorized",
+    "gcrotmk",
+    "inv",
+    "is_sptriangular",
+    "lgmres",
+    "onenormest",
+    "qmr",
+    "spbandwidth",
+    "spilu",
+    "splu",
+    "svds",
+    "tfqmr",
+]
+
+_EXAMPLE = """
+Examples
+--------
+>>> import numpy as np
+>>> import clsparse_py as sp
+>>> A, b = sp.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50), format="csc"), np.ones(50)
+>>> """
+_SOLUTION = "a solution by {}, and 0 if it is one"
+
+
+def _absent(name: str) -> Callable[..., Any]:
+    """Return a function in place of one that the installed SciPy is too old to have: calls raise an AttributeError."""
+
+    def absent(*_: Any, **__: Any) -> Any:
+        raise AttributeError(f"scipy.sparse.linalg.{name}: SciPy {scipy.__version__} has no such function, a newer one has")
+
+    absent.__name__, absent.__module__ = name, scipy.sparse.linalg.__name__
+    return absent
+
+
+def _row(name: str, does: str, example: str, shown: object, **how: Any) -> Callable[..., Any]:
+    """Return a function of SciPy's that runs on the host, with what it does to A and b for an example."""
+    function = hosted(getattr(scipy.sparse.linalg, name, None) or _absent(name), does, **how)
+    function.__doc__ = f"{function.__doc__}{_EXAMPLE}{example}\n{shown}\n"
+    return function
+
+
+# What SciPy does on the host, asking A for products.
+bicg = _row("bicg", _SOLUTION.format("biconjugate gradients"), "sp.linalg.bicg(A, b)[1]", 0, multiplies=True)
+cgs = _row("cgs", _SOLUTION.format("conjugate gradients squared"), "sp.linalg.cgs(A, b)[1]", 0, multiplies=True)
+gcrotmk = _row("gcrotmk", _SOLUTION.format("flexible GCROT(m, k)"), "sp.linalg.gcrotmk(A, b)[1]", 0, multiplies=True)
+lgmres = _row("lgmres", _SOLUTION.format("LGMRES"), "sp.linalg.lgmres(A, b)[1]", 0, multiplies=True)
+onenormest = _row("onenormest", "a lower bound of the 1-norm", "float(sp.linalg.onenormest(A))", 6.0, multiplies=True)
+qmr = _row("qmr", _SOLUTION.format("quasi-minimal residuals"), "sp.linalg.qmr(A, b)[1]", 0, multiplies=True)
+svds = _row("svds", "some singular values with their vectors", "sp.linalg.svds(A, k=1)[1].round(2).item()", 6.0, multiplies=True)
+tfqmr = _row("tfqmr", _SOLUTION.format("transpose-free QMR"), "sp.linalg.tfqmr(A, b)[1]", 0, multiplies=True)
+
+# What SciPy does there with copies of A.
+expm = _row("expm", "the exponential, sparse but mostly full; `expm_multiply` needs none", "sp.linalg.expm(0 * A).nnz", 50)
+factorized = _row(
+    "factorized",
+    "a function that solves ``A x = b`` by factors made once, for b of the host or of the device",
+    "bool(np.allclose(A @ sp.linalg.factorized(A)(b), b))",
+    True,
+    takes="csc",
+    gives=solver_of,
+)
+inv = _row("inv", "the inverse, sparse but mostly full", "bool(np.allclose(sp.linalg.inv(A) @ (A @ b), b))", True)
+is_sptriangular = _row(
+    "is_sptriangular",
+    "whether an array is lower triangular, and whether it is upper triangular, by its stored entries",
+    "sp.linalg.is_sptriangular(A)",
+    (False, False),
+    gives=lambda found, _: tuple(map(bool, found)),
+)
+spbandwidth = _row(
+    "spbandwidth", "how far stored entries reach below the main diagonal, and above it", "sp.linalg.spbandwidth(A)", (1, 1)
+)
+spilu: Callable[..., SuperLU] = _row(
+    "spilu",
+    "incomplete LU factors of a square array as a `SuperLU`, to precondition with",
+    "sp.linalg.cg(A, b, M=sp.linalg.LinearOperator(A.shape, sp.linalg.spilu(A).solve))[1]",
+    0,
+    takes="csc",
+    gives=SuperLU,
+)
+splu: Callable[..., SuperLU] = _row(
+    "splu",
+    "the LU factors of a square array as a `SuperLU`, which solves for arrays of the host or of the device",
+    "bool(np.allclose(A @ sp.linalg.splu(A).solve(b), b))",
+    True,
+    takes="csc",
+    gives=SuperLU,
+)

@@ -1,0 +1,229 @@
+"""What solvers multiply with: matrices, operators and functions of any origin, as functions of device vectors."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse
+import scipy.sparse.linalg
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._arrays.base import SparseArray, on_device
+from clsparse_py._arrays.bsr import bsr_array
+from clsparse_py._arrays.bsr.products import enqueue_product
+from clsparse_py._build.plain import are_plain, door
+from clsparse_py._device.device import describe
+from clsparse_py._memory.memory import allocated, submit
+from clsparse_py._operations.spmv import kept_plan
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import fetched, placed
+from clsparse_py._solvers.krylov import polynomials
+from clsparse_py._solvers.krylov.system import Apply, Held
+from clsparse_py._solvers.krylov.thresholds import Thresholds
+
+if TYPE_CHECKING:
+    from clsparse_py._arrays.csr import csr_array
+
+__all__ = ["DeviceOperator", "Diagonal", "adjoint_applied", "applied", "cast_to", "held", "is_function"]
+
+
+class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] # SciPy has no types
+    """A `scipy.sparse.linalg.LinearOperator` whose product is made on the device: the base of the preconditioners here.
+
+    Solvers of this package give it device vectors; SciPy's, and PyAMG's, see an operator on NumPy arrays.
+
+    Attributes
+    ----------
+    queue : pyopencl.CommandQueue
+        Of the device that it lives on.
+    """
+
+    def __init__(self, dtype: Any, shape: tuple[int, int], queue: cl.CommandQueue) -> None:
+        super().__init__(np.dtype(dtype), shape)
+        self.queue = queue
+
+    @abc.abstractmethod
+    def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+        """Return the product for vectors of a dtype, on a queue in order."""
+
+    @override
+    @door()
+    def _matvec(self, x: Any) -> Any:
+        dtype, queue = np.result_type(self.dtype, x.dtype), self.queue
+        given = placed(queue, "x", np.ravel(x).astype(dtype, copy=False))
+        result = allocated(queue, "the product", given.size, dtype)
+        self.bound(queue, dtype)(given, result)
+        return fetched(result, queue).reshape(x.shape)
+
+
+class Diagonal(DeviceOperator):
+    """The product with a diagonal matrix, whose entries are on the host."""
+
+    def __init__(self, queue: cl.CommandQueue, diagonal: np.ndarray[Any, Any]) -> None:
+        super().__init__(diagonal.dtype, (diagonal.size, diagonal.size), queue)
+        self._diagonal = diagonal
+
+    def diagonal_in(self, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+        """Return the diagonal in the dtype of the system that it preconditions."""
+        found: np.ndarray[Any, Any] = cast_to(self._diagonal, dtype)
+        return found
+
+    @override
+    def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+        return polynomials.jacobi(Chain(queue), placed(queue, "a diagonal", self.diagonal_in(dtype)))
+
+    @override
+    def _adjoint(self) -> Diagonal:
+        return Diagonal(self.queue, self._diagonal.conj())
+
+
+def cast_to(values: Any, dtype: np.dtype[Any]) -> Any:
+    """Return values, an array of NumPy's or a sparse one, in the dtype of the system that they precondition.
+
+    Raises
+    ------
+    TypeError
+        They are complex, and the system is real.
+    """
+    if values.dtype.kind == "c" and dtype.kind != "c":
+        raise TypeError(f"M: is complex ({values.dtype}), but the system is real ({dtype})")
+    return values.astype(dtype, copy=False)
+
+
+def is_function(A: Any) -> bool:
+    """Return whether an operator is a function of a vector: it is called, and has no shape."""
+    return callable(A) and not hasattr(A, "shape") and not hasattr(A, "matvec")
+
+
+def applied(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+    """Return the product of an operator with device vectors of a dtype, on a queue in order.
+
+    Sparse arrays, ours and SciPy's, are multiplied on the device, SciPy's from a copy there. A function takes a device array, and
+    returns one, or a NumPy array. Any other operator, such as PyAMG's, is asked for ``matvec`` of a NumPy array: each product
+    copies a vector to the host and one back.
+    """
+    if isinstance(A, DeviceOperator):
+        return A.bound(queue, dtype)
+    if scipy.sparse.issparse(A):
+        A = on_device(queue, A)
+    if isinstance(A, SparseArray):
+        return _product(A, queue, dtype)
+    if is_function(A):
+        return _called(A, queue, dtype)
+    operator = _operator(A)
+    return _called(lambda x: operator.matvec(fetched(x, queue)), queue, dtype)
+
+
+def adjoint_applied(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+    """Return the product of an operator's conjugate transposed, as `applied`.
+
+    A sparse array is transposed once; any other operator is asked for ``rmatvec`` of a NumPy array.
+    """
+    if scipy.sparse.issparse(A):
+        A = on_device(queue, A)
+    if isinstance(A, SparseArray):
+        turned = cast("Any", A).T.tocsr()
+        return _product(turned.conj() if turned.dtype.kind == "c" else turned, queue, dtype)
+    operator = _operator(A)
+    return _called(lambda x: operator.rmatvec(fetched(x, queue)), queue, dtype)
+
+
+def _operator(A: Any) -> scipy.sparse.linalg.LinearOperator:
+    try:
+        return scipy.sparse.linalg.aslinearoperator(A)
+    except TypeError as error:
+        kind = f"{type(A).__module__}.{type(A).__name__}"
+        message = f"A, M: must be matrices of the host or one device, or operators, one is {kind}"
+        raise TypeError(message) from error
+
+
+def held(A: Any, M: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Held | None:
+    """Return the matrices of a system if one work-group makes iterations sooner than launches of many, else None.
+
+    Both are sparse arrays of the device, or M is a diagonal, or None. Plain kernels have no work-group to do so.
+    """
+    if are_plain():
+        return None
+    matrices = [_small(A, dtype), None if M is None else _small(M, dtype)]
+    if isinstance(M, Diagonal):
+        matrices[1] = (placed(queue, "a diagonal", M.diagonal_in(dtype)),)
+    of_A, of_M = matrices
+    return None if of_A is None or (M is not None and of_M is None) else Held(of_A, of_M)
+
+
+def _small(A: Any, dtype: np.dtype[Any]) -> tuple[cl_array.Array, ...] | None:
+    """Return the arrays of a sparse array that one work-group holds, or None if it is none, or has another dtype."""
+    if not isinstance(A, SparseArray) or A.dtype != dtype:
+        return None
+    limits = Thresholds.of(describe(A.queue.device))
+    if A.nnz > limits.max_entries_together or A.shape[0] > limits.max_rows_together:
+        return None
+    rows = _ready(A, dtype)
+    return (rows.indptr, rows.indices, rows.data) if rows.data.offset == 0 else None
+
+
+def _ready(A: SparseArray, dtype: np.dtype[Any]) -> csr_array:
+    """Return the rows of a sparse array of the device, checked, which no queue is still writing to; cast if need be."""
+    rows = A._as_csr()
+    if np.result_type(rows.dtype, dtype) != dtype:
+        rows = cast_to(rows, dtype)
+    rows.require_valid()
+    for part in rows.parts:
+        # Waited for once, as each product would ask again.
+        for event in part.events:
+            event.wait()
+    return rows
+
+
+def _product(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+    """Return the product of a sparse array of the device with vectors of a dtype, which its results have, too.
+
+    Raises
+    ------
+    TypeError
+        The array is complex, and the vectors are real.
+    """
+    if isinstance(A, bsr_array) and A.has_kernels:
+        blocks = cast_to(A, dtype) if np.result_type(A.dtype, dtype) != dtype else A
+        blocks.require_valid()
+        return lambda x, y: enqueue_product(queue, blocks.data, blocks.structure, x, y)
+    rows = _ready(A, dtype)
+    plan = kept_plan(rows)
+
+    def apply(x: cl_array.Array, y: cl_array.Array, alpha: float | None = None) -> None:
+        plan.execute(rows, x, y, alpha=alpha, queue=queue)
+
+    apply.takes_alpha = True  # type: ignore[attr-defined] # see `clsparse_py._solvers.krylov.scaling`
+    return apply
+
+
+def _called(function: Callable[[Any], Any], queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+    """Return the product of a function of a device vector, whose result is copied.
+
+    Raises
+    ------
+    ValueError
+        When it is called: the result has another number of entries.
+    """
+
+    def apply(x: cl_array.Array, y: cl_array.Array) -> None:
+        found = function(x)
+        if isinstance(found, cl_array.Array) and found.dtype == dtype and found.size == y.size and found.flags.c_contiguous:
+            chain = Chain(queue, found)
+            begin = found.offset // dtype.itemsize
+            chain.copy(y, found, y.size, 0, begin)
+            return
+        host = np.asarray(found.get() if isinstance(found, cl_array.Array) else found)
+        if host.size != y.size:
+            raise ValueError(f"M: gave a result of shape {host.shape} for a vector of {x.size} entries")
+        if host.dtype.kind == "c" and dtype.kind != "c":
+            raise TypeError(f"M: gave a result of dtype {host.dtype} for a vector of {dtype}")
+        ready = np.ascontiguousarray(host.ravel(), dtype)
+        submit("a vector", cl.enqueue_copy, queue, y.base_data, ready, is_blocking=True)
+
+    return apply

@@ -1,0 +1,126 @@
+"""How a solver iterates: what its caller gave, checked."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from clsparse_py._ground.records import dataclass
+from clsparse_py._solvers.krylov.system import System
+
+__all__ = ["Options", "limit", "tolerance"]
+
+
+def tolerance(name: str, value: Any) -> float:
+    """Return a tolerance as a number.
+
+    Raises
+    ------
+    ValueError
+        It is below 0, or no number; the message has its name.
+    """
+    found = math.nan if value is None or isinstance(value, str) else float(value)
+    if not found >= 0:
+        raise ValueError(f"{name}: must be a number that is not negative, is {value!r}")
+    return found
+
+
+def limit(name: str, value: Any) -> int:
+    """Return how many iterations are made at most.
+
+    Raises
+    ------
+    ValueError
+        It is below 0; the message has its name.
+    """
+    found = operator.index(value)
+    if found < 0:
+        raise ValueError(f"{name}: must not be negative, is {found}")
+    return found
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a solver iterates.
+
+    Attributes
+    ----------
+    name : str
+        The solver's.
+    method : callable or None
+        Iterates on a `System`, whose x it makes the solution, and returns info. None: ``of_scipy`` does all.
+    of_scipy : callable or None
+        SciPy's solver, which takes the place of ``method`` if the device's compiler refuses plain kernels.
+    rtol, atol : float
+    maxiter : int or None
+    check_every : int
+    callback : callable or None
+    iterations_each : int
+        The default of ``maxiter`` for each unknown.
+    own : mapping
+        The other options of the method, by name.
+    """
+
+    name: str
+    method: Callable[[System], int] | None
+    of_scipy: Callable[..., tuple[Any, int]] | None
+    rtol: float
+    atol: float
+    maxiter: int | None
+    check_every: int
+    callback: Callable[[Any], object] | None
+    iterations_each: int
+    own: Mapping[str, Any]
+
+    @classmethod
+    def checked(
+        cls,
+        name: str,
+        method: Callable[[System], int] | None,
+        of_scipy: Callable[..., tuple[Any, int]] | None,
+        *,
+        rtol: Any,
+        maxiter: Any,
+        callback: Callable[[Any], object] | None,
+        check_every: Any = 1,
+        atol: Any = 0.0,
+        iterations_each: int = 10,
+        **own: Any,
+    ) -> Options:
+        """Return options as the solvers take them.
+
+        Raises
+        ------
+        ValueError, TypeError
+            One is wrong; the message names it.
+        """
+        bounds = tolerance("rtol", rtol), tolerance("atol", atol)
+        every = operator.index(check_every)
+        if every < 1:
+            raise ValueError(f"check_every: must be at least 1, is {every}")
+        most = None if maxiter is None else limit("maxiter", maxiter)
+        return cls(name, method, of_scipy, *bounds, most, every, callback, iterations_each, own)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What ranks that solve a system together have to agree on, by name."""
+        given = None if self.callback is None else "given"
+        limits = {
+            "solver": self.name,
+            "rtol": self.rtol,
+            "atol": self.atol,
+            "maxiter": self.maxiter,
+            "check_every": self.check_every,
+        }
+        return {**limits, "callback": given, **self.own}
+
+    def most(self, n: int) -> int:
+        """Return the number of iterations at most, for so many unknowns."""
+        return self.iterations_each * n if self.maxiter is None else self.maxiter
+
+    def by_scipy(self, A: Any, b: Any, x0: Any, M: Any) -> tuple[Any, int]:
+        """Return the solution for a vector of the host, and info, by SciPy's solver."""
+        assert self.of_scipy is not None
+        return self.of_scipy(A, b, x0, M=M, rtol=self.rtol, maxiter=self.maxiter, callback=self.callback)

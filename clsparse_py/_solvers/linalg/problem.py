@@ -1,0 +1,368 @@
+"""Systems ``A x = b`` as solvers take them: arguments checked, vectors on the device, and the solution as b was given."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import pyopencl as cl
+import scipy.sparse.linalg
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._arrays.base import SparseArray, on_device
+from clsparse_py._arrays.hosted import on_host, queue_in
+from clsparse_py._build.plain import door
+from clsparse_py._device.device import default_queue, describe
+from clsparse_py._ground.errors import DtypeError
+from clsparse_py._matrix.convert import converted
+from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.order import note_written
+from clsparse_py._precision.arithmetic import needs_fp64
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import fetched, placed
+from clsparse_py._solvers.krylov.scaling import solve
+from clsparse_py._solvers.krylov.sweep import AllSum
+from clsparse_py._solvers.krylov.system import System
+from clsparse_py._solvers.linalg.operators import applied, held, is_function
+from clsparse_py._solvers.linalg.options import Options
+
+if TYPE_CHECKING:
+    from clsparse_py._arrays.csr import csr_array
+
+__all__ = [
+    "Divided",
+    "Problem",
+    "copied",
+    "divided",
+    "dtype_of_solution",
+    "order_of",
+    "place_of_solution",
+    "right_side",
+    "solved",
+]
+
+#: Dtypes of vectors, by NumPy's characters.
+_INEXACT = "fdFD"
+
+
+class Problem(abc.ABC):
+    """The arguments of a solver, checked; a system for each column of b.
+
+    Attributes
+    ----------
+    n, columns : int
+        Unknowns, and systems.
+    queue : pyopencl.CommandQueue
+        In order.
+    options : Options
+        How the solver iterates.
+    """
+
+    n: int
+    columns: int
+    queue: cl.CommandQueue
+    options: Options
+
+    @abc.abstractmethod
+    def system(self, column: int) -> System:
+        """Return the system of a column of b."""
+
+    @abc.abstractmethod
+    def by_scipy(self, column: int) -> tuple[cl_array.Array, int]:
+        """Return the solution for a column of b, and info, by SciPy."""
+
+    @abc.abstractmethod
+    def delivered(self, solutions: list[cl_array.Array]) -> Any:
+        """Return the solutions as b was given."""
+
+    def solution(self, column: int) -> tuple[cl_array.Array, int]:
+        """Return the solution for a column of b, and info."""
+        method = self.options.method
+        if method is None:
+            return self.by_scipy(column)
+        system = self.system(column)
+        system.shift = self.options.own.get("shift", 0.0)
+        info = solve(system, method) if self.n else 0
+        note_written(system.x, cl.enqueue_marker(self.queue))
+        return system.x, info
+
+
+class Divided(abc.ABC):
+    """A matrix over ranks: a solver that all of them call iterates, on each, on its own part of all vectors.
+
+    Attributes
+    ----------
+    local : clsparse_py.csr_array
+        The block of this rank's own rows and columns.
+    """
+
+    local: csr_array
+
+    @property
+    @abc.abstractmethod
+    def begin(self) -> int:
+        """The number of this rank's first row."""
+
+    @property
+    @abc.abstractmethod
+    def all_sum(self) -> AllSum | None:
+        """What adds numbers up over ranks; None for a single one."""
+
+    @abc.abstractmethod
+    def around(
+        self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array, alpha: float | None = None
+    ) -> tuple[Callable[[], object], ...]:
+        """Return what is to be called before and after ``y = alpha local @ x`` is enqueued, so that y is ``alpha A @ x``.
+
+        Empty where nothing is.
+        """
+
+    @abc.abstractmethod
+    def mapped(self, of_local: Callable[[Any], Any], of_others: Callable[[Any], Any]) -> Any:
+        """Return the matrix that functions of its values make of the local block, and of the entries in others' columns."""
+
+    @abc.abstractmethod
+    def raise_alike(self, error: Exception) -> NoReturn:
+        """Raise an error that every rank has."""
+
+    @abc.abstractmethod
+    def whole(self) -> Any:
+        """Return the matrix on every rank, as a `scipy.sparse.csr_array`."""
+
+    @abc.abstractmethod
+    def by_blocks(self, preconditioner: Callable[[Any], Any]) -> Any:
+        """Return the preconditioner that a function makes of each rank's block of own rows and columns."""
+
+    @abc.abstractmethod
+    def multigrid(self, B: Any, read: Callable[[], Any], on_one_device: Callable[[Any, Any, Any], Any]) -> Any:
+        """Return a hierarchy of smoothed aggregation, of candidates and what reads its options.
+
+        ``on_one_device`` makes it of a matrix on one device, candidates and options.
+        """
+
+    @abc.abstractmethod
+    def problem(self, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> Problem:
+        """Return the problem with this matrix, on whose options all ranks agree."""
+
+    @abc.abstractmethod
+    def together(self) -> AbstractContextManager[object]:
+        """Return a context in which an exception of one rank ends the waits of all."""
+
+
+class _OnOneDevice(Divided):
+    """A matrix or operator on one device, as the only rank has it: all of it."""
+
+    begin, all_sum = 0, None
+
+    def __init__(self, A: Any) -> None:
+        self.local = A
+
+    @override
+    def around(
+        self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array, alpha: float | None = None
+    ) -> tuple[Callable[[], object], ...]:
+        return ()
+
+    @override
+    def mapped(self, of_local: Callable[[Any], Any], of_others: Callable[[Any], Any]) -> Any:
+        return of_local(self.local)
+
+    @override
+    def raise_alike(self, error: Exception) -> NoReturn:
+        raise error
+
+    @override
+    def whole(self) -> Any:
+        return self.local.get()
+
+    @override
+    def by_blocks(self, preconditioner: Callable[[Any], Any]) -> Any:
+        return preconditioner(self.local)
+
+    @override
+    def multigrid(self, B: Any, read: Callable[[], Any], on_one_device: Callable[[Any, Any, Any], Any]) -> Any:
+        return on_one_device(self.local, B, read())
+
+    @override
+    def problem(self, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> Problem:
+        return _Problem(self.local, b, x0, M, read())
+
+    @override
+    def together(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+
+def divided(A: Any) -> Divided:
+    """Return a matrix over ranks as it is, and one on one device as that of a single rank."""
+    return A if isinstance(A, Divided) else _OnOneDevice(A)
+
+
+class _Problem(Problem):
+    """The problem of a matrix or operator on one device."""
+
+    def __init__(self, A: Any, b: Any, x0: Any, M: Any, options: Options) -> None:
+        self.n, self.options = order_of(A), options
+        self.A, self.M = A, M
+        self.b = right_side("b", b, self.n)
+        if M is not None and not is_function(M) and tuple(scipy.sparse.linalg.aslinearoperator(M).shape) != (self.n, self.n):
+            raise ValueError(f"M: must be {self.n} x {self.n}, as A is, has shape {tuple(M.shape)}")
+        if isinstance(x0, str) and x0 != "Mb":
+            raise ValueError(f"x0: must be an array or 'Mb', is {x0!r}")
+        self.x0 = x0 if x0 is None or isinstance(x0, str) else right_side("x0", x0, self.n)
+        self.columns = 1 if self.b.ndim == 1 else self.b.shape[1]
+        if self.x0 is not None and not isinstance(self.x0, str) and _columns(self.x0) != self.columns:
+            raise ValueError(f"x0: must have b's shape, {self.b.shape}, has {self.x0.shape}")
+        self.queue = place_of_solution(A, {"b": self.b, "x0": self.x0, "M": M})
+        self.dtype = dtype_of_solution(A, self.b, self.queue)
+        self._on_queue = [on_device(self.queue, each) if scipy.sparse.issparse(each) else each for each in (A, M)]
+
+    @override
+    def system(self, column: int) -> System:
+        chain, options = Chain(self.queue), self.options
+        callback = options.callback
+        given, given_M = self._on_queue
+        A = applied(given, self.queue, self.dtype)
+        M = None if given_M is None else applied(given_M, self.queue, self.dtype)
+        small = None if callback else held(given, given_M, self.queue, self.dtype)
+        b = copied(self.queue, "b", self._column(self.b, column), self.dtype)
+        if self.x0 is None:
+            x = allocated(self.queue, "x", self.n, self.dtype)
+            chain.fill(x, 0, self.n)
+        elif isinstance(self.x0, str):
+            x = allocated(self.queue, "x", self.n, self.dtype)
+            (M or (lambda x, y: chain.copy(y, x, self.n)))(b, x)
+        else:
+            x = copied(self.queue, "x0", self._column(self.x0, column), self.dtype)
+        shown = callback and (lambda vector: callback(vector if self._on_device else fetched(vector, self.queue)))
+        limits = options.rtol, options.atol, options.most(self.n)
+        return System(chain, self.n, self.dtype, A, M, b, x, self.x0 is not None, *limits, shown, options.check_every, small)
+
+    @property
+    def _on_device(self) -> bool:
+        return isinstance(self.b, cl_array.Array)
+
+    def _column(self, values: Any, column: int) -> Any:
+        return values if values.ndim == 1 else values[:, column]
+
+    @override
+    def solution(self, column: int) -> tuple[cl_array.Array, int]:
+        # Over ranks, which have to stay in step, doors are around what one does between two messages.
+        return door(self.by_scipy if self.options.of_scipy else None)(super().solution)(column)
+
+    @override
+    def by_scipy(self, column: int) -> tuple[cl_array.Array, int]:
+        x0 = self.x0 if self.x0 is None or isinstance(self.x0, str) else on_host(self._column(self.x0, column))
+        x, info = self.options.by_scipy(self.A, on_host(self._column(self.b, column)), x0, self.M)
+        return placed(self.queue, "x", np.asarray(x, self.dtype)), info
+
+    @override
+    def delivered(self, solutions: list[cl_array.Array]) -> Any:
+        # On the device or as NumPy's; a vector for a single column, as in SciPy.
+        single = self.columns == 1
+        if not self._on_device:
+            host = [fetched(x, self.queue) for x in solutions]
+            return host[0] if single else np.stack(host, axis=1) if host else np.zeros(self.b.shape, self.dtype)
+        if single:
+            return solutions[0]
+        chain = Chain(self.queue)
+        joined = allocated(self.queue, "x", (self.columns, self.n), self.dtype)
+        for column, each in enumerate(solutions):
+            chain.copy(joined, each, self.n, column * self.n)
+        chain.finish(joined)
+        return joined.T
+
+
+def order_of(A: Any) -> int:
+    """Return how many unknowns a matrix or operator stands for.
+
+    Raises
+    ------
+    ValueError
+        It is not square.
+    TypeError
+        It is neither.
+    """
+    shape = tuple(A.shape) if hasattr(A, "shape") else tuple(scipy.sparse.linalg.aslinearoperator(A).shape)
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"A: must be square, has shape {shape}")
+    return int(shape[0])
+
+
+def right_side(name: str, values: Any, n: int) -> Any:
+    """Return a right-hand side or first guess of n rows, as it is if it is a device array, else as NumPy's."""
+    found = values if isinstance(values, cl_array.Array) else np.asarray(values)
+    if found.ndim not in (1, 2) or found.shape[0] != n:
+        raise ValueError(f"{name}: must have {n} entries or rows, as A asks for, has shape {found.shape}")
+    return found
+
+
+def _columns(values: Any) -> int:
+    return 1 if values.ndim == 1 else int(values.shape[1])
+
+
+@door()
+def copied(queue: cl.CommandQueue, name: str, values: Any, dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return a copy of a vector on the device, in a dtype."""
+    if isinstance(values, cl_array.Array):
+        return converted(queue, name, values, dtype)
+    return placed(queue, name, np.asarray(values).astype(dtype))
+
+
+def place_of_solution(A: Any, others: dict[str, Any]) -> cl.CommandQueue:
+    """Return the queue of the operands, on which their system is solved.
+
+    Raises
+    ------
+    ValueError
+        One of the others lives in another context than A; the message has its name.
+    """
+    queue = queue_in((others["b"], A, *others.values())) or getattr(others.get("M"), "queue", None) or default_queue()
+    context = A.context if isinstance(A, SparseArray) else queue.context
+    for name, each in others.items():
+        if isinstance(each, (SparseArray, cl_array.Array)) and each.context != context:
+            raise ValueError(f"{name}: lives in another context than A")
+    return queue
+
+
+def dtype_of_solution(A: Any, b: Any, queue: cl.CommandQueue) -> np.dtype[Any]:
+    """Return the dtype of all vectors: that of A and b together; float64 stands for dtypes that are not inexact.
+
+    Raises
+    ------
+    DtypeError
+        The device has no double precision, which they need.
+    """
+    dtype = getattr(A, "dtype", None)
+    if dtype is None:
+        dtype = scipy.sparse.linalg.aslinearoperator(A).dtype
+    chars = [np.dtype(each).char for each in (dtype, b.dtype)]
+    found = np.result_type(*(char if char in _INEXACT else "d" for char in chars))
+    if needs_fp64(found) and not describe(queue.device).fp64:
+        raise DtypeError(f"b: {found} needs double precision, which {queue.device.name} lacks; use single precision")
+    return found
+
+
+def solved(read: Callable[[], Options], A: Any, b: Any, x0: Any, M: Any) -> tuple[Any, int]:
+    """Return x and info, as the solvers return them.
+
+    Parameters
+    ----------
+    read : callable
+        Returns how the solver iterates, or raises. Ranks that share A agree on what it returns.
+    A, b, x0, M
+        As the solvers take them.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument is wrong; the message names it.
+    """
+    of_ranks = divided(A)
+    with of_ranks.together():
+        problem = of_ranks.problem(b, x0, M, read)
+        found = [problem.solution(column) for column in range(problem.columns)]
+        return problem.delivered([x for x, _ in found]), next((int(info) for _, info in found if info), 0)

@@ -1,0 +1,281 @@
+"""Measurements, kept line by line, so that a run that was stopped goes on where it was."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import logging
+import math
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+import clsparse_py
+from clsparse_py._device.device import Device
+from clsparse_py._ground import cache
+from clsparse_py._ground.files import make_private
+from clsparse_py._ground.records import dataclass
+from clsparse_py._tuner.corpus import TEST, TRAIN
+
+__all__ = ["BusyError", "Checkpoint", "Observation", "alone", "path_for"]
+
+try:
+    import fcntl
+except ImportError:  # Windows has no locks that end with their process in the standard library
+    fcntl = None  # type: ignore[assignment]
+
+_log = logging.getLogger(__name__)
+#: More than any number that is measured, and less than arithmetic overflows at.
+_MANY = 10**30
+
+
+@dataclass(frozen=True)
+class Observation:
+    """The measurement of a question on one subject.
+
+    Attributes
+    ----------
+    operation, dtype, question, case : str
+        What was asked, and of which matrix.
+    subject : int
+        Which of the case's subjects.
+    family, split : str
+        Of the matrix, see `clsparse_py._tuner.corpus`.
+    features : dict of str to float
+        What a decision tree may compare.
+    default : str
+        The label that is chosen untuned.
+    times : dict of str to float
+        Seconds by label.
+    noise : float
+        Times that differ by less than this, as a share, are the same.
+    rough : tuple of str
+        Labels whose times come from few runs, as there were clearly better ones.
+    failed : dict of str to str
+        Labels that could not be measured, and why.
+    overheads : dict of str to float
+        Seconds to prepare, by label.
+    """
+
+    operation: str
+    dtype: str
+    question: str
+    case: str
+    subject: int
+    family: str
+    split: str
+    features: dict[str, float]
+    default: str
+    times: dict[str, float]
+    noise: float
+    rough: tuple[str, ...] = ()
+    failed: dict[str, str] = field(default_factory=dict)
+    overheads: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check all of it: what is read from a file may be anything."""
+        named = (self.operation, self.dtype, self.question, self.case, self.family, self.split, self.default, *self.rough)
+        if not all(isinstance(each, str) for each in named):
+            raise TypeError("names and labels must be strings")
+        if self.split not in (TRAIN, TEST):
+            raise ValueError(f"split: must be {TRAIN} or {TEST}, is {self.split[:40]!r}")
+        if type(self.subject) is not int or not 0 <= self.subject < _MANY:
+            raise ValueError(f"subject: must be a number from 0, is {str(self.subject)[:40]}")
+        numbers = {"times": (self.times, 0.0), "overheads": (self.overheads, -math.inf), "features": (self.features, -math.inf)}
+        for what, (by_name, above) in {**numbers, "noise": ({"noise": self.noise}, -1.0)}.items():
+            if not isinstance(by_name, dict):
+                raise TypeError(f"{what}: must be an object")
+            wrong = [name for name, value in by_name.items() if not _is_number(value) or not above < value]
+            if wrong:
+                raise ValueError(f"{what}: must be numbers{' above 0' if above == 0 else ''}, but {wrong[0][:40]} is not")
+        if not isinstance(self.failed, dict) or not all(isinstance(each, str) for each in self.failed.values()):
+            raise TypeError("failed: must be an object of strings")
+
+    @property
+    def key(self) -> tuple[str, str, str, str, int]:
+        """The fields that tell it from all others."""
+        return self.operation, self.dtype, self.question, self.case, self.subject
+
+    @property
+    def best(self) -> float:
+        """Seconds of the fastest label."""
+        return min(self.times.values())
+
+
+def _is_number(value: object) -> bool:
+    """Return whether something is a number that arithmetic does not overflow at."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and -_MANY < value < _MANY
+
+
+class BusyError(RuntimeError):
+    """Another process measures the same device."""
+
+
+@contextlib.contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Keep other processes from measuring the same device meanwhile, so that none disturbs or judges what another one tries.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Of the measurements.
+
+    Raises
+    ------
+    BusyError
+        Another process does.
+    """
+    with contextlib.ExitStack() as stack:
+        if fcntl is not None:
+            try:
+                make_private(path.parent)
+                # The lock is the file's, and goes with the process that holds it, however that ends.
+                file = stack.enter_context(path.with_suffix(".lock").open("a+"))
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise BusyError(f"process {file.read(20).strip() or 'of unknown number'} measures this device") from None
+            except OSError as error:
+                _log.info("%s cannot be locked: %s", path, error)  # what cannot be kept is said when it comes to that
+            else:
+                file.truncate(0)
+                file.write(str(os.getpid()))
+                file.flush()
+        yield
+
+
+def path_for(device: Device) -> Path:
+    """Return where the measurements of a device with this version are kept, below the user's cache folder."""
+    name, driver = (re.sub(r"\W+", "-", text).strip("-")[:40] for text in device.fingerprint)
+    digest = cache.key_of(*device.fingerprint, device.platform, clsparse_py.__version__)[:8]
+    return cache.folder() / "tuning" / f"{name}-{driver}-{clsparse_py.__version__}-{digest}.jsonl"
+
+
+class Checkpoint:
+    """The measurements of a device: those of earlier runs, and new ones, which are written as they come.
+
+    A file that can't be written costs the chance to go on later, not the run: it is said once.
+
+    Parameters
+    ----------
+    path : pathlib.Path or None
+        Of the file; None keeps all in memory.
+    fresh : bool
+        Whether to forget what earlier runs measured.
+    """
+
+    def __init__(self, path: Path | None, *, fresh: bool = False) -> None:
+        self.path = path
+        self.observations: dict[tuple[str, str, str, str, int], Observation] = {}
+        #: Cases by operation, dtype and name that are done; where the operation does not take a matrix, why.
+        self.done: dict[tuple[str, str, str], str] = {}
+        #: Configurations by operation, dtype, question and label that a process did not survive.
+        self.fatal: set[tuple[str, str, str, str]] = set()
+        self._complained = False
+        self._ends_whole = True
+        if path is None:
+            return
+        if fresh:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                self._complain(error)
+        self._read(path)
+
+    def _read(self, path: Path) -> None:
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            _log.warning("what was measured before cannot be read (%s): all is measured anew", error)
+            return
+        trying: tuple[str, str, str, str] | None = None
+        self._ends_whole = not content or content.endswith(b"\n")
+        for number, line in enumerate(content.splitlines(), 1):
+            try:
+                kind, entry = self._parsed(line)
+            except (ValueError, TypeError, KeyError, RecursionError) as error:
+                _log.warning("%s, line %d is damaged and left out: %s", path, number, error)
+                continue
+            if kind == "trying":
+                trying = entry
+                continue
+            trying = None
+            if kind == "done":
+                operation, dtype, case, why = entry
+                self.done[operation, dtype, case] = why
+            elif kind == "fatal":
+                self.fatal.add(entry)
+            elif kind == "observation":
+                self.observations[entry.key] = entry
+        if trying is not None:
+            # Nothing came after it, not even that the run was stopped.
+            _log.warning("%s %s: the process ended while %s ran: it is left out from now on", *trying[:2], trying[3])
+            self.give_up(*trying)
+
+    @staticmethod
+    def _parsed(line: bytes) -> tuple[str, Any]:
+        """Return what a line holds: what it is, and its content."""
+        content = json.loads(line)
+        if not isinstance(content, dict) or len(content) != 1:
+            raise ValueError("not an object of one entry")
+        ((kind, value),) = content.items()
+        if kind == "observation":
+            if not isinstance(value, dict):
+                raise ValueError("not what was measured")
+            return kind, Observation(**{**value, "rough": tuple(value["rough"])})
+        lengths = {"done": 4, "trying": 4, "fatal": 4, "stopped": 0}
+        if not isinstance(value, list) or len(value) != lengths[kind] or not all(isinstance(each, str) for each in value):
+            raise ValueError(f"not what a line of kind {kind} holds")
+        return kind, tuple(value)
+
+    def _write(self, kind: str, value: Any) -> None:
+        if self.path is None or self._complained:
+            return
+        line = json.dumps({kind: value}, separators=(",", ":")) + "\n"
+        try:
+            make_private(self.path.parent)
+            with self.path.open("a") as file:
+                # A line that an earlier process did not write to its end stays a line of its own.
+                file.write(line if self._ends_whole else "\n" + line)
+            self._ends_whole = True
+        except OSError as error:
+            self._complain(error)
+
+    def _complain(self, error: OSError) -> None:
+        self._complained = True
+        _log.warning("measurements cannot be kept in %s (%s): this run goes on, but can't be continued later", self.path, error)
+
+    def add(self, observation: Observation) -> None:
+        """Keep a measurement."""
+        self.observations[observation.key] = observation
+        self._write("observation", dataclasses.asdict(observation))
+
+    def finish(self, operation: str, dtype: str, case: str, why: str = "") -> None:
+        """Keep that a case is done, or why the operation does not take it."""
+        self.done[operation, dtype, case] = why
+        self._write("done", [operation, dtype, case, why])
+
+    def trying(self, operation: str, dtype: str, question: str, label: str) -> None:
+        """Keep what is about to run for the first time: should the process not survive it, the next one leaves it out."""
+        self._write("trying", [operation, dtype, question, label])
+
+    def give_up(self, operation: str, dtype: str, question: str, label: str) -> None:
+        """Keep that a configuration is not to be run any more."""
+        self.fatal.add((operation, dtype, question, label))
+        self._write("fatal", [operation, dtype, question, label])
+
+    def stopped(self) -> None:
+        """Keep that the run ended in order, whatever was running."""
+        self._write("stopped", [])
+
+    def of(self, operation: str, dtype: str, case: str | None = None) -> Iterator[Observation]:
+        """Iterate over what was measured of an operation and dtype, of one case or of all."""
+        for observation in self.observations.values():
+            if (observation.operation, observation.dtype) == (operation, dtype) and case in (None, observation.case):
+                yield observation

@@ -1,0 +1,495 @@
+"""Matrices to tune with: generated ones that span what decides between kernels, and those in a folder of the user's.
+
+A generated matrix is a function of its name alone, which seeds it. Families are kinds of structure: all matrices of a family are
+on one side of the split, so that what is tested is of a kind that training never saw.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from clsparse_py._arrays.matrix_files import SUFFIXES, read_matrix
+from clsparse_py._device.device import Device
+from clsparse_py._ground.index_types import index_for
+from clsparse_py._ground.records import dataclass
+from clsparse_py._tuner.limits import TUNER
+
+__all__ = ["TEST", "TRAIN", "Case", "cases", "from_folder", "generated", "with_values"]
+
+TRAIN = "train"
+TEST = "test"
+
+#: Entries that a thread makes at a time.
+_CHUNK = 1 << 21
+#: Of the device's memory, what a matrix, its vectors and what kernels need beside them may take.
+_BYTES_AN_ENTRY = 64
+#: A CPU's products of more entries take so long that few of them could be measured.
+_LARGEST_ON_CPU = 10**7
+_LARGEST = 10**8
+
+_Array = np.ndarray[Any, Any]
+_Law = Callable[[np.random.Generator, int, float], _Array]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A matrix to measure with.
+
+    Attributes
+    ----------
+    name : str
+        Tells it from all others.
+    family : str
+        Its kind of structure, or the folder that it comes from.
+    split : str
+        `TRAIN` or `TEST`.
+    nnz : int
+        About how many entries it has; 0 where only reading the file would tell.
+    make : callable
+        Gives the matrix, with float32 ones as values.
+    """
+
+    name: str
+    family: str
+    split: str
+    nnz: int
+    make: Callable[[], scipy.sparse.csr_array]
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows whose lengths follow a law.
+
+    Attributes
+    ----------
+    law : callable
+        Gives the lengths of some number of rows with some mean.
+    mean : float
+        Entries of a row.
+    window : float
+        How wide the columns of a row spread around the diagonal: 1 is the whole width, 0 means neighbours.
+    aspect : float
+        Columns for each row.
+    skew : float
+        Above 1, columns to the left are taken more often.
+    symmetric : bool
+        Whether the pattern is that of a matrix and its transposed, added.
+    """
+
+    law: _Law
+    mean: float
+    window: float = 1.0
+    aspect: float = 1.0
+    skew: float = 1.0
+    symmetric: bool = False
+
+    def __str__(self) -> str:
+        shape = f"a{self.aspect:g}" if self.aspect != 1 else "sym" if self.symmetric else "square"
+        return f"m{self.mean:g}-w{self.window:g}-{shape}" + (f"-s{self.skew:g}" if self.skew != 1 else "")
+
+    def fits(self, nnz: int) -> bool:
+        if self.symmetric and nnz > TUNER.max_symmetric:
+            return False
+        return nnz >= 8 * self.mean and nnz / self.mean <= min(max(3 * nnz, TUNER.max_empty_rows), TUNER.max_rows)
+
+    def make(self, rng: np.random.Generator, nnz: int) -> scipy.sparse.csr_array:
+        if self.symmetric:
+            half = replace(self, mean=self.mean / 2, symmetric=False).make(rng, nnz // 2)
+            # One that is small for its rows is wider than high.
+            half.resize(max(half.shape), max(half.shape))
+            return _with_transposed(half)
+        n_rows = max(2, round(nnz / self.mean))
+        lengths = self.law(rng, n_rows, self.mean)
+        n_columns = max(2, round(n_rows * self.aspect), int(self.mean) * 2)
+        lengths = np.clip(np.rint(lengths).astype(np.int64), 0, n_columns)
+        indptr = _indptr_of(lengths)
+        seed = int(rng.integers(1 << 62))
+        width = max(int(n_columns * self.window), 1)
+
+        def fill(chunk: int, begin: int, end: int, out: _Array) -> None:
+            length = lengths[begin:end]
+            # Rows longer than the window widen it.
+            wide = np.maximum(length, width)
+            left = np.clip(np.arange(begin, end) * n_columns // n_rows - wide // 2, 0, n_columns - wide)
+            row = np.repeat(np.arange(end - begin, dtype=np.int32), length)
+            place = np.arange(row.size) - (indptr[begin:end] - indptr[begin])[row]
+            along = np.random.Generator(np.random.SFC64([seed, chunk])).random(row.size, dtype=np.float32)
+            along = (place + along) / length[row]
+            if self.skew != 1:
+                along **= self.skew
+            # The random part does not decrease and the place in the row rises: columns are sorted and distinct.
+            out[:] = left[row] + np.floor((wide - length)[row] * along).astype(np.int64) + place
+
+        return _matrix(indptr, n_columns, fill)
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Unknowns on the nodes of a grid, coupled with those of nodes at some distances.
+
+    Attributes
+    ----------
+    name : str
+    offsets : tuple of tuple of int
+        Where a node's neighbours are, in lexicographic order.
+    unknowns : int
+        For each node: the matrix consists of dense blocks of that size.
+    kept : float
+        The share of couplings that there are: a network where not all are.
+    """
+
+    name: str
+    offsets: tuple[tuple[int, ...], ...]
+    unknowns: int = 1
+    kept: float = 1.0
+
+    def __str__(self) -> str:
+        return f"{self.name}-b{self.unknowns}" + (f"-k{self.kept:g}" if self.kept < 1 else "")
+
+    def fits(self, nnz: int) -> bool:
+        return nnz >= len(self.offsets) * self.unknowns**2 * 4
+
+    def make(self, _rng: np.random.Generator, nnz: int) -> scipy.sparse.csr_array:
+        dimensions, block = len(self.offsets[0]), self.unknowns
+        side = max(2, round((nnz / len(self.offsets) / self.kept / block**2) ** (1 / dimensions)))
+        n_nodes = side**dimensions
+        strides = side ** np.arange(dimensions - 1, -1, -1)
+        steps = np.asarray(self.offsets)
+        shifts = steps @ strides
+
+        def inside(begin: int, end: int) -> _Array:
+            """Return for nodes and offsets whether there is a neighbour."""
+            at = np.arange(begin, end)[:, None] // strides % side
+            along = [
+                (at[:, [axis]] + steps[:, axis] >= 0) & (at[:, [axis]] + steps[:, axis] < side) for axis in range(dimensions)
+            ]
+            there = np.asarray(functools.reduce(np.logical_and, along))
+            return there if self.kept == 1 else there & _drawn(np.arange(begin, end)[:, None], shifts, self.kept)
+
+        def count(begin: int, end: int) -> _Array:
+            return np.asarray(inside(begin, end).sum(axis=1))
+
+        step = max(1, _CHUNK // len(self.offsets))
+        starts = range(0, n_nodes, step)
+        with ThreadPoolExecutor(_threads()) as pool:
+            counted = pool.map(count, starts, [min(start + step, n_nodes) for start in starts])
+            neighbours = np.concatenate(list(counted)).astype(np.int64)
+        indptr = _indptr_of(np.repeat(neighbours * block, block))
+
+        def fill(_chunk: int, begin: int, end: int, out: _Array) -> None:
+            # A chunk's rows may begin and end inside a node: whole nodes are made, and the rows cut out of them.
+            first, last = begin // block, -(-end // block)
+            there = inside(first, last)
+            nodes = (np.arange(first, last)[:, None] + shifts)[there]
+            if block > 1:
+                nodes = _blocks(nodes, neighbours[first:last], block)
+            skipped = int(indptr[begin] - indptr[first * block])
+            out[:] = nodes[skipped : skipped + out.size]
+
+        return _matrix(indptr, n_nodes * block, fill)
+
+
+def _drawn(nodes: _Array, shifts: _Array, share: float) -> _Array:
+    """Return which couplings of nodes with those some numbers further there are, of the given share; both ways or none."""
+    pair = np.minimum(nodes, nodes + shifts).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ np.abs(shifts).astype(np.uint64)
+    # The finalizer of splitmix64: its numbers pass for random.
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        pair = (pair ^ pair >> np.uint64(shift)) * np.uint64(factor)
+    return np.asarray((pair ^ pair >> np.uint64(31)) < np.uint64(int(share * 2**64)))
+
+
+def _blocks(nodes: _Array, neighbours: _Array, block: int) -> _Array:
+    """Return the columns of the rows of nodes, ``block`` to each, from the neighbours' numbers."""
+    columns = (nodes[:, None] * block + np.arange(block)).ravel()
+    lengths = np.repeat(neighbours * block, block)
+    # Each of a node's rows repeats the same stretch of columns.
+    begins = np.repeat(_indptr_of(neighbours * block)[:-1], block)
+    place = np.arange(int(lengths.sum())) - np.repeat(_indptr_of(lengths)[:-1], lengths)
+    return np.asarray(columns[np.repeat(begins, lengths) + place])
+
+
+def _with_transposed(half: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """Return the pattern of a matrix and its transposed, added."""
+    made = scipy.sparse.csr_array(half + half.T.tocsr())
+    made.sort_indices()
+    made.data = np.ones(made.nnz, np.float32)
+    return made
+
+
+def _indptr_of(lengths: _Array) -> _Array:
+    return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+
+
+def _threads() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _matrix(indptr: _Array, n_columns: int, fill: Callable[[int, int, int, _Array], None]) -> scipy.sparse.csr_array:
+    """Return the matrix whose columns ``fill`` gives chunk by chunk of rows, in threads; chunks do not depend on their number."""
+    n_rows, nnz = indptr.size - 1, int(indptr[-1])
+    index = index_for(max(nnz, n_columns, n_rows))
+    indices = np.empty(nnz, index)
+    borders = np.unique(np.append(np.searchsorted(indptr, np.arange(0, nnz, _CHUNK)), n_rows))
+
+    def one(chunk: int, begin: int, end: int) -> None:
+        fill(chunk, begin, end, indices[indptr[begin] : indptr[end]])
+
+    with ThreadPoolExecutor(_threads()) as pool:
+        list(pool.map(one, range(borders.size), borders[:-1].tolist(), borders[1:].tolist()))
+    made = scipy.sparse.csr_array((np.ones(nnz, np.float32), indices, indptr.astype(index)), shape=(n_rows, n_columns))
+    made.has_canonical_format = True
+    return made
+
+
+# ---- laws of row lengths
+
+
+def _alike(_rng: np.random.Generator, n: int, mean: float) -> _Array:
+    return np.full(n, mean)
+
+
+def _poisson(rng: np.random.Generator, n: int, mean: float) -> _Array:
+    return rng.poisson(mean, n)
+
+
+def _lognormal(rng: np.random.Generator, n: int, mean: float, *, variation: float) -> _Array:
+    spread = np.log1p(variation**2)
+    return rng.lognormal(np.log(mean) - spread / 2, np.sqrt(spread), n)
+
+
+def _pareto(rng: np.random.Generator, n: int, mean: float, *, exponent: float) -> _Array:
+    lengths = (1 - rng.random(n)) ** (-1 / (exponent - 1))
+    return np.asarray(lengths * (mean / lengths.mean()))
+
+
+def _runs(_rng: np.random.Generator, n: int, mean: float, *, ratio: float, run: int) -> _Array:
+    """Return runs of short rows and of ones that are ``ratio`` times as long."""
+    short = mean * 2 / (1 + ratio)
+    return np.where(np.arange(n) // run % 2, short * ratio, max(short, 1))
+
+
+def _mixed(rng: np.random.Generator, n: int, mean: float, *, ratio: float, share: float) -> _Array:
+    """Return short rows, and here and there one that is ``ratio`` times as long."""
+    short = mean / (1 - share + share * ratio)
+    return np.where(rng.random(n) < share, short * ratio, short) + rng.random(n) - 0.5
+
+
+def _sparse(rng: np.random.Generator, n: int, mean: float, *, empty: float) -> _Array:
+    return np.where(rng.random(n) < empty, 0, rng.poisson(mean / (1 - empty), n))
+
+
+def _hubs(rng: np.random.Generator, n: int, mean: float, *, hubs: int, share: float) -> _Array:
+    """Return rows alike, and a few that hold a share of all entries."""
+    lengths, hubs = np.full(n, max(1.0, mean * (1 - share))), min(hubs, max(1, n // 8))
+    lengths[rng.choice(n, hubs, replace=False)] = mean * n * share / hubs
+    return lengths
+
+
+def _graded(_rng: np.random.Generator, n: int, mean: float) -> _Array:
+    return np.linspace(0, 2 * mean, n)
+
+
+def _stars(*distances: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Return the zero offset and those at some distances along each axis, in order."""
+    (dimensions,) = {len(each) for each in distances}
+    near = {(0,) * dimensions}
+    for distance in distances:
+        near |= {tuple(sign * each for each in distance) for sign in (-1, 1)}
+    return tuple(sorted(near))
+
+
+def _around(offsets: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+    """Return offsets but for zero."""
+    return tuple(each for each in offsets if any(each))
+
+
+def _box(dimensions: int, reach: int) -> tuple[tuple[int, ...], ...]:
+    return tuple(itertools.product(range(-reach, reach + 1), repeat=dimensions))
+
+
+_five = _stars((0, 1), (1, 0))
+_seven = _stars((0, 0, 1), (0, 1, 0), (1, 0, 0))
+_law = functools.partial
+
+# fmt: off
+#: Kinds of structure: on which side of the split they are, and what there is of each, far apart things first.
+_KINDS: dict[str, tuple[str, tuple[_Rows | _Grid, ...]]] = {
+    "alike": (TRAIN, tuple(_Rows(_alike, mean) for mean in (16, 4, 100, 1, 32, 8, 1000, 2, 64, 12, 300, 24, 3, 6, 48))),
+    "lognormal": (TRAIN, tuple(
+        _Rows(_law(_lognormal, variation=variation), mean, window, symmetric=window < 0.1) for mean, variation, window in (
+            (10, 0.5, 1), (60, 2, 0.02), (4, 1, 0.1), (200, 0.5, 1), (16, 0.25, 0.05), (25, 4, 1), (700, 1, 0.2), (6, 3, 0.01),
+            (100, 1, 1), (2, 1, 1), (40, 0.3, 0.01),
+        )
+    )),
+    "grid": (TRAIN, (
+        _Grid("5", _five), _Grid("27", _box(3, 1)), _Grid("7", _seven), _Grid("9", _box(2, 1)), _Grid("3", _stars((1,))),
+        _Grid("25", _box(2, 2)), _Grid("13", _stars((0, 0, 1), (0, 1, 0), (1, 0, 0), (0, 0, 2), (0, 2, 0), (2, 0, 0))),
+        _Grid("125", _box(3, 2)),
+    )),
+    "power-law": (TRAIN, tuple(
+        _Rows(_law(_pareto, exponent=exponent), mean, skew=2, symmetric=mean in (8, 100, 5)) for mean, exponent in (
+            (8, 2.2), (30, 2.5), (3, 2.1), (100, 3), (15, 2.05), (5, 2.8), (60, 2.2), (2, 2.4), (300, 2.5),
+        )
+    )),
+    "poisson": (TEST, tuple(
+        _Rows(_poisson, mean, 0.01, symmetric=mean in (5, 50, 3, 15)) for mean in (20, 5, 150, 2, 50, 10, 500, 3, 30, 80, 1, 15)
+    )),
+    "hubs": (TRAIN, tuple(
+        _Rows(_law(_hubs, hubs=hubs, share=share), mean, 0.05) for mean, hubs, share in (
+            (5, 1, 0.02), (3, 20, 0.5), (12, 4, 0.1), (40, 2, 0.01), (8, 300, 0.3), (100, 10, 0.2), (2, 2, 0.1),
+        )
+    )),
+    "blocks": (TEST, (
+        _Grid("7", _seven, 3), _Grid("27", _box(3, 1), 3), _Grid("5", _five, 2), _Grid("9", _box(2, 1), 6),
+        _Grid("7", _seven, 12), _Grid("3", _stars((1,)), 3), _Grid("125", _box(3, 2), 2), _Grid("5", _five, 5),
+    )),
+    "runs": (TRAIN, tuple(
+        _Rows(_law(_runs, ratio=ratio, run=run), mean, 0.1) for mean, ratio, run in (
+            (10, 20, 1), (30, 50, 1000), (6, 4, 30), (100, 30, 200), (20, 8, 5), (4, 20, 10_000), (300, 10, 8),
+        )
+    )),
+    "hollow": (TRAIN, tuple(
+        _Rows(_law(_sparse, empty=empty), mean) for mean, empty in (
+            (0.5, 0.8), (5, 0.5), (0.05, 0.96), (20, 0.7), (1.5, 0.4), (0.2, 0.9), (60, 0.5),
+        )
+    )),
+    "rectangle": (TRAIN, tuple(
+        _Rows(_law(_lognormal, variation=0.3), mean, aspect=aspect) for mean, aspect in (
+            (8, 0.01), (3, 0.1), (50, 20), (20, 0.002), (200, 5), (4, 10), (500, 0.5),
+        )
+    )),
+    "graded": (TRAIN, tuple(_Rows(_graded, mean, 0.02) for mean in (12, 60, 4, 250, 30, 2, 120, 7))),
+    "band": (TRAIN, tuple(
+        _Rows(_alike, mean, 0, symmetric=mean in (5, 20, 90)) for mean in (11, 5, 40, 3, 200, 20, 7, 90, 900, 14, 30)
+    )),
+    "mixed": (TEST, tuple(
+        _Rows(_law(_mixed, ratio=ratio, share=share), mean, 0.3) for mean, ratio, share in (
+            (7, 30, 0.01), (40, 10, 0.1), (3, 100, 0.001), (20, 5, 0.3), (150, 4, 0.05), (12, 200, 0.002),
+        )
+    )),
+    "network": (TRAIN, (
+        _Grid("4", _around(_five), kept=0.6), _Grid("6", _around(_seven), kept=0.5), _Grid("4", _around(_five), kept=0.8),
+        _Grid("8", _around(_box(2, 1)), kept=0.35),
+    )),
+}
+# fmt: on
+
+
+def _sizes(largest: int) -> list[int]:
+    """Return numbers of entries by which families are made, in the order of measuring: large and small ones in turns."""
+    below = [100, 1000, 10_000, 100_000, 300_000]
+    above = [10**6 * 10**power * factor for power in range(3) for factor in (1, 3)]
+    kept = [size for size in below + above if size <= largest]
+    half = len(kept) // 2
+    order: list[int] = []
+    for small, large in itertools.zip_longest(reversed(kept[:half]), kept[half:]):
+        order += [size for size in (large, small) if size is not None]
+    return order
+
+
+def _seeded(name: str) -> np.random.Generator:
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little"))
+
+
+def _generated(kind: str, recipe: _Rows | _Grid, place: int, nnz: int) -> Case:
+    name = f"{kind}-{place}-{recipe}-{nnz:.0e}"
+    return Case(name, kind, _KINDS[kind][0], nnz, lambda: recipe.make(_seeded(name), nnz))
+
+
+def generated(largest: int) -> Iterator[Case]:
+    """Yield the generated matrices in the order of measuring.
+
+    From wherever it is cut off, what came before is balanced: each round takes one matrix of every kind, all of other sizes, and
+    as many rounds as there are sizes have every kind in every size once.
+    """
+    sizes = _sizes(largest)
+    most = max(len(recipes) for _, recipes in _KINDS.values())
+    for lap in range(most):
+        for turn in range(len(sizes)):
+            for number, (kind, (_, recipes)) in enumerate(_KINDS.items()):
+                nnz = sizes[(turn + number) % len(sizes)]
+                # A recipe that has no matrix of this size gives its turn to the next.
+                for place in range(lap + turn, lap + turn + len(recipes) if lap < len(recipes) else 0):
+                    recipe = recipes[place % len(recipes)]
+                    if recipe.fits(nnz):
+                        yield _generated(kind, recipe, place % len(recipes), nnz)
+                        break
+
+
+def from_folder(folder: Path) -> list[Case]:
+    """Return the matrices in the files of a folder and of those in it.
+
+    A family is what files share of their name up to the first digit or punctuation: collections number their relatives. One
+    family in four is on the side of `TEST`.
+
+    Raises
+    ------
+    ValueError
+        There are none.
+    """
+    files = sorted(path for path in folder.rglob("*") if path.name.lower().endswith(SUFFIXES) and path.is_file())
+    if not files:
+        raise ValueError(f"corpus: {folder} holds no file whose name ends with {', '.join(SUFFIXES)}")
+    families = [_family_of(path) for path in files]
+    split = {family: TEST if number % 4 == 3 else TRAIN for number, family in enumerate(dict.fromkeys(families))}
+    return [
+        Case(path.name.split(".")[0], family, split[family], 0, functools.partial(_from_file, path))
+        for path, family in zip(files, families, strict=True)
+    ]
+
+
+def _family_of(path: Path) -> str:
+    stem = path.name.split(".")[0]
+    letters = "".join(itertools.takewhile(str.isalpha, stem))
+    return letters.lower() or stem
+
+
+def _from_file(path: Path) -> scipy.sparse.csr_array:
+    found = read_matrix(path)
+    ones = np.ones(found.nnz, np.float32)
+    return scipy.sparse.csr_array((ones, found.indices, found.indptr), shape=found.shape)
+
+
+def cases(device: Device, more: Sequence[Case] = (), largest: int | None = None) -> Iterator[Case]:
+    """Yield the matrices to tune a device with, in the order of measuring, each once.
+
+    Parameters
+    ----------
+    device : Device
+        Its memory and type limit how many entries a matrix has.
+    more : sequence of Case
+        Other matrices, which take turns with the generated ones.
+    largest : int, optional
+        Most entries of a generated matrix.
+    """
+    most = _LARGEST_ON_CPU if device.lanes_are_loops else _LARGEST
+    limit = min(most, device.global_memory // _BYTES_AN_ENTRY, device.max_allocation // 8)
+    made = generated(min(limit, largest or limit))
+    seen: set[str] = set()
+    for pair in itertools.zip_longest(made, more):
+        for case in pair:
+            if case is not None and case.name not in seen:
+                seen.add(case.name)
+                yield case
+
+
+def with_values(matrix: scipy.sparse.csr_array, dtype: Any) -> scipy.sparse.csr_array:
+    """Return a matrix of the same structure with values between 1/2 and 3/2, the same ones at each call."""
+    rng = np.random.Generator(np.random.SFC64(1))
+    # The same stretch again and again: what values are does not matter, and to draw 10^8 of them takes a second.
+    stretch = (rng.random(min(matrix.nnz, _CHUNK), dtype=np.float32) + np.float32(0.5)).astype(dtype)
+    data = np.resize(stretch, matrix.nnz) if matrix.nnz else np.empty(0, dtype)
+    found = scipy.sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    found.has_canonical_format = matrix.has_canonical_format
+    return found

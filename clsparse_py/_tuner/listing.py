@@ -1,0 +1,166 @@
+"""Profiles as text for people: which serve a device, which there are, and the content of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import rich.box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree as Branch
+
+from clsparse_py._decisions import profiles
+from clsparse_py._decisions import tree as trees
+from clsparse_py._decisions.profiles import Profile
+from clsparse_py._device.device import Device
+from clsparse_py._ground.errors import ProfileError
+from clsparse_py._tuner.tunable import Tunable
+
+__all__ = ["contents", "overview", "unknown_labels"]
+
+
+#: How what made a profile is headed, if not by its key.
+_MADE = {"command": "made by", "commit": "at commit", "corpus": "digest of the corpus", "minutes": "minutes of measuring"}
+
+
+def unknown_labels(profile: Profile, tunables: Mapping[str, Tunable[Any]]) -> dict[str, str]:
+    """Return what this package does not know in a profile: by operation, why it is ignored there."""
+    found: dict[str, str] = {}
+    for operation, dtype, question in _questions(profile):
+        tunable = tunables.get(operation)
+        if tunable is None:
+            found[operation] = "there is no such operation"
+            continue
+        try:
+            tree = profile.tree(operation, dtype, question)
+            for leaf in trees.leaves(tree) if tree is not None else ():
+                tunable.parse(question, leaf.label)
+        except ValueError as error:
+            found.setdefault(operation, str(error))
+    return found
+
+
+def overview(device: Device, tunables: Mapping[str, Tunable[Any]]) -> RenderableType:
+    """Return which profiles serve a device, for which operations, and which profiles there are."""
+    near = profiles.find(device)
+    unknown = {profile: unknown_labels(profile, tunables) for profile in near}
+    serving = _table("operation", "dtype", "profile", "where from")
+    used: set[Profile] = set()
+    for operation in tunables:
+        able = [profile for profile in near if operation in profile.operations and operation not in unknown[profile]]
+        for dtype in _dtypes(able, operation):
+            asked = dict.fromkeys(question for each in able for _, question in _trees_of(each, operation, dtype))
+            by = {q: next(each for each in able if each.tree(operation, dtype, q) is not None) for q in asked}
+            for profile in dict.fromkeys(by.values()):
+                used.add(profile)
+                only = "" if len(set(by.values())) == 1 else f" ({', '.join(q for q in by if by[q] is profile)})"
+                serving.add_row(operation, dtype, f"{_named(profile)}{only}", _origin(profile))
+    there = _table("profile", "made for", "driver", "note")
+    for path, shipped in (*((path, False) for path in profiles.own()), *((path, True) for path in profiles.shipped())):
+        try:
+            profile = profiles.read(path, shipped=shipped)
+        except ProfileError as error:
+            there.add_row(path.stem, "", "", f"ignored: {error}")
+            continue
+        notes = [_origin(profile)]
+        kept = next((each for each in near if each.path == path), None)
+        if kept in used:
+            notes.append("in use")
+        notes += [f"ignored for {operation}: {why}" for operation, why in (unknown.get(kept, {}) if kept else {}).items()]
+        driver = str(profile.device.get("driver", ""))
+        if kept is not None and driver and profile.device.get("name") == device.name and driver != device.driver_version:
+            notes.append(f"measured with another driver than {device.driver_version}")
+        there.add_row(_named(profile), _made_for(profile), driver, "; ".join(notes))
+    title = Text(f"{device.name} ({device.platform}) is served by", style="bold")
+    where = Text(f"Yours are kept in {profiles.folder()}", style="dim", overflow="fold")
+    return Group(title, serving, "", Text("There are", style="bold"), there, where)
+
+
+def contents(profile: Profile) -> RenderableType:
+    """Return what a profile holds: where it comes from, how well it scored, its trees and its thresholds."""
+    head = _table("", "")
+    head.show_header = False
+    head.add_row("made for", _made_for(profile))
+    for key in ("platform", "vendor", "driver"):
+        if key in profile.device:
+            head.add_row(key, str(profile.device[key]))
+    head.add_row(
+        "made with", ", ".join(f"{name} {version}" for name, version in profile.content.get("versions", {}).items()) or "-"
+    )
+    for key, value in profile.content.get("made", {}).items():
+        head.add_row(_MADE.get(key, key), Text(str(value)))
+    head.add_row("evidence", f"{len(profile.content.get('evidence', ())):,} cases")
+    head.add_row("where from", f"{_origin(profile)}, {profile.path}")
+    branches = []
+    for operation, dtype, question in _questions(profile):
+        tree = profile.tree(operation, dtype, question)
+        if tree is not None:
+            branch = Branch(Text(f"{operation}, {dtype}: {question}", style="bold"))
+            _grow(branch, tree)
+            branches.append(branch)
+    for operation, by_dtype in profile.content.get("thresholds", {}).items():
+        for dtype, by_name in by_dtype.items():
+            branch = Branch(Text(f"{operation}, {dtype}: thresholds", style="bold"))
+            for name, each in by_name.items():
+                cases = f"{each['cases']} cases" if "cases" in each else ""
+                gain = f"gain {each['gain']:.3g}" if "gain" in each else ""
+                said = ", ".join(filter(None, (cases, gain, each.get("note", ""))))
+                branch.add(Text.assemble(f"{name} ", (f"{each['value']:.15g}", "green"), f"  {said}" if said else ""))
+            branches.append(branch)
+    return Group(Text(str(profile), style="bold"), head, *branches)
+
+
+def _dtypes(able: Sequence[Profile], operation: str) -> list[str]:
+    """Return the dtypes for which these profiles have trees of their own, up to one that has some for any."""
+    found: dict[str, None] = {}
+    for profile in able:
+        found.update(dict.fromkeys(profile.operations[operation]))
+        if "any" in found:
+            break
+    return list(found)
+
+
+def _grow(branch: Branch, tree: trees.Tree) -> None:
+    """Add a tree: its comparisons as branches, labels as leaves."""
+    if isinstance(tree, trees.Leaf):
+        known = [f"{tree.cases} cases" if tree.cases is not None else "", f"time {tree.lost:.3g}" if tree.lost else "", tree.note]
+        said = ", ".join(filter(None, known))
+        branch.add(Text.assemble((tree.label, "green"), f"  {said}" if said else ""))
+        return
+    for holds, below in ((True, tree.then), (False, tree.otherwise)):
+        step = trees.words((trees.Step(tree.feature, tree.at_most, holds),))
+        _grow(branch.add(Text(step)), below)
+
+
+def _questions(profile: Profile) -> Iterator[tuple[str, str, str]]:
+    for operation in profile.operations:
+        for dtype in profile.operations[operation]:
+            yield from ((operation, key, question) for key, question in _trees_of(profile, operation, dtype))
+
+
+def _trees_of(profile: Profile, operation: str, dtype: str) -> Iterator[tuple[str, str]]:
+    yield from ((dtype, question) for question in profile.operations[operation].get(dtype, {}))
+
+
+def _named(profile: Profile) -> str:
+    return f"{profile.name} ({profile.date})" if profile.date else profile.name
+
+
+def _made_for(profile: Profile) -> str:
+    of = profile.device
+    return f"{of['name']} ({of['compute_units']} compute units)" if "name" in of else f"any {of['type']}"
+
+
+def _origin(profile: Profile) -> str:
+    return "shipped" if profile.shipped else "yours"
+
+
+def _table(*columns: str, title: str | None = None) -> Table:
+    table = Table(
+        box=rich.box.SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0), pad_edge=False, show_edge=False
+    )
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table

@@ -1,0 +1,148 @@
+"""Tunables of products under a mask: which accumulator makes the sums at the mask's places."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._decisions.profiles import default
+from clsparse_py._device.device import Device, describe
+from clsparse_py._memory.memory import allocated
+from clsparse_py._operations.spgemm.mask import masked_operands
+from clsparse_py._operations.spgemm.masked_choose import LABELS, Accumulator, features_of, parse
+from clsparse_py._operations.spgemm.masked_rows import Masked, enqueue_masked, record_of, takes_teams, workers_of
+from clsparse_py._precision.semiring import plus_times
+from clsparse_py._run.launch import Chain
+from clsparse_py._tuner.tunable import Tunable
+
+__all__ = ["MaskedProblem", "MaskedTunable"]
+
+#: Products of the whole, above which a matrix takes too long: rows with many entries meet rows with many.
+_MAX_PRODUCTS = 3 * 10**8
+#: Rows that are compared with SciPy's.
+_CHECKED = 64
+
+
+@dataclass
+class MaskedProblem:
+    """The product of a square matrix with itself, at its own places.
+
+    Attributes
+    ----------
+    name : str
+    queue : pyopencl.CommandQueue
+    host : scipy.sparse.csr_array
+    product : Masked
+    sums, marks : pyopencl.array.Array
+        What runs make.
+    """
+
+    name: str
+    queue: cl.CommandQueue
+    host: Any
+    product: Masked
+    sums: cl_array.Array
+    marks: cl_array.Array
+
+    @functools.cached_property
+    def wanted(self) -> Any:
+        """SciPy's sums in some rows, at all places."""
+        rows = self.host[:_CHECKED].astype(np.float64)
+        whole = (rows @ self.host.astype(np.float64)).toarray()
+        return whole[np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), rows.indices]
+
+
+class MaskedTunable(Tunable[MaskedProblem]):
+    """Products under a mask as the tuner takes them, see `tuning.tunable.Tunable`."""
+
+    operation = "masked"
+    questions = ("accumulator",)
+
+    @override
+    def dtypes(self, device: Device) -> tuple[str, ...]:
+        """Return the dtypes to tune for: columns are looked up, whatever the values are."""
+        return ("any",)
+
+    @override
+    def largest(self, device: Device) -> int:
+        """Return how many nonzeros are worth trying."""
+        return min(10**6 if device.lanes_are_loops else 3 * 10**6, device.global_memory // 256)
+
+    @override
+    def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> MaskedProblem:
+        """Return the problem of a square matrix.
+
+        Raises
+        ------
+        MemoryError
+            The device has no room for it.
+        ValueError
+            It is not square, has no entries, or too many products.
+        """
+        if matrix.shape[0] != matrix.shape[1] or not matrix.nnz:
+            raise ValueError(f"{name}: is not square, or has no entries")
+        if int(np.diff(matrix.indptr)[matrix.indices].sum()) > _MAX_PRODUCTS:
+            raise ValueError(f"{name}: has too many products")
+        A = csr_array(matrix.astype(np.float32), queue=queue)
+        A.sum_duplicates()
+        product = masked_operands(A, A, A, plus_times).product
+        sums, marks = allocated(queue, "sums", A.nnz, np.float32), allocated(queue, "marks", A.nnz, np.uint8)
+        return MaskedProblem(name, queue, A.get(), product, sums, marks)
+
+    @override
+    def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
+        """Return the accumulators that a device has: places of columns for each of many workers take too much memory."""
+        teams = tuple(label for label in LABELS if takes_teams(device) and parse(label).window)
+        return (*teams, *(("chunked:places",) if device.lanes_are_loops else ()), "chunked:search")
+
+    @override
+    def features(self, problem: MaskedProblem) -> dict[str, float]:
+        """Return the features that are known before the device is asked."""
+        return dict(features_of(problem.product, workers_of(describe(problem.queue.device))))
+
+    @override
+    def parse(self, question: str, label: str) -> Accumulator:
+        """Return an accumulator by its label.
+
+        Raises
+        ------
+        ValueError
+            It names none.
+        """
+        return parse(label)
+
+    @override
+    def prepare(self, problem: MaskedProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
+        """Return a function that makes the sums by an accumulator. Its first call builds the kernel."""
+        record = record_of(describe(problem.queue.device), problem.product, parse(label))
+
+        def multiply() -> list[cl.Event]:
+            chain = Chain(problem.queue, *problem.product.a, *problem.product.mask)
+            enqueue_masked(chain, problem.product, record, problem.sums, problem.marks)
+            chain.finish(problem.sums, problem.marks)
+            return chain.events
+
+        multiply()
+        return multiply
+
+    @override
+    def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
+        """Return the accumulator of the closest shipped profile."""
+        label = default(device, self.operation, dtype, question, features).label
+        return label if label in self.configurations(device, dtype, question) else "chunked:search"
+
+    @override
+    def verify(self, problem: MaskedProblem) -> bool:
+        """Return whether the last run gave SciPy's sums, in the rows that are compared. Waits."""
+        problem.queue.finish()
+        wanted = problem.wanted
+        sums, marks = (each.get()[: wanted.size] for each in (problem.sums, problem.marks))
+        return bool(np.allclose(np.where(marks != 0, sums, 0), wanted, rtol=1e-3, atol=1e-3 * np.abs(wanted).max(initial=0)))

@@ -1,0 +1,361 @@
+"""The outcome of the measurements of a device: trees, how well they do, and the profile that holds them."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import hashlib
+import importlib.metadata
+import itertools
+import logging
+import math
+import platform
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import clsparse_py
+from clsparse_py._decisions import profiles
+from clsparse_py._decisions.tree import Leaf, Tree, bare, features_of, from_json, leaf_of
+from clsparse_py._device.device import Device
+from clsparse_py._ground.errors import ProfileError
+from clsparse_py._ground.records import dataclass
+from clsparse_py._tuner import descent, training
+from clsparse_py._tuner.checkpoint import Checkpoint, Observation
+from clsparse_py._tuner.corpus import TEST, TRAIN
+from clsparse_py._tuner.training import Answer, Losses
+from clsparse_py._tuner.tunable import Tunable
+
+__all__ = ["Outcome", "Whole", "changed", "existing", "made_by", "profile_of", "train"]
+
+_log = logging.getLogger(__name__)
+
+#: Cases that a profile tells of a question: it is read by every process that multiplies.
+_EVIDENCE = 20
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of training on the measurements of an operation and dtype.
+
+    Attributes
+    ----------
+    answers : dict of str to Answer
+        By question.
+    whole : list of Whole
+        What they lead to together, by matrix.
+    scores : dict of str to Losses
+        Of that, against the best of all that was measured.
+    observations : list of Observation
+        That it was made of.
+    descents : tuple of str
+        The questions that are answered by numbers.
+    """
+
+    answers: dict[str, Answer]
+    whole: list[Whole]
+    scores: dict[str, Losses]
+    observations: list[Observation]
+    descents: tuple[str, ...] = ()
+
+    @property
+    def trees(self) -> dict[str, Any]:
+        """The trees as JSON has them, by question."""
+        return {question: answer.tree.to_json() for question, answer in self.answers.items() if question not in self.descents}
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The thresholds that are better than the untuned ones, with their evidence, as JSON has them, by name."""
+        found: dict[str, Any] = {}
+        for question in self.descents:
+            asked, label = [each for each in self.observations if each.question == question], self.answers[question].tree
+            assert isinstance(label, Leaf)  # a descent gives no others
+            found |= descent.evidence(asked, label.label)
+        return found
+
+
+def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable[Any]]) -> dict[tuple[str, str], Outcome]:
+    """Return what is learned of all that was measured, by operation and dtype.
+
+    What this version of the operation does not know any more, such as labels of earlier ones, is left out.
+    """
+    outcomes: dict[tuple[str, str], Outcome] = {}
+    for operation, tunable in tunables.items():
+        for dtype in tunable.dtypes(device):
+            rules = {question: _untuned(device, operation, dtype, question) for question in tunable.questions}
+            observations = [
+                _as_decided_now(each, rules[each.question])
+                for each in checkpoint.of(operation, dtype)
+                if each.question in tunable.questions and each.times
+            ]
+            answers: dict[str, Answer] = {}
+            for question in tunable.questions:
+                asked = [_known(tunable, each) for each in observations if each.question == question]
+                asked = [each for each in asked if each.times]
+                by_descent = question in tunable.descents
+                found = descent.answer(asked) if by_descent else training.answer(asked, rules[question])
+                if found is not None:
+                    answers[question] = found
+            if answers:
+                by_trees = {question: answer for question, answer in answers.items() if question not in tunable.descents}
+                # A question may have nothing to ask of, as that of bins where one kernel makes all rows.
+                complete = {each.question for each in observations} - {*tunable.descents} == by_trees.keys() != set()
+                together = whole(observations, by_trees) if complete else []
+                descents = tuple(question for question in answers if question in tunable.descents)
+                outcomes[operation, dtype] = Outcome(answers, together, scores_of(together), observations, descents)
+    return outcomes
+
+
+def _known(tunable: Tunable[Any], observation: Observation) -> Observation:
+    """Return an observation without the labels that the operation does not parse."""
+
+    def parses(label: str) -> bool:
+        try:
+            tunable.parse(observation.question, label)
+        except ValueError:
+            return False
+        return True
+
+    times = {label: seconds for label, seconds in observation.times.items() if parses(label)}
+    return observation if len(times) == len(observation.times) else replace(observation, times=times)
+
+
+def _as_decided_now(observation: Observation, untuned: Tree | None) -> Observation:
+    """Return an observation with what is chosen untuned by now: it may come from an earlier version."""
+    if untuned is None or not features_of(untuned) <= observation.features.keys():
+        return observation
+    return replace(observation, default=leaf_of(untuned, observation.features).label)
+
+
+def _untuned(device: Device, operation: str, dtype: str, question: str) -> Tree | None:
+    """Return the tree that decides without a profile of the user's own: what is shipped for a device is not to get worse."""
+    for profile in profiles.find(device):
+        if profile.shipped:
+            with contextlib.suppress(ValueError):
+                found = profile.tree(operation, dtype, question)
+                if found is not None:
+                    return found
+    return None
+
+
+@dataclass(frozen=True)
+class Whole:
+    """All that was measured of an operation on one matrix, and what is taken there by all answers together.
+
+    Attributes
+    ----------
+    observation : Observation
+        Of the last question, which decides, with the times of the others that it may refer to, as "QUESTION: LABEL".
+    tuned, untuned : str
+        The labels that the trees lead to, and the untuned rules.
+    """
+
+    observation: Observation
+    tuned: str
+    untuned: str
+
+
+def whole(observations: Sequence[Observation], answers: Mapping[str, Answer]) -> list[Whole]:
+    """Return for each matrix what all answers together lead to.
+
+    The last question decides. Where its label is the name of a question before it, that one's answer is what runs.
+    """
+    *before, last = answers
+    parts = {(each.question, each.case): each for each in observations if each.subject == 0 and each.question in before}
+
+    def taken(each: Observation, answer: Callable[[Observation], str]) -> str:
+        label = answer(each)
+        part = parts.get((label, each.case))
+        return label if part is None else f"{label}: {answer(part)}"
+
+    def tuned(each: Observation) -> str:
+        found = answers[each.question]
+        return leaf_of(found.tree, each.features).label if found.tuned else each.default
+
+    made = []
+    for each in observations:
+        if each.question == last and each.subject == 0 and each.times:
+            times = dict(each.times)
+            for question in before:
+                part = parts.get((question, each.case))
+                if part is not None and question in times:
+                    # The label of reference was measured twice: the second time tells how the other labels compare with it.
+                    change = part.best / times.pop(question)
+                    times = {label: seconds * change for label, seconds in times.items()}
+                    times |= {f"{question}: {label}": seconds for label, seconds in part.times.items()}
+            made.append(Whole(replace(each, times=times), taken(each, tuned), taken(each, lambda of: of.default)))
+    return made
+
+
+def _looked_up(labels: Mapping[Any, str]) -> Callable[[Observation], str]:
+    return lambda each: labels[each.key]
+
+
+def scores_of(wholes: Sequence[Whole]) -> dict[str, Losses]:
+    """Return how well the answers to all questions together did, and the untuned rules, on both sides of the split."""
+    found = {}
+    for split, name in itertools.product((TRAIN, TEST), ("tuned", "untuned")):
+        of_split = [each for each in wholes if each.observation.split == split]
+        taken: dict[Any, str] = {each.observation.key: getattr(each, name) for each in of_split}
+        found[f"{name} {split}"] = training.losses([each.observation for each in of_split], _looked_up(taken))
+    return found
+
+
+def profile_of(
+    device: Device, outcomes: Mapping[tuple[str, str], Outcome], base: Mapping[str, Any] | None, head: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a profile as JSON has it.
+
+    Parameters
+    ----------
+    device : Device
+    outcomes : mapping
+        Of `train`.
+    base : mapping or None
+        The profile that it replaces: answers to questions that were not asked now are taken from there.
+    head : mapping
+        Its name, and what made it, see `made_by`.
+    """
+    operations: dict[str, dict[str, Any]] = {}
+    evidence: list[dict[str, Any]] = []
+    scores: dict[str, dict[str, Any]] = {}
+    thresholds: dict[str, dict[str, Any]] = {}
+    for (operation, dtype), outcome in outcomes.items():
+        operations.setdefault(operation, {})[dtype] = outcome.trees
+        if outcome.descents:
+            thresholds.setdefault(operation, {})[dtype] = outcome.numbers
+        of_all = {name.replace(" ", "_"): lost.to_json() for name, lost in outcome.scores.items() if lost.cases}
+        by_question = {question: answer.to_json() for question, answer in outcome.answers.items()}
+        scores.setdefault(operation, {})[dtype] = {**by_question, "all": of_all}
+        for question in outcome.answers:
+            times = _evidence([each for each in outcome.observations if each.question == question])
+            evidence.append({"operation": operation, "dtype": dtype, "question": question, "times": times})
+    if base is not None:
+        asked = {(*key, question) for key, outcome in outcomes.items() for question in outcome.answers}
+        evidence += [
+            each for each in base.get("evidence", []) if tuple(map(each.get, ("operation", "dtype", "question"))) not in asked
+        ]
+        for part, of_base in ((operations, "operations"), (thresholds, "thresholds"), (scores, "scores")):
+            for operation, by_dtype in base.get(of_base, {}).items():
+                for dtype, answers in by_dtype.items():
+                    if part is thresholds and dtype in part.get(operation, {}):
+                        continue  # a descent asks for all numbers
+                    of_dtype = part.setdefault(operation, {}).setdefault(dtype, {})
+                    of_dtype.update({name: each for name, each in answers.items() if name not in of_dtype})
+    return {
+        "schema": profiles.SCHEMA,
+        "name": head["name"],
+        "device": profiles.identity(device),
+        "versions": _versions(),
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "made": head["made"],
+        "operations": operations,
+        "thresholds": thresholds,
+        "evidence": evidence,
+        "scores": scores,
+    }
+
+
+def changed(device: Device, content: Mapping[str, Any]) -> bool:
+    """Return whether the trees and thresholds of a profile decide anything otherwise than is decided on a device now."""
+    others = [each for each in profiles.find(device) if each.shipped or each.name != content["name"]]
+    by_trees = any(
+        _decided_now(device, operation, dtype, question) != bare(from_json(tree))
+        for operation, by_dtype in content["operations"].items()
+        for dtype, by_question in by_dtype.items()
+        for question, tree in by_question.items()
+    )
+    return by_trees or any(
+        _numbers(profiles.find(device), operation, dtype) != {**_numbers(others, operation, dtype), **of_dtype}
+        for operation, by_dtype in content.get("thresholds", {}).items()
+        for dtype, by_name in by_dtype.items()
+        for of_dtype in ({name: each["value"] for name, each in by_name.items()},)
+    )
+
+
+def _numbers(near: Sequence[profiles.Profile], operation: str, dtype: str) -> dict[str, float]:
+    """Return the thresholds that profiles have, the closest of which comes first."""
+    found: dict[str, float] = {}
+    for profile in reversed(near):
+        found |= profile.thresholds(operation, dtype)
+    return found
+
+
+def _decided_now(device: Device, operation: str, dtype: str, question: str) -> Tree | None:
+    """Return the tree that decides, without what training knew of it; None if none does."""
+    for profile in profiles.find(device):
+        with contextlib.suppress(ValueError):
+            found = profile.tree(operation, dtype, question)
+            if found is not None:
+                return bare(found)
+    return None
+
+
+def made_by(command: str, checkpoint: Checkpoint, minutes: float, earlier: int = 0, commit: str = "") -> dict[str, Any]:
+    """Return what made a profile, as it tells it.
+
+    Parameters
+    ----------
+    command : str
+    checkpoint : Checkpoint
+        The names of its matrices are the corpus, whose generated ones are functions of their names.
+    minutes : float
+        Of measuring.
+    earlier : int
+        Measurements that were there before.
+    commit : str
+        Of the package, if it does not run from a checkout that tells.
+    """
+    names = "\n".join(sorted({each.case for each in checkpoint.observations.values()}))
+    found = {"command": command, "corpus": hashlib.sha256(names.encode()).hexdigest()[:16], "minutes": round(minutes, 2)}
+    commit = commit or _commit()
+    if commit:
+        found["commit"] = commit
+    if earlier:
+        found["note"] = f"went on from {earlier:,} measurements of earlier runs"
+    return found
+
+
+def _commit() -> str:
+    """Return the commit of the checkout that the package runs from; "" if it is none."""
+    git = ["git", "-C", str(Path(clsparse_py.__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(git, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    return ""
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of what measured and trained; of packages that run without being installed nothing is known."""
+    found = {"python": platform.python_version(), "clsparse_py": clsparse_py.__version__}
+    for name in ("pyopencl", "numpy", "scikit-learn"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def _evidence(observations: Sequence[Observation]) -> dict[str, dict[str, float]]:
+    """Return what a profile holds of a question's measurements: the longest of them, with the times of winner and default."""
+    found: dict[str, dict[str, float]] = {}
+    for each in sorted(observations, key=lambda each: -each.best)[:_EVIDENCE]:
+        labels = dict.fromkeys((min(each.times, key=each.times.__getitem__), each.default))
+        found.setdefault(each.case, {label: _short(each.times[label]) for label in labels if label in each.times})
+    return found
+
+
+def _short(value: float) -> float:
+    short = float(np.format_float_positional(value, precision=4, fractional=False)) if math.isfinite(value) else 0.0
+    return int(short) if short.is_integer() and abs(short) < 1e15 else short
+
+
+def existing(device: Device) -> Mapping[str, Any] | None:
+    """Return the user's profile of a device as JSON has it, None where there is none that can be read."""
+    path = profiles.folder() / f"{profiles.name_for(device)}.json"
+    try:
+        return profiles.read(path).content if path.exists() else None
+    except (ProfileError, OSError) as error:
+        _log.warning("profile %s is replaced: %s", path, error)
+        return None

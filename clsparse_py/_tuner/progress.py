@@ -1,0 +1,102 @@
+"""How a tuning run shows itself: a bar on a terminal, a line for each matrix elsewhere."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from clsparse_py._tuner.checkpoint import Observation
+from clsparse_py._tuner.corpus import Case
+
+__all__ = ["Progress", "duration"]
+
+
+def duration(seconds: float) -> str:
+    """Return seconds in words, in the unit that suits them."""
+    if seconds >= 60:
+        return f"{int(seconds) // 60} min {int(seconds) % 60} s"
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"
+
+
+class Progress:
+    """Shows what runs, how much is left and what is best so far.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        Where to; where that is no terminal, a line for each matrix and operation is printed.
+    seconds : float
+        That measuring may take.
+    """
+
+    def __init__(self, console: Console, seconds: float) -> None:
+        self._console, self._seconds = console, seconds
+        self._bar: Bar | None = None
+        self._case: tuple[str, str, float] | None = None
+        self._best: list[str] = []
+        self._done, self._end = 0, 0.0
+        self._left_out: tuple[str, str] | None = None
+
+    def __enter__(self) -> Progress:
+        if self._console.is_terminal:
+            said, left = (TextColumn(f"{{task.{each}}}", markup=False) for each in ("description", "fields[left]"))
+            columns = (said, BarColumn(24), left, TimeElapsedColumn())
+            self._bar = Bar(*columns, console=self._console, transient=True)
+            self._task = self._bar.add_task("warming up", total=self._seconds, left="")
+            self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, _value: BaseException | None, _trace: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        elif kind is None:
+            self._line()
+
+    def begins(self, operation: str, case: Case, done: int, left: float) -> None:
+        """Show what is measured next, and say what came of the last one."""
+        self._line()
+        self._case = operation, case.name, time.monotonic()
+        self._done, self._end = done, time.monotonic() + left
+        self._show(f"{operation}: {case.name}")
+
+    def found(self, observation: Observation) -> None:
+        """Show what is best of a question."""
+        if not observation.times:
+            return
+        best = min(observation.times, key=observation.times.__getitem__)
+        self._best = [each for each in self._best if not each.startswith(f"{observation.dtype} {observation.question}: ")]
+        gain = observation.times.get(observation.default, observation.best) / observation.best
+        self._best.append(f"{observation.dtype} {observation.question}: {best} {duration(observation.best)} ({gain:.2f}x)")
+        if self._case is not None:
+            self._show(f"{self._case[0]}: {self._case[1]}, {self._best[-1]}")
+
+    def _show(self, what: str) -> None:
+        """On a terminal, say what runs, how many matrices were measured and how much time is left."""
+        if self._bar is not None:
+            left = max(self._end - time.monotonic(), 0.0)
+            words = f"{self._done} matrices, {duration(left)} left"
+            self._bar.update(self._task, description=what, completed=self._seconds - left, left=words)
+
+    def skipped(self, operation: str, case: Case, why: str) -> None:
+        """Say that an operation does not take a matrix: once, whatever the dtypes."""
+        if self._bar is None and self._left_out != (operation, case.name):
+            self._left_out = operation, case.name
+            reason = why.removeprefix(f"{case.name}: ").splitlines() or ["it is not taken"]
+            self._say(f"{operation}: {case.name} left out: {reason[0]}")
+
+    def _line(self) -> None:
+        """Without a terminal, print what came of a matrix."""
+        if self._bar is None and self._case is not None and self._best:
+            operation, name, begin = self._case
+            self._say(f"{operation}: {name} in {duration(time.monotonic() - begin)}: {'; '.join(self._best)}")
+        self._case, self._best = None, []
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True)

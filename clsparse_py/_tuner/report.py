@@ -1,0 +1,206 @@
+"""The report of a tuning run: what it brought, as tables and plots to show to a colleague.
+
+The plots are those of Hou, Feng and Che, "Auto-Tuning Strategies for Parallelizing SpMV on Multi- and Many-Core Processors",
+Figures 6 to 9, and the distribution of what is lost against the best that was measured.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from clsparse_py._decisions.tree import Leaf, Tree, leaves
+from clsparse_py._device.device import Device
+from clsparse_py._ground.files import replacing, write_text
+from clsparse_py._tuner import plots
+from clsparse_py._tuner.checkpoint import Observation
+from clsparse_py._tuner.corpus import TEST
+from clsparse_py._tuner.outcome import Outcome, Whole
+from clsparse_py._tuner.training import Losses
+
+__all__ = ["write"]
+
+#: The label of a question's kernels that stand for CSR-Adaptive, and the scheme without bins.
+_ADAPTIVE = "adaptive"
+_SINGLE = "single"
+
+_ABOUT = """\
+Times are relative to the best that was measured on the same matrix. Errors are the share of matrices on which another choice was
+faster beyond the noise. Families of matrices that are tested were not trained on."""
+
+
+def write(folder: Path, device: Device, outcomes: Mapping[tuple[str, str], Outcome]) -> Path:
+    """Write the report of a device into a folder, and return its page.
+
+    Raises
+    ------
+    OSError
+        The folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    text = [f"# Tuning {device.name}", f"{device.platform}, driver {device.driver_version}.", _ABOUT, _table(outcomes)]
+    for (operation, dtype), outcome in outcomes.items():
+        title = operation if dtype == "any" else f"{operation}, {dtype}"
+        stem = re.sub(r"\W+", "-", title)
+        text.append(f"## {title}")
+        for name, caption, figure in _figures(title, outcome):
+            path = folder / f"{stem}-{name}.png"
+            with replacing(path) as file:
+                figure.savefig(file, format="png", dpi=110)
+            text += [caption, f"![{caption}]({path.name})"]
+        table = _speed_ups_table(outcome.whole)
+        if table:
+            text += ["How many times as fast as others the tuned choice is on matrices that it was not trained on:", table]
+        for question, answer in outcome.answers.items():
+            whose = "tuned" if answer.tuned else "the untuned rule, as the tuned tree was no faster on families left out"
+            text += [f"### {question}: {whose}", "```\n" + "\n".join(_drawn(answer.tree)) + "\n```"]
+    page = folder / "report.md"
+    write_text(page, "\n\n".join(text) + "\n")
+    return page
+
+
+def _table(outcomes: Mapping[tuple[str, str], Outcome]) -> str:
+    head = (
+        "operation",
+        "question",
+        "leaves",
+        "set",
+        "matrices",
+        "errors",
+        "geometric mean",
+        "95th percentile",
+        "worst",
+        "untuned",
+    )
+    rows = []
+    for (operation, dtype), outcome in outcomes.items():
+        title = operation if dtype == "any" else f"{operation} {dtype}"
+        asked: list[tuple[str, str, Mapping[str, Losses]]] = [
+            (question, str(sum(1 for _ in leaves(answer.tree))), answer.scores) for question, answer in outcome.answers.items()
+        ]
+        if len(outcome.answers) > 1:
+            together = {name.removeprefix("tuned "): each for name, each in outcome.scores.items()}
+            asked.append(("all together", "", together))
+        for question, size, scores in asked:
+            for split in ("train", "test"):
+                found = scores[split]
+                if found.cases:
+                    untuned = scores[f"untuned {split}"]
+                    cells = (
+                        f"{found.errors:.1%}",
+                        *(f"{each:.3f}" for each in (found.mean, found.p95, found.worst, untuned.mean)),
+                    )
+                    rows.append((title, question, size, split, str(found.cases), *cells))
+    return _markdown(head, rows)
+
+
+def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows))
+
+
+def _figures(title: str, outcome: Outcome) -> Iterable[tuple[str, str, Figure]]:
+    """Yield the name, caption and plot of each figure that there are measurements for."""
+    tested = [each for each in outcome.whole if each.observation.split == TEST]
+    ratios = _ratios(tested)
+    if any(ratios.values()):
+        yield (
+            "speed-up",
+            "Time of every single choice, and untuned, relative to the tuned one (the paper's Figure 6).",
+            plots.speed_ups(ratios, f"{title}: the tuned choice and others"),
+        )
+    adaptive = {name: {_ADAPTIVE: others[_ADAPTIVE]} for name, others in ratios.items() if _ADAPTIVE in others}
+    if adaptive:
+        share = sum(1 for others in adaptive.values() if others[_ADAPTIVE] >= 0.99) / len(adaptive)
+        caption = f"Over CSR-Adaptive in its best shape (Figure 7): at least equal on {share:.0%}."
+        yield "adaptive", caption, plots.speed_ups(adaptive, f"{title}: over CSR-Adaptive")
+    overheads = _overheads(outcome.observations)
+    if overheads:
+        caption = "Time to bin rows and make a plan, in products, by scheme (Figure 8)."
+        yield "overhead", caption, plots.binning_overhead(overheads, f"{title}: binning")
+    points = _single_and_binned(outcome.whole)
+    if points:
+        yield "bins", "The best time without bins and with them (Figure 9).", plots.single_or_binned(points, f"{title}: bins")
+    lost: dict[str, list[float]] = {}
+    for each in outcome.whole:
+        for name, label in (("tuned", each.tuned), ("untuned", each.untuned)):
+            if label in each.observation.times:
+                lost.setdefault(f"{name}, {each.observation.split}", []).append(
+                    each.observation.times[label] / each.observation.best
+                )
+    if lost:
+        caption = "Share of matrices on which at most so much time is lost against the best measured."
+        yield "lost", caption, plots.distribution(lost, f"{title}: time lost")
+
+
+def _kernel(label: str) -> str:
+    """Return the name of the kernel or method in a label, which may begin with the question it answers."""
+    return label.split(": ")[-1].split("/")[0]
+
+
+def _ratios(wholes: Sequence[Whole]) -> dict[str, dict[str, float]]:
+    """Return by matrix the time of other choices relative to the tuned one: each kernel in its best shape, and untuned."""
+    found = {}
+    for each in sorted(wholes, key=lambda whole: (whole.observation.family, whole.observation.best)):
+        times = each.observation.times
+        if each.tuned not in times:
+            continue
+        ours = times[each.tuned]
+        others: dict[str, float] = {}
+        # Where a question is about schemes, single choices are those of the question that it refers to.
+        referred = [label for label in times if ": " in label] or list(times)
+        for label in referred:
+            kernel = _kernel(label)
+            others[kernel] = min(others.get(kernel, math.inf), times[label] / ours)
+        if each.untuned in times:
+            others["untuned"] = times[each.untuned] / ours
+        found[each.observation.case] = others
+    return found
+
+
+def _speed_ups_table(wholes: Sequence[Whole]) -> str:
+    """Return geometric mean, least and greatest ratio to each other choice, over matrices that were not trained on."""
+    ratios: dict[str, list[float]] = {}
+    for others in _ratios([each for each in wholes if each.observation.split == TEST]).values():
+        for other, ratio in others.items():
+            ratios.setdefault(other, []).append(ratio)
+    rows = [
+        (other, str(len(each)), f"{statistics.geometric_mean(each):.2f}", f"{min(each):.2f}", f"{max(each):.2f}")
+        for other, each in sorted(ratios.items(), key=lambda item: (item[0] != "untuned", item[0]))
+    ]
+    return _markdown(("over", "matrices", "geometric mean", "least", "most"), rows) if rows else ""
+
+
+def _overheads(observations: Sequence[Observation]) -> dict[str, list[float]]:
+    """Return by scheme the time to plan relative to a product with it, where schemes with bins were measured."""
+    found: dict[tuple[str, int], list[float]] = {}
+    for each in observations:
+        for label, seconds in each.overheads.items():
+            match = re.fullmatch(r"(coarse|hybrid)-(\d+)|fine", label)
+            if match and label in each.times:
+                found.setdefault((match[1] or "fine", int(match[2] or 1)), []).append(seconds / each.times[label])
+    return {f"{name}-{size}" if name != "fine" else name: found[name, size] for name, size in sorted(found)}
+
+
+def _single_and_binned(wholes: Sequence[Whole]) -> list[tuple[float, float, str]]:
+    points = []
+    for each in wholes:
+        times = each.observation.times
+        binned = [times[label] for label in times if re.match(r"(coarse|hybrid|fine)\b", label)]
+        single = [times[label] for label in times if label == _SINGLE or label.startswith(f"{_SINGLE}: ")]
+        if binned and single:
+            points.append((each.observation.features.get("nnz", 1.0), min(single) / min(binned), each.observation.family))
+    return points
+
+
+def _drawn(tree: Tree, indent: str = "") -> list[str]:
+    """Return a tree as lines of text."""
+    if isinstance(tree, Leaf):
+        known = f"  ({tree.cases} cases, {tree.lost:.3f} of the best time)" if tree.cases and tree.lost else ""
+        return [f"{indent}{tree.label}{known}"]
+    lines = [f"{indent}{tree.feature} <= {tree.at_most:.6g}:", *_drawn(tree.then, indent + "    ")]
+    return [*lines, f"{indent}else:", *_drawn(tree.otherwise, indent + "    ")]

@@ -1,0 +1,265 @@
+"""Tuning a device from beginning to end: measure, train, write the profile, report. The command and the batch script call it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyopencl as cl
+import rich.box
+from rich.console import Console
+from rich.table import Table
+
+from clsparse_py._decisions import profiles
+from clsparse_py._decisions.profiles import name_for
+from clsparse_py._decisions.tree import leaves
+from clsparse_py._device.device import describe
+from clsparse_py._ground.errors import ProfileError
+from clsparse_py._tuner.checkpoint import BusyError, Checkpoint, alone, path_for
+from clsparse_py._tuner.clock import DeviceLostError, profiling_queue
+from clsparse_py._tuner.corpus import Case, from_folder
+from clsparse_py._tuner.outcome import Outcome, changed, existing, made_by, profile_of, train
+from clsparse_py._tuner.progress import Progress, duration
+from clsparse_py._tuner.session import Options, Session, default_budget
+from clsparse_py._tuner.training import Losses
+from clsparse_py._tuner.tunable import OPERATIONS, Tunable, tunables
+
+__all__ = ["INTERRUPTED", "tune"]
+
+#: The exit code that a shell gives for a command that Ctrl-C ended.
+INTERRUPTED = 130
+
+
+def tune(
+    device: cl.Device,
+    console: Console,
+    *,
+    operations: Sequence[str] = (),
+    questions: Sequence[str] = (),
+    dtypes: Sequence[str] = (),
+    minutes: float | None = None,
+    corpus: Path | None = None,
+    held_out: Sequence[Case] = (),
+    largest: int | None = None,
+    exhaustive: bool = False,
+    report: Path | None = None,
+    out: Path | None = None,
+    fresh: bool = False,
+    command: str = "clsparse tune",
+    commit: str = "",
+    name: str = "",
+) -> int:
+    """Tune a device, and return the exit code: 0, 1 where it could not be done, `INTERRUPTED`.
+
+    Parameters
+    ----------
+    device : pyopencl.Device
+    console : rich.console.Console
+        Takes what there is to say.
+    operations, questions, dtypes : sequence of str
+        What to tune; all where it is empty.
+    minutes : float, optional
+        That measuring may take.
+    corpus : pathlib.Path, optional
+        A folder of matrices to measure with besides the generated ones.
+    held_out : sequence of Case
+        Further matrices, such as a suite to be scored on.
+    largest : int, optional
+        Most nonzeros of a generated matrix.
+    exhaustive : bool
+        Whether to measure all that could win.
+    report : pathlib.Path, optional
+        A folder for tables and plots.
+    out : pathlib.Path, optional
+        A file for the profile; by default it goes to the user's profiles, where the next decision finds it.
+    fresh : bool
+        Whether to forget earlier measurements.
+    command, commit : str
+        What the profile says that made it, with the options that matter; the commit if the package does not run from a checkout.
+    name : str
+        Of the profile, if not that of the device.
+
+    Raises
+    ------
+    ValueError
+        An unknown operation, question or dtype, a folder without matrices, or a budget that is no time.
+    """
+    chosen = _chosen(operations)
+    _require(["sklearn"] + (["matplotlib"] if report is not None else []))
+    described = describe(device)
+    seconds = default_budget(described) if minutes is None else minutes * 60
+    if not seconds > 0:
+        raise ValueError(f"budget: must be positive, is {minutes} minutes")
+    unknown = [each for each in questions if not any(each in tunable.questions for tunable in chosen.values())]
+    if unknown:
+        raise ValueError(f"questions: {', '.join(unknown)} is not what any of {', '.join(chosen)} asks")
+    unknown = [each for each in dtypes if not any(each in tunable.dtypes(described) for tunable in chosen.values())]
+    if unknown:
+        raise ValueError(f"dtypes: {', '.join(unknown)} is not what any of {', '.join(chosen)} is tuned for on this device")
+    if corpus is not None and not corpus.is_dir():
+        raise ValueError(f"corpus: {corpus} is no folder")
+    if report is not None and report.exists() and not report.is_dir():
+        raise ValueError(f"report: {report} is no folder")
+    more = (*held_out, *(from_folder(corpus) if corpus is not None else ()))
+    options = Options(seconds, tuple(dtypes), more, exhaustive, largest, tuple(questions))
+    words = [("--operations", ",".join(operations)), ("--questions", ",".join(questions)), ("--dtypes", ",".join(dtypes))]
+    words += [("--corpus", corpus.name if corpus else "")]
+    words += [("--budget", f"{minutes:g}" if minutes is not None else ""), ("--largest", str(largest or ""))]
+    said = " ".join([command, *(f"{name} {value}" for name, value in words if value), *(["--exhaustive"] if exhaustive else [])])
+    path = path_for(described)
+    try:
+        with alone(path):
+            checkpoint = Checkpoint(path, fresh=fresh)
+            earlier = len(checkpoint.observations)
+
+            def head(minutes: float) -> dict[str, Any]:
+                return {"name": name or name_for(described), "made": made_by(said, checkpoint, minutes, earlier, commit)}
+
+            return _tuned(device, console, chosen, options, checkpoint, report, out, head)
+    except BusyError as error:
+        console.print(f"{error} already: two would disturb each other's times. Try again when that one is done.")
+        return 1
+
+
+def _tuned(
+    device: cl.Device,
+    console: Console,
+    chosen: Mapping[str, Tunable[Any]],
+    options: Options,
+    checkpoint: Checkpoint,
+    report: Path | None,
+    out: Path | None,
+    head: Callable[[float], dict[str, Any]],
+) -> int:
+    """Measure, train, write the profile and report; return the exit code."""
+    described, seconds = describe(device), options.seconds
+    console.print(
+        f"Tuning {', '.join(chosen)} on {described.name} ({described.platform}, driver {described.driver_version}) "
+        f"for at most {duration(seconds)}.\nMeasurements are kept in {checkpoint.path}"
+        + (f"; {len(checkpoint.observations):,} are there." if checkpoint.observations else "."),
+        soft_wrap=True,
+    )  # fmt: skip
+    context = cl.Context([device])
+    begin = time.monotonic()
+    try:
+        with Progress(console, seconds) as progress:
+            session = Session(profiling_queue(context, device), chosen, options, checkpoint, progress)
+            complete = session.measure()
+    except KeyboardInterrupt:
+        console.print(f"Stopped. {_kept(checkpoint)}", soft_wrap=True)
+        return INTERRUPTED
+    except DeviceLostError as error:
+        left = f" {error.label} is left out from now on." if error.label else ""
+        console.print(f"{error}\n{_kept(checkpoint)}{left}", soft_wrap=True)
+        return 1
+    measured = time.monotonic() - begin
+    # Earlier measurements of other operations are part of the profile.
+    earlier = {operation for operation, *_ in checkpoint.observations}
+    outcomes = train(described, checkpoint, tunables(each for each in OPERATIONS if each in chosen or each in earlier))
+    asked = {key: outcome for key, outcome in outcomes.items() if key[0] in chosen}
+    if not asked:
+        console.print("Nothing could be measured to train with: give it more time by --budget.")
+        return 1
+    content = profile_of(described, outcomes, existing(described), head(measured / 60))
+    console.print(summary(asked))
+    all_of_it = "all of the corpus" if complete else "as much of the corpus as there was time for"
+    console.print(f"Measured {all_of_it} in {duration(measured)}, trained in {duration(time.monotonic() - begin - measured)}.")
+    changes = changed(described, content)
+    code = 0 if _saved(content, out, console, changes) else 1
+    if report is not None:
+        from clsparse_py._tuner.report import write
+
+        try:
+            console.print(f"Report: {write(report, described, asked)}", soft_wrap=True)
+        except OSError as error:
+            console.print(f"report: {report} cannot be written: {error.strerror or error}")
+            code = 1
+    return code
+
+
+def _chosen(operations: Sequence[str]) -> dict[str, Tunable[Any]]:
+    unknown = [each for each in operations if each not in OPERATIONS]
+    if unknown:
+        raise ValueError(f"operations: {', '.join(unknown)} cannot be tuned; there are {', '.join(OPERATIONS)}")
+    return tunables(dict.fromkeys(operations) or OPERATIONS)
+
+
+def _kept(checkpoint: Checkpoint) -> str:
+    return f"What was measured is kept in {checkpoint.path}: the same command goes on from there."
+
+
+def _require(modules: Sequence[str]) -> None:
+    """Raise `ValueError` where the extra is not installed: before measuring, not after."""
+    missing = [each for each in modules if importlib.util.find_spec(each) is None]
+    if missing:
+        raise ValueError(f'{", ".join(missing)} is needed for tuning: pip install "clsparse_py[tune]"')
+
+
+def _saved(content: Mapping[str, Any], out: Path | None, console: Console, changes: bool) -> bool:
+    """Write the profile, and say whether it ``changes`` a decision; where that cannot be done, put it where it isn't lost."""
+    try:
+        path = profiles.save(content, out)
+    except ProfileError as error:
+        console.print(str(error), soft_wrap=True)
+    else:
+        used = "The next product uses it." if out is None else "`clsparse profile import` makes products use it."
+        if not changes:
+            used = "It decides as is decided without it: nothing else was found to be faster."
+        console.print(f"Profile: {path}\n{used}", soft_wrap=True)
+        return True
+    rescued = _rescued(content)
+    if rescued is not None:
+        console.print(f"The profile is in {rescued} instead.", soft_wrap=True)
+        return False
+    console.print("This is the profile, to be put where there is room:")
+    console.print(json.dumps({**content, "evidence": []}), soft_wrap=True)
+    return False
+
+
+def _rescued(content: Mapping[str, Any]) -> Path | None:
+    """Write a profile to a temporary file of a name that nobody knows before, and return it; None if there is no room either."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f"{content['name']}-", suffix=".json")
+    except OSError:
+        return None
+    os.close(handle)
+    try:
+        return profiles.save(content, Path(name))
+    except ProfileError:
+        Path(name).unlink()
+        return None
+
+
+def summary(outcomes: Mapping[tuple[str, str], Outcome]) -> Table:
+    """Return a table of what was learned: sizes of trees, error rates, and time lost against the best measured."""
+    table = Table(
+        box=rich.box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        title="Time relative to the best measured: geometric mean (95th percentile)",
+        caption="On matrices trained on, and on families kept aside, tuned and untuned. Errors: another choice was faster.",
+    )
+    for column in ("operation", "question", "leaves", "trained on", "kept aside", "untuned there", "errors", "rule"):
+        table.add_column(column, justify="left" if column in ("operation", "question", "rule") else "right", no_wrap=True)
+    for (operation, dtype), outcome in outcomes.items():
+        title = operation if dtype == "any" else f"{operation} {dtype}"
+        for question, answer in outcome.answers.items():
+            size = str(sum(1 for _ in leaves(answer.tree)))
+            cells = _cells(answer.scores, ("train", "test", "untuned test"))
+            table.add_row(title, question, size, *cells, "tuned" if answer.tuned else "as before")
+        if len(outcome.answers) > 1:
+            table.add_row(title, "together", "", *_cells(outcome.scores, ("tuned train", "tuned test", "untuned test")), "")
+    return table
+
+
+def _cells(scores: Mapping[str, Losses], names: tuple[str, str, str]) -> list[str]:
+    """Return the time lost by name of a score, and the error rates of the first two."""
+    found = [scores[name] if name in scores and scores[name].cases else None for name in names]
+    lost = [f"{each.mean:.3f} ({each.p95:.2f})" if each else "" for each in found]
+    return [*lost, ", ".join(f"{each.errors:.0%}" for each in found[:2] if each)]

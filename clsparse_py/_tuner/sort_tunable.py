@@ -1,0 +1,188 @@
+"""Tunables of segmented sort: which segments go to which sort, and how much a work-group takes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import override
+
+from clsparse_py._decisions.profiles import default
+from clsparse_py._device.device import Device
+from clsparse_py._primitives.segmented_sort import enqueue_segmented_sort, features_of
+from clsparse_py._primitives.segments import Elements, Shape
+from clsparse_py._run.launch import Chain
+from clsparse_py._tuner.tunable import Tunable
+
+__all__ = ["SegmentedSortTunable", "SortProblem"]
+
+#: Declared shapes, by whether a work-item sorts whole segments.
+_SHAPES = {
+    False: (
+        Shape.lanes(256, 512, 16),
+        Shape.lanes(128, 256, 16),
+        Shape.lanes(512, 512, 16),
+        Shape.lanes(128, 256, 8),
+        Shape.lanes(256, 512, 8),
+        Shape.lanes(512, 512, 8),
+        Shape.lanes(256, 512, 16, 32),
+        Shape.lanes(256, 512, 16, 64),
+        Shape.lanes(256, 256, 16),
+    ),
+    True: (
+        Shape.chunks(1),
+        Shape.chunks(1, block=16),
+        Shape.chunks(1, block=32),
+        Shape.chunks(1, block=48),
+        Shape.chunks(1, block=64),
+        Shape.chunks(1, 1 << 13, 32),
+        Shape.chunks(1, 1 << 20, 32),
+        Shape.chunks(8),
+    ),
+}
+#: Keys and values of the problems made of a matrix: those that SpTRANS sorts, and columns with values.
+_KINDS: tuple[tuple[str, str | None], ...] = (("uint64", None), ("int32", "int64"))
+
+
+@dataclass
+class SortProblem:
+    """Segments to be sorted: as long as the rows of a matrix.
+
+    Attributes
+    ----------
+    name : str
+    queue : pyopencl.CommandQueue
+    pointers : pyopencl.array.Array
+    keys : pyopencl.array.Array
+    values : pyopencl.array.Array or None
+    out : tuple of pyopencl.array.Array
+        Where the result goes: keys, and values where there are any.
+    others : tuple of SortProblem
+        The same segments with other types.
+    """
+
+    name: str
+    queue: cl.CommandQueue
+    pointers: cl_array.Array
+    keys: cl_array.Array
+    values: cl_array.Array | None
+    out: tuple[cl_array.Array, ...]
+    others: tuple[SortProblem, ...] = field(default=())
+
+    @property
+    def elements(self) -> Elements:
+        """The types."""
+        return Elements.of(self.keys, self.values)
+
+    @functools.cached_property
+    def wanted(self) -> tuple[Any, ...]:
+        """The result of NumPy's stable sort."""
+        lengths, keys = np.diff(self.pointers.get()), self.keys.get()
+        order = np.lexsort((keys, np.repeat(np.arange(lengths.size), lengths)))
+        return (keys[order], *(() if self.values is None else (self.values.get()[order],)))
+
+
+class SegmentedSortTunable(Tunable[SortProblem]):
+    """Segmented sort as the tuner takes it, see `tuning.tunable.Tunable`."""
+
+    operation = "segmented_sort"
+    questions = ("shape",)
+    waits = True
+
+    @override
+    def dtypes(self, device: Device) -> tuple[str, ...]:
+        """Return the dtypes to tune for: bytes of keys and values are features."""
+        return ("any",)
+
+    @override
+    def largest(self, device: Device) -> int:
+        """Return how many nonzeros are worth trying."""
+        return min(3 * 10**6 if device.lanes_are_loops else 10**7, device.global_memory // 256)
+
+    @override
+    def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> SortProblem:
+        """Return the problem of sorting segments as long as the rows of a matrix, once without and once with values.
+
+        Raises
+        ------
+        MemoryError
+            The device has no room for it.
+        ValueError
+            There is nothing to sort.
+        """
+        n = int(matrix.indptr[-1])
+        if not n:
+            raise ValueError(f"{name}: has no entries")
+        pointers = cl_array.to_device(queue, matrix.indptr)
+        made = []
+        for key, value in _KINDS:
+            rng = np.random.default_rng(n)
+            keys = cl_array.to_device(queue, rng.integers(0, np.iinfo(key).max, n, dtype=key))
+            values = cl_array.to_device(queue, np.arange(n, dtype=value)) if value else None
+            out = tuple(cl_array.empty_like(each) for each in (keys, values) if each is not None)
+            kind = f"{name}, {key} keys{' and values' if value else ''}"
+            made.append(SortProblem(kind, queue, pointers, keys, values, out))
+        made[0].others = tuple(made[1:])
+        return made[0]
+
+    @override
+    def subjects(self, problem: SortProblem, question: str) -> Sequence[SortProblem]:
+        """Return the segments with all types."""
+        return (problem, *problem.others)
+
+    @override
+    def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
+        """Return the shapes whose work-groups the device has; shapes that do not fit local memory become smaller."""
+        shapes = _SHAPES[device.lanes_are_loops]
+        fitting = tuple(str(each) for each in shapes if max(each.work_group, each.merge_group) <= device.max_work_group)
+        return fitting or (str(shapes[0]),)
+
+    @override
+    def features(self, problem: SortProblem) -> dict[str, float]:
+        """Return the features that are known before the device is asked."""
+        return features_of(problem.elements, problem.keys.size, problem.pointers.size - 1)
+
+    @override
+    def parse(self, question: str, label: str) -> Shape:
+        """Return a shape by its label.
+
+        Raises
+        ------
+        ValueError
+            It names none.
+        """
+        return Shape.parse(label)
+
+    @override
+    def prepare(self, problem: SortProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
+        """Return a function that sorts the segments by a shape. Its first call builds kernels."""
+        shape, out_values = Shape.parse(label), problem.out[1] if problem.values is not None else None
+
+        def sort() -> list[cl.Event]:
+            chain = Chain(problem.queue)
+            enqueue_segmented_sort(
+                chain, problem.pointers, problem.pointers.size - 1, problem.keys, problem.values, problem.keys.size,
+                out_keys=problem.out[0], out_values=out_values, shape=shape,
+            )  # fmt: skip
+            chain.finish(*problem.out)
+            return chain.events
+
+        sort()
+        return sort
+
+    @override
+    def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
+        """Return the shape of the closest shipped profile."""
+        return default(device, self.operation, dtype, question, features).label
+
+    @override
+    def verify(self, problem: SortProblem) -> bool:
+        """Return whether the last run gave the result of NumPy's stable sort. Waits."""
+        problem.queue.finish()
+        pairs = zip(problem.out, problem.wanted, strict=True)
+        return all(np.array_equal(found.get(), expected) for found, expected in pairs)

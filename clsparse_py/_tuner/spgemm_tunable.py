@@ -1,0 +1,435 @@
+"""The tunables of SpGEMM: the strategy, by which methods share the rows of a product, and the thresholds of all products."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from typing_extensions import override
+
+from clsparse_py._arrays.csr import csr_array
+from clsparse_py._decisions.profiles import default
+from clsparse_py._device.device import Device, describe
+from clsparse_py._ground.errors import BuildError
+from clsparse_py._matrix.matrix import Structure
+from clsparse_py._operations.spgemm.analysis import Work, analyse
+from clsparse_py._operations.spgemm.bin_choice import NAMES, BinFeatures, ProductFeatures
+from clsparse_py._operations.spgemm.bins import Bins
+from clsparse_py._operations.spgemm.choice import GIVEN, LAST, Choice, parse_choice
+from clsparse_py._operations.spgemm.count import count
+from clsparse_py._operations.spgemm.decide import decide, speculation_for
+from clsparse_py._operations.spgemm.features import Features
+from clsparse_py._operations.spgemm.operands import operands_of
+from clsparse_py._operations.spgemm.pipeline import multiply
+from clsparse_py._operations.spgemm.refine import are_long, refine, suits_upper_bound
+from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._operations.spgemm.strategy import Strategy, parse
+from clsparse_py._operations.spgemm.thresholds import Thresholds, supposing
+from clsparse_py._operations.spgemm.timer import UNTIMED
+from clsparse_py._operations.spgemm.upper_bound import fits
+from clsparse_py._tuner import descent
+from clsparse_py._tuner.tunable import Tunable
+
+__all__ = ["CANDIDATES", "SpgemmProblem", "SpgemmTunable"]
+
+#: Products of a row that a team merges, and of one that a single work-item merges.
+_MERGED = 1 << 16
+_ALONE = 1 << 10
+#: Methods, with a place for the rows that are merged, and entries of the longest of these, 0 for none; by whether a compute unit
+#: holds several work-items at a time, as the other numbers here that have two values.
+_METHODS = {
+    True: (
+        ("reg-sort dense-span {} esc", (256, 0, 64)),
+        ("reg-sort {} esc", (256,)),
+        ("reg-sort dense-span {} large-hash long-rows", (0, 256)),
+        ("dense-span {} reg-hash large-hash long-rows", (0,)),
+        ("{} reg-hash large-hash long-rows", (0,)),
+        ("reg-sort dense-span {} esc-local", (0, 256)),
+        ("reg-sort dense-span {} hash esc-local", (0,)),
+        ("reg-sort {} esc-local", (0,)),
+        ("esc-local", (0,)),
+    ),
+    False: (("{} dense esc", (0, 4, 8, 16)), ("hash dense esc", (0,)), ("esc", (0,))),
+}
+#: Products of the smallest product that is tuned with: smaller ones are the host's time.
+_MIN_PRODUCTS = 1 << 15
+#: Entries of a matrix, and intermediate products, that a device makes in reasonable time.
+_MAX_NNZ = {True: 10**7, False: 10**6}
+_MAX_PRODUCTS = {True: 1 << 31, False: 1 << 27}
+#: Bytes of an intermediate product in C and in workspace, at most.
+_PRODUCT_BYTES = 48
+#: Values of the thresholds that the search tries, each beside those of the others where it stands.
+CANDIDATES: dict[str, tuple[float, ...]] = {
+    "max_small_products": (1 << 14, 1 << 15, 1 << 16, 1 << 17),
+    "max_small_lanes": (1, 4, 8, 16),
+    "max_small_items": (8, 16, 32),
+    "max_item_length": (6, 12, 16, 24),
+    "max_item_products": (1 << 8, 1 << 10, 1 << 12),
+    "max_item_steps": (1 << 9, 1 << 10, 1 << 11, 1 << 12),
+    "max_light_length": (12, 16, 24, 32),
+    "max_speculative_length": (128, 256, 512, 1024),
+    "max_speculative_work": (1 << 32, 1 << 34, 1 << 36),
+    "max_longest_by_mean": (1.5, 2, 3, 4),
+    "min_adjacent_share": (0.1, 0.25, 0.5),
+    "min_staged_share": (0.1, 0.25, 0.5),
+    "min_listed_by_mean": (1, 2, 4, 16),
+    "min_merged_compression": (2, 3, 4, 6),
+    "max_joined_rows": (1 << 8, 1 << 10, 1 << 12),
+    "max_joined_places": (1 << 19, 1 << 21, 1 << 23),
+    "max_side_groups": (1, 4, 16),
+    "max_upper_compression": (1.1, 1.25, 1.5, 2, 4, 16),
+    "max_upper_mean": (8, 16, 32, 128, 512),
+    "expected_fill": (0.25, 0.5, 1),
+    "esc_item_products": (8, 16, 32),
+    "esc_team_products": (368, 736, 1472),
+    "esc_group_products": (3072, 6144, 12288),
+    "sort_items": (2, 4, 8),
+    "merge_items": (4, 8, 16),
+    "min_merge_items": (2, 4, 8),
+    "merge_item_length": (8, 16, 32),
+    "max_merge_lanes": (8, 16, 32),
+    "max_hash_products": (256, 512, 1024),
+    "max_walked_products": (512, 1024, 2048, 4096, 8192),
+    "hash_items": (2, 4, 8, 16),
+    "large_hash_lanes": (64, 128, 256),
+    "large_hash_items": (2, 4, 8),
+    "max_slots": (1024, 2048, 4096),
+    "min_span": (256, 512, 1024),
+    "max_span": (2048, 4096, 8192),
+    "min_paired_span": (1024, 2048, 4096),
+    "span_entries": (32, 64, 128),
+    "span_loads": (1, 2, 4),
+}
+#: What may make a bin instead of what the strategy gives.
+_CHOICES = {
+    True: (GIVEN, LAST, "reg-merge:together", "hash", "reg-hash", "large-hash", "dense-windows", "esc-local", "esc"),
+    False: (GIVEN, LAST, "reg-merge:together", "hash", "dense", "dense-windows", "esc"),
+}
+#: Bins of a product that are measured, and the share of the work that each has to have.
+_MAX_BINS = 3
+_MIN_SHARE = 0.1
+
+
+def _labels(*, several: bool) -> tuple[str, ...]:
+    """Return the labels of the declared strategies."""
+    merged = {
+        longest: f"reg-merge:{longest}:{_MERGED}:{_ALONE}" if longest else "" for _, each in _METHODS[several] for longest in each
+    }
+    return tuple(" ".join(methods.format(merged[longest]).split()) for methods, each in _METHODS[several] for longest in each)
+
+
+@dataclass
+class BinOfProduct:
+    """A bin of a product.
+
+    Attributes
+    ----------
+    number : int
+        Among those of the untuned strategy.
+    labels : tuple of str
+        The choices by which other accumulators make the rows, each other way once.
+    """
+
+    number: int
+    labels: tuple[str, ...]
+
+
+@dataclass
+class SpgemmProblem:
+    """A product to be made.
+
+    Attributes
+    ----------
+    name : str
+    queue : pyopencl.CommandQueue
+    host : tuple of scipy.sparse.csr_array
+        Both operands.
+    A, B : csr_array
+        The same on the device.
+    features : dict of str to float
+        What is known before the analysis.
+    bin : BinOfProduct, optional
+        The bin that is asked about, if one is.
+    C : csr_array, optional
+        What the last run made.
+    """
+
+    name: str
+    queue: cl.CommandQueue
+    host: tuple[Any, Any]
+    A: csr_array
+    B: csr_array
+    features: dict[str, float]
+    bin: BinOfProduct | None = None
+    C: csr_array | None = field(default=None, repr=False)
+
+    @functools.cached_property
+    def applied(self) -> tuple[Any, Any, Any]:
+        """A vector, the product applied to it, and the same with the absolute values of all numbers."""
+        left, right = (each.astype(np.float64) for each in self.host)
+        x = np.random.default_rng(1).random(right.shape[1]).astype(self.A.dtype)
+        return x, left @ (right @ x), abs(left) @ (abs(right) @ x)
+
+
+def _with_most_work(bins: Bins, work: Work) -> list[int]:
+    """Return the numbers of the bins with most of the products, as far as their limits tell."""
+    products = [
+        n * min(bin_.max_products or work.max_products, work.max_products) for bin_, n in zip(bins, work.taken, strict=True)
+    ]
+    ranked = sorted(range(1, len(bins)), key=products.__getitem__, reverse=True)[:_MAX_BINS]
+    return [number for number in ranked if products[number] > _MIN_SHARE * sum(products)]
+
+
+class SpgemmTunable(Tunable[SpgemmProblem]):
+    """SpGEMM as the tuner takes it, see `tuning.tunable.Tunable`: a matrix times itself or, if not square, its transposed."""
+
+    operation = "spgemm"
+    questions = ("bin", "strategy", "thresholds")
+    descents = ("thresholds",)
+    waits = True
+
+    @override
+    def dtypes(self, device: Device) -> tuple[str, ...]:
+        """Return the real dtypes that the device computes with: accumulators differ by their size."""
+        return ("float32", "float64") if device.fp64 else ("float32",)
+
+    @override
+    def largest(self, device: Device) -> int:
+        """Return how many nonzeros are worth trying: a product has many times more."""
+        return min(_MAX_NNZ[device.resident > 1], device.global_memory // (16 * _PRODUCT_BYTES))
+
+    @override
+    def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> SpgemmProblem:
+        """Return the problem of multiplying a matrix with itself or, where it is not square, with its transposed.
+
+        Raises
+        ------
+        MemoryError
+            The device has no room for the product.
+        ValueError
+            It is so small that one bin makes it all, or so large that it would take too long.
+        """
+        left = matrix.astype(dtype)
+        right = left if left.shape[0] == left.shape[1] else left.T.tocsr()
+        device, n_products = describe(queue.device), int(np.diff(right.indptr)[left.indices].sum(dtype=np.int64))
+        if n_products <= _MIN_PRODUCTS:
+            raise ValueError(f"{name}: has so few products, {n_products:,}, that one bin makes all rows")
+        if n_products > _MAX_PRODUCTS[device.resident > 1]:
+            raise ValueError(f"{name}: has {n_products:,} products, which take long")
+        if n_products * _PRODUCT_BYTES > device.global_memory // 2:
+            raise MemoryError(f"{name}: {n_products:,} products may need more memory than {device.name} has")
+        A = csr_array(left, queue=queue)
+        B = A if right is left else csr_array(right, queue=queue)
+        entry_bytes = B.dtype.itemsize + B.indices.dtype.itemsize
+        features = Features((*left.shape, right.shape[1]), (left.nnz, right.nnz), A.facts, B.facts, entry_bytes)
+        return SpgemmProblem(name, queue, (left, right), A, B, features.by_name(device))
+
+    @override
+    def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
+        """Return the declared strategies, whose last methods take what a device has no room for, or a descent's first steps."""
+        if question == "thresholds":
+            return descent.UNTUNED, *descent.neighbours(descent.UNTUNED, self.thresholds(device, dtype), CANDIDATES)
+        if question == "bin":
+            return _CHOICES[device.resident > 1]
+        return _labels(several=device.resident > 1)
+
+    @override
+    def subjects(self, problem: SpgemmProblem, question: str) -> Sequence[SpgemmProblem]:
+        """Return the product; of "bin" the bins with most of the work that other accumulators could make, too."""
+        if question != "bin":
+            return (problem,)
+        device, dtype = describe(problem.queue.device), problem.A.dtype.name
+        request = Request(strategy=parse(self.default(device, dtype, "strategy", problem.features)))
+        with supposing(self._changed(device, dtype, descent.UNTUNED)):
+            operands = operands_of(problem.A, problem.B, request)
+            features, product = operands.features, operands.product
+            kind = product.kind
+            if speculation_for(kind, features) is not None:
+                return ()
+            decision = decide(kind, features, request, operands.budget)
+            work = analyse(operands.chain, product.shape, operands.a.nnz, product.structure, decision.bins).work
+            operands.chain.finish()
+
+            def shares(choices: Mapping[int, Choice]) -> object:
+                found = refine(kind, features, decision._replace(choices=choices), work, operands.budget).shares
+                return [(bin_.accumulator, n) for bin_, n in found]
+
+            shared, found = ProductFeatures(kind, features, decision.bins, work), []
+            for number in _with_most_work(decision.bins, work):
+                # The first are the choices that change nothing, as labels that do alike are measured once.
+                ways = {str(shares({number: parse_choice(GIVEN)})): GIVEN}
+                for label in _CHOICES[device.resident > 1]:
+                    ways.setdefault(str(shares({number: parse_choice(label)})), label)
+                if len(ways) > 1:
+                    own = BinFeatures(shared, number)
+                    of_bin = BinOfProduct(number, tuple(ways.values()))
+                    found.append(replace(problem, features={name: own[name] for name in NAMES}, bin=of_bin))
+            return found
+
+    @override
+    def promising(
+        self,
+        device: Device,
+        dtype: str,
+        subject: SpgemmProblem,
+        question: str,
+        measured: Mapping[str, Sequence[tuple[Mapping[str, float], Mapping[str, float]]]],
+        exhaustive: bool,
+    ) -> tuple[str, ...]:
+        """Return the labels by which a product, or a bin of it, is made in different ways."""
+        if subject.bin is not None:
+            return subject.bin.labels
+        return super().promising(device, dtype, subject, question, measured, exhaustive)
+
+    def thresholds(self, device: Device, dtype: str) -> Mapping[str, float]:
+        """Return the thresholds of the closest shipped profiles."""
+        return Thresholds.untuned(device, dtype).items()
+
+    def _changed(self, device: Device, dtype: str, label: str) -> Thresholds:
+        return Thresholds.made({**self.thresholds(device, dtype), **descent.changes_of(label)})
+
+    @override
+    def around(self, device: Device, dtype: str, subject: SpgemmProblem, question: str, label: str) -> tuple[str, ...]:
+        """Return the labels by which other bins make the rows, or in another way, than by a label, each other way once."""
+        return self.steps(device, dtype, subject, self.default(device, dtype, "strategy", subject.features), (label,))
+
+    def steps(self, device: Device, dtype: str, subject: SpgemmProblem, strategy: str, labels: Sequence[str]) -> tuple[str, ...]:
+        """Return the labels of thresholds one step away from some labels by which a strategy makes the product in other ways."""
+        works: dict[tuple[tuple[int, int, int], ...], Work] = {}
+        request = Request(strategy=parse(strategy))
+        untuned = self.thresholds(device, dtype)
+        seen, found = [self._way(device, dtype, subject, request, label, works) for label in labels], []
+        for each in dict.fromkeys(each for label in labels for each in descent.neighbours(label, untuned, CANDIDATES)):
+            with suppress(BuildError, MemoryError, ValueError, cl.Error):
+                way = self._way(device, dtype, subject, request, each, works)
+                if way not in seen:
+                    seen.append(way)
+                    found.append(each)
+        return tuple(found)
+
+    def _way(
+        self,
+        device: Device,
+        dtype: str,
+        subject: SpgemmProblem,
+        request: Request,
+        label: str,
+        works: dict[tuple[tuple[int, int, int], ...], Work],
+    ) -> object:
+        """Return which accumulators make how many rows by some thresholds, and what else these decide.
+
+        ``works`` keeps what the analysis found by the limits of bins: what is decided by it takes no device.
+        """
+        with supposing(self._changed(device, dtype, label)):
+            operands = operands_of(subject.A, subject.B, request)
+            features, product = operands.features, operands.product
+            kind, m = product.kind, product.shape[0]
+            if speculation_for(kind, features) is not None:
+                # Only the symbolic phase tells whether it holds.
+                counted = count(operands, request, UNTIMED)
+                return [(step.bin.accumulator, step.rows.n) for step in counted.steps], counted.reason
+            decision = decide(kind, features, request, operands.budget)
+            bins = decision.bins
+            work = works.get(bins.limits)
+            if work is None:
+                chain = operands.chain
+                work = works[bins.limits] = analyse(chain, product.shape, operands.a.nnz, product.structure, bins).work
+                chain.finish()
+            shares = refine(kind, features, decision, work, operands.budget).shares
+            each = [(bin_, rows) for bin_, rows in shares if rows]
+            steps = [(bin_.accumulator, bin_.limits, rows, are_long(kind, bin_, rows, m)) for bin_, rows in each]
+            made_of = product._replace(n_products=work.n_products, bound=work.bound)
+            making = [bin_ for bin_, _ in each if bin_.accumulator is not None]
+            loose = decision.may_skip_counting and suits_upper_bound(kind.thresholds, m, work, making)
+            return steps, loose and fits(made_of, work, making), decision.is_uneven
+
+    @override
+    def features(self, subject: SpgemmProblem) -> dict[str, float]:
+        """Return what is known before the analysis."""
+        return subject.features
+
+    @override
+    def parse(self, question: str, label: str) -> Strategy | Choice | Mapping[str, float]:
+        """Return a strategy or what makes a bin by its label, or the changes of thresholds that a label tells.
+
+        Raises
+        ------
+        ValueError
+            It names none.
+        """
+        if question == "strategy":
+            return parse(label)
+        if question == "bin":
+            return parse_choice(label)
+        changes = descent.changes_of(label)
+        for name, value in changes.items():
+            if value not in CANDIDATES.get(name, ()):
+                raise ValueError(f"{name[:80]}={value:g} is no threshold that is tried")
+        return changes
+
+    @override
+    def prepare(self, subject: SpgemmProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
+        """Return what makes the product by a strategy, a choice for a bin or thresholds, analysis and all.
+
+        Its first call builds kernels.
+        """
+        if question == "strategy":
+            return self.run(subject, label, descent.UNTUNED)
+        device, dtype = describe(subject.queue.device), subject.A.dtype.name
+        strategy = self.default(device, dtype, "strategy", subject.features)
+        if subject.bin is not None:
+            return self.run(subject, strategy, descent.UNTUNED, {subject.bin.number: parse_choice(label)})
+        return self.run(subject, strategy, label)
+
+    def run(
+        self,
+        subject: SpgemmProblem,
+        strategy: str | None = None,
+        thresholds: str | None = None,
+        choices: Mapping[int, Choice] | None = None,
+    ) -> Callable[[], list[cl.Event]]:
+        """Return what makes the product by a strategy and thresholds, by their labels, and choices by the numbers of bins.
+
+        What is not given is the device's profile's.
+        """
+        A, B = subject.A, subject.B
+        request = Request(strategy=None if strategy is None else parse(strategy), choices=choices)
+        numbers = None if thresholds is None else self._changed(describe(subject.queue.device), A.dtype.name, thresholds)
+
+        def make() -> list[cl.Event]:
+            subject.C = None  # its memory is free for the next
+            with nullcontext() if numbers is None else supposing(numbers):
+                C = multiply(A, B, request)
+            subject.C = csr_array.assembled(Structure.canonical(A.queue, (A.shape[0], B.shape[1]), C.indices, C.indptr), C.data)
+            return list(C.data.events)
+
+        make()
+        return make
+
+    @override
+    def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
+        """Return the answer of the closest shipped profile, or that no threshold is changed."""
+        if question == "thresholds":
+            return descent.UNTUNED
+        return default(device, self.operation, dtype, question, features, parse_choice if question == "bin" else parse).label
+
+    @override
+    def verify(self, subject: SpgemmProblem) -> bool:
+        """Return whether the last product is one: rows sorted, without duplicates, and right when applied to a vector. Waits."""
+        if subject.C is None:
+            return False
+        made = subject.C
+        # The facts of C are not believed: another matrix of its arrays is checked.
+        unknown = csr_array(made.parts, shape=made.shape)
+        try:
+            if not unknown.has_canonical_format:
+                return False
+        except ValueError:
+            return False
+        x, wanted, scale = subject.applied
+        return bool(np.all(np.abs(unknown @ x - wanted) <= 1e3 * np.finfo(made.dtype).eps * scale))

@@ -1,0 +1,72 @@
+"""Functions of stored values against SciPy and NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse
+from expressions import check
+
+from clsparse_py._device.device import describe
+from clsparse_py._operations.elementwise.operators import UFUNCS
+
+POWERS = ("A**2", "A**3", "A**-1", "A**0", "A**1", "A.power(2.5)", "A.power(2, dtype=np.float32)", "A.power(A)", "np.power(A, 2)")
+OTHERS = (
+    "abs(A)",
+    "-A",
+    "round(A)",
+    "round(A, 1)",
+    "round(A, -1)",
+    "A.conj()",
+    "A.real",
+    "A.imag",
+    "np.abs(A)",
+    "np.square(A)",
+    "np.exp(A)",
+    "np.sign(A)",
+    "np.floor(A)",
+)
+
+
+def matrix(dtype: str) -> scipy.sparse.csr_array:
+    """Return a matrix of values for which most functions are defined, and some for which they are not."""
+    values = np.array([[0.25, 0, -0.75, 0.5], [0, 0, 0, 0], [-1.5, 2, 0, 3.25]])
+    if dtype[0] == "c":
+        values = values + 1j * np.array([[0.5, 0, -0.25, 0], [0, 0, 0, 0], [2, -1.25, 0, -3]])
+    return scipy.sparse.csr_array((values * 4 if np.dtype(dtype).kind in "iu" else values).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_functions(queue: cl.CommandQueue, dtype: str) -> None:
+    for form in ("csr", "csc"):
+        A = matrix(dtype).asformat(form)
+        for name in UFUNCS:
+            check(queue, f"np.{name}(A)" if name in ("sin", "sqrt", "rint") else f"A.{name}()", A=A)
+        for expression in (*POWERS, *OTHERS):
+            check(queue, expression, A=A)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bool", "int32", "uint16"])
+def test_functions_of_integers(queue: cl.CommandQueue, dtype: str) -> None:
+    if not describe(queue.device).fp64:
+        pytest.skip("functions of integers are float64")
+    A = matrix(dtype)
+    for expression in (*POWERS, *OTHERS, *(f"A.{name}()" for name in ("sqrt", "sign", "floor", "rint", "deg2rad"))):
+        # In SciPy what NumPy gives as float16 is an error.
+        check(queue, expression, A=A)
+
+
+def test_special_values(queue: cl.CommandQueue) -> None:
+    A = scipy.sparse.csr_array(np.array([[np.nan, np.inf, -np.inf, -0.0, 1e-30, 1e30]], np.float32))
+    for name in ("sign", "floor", "rint", "sqrt", "log1p", "tanh"):
+        check(queue, f"A.{name}()", A=A)
+
+
+def test_what_is_finite_though_its_factors_are_not(queue: cl.CommandQueue) -> None:
+    single = np.complex64([1 + 88j, 1 + 89.2j, -2 + 89.4j, 1 - 89.3j, 0.5 + 89.41j, 1.5 - 89.4j, 3 + 79j, 3 - 81j])
+    for values in (single, np.complex128([1 + 709j, 2 - 710.4j, 1.5 + 710.4j, 1 + 699j, 1 - 701j])):
+        if values.dtype == np.complex64 or describe(queue.device).fp64:
+            A = scipy.sparse.csr_array(values[None])
+            check(queue, "A.sin()", A=A)
+            check(queue, "A.sinh()", A=scipy.sparse.csr_array((values * 1j)[None]))

@@ -1,0 +1,28 @@
+"""Fixtures of SpGEMM's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyopencl as cl
+import pytest
+from accumulators import Give, Team
+from platforms import queue_on
+
+from clsparse_py._operations.spgemm import METHODS
+from clsparse_py._operations.spgemm.bins import Bin
+from clsparse_py._operations.spgemm.methods.base import Accumulator
+
+
+@pytest.fixture
+def give(monkeypatch: pytest.MonkeyPatch, take_for: Callable[[str], None]) -> Give:
+    """Make "dense" give all rows to an accumulator, and return the queue of a team's platform."""
+
+    def put(accumulator: Accumulator, team: Team) -> cl.CommandQueue:
+        platform, many = team
+        if many:
+            take_for("gpu")
+        monkeypatch.setitem(METHODS, "dense", lambda *_: (Bin("dense", accumulator),))
+        return queue_on(platform)
+
+    return put

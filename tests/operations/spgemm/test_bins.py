@@ -1,0 +1,53 @@
+"""Which bins methods give, on made-up devices: no device is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from made_up_products import TYPES, device
+
+from clsparse_py._operations.spgemm.bins import EMPTY
+from clsparse_py._operations.spgemm.registry import FAMILIES, METHODS
+from clsparse_py._operations.spgemm.strategy import bins_for
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+def test_the_last_rule_takes_all(method: str, kind: str) -> None:
+    bins = bins_for(method, device(kind), TYPES, 1000)
+    assert bins[0] == EMPTY
+    assert bins[-1].takes_all
+    assert not any(bin_.takes_all for bin_ in bins[:-1])
+
+
+def test_each_method_is_of_a_family() -> None:
+    assert sorted(method for methods in FAMILIES.values() for method in methods) == sorted(METHODS)
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu"])
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_named_comes_before_what_auto_chooses(method: str, kind: str) -> None:
+    methods = [bin_.method for bin_ in bins_for(method, device(kind), TYPES, 1000)[1:]]
+    assert methods[0] == method
+    assert method not in methods[methods.count(method) :] or methods.count(method) == len(methods)
+
+
+def test_gpus_mix_methods_and_cpu_devices_do_not() -> None:
+    assert {bin_.method for bin_ in bins_for("auto", device("cpu"), TYPES, 1000)[1:]} == {"dense"}
+    assert {"reg-merge", "reg-sort", "dense", "esc"} <= {bin_.method for bin_ in bins_for("auto", device("gpu"), TYPES, 1000)[1:]}
+
+
+def test_no_room_for_dense_accumulators() -> None:
+    bins = bins_for("auto", device("cpu"), TYPES, 1 << 20, 1 << 20)
+    assert "dense" not in {bin_.method for bin_ in bins}
+    assert bins[-1].takes_all
+
+
+@pytest.mark.parametrize("method", ["sort", "reg-sort", "esc-local"])
+def test_sorted_words_hold_a_column_and_the_number_of_a_product(method: str) -> None:
+    # Of so many columns, as many as fit beside the numbers of the products that each bin takes.
+    for bits in (40, 50, 54, 58, 62):
+        for bin_ in bins_for(method, device("gpu"), replace(TYPES, wide=True), 1 << bits):
+            if bin_.method == method and bin_.max_products is not None:
+                assert bits + (bin_.max_products - 1).bit_length() <= 64

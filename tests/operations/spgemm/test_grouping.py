@@ -1,0 +1,85 @@
+"""The rows of bins: those without products are not sorted out where one bin takes all others. What like products share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+import pytest
+import scipy.sparse as sp
+from problems import assert_product, device_matrix, rows_of
+
+from clsparse_py import csr_array
+from clsparse_py._build import programs
+from clsparse_py._operations.spgemm import METHODS, spgemm_plan
+from clsparse_py._operations.spgemm.pipeline import multiply
+from clsparse_py._operations.spgemm.refine import Course
+from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._operations.spgemm.strategy import parse
+
+
+@pytest.mark.parametrize("method", ["auto", *METHODS])
+def test_rows_without_products(queue: cl.CommandQueue, method: str) -> None:
+    rng = np.random.default_rng(0)
+    A = rows_of(rng.integers(0, 2, 70) * 2, 40, rng, np.float32)
+    B = rows_of(np.full(40, 3), 50, rng, np.float32)
+    plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method=method)
+    assert_product(plan(), A, B)
+    assert sum(each.n_rows for each in plan.explain().bins) == np.count_nonzero(np.diff(A.indptr))
+
+
+def test_products_that_are_alike_share_decisions(
+    queue: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same rows in another order: all numbers are the same, and the rows of each bin are others."""
+    rng = np.random.default_rng(0)
+    A = rows_of(np.repeat([0, 1, 9, 40, 100], 400), 10_000, rng, np.float32)
+    other = sp.csr_array(A[rng.permutation(A.shape[0])])
+    B = sp.csr_array(sp.kron(sp.eye_array(10_000), np.ones((1, 2))), dtype=np.float32)
+    take_for("gpu")
+    left, right = [device_matrix(queue, each) for each in (A, other)], device_matrix(queue, B)
+    refined: list[Any] = []
+
+    def counted(*given: Any) -> Any:
+        refined.append(given)
+        return refine(*given)
+
+    refine = Course._shared.__globals__["refine"]
+    monkeypatch.setitem(Course._shared.__globals__, "refine", counted)
+    for values in (1, 2, 3, 4):
+        for host, on_device in zip((A, other), left, strict=True):
+            assert_product(on_device * np.float32(values) @ right, host * np.float32(values), B)
+    assert len(refined) == 1
+    # Those by a strategy that the tuner asks for do, too, and none with those by another.
+    refined.clear()
+    for label, n_refined in (("esc-local", 1), ("reg-sort esc-local", 2), ("esc-local", 2)):
+        for _ in range(2):
+            C = multiply(left[0], right, Request(strategy=parse(label)))
+            assert_product(csr_array((C.data, C.indices, C.indptr), shape=(A.shape[0], B.shape[1])), A, B)
+        assert len(refined) == n_refined
+
+
+@pytest.mark.parametrize("method", ["reg-sort", "sort", "merge"])
+def test_kernels_of_several_rules_are_built_together(
+    queue: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    foreseen: list[programs.Parameters] = []
+
+    def built_together(_context: Any, _device: Any, _what: Any, make: Callable[[], Iterable[programs.Parameters]]) -> None:
+        foreseen.extend(make())
+
+    monkeypatch.setattr(programs, "build_together", built_together)
+    take_for("gpu")
+    rng = np.random.default_rng(0)
+    A = rows_of(rng.permutation(np.repeat([1, 2, 3], 30)), 40, rng, np.float32)
+    B = rows_of(np.full(40, 1), 50, rng, np.float32)
+    left, right = device_matrix(queue, A), device_matrix(queue, B)
+    with programs.recording() as asked:
+        plan = spgemm_plan(left, right, method=method)
+        assert_product(plan(), A, B)
+    assert len(plan.explain().bins) > 1
+    # What is built ahead is what is asked for.
+    assert len(foreseen) > 1
+    assert {programs.build(queue.context, queue.device, record) for record in foreseen} <= set(asked)
