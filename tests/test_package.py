@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -17,10 +16,8 @@ import pytest
 import clsparse_py
 
 ROOT = Path(__file__).parents[1]
-# The package that is imported, and whether its templates have their headers, which a wheel leaves out.
-WHERE = (
-    "from clsparse_py._build import sources as s; print(s.__file__, '<%doc>' in s.text('templates/spmv/merge.mako'), sep='\\n')"
-)
+# The module of sources that is imported, and where it finds them.
+WHERE = "from clsparse_py._build import sources as s; print(s.__file__, s._ROOT, sep=chr(10))"
 
 PUBLIC = {
     "BuildError",
@@ -127,7 +124,7 @@ def distributions(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     source = tmp_path_factory.mktemp("source") / "checkout"
     shutil.copytree(checkout, source)
     for kind in ("sdist", "wheel"):
-        run("-c", f"from setuptools import build_meta; build_meta.build_{kind}({str(folder)!r})", cwd=source)
+        run("-c", f"from hatchling import build; build.build_{kind}({str(folder)!r})", cwd=source)
     return folder
 
 
@@ -153,17 +150,19 @@ def test_a_wheel_holds_the_package_alone(distributions: Path, checkout: Path, tm
     made = {path.name for path in place.iterdir() if not path.name.endswith(".dist-info")}
     assert made == {"clsparse_py", "clsparse_command.py"}
     sources = {path.relative_to(checkout).as_posix() for name in ("templates", "cl") for path in (checkout / name).rglob("*.*")}
-    packed = json.loads((place / "clsparse_py" / "sources.json").read_text("utf-8"))
-    assert set(packed) == sources
-    for path, text in packed.items():
-        lines = iter((checkout / path).read_text("utf-8").splitlines())
-        assert all(line in lines for line in text.splitlines() if line), path
-        assert "<%doc>" not in text
+    package = place / "clsparse_py"
+    packed = {path.relative_to(package).as_posix() for name in ("templates", "cl") for path in (package / name).rglob("*.*")}
+    assert packed == sources
+    modules = {path.relative_to(checkout).as_posix() for path in (checkout / "clsparse_py").rglob("*.py")}
+    for path in sources:
+        assert (place / "clsparse_py" / path).read_bytes() == (checkout / path).read_bytes(), path
+    for path in modules - {"clsparse_py/samples/make.py"}:
+        assert (place / path).read_bytes() == (checkout / path).read_bytes(), path
 
 
 def test_an_editable_install_has_types(checkout: Path, tmp_path: Path) -> None:
     """It is a folder on the path: type checkers do not follow hooks of the import system."""
-    run("-c", f"from setuptools import build_meta; build_meta.build_editable({str(tmp_path)!r})", cwd=checkout)
+    run("-c", f"from hatchling import build; build.build_editable({str(tmp_path)!r})", cwd=checkout)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as packed:
         (link,) = (name for name in packed.namelist() if name.endswith(".pth"))
@@ -173,19 +172,12 @@ def test_an_editable_install_has_types(checkout: Path, tmp_path: Path) -> None:
     assert (folder / "clsparse_py" / "py.typed").exists()
 
 
-def test_profiles_of_a_wheel_lack_their_evidence_and_scores_alone(distributions: Path, checkout: Path, tmp_path: Path) -> None:
-    folders = (folder / "clsparse_py" / "_decisions" / "profiles" for folder in (checkout, installed(distributions, tmp_path)))
-    whole, cut = ({path.name: json.loads(path.read_text()) for path in folder.glob("*.json")} for folder in folders)
-    assert whole
-    assert cut == {name: {**content, "evidence": [], "scores": {}} for name, content in whole.items()}
-
-
 def test_an_installation_and_a_checkout_use_their_own_sources(distributions: Path, checkout: Path, tmp_path: Path) -> None:
     place = installed(distributions, tmp_path / "site")
     own = Path("clsparse_py", "_build", "sources.py")
-    assert run("-c", WHERE, cwd=tmp_path, path=place).splitlines() == [str(place / own), "False"]
+    assert run("-c", WHERE, cwd=tmp_path, path=place).splitlines() == [str(place / own), str(place / "clsparse_py")]
     # Python started within a checkout imports the package there, whatever is installed.
-    assert run("-c", WHERE, cwd=checkout, path=place).splitlines() == [str(checkout / own), "True"]
+    assert run("-c", WHERE, cwd=checkout, path=place).splitlines() == [str(checkout / own), str(checkout)]
 
 
 def test_the_command_and_the_benchmarks_start_within_a_checkout(distributions: Path, checkout: Path, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ longer than everything else that a later process does before its first product.
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,10 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["expand", "fill", "paths", "text"]
 
-#: The folder of `templates/` and `cl/` in a checkout.
-_CHECKOUT = Path(__file__).parents[2]
-#: All of both folders in one file, which a wheel has in their place: together they are compressed to half as much.
-_PACKED = Path(__file__).parents[1] / "sources.json"
+#: The folder of `templates/` and `cl/`: the package where it is installed, else the checkout.
+_ROOT = next(place for place in Path(__file__).parents[1:3] if (place / "templates").is_dir())
 
 _INCLUDE = re.compile(r'^#include "([\w.]+)"$', flags=re.MULTILINE)
 # Of another template, whose defs are used.
@@ -32,23 +29,13 @@ _NAMESPACE = re.compile(r'<%namespace[^>]*\bfile="([\w/]+)"')
 
 def paths(folder: str) -> tuple[str, ...]:
     """Return the paths of all sources in a folder, such as "templates/spmv/subvector.mako" of "templates"."""
-    if _PACKED.exists():
-        found = [path for path in _packed() if path.startswith(f"{folder}/")]
-    else:
-        found = [path.relative_to(_CHECKOUT).as_posix() for path in (_CHECKOUT / folder).rglob("*.*")]
-    return tuple(sorted(found))
+    return tuple(sorted(path.relative_to(_ROOT).as_posix() for path in (_ROOT / folder).rglob("*.*")))
 
 
 @functools.cache
 def text(path: str) -> str:
     """Return a source by its path."""
-    return _packed()[path] if _PACKED.exists() else (_CHECKOUT / path).read_text(encoding="utf-8")
-
-
-@functools.cache
-def _packed() -> dict[str, str]:
-    found: dict[str, str] = json.loads(_PACKED.read_text(encoding="utf-8"))
-    return found
+    return (_ROOT / path).read_text(encoding="utf-8")
 
 
 def fill(template: str, arguments: Mapping[str, object]) -> str:
