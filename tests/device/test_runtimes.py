@@ -96,9 +96,9 @@ def test_what_the_system_names_is_not_named_again(tmp_path: Path, monkeypatch: p
 @needs_intel
 def test_pyopencl_that_was_asked_before_is_told(tmp_path: Path) -> None:
     ask = "import pyopencl as cl\ntry: cl.get_platforms()\nexcept cl.Error: pass\n"
-    said = run(f"{ask}from clsparse_py import runtimes; print(runtimes.unseen())", tmp_path)
+    said = run(f"{ask}from clsparse_py._device import runtimes; print(runtimes.unseen())", tmp_path)
     assert "PyOpenCL was asked for its platforms before. Import clsparse_py first." in said[0]
-    assert run("from clsparse_py import runtimes; print(runtimes.unseen())", tmp_path) == [""]
+    assert run("from clsparse_py._device import runtimes; print(runtimes.unseen())", tmp_path) == [""]
 
 
 @needs_intel

@@ -113,7 +113,7 @@ def _settings(rng: np.random.Generator, limits: bool) -> tuple[str, ...]:
     if operations or thresholds:
         profile = f"{{'schema': profiles.SCHEMA, 'name': 'drawn', 'operations': {operations}, 'thresholds': {thresholds}, "
         lines.append(
-            "from clsparse_py._tuner import profiles; os.environ['CLSPARSE_PROFILES'] = tempfile.mkdtemp(); profiles.forget(); "
-            f"profiles.save({profile}'device': profiles.identity(sp.describe(DEVICE))}})"
+            "from clsparse_py._decisions import profiles; os.environ['CLSPARSE_PROFILES'] = tempfile.mkdtemp(); "
+            f"profiles.forget(); profiles.save({profile}'device': profiles.identity(sp.describe(DEVICE))}})"
         )
     return tuple(lines)

@@ -47,6 +47,7 @@ LEFT = {
     "_command.warmup",
     "_solvers.aggregation",
     "_solvers.amg",
+    "_tuner",
     "_arrays.bsr",
     "_command.demo",
     "_memory.device_array",
