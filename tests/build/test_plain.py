@@ -27,7 +27,7 @@ WITHOUT = {
     "": {
         "default_queue", "describe", "devices", "eye_array", "free_memory", "issparse", "isspmatrix", "isspmatrix_bsr",
         "isspmatrix_coo", "isspmatrix_csc", "isspmatrix_csr", "isspmatrix_dia", "isspmatrix_dok", "isspmatrix_lil",
-        "matrix_transpose", "memory_info", "permute_dims", "random_array", "record_use", "swapaxes", "warmup",
+        "matrix_transpose", "memory_info", "permute_dims", "random_array", "record_use", "spmm", "spmv", "swapaxes", "warmup",
     },
     ".linalg": {"aslinearoperator", "bicgstab", "cg", "chebyshev", "gmres", "jacobi", "matrix_power", "minres"},
     ".amg": {"smoothed_aggregation_solver"},

@@ -99,7 +99,6 @@ def spmm(
 ) -> npt.NDArray[Any]: ...
 
 
-@door()
 def spmm(
     A: Matrix,
     X: Any,
@@ -148,7 +147,15 @@ def spmm(
         kept: SpmmPlan | None = A.structure.known(SpmmPlan)
         again = None if kept is None else kept.again(A.data, X, alpha, beta, out, semiring)
         if again is not None:
-            return again
+            return again  # which builds nothing, so that it needs no door
+    return _multiplied(A, X, alpha, beta, out, semiring, plan, work_group)
+
+
+@door()
+def _multiplied(
+    A: Matrix, X: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring, plan: SpmmPlan | None, work_group: int | None
+) -> Any:
+    """Do as `spmm`, whose operands are not those of the last product, or are of a plan that was given."""
     check_matrix(A)
     _check_work_group(work_group)
     if plan is None:

@@ -169,7 +169,6 @@ def spmv(
 ) -> npt.NDArray[Any]: ...
 
 
-@door()
 def spmv(
     A: Matrix,
     x: Any,
@@ -228,7 +227,23 @@ def spmv(
     if plan is None and mask is None and not complement and isinstance(A, Matrix) and isinstance(x, cl_array.Array):
         kept: SpmvPlan | None = A._structure.known((SpmvPlan, A._data.dtype))
         if kept is not None and (again := kept.again(A._data, x, alpha, beta, out, semiring)) is not None:
-            return again
+            return again  # which builds nothing, so that it needs no door
+    return _multiplied(A, x, alpha, beta, out, plan, semiring, mask, complement)
+
+
+@door()
+def _multiplied(
+    A: Matrix,
+    x: Any,
+    alpha: Any,
+    beta: Any,
+    out: Any,
+    plan: SpmvPlan | SharedSpmvPlan | None,
+    semiring: Semiring,
+    mask: Any,
+    complement: bool,
+) -> Any:
+    """Do as `spmv`, whose operands are not those of the last product, or are of a plan that was given."""
     check_matrix(A)
     if mask is not None or complement:
         _require_plain(mask, alpha, beta, plan)
