@@ -89,8 +89,8 @@ class Structure:
     """
 
     __slots__ = (
-        "_plans", "_vouched", "context", "facts", "indices", "indptr", "longest_column", "n_given", "queue", "scattered",
-        "shape", "symmetry", "transposed",
+        "__weakref__", "_plans", "_vouched", "context", "facts", "indices", "indptr", "longest_column", "n_given", "queue",
+        "scattered", "shape", "symmetry", "transposed",
     )  # fmt: skip
 
     def __init__(

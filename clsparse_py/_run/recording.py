@@ -23,11 +23,12 @@ from typing_extensions import override
 from clsparse_py._build import programs
 from clsparse_py._build.built import Built, Launch, Numbers, Repeated, enqueue_kernel
 from clsparse_py._device.device import describe
+from clsparse_py._memory.blocks import Lent
 from clsparse_py._memory.memory import allocated, scratch, submit
 from clsparse_py._memory.pool import Arena
 from clsparse_py._run.launch import Chain, enqueue_copy, enqueue_fill
 
-__all__ = ["Bound", "Number", "Recorder", "Recording", "known", "record", "recorded", "run"]
+__all__ = ["Bound", "Number", "Recorder", "Recording", "Tape", "known", "record", "recorded", "run"]
 
 
 class _Operand(cl_array.Array):
@@ -164,6 +165,102 @@ class Recorder(Chain):
     def recording(self) -> Recording:
         """Return what was recorded so far."""
         return Recording(self)
+
+
+class _SharedLaunch(Launch):
+    """A launch that takes its kernel objects from those that all callers of the kernel share."""
+
+    __slots__ = ()
+
+    @override
+    def enqueue(self, queue: cl.CommandQueue, table: list[Any], numbers: Numbers, wait_for: list[cl.Event] | None) -> cl.Event:
+        return self.built.enqueue(queue, self.sizes, self.pick(table), wait_for)
+
+
+class Tape(Recorder):
+    """A chain that enqueues its commands, and records them too: those of an operation that reads what it goes on by.
+
+    Reads are not recorded: they are to give the same at each replay.
+
+    Parameters
+    ----------
+    queue : pyopencl.CommandQueue
+    operands : pyopencl.array.Array
+        The first slots, of distinct memory that the commands do not write to.
+    results : tuple of str
+        Names of the arrays that the operation makes, which have the other slots, see `take`.
+    """
+
+    def __init__(self, queue: cl.CommandQueue, *operands: cl_array.Array, results: tuple[str, ...]) -> None:
+        Chain.__init__(self, queue, *operands)
+        super().__init__(self, (None,) * (len(operands) + len(results)))
+        self._slots = {id(each.base_data): place for place, each in enumerate(operands)}
+        self._places = {name: len(operands) + number for number, name in enumerate(results)}
+        self._taken: list[Any] = []
+        self._is_whole, self._n_reads = True, 0
+
+    def take(self, name: str, array: cl_array.Array) -> None:
+        """Take note of the memory of a result."""
+        if array.base_data is not None:
+            self._slots[id(array.base_data)] = self._places[name]
+            self._taken.append(array.base_data)  # while it is there, no other has its identity
+
+    @override
+    def scratch(self, n: int, dtype: Any) -> cl_array.Array:
+        found = Chain.scratch(self, n, dtype)
+        memory: Any = found.base_data
+        # Written on it, as it may be let go, and another may have its identity then.
+        memory.taped = self, super().scratch(n, dtype)
+        return found
+
+    @override
+    def seen_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+        return Chain.seen_as(self, array, dtype)
+
+    @override
+    def counters(self, n: int) -> cl_array.Array:
+        found = self.scratch(n, np.uint32)
+        self.fill(found, 0, n)
+        return found
+
+    @override
+    def launch(self, built: Built, groups: int, *arguments: Any) -> None:
+        Chain.launch(self, built, groups, *arguments)
+        if groups > 0:
+            self.commands.append(_SharedLaunch(built, groups, [self._place(each) for each in arguments], []))
+
+    @override
+    def fill(self, target: cl_array.Array, value: Any, n: int) -> None:
+        Chain.fill(self, target, value, n)
+        super().fill(target, value, n)
+
+    @override
+    def copy(self, target: cl_array.Array, source: cl_array.Array, n: int, target_begin: int = 0, source_begin: int = 0) -> None:
+        Chain.copy(self, target, source, n, target_begin, source_begin)
+        super().copy(target, source, n, target_begin, source_begin)
+
+    @override
+    def read_later(self, source: cl_array.Array, n: int, begin: int = 0) -> Callable[[], np.ndarray[Any, Any]]:
+        self._n_reads += 1
+        return Chain.read_later(self, source, n, begin)
+
+    @override
+    def _place(self, argument: Any) -> int:
+        is_array = isinstance(argument, cl_array.Array)
+        memory = argument.base_data if is_array else argument
+        slot = self._slots.get(id(memory))
+        if slot is not None:
+            return slot
+        tape, scratch = getattr(memory, "taped", (None, None))
+        if tape is self:
+            return super()._place(scratch)
+        self._is_whole &= memory is None or not (is_array or memory.__class__ is Lent)
+        return super()._place(memory)
+
+    def taped(self) -> Recording | None:
+        """Return the commands so far; None if some were not recorded, or have arrays that come from elsewhere."""
+        is_whole = self._is_whole and len(self.events) == len(self.commands) + self._n_reads
+        return self.recording() if is_whole else None
 
 
 class Recording:

@@ -12,6 +12,7 @@ from clsparse_py._memory.memory import allocated, array_of
 from clsparse_py._memory.workspace import counting, current
 from clsparse_py._operations.spgemm.methods.base import Product
 from clsparse_py._run.launch import Chain
+from clsparse_py._run.recording import Tape
 
 __all__ = ["COUNT", "new_counts", "new_part", "new_pointers"]
 
@@ -34,7 +35,10 @@ def new_part(chain: Chain, part: str, shape: tuple[int, int], n: int, dtype: Any
     """Return a new array for C: a result, which is no workspace."""
     what = _Part(part, shape)
     if current() is None:
-        return allocated(chain.queue, what, n, dtype, allocator)
+        found = allocated(chain.queue, what, n, dtype, allocator)
+        if isinstance(chain, Tape):
+            chain.take(part, found)
+        return found
     with counting(None):
         return allocated(chain.queue, what, n, dtype, allocator)
 

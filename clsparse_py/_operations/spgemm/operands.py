@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,8 +68,8 @@ def _course(kind: Kind, _thresholds: Thresholds, features: Features, request: Re
     return Course(kind, features, request, budget)
 
 
-def operands_of(A: Matrix, B: Matrix, request: Request) -> Operands:
-    """Return the operands of A @ B."""
+def operands_of(A: Matrix, B: Matrix, request: Request, chain_of: Callable[..., Chain] = Chain) -> Operands:
+    """Return the operands of A @ B; ``chain_of`` makes the chain of a queue and arrays."""
     a = CanonicalOperand(A)
     # A matrix that is multiplied by itself is put into canonical format once.
     b = a if B is A else CanonicalOperand(B)
@@ -77,7 +78,7 @@ def operands_of(A: Matrix, B: Matrix, request: Request) -> Operands:
     index = np.dtype(types.index)
     of_a = with_index(queue, a.indptr, index), with_index(queue, a.indices, index)
     of_b = of_a if b is a else (with_index(queue, b.indptr, index), with_index(queue, b.indices, index))
-    chain = Chain(queue, *of_a, a.data) if b is a else Chain(queue, *of_a, a.data, *of_b, b.data)
+    chain = chain_of(queue, *of_a, a.data) if b is a else chain_of(queue, *of_a, a.data, *of_b, b.data)
     kind = kind_of(chain.device, types)
     limit = kind.memory if request.memory_limit is None else int(request.memory_limit)
     arrays = *of_a, a.data, *of_b, b.data

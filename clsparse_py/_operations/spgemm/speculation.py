@@ -5,6 +5,7 @@ If it did, nothing is analysed, and the host waits once. If it did not, work-gro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from clsparse_py._operations.spgemm.methods.merge import Merge
 from clsparse_py._operations.spgemm.new_arrays import COUNT, new_pointers
 from clsparse_py._primitives.scan import enqueue_scan, summed_tile
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.recording import Recording, record
+from clsparse_py._run.recording import Recorder, Recording, record
 
 __all__ = ["Speculated", "speculate"]
 
@@ -50,12 +51,15 @@ class _Phase(NamedTuple):
 
     Attributes
     ----------
+    enqueue : callable
+        Enqueues the kernel and the scan of row pointers.
     recording : Recording
-        The kernel and the scan of row pointers.
+        Of these.
     n_sums, n_slots : int
         Partial sums of entries, and of products, in the report.
     """
 
+    enqueue: Callable[..., None]
     recording: Recording
     n_sums: int
     n_slots: int
@@ -78,7 +82,7 @@ def _worked_out(chain: Chain, kind: Kind, accumulator: Merge, m: int) -> _Phase:
         enqueue_scan(on, counts, indptr, m, kind="pointers", tile_sums=(report, tile) if fits else None)
 
     dtypes = (*[kind.index] * 4, COUNT, COUNT, kind.c_index)
-    return _Phase(record(chain, enqueue, dtypes), n_sums, kernel.SLOTS)
+    return _Phase(enqueue, record(chain, enqueue, dtypes), n_sums, kernel.SLOTS)
 
 
 def speculate(chain: Chain, product: Product, accumulator: Merge, max_products: int, allocator: Any) -> Speculated | None:
@@ -97,7 +101,7 @@ def speculate(chain: Chain, product: Product, accumulator: Merge, max_products: 
         Of C.
     """
     kind, m = product.kind, product.shape[0]
-    recording, n_sums, n_slots = chain.worked_out(
+    enqueue, recording, n_sums, n_slots = chain.worked_out(
         (_worked_out, kind, accumulator, m), lambda: _worked_out(chain, kind, accumulator, m)
     )
     indptr = new_pointers(chain, product, allocator)
@@ -105,8 +109,12 @@ def speculate(chain: Chain, product: Product, accumulator: Merge, max_products: 
     counts = indptr if kind.c_index.itemsize == COUNT.itemsize else chain.scratch(m, COUNT)
     n_reported = 1 + n_sums + _BEFORE_SLOTS + n_slots
     report = chain.counters(n_reported)
-    note_asked(recording.kernels)
-    recording.enqueue(chain, (*product.structure, counts, report, indptr))
+    arrays = *product.structure, counts, report, indptr
+    if isinstance(chain, Recorder):
+        enqueue(chain, *arrays)
+    else:
+        note_asked(recording.kernels)
+        recording.enqueue(chain, arrays)
     # A list: Python adds a few numbers faster than NumPy.
     told: list[int] = chain.read(report, n_reported).tolist()
     n_products, nnz = sum(told[-n_slots:]), sum(told[: n_sums + 1])

@@ -1,0 +1,106 @@
+"""C = A @ B of structures that were multiplied before: the same commands with other values.
+
+What is decided, and what the host reads, depends on the structures alone; so an earlier product tells all of it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from clsparse_py._build.programs import note_asked
+from clsparse_py._matrix.matrix import Matrix, Structure
+from clsparse_py._memory.memory import allocated_each
+from clsparse_py._operations.spgemm.kind import Kind
+from clsparse_py._operations.spgemm.methods.base import Result
+from clsparse_py._operations.spgemm.operands import Operands
+from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._operations.spgemm.thresholds import Thresholds
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.recording import Recording, Tape
+
+__all__ = ["PARTS", "Former", "RecordedProduct", "former_of", "recorded_product"]
+
+#: The names of C's arrays.
+PARTS = ("indptr", "indices", "values")
+
+
+class RecordedProduct(NamedTuple):
+    """The commands of a product.
+
+    Attributes
+    ----------
+    recording : Recording
+        Of A's arrays, B's if it is another matrix, and C's.
+    sizes : tuple
+        The entries of each of C's arrays, and their dtype.
+    kind : Kind
+    thresholds : Thresholds
+        By which it was decided.
+    """
+
+    recording: Recording
+    sizes: tuple[tuple[int, np.dtype[Any]], ...]
+    kind: Kind
+    thresholds: Thresholds
+
+    def made(self, A: Matrix, B: Matrix) -> Result | None:
+        """Return C's arrays, which the device may still be writing; None if thresholds are others now, or memory is missing."""
+        if self.kind.thresholds is not self.thresholds:
+            return None
+        operands = _arrays(A) if A is B else (*_arrays(A), *_arrays(B))
+        chain = Chain(A.queue, *operands)
+        try:
+            C = allocated_each(A.queue, "the product", self.sizes)
+            self.recording.enqueue(chain, (*operands, *C))
+        except MemoryError:
+            return None
+        chain.finish(*C)
+        note_asked(self.recording.kernels)
+        return Result(*C)
+
+
+class Former:
+    """The former products of two structures and dtypes: how many there were, and the commands of one, if they are to be had."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.product: RecordedProduct | None = None
+
+
+_Formers = weakref.WeakKeyDictionary[Structure, dict[Hashable, Former]]
+
+
+def _arrays(A: Matrix) -> tuple[Any, Any, Any]:
+    structure = A.structure
+    return structure.indptr, structure.indices, A.data
+
+
+def former_of(A: Matrix, B: Matrix, request: Request) -> Former | None:
+    """Return what is known of former products like this one; None if these tell nothing."""
+    of_a, of_b, allocator = A.facts, B.facts, A.data.allocator
+    if of_a is None or of_b is None or not (of_a.canonical and of_b.canonical) or allocator is not None:
+        return None
+    if request.strategy is not None or request.bins is not None or request.choices is not None:
+        return None  # as tuners ask, who time what is decided
+    if A is not B and A.data.base_data is B.data.base_data:
+        return None  # two slots cannot be told apart by their memory
+    # Kept by A's structure, as long as B's is there.
+    of_structure: _Formers = A.structure.kept(Former, weakref.WeakKeyDictionary)
+    formers = of_structure.setdefault(B.structure, {})
+    return formers.setdefault((request, A.data.dtype, B.data.dtype, A is B), Former())
+
+
+def recorded_product(A: Matrix, B: Matrix, operands: Operands, C: Result) -> RecordedProduct | None:
+    """Return the commands of a product on a `Tape`, whose results are C's arrays; None if they are not to be had."""
+    chain, product = operands.chain, operands.product
+    assert isinstance(chain, Tape)
+    found, taken = chain.taped(), (*_arrays(A), *_arrays(B))
+    # Indices may have been converted for kernels.
+    if found is None or any(each is not of for each, of in zip(taken, product[1:7], strict=True)):
+        return None
+    kind = product.kind
+    return RecordedProduct(found, tuple((each.size, each.dtype) for each in C[:3]), kind, kind.thresholds)
