@@ -12,11 +12,13 @@ from typing_extensions import override
 
 from clsparse_py._build import programs
 from clsparse_py._build.declaration import kernel
+from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, needs_fp64
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, needs_fp64
+from clsparse_py._precision.numbers import numbers
 from clsparse_py._run.launch import Chain
 
-__all__ = ["Check", "Facts", "OfStructure", "WithValues", "check_structure", "positions"]
+__all__ = ["Check", "Facts", "OfNumbers", "OfStructure", "WithValues", "check_structure", "positions"]
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,29 @@ class WithValues(OfStructure):
             f"#define SUM(a, b) ((a) {'||' if self.dtype == 'bool' else '+'} (b))",
         ]
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class OfNumbers(OfStructure):
+    """Base of the records of kernels that compute with values as real or complex numbers.
+
+    Attributes
+    ----------
+    dtype : str
+        NumPy's name of their dtype: float32, float64, complex64 or complex128.
+    """
+
+    dtype: str
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return "\n".join([*numbers(np.dtype(self.dtype)), super().prelude])
+
+    @classmethod
+    @override
+    def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
+        return {**super().usual(device, arithmetic), "dtype": arithmetic.floating}
 
 
 def positions(prefix: str, names: Iterable[str]) -> str:

@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py._build.declaration import Variants, kernel
+from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._matrix.structure import OfNumbers
 from clsparse_py._memory.memory import allocated
-from clsparse_py._operations.triangular.kernels import Factor, work_group_of
+from clsparse_py._operations.triangular.levels import work_group_of
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
 
-__all__ = ["swept"]
+__all__ = ["Factor", "swept"]
 
 #: Work-groups to a compute unit at most.
 _GROUPS_PER_UNIT = 16
+
+
+@kernel
+@dataclass(frozen=True)
+class Factor(OfNumbers):
+    """Parameters of ``templates/triangular/factor.mako``.
+
+    Attributes
+    ----------
+    hermitian : bool
+        Whether the factor is that of IC, else those of ILU.
+    """
+
+    template = "triangular/factor"
+    variants: ClassVar[Variants] = {"": {"hermitian": False}, "hermitian": {"hermitian": True}}
+
+    hermitian: bool
 
 
 def swept(queue: cl.CommandQueue, A: Matrix, start: cl_array.Array, sweeps: int, *, hermitian: bool) -> cl_array.Array:

@@ -2,28 +2,54 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
+from typing import ClassVar
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py._build.declaration import Variants, kernel
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocated
-from clsparse_py._operations.triangular.kernels import Levels, work_group_of
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import fetched, placed
 
-__all__ = ["LevelSets", "kept_levels"]
+__all__ = ["LevelSets", "Levels", "kept_levels", "work_group_of"]
 
+#: Work-items in a work-group, where that is no CPU device.
+_WORK_GROUP = 256
 #: A level of more rows has a launch of its own, others follow each other in one: rows to a work-item, and rows on CPU devices.
 _WIDE = 8
 _WIDE_ON_CPU = 4096
 
 
-@dataclasses.dataclass(frozen=True)
+def work_group_of(device: Device) -> int:
+    """Return how many work-items a work-group has: one on CPU devices, where it is a core's loop."""
+    return 1 if device.lanes_are_loops else 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
+
+
+@kernel
+@dataclass(frozen=True)
+class Levels(OfStructure):
+    """Parameters of ``templates/triangular/levels.mako``.
+
+    Attributes
+    ----------
+    upper : bool
+    """
+
+    template = "triangular/levels"
+    variants: ClassVar[Variants] = {"": {"upper": False}, "upper": {"upper": True}}
+
+    upper: bool
+
+
+@dataclass(frozen=True)
 class LevelSets:
     """Rows by level, and launches: of which levels, and how many rows the widest one has."""
 

@@ -3,25 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py._build.built import enqueue_kernel
+from clsparse_py._build.declaration import Variants, kernel
 from clsparse_py._build.plain import door
+from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
-from clsparse_py._memory.memory import submit
-from clsparse_py._operations.triangular.kernels import Solve, work_group_of
-from clsparse_py._operations.triangular.levels import kept_levels
+from clsparse_py._matrix.structure import OfNumbers
+from clsparse_py._operations.triangular.levels import kept_levels, work_group_of
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
 
-__all__ = ["solver"]
+__all__ = ["Solve", "solver"]
 
 #: Work-groups of a launch to a compute unit at most.
 _GROUPS_PER_UNIT = 8
+
+
+@kernel
+@dataclass(frozen=True)
+class Solve(OfNumbers):
+    """Parameters of ``templates/triangular/solve.mako``.
+
+    Attributes
+    ----------
+    upper, unit : bool
+        Whether the matrix is upper triangular, and whether its diagonal is 1, whatever is stored.
+    """
+
+    template = "triangular/solve"
+    variants: ClassVar[Variants] = {"": {"upper": False, "unit": False}, "unit": {"upper": True, "unit": True}}
+
+    upper: bool
+    unit: bool
 
 
 @door()
@@ -51,22 +69,12 @@ def solver(queue: cl.CommandQueue, A: Matrix, *, upper: bool, unit: bool) -> Cal
     record = Solve(work_group_of(chain.device), name_of(A.indptr.dtype), A.dtype.name, upper, unit)
     built, record = chain.build(record)
     n, most = A.shape[0], chain.device.compute_units * _GROUPS_PER_UNIT
-    arrays = sets.starts, sets.order, *parts
-    kernels: list[tuple[cl.Kernel, int, int, int]] = [
-        (built.kernel(np.uint32(first), np.uint32(last), np.uint64(1), *(each.base_data for each in (*arrays, A.data, A.data))),
-         first, last, widest)
-        for first, last, widest in sets.launches
-    ]  # fmt: skip
 
     def solve(b: cl_array.Array, x: cl_array.Array) -> None:
-        columns = b.size // n
-        for kernel, first, last, widest in kernels:
+        columns, launches = b.size // n, Chain(queue)
+        for first, last, widest in sets.launches:
             groups = 1 if last - first > 1 else min(-(-widest * columns // record.work_group), most)
-            kernel.set_arg(2, np.uint64(columns))
-            for place, vector in ((8, b), (9, x)):
-                memory: Any = vector.base_data
-                kernel.set_arg(place, memory)
-            submit(kernel, enqueue_kernel, queue, kernel, built.sizes(groups))
+            numbers = np.uint32(first), np.uint32(last), np.uint64(columns)
+            launches.launch(built, groups, *numbers, sets.starts, sets.order, *parts, b, x)
 
-    solve.keep = arrays  # type: ignore[attr-defined] # kernels do not keep the memory of their arguments
     return solve

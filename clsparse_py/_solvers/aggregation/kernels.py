@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
@@ -14,10 +14,9 @@ from clsparse_py._build.declaration import Examples, Variants, kernel
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import declare_loop
-from clsparse_py._matrix.structure import OfStructure
+from clsparse_py._matrix.structure import OfNumbers, OfStructure
 from clsparse_py._operations.construct.tiles import work_group_of
 from clsparse_py._precision.arithmetic import Arithmetic
-from clsparse_py._precision.numbers import numbers
 
 __all__ = [
     "BEGIN", "MAX_INVERTED", "ROOTS", "Advance", "Choose", "DenseInverse", "Inverse", "Join", "Nodes", "Norms", "Orthonormal",
@@ -149,32 +148,9 @@ class Join(OfStructure):
         return {**super().arguments(), "most": _MOST}
 
 
-@dataclass(frozen=True)
-class _OfNumbers(OfStructure):
-    """Base of the records of kernels that compute with values.
-
-    Attributes
-    ----------
-    dtype : str
-        NumPy's name of their dtype: float32, float64, complex64 or complex128.
-    """
-
-    dtype: str
-
-    @property
-    @override
-    def prelude(self) -> str:
-        return "\n".join([*numbers(np.dtype(self.dtype)), super().prelude])
-
-    @classmethod
-    @override
-    def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
-        return {**super().usual(device, arithmetic), "dtype": arithmetic.floating}
-
-
 @kernel
 @dataclass(frozen=True)
-class Nodes(_OfNumbers):
+class Nodes(OfNumbers):
     """Parameters of ``templates/aggregation/nodes.mako``."""
 
     template = "aggregation/nodes"
@@ -182,7 +158,7 @@ class Nodes(_OfNumbers):
 
 @kernel
 @dataclass(frozen=True)
-class Inverse(_OfNumbers):
+class Inverse(OfNumbers):
     """Parameters of ``templates/aggregation/inverse.mako``."""
 
     template = "aggregation/inverse"
@@ -190,7 +166,7 @@ class Inverse(_OfNumbers):
 
 @kernel
 @dataclass(frozen=True)
-class DenseInverse(_OfNumbers):
+class DenseInverse(OfNumbers):
     """Parameters of ``templates/aggregation/dense_inverse.mako``; of CPU devices, the work-group is one work-item."""
 
     template = "aggregation/dense_inverse"
@@ -204,7 +180,7 @@ class DenseInverse(_OfNumbers):
 
 @kernel
 @dataclass(frozen=True)
-class Strength(_OfNumbers):
+class Strength(OfNumbers):
     """Parameters of ``templates/aggregation/strength.mako``."""
 
     template = "aggregation/strength"
@@ -217,7 +193,7 @@ class Strength(_OfNumbers):
 
 @kernel
 @dataclass(frozen=True)
-class Norms(_OfNumbers):
+class Norms(OfNumbers):
     """Parameters of ``templates/aggregation/norms.mako``; the work-group is one work-item."""
 
     template = "aggregation/norms"
@@ -226,7 +202,7 @@ class Norms(_OfNumbers):
 
 @kernel
 @dataclass(frozen=True)
-class Tentative(_OfNumbers):
+class Tentative(OfNumbers):
     """Parameters of ``templates/aggregation/tentative.mako``.
 
     Attributes
@@ -243,7 +219,7 @@ class Tentative(_OfNumbers):
 
 @kernel
 @dataclass(frozen=True)
-class Orthonormal(_OfNumbers):
+class Orthonormal(OfNumbers):
     """Parameters of ``templates/aggregation/orthonormal.mako``."""
 
     template = "aggregation/orthonormal"
@@ -252,7 +228,7 @@ class Orthonormal(_OfNumbers):
 
 @kernel
 @dataclass(frozen=True)
-class Smoothing(_OfNumbers):
+class Smoothing(OfNumbers):
     """Parameters of ``templates/aggregation/smoothing.mako``."""
 
     template = "aggregation/smoothing"
@@ -265,7 +241,7 @@ class Smoothing(_OfNumbers):
 
 @kernel
 @dataclass(frozen=True)
-class Prolongator(_OfNumbers):
+class Prolongator(OfNumbers):
     """Parameters of ``templates/aggregation/prolongator.mako``. Phases are "make", "pack" and "values".
 
     Attributes
