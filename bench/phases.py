@@ -31,7 +31,7 @@ from bench.problems import spgemm
 from bench.report import Sheet
 from bench.summaries import as_text
 from clsparse_py._ground.files import write_text
-from clsparse_py._primitives import radix_sort
+from clsparse_py.primitives import radix_sort
 
 Operands = tuple[sp.csr_array, sp.csr_array]
 

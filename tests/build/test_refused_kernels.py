@@ -663,13 +663,13 @@ def test_a_refused_primitive_takes_plain_kernels(
             np.testing.assert_array_equal(found.get(), np.bincount(segment, values)[np.unique(segment)])
         elif primitive == "radix":
             a, b = place(keys), place(values)
-            clsparse_py._primitives.radix_sort(a, b, out=(a, b))
+            clsparse_py.primitives.radix_sort(a, b, out=(a, b))
             order = np.argsort(keys, kind="stable")
             np.testing.assert_array_equal(a.get(), keys[order])
             np.testing.assert_array_equal(b.get(), values[order])
         elif primitive == "sort":
             a, b = place(values), place(keys)
-            clsparse_py._primitives.segmented_sort(place(ptr), a, b, out=(a, b))
+            clsparse_py.primitives.segmented_sort(place(ptr), a, b, out=(a, b))
             order = np.lexsort((values, segment))
             np.testing.assert_array_equal(a.get(), values[order])
             np.testing.assert_array_equal(b.get(), keys[order])
@@ -677,7 +677,7 @@ def test_a_refused_primitive_takes_plain_kernels(
             starts = np.append(np.arange(0, n, 7), n).astype(np.int32)
             runs = keys[np.lexsort((keys, np.arange(n) // 7))]
             segments = np.array([0, 1, 3, 100, 101, starts.size - 1], np.int32)
-            found = clsparse_py._primitives.segmented_merge(place(segments), place(starts), place(runs))
+            found = clsparse_py.primitives.segmented_merge(place(segments), place(starts), place(runs))
             bounds = starts[segments]
             wanted = [np.sort(runs[begin:end]) for begin, end in itertools.pairwise(bounds)]
             np.testing.assert_array_equal(found.get(), np.concatenate(wanted))

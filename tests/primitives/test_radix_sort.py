@@ -18,10 +18,11 @@ from pyopencl import array as cl_array
 from clsparse_py._build import programs
 from clsparse_py._device.device import Portability, describe
 from clsparse_py._precision.arithmetic import OPENCL_TYPES
-from clsparse_py._primitives import radix_sort, reference
+from clsparse_py._primitives import reference
 from clsparse_py._primitives.radix_kernels import RadixScatter
 from clsparse_py._primitives.radix_sort import Shape, enqueue_radix_sort, enqueue_sort_by_key
 from clsparse_py._run.launch import Chain
+from clsparse_py.primitives import radix_sort
 
 KEYS = ("int32", "uint32", "int64", "uint64")
 

@@ -16,10 +16,11 @@ from platforms import PLATFORMS, queue_on
 
 from clsparse_py._build import programs
 from clsparse_py._device.device import Device, describe
-from clsparse_py._primitives import reference, segmented_sort
+from clsparse_py._primitives import reference
 from clsparse_py._primitives.segmented_sort import MergeSerial, SortNetwork
 from clsparse_py._primitives.segments import Elements, Shape
 from clsparse_py._tuner.sort_tunable import SegmentedSortTunable
+from clsparse_py.primitives import segmented_sort
 
 TUNABLE = SegmentedSortTunable()
 

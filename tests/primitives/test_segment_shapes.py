@@ -19,12 +19,13 @@ from pyopencl import array as cl_array
 
 from clsparse_py._build import programs
 from clsparse_py._device.device import describe
-from clsparse_py._primitives import reference, segmented_merge, segmented_sort
+from clsparse_py._primitives import reference
 from clsparse_py._primitives.segment_classes import Inspection
 from clsparse_py._primitives.segmented_merge import enqueue_segmented_merge
 from clsparse_py._primitives.segmented_sort import SortNetwork, enqueue_segmented_sort
 from clsparse_py._primitives.segments import Shape
 from clsparse_py._run.launch import Chain
+from clsparse_py.primitives import segmented_merge, segmented_sort
 
 #: Kernels with work-groups of 1, 7, 48, 64 and the most, few elements to a tile so that there are many; those for CPU devices in
 #: another shape than their own.

@@ -15,10 +15,11 @@ from platforms import PLATFORMS, has_fp64, queue_on
 from pyopencl import array as cl_array
 
 from clsparse_py._build import programs
-from clsparse_py._primitives import reference, segmented_merge, segmented_sort
+from clsparse_py._primitives import reference
 from clsparse_py._primitives.segmented_merge import ALGORITHMS, enqueue_segmented_merge
 from clsparse_py._primitives.segments import Shape
 from clsparse_py._run.launch import Chain
+from clsparse_py.primitives import segmented_merge, segmented_sort
 
 KEYS = ("int32", "uint32", "int64", "uint64")
 VALUES = (None, "int8", "float32", "complex128")
