@@ -25,7 +25,7 @@ from clsparse_py._solvers.amg.coarsest import inverse, inverse_values
 from clsparse_py._solvers.amg.cycles import CYCLES, Workspace
 from clsparse_py._solvers.amg.levels import Level
 from clsparse_py._solvers.krylov.system import Apply, System
-from clsparse_py._solvers.linalg import of_scipy, solvers
+from clsparse_py._solvers.linalg import least_squares, of_scipy, solvers
 from clsparse_py._solvers.linalg.operators import DeviceOperator
 from clsparse_py._solvers.linalg.options import Options, limit, tolerance
 from clsparse_py._solvers.linalg.problem import solved
@@ -34,6 +34,11 @@ __all__ = ["MultilevelSolver", "Preconditioner", "cycle_named"]
 
 #: Columns of a cycle of GMRES at most.
 _COLUMNS = 20
+
+
+def _accelerator(name: str) -> Callable[..., Any] | None:
+    """Return the solver of a name in `clsparse_py.linalg`, or None."""
+    return next((getattr(module, name) for module in (solvers, least_squares, of_scipy) if name in module.__all__), None)
 
 
 class MultilevelSolver:
@@ -261,7 +266,7 @@ class MultilevelSolver:
         is_told: bool,  # noqa: ARG002 - of ranks
     ) -> tuple[str, Callable[..., Any] | None, float, int, int]:
         """Return the options of `solve`, checked."""
-        method = getattr(solvers, accel, None) or getattr(of_scipy, accel, None) if isinstance(accel, str) else accel
+        method = _accelerator(accel) if isinstance(accel, str) else accel
         if accel is not None and not callable(method):
             raise ValueError(f"accel: must be a solver of clsparse_py.linalg, such as 'cg', or a function, is {accel!r}")
         if method is not None and not {"M", "kwargs"} & set(inspect.signature(method).parameters):
