@@ -17,8 +17,17 @@ from clsparse_py._decisions.profiles import default
 from clsparse_py._device.device import Device, describe
 from clsparse_py._memory.memory import allocated
 from clsparse_py._operations.spgemm.mask import masked_operands
-from clsparse_py._operations.spgemm.masked_choose import LABELS, Accumulator, features_of, parse
-from clsparse_py._operations.spgemm.masked_rows import Masked, enqueue_masked, record_of, takes_teams, workers_of
+from clsparse_py._operations.spgemm.masked_rows import (
+    LABELS,
+    Lookup,
+    Masked,
+    enqueue_masked,
+    features_of,
+    parse,
+    record_of,
+    takes_teams,
+    workers_of,
+)
 from clsparse_py._precision.semiring import plus_times
 from clsparse_py._run.launch import Chain
 from clsparse_py._tuner.tunable import Tunable
@@ -109,7 +118,7 @@ class MaskedTunable(Tunable[MaskedProblem]):
         return dict(features_of(problem.product, workers_of(describe(problem.queue.device))))
 
     @override
-    def parse(self, question: str, label: str) -> Accumulator:
+    def parse(self, question: str, label: str) -> Lookup:
         """Return an accumulator by its label.
 
         Raises

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, overload
+
+from typing_extensions import Unpack
 
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import describe
@@ -33,63 +35,41 @@ _METHODS = get_args(Method)
 _PLAIN = Request()
 
 
+class _Asked(TypedDict, total=False):
+    """The keyword arguments of `spgemm` and `spgemm_plan` that say nothing of what is returned."""
+
+    method: Method
+    semiring: Semiring
+    deterministic: bool
+    memory_limit: int | None
+    max_nnz: int | None
+    complement: bool
+    structural: bool
+    accum: Accumulation | None
+
+
+class _Written(_Asked, total=False):
+    """Those of `spgemm` alone."""
+
+    mask: Matrix | SciPySparse | None
+    replace: bool
+
+
 @overload
 def spgemm(
-    A: MatrixT,
-    B: Matrix | SciPySparse,
-    *,
-    method: Method = ...,
-    semiring: Semiring = ...,
-    deterministic: bool = ...,
-    memory_limit: int | None = ...,
-    max_nnz: int | None = ...,
-    mask: Matrix | SciPySparse | None = ...,
-    complement: bool = ...,
-    structural: bool = ...,
-    accum: Accumulation | None = ...,
-    out: MatrixT | None = ...,
-    replace: bool = ...,
-    profile: Literal[False] = ...,
+    A: MatrixT, B: Matrix | SciPySparse, *, out: MatrixT | None = ..., profile: Literal[False] = ..., **asked: Unpack[_Written]
 ) -> MatrixT: ...
 
 
 @overload
 def spgemm(
-    A: MatrixT,
-    B: Matrix | SciPySparse,
-    *,
-    method: Method = ...,
-    semiring: Semiring = ...,
-    deterministic: bool = ...,
-    memory_limit: int | None = ...,
-    max_nnz: int | None = ...,
-    mask: Matrix | SciPySparse | None = ...,
-    complement: bool = ...,
-    structural: bool = ...,
-    accum: Accumulation | None = ...,
-    out: MatrixT | None = ...,
-    replace: bool = ...,
-    profile: Literal[True],
+    A: MatrixT, B: Matrix | SciPySparse, *, out: MatrixT | None = ..., profile: Literal[True], **asked: Unpack[_Written]
 ) -> tuple[MatrixT, dict[str, float]]: ...
 
 
 @overload
 def spgemm(
-    A: MatrixT,
-    B: Matrix | SciPySparse,
-    *,
-    method: Method = ...,
-    semiring: Semiring = ...,
-    deterministic: bool = ...,
-    memory_limit: int | None = ...,
-    max_nnz: int | None = ...,
-    mask: Matrix | SciPySparse | None = ...,
-    complement: bool = ...,
-    structural: bool = ...,
-    accum: Accumulation | None = ...,
-    out: MatrixT | None = ...,
-    replace: bool = ...,
-    profile: bool,
+    A: MatrixT, B: Matrix | SciPySparse, *, out: MatrixT | None = ..., profile: bool, **asked: Unpack[_Written]
 ) -> MatrixT | tuple[MatrixT, dict[str, float]]: ...
 
 
@@ -210,36 +190,12 @@ def _assembled(A: MatrixT, B: Matrix, C: Result) -> MatrixT:
 
 
 @overload
-def spgemm_plan(
-    A: MatrixT,
-    B: Matrix | SciPySparse,
-    *,
-    method: Method = ...,
-    semiring: Semiring = ...,
-    deterministic: bool = ...,
-    memory_limit: int | None = ...,
-    max_nnz: int | None = ...,
-    mask: None = ...,
-    complement: bool = ...,
-    structural: bool = ...,
-    accum: Accumulation | None = ...,
-) -> SpgemmPlan[MatrixT]: ...
+def spgemm_plan(A: MatrixT, B: Matrix | SciPySparse, *, mask: None = ..., **asked: Unpack[_Asked]) -> SpgemmPlan[MatrixT]: ...
 
 
 @overload
 def spgemm_plan(
-    A: MatrixT,
-    B: Matrix | SciPySparse,
-    *,
-    method: Method = ...,
-    semiring: Semiring = ...,
-    deterministic: bool = ...,
-    memory_limit: int | None = ...,
-    max_nnz: int | None = ...,
-    mask: Matrix | SciPySparse,
-    complement: bool = ...,
-    structural: bool = ...,
-    accum: Accumulation | None = ...,
+    A: MatrixT, B: Matrix | SciPySparse, *, mask: Matrix | SciPySparse, **asked: Unpack[_Asked]
 ) -> MaskedPlan[MatrixT]: ...
 
 

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._build.built import Built
-from clsparse_py._build.programs import note_asked
 from clsparse_py._device.device import Device
 from clsparse_py._memory.memory import constants
 from clsparse_py._memory.workspace import current, suffices
@@ -20,7 +18,7 @@ from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.recording import run
 
-__all__ = ["Analysed", "Analysing", "Work", "analyse", "enqueue_analysis"]
+__all__ = ["Analysed", "Work", "analyse"]
 
 #: Entries to a lane above which the whole work-group counts a row's products.
 _LONG = 32
@@ -100,8 +98,11 @@ def _record(device: Device, index: str, lanes: int, work_group: int | None) -> A
     return legal
 
 
-def _as_data(bins: Bins) -> tuple[np.ndarray[Any, Any], tuple[np.uint32, np.uint32]]:
-    """Return the kernel's arguments that are bins: an array, how many they are, and how many stand before those of spans."""
+def _as_data(chain: Chain, bins: Bins, *, counted: bool) -> tuple[Any, tuple[np.uint32, np.uint32]]:
+    """Return the kernel's arguments that are bins: an array, how many they are, and how many stand before those of spans.
+
+    The array is on the host where memory is ``counted``.
+    """
     assert len(bins) <= Analysis.MAX_BINS  # all methods together have fewer
     limits = np.array(bins.limits, np.int64)
     limits[limits < 0] = _NO_LIMIT
@@ -109,70 +110,10 @@ def _as_data(bins: Bins) -> tuple[np.ndarray[Any, Any], tuple[np.uint32, np.uint
     starts = [int(np.argmax(limits[:, 0] >= (1 << bits) // 2)) for bits in range(33)]
     spanless = next((number for number, (*_, span) in enumerate(bins.limits) if span >= 0), len(bins))
     numbers = np.concatenate([starts, limits.ravel()]).astype(np.uint32)
-    return numbers, (np.uint32(len(bins)), np.uint32(spanless))
+    return numbers if counted else constants(chain.queue, numbers), (np.uint32(len(bins)), np.uint32(spanless))
 
 
-class _Launch(NamedTuple):
-    """A launch of the kernel: what stays the same for matrices of the same size.
-
-    Attributes
-    ----------
-    built : Built
-    groups : int
-    sizes : tuple
-        The kernel's first arguments.
-    limits : Buffer or numpy.ndarray
-        Those of the bins: kept on the device or, where memory is counted, on the host.
-    bins : tuple
-        How many there are, and how many stand before those of spans.
-    """
-
-    built: Built
-    groups: int
-    sizes: tuple[Any, ...]
-    limits: Any
-    bins: tuple[np.uint32, np.uint32]
-
-
-def _launch(
-    chain: Chain, shape: tuple[int, int], nnz: int, index: np.dtype[Any], bins: Bins, work_group: int | None, *, counted: bool
-) -> _Launch:
-    """Return the launch for a product of some size; ``counted``: whether memory is."""
-    n_rows, device = shape[0], chain.device
-    lanes = _lanes(nnz / n_rows, min(device.portability.lane_width, device.resident))
-    built, record = chain.build(_record(device, name_of(index), lanes, work_group))
-    groups, sizes = spread(device, n_rows, record.work_group)
-    if record.long:
-        groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
-    limits, numbers = _as_data(bins)
-    kept = limits if counted else chain.worked_out(bins, lambda: constants(chain.queue, limits))
-    return _Launch(built, groups, (*sizes, np.uint64(shape[1])), kept, numbers)
-
-
-class Analysing:
-    """An analysis whose commands are enqueued."""
-
-    def __init__(self, chain: Chain, arrays: tuple[cl_array.Array, ...], n_bins: int, listed: cl_array.Array | None) -> None:
-        self._chain, self._arrays, self._n_bins, self._listed = chain, arrays, n_bins, listed
-
-    def found(self) -> Analysed:
-        """Wait for the device, and return what was found."""
-        products, bin_, found = self._arrays
-        # A read that blocks takes less time than to wait for the event of one that does not.
-        numbers: list[int] = self._chain.read(found, _N_FOUND + self._n_bins).tolist()
-        all_rows = Found(*numbers[:_N_FOUND])
-        work = Work(
-            (all_rows.products_high << 32) + all_rows.products_low,
-            all_rows.max_products,
-            all_rows.longest_row,
-            (all_rows.bound_high << 32) + all_rows.bound_low,
-            all_rows.sampled / max(all_rows.sampled_entries, 1) if all_rows.sampled else 1.0,
-            tuple(numbers[_N_FOUND:]),
-        )
-        return Analysed(work, products, bin_, self._listed)
-
-
-def enqueue_analysis(
+def analyse(
     chain: Chain,
     shape: tuple[int, int],
     nnz: int,
@@ -181,8 +122,8 @@ def enqueue_analysis(
     work_group: int | None = None,
     *,
     uneven: bool = False,
-) -> Analysing:
-    """Enqueue the count of the intermediate products of each row, and the search for the bin that takes it.
+) -> Analysed:
+    """Count the intermediate products of each row, and find the bin that takes it. Waits for the device once.
 
     Parameters
     ----------
@@ -201,41 +142,36 @@ def enqueue_analysis(
     uneven : bool
         Whether several bins are likely to have rows: then these are listed at once.
     """
-    n_rows, index = shape[0], structure[0].dtype
+    n_rows, index, device = shape[0], structure[0].dtype, chain.device
+    lanes = _lanes(nnz / n_rows, min(device.portability.lane_width, device.resident))
+    built, record = chain.build(_record(device, name_of(index), lanes, work_group))
+    groups, sizes = spread(device, n_rows, record.work_group)
+    if record.long:
+        groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
     counted = current() is not None
-    kind = bins, chain.device, shape, nnz, index, work_group, counted
-    launch = chain.worked_out(kind, lambda: _launch(chain, shape, nnz, index, bins, work_group, counted=counted))
-    note_asked(launch[:1])
-    built, groups, sizes, limits, numbers = launch
+    limits, numbers = chain.worked_out((bins, counted), lambda: _as_data(chain, bins, counted=counted))
     if counted:
         # Memory that outlives the call would be beyond its limit.
         limits = chain.sent(limits)
     products, bin_ = chain.scratch(n_rows, _UINT32), chain.scratch(n_rows, index)
-    found = chain.counters(_N_FOUND + len(bins))
-    chain.launch(built, groups, *sizes, limits, *numbers, *structure, products, bin_, found)
+    told = chain.counters(_N_FOUND + len(bins))
+    chain.launch(built, groups, *sizes, np.uint64(shape[1]), limits, *numbers, *structure, products, bin_, told)
     listed: list[cl_array.Array] = []
     if uneven:
         # Without memory for it rows may need no list.
         suffices(lambda: listed.append(_listed(chain, n_rows, bin_, len(bins))))
-    return Analysing(chain, (products, bin_, found), len(bins), listed[0] if listed else None)
-
-
-def analyse(
-    chain: Chain,
-    shape: tuple[int, int],
-    nnz: int,
-    structure: Sequence[cl_array.Array],
-    bins: Bins,
-    work_group: int | None = None,
-) -> Analysed:
-    """Count the intermediate products of each row, and find the bin that takes it. Waits for the device once.
-
-    Parameters
-    ----------
-    chain, shape, nnz, structure, bins, work_group
-        As for `enqueue_analysis`.
-    """
-    return enqueue_analysis(chain, shape, nnz, structure, bins, work_group).found()
+    # A read that blocks takes less time than to wait for the event of one that does not.
+    found: list[int] = chain.read(told, _N_FOUND + len(bins)).tolist()
+    of_rows = Found(*found[:_N_FOUND])
+    work = Work(
+        (of_rows.products_high << 32) + of_rows.products_low,
+        of_rows.max_products,
+        of_rows.longest_row,
+        (of_rows.bound_high << 32) + of_rows.bound_low,
+        of_rows.sampled / max(of_rows.sampled_entries, 1) if of_rows.sampled else 1.0,
+        tuple(found[_N_FOUND:]),
+    )
+    return Analysed(work, products, bin_, listed[0] if listed else None)
 
 
 def _listed(chain: Chain, n_rows: int, bin_: cl_array.Array, n_bins: int) -> cl_array.Array:

@@ -6,20 +6,17 @@ import functools
 from typing import Any
 
 import numpy as np
-import pyopencl as cl
-from pyopencl import array as cl_array
 
 from clsparse_py._device.device import Device
 from clsparse_py._formats.parts import matrix_of
 from clsparse_py._ground.errors import class_of
 from clsparse_py._ground.index_types import INT32_MAX
-from clsparse_py._matrix.convert import converted
 from clsparse_py._matrix.matrix import Matrix, MatrixT, is_sparse
 from clsparse_py._operations.spgemm.kernels import KernelTypes
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._precision.semiring import Semiring, plus_times
 
-__all__ = ["check_limits", "check_operands", "memory_limit_of", "types_of", "with_index"]
+__all__ = ["check_limits", "check_operands", "memory_limit_of", "types_of"]
 
 #: By default the workspace may take this share of the device's memory.
 WORKSPACE_SHARE = 0.5
@@ -76,11 +73,6 @@ def check_limits(memory_limit: Any, max_nnz: Any) -> None:
 def memory_limit_of(device: Device, memory_limit: int | None) -> int:
     """Return how many bytes the workspace may have."""
     return int(device.global_memory * WORKSPACE_SHARE) if memory_limit is None else int(memory_limit)
-
-
-def with_index(queue: cl.CommandQueue, part: cl_array.Array, index: np.dtype[Any]) -> cl_array.Array:
-    """Return an index array in the dtype that kernels take."""
-    return part if part.dtype == index else converted(queue, "indices", part, index)
 
 
 def types_of(A: Matrix, B: Matrix, semiring: Semiring = plus_times, c_index: str = "") -> KernelTypes:

@@ -9,7 +9,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._formats.canonical import with_sorted_rows, without_duplicates
-from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.convert import converted, with_index
 from clsparse_py._matrix.matrix import Matrix, Origin, Structure
 from clsparse_py._matrix.placement import place_part, value_dtype
 from clsparse_py._memory.memory import allocated
@@ -57,6 +57,11 @@ class CanonicalOperand:
         self.indptr, self.indices, self.known = structure.indptr, structure.indices, structure.facts
         self.data = matrix.data
         self.nnz: int = self.indices.size
+
+    def arrays(self, index: np.dtype[Any]) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
+        """Return indptr, indices and data, with indices of a dtype."""
+        data, indices, indptr = with_index(self.matrix.queue, (self.data, self.indices, self.indptr), index)
+        return indptr, indices, data
 
     def _canonical(self, A: Matrix) -> Matrix:
         """Return a copy of a matrix in canonical format, and keep how values get there."""

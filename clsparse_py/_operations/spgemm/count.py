@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,18 +11,17 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py._ground.index_types import INT32_MAX
-from clsparse_py._memory.workspace import current
 from clsparse_py._operations.spgemm.all_rows import staged_entries
-from clsparse_py._operations.spgemm.analysis import Work, enqueue_analysis
-from clsparse_py._operations.spgemm.decide import Reason, Speculation
+from clsparse_py._operations.spgemm.analysis import Work, analyse
+from clsparse_py._operations.spgemm.decide import Decision, Reason, Speculation, speculation_for
 from clsparse_py._operations.spgemm.kind import kind_of
-from clsparse_py._operations.spgemm.methods.base import Product, Result
+from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
 from clsparse_py._operations.spgemm.new_arrays import new_counts, new_pointers
 from clsparse_py._operations.spgemm.operands import Operands
-from clsparse_py._operations.spgemm.refine import Course, Shares, numeric_bin
+from clsparse_py._operations.spgemm.refine import Shares, Step, numeric_bin, shares_of
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.speculation import speculate
-from clsparse_py._operations.spgemm.steps import Step, enqueue_phase, foreseen, prepared
+from clsparse_py._operations.spgemm.steps import enqueue_phase, foreseen, prepared
 from clsparse_py._operations.spgemm.timer import Timer
 from clsparse_py._operations.spgemm.upper_bound import fits, new_loose
 from clsparse_py._precision.arithmetic import name_of
@@ -32,6 +31,8 @@ from clsparse_py._run.recording import run
 __all__ = ["Counted", "SharedOut", "count", "share_out"]
 
 _log = logging.getLogger(__name__)
+
+_SPECULATED = Reason("rows of A are short or alike: made as they come, with no analysis")
 
 
 @dataclass
@@ -69,6 +70,7 @@ class SharedOut(NamedTuple):
     product : Product
         With the products of its rows.
     steps : list of Step
+        Of ``shares``, prepared.
     work : Work
     shares : Shares
     """
@@ -93,23 +95,16 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
     if not (operands.a.nnz and operands.b.nnz):
         return _without_products(operands, timer)
     timer.ended("analysis")
-    course = operands.course(request)
-    if course.speculation is not None:
-        counted = _speculative(operands, course, course.speculation)
+    chain, kind = operands.chain, operands.product.kind
+    speculation = speculation_for(kind, operands.features) if request.is_auto else None
+    if speculation is not None:
+        counted = _speculative(operands, speculation)
         timer.ended("symbolic")
         if counted is not None:
             return counted
-    chain, kind, allocator = operands.chain, operands.product.kind, operands.allocator
-    early: list[tuple[cl_array.Array, cl_array.Array | None]] = []
-
-    def meanwhile() -> None:
-        # Where memory is counted, listing rows may need this memory first.
-        if current() is None:
-            early.append(new_counts(chain, operands.product, allocator))
-
-    shared = share_out(operands, course, meanwhile=meanwhile)
+    shared = share_out(operands, operands.decision(request))
     product, steps = shared.product, shared.steps
-    counts, indptr = early[0] if early and product.kind is kind else new_counts(chain, product, allocator)
+    counts, indptr = new_counts(chain, product, operands.allocator)
     if shared.work.taken[0]:  # rows without products
         chain.fill(counts, 0, product.shape[0])
     timer.ended("analysis")
@@ -135,7 +130,7 @@ def _without_products(operands: Operands, timer: Timer) -> Counted:
     return Counted(product, (), indptr, 0, Reason("there are no products"))
 
 
-def _speculative(operands: Operands, course: Course, speculation: Speculation) -> Counted | None:
+def _speculative(operands: Operands, speculation: Speculation) -> Counted | None:
     """Return the structure of a product by one symbolic kernel for all rows; None if rows are to be analysed after all."""
     chain, product = operands.chain, operands.product
     try:
@@ -147,51 +142,39 @@ def _speculative(operands: Operands, course: Course, speculation: Speculation) -
     if found is None:
         return None
     kind = product.kind
-    bin_ = numeric_bin(kind.thresholds, speculation, found, staged_entries(kind, course.features))
+    bin_ = numeric_bin(kind.thresholds, speculation, found, staged_entries(kind, operands.features))
     if bin_ is None:
         return None
-    product = product.analysed(kind, product.products, found.n_products, found.n_products)
-    shares = course.alone(bin_, found.n_empty)
-    (part,) = shares.parts
-    steps = (Step(bin_, part.rows, None),)
-    return Counted(product, steps, found.indptr, found.nnz, shares.reason)
+    product = product._replace(n_products=found.n_products, bound=found.n_products)
+    steps = (Step(bin_, Rows(product.shape[0], n_empty=found.n_empty)),)
+    return Counted(product, steps, found.indptr, found.nnz, _SPECULATED)
 
 
-def share_out(
-    operands: Operands,
-    course: Course,
-    c_index: np.dtype[Any] | None = None,
-    meanwhile: Callable[[], None] = lambda: None,
-) -> SharedOut:
+def share_out(operands: Operands, decision: Decision, c_index: np.dtype[Any] | None = None) -> SharedOut:
     """Analyse a product, and share its rows out among bins. Waits for the device once.
 
     Parameters
     ----------
     operands : Operands
-    course : Course
-        Of the product.
+    decision : Decision
+        For the product.
     c_index : numpy.dtype, optional
         Of C's indices if C is there; by default one that C's upper bound fits in.
-    meanwhile : callable, optional
-        Called before the host waits.
     """
-    chain, product, decision = operands.chain, operands.product, course.decision
+    chain, product = operands.chain, operands.product
     (m, n), kind = product.shape, product.kind
-    analysing = enqueue_analysis(chain, (m, n), operands.a.nnz, product.structure, decision.bins, uneven=decision.is_uneven)
-    meanwhile()
-    found = analysing.found()
-    del analysing
-    work, products = found.work, found.products
-    shares = course.shares(work)
+    found = analyse(chain, (m, n), operands.a.nnz, product.structure, decision.bins, uneven=decision.is_uneven)
+    work = found.work
+    shares = shares_of(kind, operands.features, decision, work, operands.budget)
     if c_index is None:
         c_index = kind.c_index if max(work.bound, m, n) <= INT32_MAX else np.dtype(np.int64)
     if c_index != kind.c_index:
         kind = kind_of(kind.device, replace(kind.types, c_index=name_of(c_index)))
-    product = product.analysed(kind, products, work.n_products, work.bound)
+    product = product._replace(kind=kind, products=found.products, n_products=work.n_products, bound=work.bound)
     listed = found.list_of(chain, m) if shares.is_listed else None
     # The lists of rows are made, and the numbers of bins are not needed any more.
     del found
-    return SharedOut(product, [prepared(chain, product, part, listed) for part in shares.parts], work, shares)
+    return SharedOut(product, [prepared(chain, product, step, listed) for step in shares.steps], work, shares)
 
 
 def _by_upper_bound(operands: Operands, shared: SharedOut, counts: cl_array.Array) -> Result | None:
@@ -223,5 +206,6 @@ def _exact(operands: Operands, shared: SharedOut, counts: cl_array.Array, phases
 def _build_together(operands: Operands, shared: SharedOut, phases: tuple[str, ...]) -> None:
     """Build the kernels of some phases at the same time."""
     product, steps, shares = shared.product, shared.steps, shared.shares
-    what = product.types, product.deterministic, phases, shares.is_listed, shares.accumulators
+    accumulators = tuple(step.bin.accumulator for step in steps)
+    what = product.types, product.deterministic, phases, shares.is_listed, accumulators
     operands.chain.build_together(what, lambda: foreseen(product, steps, phases))

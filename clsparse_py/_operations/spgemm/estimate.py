@@ -14,7 +14,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._ground.tables import Shown, Table
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._operations.spgemm.analysis import Work, analyse
-from clsparse_py._operations.spgemm.arguments import check_operands, types_of, with_index
+from clsparse_py._operations.spgemm.arguments import check_operands, types_of
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
 from clsparse_py._operations.spgemm.kernels import KernelTypes
@@ -136,7 +136,8 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
     4
     """
     A, B = check_operands(A, B, plus_times)
-    left, right = CanonicalOperand(A).matrix, CanonicalOperand(B).matrix
+    of_a, of_b = CanonicalOperand(A), CanonicalOperand(B)
+    left, right = of_a.matrix, of_b.matrix
     types = types_of(left, right)
     arithmetic, index = types.arithmetic, np.dtype(types.index)
     assert isinstance(arithmetic, Arithmetic)  # of a numeric phase
@@ -144,8 +145,7 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
     bins = _BINS
     work: Work | None = None
     if left.nnz and right.nnz:
-        parts = left.indptr, left.indices, right.indptr, right.indices
-        structure = [with_index(A.queue, part, index) for part in parts]
+        structure = *of_a.arrays(index)[:2], *of_b.arrays(index)[:2]
         work = analyse(Chain(A.queue, *structure), shape, left.nnz, structure, bins).work
     n_products, bound = (work.n_products, work.bound) if work else (0, 0)
     taken = work.taken if work else (m, *(0 for _ in CLASSES))

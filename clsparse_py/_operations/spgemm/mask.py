@@ -12,9 +12,10 @@ from clsparse_py._formats.canonical import Parts, without_zeros
 from clsparse_py._formats.parts import matrix_of
 from clsparse_py._ground.errors import class_of, require_name
 from clsparse_py._ground.index_types import INT32_MAX
+from clsparse_py._matrix.convert import with_index
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure, is_sparse
 from clsparse_py._memory.memory import allocated
-from clsparse_py._operations.spgemm.arguments import types_of, with_index
+from clsparse_py._operations.spgemm.arguments import types_of
 from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
 from clsparse_py._operations.spgemm.mask_writes import accumulated, let_through
 from clsparse_py._operations.spgemm.masked_entries import moved, pointers, which_are_marked
@@ -162,11 +163,8 @@ def masked_operands(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring) -> O
     wide = any(each.dtype.itemsize == 8 for each in (a.indptr, b.indptr, m.indptr))
     index, queue = np.dtype(np.int64 if wide else np.int32), A.queue
     arithmetic = Arithmetic(a.data.dtype.name, b.data.dtype.name, index.name, semiring.name)
-    of_a, of_b = ((with_index(queue, each.indptr, index), with_index(queue, each.indices, index), each.data) for each in (a, b))
-    product = Masked(
-        B.shape[1], of_a, of_b, (with_index(queue, m.indptr, index), with_index(queue, m.indices, index)), arithmetic
-    )
-    return Operands(a, b, product)
+    _, m_indices, m_indptr = with_index(queue, mask.parts, index)
+    return Operands(a, b, Masked(B.shape[1], a.arrays(index), b.arrays(index), (m_indptr, m_indices), arithmetic))
 
 
 def masked_sums(
@@ -218,11 +216,9 @@ def masked_parts(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Ti
 
 def cut(queue: cl.CommandQueue, parts: Parts, mask: Matrix, *, there: bool) -> Parts:
     """Return the parts of the entries at a mask's places, or at all others; indices are as wide as the mask's at least."""
-    data, indices, indptr = parts
-    index = np.promote_types(indptr.dtype, mask.indptr.dtype)
-    structure = with_index(queue, mask.indptr, index), with_index(queue, mask.indices, index)
-    of_index = data, with_index(queue, indices, index), with_index(queue, indptr, index)
-    return let_through(queue, of_index, structure, there)
+    index = np.promote_types(parts[2].dtype, mask.indptr.dtype)
+    _, indices, indptr = with_index(queue, mask.parts, index)
+    return let_through(queue, with_index(queue, parts, index), (indptr, indices), there)
 
 
 def _kept(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
@@ -268,7 +264,7 @@ def written(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer)
     old = _kept(queue, CanonicalOperand(out).matrix, write)
     wide = old[1].size + parts[1].size > INT32_MAX or 8 in (old[2].dtype.itemsize, parts[2].dtype.itemsize)
     index = np.dtype(np.int64 if wide else np.int32)
-    old, parts = ((each[0], with_index(queue, each[1], index), with_index(queue, each[2], index)) for each in (old, parts))
+    old, parts = with_index(queue, old, index), with_index(queue, parts, index)
     data, indices, indptr = accumulated(queue, old, parts, write.accum or "second")
     timer.ended("entries")
     out._become(Structure.canonical(queue, shape, indices, indptr), data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -13,24 +14,32 @@ from typing_extensions import Self, override
 from clsparse_py._build.built import Built
 from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._build.programs import Parameters
+from clsparse_py._decisions.labels import number
 from clsparse_py._decisions.profiles import decide
 from clsparse_py._device.device import RESERVED, Device, Portability
 from clsparse_py._ground.records import dataclass
-from clsparse_py._operations.spgemm.masked_choose import Accumulator, features_of, parse
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._run.launch import Chain
 
 __all__ = [
+    "LABELS",
+    "Lookup",
     "Masked",
     "MaskedChunked",
     "MaskedTeam",
     "enqueue_masked",
+    "features_of",
     "masked_record",
+    "parse",
     "record_of",
     "takes_teams",
     "workers_of",
 ]
 
+#: Ways to look up that are declared: hash tables of teams, for so many entries of the mask; places of columns, or search, in
+#: chunks of rows.
+LABELS = ("team:128", "team:64", "team:256", "chunked:places", "chunked:search")
+_MAX_WINDOW = 1024
 #: Work-items of a work-group of teams.
 _WORK_GROUP = 256
 #: Entries of the mask that a team takes, and slots of its table.
@@ -44,6 +53,42 @@ _LEAST_CHUNK = 32
 _SEARCHED = 64
 #: Workers to a compute unit of a device that is no CPU.
 _WORKERS = 64
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """How the place of a product is looked up among those of the mask's row.
+
+    Attributes
+    ----------
+    window : int
+        Entries of the mask whose columns a team puts into a hash table, a power of two; 0 if workers take chunks of rows.
+    places : bool
+        Whether such a worker has the place of each column in the mask's row; else rows are searched.
+    """
+
+    window: int
+    places: bool
+
+
+@functools.lru_cache(maxsize=64)
+def parse(label: str) -> Lookup:
+    """Return what a label names, such as "team:128".
+
+    Raises
+    ------
+    ValueError
+        It names none.
+    """
+    kind, _, shape = label.partition(":")
+    if kind == "team":
+        window = number(shape, "the window of team", 16, _MAX_WINDOW)
+        if window.bit_count() != 1:
+            raise ValueError(f"the window of team must be a power of two, is {window}")
+        return Lookup(window, False)
+    if kind == "chunked" and shape in ("places", "search"):
+        return Lookup(0, shape == "places")
+    raise ValueError(f"an accumulator of a mask must be one of {', '.join(LABELS)}, is {label[:80]!r}")
 
 
 def _is_counted(arithmetic: Arithmetic) -> bool:
@@ -239,13 +284,13 @@ def masked_record(device: Device, product: Masked, *, by_rows: bool = False) -> 
     return record_of(device, product, decide(device, "masked", "any", "accumulator", features, parse).value, by_rows=by_rows)
 
 
-def record_of(device: Device, product: Masked, accumulator: Accumulator, *, by_rows: bool = False) -> MaskedTeam | MaskedChunked:
-    """Return the record of an accumulator; workers search rows if there are no teams for a product."""
+def record_of(device: Device, product: Masked, lookup: Lookup, *, by_rows: bool = False) -> MaskedTeam | MaskedChunked:
+    """Return the record of a way to look up; workers search rows if there are no teams for a product."""
     arithmetic = product.arithmetic
     wide = _is_counted(arithmetic) and arithmetic.result.itemsize == 8 and not device.int64_atomics
-    if accumulator.window and takes_teams(device) and not wide and product.n_columns <= _MAX_COLUMNS:
-        return MaskedTeam.legal(device, arithmetic, accumulator.window, by_rows=by_rows)
-    return MaskedChunked.legal(arithmetic, places=accumulator.places)
+    if lookup.window and takes_teams(device) and not wide and product.n_columns <= _MAX_COLUMNS:
+        return MaskedTeam.legal(device, arithmetic, lookup.window, by_rows=by_rows)
+    return MaskedChunked.legal(arithmetic, places=lookup.places)
 
 
 def takes_teams(device: Device) -> bool:
@@ -285,3 +330,25 @@ def enqueue_masked(
     claimed = chain.scratch(1, np.uint32)
     chain.fill(claimed, 0, 1)
     chain.launch(built, workers, *sizes, *arrays, np.uint32(n_chunks), np.uint64(chunk), claimed, *more)
+
+
+def features_of(product: Masked, workers: int) -> Mapping[str, float]:
+    """Return the features of a product under a mask; ``workers`` is how many take chunks of rows on its device.
+
+    The room for their places is what marks leave of the mask's structure, and what operands that share arrays leave of the memory
+    that they would have apart: with the sums all takes no more than A, B and twice M.
+    """
+    indptr, indices = product.mask
+    rows, nnz = indptr.size - 1, indices.size
+    arrays = (*product.a, *product.b, *product.mask)
+    shared = sum(each.nbytes for each in arrays) - sum({id(each): each.nbytes for each in arrays}.values())
+    room = indptr.nbytes + indices.nbytes + shared - nnz - 4  # the last for the chunks that were claimed
+    return {
+        "rows": rows,
+        "columns": product.n_columns,
+        "nnz": nnz,
+        "mean": nnz / max(rows, 1),
+        "mean_of_a": product.a[1].size / max(rows, 1),
+        "mean_of_b": product.b[1].size / max(product.b[0].size - 1, 1),
+        "places_by_room": workers * product.n_columns * indptr.dtype.itemsize / max(room, 1),
+    }

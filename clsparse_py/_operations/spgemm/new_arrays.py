@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from pyopencl import array as cl_array
-from typing_extensions import override
 
 from clsparse_py._memory.memory import allocated, array_of
 from clsparse_py._memory.workspace import counting, current
@@ -20,20 +19,9 @@ __all__ = ["COUNT", "new_counts", "new_part", "new_pointers"]
 COUNT = np.dtype(np.uint32)
 
 
-class _Part(NamedTuple):
-    """The name of an array of C, put into words if memory is missing for it."""
-
-    part: str
-    shape: tuple[int, int]
-
-    @override
-    def __str__(self) -> str:
-        return f"{self.part} of the {self.shape[0]} x {self.shape[1]} product"
-
-
 def new_part(chain: Chain, part: str, shape: tuple[int, int], n: int, dtype: Any, allocator: Any) -> cl_array.Array:
     """Return a new array for C: a result, which is no workspace."""
-    what = _Part(part, shape)
+    what = f"{part} of the {shape[0]} x {shape[1]} product"
     if current() is None:
         found = allocated(chain.queue, what, n, dtype, allocator)
         if isinstance(chain, Tape):

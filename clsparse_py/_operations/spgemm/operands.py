@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from clsparse_py._matrix.matrix import Matrix
-from clsparse_py._operations.spgemm.arguments import types_of, with_index
+from clsparse_py._operations.spgemm.arguments import types_of
 from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
+from clsparse_py._operations.spgemm.decide import Decision, decide
 from clsparse_py._operations.spgemm.features import Budget, Features
-from clsparse_py._operations.spgemm.kind import Kind, kind_of
+from clsparse_py._operations.spgemm.kind import kind_of
 from clsparse_py._operations.spgemm.methods.base import Product, workspace_bound
-from clsparse_py._operations.spgemm.refine import Course
 from clsparse_py._operations.spgemm.request import Request
-from clsparse_py._operations.spgemm.thresholds import Thresholds
 from clsparse_py._run.launch import Chain
 
 __all__ = ["Operands", "operands_of"]
@@ -54,18 +52,9 @@ class Operands(NamedTuple):
         product = self.product
         return Budget(product.memory_limit, product.workspace)
 
-    def course(self, request: Request) -> Course:
-        """Return the course of the product: the one that is kept, unless a method, bins or choices were given."""
-        kind = self.product.kind
-        if request.bins is not None or request.method != "auto" or request.choices is not None:
-            return Course(kind, self.features, request, self.budget)
-        return _course(kind, kind.thresholds, self.features, request, self.budget)
-
-
-@functools.lru_cache(maxsize=1024)
-def _course(kind: Kind, _thresholds: Thresholds, features: Features, request: Request, budget: Budget) -> Course:
-    """Return the course of products; thresholds are others once profiles are read anew."""
-    return Course(kind, features, request, budget)
+    def decision(self, request: Request) -> Decision:
+        """Return how rows are shared out if they are analysed."""
+        return decide(self.product.kind, self.features, request, self.budget)
 
 
 def operands_of(A: Matrix, B: Matrix, request: Request, chain_of: Callable[..., Chain] = Chain) -> Operands:
@@ -76,12 +65,12 @@ def operands_of(A: Matrix, B: Matrix, request: Request, chain_of: Callable[..., 
     queue, m, n = A.queue, A.shape[0], B.shape[1]
     types = types_of(a.matrix, b.matrix, request.semiring)
     index = np.dtype(types.index)
-    of_a = with_index(queue, a.indptr, index), with_index(queue, a.indices, index)
-    of_b = of_a if b is a else (with_index(queue, b.indptr, index), with_index(queue, b.indices, index))
-    chain = chain_of(queue, *of_a, a.data) if b is a else chain_of(queue, *of_a, a.data, *of_b, b.data)
+    of_a = a.arrays(index)
+    of_b = of_a if b is a else b.arrays(index)
+    chain = chain_of(queue, *of_a) if b is a else chain_of(queue, *of_a, *of_b)
     kind = kind_of(chain.device, types)
     limit = kind.memory if request.memory_limit is None else int(request.memory_limit)
-    arrays = *of_a, a.data, *of_b, b.data
+    arrays = *of_a, *of_b
     asked = limit, request.deterministic, request.is_roomy
     product = Product((m, n), *arrays, of_a[0], 0, 0, kind, *asked, workspace_bound(*arrays))
     return Operands(a, b, chain, product, A.data.allocator)

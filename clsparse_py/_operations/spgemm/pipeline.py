@@ -19,9 +19,10 @@ from clsparse_py._operations.spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._operations.spgemm.new_arrays import new_part
 from clsparse_py._operations.spgemm.one_launch import in_one_launch
 from clsparse_py._operations.spgemm.operands import Operands, operands_of
+from clsparse_py._operations.spgemm.refine import Step
 from clsparse_py._operations.spgemm.repeated import PARTS, former_of, recorded_product
 from clsparse_py._operations.spgemm.request import Request
-from clsparse_py._operations.spgemm.steps import Step, enqueued
+from clsparse_py._operations.spgemm.steps import enqueued
 from clsparse_py._operations.spgemm.timer import UNTIMED, Timer
 from clsparse_py._operations.spgemm.upper_bound import enqueue_compaction
 from clsparse_py._run.launch import Chain

@@ -184,7 +184,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         chain = Chain(self.queue, *self._product.structure)
         product = self._product._replace(kind=kind_of(chain.device, self._product.types))
         operands = Operands(self._a, self._b, chain, product, self._allocator)
-        shared = share_out(operands, operands.course(self._request), self.indptr.dtype)
+        shared = share_out(operands, operands.decision(self._request), self.indptr.dtype)
         chain.finish()
         self._product, self._steps, self._why = shared.product, shared.steps, str(shared.shares.reason)
         self._list, self._asks = None, False

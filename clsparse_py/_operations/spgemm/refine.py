@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import NamedTuple
 
 from clsparse_py._decisions.profiles import Ruling
 from clsparse_py._ground.index_types import INT32_MAX
-from clsparse_py._ground.records import dataclass
 from clsparse_py._operations.spgemm.all_rows import alone, compresses, is_light, max_item_length, small, staged_entries
 from clsparse_py._operations.spgemm.analysis import Work
 from clsparse_py._operations.spgemm.bin_choice import chosen
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin
 from clsparse_py._operations.spgemm.choice import Choice
-from clsparse_py._operations.spgemm.decide import Decision, Reason, Speculation, decide, speculation_for
+from clsparse_py._operations.spgemm.decide import Decision, Reason, Speculation
 from clsparse_py._operations.spgemm.features import Budget, Features
 from clsparse_py._operations.spgemm.kind import Kind
-from clsparse_py._operations.spgemm.methods.base import Accumulator, Rows
+from clsparse_py._operations.spgemm.methods.base import Rows
 from clsparse_py._operations.spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._operations.spgemm.methods.esc_local import EscGroup, EscTeam
 from clsparse_py._operations.spgemm.methods.sort import Sort
-from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.speculation import Speculated
 from clsparse_py._operations.spgemm.thresholds import Thresholds
 
-__all__ = ["Course", "Part", "Refined", "Shares", "are_long", "numeric_bin", "refine", "suits_upper_bound"]
+__all__ = ["Refined", "Shares", "Step", "are_long", "numeric_bin", "refine", "shares_of", "suits_upper_bound"]
 
 #: Accumulators that can make rows in the room of their upper bound.
 _BY_UPPER_BOUND = (Sort, EscTeam, EscGroup)
-_SPECULATED = Reason("rows of A are short or alike: made as they come, with no analysis")
-#: Of how many products with the same features the shares are kept.
-_MAX_KEPT = 16
 
 
 class Refined(NamedTuple):
@@ -141,33 +135,25 @@ def numeric_bin(thresholds: Thresholds, speculation: Speculation, found: Specula
     return speculation.bin if compresses or found.n_products <= thresholds.max_small_products else None
 
 
-class Part(NamedTuple):
-    """The rows of a bin, which has some.
+class Step(NamedTuple):
+    """The rows of one bin, which has some, and the state that its accumulator keeps for them.
 
-    Attributes
-    ----------
-    bin : Bin
-    rows : Rows
-        Without their list, if they are listed.
-    is_long : bool
-        Whether they are few and each takes long: those of other bins are made at the same time.
+    ``long``: they are few, and each takes long; those of other bins are made at the same time.
     """
 
     bin: Bin
     rows: Rows
-    is_long: bool
+    state: object = None
+    long: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Shares:
+class Shares(NamedTuple):
     """How the rows of a product are shared out among bins.
 
     Attributes
     ----------
-    parts : tuple of Part
-        Those with products.
-    accumulators : tuple
-        Of the parts.
+    steps : list of Step
+        Of rows with products: without their states and, if rows are listed, their list.
     is_listed : bool
         Whether rows are listed by bins; one bin takes all of them else.
     reason : Reason
@@ -175,65 +161,21 @@ class Shares:
         Whether C is allocated by its upper bound if there is memory, and its rows are made without being counted first.
     """
 
-    parts: tuple[Part, ...]
-    accumulators: tuple[Accumulator | None, ...]
+    steps: list[Step]
     is_listed: bool
     reason: Reason
     suits_upper_bound: bool
 
 
-class Course:
-    """The course of products with some features: what is decided before their analysis, and after it by what it found.
-
-    To decide takes the host longer than to launch kernels, and depends on nothing else: so a course is kept, and each decision is
-    worked out when it is first asked for.
-
-    Attributes
-    ----------
-    features : Features
-    speculation : Speculation or None
-    """
-
-    def __init__(self, kind: Kind, features: Features, request: Request, budget: Budget) -> None:
-        self.features = features
-        self.speculation = speculation_for(kind, features) if request.is_auto else None
-        self._kind, self._request, self._budget = kind, request, budget
-        self._shares: dict[Work | tuple[Bin, int], Shares] = {}
-
-    @cached_property
-    def decision(self) -> Decision:
-        """The bins among which the analysis shares rows out."""
-        return decide(self._kind, self.features, self._request, self._budget)
-
-    def shares(self, work: Work) -> Shares:
-        """Return how rows are shared out by their work."""
-        return self._shares.get(work) or self._kept(work, self._shared(work))
-
-    def alone(self, bin_: Bin, n_empty: int) -> Shares:
-        """Return the shares if one bin takes all rows, some of which have no products, by a speculation that held."""
-        key = bin_, n_empty
-        return self._shares.get(key) or self._kept(key, self._of_one(bin_, n_empty))
-
-    def _kept(self, key: Work | tuple[Bin, int], made: Shares) -> Shares:
-        if len(self._shares) >= _MAX_KEPT:
-            self._shares.clear()
-        self._shares[key] = made
-        return made
-
-    def _of_one(self, bin_: Bin, n_empty: int) -> Shares:
-        part = Part(bin_, Rows(self.features.shape[0], n_empty=n_empty), False)
-        return Shares((part,), (bin_.accumulator,), False, _SPECULATED, False)
-
-    def _shared(self, work: Work) -> Shares:
-        kind, decision, n_rows = self._kind, self.decision, self.features.shape[0]
-        shares, rulings = refine(kind, self.features, decision, work, self._budget)
-        placed, is_listed = _placed(n_rows, shares)
-        made = [(bin_, rows) for bin_, rows in placed if bin_.accumulator is not None]
-        parts = tuple(Part(bin_, rows, are_long(kind, bin_, rows.n, n_rows)) for bin_, rows in made)
-        bins = [each.bin for each in parts]
-        loose = decision.may_skip_counting and suits_upper_bound(kind.thresholds, n_rows, work, bins)
-        reason = decision.reason._replace(of_bins=rulings) if rulings else decision.reason
-        return Shares(parts, tuple(bin_.accumulator for bin_ in bins), is_listed, reason, loose)
+def shares_of(kind: Kind, features: Features, decision: Decision, work: Work, budget: Budget) -> Shares:
+    """Return how rows are shared out by their work."""
+    n_rows, (shares, rulings) = features.shape[0], refine(kind, features, decision, work, budget)
+    placed, is_listed = _placed(n_rows, shares)
+    made = [(bin_, rows) for bin_, rows in placed if bin_.accumulator is not None]
+    steps = [Step(bin_, rows, long=are_long(kind, bin_, rows.n, n_rows)) for bin_, rows in made]
+    loose = decision.may_skip_counting and suits_upper_bound(kind.thresholds, n_rows, work, [bin_ for bin_, _ in made])
+    reason = decision.reason._replace(of_bins=rulings) if rulings else decision.reason
+    return Shares(steps, is_listed, reason, loose)
 
 
 def _placed(n_rows: int, shares: Sequence[tuple[Bin, int]]) -> tuple[list[tuple[Bin, Rows]], bool]:

@@ -5,20 +5,16 @@ If it did, nothing is analysed, and the host waits once. If it did not, work-gro
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._build.programs import note_asked
-from clsparse_py._operations.spgemm.kind import Kind
 from clsparse_py._operations.spgemm.methods.base import Product
 from clsparse_py._operations.spgemm.methods.merge import Merge
 from clsparse_py._operations.spgemm.new_arrays import COUNT, new_pointers
 from clsparse_py._primitives.scan import enqueue_scan, summed_tile
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.recording import Recorder, Recording, record
 
 __all__ = ["Speculated", "speculate"]
 
@@ -46,45 +42,6 @@ class Speculated(NamedTuple):
     n_empty: int
 
 
-class _Phase(NamedTuple):
-    """The phase for a number of rows.
-
-    Attributes
-    ----------
-    enqueue : callable
-        Enqueues the kernel and the scan of row pointers.
-    recording : Recording
-        Of these.
-    n_sums, n_slots : int
-        Partial sums of entries, and of products, in the report.
-    """
-
-    enqueue: Callable[..., None]
-    recording: Recording
-    n_sums: int
-    n_slots: int
-
-
-def _worked_out(chain: Chain, kind: Kind, accumulator: Merge, m: int) -> _Phase:
-    """Return the phase for ``m`` rows."""
-    limits = kind.thresholds
-    built, kernel = chain.build(accumulator.speculative(kind.device, kind.types.of("symbolic"), limits.max_speculated))
-    groups, rows = kernel.groups(m), kernel.work_group // kernel.lanes
-    # The kernel sums entries by the tiles of the scan of row pointers, if the scan takes such sums.
-    tile = summed_tile(chain.device, COUNT, kind.c_index, m + 1)
-    fits = tile > 0 and tile % rows == 0 and m <= limits.max_partial_sums * tile
-    to_sum = tile // rows if fits else -(-groups // kernel.SLOTS)
-    n_sums = -(-groups // to_sum)
-
-    def enqueue(on: Chain, *arrays: cl_array.Array) -> None:
-        *structure, counts, report, indptr = arrays
-        on.launch(built, groups, np.uint64(m), *structure, counts, report, np.uint32(n_sums), np.uint32(to_sum))
-        enqueue_scan(on, counts, indptr, m, kind="pointers", tile_sums=(report, tile) if fits else None)
-
-    dtypes = (*[kind.index] * 4, COUNT, COUNT, kind.c_index)
-    return _Phase(enqueue, record(chain, enqueue, dtypes), n_sums, kernel.SLOTS)
-
-
 def speculate(chain: Chain, product: Product, accumulator: Merge, max_products: int, allocator: Any) -> Speculated | None:
     """Enqueue the phase, and wait for its report; None if the choice did not hold.
 
@@ -101,22 +58,23 @@ def speculate(chain: Chain, product: Product, accumulator: Merge, max_products: 
         Of C.
     """
     kind, m = product.kind, product.shape[0]
-    enqueue, recording, n_sums, n_slots = chain.worked_out(
-        (_worked_out, kind, accumulator, m), lambda: _worked_out(chain, kind, accumulator, m)
-    )
+    limits = kind.thresholds
+    built, kernel = chain.build(accumulator.speculative(kind.device, kind.types.of("symbolic"), limits.max_speculated))
+    groups, rows = kernel.groups(m), kernel.work_group // kernel.lanes
+    # The kernel sums entries by the tiles of the scan of row pointers, if the scan takes such sums.
+    tile = summed_tile(chain.device, COUNT, kind.c_index, m + 1)
+    fits = tile > 0 and tile % rows == 0 and m <= limits.max_partial_sums * tile
+    to_sum = tile // rows if fits else -(-groups // kernel.SLOTS)
+    n_sums = -(-groups // to_sum)
     indptr = new_pointers(chain, product, allocator)
     # Pointers of 32 bits hold the entries of rows until these are summed.
     counts = indptr if kind.c_index.itemsize == COUNT.itemsize else chain.scratch(m, COUNT)
-    n_reported = 1 + n_sums + _BEFORE_SLOTS + n_slots
+    n_reported = 1 + n_sums + _BEFORE_SLOTS + kernel.SLOTS
     report = chain.counters(n_reported)
-    arrays = *product.structure, counts, report, indptr
-    if isinstance(chain, Recorder):
-        enqueue(chain, *arrays)
-    else:
-        note_asked(recording.kernels)
-        recording.enqueue(chain, arrays)
+    chain.launch(built, groups, np.uint64(m), *product.structure, counts, report, np.uint32(n_sums), np.uint32(to_sum))
+    enqueue_scan(chain, counts, indptr, m, kind="pointers", tile_sums=(report, tile) if fits else None)
     # A list: Python adds a few numbers faster than NumPy.
     told: list[int] = chain.read(report, n_reported).tolist()
-    n_products, nnz = sum(told[-n_slots:]), sum(told[: n_sums + 1])
-    failed, longest, n_empty = told[n_sums + 1 : -n_slots]
+    n_products, nnz = sum(told[-kernel.SLOTS :]), sum(told[: n_sums + 1])
+    failed, longest, n_empty = told[n_sums + 1 : -kernel.SLOTS]
     return None if failed or n_products > max_products else Speculated(indptr, nnz, n_products, longest, n_empty)

@@ -4,42 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from pyopencl import array as cl_array
 
-from clsparse_py._operations.spgemm.bins import Bin
 from clsparse_py._operations.spgemm.kernels import RowKernel
 from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
 from clsparse_py._operations.spgemm.methods.dense import WINDOWS
 from clsparse_py._operations.spgemm.methods.team import Team
-from clsparse_py._operations.spgemm.refine import Part
+from clsparse_py._operations.spgemm.refine import Step
 from clsparse_py._run.launch import Chain
 
-__all__ = ["Step", "enqueue_phase", "enqueued", "foreseen", "in_windows", "prepared"]
+__all__ = ["enqueue_phase", "enqueued", "foreseen", "in_windows", "prepared"]
 
 _log = logging.getLogger(__name__)
 
 
-class Step(NamedTuple):
-    """The rows of one bin, and the state that its accumulator keeps for them.
-
-    ``long``: they are few, and each takes long; those of other bins are made at the same time.
-    """
-
-    bin: Bin
-    rows: Rows
-    state: object
-    long: bool = False
-
-
-def prepared(chain: Chain, product: Product, part: Part, listed: cl_array.Array | None) -> Step:
-    """Return the step of a part."""
-    bin_, rows, is_long = part
-    assert bin_.accumulator is not None  # rows without products have no step
-    if listed is not None:
-        rows = Rows(rows.n, rows.first, listed)
-    return Step(bin_, rows, bin_.accumulator.prepare(chain, product, rows), is_long)
+def prepared(chain: Chain, product: Product, step: Step, listed: cl_array.Array | None) -> Step:
+    """Return a step with its state and, if rows are listed, their list."""
+    assert step.bin.accumulator is not None  # rows without products have no step
+    rows = step.rows if listed is None else step.rows._replace(listed=listed)
+    return step._replace(rows=rows, state=step.bin.accumulator.prepare(chain, product, rows))
 
 
 def foreseen(product: Product, steps: Sequence[Step], phases: Sequence[str]) -> Iterator[RowKernel]:

@@ -11,12 +11,12 @@ from pyopencl import array as cl_array
 from clsparse_py._operations.spgemm.all_rows import alone, small
 from clsparse_py._operations.spgemm.analysis import Work
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
-from clsparse_py._operations.spgemm.decide import Decision, Reason, Speculation
+from clsparse_py._operations.spgemm.decide import Decision, Reason, Speculation, decide
 from clsparse_py._operations.spgemm.features import Features
 from clsparse_py._operations.spgemm.methods.esc import Esc
 from clsparse_py._operations.spgemm.methods.merge import Merge
 from clsparse_py._operations.spgemm.methods.sort import Sort
-from clsparse_py._operations.spgemm.refine import Course, are_long, numeric_bin, refine, suits_upper_bound
+from clsparse_py._operations.spgemm.refine import are_long, numeric_bin, refine, shares_of, suits_upper_bound
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.speculation import Speculated
 from clsparse_py._operations.spgemm.strategy import bins_for, parse
@@ -167,22 +167,13 @@ def test_windows_take_what_is_dense_in_them() -> None:
     assert in_the_end(bins, found, product(10**6, 10**6)) == {"esc None": 10**4}
 
 
-def test_what_was_decided_for_the_same_work_is_not_decided_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_listed_if_several_bins_have_some() -> None:
     kind, of = kind_on("gpu"), square(10**5, 40)
-    course = Course(kind, of, Request(), PLENTY)
-    bins, last = course.decision.bins, len(course.decision.bins) - 1
+    decision = decide(kind, of, Request(), PLENTY)
+    bins, last = decision.bins, len(decision.bins) - 1
     few, many = (work({0: 10**5 - n, 1: n}, last + 1, 10**6, 512) for n in (10**4, 10**5))
-    listed = course.shares(few)
+    listed, whole = (shares_of(kind, of, decision, each, PLENTY) for each in (few, many))
     assert listed.is_listed
-    assert [(part.bin, part.rows.n, part.rows.first) for part in listed.parts] == [(bins[1], 10**4, 10**5 - 10**4)]
-    # Other work with the same features is shared out otherwise.
-    whole = course.shares(many)
+    assert [(step.bin, step.rows.n, step.rows.first) for step in listed.steps] == [(bins[1], 10**4, 10**5 - 10**4)]
     assert not whole.is_listed
-    assert [part.rows.n for part in whole.parts] == [10**5]
-    monkeypatch.setitem(Course._shared.__globals__, "refine", None)
-    assert course.shares(few._replace()) is listed
-    # What is kept does not grow without end.
-    monkeypatch.undo()
-    for n in range(100):
-        course.shares(work({1: 10**5}, last + 1, 10**6 + n, 512))
-    assert len(course._shares) < 100
+    assert [step.rows.n for step in whole.steps] == [10**5]
