@@ -24,10 +24,10 @@ from clsparse_py._operations.spmv import kept_plan
 from clsparse_py._precision.semiring import plus_times
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import fetched, placed
-from clsparse_py._solvers.krylov.system import Apply, System
+from clsparse_py._solvers.krylov.system import Apply, Held
 from clsparse_py._solvers.linalg.operators import DeviceOperator, applied, cast_to, is_function
 from clsparse_py._solvers.linalg.options import Options
-from clsparse_py._solvers.linalg.problem import Divided, Problem, copied, dtype_of_solution
+from clsparse_py._solvers.linalg.problem import Divided, Problem, copied, dtype_of_solution, side_by_side
 
 __all__ = ["DividedOperator", "DividedProblem", "by_blocks", "own_part", "require_square"]
 
@@ -61,7 +61,7 @@ class DividedOperator(Distributed, DeviceOperator):
         """Return this rank's part of the product."""
         if x.ndim == 2:
             columns = [self._times(x[:, column]) for column in range(x.shape[1])]
-            return _side_by_side(self.queue, columns, x.shape[0], np.result_type(self.dtype, x.dtype))
+            return side_by_side(self.queue, columns, x.shape[0], np.result_type(self.dtype, x.dtype))
         dtype = np.result_type(self.dtype, x.dtype)
         given = copied(self.queue, "x", x, dtype)
         result = allocated(self.queue, "the product", given.size, dtype)
@@ -186,16 +186,18 @@ class DividedProblem(Problem):
         """Take the arguments of this rank, and return what has to be the same on all."""
         require_square(A)
         self.A, self.comm, self.division, self.n = A, A.comm, A.rows, A.shape[0]
-        self.queue = A.queue
+        self.queue, self.own = A.queue, A.rows.length(A.comm.rank)
+        if A.comm.size > 1:
+            self.all_sum, self.all_max = A.comm.sum, A.comm.max
         if isinstance(x0, str) and x0 != "Mb":
             raise ValueError(f"x0: must be an array or 'Mb', is {x0!r}")
-        self._given, self._b = type(b), own_part("b", b, self.division, self.comm)
-        self._x0 = x0 if x0 is None or isinstance(x0, str) else own_part("x0", x0, self.division, self.comm)
-        if not (self._x0 is None or isinstance(self._x0, str)) and self._x0.shape != self._b.shape:
-            raise ValueError(f"x0: must have b's shape, {self._b.shape} on this rank, has {self._x0.shape}")
+        self._given, self.b = type(b), own_part("b", b, self.division, self.comm)
+        self.x0 = x0 if x0 is None or isinstance(x0, str) else own_part("x0", x0, self.division, self.comm)
+        if not (self.x0 is None or isinstance(self.x0, str)) and self.x0.shape != self.b.shape:
+            raise ValueError(f"x0: must have b's shape, {self.b.shape} on this rank, has {self.x0.shape}")
         self._M = self._checked(M)
-        self.columns = 1 if self._b.ndim == 1 else self._b.shape[1]
-        self.dtype = dtype_of_solution(A, self._b, self.queue)
+        self.columns = 1 if self.b.ndim == 1 else self.b.shape[1]
+        self.dtype = dtype_of_solution(A, self.b, self.queue)
         # Of these it depends what ranks say to one another.
         guess = x0 if x0 is None or isinstance(x0, str) else "an array"
         kinds = {"kind of b": class_of(b), "kind of M": "function" if is_function(M) else class_of(M), "x0": guess}
@@ -215,39 +217,8 @@ class DividedProblem(Problem):
         return M
 
     @override
-    def system(self, column: int) -> System:
-        options, callback = self.options, self.options.callback
-        chain, n = Chain(self.queue), self.division.length(self.comm.rank)
-        A, M = self._product(self.A), self._preconditioner()
-        b = copied(self.queue, "b", self._column(self._b, column), self.dtype)
-        if self._x0 is None or isinstance(self._x0, str):
-            x = allocated(self.queue, "x", n, self.dtype)
-            chain.fill(x, 0, n)
-            if self._x0 is not None:
-                (M or (lambda x, y: chain.copy(y, x, n)))(b, x)
-        else:
-            x = copied(self.queue, "x0", self._column(self._x0, column), self.dtype)
-        shown = callback and (lambda x: callback(self._as_given(x)))
-        return System(
-            chain,
-            n,
-            self.dtype,
-            A,
-            M,
-            b,
-            x,
-            self._x0 is not None,
-            options.rtol,
-            options.atol,
-            options.most(self.n),
-            shown,
-            options.check_every,
-            all_sum=self.comm.sum if self.comm.size > 1 else None,
-            all_max=self.comm.max if self.comm.size > 1 else None,
-        )
-
-    def _column(self, values: Any, column: int) -> Any:
-        return values if values.ndim == 1 else values[:, column]
+    def operators(self) -> tuple[Apply, Apply | None, Held | None]:
+        return self._product(self.A), self._preconditioner(), None
 
     def _product(self, A: Any) -> Apply:
         """Return the product of a matrix over ranks with this rank's part of a vector."""
@@ -301,7 +272,8 @@ class DividedProblem(Problem):
 
         return called
 
-    def _as_given(self, x: cl_array.Array) -> Any:
+    @override
+    def as_given(self, x: cl_array.Array) -> Any:
         if self._given is vector:
             return vector.over(x, self.comm, self.division)
         return x if issubclass(self._given, cl_array.Array) else vector.over(x, self.comm, self.division).allgather()
@@ -314,8 +286,8 @@ class DividedProblem(Problem):
         if not isinstance(M, DividedOperator):
             preconditioner = self._preconditioner()
             M = preconditioner and LinearOperator(self.A.shape, lambda x: self._whole(preconditioner, x), dtype=self.dtype)
-        b = self._gathered(self._column(self._b, column))
-        x0 = self._x0 if self._x0 is None or isinstance(self._x0, str) else self._gathered(self._column(self._x0, column))
+        b = self._gathered(self.column(self.b, column))
+        x0 = self.x0 if self.x0 is None or isinstance(self.x0, str) else self._gathered(self.column(self.x0, column))
         x, info = self.options.by_scipy(A, b, x0, M)
         return placed(self.queue, "x", np.asarray(x, self.dtype)[self.division.part(self.comm.rank)]), info
 
@@ -334,20 +306,8 @@ class DividedProblem(Problem):
     @override
     def delivered(self, solutions: list[cl_array.Array]) -> Any:
         # A vector for a single column, as in SciPy.
-        if self.columns == 1:
-            return self._as_given(solutions[0])
-        n = self.division.length(self.comm.rank)
-        return self._as_given(_side_by_side(self.queue, solutions, n, self.dtype))
-
-
-def _side_by_side(queue: cl.CommandQueue, columns: list[cl_array.Array], n: int, dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return vectors of n entries as the columns of an array."""
-    chain, joined = Chain(queue), allocated(queue, "x", (len(columns), n), dtype)
-    for column, each in enumerate(columns):
-        chain.copy(joined, each, n, column * n)
-    chain.finish(joined)
-    found: cl_array.Array = joined.T
-    return found
+        single = self.columns == 1
+        return self.as_given(solutions[0] if single else side_by_side(self.queue, solutions, self.own, self.dtype))
 
 
 def _nothing(x: cl_array.Array, y: cl_array.Array) -> None:

@@ -13,7 +13,7 @@ from pyopencl import array as cl_array
 from clsparse_py._memory.memory import submit
 from clsparse_py._memory.pool import side_queue
 from clsparse_py._run.launch import Chain
-from clsparse_py._solvers.krylov.sweep import AllSum, BoundPass, Layout, Pass, Sweeps, declare_passes
+from clsparse_py._solvers.krylov.sweep import AllSum, Layout, Pass, Passes, Sweeps, declare_passes
 from clsparse_py._solvers.krylov.system import Apply
 
 __all__ = ["START", "Basis"]
@@ -91,14 +91,7 @@ class Basis:
         self._reading = side_queue(chain.queue) if chain.device.waits_cost else chain.queue
         self.vectors = [self.sweeps.vector() for _ in range(max(self.blocks * _AT_ONCE, size + 1))]
         self.w, self.q = self.sweeps.vector(), self.sweeps.vector()
-        self._bound: dict[tuple[Any, ...], BoundPass] = {}
-
-    def pass_over(self, of: Pass, part: int = 0, **vectors: cl_array.Array) -> cl.Event:
-        """Enqueue a pass, which is bound once, and return its event."""
-        key = (of.name, part, *map(id, vectors.values()))
-        if key not in self._bound:
-            self._bound[key] = self.sweeps.bind(of, part, 0, **vectors)
-        return self._bound[key]()
+        self.passes = Passes(self.sweeps)
 
     def block(self, number: int) -> dict[str, cl_array.Array]:
         """Return some vectors of the basis by the names that passes have for them."""
@@ -113,7 +106,7 @@ class Basis:
 
     def norm(self) -> float:
         """Return the norm of w; waits."""
-        self.pass_over(_NORM, w=self.w)
+        self.passes.enqueue(_NORM, w=self.w)
         return float(np.sqrt(self.sweeps.totals()["ww"].real))
 
     def begin(self, r: cl_array.Array) -> None:
@@ -122,8 +115,8 @@ class Basis:
             # Passes read some vectors that are not there yet.
             self.sweeps.fill(vector)
         self.preconditioned(r, self.w)
-        self.pass_over(_NORM, w=self.w)
-        self.pass_over(_SCALING, w=self.w, v=self.vectors[0])
+        self.passes.enqueue(_NORM, w=self.w)
+        self.passes.enqueue(_SCALING, w=self.w, v=self.vectors[0])
 
     def extend(self, column: int, others: int | None = None, target: cl_array.Array | None = None) -> _Column:
         """Enqueue what makes the next vector of the basis, and the read of its column of the Hessenberg matrix.
@@ -141,9 +134,9 @@ class Basis:
         for again in (0, 1):
             for number in range(used):
                 part = first + again * self.blocks + number
-                self.pass_over(_PRODUCTS, part, w=self.w, **self.block(number))
-                self.pass_over(_SUBTRACTION, part, w=self.w, **self.block(number))
-        scaled = self.pass_over(_SCALING, part, w=self.w, v=self.vectors[others] if target is None else target)
+                self.passes.enqueue(_PRODUCTS, part, w=self.w, **self.block(number))
+                self.passes.enqueue(_SUBTRACTION, part, w=self.w, **self.block(number))
+        scaled = self.passes.enqueue(_SCALING, part, w=self.w, v=self.vectors[others] if target is None else target)
         queue, n = self.sweeps.chain.queue, len(LAYOUT.scalars)
         host = np.empty((2, self.blocks, n), self.sweeps.dtype)
         queue.flush()
@@ -191,12 +184,12 @@ class Basis:
         self.sweeps.copy(self.w, values)
         # What rounding left for it is no vector of the basis: it may be the only direction that is free.
         self.sweeps.fill(self.vectors[number])
-        self.pass_over(_NORM, w=self.w)
+        self.passes.enqueue(_NORM, w=self.w)
         for _ in (0, 1):
             for block in range(-(-number // _AT_ONCE)):
-                self.pass_over(_PRODUCTS, 0, w=self.w, **self.block(block))
-                self.pass_over(_SUBTRACTION, 0, w=self.w, **self.block(block))
-        self.pass_over(_SCALING, w=self.w, v=self.vectors[number])
+                self.passes.enqueue(_PRODUCTS, 0, w=self.w, **self.block(block))
+                self.passes.enqueue(_SUBTRACTION, 0, w=self.w, **self.block(block))
+        self.passes.enqueue(_SCALING, w=self.w, v=self.vectors[number])
 
     def add(self, x: cl_array.Array, factors: np.ndarray[Any, Any]) -> None:
         """Enqueue the addition of a combination of the vectors to x."""
@@ -207,4 +200,4 @@ class Basis:
         values[:, :_AT_ONCE] = padded.reshape(blocks, -1)
         self.sweeps.set_all(values)
         for number in range(blocks):
-            self.pass_over(_COMBINATION, number, x=x, **self.block(number))
+            self.passes.enqueue(_COMBINATION, number, x=x, **self.block(number))

@@ -8,7 +8,7 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py._run.launch import Chain
-from clsparse_py._solvers.krylov.sweep import BoundPass, Layout, Pass, Sweeps, declare_passes
+from clsparse_py._solvers.krylov.sweep import Layout, Pass, Passes, Sweeps, declare_passes
 
 __all__ = ["Columns", "Panel"]
 
@@ -55,7 +55,7 @@ class Panel:
         blocks = -(-columns // _AT_ONCE)
         self.sweeps = Sweeps(chain, n, dtype, LAYOUT, blocks * blocks)
         self._one, self._spare = self.sweeps.vector(1), [self.sweeps.vector() for _ in _PLACES]
-        self._bound: dict[tuple[Any, ...], BoundPass] = {}
+        self._passes = Passes(self.sweeps)
         for each in (self._one, *self._spare):
             self.sweeps.fill(each)
 
@@ -72,8 +72,8 @@ class Panel:
         for i in range(rows):
             for j in range(columns):
                 part = i * columns + j
-                self._pass_over(_PRODUCTS, part, self._block("l", left, i) | self._block("r", right, j))
-                self._pass_over(_TOTALS, part, {"any": self._one})
+                self._passes.enqueue(_PRODUCTS, part, **self._block("l", left, i), **self._block("r", right, j))
+                self._passes.enqueue(_TOTALS, part, any=self._one)
         host = self.sweeps.chain.read(self.sweeps.scalars, rows * columns * len(_PAIRS))
         blocks = host.reshape(rows, columns, _AT_ONCE, _AT_ONCE).transpose(0, 2, 1, 3)
         found = blocks.reshape(rows * _AT_ONCE, columns * _AT_ONCE)[: len(left), : len(right)]
@@ -88,7 +88,8 @@ class Panel:
         self.sweeps.set_all(np.ascontiguousarray(blocks).ravel())
         for i in range(rows):
             for j in range(columns):
-                self._pass_over(_COMBINATION, i * columns + j, self._block("l", source, i) | self._block("r", target, j))
+                part = i * columns + j
+                self._passes.enqueue(_COMBINATION, part, **self._block("l", source, i), **self._block("r", target, j))
 
     def replace(self, target: Columns, *sources: tuple[Columns, np.ndarray[Any, Any]], room: Columns) -> None:
         """Enqueue making columns the sum of combinations, which may be of themselves; ``room`` has as many."""
@@ -108,9 +109,3 @@ class Panel:
         """Return some columns by the names that passes have for them; other vectors stand for those that are not there."""
         found = columns[number * _AT_ONCE : (number + 1) * _AT_ONCE]
         return {f"{names}{i}": each for i, each in enumerate([*found, *self._spare[len(found) :]])}
-
-    def _pass_over(self, of: Pass, part: int, vectors: dict[str, cl_array.Array]) -> None:
-        key = (of.name, part, *map(id, vectors.values()))
-        if key not in self._bound:
-            self._bound[key] = self.sweeps.bind(of, part, 0, **vectors)
-        self._bound[key]()

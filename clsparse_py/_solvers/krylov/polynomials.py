@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py._run.launch import Chain
-from clsparse_py._solvers.krylov.sweep import BoundPass, Layout, Pass, Sweeps, declare_passes
+from clsparse_py._solvers.krylov.sweep import Layout, Pass, Passes, Sweeps, declare_passes
 from clsparse_py._solvers.krylov.system import Apply
 
 __all__ = ["chebyshev", "jacobi"]
@@ -28,32 +26,18 @@ _STEP = Pass(
 declare_passes(LAYOUT, _JACOBI, _FIRST, _STEP)
 
 
-class _Remembered:
-    """Passes that are bound once for each two vectors, which are kept: a solver comes with the same ones again and again."""
-
-    def __init__(self, bind: Callable[[cl_array.Array, cl_array.Array], list[BoundPass]]) -> None:
-        self._bind = bind
-        self._known: dict[tuple[int, int], tuple[cl_array.Array, cl_array.Array, list[BoundPass]]] = {}
-
-    def __call__(self, x: cl_array.Array, y: cl_array.Array) -> list[BoundPass]:
-        key = id(x), id(y)
-        if key not in self._known:
-            self._known[key] = x, y, self._bind(x, y)
-        return self._known[key][2]
-
-
 def jacobi(chain: Chain, inverse: cl_array.Array) -> Apply:
     """Return ``y = alpha * inverse * x`` for the inverse of a diagonal."""
     sweeps, gain = Sweeps(chain, inverse.size, inverse.dtype, LAYOUT), 1.0
     sweeps.fill(sweeps.scalars, gain)
-    bound = _Remembered(lambda x, y: [sweeps.bind(_JACOBI, x=x, inverse=inverse, y=y)])
+    passes = Passes(sweeps)
 
     def apply(x: cl_array.Array, y: cl_array.Array, alpha: float = 1.0) -> None:
         nonlocal gain
         if alpha != gain:
             gain = alpha
             sweeps.fill(sweeps.scalars, gain)
-        bound(x, y)[0]()
+        passes.enqueue(_JACOBI, x=x, inverse=inverse, y=y)
 
     apply.takes_alpha = True  # type: ignore[attr-defined] # see `clsparse_py._solvers.krylov.scaling`
 
@@ -86,17 +70,12 @@ def chebyshev(chain: Chain, A: Apply, inverse: cl_array.Array, degree: int, boun
     sweeps.set_all(np.array(factors, inverse.dtype))
     r, d, q = (sweeps.vector() for _ in range(3))
 
-    def bind(x: cl_array.Array, y: cl_array.Array) -> list[BoundPass]:
-        steps = [sweeps.bind(_STEP, part, 0, q=q, inverse=inverse, r=r, d=d, y=y) for part in range(1, degree + 1)]
-        return [sweeps.bind(_FIRST, x=x, inverse=inverse, r=r, d=d, y=y), *steps]
-
-    bound = _Remembered(bind)
+    passes = Passes(sweeps)
 
     def apply(x: cl_array.Array, y: cl_array.Array) -> None:
-        first, *steps = bound(x, y)
-        first()
-        for step in steps:
+        passes.enqueue(_FIRST, x=x, inverse=inverse, r=r, d=d, y=y)
+        for part in range(1, degree + 1):
             A(d, q)
-            step()
+            passes.enqueue(_STEP, part, q=q, inverse=inverse, r=r, d=d, y=y)
 
     return apply

@@ -21,7 +21,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._memory.memory import allocated
 from clsparse_py._run.launch import Chain
-from clsparse_py._solvers.krylov.sweep import BoundPass, Layout, Pass, Sweeps, declare_passes
+from clsparse_py._solvers.krylov.sweep import Layout, Pass, Passes, Sweeps, declare_passes
 from clsparse_py._solvers.krylov.system import Apply, LeastSquares, System
 from clsparse_py._solvers.krylov.thresholds import Thresholds
 
@@ -67,29 +67,6 @@ class Power:
         return 2.0 ** -(self.exponent or 0)
 
 
-class _Scaled:
-    """The product with an operator times a power of two, which the first one finds; waits for that once."""
-
-    def __init__(self, scaling: Scaling, apply: Apply, power: Power, shift: float = 0.0) -> None:
-        self._scaling, self._apply, self._power, self._shift = scaling, apply, power, shift
-        self._takes_alpha = getattr(apply, "takes_alpha", False)
-
-    def __call__(self, x: cl_array.Array, y: cl_array.Array) -> None:
-        power, scaling = self._power, self._scaling
-        if self._takes_alpha and power.exponent is not None:
-            # If it is 1, too: without it the product is another kernel's, which a compiler may round otherwise.
-            self._apply(x, y, power.alpha)  # type: ignore[call-arg] # which this one takes
-        else:
-            self._apply(x, y)
-        if self._shift:
-            factor = power.alpha if self._takes_alpha else 1.0
-            scaling.enqueue(_SHIFTED, power.part, -(power.exponent or 0), self._shift * factor, x=x, y=y)
-        if power.exponent and not self._takes_alpha:
-            scaling.enqueue(_LDEXP, power.part, -power.exponent, self._shift, y=y)
-        if power.exponent is None:
-            scaling.find(power, x, y)
-
-
 class Vectors(NamedTuple):
     """What is known of vectors that operators are scaled for, if they belong to no system."""
 
@@ -119,7 +96,6 @@ class Scaling:
         self.near = near(of.dtype) if isinstance(of, System) else -1
         # Set on the device before they are first used.
         self._values = np.full((3, 2), np.nan, of.dtype)
-        self._bound: dict[tuple[Any, ...], tuple[BoundPass, tuple[cl_array.Array, ...]]] = {}
         self.b, self._is_found = 0, False
 
     @functools.cached_property
@@ -127,9 +103,29 @@ class Scaling:
         """The passes, made when the first one is needed."""
         return Sweeps(self._of.chain, self._n, self._of.dtype, LAYOUT, 3)
 
+    @functools.cached_property
+    def _passes(self) -> Passes:
+        return Passes(self.sweeps)
+
     def scaled(self, apply: Apply, power: Power, shift: float = 0.0) -> Apply:
-        """Return the product with a scaled operator."""
-        return _Scaled(self, apply, power, shift)
+        """Return the product with an operator times a power of two, which the first one finds; waits for that once."""
+        takes_alpha = getattr(apply, "takes_alpha", False)
+
+        def product(x: cl_array.Array, y: cl_array.Array) -> None:
+            if takes_alpha and power.exponent is not None:
+                # If it is 1, too: without it the product is another kernel's, which a compiler may round otherwise.
+                apply(x, y, power.alpha)  # type: ignore[call-arg] # which this one takes
+            else:
+                apply(x, y)
+            if shift:
+                factor = power.alpha if takes_alpha else 1.0
+                self.enqueue(_SHIFTED, power.part, -(power.exponent or 0), shift * factor, x=x, y=y)
+            if power.exponent and not takes_alpha:
+                self.enqueue(_LDEXP, power.part, -power.exponent, shift, y=y)
+            if power.exponent is None:
+                self.find(power, x, y)
+
+        return product
 
     @property
     def x(self) -> int:
@@ -188,14 +184,11 @@ class Scaling:
             self.enqueue(_LDEXP, _OF_VECTORS, exponent, y=y)
 
     def enqueue(self, of: Pass, part: int, exponent: int, shift: float = 0.0, **vectors: cl_array.Array) -> None:
-        """Enqueue a pass, which is bound once for the vectors."""
+        """Enqueue a pass with the scalars of a part."""
         if of.takes and not np.array_equal(self._values[part], [exponent, shift]):
             self._values[part] = exponent, shift
             self.sweeps.set_all(self._values.ravel())
-        key = of.name, part, *map(id, vectors.values())
-        if key not in self._bound:
-            self._bound[key] = self.sweeps.bind(of, part, 0, **vectors), tuple(vectors.values())
-        self._bound[key][0]()
+        self._passes.enqueue(of, part, **vectors)
 
     def _exponents(self, *vectors: cl_array.Array) -> list[int] | None:
         """Return the exponents of the largest entries of vectors; None if one of these is 0 or not finite. Waits."""
@@ -214,43 +207,39 @@ class Scaling:
         return sweeps.chain.read(sweeps.sums, math.prod(shape)).reshape(shape)
 
 
-class _Check:
-    """Whether the residual of a solution is as small as was asked for, or as rounding lets it be."""
+def _norms(
+    system: System, scaling: Scaling, b: cl_array.Array, x: cl_array.Array, q: cl_array.Array
+) -> np.ndarray[Any, Any]:
+    """Return the norms of ``b - A x``, which q becomes, of x, A x and b."""
+    system.A(x, q)
+    scaling.enqueue(RESIDUAL, 0, 0, b=b, x=x, q=q)
+    with np.errstate(all="ignore"):
+        squares = scaling.sums()[0, 1:].sum(axis=1).real
+        return np.sqrt(squares if system.all_sum is None else system.all_sum(squares)).astype(np.float64)
 
-    def __init__(self, system: System, scaling: Scaling) -> None:
-        self._system, self._scaling, self.norm, self.is_finite = system, scaling, 0.0, True
 
-    def _norms(self, b: cl_array.Array, x: cl_array.Array, q: cl_array.Array) -> np.ndarray[Any, Any]:
-        """Return the norms of ``b - A x``, which q becomes, of x, A x and b."""
-        self._system.A(x, q)
-        self._scaling.enqueue(RESIDUAL, 0, 0, b=b, x=x, q=q)
+def _limit(system: System, b: float, of_rounding: float) -> float:
+    """Return how large the residual may be, for the norm of b and of what is rounded."""
+    return max(system.rtol * b, system.atol) + _ROUNDING * float(np.finfo(system.dtype).eps) * of_rounding
+
+
+def _residual(system: System, scaling: Scaling) -> tuple[bool, bool, float]:
+    """Return whether the residual is as small as was asked for, or as rounding lets it be; whether x is finite; its norm."""
+    squares, system.checked = system.checked, None
+    if squares is not None:
         with np.errstate(all="ignore"):
-            squares = self._scaling.sums()[0, 1:].sum(axis=1).real
-            return np.sqrt(squares if self._system.all_sum is None else self._system.all_sum(squares)).astype(np.float64)
-
-    def _limit(self, b: float, of_rounding: float) -> float:
-        """Return how large the residual may be, for the norm of b and of what is rounded."""
-        system = self._system
-        return max(system.rtol * b, system.atol) + _ROUNDING * float(np.finfo(system.dtype).eps) * of_rounding
-
-    def __call__(self) -> bool:
-        system, squares = self._system, self._system.checked
-        if squares is not None:
-            system.checked = None
-            with np.errstate(all="ignore"):
-                r, x, product, b = np.sqrt(squares.astype(np.float64))
-            if np.isfinite([r, x]).all() and r <= self._limit(b, product + b):
-                return True
-        q = self._scaling.sweeps.vector()
-        r, x, product, b = self._norms(system.b, system.x, q)
-        self.is_finite, self.norm = bool(np.isfinite(x)), r
-        if not np.isfinite(r):
-            return False
-        if r <= self._limit(b, product + b):
-            return True
-        # What rounding leaves is rich in the largest eigenvalues, so that the norm of A shows in its product.
-        _, size, of_r, _ = self._norms(q, q, self._scaling.sweeps.vector())
-        return bool(r <= self._limit(b, of_r / size * x + b))
+            r, x, product, b = np.sqrt(squares.astype(np.float64))
+        if np.isfinite([r, x]).all() and r <= _limit(system, b, product + b):
+            return True, True, float(r)
+    q = scaling.sweeps.vector()
+    r, x, product, b = _norms(system, scaling, system.b, system.x, q)
+    if not np.isfinite(r):
+        return False, bool(np.isfinite(x)), r
+    if r <= _limit(system, b, product + b):
+        return True, bool(np.isfinite(x)), r
+    # What rounding leaves is rich in the largest eigenvalues, so that the norm of A shows in its product.
+    _, size, of_r, _ = _norms(system, scaling, q, q, scaling.sweeps.vector())
+    return bool(r <= _limit(system, b, of_r / size * x + b)), bool(np.isfinite(x)), r
 
 
 def solve(system: System, method: Callable[[System], int]) -> int:
@@ -281,23 +270,22 @@ def solve(system: System, method: Callable[[System], int]) -> int:
     else:
         info = 0
         scaling.scale_b()
-    check = _Check(system, scaling)
-    is_small = check()
+    is_small, is_finite, norm = _residual(system, scaling)
     # Where it broke down another residual to begin with may help.
     if info <= 0 and not is_small:
         system.maxiter, system.guessed, system.again = max(maxiter - system.made, 0), True, True
-        if system.maxiter and check.is_finite:
-            before, norm = scaling.sweeps.vector(), check.norm
+        if system.maxiter and is_finite:
+            before, norm_before = scaling.sweeps.vector(), norm
             scaling.sweeps.copy(before, system.x)
             info = method(system)
-            is_small = check()
-            if not is_small and not check.norm < Thresholds.of(scaling.sweeps.chain.device).better * norm:
+            is_small, is_finite, norm = _residual(system, scaling)
+            if not is_small and not norm < Thresholds.of(scaling.sweeps.chain.device).better * norm_before:
                 # Of least squares x had to be kept: what rounding adds to it has no bound.
                 scaling.sweeps.copy(system.x, before)
-                check.is_finite = True
+                is_finite = True
         if info == 0 and not is_small:
             info = max(maxiter, 1)
-    if check.is_finite:
+    if is_finite:
         scaling.ldexp(system.x, scaling.x)
     elif first is None:
         scaling.sweeps.fill(system.x)

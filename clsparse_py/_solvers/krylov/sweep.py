@@ -29,7 +29,7 @@ from clsparse_py._run.launch import Chain, enqueue_fill
 from clsparse_py._run.recording import Bound
 from clsparse_py._solvers.krylov.thresholds import Thresholds
 
-__all__ = ["AllSum", "BoundPass", "Layout", "Pass", "SharedPass", "Sweep", "Sweeps", "declare_passes"]
+__all__ = ["AllSum", "BoundPass", "Layout", "Pass", "Passes", "SharedPass", "Sweep", "Sweeps", "declare_passes"]
 
 #: Adds up arrays of numbers over all ranks that share vectors; all of them get the same.
 AllSum: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
@@ -341,3 +341,18 @@ class Sweeps:
         parts = self.chain.read(self.sums, len(self.layout.sums) * self.groups).reshape(-1, self.groups)
         with np.errstate(all="ignore"):
             return dict(zip(self.layout.sums, parts.sum(axis=1), strict=True))
+
+
+class Passes:
+    """Passes over vectors that come again and again: each is bound once for its vectors, which are kept."""
+
+    def __init__(self, sweeps: Sweeps) -> None:
+        self._sweeps = sweeps
+        self._bound: dict[tuple[Any, ...], tuple[BoundPass, tuple[cl_array.Array, ...]]] = {}
+
+    def enqueue(self, of: Pass, part: int = 0, **vectors: cl_array.Array) -> cl.Event:
+        """Enqueue a pass, and return its event."""
+        key = of.name, part, *map(id, vectors.values())
+        if key not in self._bound:
+            self._bound[key] = self._sweeps.bind(of, part, 0, **vectors), tuple(vectors.values())
+        return self._bound[key][0]()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -12,20 +12,10 @@ from pyopencl import array as cl_array
 from clsparse_py._run.launch import Chain
 from clsparse_py._solvers.krylov.sweep import AllSum, Layout, Pass, Sweeps
 
-__all__ = ["Apply", "Held", "Iterated", "LeastSquares", "System"]
+__all__ = ["Apply", "Held", "LeastSquares", "System"]
 
 #: Enqueues ``y = A x`` for vectors x and y of a solve, on its queue.
 Apply: TypeAlias = Callable[[cl_array.Array, cl_array.Array], None]
-
-
-class Iterated(Protocol):
-    """What iterations need to know of a system."""
-
-    x: cl_array.Array
-    maxiter: int
-    callback: Callable[[cl_array.Array], object] | None
-    check_every: int
-    made: int
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pyopencl as cl
 from clsparse_py._memory.memory import submit
 from clsparse_py._memory.pool import side_queue
 from clsparse_py._solvers.krylov.sweep import Sweeps
-from clsparse_py._solvers.krylov.system import Iterated
+from clsparse_py._solvers.krylov.system import LeastSquares, System
 from clsparse_py._solvers.krylov.thresholds import Thresholds
 
 __all__ = ["Iteration", "Watch", "iterate"]
@@ -118,7 +118,7 @@ class Iteration:
     early: int = 0
 
 
-def iterate(system: Iterated, sweeps: Sweeps, iteration: Iteration) -> int:
+def iterate(system: System | LeastSquares, sweeps: Sweeps, iteration: Iteration) -> int:
     """Enqueue iterations until one tells that it was the last, or ``maxiter`` of them, and return info."""
     watch = Watch(sweeps, system.check_every)
     number = 0

@@ -26,7 +26,7 @@ from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import fetched, placed
 from clsparse_py._solvers.krylov.scaling import solve
 from clsparse_py._solvers.krylov.sweep import AllSum
-from clsparse_py._solvers.krylov.system import System
+from clsparse_py._solvers.krylov.system import Apply, Held, System
 from clsparse_py._solvers.linalg.operators import applied, held, is_function
 from clsparse_py._solvers.linalg.options import Options
 
@@ -42,6 +42,7 @@ __all__ = [
     "order_of",
     "place_of_solution",
     "right_side",
+    "side_by_side",
     "solved",
 ]
 
@@ -54,22 +55,38 @@ class Problem(abc.ABC):
 
     Attributes
     ----------
-    n, columns : int
-        Unknowns, and systems.
+    n, own, columns : int
+        Unknowns, how many of them this rank has, and systems.
     queue : pyopencl.CommandQueue
         In order.
     options : Options
         How the solver iterates.
+    dtype : dtype
+        Of all vectors.
+    b, x0
+        As the solvers take them, but NumPy's if they are no device arrays; over ranks, this rank's part.
+    all_sum, all_max : callable or None
+        If ranks share the system: adds numbers up over them; the largest of them.
     """
 
     n: int
+    own: int
     columns: int
     queue: cl.CommandQueue
     options: Options
+    dtype: np.dtype[Any]
+    b: Any
+    x0: Any
+    all_sum: AllSum | None = None
+    all_max: Callable[[Any], Any] | None = None
 
     @abc.abstractmethod
-    def system(self, column: int) -> System:
-        """Return the system of a column of b."""
+    def operators(self) -> tuple[Apply, Apply | None, Held | None]:
+        """Return the products with A and M, and their matrices if one work-group is to hold them."""
+
+    @abc.abstractmethod
+    def as_given(self, x: cl_array.Array) -> Any:
+        """Return a vector, or several as columns, as b was given."""
 
     @abc.abstractmethod
     def by_scipy(self, column: int) -> tuple[cl_array.Array, int]:
@@ -78,6 +95,30 @@ class Problem(abc.ABC):
     @abc.abstractmethod
     def delivered(self, solutions: list[cl_array.Array]) -> Any:
         """Return the solutions as b was given."""
+
+    def column(self, values: Any, column: int) -> Any:
+        """Return a column of b or x0."""
+        return values if values.ndim == 1 else values[:, column]
+
+    def system(self, column: int) -> System:
+        """Return the system of a column of b."""
+        chain, options, callback = Chain(self.queue), self.options, self.options.callback
+        A, M, small = self.operators()
+        b = copied(self.queue, "b", self.column(self.b, column), self.dtype)
+        if self.x0 is None or isinstance(self.x0, str):
+            x = allocated(self.queue, "x", self.own, self.dtype)
+            if self.x0 is None:
+                chain.fill(x, 0, self.own)
+            elif M is None:
+                chain.copy(x, b, self.own)
+            else:
+                M(b, x)
+        else:
+            x = copied(self.queue, "x0", self.column(self.x0, column), self.dtype)
+        return System(
+            chain, self.own, self.dtype, A, M, b, x, self.x0 is not None, options.rtol, options.atol, options.most(self.n),
+            callback and (lambda x: callback(self.as_given(x))), options.check_every, small, self.all_sum, self.all_max,
+        )  # fmt: skip
 
     def solution(self, column: int) -> tuple[cl_array.Array, int]:
         """Return the solution for a column of b, and info."""
@@ -205,8 +246,8 @@ class _Problem(Problem):
     """The problem of a matrix or operator on one device."""
 
     def __init__(self, A: Any, b: Any, x0: Any, M: Any, options: Options) -> None:
-        self.n, self.options = order_of(A), options
-        self.A, self.M = A, M
+        self.n = self.own = order_of(A)
+        self.A, self.M, self.options = A, M, options
         self.b = right_side("b", b, self.n)
         if M is not None and not is_function(M) and tuple(scipy.sparse.linalg.aslinearoperator(M).shape) != (self.n, self.n):
             raise ValueError(f"M: must be {self.n} x {self.n}, as A is, has shape {tuple(M.shape)}")
@@ -221,32 +262,16 @@ class _Problem(Problem):
         self._on_queue = [on_device(self.queue, each) if scipy.sparse.issparse(each) else each for each in (A, M)]
 
     @override
-    def system(self, column: int) -> System:
-        chain, options = Chain(self.queue), self.options
-        callback = options.callback
-        given, given_M = self._on_queue
-        A = applied(given, self.queue, self.dtype)
-        M = None if given_M is None else applied(given_M, self.queue, self.dtype)
-        small = None if callback else held(given, given_M, self.queue, self.dtype)
-        b = copied(self.queue, "b", self._column(self.b, column), self.dtype)
-        if self.x0 is None:
-            x = allocated(self.queue, "x", self.n, self.dtype)
-            chain.fill(x, 0, self.n)
-        elif isinstance(self.x0, str):
-            x = allocated(self.queue, "x", self.n, self.dtype)
-            (M or (lambda x, y: chain.copy(y, x, self.n)))(b, x)
-        else:
-            x = copied(self.queue, "x0", self._column(self.x0, column), self.dtype)
-        shown = callback and (lambda vector: callback(vector if self._on_device else fetched(vector, self.queue)))
-        limits = options.rtol, options.atol, options.most(self.n)
-        return System(chain, self.n, self.dtype, A, M, b, x, self.x0 is not None, *limits, shown, options.check_every, small)
+    def operators(self) -> tuple[Apply, Apply | None, Held | None]:
+        A, M = self._on_queue
+        products = [each if each is None else applied(each, self.queue, self.dtype) for each in (A, M)]
+        small = None if self.options.callback else held(A, M, self.queue, self.dtype)
+        assert products[0] is not None
+        return products[0], products[1], small
 
-    @property
-    def _on_device(self) -> bool:
-        return isinstance(self.b, cl_array.Array)
-
-    def _column(self, values: Any, column: int) -> Any:
-        return values if values.ndim == 1 else values[:, column]
+    @override
+    def as_given(self, x: cl_array.Array) -> Any:
+        return x if isinstance(self.b, cl_array.Array) else fetched(x, self.queue)
 
     @override
     def solution(self, column: int) -> tuple[cl_array.Array, int]:
@@ -255,25 +280,29 @@ class _Problem(Problem):
 
     @override
     def by_scipy(self, column: int) -> tuple[cl_array.Array, int]:
-        x0 = self.x0 if self.x0 is None or isinstance(self.x0, str) else on_host(self._column(self.x0, column))
-        x, info = self.options.by_scipy(self.A, on_host(self._column(self.b, column)), x0, self.M)
+        x0 = self.x0 if self.x0 is None or isinstance(self.x0, str) else on_host(self.column(self.x0, column))
+        x, info = self.options.by_scipy(self.A, on_host(self.column(self.b, column)), x0, self.M)
         return placed(self.queue, "x", np.asarray(x, self.dtype)), info
 
     @override
     def delivered(self, solutions: list[cl_array.Array]) -> Any:
-        # On the device or as NumPy's; a vector for a single column, as in SciPy.
-        single = self.columns == 1
-        if not self._on_device:
-            host = [fetched(x, self.queue) for x in solutions]
-            return host[0] if single else np.stack(host, axis=1) if host else np.zeros(self.b.shape, self.dtype)
-        if single:
-            return solutions[0]
-        chain = Chain(self.queue)
-        joined = allocated(self.queue, "x", (self.columns, self.n), self.dtype)
-        for column, each in enumerate(solutions):
-            chain.copy(joined, each, self.n, column * self.n)
-        chain.finish(joined)
-        return joined.T
+        # A vector for a single column, as in SciPy.
+        if self.columns == 1:
+            return self.as_given(solutions[0])
+        if isinstance(self.b, cl_array.Array):
+            return side_by_side(self.queue, solutions, self.n, self.dtype)
+        host = [self.as_given(x) for x in solutions]
+        return np.stack(host, axis=1) if host else np.zeros(self.b.shape, self.dtype)
+
+
+def side_by_side(queue: cl.CommandQueue, columns: list[cl_array.Array], n: int, dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return vectors of n entries as the columns of an array."""
+    chain, joined = Chain(queue), allocated(queue, "x", (len(columns), n), dtype)
+    for column, each in enumerate(columns):
+        chain.copy(joined, each, n, column * n)
+    chain.finish(joined)
+    found: cl_array.Array = joined.T
+    return found
 
 
 def order_of(A: Any) -> int:
