@@ -31,3 +31,8 @@ __all__ = [
     "vector",
     "world",
 ]
+
+if __name__ == "__main__":  # mpiexec -n 4 python -m clsparse_py.distributed demo
+    from clsparse_py._distributed.demo import main
+
+    raise SystemExit(main())

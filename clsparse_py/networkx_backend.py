@@ -5,6 +5,7 @@ NetworkX finds it by an entry point of the package. It converts a graph at the f
 
 from clsparse_py._graph.networkx import (
     Graph,
+    backend,
     betweenness_centrality,
     can_run,
     connected_components,
@@ -21,6 +22,7 @@ from clsparse_py._graph.networkx import (
 
 __all__ = [
     "Graph",
+    "backend",
     "betweenness_centrality",
     "can_run",
     "connected_components",

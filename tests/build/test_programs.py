@@ -289,7 +289,7 @@ def test_what_a_template_became_is_kept_until_its_text_or_that_of_one_it_uses_ch
     folder.mkdir(parents=True)
     (folder / "used.mako").write_text('<%def name="twice(n)">${2 * n}</%def>')
     (folder / "uses.mako").write_text('<%namespace name="used" file="kind/used"/>\\\n${name} ${used.twice(n)}')
-    monkeypatch.setattr(sources, "_CHECKOUT", tmp_path)
+    monkeypatch.setattr(sources, "_ROOT", tmp_path)
     monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(tmp_path / "cache"))
     assert (fill(1), fill(2), fill(1)) == ("k 2", "k 4", "k 2")
     assert kept() == 2

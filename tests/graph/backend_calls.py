@@ -7,7 +7,7 @@ from typing import Any
 import networkx as nx
 import pytest
 
-from clsparse_py import networkx_backend
+from clsparse_py._graph import networkx as networkx_backend
 
 NAME = "clsparse"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clsparse_py import networkx_backend
+from clsparse_py._graph import networkx as networkx_backend
 
 reached: Counter[str] = Counter()
 
