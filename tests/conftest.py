@@ -8,13 +8,13 @@ own cache folder unless it is set.
 
 from __future__ import annotations
 
-import functools
 import gc
 import os
 import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,10 @@ import pytest
 import unoptimised
 from pairs import exhaustive
 from platforms import PLATFORMS, queue_on
+from supposed import described_as
 
 from clsparse_py._build import programs, refusals
 from clsparse_py._decisions import profiles
-from clsparse_py._device import device as devices
 from clsparse_py._device.device import Device, describe
 from clsparse_py._operations.spmv import plan
 from clsparse_py._run import launch
@@ -213,24 +213,10 @@ def real(queue: cl.CommandQueue) -> np.dtype:
 
 
 @pytest.fixture
-def take_for(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Make chains of commands take devices for ones of another type, "cpu" or "gpu", which have kernels of their own."""
-
-    def take(device_type: str) -> None:
-        monkeypatch.setattr("clsparse_py._run.launch.describe", lambda device: replace(describe(device), type=device_type))
-
-    return take
-
-
-@pytest.fixture
-def take_units(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Make the package take devices to have so many compute units."""
-    described = devices._described
-
-    def take(units: int) -> None:
-        monkeypatch.setattr(devices, "_described", functools.cache(lambda of: replace(described(of), compute_units=units)))
-
-    return take
+def take_as() -> Iterator[Callable[..., None]]:
+    """Make the package take devices for ones with other fields, such as ``type="gpu"``, until the test ends."""
+    with ExitStack() as stack:
+        yield lambda *change, **fields: stack.enter_context(described_as(*change, **fields))
 
 
 @pytest.fixture
@@ -250,14 +236,12 @@ def decided_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
 
 @pytest.fixture
 def narrow_lanes(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Make kernels take devices to exchange over at most so many lanes."""
+    """Make the kernels of chains and of SpMV's plans exchange over at most so many lanes; the device itself stays as it is."""
 
-    def narrow(lane_width: int) -> None:
-        def described(device: cl.Device) -> Device:
-            found = describe(device)
-            return replace(found, portability=found.portability.at_most(lane_width))
-
+    def narrow(width: int) -> None:
         for module in (plan, launch):
-            monkeypatch.setattr(module, "describe", described)
+            monkeypatch.setattr(
+                module, "describe", lambda of: replace(describe(of), portability=describe(of).portability.at_most(width))
+            )
 
     return narrow

@@ -1,13 +1,28 @@
-"""Thresholds in place of a device's own."""
+"""Made-up devices and thresholds, in place of those that there are."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 from clsparse_py._decisions.thresholds import Thresholds
+from clsparse_py._device import device as devices
+from clsparse_py._device.device import Device
 
-__all__ = ["supposed"]
+__all__ = ["described_as", "supposed"]
+
+
+@contextmanager
+def described_as(change: Callable[[Device], Device] | None = None, **fields: Any) -> Iterator[None]:
+    """Have the whole package take each device for one with other fields, or for the one that ``change`` makes of it."""
+    described = devices._described
+    changed = functools.cache(lambda of: replace(described(of), **fields) if change is None else change(described(of)))
+    with patch.object(devices, "_described", changed):
+        yield
 
 
 def supposed(kind: type[Thresholds], **numbers: float) -> Any:

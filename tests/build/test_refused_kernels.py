@@ -13,7 +13,6 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from clsparse_py._build import plain, programs, refusals
 from clsparse_py._build.plain import plain_kernels
 from clsparse_py._build.refusals import Refusal
 from clsparse_py._command import cli
-from clsparse_py._device.device import describe
 from clsparse_py._matrix.convert import Convert
 from clsparse_py._primitives.radix_sort import Shape
 
@@ -344,10 +342,10 @@ PRODUCTS = [
 
 @pytest.mark.parametrize(("method", "pattern", "kind"), PRODUCTS, ids=["-".join(each) for each in PRODUCTS])
 def test_products_whose_kernels_are_refused_take_plain_ones(
-    queue: cl.CommandQueue, plant: Callable[..., list[str]], take_for: Callable[[str], None],
+    queue: cl.CommandQueue, plant: Callable[..., list[str]], take_as: Callable[..., None],
     method: str, pattern: str, kind: str, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
-    take_for(kind)
+    take_as(type=kind)
     asked = plant(pattern)
     # Products that hardly contract are made in the room of their upper bound.
     host = matrix(12000, 2 / 12000) if "compact" in pattern else matrix()
@@ -386,10 +384,10 @@ def test_products_whose_plain_kernels_are_refused_are_scipys(
 
 
 def test_products_under_a_mask_whose_kernels_are_refused(
-    queue: cl.CommandQueue, plant: Callable[..., list[str]], take_for: Callable[[str], None]
+    queue: cl.CommandQueue, plant: Callable[..., list[str]], take_as: Callable[..., None]
 ) -> None:
     if clsparse_py.describe(queue.device).portability.lane_width == 1:
-        take_for("gpu")
+        take_as(type="gpu")
     host = matrix()
     A = clsparse_py.csr_array(host, queue=queue)
     asked = plant("spgemm_masked_(x|counted)|spgemm_merge|spgemm_sort")
@@ -600,9 +598,9 @@ def test_simpler_kernels_of_many_columns_where_others_are_refused(
 
 @pytest.mark.parametrize("pattern", ["spmm_same", "spmm_parts_.*_r3"])
 def test_rows_stay_apart_where_what_computes_them_together_is_refused(
-    queue: cl.CommandQueue, plant: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, pattern: str
+    queue: cl.CommandQueue, plant: Callable[..., list[str]], take_as: Callable[..., None], pattern: str
 ) -> None:
-    monkeypatch.setattr("clsparse_py._operations.spmm.plan.describe", lambda device: replace(describe(device), type="gpu"))
+    take_as(type="gpu")
     asked, host = plant(pattern), scipy.sparse.csr_array(scipy.sparse.kron(scipy.sparse.eye_array(20), np.ones((3, 3)), "csr"))
     host = host.astype(np.float32)
     X = np.arange(60.0 * 32, dtype=np.float32).reshape(60, 32)
@@ -631,12 +629,12 @@ PRIMITIVES = [
 def test_a_refused_primitive_takes_plain_kernels(
     queue: cl.CommandQueue,
     plant: Callable[..., list[str]],
-    take_for: Callable[[str], None],
+    take_as: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
     primitive: str,
     pattern: str,
 ) -> None:
-    take_for("gpu")
+    take_as(type="gpu")
     if pattern == "radix_starts":  # of more tiles than the keys here have
         monkeypatch.setattr(Shape, "is_few", lambda *_: False)
     asked, rng = plant(pattern), np.random.default_rng(5)

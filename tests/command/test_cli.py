@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -161,8 +161,8 @@ def test_after_a_warm_up_products_build_nothing(queue: cl.CommandQueue, monkeypa
             assert clsparse_py.kron(few, few, format=form).nnz == few.nnz**2
 
 
-def test_warming_up_leaves_out_what_the_device_lacks(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_warmup, "describe", lambda device: replace(describe(device), fp64=False))
+def test_warming_up_leaves_out_what_the_device_lacks(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
+    take_as(fp64=False)
     assert clsparse_py.warmup(queue, [np.float64]) == 0
     with pytest.raises(TypeError, match="float16"):
         clsparse_py.warmup(queue, [np.float16])
@@ -285,9 +285,9 @@ def test_source_refuses_what_there_is_not(capsys: pytest.CaptureFixture[str], ar
 
 
 def test_double_precision_is_refused_where_there_is_none(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    take_as: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "describe", lambda device: replace(describe(device), fp64=False))
+    take_as(fp64=False)
     assert cli.main(["source", "serial", "--dtype", "float64"]) == 2
     assert "double precision" in capsys.readouterr().err
     assert cli.main(["source", "serial"]) == 0

@@ -96,9 +96,9 @@ def test_every_step(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("device_type", ["cpu", "gpu"])
 def test_every_step_as_devices_of_either_type_take_it(
-    queue: cl.CommandQueue, device_type: str, take_for: Callable[[str], None]
+    queue: cl.CommandQueue, device_type: str, take_as: Callable[..., None]
 ) -> None:
-    take_for(device_type)
+    take_as(type=device_type)
     check_every_step(queue, "float32", "int32", 64)
 
 
@@ -283,9 +283,9 @@ def test_zeros_of_all_kinds(queue: cl.CommandQueue) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 @pytest.mark.parametrize("device_type", ["cpu", "gpu"])
 def test_zeros_beside_duplicates_keep_their_signs(
-    queue: cl.CommandQueue, device_type: str, take_for: Callable[[str], None], dtype: str
+    queue: cl.CommandQueue, device_type: str, take_as: Callable[..., None], dtype: str
 ) -> None:
-    take_for(device_type)
+    take_as(type=device_type)
     zeros = np.array([-0.0, -0.0, 0.0, -0.0, -0.0, 0.0, 1, -1], "float32")
     data = zeros if dtype == "float32" else np.array([complex(a, b) for a, b in zip(zeros, zeros[::-1], strict=True)], dtype)
     S = sp.csr_array((data, np.array([0, 1, 1, 2, 2, 3, 4, 4]), np.array([0, 5, 5, 8])), shape=(3, 5))

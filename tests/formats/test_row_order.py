@@ -29,8 +29,8 @@ def coordinates(kind: str, rng: np.random.Generator) -> tuple[np.ndarray[Any, An
 
 
 @pytest.mark.parametrize(("device_type", "index"), [("gpu", np.int64), ("cpu", np.int32)])
-def test_coordinates_of_any_order(queue: cl.CommandQueue, take_for: Callable[[str], None], device_type: str, index: Any) -> None:
-    take_for(device_type)
+def test_coordinates_of_any_order(queue: cl.CommandQueue, take_as: Callable[..., None], device_type: str, index: Any) -> None:
+    take_as(type=device_type)
     rng = np.random.default_rng(2)
     for kind, by_row, by_column, canonical in (
         ("sorted", True, True, True), ("repeated", True, True, False), ("unsorted", True, False, False),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -163,8 +162,7 @@ def test_without_a_copy_or_not_at_all(sharing: cl.CommandQueue, case: str) -> No
     assert writable(S) == [True] * 3
 
 
-def test_a_device_with_its_own_memory_refuses(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    device = replace(describe(queue.device), aliases_host=False, unified_memory=False)
-    monkeypatch.setattr("clsparse_py._formats.zero_copy.describe", lambda _: device)
+def test_a_device_with_its_own_memory_refuses(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
+    take_as(aliases_host=False, unified_memory=False)
     with pytest.raises(ValueError, match=r"zero_copy: .* has its own memory; leave zero_copy out"):
         csr_array(unsorted(30), queue=queue, zero_copy=True)

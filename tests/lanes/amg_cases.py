@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import pyopencl as cl
 import scipy.sparse
 from reference.multigrid import solve
-from supposed import supposed
+from supposed import described_as, supposed
 
 from clsparse_py import amg, csr_array, default_queue
-from clsparse_py._device.device import Device, describe
 from clsparse_py._solvers.krylov.thresholds import Thresholds
 
 Case = partial[None]
@@ -23,10 +20,6 @@ Case = partial[None]
 
 def cycled(n: int, group: int, dtype: np.dtype[Any], index: type[Any], kind: str, block: int, smoother: Any, cycle: str) -> None:
     """Set up a hierarchy, and compare a cycle with the host's; CPU devices and others have kernels of different shapes."""
-
-    def described(device: cl.Device) -> Device:
-        return replace(describe(device), type=kind, compute_units=2)
-
     queue = default_queue()
     step = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
     host = scipy.sparse.kron(step, np.eye(block) + 0.5).tocsr().astype(dtype)
@@ -37,7 +30,7 @@ def cycled(n: int, group: int, dtype: np.dtype[Any], index: type[Any], kind: str
         A = csr_array(parts, shape=host.shape, queue=queue)
         A @ b  # planned before devices are taken for others
     with (
-        patch("clsparse_py._run.launch.describe", described),
+        described_as(type=kind, compute_units=2),
         patch.object(Thresholds, "of", supposed(Thresholds, work_group=group)),
     ):
         ml = amg.smoothed_aggregation_solver(

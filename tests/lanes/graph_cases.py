@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse
 from primitive_cases import placed
 from scipy.sparse import csgraph
 from spgemm_cases import operand, random_rows
+from supposed import described_as
 from values import INDEX_TYPES, numbers, same
 
-from clsparse_py import csr_array, describe, graph, sddmm
+from clsparse_py import csr_array, graph, sddmm
 
 Case = partial[None]
 
@@ -49,7 +48,7 @@ def sampled(dtype: np.dtype[Any], index: type[Any], k: int) -> None:
 
 def sampled_by_teams(index: type[Any], places: scipy.sparse.csr_array) -> None:
     """Do as `sampled`, by the kernel of GPUs that knows how many values a row has."""
-    with patch("clsparse_py._run.launch.describe", lambda device: replace(describe(device), type="gpu")):
+    with described_as(type="gpu"):
         sampled_at(places, np.dtype(np.float32), index, 12)
 
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import pytest
 import scipy.sparse
 from elementwise_cases import canonical
 from primitive_cases import TYPES, placed
-from supposed import supposed
+from supposed import described_as, supposed
 from transpose_cases import RAGGED, on_device
 from values import INDEX_TYPES, numbers, same
 
-from clsparse_py import csr_array, describe
+from clsparse_py import csr_array
 from clsparse_py._formats.coordinates import rows_of
 from clsparse_py._operations.indexing.thresholds import Thresholds
 
@@ -44,8 +42,7 @@ def same_parts(found: csr_array, wanted: scipy.sparse.csr_array) -> None:
 
 def read(dtype: np.dtype[Any], index: type[Any], device_type: str) -> None:
     """Read rows, columns and places, listed on host and device, and evenly spaced, by the kernels for a type of device."""
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("clsparse_py._run.launch.describe", lambda device: replace(describe(device), type=device_type))
+    with described_as(type=device_type):
         _read(dtype, index)
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import pyopencl as cl
 import scipy.sparse
 import scipy.sparse.linalg
+from supposed import described_as
 
 from clsparse_py import csr_array, default_queue, linalg
-from clsparse_py._device.device import Device, describe
 
 Case = partial[None]
 
@@ -28,10 +26,6 @@ def solved(
 ) -> None:
     """Solve a system, and compare its right-hand side; CPU devices and others have kernels of different shapes."""
     rtol, atol = TOLERANCES[simulated]
-
-    def described(device: cl.Device) -> Device:
-        return replace(describe(device), type=kind, compute_units=2)
-
     n, queue = 70, default_queue()
     host = scipy.sparse.diags_array([-1.0, np.linspace(3, 4, n), -1.0], offsets=[-1, 0, 1], shape=(n, n)).tocsr().astype(dtype)
     b = (np.arange(n) % 5 - 1.5).astype(dtype) * dtype.type(1j if dtype.kind == "c" else 1)
@@ -42,7 +36,7 @@ def solved(
     A @ b  # planned before devices are taken for others
     # With a callback each pass is a launch of its own; else one launch makes all iterations of some methods.
     for callback in (None, lambda _: None) if method in ("cg", "bicgstab") else (None,):
-        with patch("clsparse_py._run.launch.describe", described):
+        with described_as(type=kind, compute_units=2):
             x, info = getattr(linalg, method)(A, b, M=M, x0=x0, rtol=rtol, callback=callback, **options)
         assert info == 0
         assert x.dtype == dtype
@@ -52,15 +46,11 @@ def solved(
 def least_squares(method: str, dtype: np.dtype[Any], kind: str, *, simulated: bool) -> None:
     """Solve a least-squares problem, and compare the normal equations."""
     tolerance, atol = (1e-2, 0.5) if simulated else (1e-5, 1e-2)
-
-    def described(device: cl.Device) -> Device:
-        return replace(describe(device), type=kind, compute_units=2)
-
     host = scipy.sparse.diags_array([-1.0, np.linspace(3, 4, 50), 1.0], offsets=[-1, 0, 20], shape=(70, 50)).tocsr().astype(dtype)
     b = (np.arange(70) % 5 - 1.5).astype(dtype) * dtype.type(1j if dtype.kind == "c" else 1)
     A = scipy.sparse.linalg.aslinearoperator(host)  # products are those of other cases
     options = {"calc_var": True} if method == "lsqr" else {}
-    with patch("clsparse_py._run.launch.describe", described):
+    with described_as(type=kind, compute_units=2):
         x, istop, *_ = getattr(linalg, method)(A, b, damp=0.1, atol=tolerance, btol=tolerance, **options)
     assert istop in (1, 2)
     np.testing.assert_allclose(host.conj().T @ (b - host @ x), 0.01 * x, atol=atol)
@@ -68,15 +58,11 @@ def least_squares(method: str, dtype: np.dtype[Any], kind: str, *, simulated: bo
 
 def eigenvalues(method: str, dtype: np.dtype[Any], kind: str, *, simulated: bool) -> None:
     """Find the largest eigenvalues of a matrix."""
-
-    def described(device: cl.Device) -> Device:
-        return replace(describe(device), type=kind, compute_units=2)
-
     queue = default_queue()
     host = scipy.sparse.diags_array(np.r_[np.ones(37), 5, 7, 9]).tocsr().astype(dtype)
     A, X = csr_array(host, queue=queue), np.random.default_rng(0).random((40, 3)).astype(dtype)
     A @ X[:, 0]  # planned before devices are taken for others
-    with patch("clsparse_py._run.launch.describe", described):
+    with described_as(type=kind, compute_units=2):
         if method == "eigsh":
             values, vectors = linalg.eigsh(A, k=2, v0=X[:, 0], ncv=6, tol=1e-3)
         else:
@@ -88,17 +74,13 @@ def eigenvalues(method: str, dtype: np.dtype[Any], kind: str, *, simulated: bool
 def triangles(dtype: np.dtype[Any], kind: str, *, simulated: bool) -> None:
     """Solve triangular systems of wide and narrow levels, and a system with incomplete factors."""
     rtol, atol = TOLERANCES[simulated]
-
-    def described(device: cl.Device) -> Device:
-        return replace(describe(device), type=kind, compute_units=2)
-
     queue = default_queue()
     n = 45 if simulated else 90
     host = scipy.sparse.diags_array([-1.0, -1.0, 4.0, -1.0, -1.0], offsets=[-9, -1, 0, 1, 9], shape=(n, n)).tocsr().astype(dtype)
     A, b = csr_array(host, queue=queue), (np.arange(n) % 5 - 1.5).astype(dtype)
     A @ b  # planned before devices are taken for others
     ic0 = linalg.ic0(A, 2)
-    with patch("clsparse_py._run.launch.describe", described), patch("clsparse_py._operations.triangular.levels._WIDE", 0):
+    with described_as(type=kind, compute_units=2), patch("clsparse_py._operations.triangular.levels._WIDE", 0):
         for lower in (True, False):
             part = (scipy.sparse.tril if lower else scipy.sparse.triu)(host)
             np.testing.assert_allclose(part @ linalg.spsolve_triangular(A, b, lower), b, atol=1e-3)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from primitive_cases import placed
+from supposed import described_as
 from transpose_cases import on_device
 from values import INDEX_TYPES, numbers, same
 
@@ -100,8 +101,7 @@ def by(accumulator: Accumulator, dtype: np.dtype[Any], index: type[Any], determi
 
 def as_on_gpus(method: str, dtype: np.dtype[Any], index: type[Any]) -> None:
     """Make a product by the kernels that look at rows on GPUs."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clsparse_py._run.launch.describe", lambda device: replace(describe(device), type="gpu"))
+    with described_as(type="gpu"):
         product(method, dtype, index, True)
 
 
@@ -115,12 +115,11 @@ def by_upper_bound(dtype: np.dtype[Any], index: type[Any]) -> None:
         for name, value in (("refine.suits_upper_bound", True), ("count.fits", True), ("refine.speculation_for", None)):
             patch.setattr(f"clsparse_py._operations.spgemm.{name}", lambda *_, value=value: value)
         for of, making in (*(("gpu", each) for each in of_gpus), ("cpu", (Bin("given", DenseChunked()),))):
-            patch.setattr("clsparse_py._run.launch.describe", lambda device, of=of: replace(describe(device), type=of))
             bins = Bins((EMPTY, *making))
             patch.setattr(decide, "bins_for", lambda *_, bins=bins: bins)
             A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))
             known = thresholds_of(describe(A.queue.device), types_of(A, B))
-            with supposing(replace(known, max_small_products=0)):
+            with described_as(type=of), supposing(replace(known, max_small_products=0)):
                 same(spgemm(A, B).toarray(), (A.get() @ B.get()).toarray())
 
 

@@ -38,6 +38,7 @@ from pyopencl import array as cl_array
 from radix_cases import radix_cases
 from segment_cases import segment_cases
 from spgemm_cases import spgemm_cases
+from supposed import described_as
 from transpose_cases import transpose_cases
 from values import INDEX_TYPES, numbers, same
 
@@ -299,7 +300,7 @@ def together(index: type[Any]) -> None:
         np.kron(np.eye(6, dtype=np.int32), np.ones((3, 4), np.int32))[:17] * np.arange(1, 25), dtype=FLOAT32
     )
     A = csr_array((S.data, S.indices.astype(index), S.indptr.astype(index)), shape=S.shape)
-    with mock.patch.object(spmm_of_plans, "describe", lambda device: replace(describe(device), type="gpu")):
+    with described_as(type="gpu"):
         plans = spmm_plan(A), spmm_plan(A, expected_calls=1 << 20)
         for n_columns in (32, 20):
             X = numbers((24, n_columns), FLOAT32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -10,9 +9,9 @@ import pyopencl as cl
 import pytest
 import scipy.sparse
 from pyopencl import array as cl_array
+from supposed import described_as
 
 from clsparse_py import csr_array, sddmm
-from clsparse_py._device.device import Device, describe
 from clsparse_py._ground.errors import BuildError
 
 
@@ -41,14 +40,11 @@ def test_equals_the_product_at_the_places(queue: cl.CommandQueue) -> None:
 
 def test_teams_of_gpus(queue: cl.CommandQueue) -> None:
     # As a GPU would have it: a team to a row if rows are alike, or adjacent entries to a work-group.
-    def gpu(device: cl.Device) -> Device:
-        return replace(describe(device), type="gpu")
-
     rng = np.random.default_rng(2)
     uneven = scipy.sparse.random_array((90, 60), density=0.1, rng=rng, format="csr")
     alike = scipy.sparse.csr_array(scipy.sparse.diags_array(np.ones((3, 60)), offsets=[-1, 0, 7], shape=(60, 60)))
     long = scipy.sparse.csr_array(scipy.sparse.vstack([uneven, np.ones((10, 60)), scipy.sparse.csr_array((5, 60))]))
-    with patch("clsparse_py._run.launch.describe", gpu), patch("clsparse_py._operations.sddmm.describe", gpu):
+    with described_as(type="gpu"):
         for M in (long, alike):
             X, Z = (rng.integers(-5, 5, (n, 12)).astype(np.float32) for n in M.shape)
             x, z = cl_array.to_device(queue, X), cl_array.to_device(queue, Z)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pyopencl as cl
@@ -14,7 +13,7 @@ import scipy.sparse as sp
 from oracle import check, expected, host, random_structure, random_values
 from platforms import PLATFORMS
 from pyopencl import array as cl_array
-from supposed import supposed
+from supposed import described_as, supposed
 
 from clsparse_py import csr_array, or_and, spmm, spmm_plan, transpose
 from clsparse_py._build import programs
@@ -323,12 +322,9 @@ def test_known_operands(queue: cl.CommandQueue) -> None:
 
 def test_rows_that_are_alike(queue: cl.CommandQueue) -> None:
     # As a GPU would have it: a team of lanes to each row.
-    def gpu(device: cl.Device) -> Device:
-        return replace(describe(device), type="gpu")
-
     diagonals = np.arange(1.0, 401.0).reshape(5, 80) % 7 - 3
     S = sp.csr_array(sp.diags_array(diagonals, offsets=[-9, -1, 0, 1, 9], shape=(80, 80)).astype(np.float32))
-    with patch("clsparse_py._operations.spmm.plan.describe", gpu):
+    with described_as(type="gpu"):
         A = csr_array(S, queue=queue)
         for columns in (4, 20):
             X = np.random.default_rng(columns).integers(-4, 5, (80, columns)).astype(np.float32)
@@ -378,13 +374,9 @@ def meshlike(index: Any = np.int32) -> sp.csr_array:
     return sp.csr_array((S.data, S.indices.astype(index), S.indptr.astype(index)), shape=S.shape)
 
 
-def as_gpu(device: cl.Device) -> Device:
-    return replace(describe(device), type="gpu")
-
-
 def repeated(A: Any, x: cl_array.Array, **options: Any) -> list[np.ndarray[Any, Any]]:
     """Return products as on a GPU, between which it is found which rows have the same columns."""
-    with patch("clsparse_py._operations.spmm.plan.describe", as_gpu):
+    with described_as(type="gpu"):
         return [spmm(A, x, **options).get() for _ in range(24)]
 
 

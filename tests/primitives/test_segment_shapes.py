@@ -205,8 +205,8 @@ def test_results_on_any_queue(queue: cl.CommandQueue, out_of_order: bool) -> Non
         np.testing.assert_array_equal(found.get(), reference.segmented_sort(ptr, keys))
 
 
-def test_two_kernels_sort_all_segments_that_are_not_long(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:
-    take_for("gpu")
+def test_two_kernels_sort_all_segments_that_are_not_long(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
+    take_as(type="gpu")
     lengths = [1, 7, 9, 33, 120, 129, 300, 1000]
     ptr = pointers_of(lengths)
     with programs.recording() as built:

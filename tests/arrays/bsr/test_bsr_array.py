@@ -102,9 +102,9 @@ def test_conversions(queue: cl.CommandQueue, case: Any) -> None:
 @pytest.mark.parametrize(
     ("case", "device_type"), [*((each, "cpu") for each in (CASES[0], CASES[1], CASES[3], CASES[5])), (CASES[2], "gpu")], ids=str
 )
-def test_products(queue: cl.CommandQueue, case: Any, device_type: str, take_for: Callable[[str], None]) -> None:
+def test_products(queue: cl.CommandQueue, case: Any, device_type: str, take_as: Callable[..., None]) -> None:
     A, ours = given(case, queue)
-    take_for(device_type)
+    take_as(type=device_type)
     x, X = dense(case[0], A.shape[1]), dense(case[0], A.shape[1], 5)
     y, Y = dense(case[0], A.shape[0]), dense(case[0], 3, A.shape[0])
     wide = np.repeat(x, 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -63,11 +64,11 @@ def agree(found: Any, wanted: Any, what: str) -> None:
     ("float32", np.int32, True, "cpu", "coo"),
 ])  # fmt: skip
 def test_reading(
-    queue: cl.CommandQueue, take_for: Any, dtype: str, index: Any, canonical: bool, device_type: str, form: str
+    queue: cl.CommandQueue, take_as: Callable[..., None], dtype: str, index: Any, canonical: bool, device_type: str, form: str
 ) -> None:
     if dtype == "float64" and not describe(queue.device).fp64:
         pytest.skip("no double precision")
-    take_for(device_type)
+    take_as(type=device_type)
     rows = matrix(dtype, (6, 6), canonical=canonical, index=index)
     host = rows.T if form == "csc" else rows.asformat(form)
     A = FORMATS[form](host, queue=queue)
@@ -121,8 +122,8 @@ def test_empty_shapes(queue: cl.CommandQueue) -> None:
 
 
 @pytest.mark.parametrize("device_type", ["cpu", "gpu"])
-def test_positions_on_the_device(queue: cl.CommandQueue, take_for: Any, device_type: str) -> None:
-    take_for(device_type)
+def test_positions_on_the_device(queue: cl.CommandQueue, take_as: Callable[..., None], device_type: str) -> None:
+    take_as(type=device_type)
     host = matrix("float32", (40, 30), canonical=True)
     A = csr_array(host, queue=queue)
     rng = np.random.default_rng(1)
@@ -151,9 +152,9 @@ def test_positions_on_the_device(queue: cl.CommandQueue, take_for: Any, device_t
 
 
 @pytest.mark.parametrize("device_type", ["cpu", "gpu"])
-def test_rows_of_any_lengths(queue: cl.CommandQueue, take_for: Any, device_type: str) -> None:
+def test_rows_of_any_lengths(queue: cl.CommandQueue, take_as: Callable[..., None], device_type: str) -> None:
     """Rows that many parts share, and parts of many rows, with empty ones between."""
-    take_for(device_type)
+    take_as(type=device_type)
     lengths = np.concatenate([np.zeros(500, int), [9000, 0, 1], np.arange(300) % 7, [0, 5000, 0]])
     rng = np.random.default_rng(2)
     indptr = np.concatenate(([0], np.cumsum(lengths)))

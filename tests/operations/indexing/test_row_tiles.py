@@ -39,8 +39,8 @@ def same(found: csr_array, wanted: sp.csr_array, what: str) -> None:
 
 
 @pytest.mark.parametrize(("device_type", "index"), [("gpu", np.int32), ("gpu", np.int64), ("cpu", np.int32)])
-def test_ragged_rows(queue: cl.CommandQueue, take_for: Callable[[str], None], device_type: str, index: Any) -> None:
-    take_for(device_type)
+def test_ragged_rows(queue: cl.CommandQueue, take_as: Callable[..., None], device_type: str, index: Any) -> None:
+    take_as(type=device_type)
     rng = np.random.default_rng(5)
     host = ragged(index, rng)
     n = host.shape[0]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyopencl as cl
@@ -36,10 +35,10 @@ _FEW = ("bool", "int8", "uint16", "float32", "int64", "complex64", "complex128")
 
 
 @pytest.fixture
-def n(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+def n(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, take_as: Callable[..., None]) -> int:
     """How many entries are cut into several parts on the type of device that is taken for the one there is."""
     monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, min_scan_chunk=_PART))
-    monkeypatch.setattr("clsparse_py._run.launch.describe", lambda of: replace(describe(of), type=request.param, compute_units=2))
+    take_as(type=request.param, compute_units=2)
     return _N[request.param]
 
 

@@ -104,9 +104,9 @@ def test_results_go_where_they_are_wanted(queue: cl.CommandQueue) -> None:
     np.testing.assert_array_equal(A.tocsc().sum(axis=1, like=queue).get(), host.sum(axis=1))
 
 
-def test_rows_that_are_alike_and_others(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:
+def test_rows_that_are_alike_and_others(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
     """On GPUs lanes share a row: without a look at parts if no row is long, else by parts of equal weight."""
-    take_for("gpu")
+    take_as(type="gpu")
     rng = np.random.default_rng(4)
     for lengths in ([5] * 300, [1] * 200 + [3000] + [0] * 40 + [700]):
         indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)

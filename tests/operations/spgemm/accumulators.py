@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pyopencl as cl
 import pytest
@@ -12,13 +11,12 @@ from pairs import exhaustive
 from platforms import PLATFORMS
 from problems import assert_product, device_matrix
 
-from clsparse_py import describe
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._operations.spgemm.methods.base import Accumulator
 from clsparse_py._operations.spgemm.plan import SpgemmPlan
 from clsparse_py._operations.spgemm.request import Request
 
-__all__ = ["TEAMS", "Give", "Team", "check_accumulator", "narrow", "over_teams"]
+__all__ = ["TEAMS", "Give", "Team", "check_accumulator", "over_teams"]
 
 #: Platforms, and whether a row of dense sums is made by one work-item, as on CPU devices, or by many, as on GPUs. Not by many on
 #: PoCL (quirk 4). By one elsewhere only with ``CLSPARSE_FULL=1``, or where PoCL is not there to do that.
@@ -37,13 +35,3 @@ def check_accumulator(queue: cl.CommandQueue, accumulator: Accumulator, A: sp.cs
     plan = SpgemmPlan(left, right, Request(bins=bins))
     assert_product(plan(), A, B)
     assert_product(plan(), A, B)
-
-
-def narrow(monkeypatch: pytest.MonkeyPatch, lane_width: int) -> None:
-    """Make chains of commands take devices to exchange values over at most so many lanes."""
-
-    def described(device: cl.Device) -> object:
-        found = describe(device)
-        return replace(found, portability=found.portability.at_most(lane_width))
-
-    monkeypatch.setattr("clsparse_py._run.launch.describe", described)

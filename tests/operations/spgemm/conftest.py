@@ -15,13 +15,13 @@ from clsparse_py._operations.spgemm.methods.base import Accumulator
 
 
 @pytest.fixture
-def give(monkeypatch: pytest.MonkeyPatch, take_for: Callable[[str], None]) -> Give:
+def give(monkeypatch: pytest.MonkeyPatch, take_as: Callable[..., None]) -> Give:
     """Make "dense" give all rows to an accumulator, and return the queue of a team's platform."""
 
     def put(accumulator: Accumulator, team: Team) -> cl.CommandQueue:
         platform, many = team
         if many:
-            take_for("gpu")
+            take_as(type="gpu")
         monkeypatch.setitem(METHODS, "dense", lambda *_: (Bin("dense", accumulator),))
         return queue_on(platform)
 

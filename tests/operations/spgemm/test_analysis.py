@@ -49,15 +49,13 @@ def taken_by(A: sp.csr_array, B: sp.csr_array) -> tuple[np.ndarray, np.ndarray, 
 @pytest.mark.parametrize("device_type", ["cpu", "gpu"])
 @pytest.mark.parametrize("work_group", [1, 48, 128])
 @pytest.mark.parametrize("long_row", [0, 3, 700])
-def test_analysis(
-    queue: cl.CommandQueue, take_for: Callable[[str], None], device_type: str, work_group: int, long_row: int
-) -> None:
+def test_analysis(queue: cl.CommandQueue, take_as: Callable[..., None], device_type: str, work_group: int, long_row: int) -> None:
     rng = np.random.default_rng(long_row)
     lengths = rng.integers(0, 12, 300)
     lengths[[17, 250]] = long_row
     A, B = rows_of(lengths, 800, rng, np.float32), rows_of(rng.integers(0, 7, 800), 500, rng, np.float32)
     left, right = device_matrix(queue, A), device_matrix(queue, B)
-    take_for(device_type)
+    take_as(type=device_type)
     structure = left.indptr, left.indices, right.indptr, right.indices
     found = analyse(Chain(queue, *structure), (300, 500), A.nnz, structure, BINS, work_group)
     products, bins, bounds = taken_by(A, B)
@@ -98,19 +96,19 @@ def test_one_kernel_serves_all_rules(queue: cl.CommandQueue, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("copies", [1, 4])
-def test_a_sample_tells_how_much_compresses(queue: cl.CommandQueue, take_for: Callable[[str], None], copies: int) -> None:
+def test_a_sample_tells_how_much_compresses(queue: cl.CommandQueue, take_as: Callable[..., None], copies: int) -> None:
     rng = np.random.default_rng(1)
     # Rows of A name rows of B that are alike, so that each column is met as often as there are such rows.
     A = sp.csr_array(sp.kron(sp.eye_array(100), np.ones((1, copies))), dtype=np.float32)
     B = sp.csr_array(sp.kron(rows_of(np.full(100, 5), 900, rng, np.float32), np.ones((copies, 1))), dtype=np.float32)
     left, right = (device_matrix(queue, sp.csr_array(each)) for each in (A, B))
-    take_for("gpu")
+    take_as(type="gpu")
     structure = left.indptr, left.indices, right.indptr, right.indices
     assert analyse(Chain(queue, *structure), (100, 900), A.nnz, structure, BINS).work.compression == copies
 
 
 @pytest.mark.parametrize("wrong", ["nothing", "a long row of A", "a long row of B", "many products"])
-def test_a_guess_knows_whether_it_was_right(queue: cl.CommandQueue, take_for: Callable[[str], None], wrong: str) -> None:
+def test_a_guess_knows_whether_it_was_right(queue: cl.CommandQueue, take_as: Callable[..., None], wrong: str) -> None:
     # Of what was transposed the longest row is not known.
     rng = np.random.default_rng(2)
     lengths, of_b = rng.integers(3, 6, 5000), rng.integers(0, 6, 4000)
@@ -125,7 +123,7 @@ def test_a_guess_knows_whether_it_was_right(queue: cl.CommandQueue, take_for: Ca
         A.indices[A.indptr[4321]] = 7
         A.sum_duplicates()
     left, right = (transpose(device_matrix(queue, sp.csr_array(each.T))) for each in (A, B))
-    take_for("gpu")
+    take_as(type="gpu")
     plan = spgemm_plan(left, right)
     assert_product(plan(), A, B)
     assert plan.n_products == np.diff(B.indptr)[A.indices].sum()
@@ -134,14 +132,14 @@ def test_a_guess_knows_whether_it_was_right(queue: cl.CommandQueue, take_for: Ca
 
 @pytest.mark.parametrize(("copies", "compresses"), [(4, True), (1, False)])
 def test_rows_that_are_alike_need_no_analysis(
-    queue: cl.CommandQueue, take_for: Callable[[str], None], copies: int, compresses: bool
+    queue: cl.CommandQueue, take_as: Callable[..., None], copies: int, compresses: bool
 ) -> None:
     rng = np.random.default_rng(3)
     # Rows of 16 to 20 entries in fours of neighbours, which name as many rows of B, `copies` of which are alike.
     A = sp.csr_array(sp.kron(rows_of(rng.integers(4, 6, 1000), 1000, rng), np.ones((1, 4))), dtype=np.float32)
     B = sp.csr_array(sp.kron(rows_of(np.full(4000 // copies, 10), 3000, rng), np.ones((copies, 1))), dtype=np.float32)
     left, right = device_matrix(queue, A), device_matrix(queue, B)
-    take_for("gpu")
+    take_as(type="gpu")
     plan = spgemm_plan(left, right)
     assert_product(plan(), A, B)
     assert plan.n_products == np.diff(B.indptr)[A.indices].sum()
@@ -152,14 +150,14 @@ def test_rows_that_are_alike_need_no_analysis(
 @pytest.mark.parametrize("m", [7679, 7680, 11519, 11520, 11521])
 @pytest.mark.parametrize("copies", [1, 4])
 def test_a_guess_counts_what_tells_where_rows_begin(
-    queue: cl.CommandQueue, take_for: Callable[[str], None], m: int, copies: int
+    queue: cl.CommandQueue, take_as: Callable[..., None], m: int, copies: int
 ) -> None:
     rng = np.random.default_rng(4)
     # By one work-item to a row, or by several, of which a few rows make a work-group.
     A = sp.csr_array(sp.kron(rows_of(rng.integers(0, 4, m) + copies - 1, 600, rng), np.ones((1, copies))), dtype=np.float32)
     B = sp.csr_array(sp.kron(rows_of(np.full(600, 2), 500, rng), np.ones((copies, 1))), dtype=np.float32)
     left, right = device_matrix(queue, A), device_matrix(queue, B)
-    take_for("gpu")
+    take_as(type="gpu")
     with programs.recording() as built:
         C = spgemm(left, right)
     names = {type(each.parameters).__name__ for each in built}

@@ -10,7 +10,6 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
-from accumulators import narrow
 from platforms import PLATFORMS
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
@@ -77,8 +76,8 @@ def test_teams(queue: cl.CommandQueue, lanes: int, columns: int | None) -> None:
 
 
 @pytest.mark.parametrize("width", [1, 2])
-def test_narrow_lanes(queue: cl.CommandQueue, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    narrow(monkeypatch, width)
+def test_narrow_lanes(queue: cl.CommandQueue, width: int, narrow_lanes: Callable[[int], None]) -> None:
+    narrow_lanes(width)
     rng = np.random.default_rng(2)
     A, B = random_matrix((60, 50), 8, rng, np.float32), random_matrix((50, 70), 8, rng, np.float32)
     planned(queue, only(EscTeam(736)), A, B)
@@ -87,11 +86,11 @@ def test_narrow_lanes(queue: cl.CommandQueue, width: int, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("columns", [None, 1 << 20])
 @pytest.mark.parametrize("work_group", [1, 64, 256, 1 << 20])
 def test_groups_in_global_memory(
-    queue: cl.CommandQueue, take_for: Callable[[str], None], work_group: int, columns: int | None
+    queue: cl.CommandQueue, take_as: Callable[..., None], work_group: int, columns: int | None
 ) -> None:
     if "Portable" in queue.device.platform.name and work_group > 1:
         pytest.skip("quirk 4: on CPU devices the work-items that meet in loops of any length are one")
-    take_for("gpu")
+    take_as(type="gpu")
     rng = np.random.default_rng(work_group)
     # More rows than work-groups, so that these take several; rows without products, or of one entry of A, among them.
     lengths = np.concatenate((rng.integers(0, 30, 200), (1, 0, 300, 299, 2)))
@@ -117,9 +116,9 @@ def test_groups_take_what_local_memory_does_not_hold(queue: cl.CommandQueue) -> 
 
 
 def test_rows_in_global_memory_are_made_beside_others(
-    queue: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    queue: cl.CommandQueue, take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take_for("gpu")
+    take_as(type="gpu")
     # Quirk 4.
     work_group = 1 if "Portable" in queue.device.platform.name else 64
     asked: list[bool] = []
@@ -143,10 +142,10 @@ def test_rows_in_global_memory_are_made_beside_others(
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 @pytest.mark.parametrize(("bits", "k"), [(50, 8000), (51, 8000), (60, 20)])
 def test_columns_that_leave_no_room_for_numbers(
-    queue: cl.CommandQueue, bits: int, k: int, device: str, take_for: Callable[[str], None]
+    queue: cl.CommandQueue, bits: int, k: int, device: str, take_as: Callable[..., None]
 ) -> None:
     # Bins for GPUs have limits of spans, and these are wider than 32 bits.
-    take_for(device)
+    take_as(type=device)
     width = 1 << bits
     columns = np.where(np.arange(k) % 2, width - 1, width // 2 - 1).astype(np.int64)
     A = sp.csr_array((np.ones(k, np.float32), np.arange(k), np.array([0, k])), shape=(1, k))

@@ -25,13 +25,13 @@ def test_rows_without_products(queue: cl.CommandQueue, method: str) -> None:
     assert sum(each.n_rows for each in plan.explain().bins) == np.count_nonzero(np.diff(A.indptr))
 
 
-def test_products_that_are_alike(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:
+def test_products_that_are_alike(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
     """The same rows in another order: all numbers are the same, and the rows of each bin are others."""
     rng = np.random.default_rng(0)
     A = rows_of(np.repeat([0, 1, 9, 40, 100], 400), 10_000, rng, np.float32)
     other = sp.csr_array(A[rng.permutation(A.shape[0])])
     B = sp.csr_array(sp.kron(sp.eye_array(10_000), np.ones((1, 2))), dtype=np.float32)
-    take_for("gpu")
+    take_as(type="gpu")
     left, right = [device_matrix(queue, each) for each in (A, other)], device_matrix(queue, B)
     for values in (1, 2, 3, 4):
         for host, on_device in zip((A, other), left, strict=True):
@@ -40,7 +40,7 @@ def test_products_that_are_alike(queue: cl.CommandQueue, take_for: Callable[[str
 
 @pytest.mark.parametrize("method", ["reg-sort", "sort", "merge"])
 def test_kernels_of_several_rules_are_built_together(
-    queue: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, method: str
+    queue: cl.CommandQueue, take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     foreseen: list[programs.Parameters] = []
 
@@ -48,7 +48,7 @@ def test_kernels_of_several_rules_are_built_together(
         foreseen.extend(make())
 
     monkeypatch.setattr(programs, "build_together", built_together)
-    take_for("gpu")
+    take_as(type="gpu")
     rng = np.random.default_rng(0)
     A = rows_of(rng.permutation(np.repeat([1, 2, 3], 30)), 40, rng, np.float32)
     B = rows_of(np.full(40, 1), 50, rng, np.float32)

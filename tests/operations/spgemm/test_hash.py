@@ -138,14 +138,10 @@ def test_tables_sized_by_the_mean_row_leave_fuller_rows_to_larger_ones(queue: cl
 
 @pytest.mark.parametrize("lanes", [1, 32])
 def test_rows_of_more_entries_than_any_table_has_slots(
-    queue: cl.CommandQueue, give: Give, monkeypatch: pytest.MonkeyPatch, lanes: int
+    queue: cl.CommandQueue, give: Give, take_as: Callable[..., None], lanes: int
 ) -> None:
     """A table that counts leaves out what it does not hold, another counts it; what no table holds with sums is windows'."""
-
-    def described(device: cl.Device) -> object:
-        return replace(describe(device), local_memory=32 << 10)
-
-    monkeypatch.setattr("clsparse_py._run.launch.describe", described)
+    take_as(local_memory=32 << 10)
     give(HashRows(4096, lanes))
     rng = np.random.default_rng(5)
     same = np.sort(rng.choice(6000, 60, replace=False))

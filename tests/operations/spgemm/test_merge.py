@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
-from accumulators import check_accumulator, narrow
+from accumulators import check_accumulator
 from pairs import combinations
 from problems import rows_of
 
@@ -41,9 +41,9 @@ def operands(longest: int, listed: bool, rng: np.random.Generator) -> tuple[sp.c
 
 
 @pytest.mark.parametrize("case", combinations(AXES), ids=str)
-def test_every_shape(queue: cl.CommandQueue, case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_shape(queue: cl.CommandQueue, case: dict[str, Any], narrow_lanes: Callable[[int], None]) -> None:
     if case["narrow"]:
-        narrow(monkeypatch, case["narrow"])
+        narrow_lanes(case["narrow"])
     lanes, items = case["shape"]
     merge = Merge(lanes, items, case["registers"], case["work_group"], case["staged_c"], case["staged_b"])
     with programs.recording() as built:
@@ -64,12 +64,12 @@ def test_rows_of_c_that_are_not_staged(queue: cl.CommandQueue) -> None:
         check_accumulator(queue, Merge(1, 8, True, 16, staged_c), rows_of(lengths, 60, rng, np.float32), B)
 
 
-def test_rows_of_one_work_item_are_staged_on_gpus(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:
+def test_rows_of_one_work_item_are_staged_on_gpus(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
     rng = np.random.default_rng(9)
     A = rows_of(np.full(100, 3), 80, rng, np.float32)
     short, long = (rows_of(np.full(80, n), 900, rng, np.float32) for n in (2, 30))
     for device, B, staged in (("gpu", short, 8), ("gpu", long, 0), ("cpu", short, 0)):
-        take_for(device)
+        take_as(type=device)
         with programs.recording() as built:
             check_accumulator(queue, Merge(1, 4), A, B)
         found = {

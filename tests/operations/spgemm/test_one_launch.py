@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,11 @@ from pairs import combinations
 from platforms import PLATFORMS, has_fp64, queue_on
 from problems import assert_product, device_matrix, random_matrix, rows_of
 
-from clsparse_py import csr_array, describe, spgemm, spgemm_plan
+from clsparse_py import csr_array, spgemm, spgemm_plan
 from clsparse_py._build import programs
 from clsparse_py._operations.spgemm import one_launch
 from clsparse_py._operations.spgemm.one_launch import OneLaunch
 from clsparse_py._precision.semiring import SEMIRINGS
-from clsparse_py._run import launch
 
 CASES = {
     "platform": list(PLATFORMS),
@@ -148,8 +146,8 @@ def test_work_groups_of_any_size(queue: cl.CommandQueue, monkeypatch: pytest.Mon
 
 
 @pytest.mark.any_platform
-def test_many_work_groups(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "describe", lambda device: replace(describe(device), compute_units=132))
+def test_many_work_groups(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
+    take_as(compute_units=132)
     host = random_matrix((100, 100), 9, np.random.default_rng(8), np.float32)
     A = device_matrix(queue, host)
     assert_product(A @ A, host, host)

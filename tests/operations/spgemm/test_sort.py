@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
-from accumulators import check_accumulator, narrow
+from accumulators import check_accumulator
 from pairs import combinations
 from problems import device_matrix, rows_of
 
@@ -48,9 +49,9 @@ def operands(products: int, listed: bool, rng: np.random.Generator) -> tuple[sp.
 
 
 @pytest.mark.parametrize("case", combinations(AXES), ids=str)
-def test_every_shape(queue: cl.CommandQueue, case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_shape(queue: cl.CommandQueue, case: dict[str, Any], narrow_lanes: Callable[[int], None]) -> None:
     if case["narrow"]:
-        narrow(monkeypatch, case["narrow"])
+        narrow_lanes(case["narrow"])
     sort = Sort(*case["shape"], case["registers"], case["work_group"], case["columns"])
     with programs.recording() as built:
         check_accumulator(queue, sort, *operands(sort.products, case["listed"], np.random.default_rng(7)))

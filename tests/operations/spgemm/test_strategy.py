@@ -213,11 +213,11 @@ def test_all_that_is_declared_multiplies(queue: cl.CommandQueue, real: np.dtype[
     check_declared(queue, device, real, square, TUNABLE.configurations(device, real.name, "strategy"))
 
 
-def test_all_that_is_declared_for_gpus_multiplies(take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_that_is_declared_for_gpus_multiplies(take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that have a method which none before has, on the last platform: PoCL takes longer to build their kernels."""
     *_, name = PLATFORMS
     device = replace(describe(PLATFORMS[name]), type="gpu")
-    take_for("gpu")
+    take_as(type="gpu")
     monkeypatch.setattr(tunable, "describe", lambda _: device)
     dtype = np.dtype(np.float64 if device.fp64 else np.float32)
     by_method: dict[str, str] = {}
@@ -242,10 +242,10 @@ def test_nothing_to_tune_with(queue: cl.CommandQueue, real: np.dtype[Any], monke
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 def test_thresholds_are_tuned_where_they_make_a_difference(
-    queue: cl.CommandQueue, real: np.dtype[Any], take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, kind: str
+    queue: cl.CommandQueue, real: np.dtype[Any], take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     device = replace(describe(queue.device), type=kind)
-    take_for(kind)
+    take_as(type=kind)
     monkeypatch.setattr(tunable, "describe", lambda _: device)
     # Rows too long to be merged by one work-item each, and of few products, as they are multiplied by the transposed.
     matrix = rows_of([0, *([25] * 1600), 30], 40_000, np.random.default_rng(8), real)

@@ -56,17 +56,17 @@ def legal(case: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize("case", combinations(CASES, legal), ids=str)
-def test_rows_of_every_length(take_for: Callable[[str], None], case: dict[str, Any]) -> None:
+def test_rows_of_every_length(take_as: Callable[..., None], case: dict[str, Any]) -> None:
     queue, rng, semiring = queue_on(case["platform"]), np.random.default_rng(1), SEMIRINGS[case["semiring"]]
-    take_for("gpu")
+    take_as(type="gpu")
     A = uneven(rng, case["dtype"])
     C, phases = made(queue, A, A, case["index"], semiring=semiring)
     assert phases == {"upper_bound", "compact"}
     assert_product(C, A, A, semiring)
 
 
-def test_chunks_of_rows(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:
-    take_for("cpu")
+def test_chunks_of_rows(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
+    take_as(type="cpu")
     rng = np.random.default_rng(7)
     A = uneven(rng, np.float32)
     # Rows that repeat the row before, as they are and one column on, among others that do not.
@@ -90,8 +90,8 @@ def test_chunks_of_rows(queue: cl.CommandQueue, take_for: Callable[[str], None])
     assert_product(C, grid, grid)
 
 
-def test_plans_keep_what_new_values_need(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:
-    take_for("gpu")
+def test_plans_keep_what_new_values_need(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
+    take_as(type="gpu")
     rng = np.random.default_rng(2)
     A = uneven(rng, np.float32)
     left = device_matrix(queue, A)
@@ -103,8 +103,8 @@ def test_plans_keep_what_new_values_need(queue: cl.CommandQueue, take_for: Calla
     np.testing.assert_array_equal(changed.data.get(), 2 * first.data.get())
 
 
-def test_what_contracts_is_counted_first(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:
-    take_for("gpu")
+def test_what_contracts_is_counted_first(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
+    take_as(type="gpu")
     rng = np.random.default_rng(3)
     A, B = uneven(rng, np.float32), rows_of([6] * 5000, 8, rng, np.float32)
     C, phases = made(queue, A, B)
@@ -117,8 +117,8 @@ def test_what_contracts_is_counted_first(queue: cl.CommandQueue, take_for: Calla
     assert_product(made(queue, tail, B)[0], tail, B)
 
 
-def test_without_room_rows_are_counted_first(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:
-    take_for("gpu")
+def test_without_room_rows_are_counted_first(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
+    take_as(type="gpu")
     A = uneven(np.random.default_rng(4), np.float32)
     n_products = int(np.diff(A.indptr)[A.indices].sum())
     C, phases = made(queue, A, A, memory_limit=2 * 8 * n_products - 1)
@@ -126,8 +126,8 @@ def test_without_room_rows_are_counted_first(queue: cl.CommandQueue, take_for: C
     assert_product(C, A, A)
 
 
-def test_what_only_counts_makes_no_values(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:
-    take_for("gpu")
+def test_what_only_counts_makes_no_values(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
+    take_as(type="gpu")
     A = uneven(np.random.default_rng(5), np.float32)
     left = device_matrix(queue, A)
     with programs.recording() as built:
@@ -139,9 +139,9 @@ def test_what_only_counts_makes_no_values(queue: cl.CommandQueue, take_for: Call
 
 @pytest.mark.parametrize("missing", ["room", "C"])
 def test_memory_that_is_missing(
-    queue: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, missing: str
+    queue: cl.CommandQueue, take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
-    take_for("gpu")
+    take_as(type="gpu")
     A = uneven(np.random.default_rng(6), np.float32)
     n_products = int(np.diff(A.indptr)[A.indices].sum())
     refused: list[int] = []

@@ -145,15 +145,14 @@ def test_a_limit_is_kept_or_what_is_needed_is_said(
     case: str,
     units: int,
     device: tuple[str, str],
-    take_for: Callable[[str], None],
-    take_units: Callable[[int], None],
+    take_as: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Over all methods; without a limit the workspace is bounded by what A, B and C take, but for the reference ESC."""
     name, kind = device
-    take_for(kind)
+    take_as(type=kind)
     if units:
-        take_units(units)
+        take_as(compute_units=units)
     (A, B), queue = operands(case), queue_on(name)
     (left, right), wanted = placed(queue, A, B), product(A, B)
     accumulators = (describe(queue.device).compute_units + 1) * (B.shape[1] * 4 + B.shape[1] // 7 + 1024)
@@ -188,11 +187,9 @@ def test_a_limit_is_kept_or_what_is_needed_is_said(
 
 
 @pytest.mark.parametrize("device", DEVICES, ids="-".join)
-def test_no_buffer_goes_uncounted(
-    device: tuple[str, str], take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_buffer_goes_uncounted(device: tuple[str, str], take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even those that calls without a limit keep for later ones."""
-    take_for(device[1])
+    take_as(type=device[1])
     (A, B), queue = operands("one-long-row"), queue_on(device[0])
     (left, right), wanted = placed(queue, A, B), product(A, B)
     for method in TAKING:
@@ -218,10 +215,10 @@ def hypersparse(long: int) -> sp.csr_array:
 @pytest.mark.parametrize("indices", [(np.int32, np.int32), (np.int64, np.int64), (np.int32, np.int64), (np.int64, np.int32)])
 @pytest.mark.parametrize("device", DEVICES, ids="-".join)
 def test_rows_without_entries_take_little(
-    device: tuple[str, str], indices: tuple[type, type], take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    device: tuple[str, str], indices: tuple[type, type], take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The workspace is bounded where nearly all that A and C take is their row pointers."""
-    take_for(device[1])
+    take_as(type=device[1])
     A, B, queue = (
         hypersparse(long=10),
         rows_of(np.full(2000, 5), 3000, np.random.default_rng(10), np.float32),
@@ -241,10 +238,10 @@ def test_rows_without_entries_take_little(
 
 @pytest.mark.parametrize("device", DEVICES, ids="-".join)
 def test_pointers_that_turn_out_narrow_take_no_more(
-    device: tuple[str, str], take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    device: tuple[str, str], take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bound of C's entries asks for pointers of 64 bits, the entries do not: made here by a lower limit."""
-    take_for(device[1])
+    take_as(type=device[1])
     rng, queue = np.random.default_rng(10), queue_on(device[0])
     A, B = hypersparse(long=1200), np.zeros((2000, 600), np.float32)
     B[:, rng.choice(600, 20, replace=False)] = 1
@@ -264,10 +261,10 @@ def test_pointers_that_turn_out_narrow_take_no_more(
 
 @pytest.mark.parametrize("device", DEVICES, ids="-".join)
 def test_new_values_keep_the_limit(
-    device: tuple[str, str], take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    device: tuple[str, str], take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a plan keeps counts, and it knows how much that is."""
-    take_for(device[1])
+    take_as(type=device[1])
     (A, B), queue = operands("powers"), queue_on(device[0])
     (left, right), wanted = placed(queue, A, B), product(A, B)
     for method in ("auto", "esc", "dense", "long-rows"):
@@ -288,10 +285,10 @@ def test_new_values_keep_the_limit(
 @pytest.mark.refusals
 @pytest.mark.parametrize("device", DEVICES, ids="-".join)
 def test_values_that_are_made_another_way_keep_the_limit(
-    device: tuple[str, str], take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    device: tuple[str, str], take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A plan whose kernel for values alone is refused is made anew, beside what it keeps."""
-    take_for(device[1])
+    take_as(type=device[1])
     (A, B), queue = operands("ones"), queue_on(device[0])
     (left, right), wanted = placed(queue, A, B), product(A, B)
     enqueued = plan_module.enqueued
@@ -381,9 +378,9 @@ def test_rows_that_are_too_long_for_the_limit_go_through_windows(queue: cl.Comma
         assert_same(plan(), product(A, B))
 
 
-def test_masks_of_columns_are_done_without(queue: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: Any) -> None:
+def test_masks_of_columns_are_done_without(queue: cl.CommandQueue, take_as: Callable[..., None], monkeypatch: Any) -> None:
     """On CPU devices: B's masks are not made where little of B is read."""
-    take_for("cpu")
+    take_as(type="cpu")
     rng = np.random.default_rng(7)
     A, B = random_matrix((50, 20_000), 2, rng, np.float32), random_matrix((20_000, 300), 30, rng, np.float32)
     left, right = placed(queue, A, B)

@@ -30,9 +30,9 @@ def scattered(n_rows: int, n_cols: int, n: int) -> sp.csr_array:
 
 
 @pytest.fixture
-def for_small_ones(take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
+def for_small_ones(take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Take what large matrices take for small ones."""
-    take_for("cpu")
+    take_as(type="cpu")
     of = supposed(Thresholds, min_bucket_bytes=0, min_bucket_columns=0, max_bucket_cores=1 << 16)
     monkeypatch.setattr(Thresholds, "of", of)
 
@@ -42,9 +42,9 @@ def for_small_ones(take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPa
     (70, 300, 4000, "float32", np.int32), (400, 5, 900, "complex64", np.int64), (3_000_000, 8000, 1500, "uint8", np.int32),
 ])  # fmt: skip
 def test_scipys_result(
-    queue: cl.CommandQueue, take_for: Callable[[str], None], n_rows: int, n_cols: int, n: int, dtype: str, index: Any
+    queue: cl.CommandQueue, take_as: Callable[..., None], n_rows: int, n_cols: int, n: int, dtype: str, index: Any
 ) -> None:
-    take_for("cpu")
+    take_as(type="cpu")
     host = scattered(n_rows, n_cols, n)
     wanted = sp.csr_array((np.arange(n), host.indices, host.indptr), shape=host.shape).T.tocsr()
     parts = random_values(dtype, n, np.random.default_rng(1)), host.indices.astype(index), host.indptr.astype(index)

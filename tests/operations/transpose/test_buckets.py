@@ -114,9 +114,9 @@ def test_a_shape_fits(queue: cl.CommandQueue) -> None:
 
 
 def test_a_radix_sort_takes_the_place_of_what_is_refused(
-    queue: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    queue: cl.CommandQueue, take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take_for("gpu")
+    take_as(type="gpu")
     asked = []
 
     def refuse(*arguments: Any) -> None:

@@ -108,9 +108,9 @@ def assert_same(found: Any, wanted: sp.csr_array) -> None:
 
 
 @pytest.mark.parametrize("case", combinations(AXES, legal), ids=lambda case: "-".join(map(str, case.values())))
-def test_method(case: dict[str, Any], take_for: Callable[[str], None]) -> None:
+def test_method(case: dict[str, Any], take_as: Callable[..., None]) -> None:
     queue = queue_on(case["platform"])
-    take_for(case["device"])
+    take_as(type=case["device"])
     matrix = matrix_for(case["method"], case["dtype"])
     A = on_device(queue, matrix, case["index"])
     wanted = matrix.T.tocsr()
@@ -203,8 +203,8 @@ def test_rows_and_columns_of_all_entries(queue: cl.CommandQueue, method: str) ->
         assert_same(transpose(csr_array(matrix, queue=queue), method=method), matrix.T.tocsr())
 
 
-def test_a_symmetric_pattern_shares_what_is_known_of_it(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:
-    take_for("gpu")
+def test_a_symmetric_pattern_shares_what_is_known_of_it(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
+    take_as(type="gpu")
     matrix = matrix_for("gather", np.float32)
     A = on_device(queue, matrix)
     plan = transpose_plan(A, method="gather")
@@ -254,10 +254,10 @@ def test_a_limit_is_held_against_facts_that_are_kept(queue: cl.CommandQueue) -> 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 @pytest.mark.parametrize("fault", ["", "unsorted", "duplicate"])
 def test_gather_looks_itself_whether_a_format_is_canonical(
-    queue: cl.CommandQueue, fault: str, kind: str, take_for: Callable[[str], None]
+    queue: cl.CommandQueue, fault: str, kind: str, take_as: Callable[..., None]
 ) -> None:
     """Of a matrix that is vouched for nothing is known; the pattern stays symmetric, whatever the fault."""
-    take_for(kind)
+    take_as(type=kind)
     n = 5000
     matrix = sp.diags_array([1.0, 2.0, 3.0], offsets=[-9, 0, 9], shape=(n, n), format="csr", dtype=np.float32)
     at = matrix.indptr[300] + 1

@@ -187,10 +187,10 @@ def test_refresh_is_another_set_up(wide: cl.CommandQueue) -> None:
 
 
 def test_prolongators_are_those_of_products(
-    wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, take_for: Callable[[str], None]
+    wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, take_as: Callable[..., None]
 ) -> None:
     for kind, dtype in (("cpu", np.float64), ("gpu", np.complex128)):
-        take_for(kind)
+        take_as(type=kind)
         # Some rows are in no aggregate, and their neighbours have none there.
         host = scipy.sparse.block_diag([grid(12, dtype), scipy.sparse.diags_array([3.0, 5.0])], format="csr")
         for degree in (1, 2):
@@ -285,7 +285,7 @@ def test_wrong_arguments(queue: cl.CommandQueue) -> None:
 
 
 def test_aggregates_are_the_same_everywhere(
-    queue: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+    queue: cl.CommandQueue, take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from clsparse_py._solvers.aggregation.aggregates import aggregates
 
@@ -294,7 +294,7 @@ def test_aggregates_are_the_same_everywhere(
     cases = (grid(20), some + some.T, some, scipy.sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(700, 700)))
     found = []
     for kind in ("cpu", "gpu", "gpu"):
-        take_for(kind)
+        take_as(type=kind)
         if len(found) == 2 * len(cases):
             # More nodes look than a work-group lists.
             monkeypatch.setattr("clsparse_py._solvers.aggregation.kernels._LISTED", 4)
@@ -312,12 +312,12 @@ def test_aggregates_are_the_same_everywhere(
             assert (joined[alone] == -1).all()
 
 
-def test_coarsest_inverses(queue: cl.CommandQueue, take_for: Callable[[str], None]) -> None:
+def test_coarsest_inverses(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
     from clsparse_py._solvers.amg.coarsest import inverse
 
     rng = np.random.default_rng(4)
     for kind in ("cpu", "gpu"):
-        take_for(kind)
+        take_as(type=kind)
         for n in (1, 40):
             one, dense = np.eye(n), rng.random((n, n)) + 1j * rng.random((n, n))
             definite = dense @ dense.conj().T + one

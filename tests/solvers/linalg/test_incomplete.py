@@ -96,10 +96,10 @@ def test_triangles_in_any_format_are_converted_as_they_stand(wide: cl.CommandQue
             assert len({id(levels.kept_levels(each, upper=False)) for each in (A, A.with_values(A.indices))}) == 1
 
 
-def test_triangles_of_other_devices(wide: cl.CommandQueue, take_for: Callable[[str], None], monkeypatch: Any) -> None:
+def test_triangles_of_other_devices(wide: cl.CommandQueue, take_as: Callable[..., None], monkeypatch: Any) -> None:
     host, b = random("float64"), np.arange(200.0)
     wanted = [of_scipy.spsolve_triangular((scipy.sparse.tril, scipy.sparse.triu)[i](host).tocsr(), b, not i) for i in (0, 1)]
-    take_for("gpu")
+    take_as(type="gpu")
     for threshold in (0, 8):
         monkeypatch.setattr(levels, "_WIDE", threshold)
         A = clsparse_py.csr_array(host, queue=wide)

@@ -241,7 +241,7 @@ def test_wrong_arguments(queue: cl.CommandQueue, method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_kernels_of_other_devices_and_queues_without_order(
-    wide: cl.CommandQueue, method: str, take_for: Callable[[str], None]
+    wide: cl.CommandQueue, method: str, take_as: Callable[..., None]
 ) -> None:
     solver = getattr(linalg, method)
     host, b = system()
@@ -254,7 +254,7 @@ def test_kernels_of_other_devices_and_queues_without_order(
     np.testing.assert_allclose(x.get(), wanted, rtol=1e-6)
     A = clsparse_py.csr_array(host, queue=wide)
     assert A @ b is not None  # planned for the device that it is
-    take_for("gpu")
+    take_as(type="gpu")
     found = [solver(A, b, rtol=1e-10, M=M) for M in (None, scipy.sparse.eye_array(144), None)]
     assert [info for _, info in found] == [0, 0, 0]
     for x, _ in found:
