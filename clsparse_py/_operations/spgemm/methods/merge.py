@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -221,6 +222,8 @@ class Merge(Team):
         return f"{self.items} heads a work-item{where}, {self.lanes} to a row{staged}"
 
 
+# Kept: asked for while the device waits, by products that are not analysed yet.
+@functools.lru_cache(maxsize=64)
 def merges(device: Device, types: KernelTypes, thresholds: Thresholds, *, registers: bool) -> tuple[Merge, ...]:
     """Return the bins that a device can hold, those of short rows of A first.
 
