@@ -26,7 +26,7 @@ from clsparse_py._operations.spgemm.decide import decide, speculation_for
 from clsparse_py._operations.spgemm.features import Features
 from clsparse_py._operations.spgemm.operands import operands_of
 from clsparse_py._operations.spgemm.pipeline import multiply
-from clsparse_py._operations.spgemm.refine import are_long, refine, suits_upper_bound
+from clsparse_py._operations.spgemm.refine import refine, shares_of
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.strategy import Strategy, parse
 from clsparse_py._operations.spgemm.thresholds import Thresholds, supposing
@@ -328,7 +328,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         with supposing(self._changed(device, dtype, label)):
             operands = operands_of(subject.A, subject.B, request)
             features, product = operands.features, operands.product
-            kind, m = product.kind, product.shape[0]
+            kind = product.kind
             if speculation_for(kind, features) is not None:
                 # Only the symbolic phase tells whether it holds.
                 counted = count(operands, request, UNTIMED)
@@ -340,13 +340,11 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
                 chain = operands.chain
                 work = works[bins.limits] = analyse(chain, product.shape, operands.a.nnz, product.structure, bins).work
                 chain.finish()
-            shares = refine(kind, features, decision, work, operands.budget).shares
-            each = [(bin_, rows) for bin_, rows in shares if rows]
-            steps = [(bin_.accumulator, bin_.limits, rows, are_long(kind, bin_, rows, m)) for bin_, rows in each]
+            shares = shares_of(kind, features, decision, work, operands.budget)
+            steps = [(bin_.accumulator, bin_.limits, rows, long) for bin_, rows, _, long in shares.steps]
             made_of = product._replace(n_products=work.n_products, bound=work.bound)
-            making = [bin_ for bin_, _ in each if bin_.accumulator is not None]
-            loose = decision.may_skip_counting and suits_upper_bound(kind.thresholds, m, work, making)
-            return steps, loose and fits(made_of, work, making), decision.is_uneven
+            loose = shares.suits_upper_bound and fits(made_of, work, [step.bin for step in shares.steps])
+            return steps, loose, decision.is_uneven
 
     @override
     def features(self, subject: SpgemmProblem) -> dict[str, float]:

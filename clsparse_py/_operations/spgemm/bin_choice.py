@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from clsparse_py._decisions import profiles
-from clsparse_py._decisions.tree import Leaf, Tree, features_of, given, leaf_of
 from clsparse_py._operations.spgemm.analysis import Work
 from clsparse_py._operations.spgemm.bins import Bin
 from clsparse_py._operations.spgemm.choice import GIVEN, LAST, Choice, parse_choice
 from clsparse_py._operations.spgemm.features import Budget, Features
 from clsparse_py._operations.spgemm.kind import Kind
 from clsparse_py._operations.spgemm.methods.dense_windows import DenseWindows
-from clsparse_py._operations.spgemm.registry import FAMILIES, METHODS
+from clsparse_py._operations.spgemm.registry import FAMILIES
 from clsparse_py._operations.spgemm.strategy import Entry, Strategy, auto, is_narrow
 from clsparse_py._precision.arithmetic import name_of
 
@@ -128,11 +127,6 @@ def _is_of(family: str, of: BinFeatures) -> float:
     return float(of.bin.method in FAMILIES[family])
 
 
-def _families(method: str) -> dict[str, float]:
-    """Return which family of methods one is of, as numbers."""
-    return {family: float(method in methods) for family, methods in FAMILIES.items()}
-
-
 _OF_BIN: dict[str, Callable[[BinFeatures], float]] = {
     "bin_share": lambda of: of.n_rows / of.of.n_rows,
     "bin_rows_by_items": _rows_by_items,
@@ -143,30 +137,7 @@ _OF_BIN: dict[str, Callable[[BinFeatures], float]] = {
 }
 #: All features: what trees may compare.
 NAMES = (*Features((1, 1, 1), (1, 1)).by_name(), *_OF_WORK, *_OF_BIN)
-
-
-class _Rules(NamedTuple):
-    """The rules of a device's profile: ``whole``, and by method the tree that is left of them for bins of the method.
-
-    ``shared``: the methods whose trees compare no feature of a bin by itself.
-    """
-
-    whole: profiles.Rules[Choice]
-    left: Mapping[str, Tree]
-    shared: Collection[str]
-
-
-def _rules(kind: Kind) -> _Rules:
-    """Return the rules of the device's profile."""
-    key = kind, "bin"
-    found: _Rules | None = profiles.kept.get(key)
-    if found is None:
-        known = dict.fromkeys(NAMES, 0.0)
-        whole = profiles.rules(kind.device, "spgemm", name_of(kind.result), "bin", known, parse_choice)
-        left = {method: given(whole.tree, _families(method)) for method in METHODS}
-        shared = {method for method, tree in left.items() if _OF_BIN.keys().isdisjoint(features_of(tree))}
-        found = profiles.kept[key] = _Rules(whole, left, shared)
-    return found
+_KNOWN = dict.fromkeys(NAMES, 0.0)
 
 
 def chosen(
@@ -191,26 +162,20 @@ def chosen(
     choices : mapping of int to Choice, optional
         By the number of a bin: what makes it, if the profile is not to decide.
     """
-    rules, shared, taken = _rules(kind), ProductFeatures(kind, features, bins, work), work.taken
+    rules = profiles.rules(kind.device, "spgemm", name_of(kind.result), "bin", _KNOWN, parse_choice)
+    shared, taken = ProductFeatures(kind, features, bins, work), work.taken
     found: dict[int, Choice] = {}
-    rulings, leaves = [], dict[str, Leaf]()
+    rulings = []
     # The last one is decided in any case, as others may go there.
     for number in [*(number for number in range(1, len(bins) - 1) if taken[number]), len(bins) - 1]:
-        bin_ = bins[number]
         if choices and number in choices:
             found[number] = choices[number]
             continue
-        method = bin_.method
-        leaf = leaves.get(method)
-        if leaf is None:
-            alike = method in rules.shared
-            leaf = leaf_of(rules.left.get(method, rules.whole.tree), shared if alike else BinFeatures(shared, number))
-            if alike:
-                leaves[method] = leaf
-        if leaf.label != GIVEN:
-            found[number] = rules.whole.values[leaf.label]
+        ruling = rules.decide(BinFeatures(shared, number))
+        if ruling.label != GIVEN:
+            found[number] = ruling.value
             if taken[number]:
-                rulings.append(profiles.Ruling(rules.whole, BinFeatures(shared, number), leaf))
+                rulings.append(ruling)
     found = {number: choice for number, choice in found.items() if choice.method != GIVEN}
     return Chosen(_made(shared, budget, found) if found else list(bins), rulings)
 

@@ -37,6 +37,7 @@ __all__ = [
     "masked_parts",
     "masked_sums",
     "require_accumulation",
+    "require_beside",
     "require_mask",
     "require_no_method",
     "sums_at",
@@ -100,6 +101,13 @@ def require_no_method(method: str, *, complement: bool) -> None:
         raise ValueError(f"method: a product under a mask has one of its own; must be auto, is {method}")
 
 
+def require_beside(name: str, owner: object, **given: bool) -> None:
+    """Check that no argument is given that belongs to another one, which is missing."""
+    for each, is_given in given.items():
+        if is_given and owner is None:
+            raise ValueError(f"{each}: belongs to {name}, which is missing")
+
+
 def checked_write(
     A: Matrix, B: Matrix, mask: Any, complement: bool, structural: bool, accum: Any, out: Any, replace: bool
 ) -> Write:
@@ -110,14 +118,9 @@ def checked_write(
     ValueError, TypeError
         The arguments do not go together; the message names one.
     """
-    for name, given in (("complement", complement), ("structural", not structural)):
-        if given and mask is None:
-            raise ValueError(f"{name}: belongs to a mask, which is missing")
-    for name, given in (("accum", accum is not None), ("replace", replace)):
-        if given and out is None:
-            raise ValueError(f"{name}: belongs to out, which is missing")
-    if replace and mask is None:
-        raise ValueError("replace: belongs to a mask, which is missing")
+    require_beside("a mask", mask, complement=complement, structural=not structural)
+    require_beside("out", out, accum=accum is not None, replace=replace)
+    require_beside("a mask", mask, replace=replace)
     if accum is not None:
         require_name("accum", accum, get_args(Accumulation))
     shape = A.shape[0], B.shape[1]

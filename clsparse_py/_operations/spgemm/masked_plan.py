@@ -28,6 +28,7 @@ from clsparse_py._operations.spgemm.mask import (
     masked_parts,
     masked_sums,
     require_accumulation,
+    require_beside,
     require_mask,
     require_no_method,
 )
@@ -64,9 +65,7 @@ def checked_terms(mask: Any, *, complement: bool, structural: bool, accum: str |
     ValueError
         They do not go together; the message names one.
     """
-    for name, given in (("complement", complement), ("structural", not structural), ("accum", accum is not None)):
-        if given and mask is None:
-            raise ValueError(f"{name}: belongs to a mask, which is missing")
+    require_beside("a mask", mask, complement=complement, structural=not structural, accum=accum is not None)
     if accum is not None:
         require_name("accum", accum, get_args(Accumulation))
     return Terms(mask, bool(complement), bool(structural), accum)

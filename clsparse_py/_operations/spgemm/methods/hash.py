@@ -224,10 +224,7 @@ class HashRows(Team):
             slots = self.products if self.min_entries else min(self.products, self.MAX_COUNTED)
         bits = (slots - 1).bit_length() + (32 if self.columns is None else (self.columns - 1).bit_length())
         shape = self.lanes, self.products, slots, self.ahead, bits < 32, self.min_entries
-        found = HashRowsKernel(self.work_group, types, listed, device.portability, *shape).fitting(device)
-        # Two work-groups are to be resident, if that leaves local memory for a row.
-        rows = max(device.local_memory // 2 // found.row_bytes, 1)
-        return replace(found, work_group=min(found.work_group, found.lanes << rows.bit_length() - 1))
+        return HashRowsKernel(self.work_group, types, listed, device.portability, *shape).resident_twice(device)
 
     @override
     def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
@@ -296,10 +293,7 @@ class Hash(Team):
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> HashKernel:
         shape = self.lanes, self.products, self._slots(types), self.items, self.deterministic or not _has_atomics(device, types)
-        found = HashKernel(self.work_group, types, listed, device.portability, *shape).fitting(device)
-        # Two work-groups are to be resident, if that leaves local memory for a row.
-        rows = max(device.local_memory // 2 // found.row_bytes, 1)
-        return replace(found, work_group=min(found.work_group, found.lanes << rows.bit_length() - 1))
+        return HashKernel(self.work_group, types, listed, device.portability, *shape).resident_twice(device)
 
     @override
     def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:

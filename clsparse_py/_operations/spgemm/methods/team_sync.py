@@ -59,6 +59,12 @@ class SynchronisedKernel(RowKernel):
             yield found
             work_group = found.lanes // 2
 
+    def resident_twice(self, device: Device) -> Self:
+        """Return the `fitting` record with work-groups of which two are resident, if that leaves local memory for a row."""
+        found = self.fitting(device)
+        rows = max(device.local_memory // 2 // found.row_bytes, 1)
+        return replace(found, work_group=min(found.work_group, found.lanes << rows.bit_length() - 1))
+
     def with_teams(self, n_bytes: int) -> Self:
         """Return the record with as many teams to a work-group as so many bytes of local memory hold, one at least."""
         teams = max(min(self.work_group // self.lanes, n_bytes // self.row_bytes), 1)
