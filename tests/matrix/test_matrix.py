@@ -18,7 +18,7 @@ from clsparse_py import csr_array
 PACKAGE = Path(clsparse_py.__file__).parent
 _OF_STRUCTURE, _OF_VALUES = ("indices", "indptr", "structure"), ("data",)
 #: Who puts values and a structure together; and who compares two results, part by part.
-_EXEMPT = ("matrix.py",)
+_EXEMPT = ("_matrix/matrix.py",)
 
 
 def _pairs(source: str) -> Iterator[tuple[int, str]]:
