@@ -75,8 +75,7 @@ _Formers = weakref.WeakKeyDictionary[Structure, dict[Hashable, Former]]
 
 
 def _arrays(A: Matrix) -> tuple[Any, Any, Any]:
-    structure = A.structure
-    return structure.indptr, structure.indices, A.data
+    return A.indptr, A.indices, A.data
 
 
 def former_of(A: Matrix, B: Matrix, request: Request) -> Former | None:
