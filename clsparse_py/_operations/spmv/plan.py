@@ -68,7 +68,7 @@ class SpmvPlan(SetOnce, Repeating):
         # What will take the place of products.
         self._upgrades: dict[_Kind, Upgrade[Recording]] = {}
         self._shares: list[Share] = []
-        self._making = threading.Lock()
+        self._making = threading.RLock()
 
     @classmethod
     def of(
@@ -243,7 +243,7 @@ class SpmvPlan(SetOnce, Repeating):
             if upgrade is not None:
                 self._upgrades[key] = upgrade
             if self._expected is not None:
-                self._come()
+                self._upgrade()
             return self._products[key]
 
     def settle(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> None:
@@ -254,20 +254,16 @@ class SpmvPlan(SetOnce, Repeating):
     def _upgrade(self, *, now: bool = False) -> None:
         """Take note of a product: later ones take what is done by then."""
         with self._making:
-            self._come(now=now)
-
-    def _come(self, *, now: bool = False) -> None:
-        """Do as `_upgrade`, under the lock."""
-        for key, upgrade in tuple(self._upgrades.items()):
-            if now:
-                upgrade.now()
-            if not upgrade.come():
-                continue
-            del self._upgrades[key]
-            if upgrade.made is not None:
-                self._products[key], self._call = DenseProduct(upgrade.made, self.queue), None
-                built, why = upgrade.made.kernels[0].parameters.name, upgrade.name
-                self._shares = [replace(share, built=built, why=f"{share.why}; {why}") for share in self._shares]
+            for key, upgrade in tuple(self._upgrades.items()):
+                if now:
+                    upgrade.now()
+                if not upgrade.come():
+                    continue
+                del self._upgrades[key]
+                if upgrade.made is not None:
+                    self._products[key], self._call = DenseProduct(upgrade.made, self.queue), None
+                    built, why = upgrade.made.kernels[0].parameters.name, upgrade.name
+                    self._shares = [replace(share, built=built, why=f"{share.why}; {why}") for share in self._shares]
 
     def _built(self, arithmetic: Arithmetic, scaled: bool) -> Builder:
         """Return the launches of the decision.
