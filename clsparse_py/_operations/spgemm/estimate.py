@@ -178,4 +178,4 @@ def _most_bytes(device: Device, types: KernelTypes, A: Matrix, B: Matrix, n_colu
 
 def _counted(left: Matrix, right: Matrix) -> int:
     """Return the entries of C, by the symbolic phase."""
-    return inspected(left, right, Request(), counting_only=True).counted.nnz
+    return inspected(left, right, Request(), counting_only=True)[1].nnz

@@ -152,6 +152,12 @@ class KernelTypes:
         return self if phase == self.phase else _of_phase(self, phase)
 
     @property
+    def is_phase(self) -> Mapping[str, bool]:
+        """Which phase it is, by the names that templates ask by."""
+        asked = {"symbolic": "symbolic", "upper_bound": "upper_bound", "values_only": "values"}
+        return {name: self.phase == phase for name, phase in asked.items()}
+
+    @property
     def value_bytes(self) -> int:
         """Bytes of a value of C; 0 in the symbolic phase."""
         return self.arithmetic.result.itemsize if self.arithmetic else 0
@@ -310,6 +316,5 @@ class RowKernel(OfLanes, OfListed):
             **super().arguments(),
             "lanes": self.lanes,
             "teams": self.work_group // self.lanes,
-            **{phase: self.types.phase == phase for phase in ("symbolic", "upper_bound")},
-            "values_only": self.types.phase == "values",
+            **self.types.is_phase,
         }

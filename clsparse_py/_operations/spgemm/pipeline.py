@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable
 
 from pyopencl import array as cl_array
 
@@ -19,7 +18,6 @@ from clsparse_py._operations.spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._operations.spgemm.new_arrays import new_part
 from clsparse_py._operations.spgemm.one_launch import in_one_launch
 from clsparse_py._operations.spgemm.operands import Operands, operands_of
-from clsparse_py._operations.spgemm.refine import Step
 from clsparse_py._operations.spgemm.repeated import PARTS, former_of, recorded_product
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.steps import enqueued
@@ -28,27 +26,13 @@ from clsparse_py._operations.spgemm.upper_bound import enqueue_compaction
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Tape
 
-__all__ = ["Filled", "Inspected", "fill", "inspected", "made", "multiply", "new_indices"]
+__all__ = ["fill", "inspected", "made", "multiply", "new_indices"]
 
 _log = logging.getLogger(__name__)
 
 #: The bins that need the least memory.
 _IN_WINDOWS = Bins((EMPTY, WINDOWS))
 _MISSING = "windows of columns, as memory is missing for what was chosen"
-
-
-class Inspected(NamedTuple):
-    """The operands of a product, and the structure of C but for its columns."""
-
-    operands: Operands
-    counted: Counted
-
-
-class Filled(NamedTuple):
-    """C, which the device may still be writing, and the steps that make it."""
-
-    C: Result
-    steps: Sequence[Step]
 
 
 def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, workspace: Workspace | None = None) -> Result:
@@ -69,9 +53,9 @@ def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, wor
     """
     if workspace is not None:
         with counting(workspace):
-            return made(A, B, request, timer)[1].C
+            return made(A, B, request, timer)[2]
     if timer is not UNTIMED:
-        return made(A, B, request, timer)[1].C
+        return made(A, B, request, timer)[2]
     C = in_one_launch(A, B, request)
     if C is None:
         return _made_again(A, B, request)
@@ -84,21 +68,21 @@ def _made_again(A: Matrix, B: Matrix, request: Request) -> Result:
     """Return C's arrays as `made` does: from the third time on by the commands of the second, if they could be recorded."""
     former = former_of(A, B, request)
     if former is None:
-        return made(A, B, request)[1].C
+        return made(A, B, request)[2]
     former.calls += 1
     if former.product is not None:
         C = former.product.made(A, B)
         if C is not None:
             return C
     if former.calls != 2:
-        return made(A, B, request)[1].C
-    found, filled = made(A, B, request, chain_of=functools.partial(Tape, results=PARTS))
-    former.product = recorded_product(A, B, found.operands, filled.C)
-    return filled.C
+        return made(A, B, request)[2]
+    operands, _, C = made(A, B, request, chain_of=functools.partial(Tape, results=PARTS))
+    former.product = recorded_product(A, B, operands, C)
+    return C
 
 
-def inspected(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = False) -> Inspected:
-    """Return the structure of C but for its columns; none of its values is computed.
+def inspected(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = False) -> tuple[Operands, Counted]:
+    """Return the operands, and the structure of C but for its columns; none of its values is computed.
 
     Parameters
     ----------
@@ -113,26 +97,30 @@ def inspected(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = F
         As for `spgemm`.
     """
     request = request._replace(values_later=True)
-    return _inspected(operands_of(A, B, request), request, UNTIMED, counting_only)
+    operands = operands_of(A, B, request)
+    return operands, _counted(operands, request, UNTIMED, counting_only)
 
 
 def made(
     A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, chain_of: Callable[..., Chain] = Chain
-) -> tuple[Inspected, Filled]:
-    """Return the structure of C, and C, which the device may still be writing; rows are counted first only if that is faster.
+) -> tuple[Operands, Counted, Result]:
+    """Return the operands, the structure of C, and C, which the device may still be writing.
+
+    Rows are counted first only if that is faster.
 
     Raises
     ------
     ValueError, MemoryError, BuildError
         As for `spgemm`.
     """
-    found = _inspected(operands_of(A, B, request, chain_of), request, timer)
-    filled = fill(*found, timer)
-    found.operands.chain.finish(*filled.C[:3])
-    return found, filled
+    operands = operands_of(A, B, request, chain_of)
+    counted = _counted(operands, request, timer)
+    C = fill(operands, counted, timer)
+    operands.chain.finish(*C[:3])
+    return operands, counted, C
 
 
-def _inspected(operands: Operands, request: Request, timer: Timer, counting_only: bool = False) -> Inspected:
+def _counted(operands: Operands, request: Request, timer: Timer, counting_only: bool = False) -> Counted:
     counted: Counted | None = None
     try:
         counted = count(operands, request, timer, counting_only=counting_only)
@@ -143,7 +131,7 @@ def _inspected(operands: Operands, request: Request, timer: Timer, counting_only
         counted = count(operands, request._replace(bins=_IN_WINDOWS, why=_MISSING), timer, counting_only=counting_only)
     if request.max_nnz is not None:
         _require_few(counted.nnz, request.max_nnz)
-    return Inspected(operands, counted)
+    return counted
 
 
 def _require_few(nnz: int, max_nnz: int) -> None:
@@ -151,8 +139,8 @@ def _require_few(nnz: int, max_nnz: int) -> None:
         raise ValueError(f"max_nnz: the product has {nnz:,} entries, more than {max_nnz:,}")
 
 
-def fill(operands: Operands, counted: Counted, timer: Timer) -> Filled:
-    """Return C's arrays, and enqueue the commands that make them.
+def fill(operands: Operands, counted: Counted, timer: Timer) -> Result:
+    """Return C's arrays, and enqueue the commands that make them; ``counted`` has the steps that do so then.
 
     Raises
     ------
@@ -168,15 +156,15 @@ def fill(operands: Operands, counted: Counted, timer: Timer) -> Filled:
         counted.loose = None
         C = _allocated(operands, counted)
     timer.ended("allocation")
-    chain, product, steps = operands.chain, counted.product, counted.steps
+    chain, product = operands.chain, counted.product
     if counted.loose is None:
-        steps = enqueued(chain, product, steps, C, "numeric")
+        counted.steps = enqueued(chain, product, counted.steps, C, "numeric")
     else:
-        bin_, _, state, _ = steps[0]
+        bin_, _, state, _ = counted.steps[0]
         chunks = bin_.accumulator.chunks(state) if isinstance(bin_.accumulator, DenseChunked) else None
         enqueue_compaction(chain, product, counted.loose, C, counted.nnz, chunks)
     timer.ended("numeric")
-    return Filled(C, steps)
+    return C
 
 
 def _allocated(operands: Operands, counted: Counted) -> Result:

@@ -22,7 +22,7 @@ from clsparse_py._operations.spgemm.kind import kind_of
 from clsparse_py._operations.spgemm.methods.base import Result
 from clsparse_py._operations.spgemm.new_arrays import new_part
 from clsparse_py._operations.spgemm.operands import Operands
-from clsparse_py._operations.spgemm.pipeline import Filled, inspected, made, new_indices
+from clsparse_py._operations.spgemm.pipeline import inspected, made, new_indices
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.steps import enqueued
 from clsparse_py._run.launch import Chain
@@ -62,26 +62,24 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         self._request, self._workspace = request, workspace
         self._allocator = A.data.allocator
         self._assembled = type(A).assembled
-        filled: Filled | None = None
+        C: Result | None = None
         with counting(workspace):
             if at_once:
-                (operands, counted), filled = made(A, B, request)
+                operands, counted, C = made(A, B, request)
             else:
                 operands, counted = inspected(A, B, request)
-        self._indices = new_indices(operands, counted) if filled is None else filled.C.indices
+        self._indices = new_indices(operands, counted) if C is None else C.indices
         operands.chain.finish(counted.indptr)
-        self._a, self._b, self._product = operands.a, operands.b, counted.product
-        self._steps = counted.steps if filled is None else filled.steps
+        self._a, self._b, self._product, self._steps = operands.a, operands.b, counted.product, counted.steps
         self.indptr, self.nnz, self.n_products = counted.indptr, counted.nnz, counted.product.n_products
         self._why = str(counted.reason)
         self._structure = Structure.canonical(self.queue, self.shape, self._indices, self.indptr)
         # The first product makes the columns too; until then its lock keeps others waiting.
-        self._has_columns = filled is not None
+        self._has_columns = C is not None
         # A list of products, which later products take; whether there is to be one is asked with the second values.
         self._list: Upgrade[ProductList] | None = None
         self._asks = operands.chain.device.resident > 1
-        data = None if filled is None else filled.C.data
-        self._made = None if data is None else self._assembled(self._structure, data)
+        self._made = None if C is None else self._assembled(self._structure, C.data)
         self._first = threading.Lock()
 
     def taken(self) -> MatrixT:

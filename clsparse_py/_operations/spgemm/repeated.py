@@ -14,6 +14,7 @@ import numpy as np
 from clsparse_py._build.programs import note_asked
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._memory.memory import allocated_each
+from clsparse_py._memory.workspace import current
 from clsparse_py._operations.spgemm.kind import Kind
 from clsparse_py._operations.spgemm.methods.base import Result
 from clsparse_py._operations.spgemm.operands import Operands
@@ -80,9 +81,11 @@ def _arrays(A: Matrix) -> tuple[Any, Any, Any]:
 
 def former_of(A: Matrix, B: Matrix, request: Request) -> Former | None:
     """Return what is known of former products like this one; None if these tell nothing."""
-    of_a, of_b, allocator = A.facts, B.facts, A.data.allocator
-    if of_a is None or of_b is None or not (of_a.canonical and of_b.canonical) or allocator is not None:
+    of_a, of_b = A.facts, B.facts
+    if of_a is None or of_b is None or not (of_a.canonical and of_b.canonical):
         return None
+    if A.data.allocator is not None or current() is not None:
+        return None  # memory is another's, or counted array by array
     if request.strategy is not None or request.bins is not None or request.choices is not None:
         return None  # as tuners ask, who time what is decided
     if A is not B and A.data.base_data is B.data.base_data:

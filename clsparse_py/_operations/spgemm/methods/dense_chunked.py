@@ -72,7 +72,6 @@ class DenseChunkedKernel(OfListed):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        phase = {phase: self.types.phase == phase for phase in ("symbolic", "upper_bound")}
         return {
             **super().arguments(),
             "listed": self.listed,
@@ -82,8 +81,7 @@ class DenseChunkedKernel(OfListed):
             "few": _FEW,
             "distance": _DISTANCE,
             "far": _FAR,
-            "values_only": self.types.phase == "values",
-            **phase,
+            **self.types.is_phase,
         }
 
     @classmethod
