@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 from collections.abc import Callable
@@ -18,11 +19,13 @@ __all__ = ["doors", "on_scipy"]
 
 _Array = TypeVar("_Array", bound=type[Any])
 
-#: What every object has, or what launches nothing; products have their doors behind a call that is as the last one was.
+#: What every object has, or launches nothing when it is read; products have doors behind a call that is as the last one was.
 _WITHOUT = {
     *vars(object), "__bool__", "__class_getitem__", "__len__", "__matmul__", "__rmatmul__", "data", "dot", "dtype", "format",
     "indices", "indptr", "maxprint", "ndim", "nnz", "shape", "size",
 } - {"__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__"}  # fmt: skip
+#: Of these, properties here that are no names of SciPy's classes, but attributes of its arrays.
+_PARTS = ("coords", "data", "indices", "indptr")
 _PRODUCTS = {"_times": "__matmul__", "_dense_times": "__rmatmul__", "_times_sparse": "__matmul__"}
 #: What changes the array that it is called of.
 _IN_PLACE = (
@@ -42,21 +45,28 @@ def on_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def doors(cls: _Array) -> _Array:
     """Give doors to what a class of arrays shares with its namesake in SciPy, and to its products."""
-    for name in dir(getattr(scipy.sparse, cls.__name__)):
+    for name in (*dir(getattr(scipy.sparse, cls.__name__)), *_PARTS):
         ours = inspect.getattr_static(cls, name, None)
+        if isinstance(ours, property) and ours.fset is not None:
+            ours = property(ours.fget, door(_changed(cls, name, setattr))(ours.fset), ours.fdel, ours.__doc__)
+            _put(cls, name, ours)
         if name in _WITHOUT or f"A.{name}" in ON_HOST or (name.startswith("_") and not name.endswith("__")):
             continue
         if isinstance(ours, property) and ours.fget is not None:
             read = door(on_scipy(operator.attrgetter(name)))(ours.fget)
-            given = property(read, ours.fset, ours.fdel, ours.__doc__)
-            given.__set_name__(cls, name)  # type: ignore[attr-defined] # errors name it, as one of the class's body
-            setattr(cls, name, given)
+            _put(cls, name, property(read, ours.fset, ours.fdel, ours.__doc__))
         elif inspect.isfunction(ours):
             setattr(cls, name, door(_changed(cls, name) if name in _IN_PLACE else on_scipy(_method(name)))(ours))
     for name, theirs in _PRODUCTS.items():
         setattr(cls, name, door(on_scipy(_method(theirs)))(getattr(cls, name)))
     setattr(cls, "__init__", door(_made(cls))(cls.__init__))  # noqa: B010 - mypy takes no assignment to it
     return cls
+
+
+def _put(cls: type[Any], name: str, of_class: property) -> None:
+    """Make a property one of a class, as if it stood in its body: errors name it."""
+    of_class.__set_name__(cls, name)  # type: ignore[attr-defined]
+    setattr(cls, name, of_class)
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -68,13 +78,17 @@ def _method(name: str) -> Callable[..., Any]:
     return call
 
 
-def _changed(cls: type[Any], name: str) -> Callable[..., Any]:
-    """Return a function that has SciPy change a copy of an array in place, and the array take what that has then."""
+def _changed(cls: type[Any], name: str, change: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """Return a function that changes a copy of an array on the host, by SciPy's method of a name or by a function of that name.
+
+    The array takes what the copy has then.
+    """
     make: Callable[..., None] = cls.__init__
 
     def call(A: Any, *arguments: Any, **named: Any) -> Any:
         host = A.get()
-        found = getattr(host, name)(*map(on_host, arguments), **{key: on_host(each) for key, each in named.items()})
+        method = getattr(host, name) if change is None else functools.partial(change, host, name)
+        found = method(*map(on_host, arguments), **{key: on_host(each) for key, each in named.items()})
         make(A, host, queue=A.queue, check=False, maxprint=A.maxprint)
         return A if found is host else None
 

@@ -805,3 +805,22 @@ def test_blocks_without_their_kernels(queue: cl.CommandQueue, plant: Callable[..
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
     assert asked
     assert len(asked) == len(set(asked))
+
+
+@pytest.mark.parametrize("name", ["csr.data", "csr.indices", "csr.indptr", "csc.indices", "coo.row"])
+def test_arrays_are_set_where_their_conversion_is_refused(
+    queue: cl.CommandQueue, plant: Callable[..., list[str]], name: str
+) -> None:
+    """Indices of another type and values of a strided view are converted on the host."""
+    asked, (form, attribute) = plant("convert"), name.split(".")
+    host = matrix().asformat(form)
+    A = getattr(clsparse_py, f"{form}_array")(host, queue=queue)
+    values = getattr(host, attribute)
+    if attribute == "data":
+        on_device = cl_array.to_device(queue, np.repeat(2 * values, 2, axis=0))[::2]
+        host.data = 2 * values
+    else:
+        on_device = cl_array.to_device(queue, values.astype(np.int64))
+    setattr(A, attribute, on_device)
+    assert asked
+    np.testing.assert_array_equal(A.toarray(), host.toarray())

@@ -207,9 +207,7 @@ class Scaling:
         return sweeps.chain.read(sweeps.sums, math.prod(shape)).reshape(shape)
 
 
-def _norms(
-    system: System, scaling: Scaling, b: cl_array.Array, x: cl_array.Array, q: cl_array.Array
-) -> np.ndarray[Any, Any]:
+def _norms(system: System, scaling: Scaling, b: cl_array.Array, x: cl_array.Array, q: cl_array.Array) -> np.ndarray[Any, Any]:
     """Return the norms of ``b - A x``, which q becomes, of x, A x and b."""
     system.A(x, q)
     scaling.enqueue(RESIDUAL, 0, 0, b=b, x=x, q=q)
