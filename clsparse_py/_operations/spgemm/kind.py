@@ -6,11 +6,10 @@ import functools
 
 import numpy as np
 
-from clsparse_py._decisions import profiles
 from clsparse_py._device.device import Device
 from clsparse_py._operations.spgemm.arguments import memory_limit_of
 from clsparse_py._operations.spgemm.kernels import KernelTypes
-from clsparse_py._operations.spgemm.thresholds import Thresholds, supposed, thresholds_of
+from clsparse_py._operations.spgemm.thresholds import Thresholds, thresholds_of
 
 __all__ = ["Kind", "kind_of"]
 
@@ -47,10 +46,7 @@ class Kind:
     @property
     def thresholds(self) -> Thresholds:
         """The numbers that the device's profile decides by."""
-        found: Thresholds | None = supposed() or profiles.kept.get(self)
-        if found is None:
-            found = profiles.kept[self] = thresholds_of(self.device, self.types)
-        return found
+        return thresholds_of(self.device, self.types)
 
 
 # One for each device and types: what is kept is kept for it.

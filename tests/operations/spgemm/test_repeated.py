@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -49,6 +50,19 @@ def test_new_values_of_the_same_structures(queue: cl.CommandQueue, method: Any) 
         S, T = values(rng, S), values(rng, T)
         A, B = (each.with_values(cl.array.to_device(queue, of.data)) for each, of in ((A, S), (B, T)))
         assert_product(spgemm(A, B, method=method), S, T)
+
+
+@pytest.mark.parametrize("rows", ["alike", "uneven"])
+def test_decisions_of_a_gpu(queue: cl.CommandQueue, take_as: Callable[..., None], rows: str) -> None:
+    rng = np.random.default_rng(12)
+    S = ss.csr_array(ss.diags_array([1.0] * 5, offsets=range(-2, 3), shape=(N, N), dtype=np.float32))
+    S = S if rows == "alike" else uneven(rng)
+    A = device_matrix(queue, S)
+    take_as(type="gpu")
+    for factor in range(1, 5):
+        B = A.with_values(A.data * np.float32(factor))
+        assert_product(A @ B, S, factor * S)
+    assert is_recorded(A, B)
 
 
 @pytest.mark.parametrize("case", ["auto", "itself", "min_plus", "mixed", "wide"])
