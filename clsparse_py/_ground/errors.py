@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,12 +20,15 @@ __all__ = [
     "class_of",
     "require_name",
     "runs_on_host",
+    "warn",
     "warn_of_fallback",
 ]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+#: The folder of the package.
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
 #: The names that always run on the host, of the modules that are loaded.
 ON_HOST: set[str] = set()
 
@@ -72,10 +77,18 @@ class HostFallbackWarning(UserWarning):
     """
 
 
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line that called the package: that of the first caller whose file lies outside of it."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
 @functools.cache
 def warn_of_fallback(name: str) -> None:
     """Say once a process that a name runs on the host."""
-    warnings.warn(f"{name} runs on the host, with copies from the device and to it", HostFallbackWarning, stacklevel=3)
+    warn(f"{name} runs on the host, with copies from the device and to it", HostFallbackWarning)
 
 
 def runs_on_host(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:

@@ -105,16 +105,14 @@ def test_plans_of_plain_kernels_are_others(queue: cl.CommandQueue) -> None:
 def test_warnings_name_the_callers_line(queue: cl.CommandQueue) -> None:
     host = scipy.sparse.csr_array(np.eye(4, dtype=np.float32))
 
-    def write(values: Any) -> None:
-        A = clsparse_py.csr_array(host, queue=queue)
-        A[0, 1:] = values
-
-    A = clsparse_py.csr_array(host, queue=queue)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        _ = A >= -1
-        A.maximum(1)
-        write(2)
-        write(cl_array.to_device(queue, np.full(3, 2j, np.complex64)))
-    assert len(caught) >= 4
-    assert {each.filename for each in caught} == {__file__}
+    for form in ("csr", "csc", "coo"):
+        A = getattr(clsparse_py, f"{form}_array")(host, queue=queue)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            _ = A >= -1
+            A.maximum(1)
+            A.asformat("csr").copy()[0, 1:] = 2
+            A.tocsr(copy=True)[0, 1:] = cl_array.to_device(queue, np.full(3, 2j, np.complex64))
+            clsparse_py.diags_array([1, 2, 3])
+        assert len(caught) >= 5
+        assert {each.filename for each in caught} == {__file__}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from clsparse_py._arrays.functions.operands import in_format, queue_of
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue
 from clsparse_py._formats.canonical import without_zeros
+from clsparse_py._ground.errors import warn
 from clsparse_py._ground.index_types import index_for
 from clsparse_py._matrix.convert import converted
 from clsparse_py._matrix.matrix import Structure
@@ -194,9 +194,7 @@ def _dtype(values: list[Any], dtype: Any) -> np.dtype[Any]:
     found = np.dtype(np.common_type(*(np.empty(0, each.dtype) for each in values)))
     if found != future:
         said = f"diagonals: values of {future} become {found}, as no dtype is given (output has been cast to {found})"
-        warnings.warn(
-            f"{said}; from SciPy 1.19 on they stay. Use dtype=None for that, or name the dtype", FutureWarning, stacklevel=4
-        )
+        warn(f"{said}; from SciPy 1.19 on they stay. Use dtype=None for that, or name the dtype", FutureWarning)
     return found
 
 

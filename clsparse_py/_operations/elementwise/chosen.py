@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from clsparse_py._formats.canonical import without_zeros
+from clsparse_py._ground.errors import warn
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure
 from clsparse_py._operations.elementwise.comparison import full_structure
 from clsparse_py._operations.elementwise.dense import dense_of, paired_with
@@ -33,7 +33,7 @@ def chosen_of_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
         return A.assembled(Structure.canonical(A.queue, A.structure.shape, indices, indptr), data)
     sign = "positive" if operator == "maximum" else "negative"
     text = f"Taking {operator} with a {sign} number results in a dense matrix."
-    warnings.warn(text, scipy.sparse.SparseEfficiencyWarning, stacklevel=5)
+    warn(text, scipy.sparse.SparseEfficiencyWarning)
     dense = dense_of(A, A.dtype)
     values = dense.reshape(dense.size)  # type: ignore[no-untyped-call] # PyOpenCL's
     return A.assembled(full_structure(A), mapped_with(A.queue, values, operator, dtype, scalar))

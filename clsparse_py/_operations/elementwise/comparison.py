@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from typing_extensions import override
 from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._device.device import Device, describe
 from clsparse_py._formats.canonical import without_zeros
-from clsparse_py._ground.errors import DtypeError
+from clsparse_py._ground.errors import DtypeError, warn
 from clsparse_py._ground.index_types import index_for
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Parts, Structure
@@ -94,7 +93,7 @@ def _opposite(operator: str) -> str:
 
 def _warn(what: str, operator: str, opposite: str) -> None:
     text = f"Comparing {what} {_SYMBOLS[operator]} is inefficient. Try using {_SYMBOLS[opposite]} instead."
-    warnings.warn(text, scipy.sparse.SparseEfficiencyWarning, stacklevel=6)
+    warn(text, scipy.sparse.SparseEfficiencyWarning)
 
 
 def _compared(operator: str, A: MatrixT, scalar: Any) -> MatrixT:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, overload
 
@@ -17,6 +16,7 @@ from clsparse_py._arrays.base import class_of_format
 from clsparse_py._device.device import describe
 from clsparse_py._formats.canonical import without_zeros
 from clsparse_py._formats.coordinates import rows_of
+from clsparse_py._ground.errors import warn
 from clsparse_py._ground.index_types import index_for
 from clsparse_py._matrix.convert import converted
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure, is_sparse
@@ -255,7 +255,7 @@ class Indexing:
         self._changed(A)
         if n_new:
             what = f"Inserting entries into a {self.format}_array is expensive; it is better made of all its entries at once"
-            warnings.warn(what, scipy.sparse.SparseEfficiencyWarning, stacklevel=3)
+            warn(what, scipy.sparse.SparseEfficiencyWarning)
 
     def setdiag(self, values: Any, k: int = 0) -> None:
         """Set the values on a diagonal, in place; as for ``A[rows, columns] = values``.

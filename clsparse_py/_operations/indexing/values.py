@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._arrays.base import on_device
 from clsparse_py._formats.coordinates import regrouped, rows_of
+from clsparse_py._ground.errors import warn
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._operations.elementwise.union import canonical_parts
 from clsparse_py._operations.indexing.assignment import Values
@@ -85,7 +85,7 @@ def _on_device(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any]) -> cl_a
     if not contexts_match(given, queue.context):
         raise ValueError("values: live in another context than the matrix")
     if given.dtype.kind == "c" and dtype.kind not in "cb":
-        warnings.warn("values: their imaginary parts are left out", np.exceptions.ComplexWarning, stacklevel=5)
+        warn("values: their imaginary parts are left out", np.exceptions.ComplexWarning)
     return contiguous(queue, "values", given, dtype)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple, overload
@@ -16,7 +15,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._arrays.base import SparseArray, on_device
 from clsparse_py._arrays.hosted import as_given, by_scipy, on_host
-from clsparse_py._ground.errors import runs_on_host
+from clsparse_py._ground.errors import runs_on_host, warn
 
 __all__ = ["SuperLU", "solver_of", "spsolve"]
 
@@ -152,7 +151,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     try:
         factors = _kept_factors(A, dtype, permc_spec)
     except RuntimeError:
-        warnings.warn("Matrix is exactly singular", scipy.sparse.linalg.MatrixRankWarning, stacklevel=3)
+        warn("Matrix is exactly singular", scipy.sparse.linalg.MatrixRankWarning)
         found = np.full(right.shape, np.nan, dtype)
     else:
         # Of A's rows taken for columns, which need no conversion.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from clsparse_py._arrays.base import SparseArray
 from clsparse_py._arrays.hosted import array_on, on_host
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue
+from clsparse_py._ground.errors import warn
 from clsparse_py._memory.memory import allocated
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import fetched
@@ -407,7 +407,7 @@ def lobpcg(
     found = krylov_lobpcg.lobpcg(problem, _split(X, queue, dtype))
     if not (found.norms <= limit).all():
         message = f"lobpcg: ended with residuals of norms {found.norms}, not all at most {limit}"
-        warnings.warn(message, UserWarning, stacklevel=3)
+        warn(message, UserWarning)
     values = found.values.astype(np.zeros(0, dtype).real.dtype)
     vectors = joined(found.vectors, queue, isinstance(X, cl_array.Array), dtype, n)
     asked = [each for wanted, each in zip(histories, (found.all_values, found.all_norms), strict=True) if wanted]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import operator
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import scipy.sparse.linalg
 
+from clsparse_py._ground.errors import warn
 from clsparse_py._matrix.annotations import solver
 from clsparse_py._solvers.krylov import bicgstab as krylov_bicgstab
 from clsparse_py._solvers.krylov import cg as krylov_cg
@@ -224,10 +224,8 @@ def gmres(
     (0, True)
     """
     if callback is not None and callback_type is None:
-        warnings.warn(
-            "gmres: called without specifying `callback_type`: 'legacy' is taken, as SciPy does today; say which is meant",
-            DeprecationWarning, stacklevel=2,
-        )  # fmt: skip
+        said = "called without specifying `callback_type`: 'legacy' is taken, as SciPy does today; say which is meant"
+        warn(f"gmres: {said}", DeprecationWarning)
     kind = "legacy" if callback_type is None else callback_type
 
     def read() -> Options:
