@@ -43,7 +43,6 @@ class Built:
     preferred_multiple: int
     options: tuple[str, ...] = ()
     _idle: deque[cl.Kernel] = field(default_factory=deque, init=False, repr=False, compare=False)
-    _returned: deque[cl.Kernel] = field(default_factory=deque, init=False, repr=False, compare=False)
     # When it was asked for last.
     _used: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
 
@@ -98,23 +97,23 @@ class Built:
         kernel.set_args(*arguments)
         return kernel
 
-    def kernel(self, *arguments: Any) -> cl.Kernel:
-        """Return a kernel object of its own, with all its arguments or none set: those set on it are seen by no one else."""
+    def taken(self, arguments: Sequence[Any]) -> cl.Kernel:
+        """Return a kernel object with these arguments, which is the caller's until it is put back.
+
+        To make one takes the host some 0.25 ms. Without memory for an argument it is a new one: quirk 18.
+        """
+        if any(each is None for each in arguments):
+            return self.typed(arguments)
         try:
-            kernel = self._returned.pop() if arguments else cl.Kernel(self.program, self.parameters.name)
-        except IndexError:
-            kernel = cl.Kernel(self.program, self.parameters.name)
-        if arguments:
+            kernel = self._idle.pop()
             kernel.set_args(*arguments)
+        except IndexError:
+            kernel = self.typed(arguments)
         return kernel
 
-    def take_back(self, kernel: cl.Kernel, arguments: Sequence[Any]) -> None:
-        """Keep a kernel object of `kernel` that has no further use, with its arguments, for the next caller.
-
-        To make one takes the host some 0.25 ms. One with shared virtual memory among its arguments is let go (quirk 18).
-        """
-        if all(isinstance(each, (np.generic, cl.MemoryObjectHolder)) for each in arguments):
-            self._returned.append(kernel)
+    def put_back(self, kernel: cl.Kernel) -> None:
+        """Keep a kernel object that `taken` returned for the next caller."""
+        self._idle.append(kernel)
 
 
 #: The values of the slots of numbers. Compared by identity: equal values have to come in the same tuple.

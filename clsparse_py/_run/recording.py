@@ -366,13 +366,13 @@ class Bound:
 
     def __init__(self, queue: cl.CommandQueue, *launches: tuple[Built, int, Sequence[Any]]) -> None:
         self._queue = queue
-        self._kernels = [(built.kernel(*arguments), built.sizes(groups)) for built, groups, arguments in launches]
+        self._kernels = [(built.taken(arguments), built.sizes(groups)) for built, groups, arguments in launches]
         # A kernel does not keep the memory of its arguments alive, and does not tell whose they are.
         self._launches = launches
 
     def __del__(self) -> None:
-        for (built, _, arguments), (kernel, _) in zip(self._launches, self._kernels, strict=True):
-            built.take_back(kernel, arguments)
+        for (built, _, _), (kernel, _) in zip(self._launches, self._kernels, strict=True):
+            built.put_back(kernel)
 
     def __call__(self) -> cl.Event:
         """Enqueue the launches, one at least, and return the event of the last."""

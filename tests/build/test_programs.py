@@ -328,7 +328,7 @@ def probe(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 def run(queue: cl.CommandQueue, built: Built) -> np.ndarray:
     size = built.parameters.work_group
     out = cl.array.empty(queue, size, np.int32)
-    built.kernel()(queue, (size,), (size,), out.data)
+    cl.Kernel(built.program, built.parameters.name)(queue, (size,), (size,), out.data)
     return out.get()
 
 

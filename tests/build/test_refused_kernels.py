@@ -690,7 +690,8 @@ from clsparse_py import devices
 from clsparse_py._build import programs
 from clsparse_py._matrix.structure import Check
 device = next(each for each in devices() if programs.identity(each) == sys.argv[1])
-programs.build(cl.Context([device]), device, Check(64, "int32")).kernel()
+built = programs.build(cl.Context([device]), device, Check(64, "int32"))
+cl.Kernel(built.program, built.parameters.name)
 """
 
 
