@@ -28,7 +28,8 @@ _IMPORTED = _sddmm, amg, bsr, functions, given_semirings, graph, kronecker, lina
 def template_names() -> tuple[str, ...]:
     """Return the names of all templates, such as "spmv/subvector": from the files themselves, and of the rows of their table."""
     files = (path.removeprefix("templates/").removesuffix(".mako") for path in sources.paths("templates"))
-    return *(each for each in files if each != LoopKernel.file), *(each.template for each in LOOPS)
+    rows = dict.fromkeys(each.name.partition(":")[0] for each in LOOPS)
+    return *(each for each in files if each != LoopKernel.file), *rows
 
 
 def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -> dict[str, Parameters]:

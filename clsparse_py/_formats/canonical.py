@@ -18,10 +18,10 @@ from clsparse_py._build.declaration import Variants, kernel
 from clsparse_py._build.programs import Parameters
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.loops import declare_loop, enqueue_loop
 from clsparse_py._matrix.matrix import Parts
-from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocated
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, needs_fp64
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, name_of
 from clsparse_py._primitives.addition import sum_dtype
 from clsparse_py._primitives.permute import Moving, enqueue_permute
 from clsparse_py._primitives.scan import enqueue_scan
@@ -30,9 +30,11 @@ from clsparse_py._primitives.segmented_sort import enqueue_segmented_sort
 from clsparse_py._run.launch import Chain
 
 __all__ = [
-    "Begins",
+    "BEGINS",
+    "COMPLEX_NONZEROS",
+    "NONZEROS",
+    "ROW_BEGINS",
     "Compact",
-    "Nonzeros",
     "OfNumbers",
     "Parts",
     "with_marked",
@@ -43,21 +45,45 @@ __all__ = [
 _WORK_GROUP = 128
 
 
-@kernel
-@dataclass(frozen=True)
-class Begins(OfStructure):
-    """Parameters of ``templates/canonical/begins.mako``.
+BEGINS = declare_loop(
+    "canonical/begins",
+    "Which entries begin a run of duplicates in their row, an entry with no duplicate being a run of one: those whose column is "
+    "not their predecessor's, and those that begin a row, which begins:rows marks behind it. Rows are sorted.",
+    "const I *indices, uchar *begins",
+    "begins[k] = k == 0 || indices[k] != indices[k - 1];",
+    counter="k",
+)
 
-    Attributes
-    ----------
-    step : str
-        "columns" or "rows".
-    """
 
-    template = "canonical/begins"
-    variants: ClassVar[Variants] = {"": {"step": "columns"}, "rows": {"step": "rows"}}
+ROW_BEGINS = declare_loop(
+    "canonical/begins:rows",
+    "Marks which entries begin a row.",
+    "const I *indptr, uchar *begins",
+    "if (indptr[row] < indptr[row + 1])",
+    "    begins[indptr[row]] = 1;",
+    counter="row",
+)
 
-    step: str
+
+NONZEROS = declare_loop(
+    "canonical/nonzeros",
+    "Which entries are not 0, as NaN is not: 1, else 0.",
+    "const REAL *data, uchar *marks",
+    "marks[k] = data[k] != 0;",
+    counter="k",
+    types="REAL",
+)
+
+
+COMPLEX_NONZEROS = declare_loop(
+    "canonical/nonzeros:complex",
+    "Which complex entries are not 0, as NaN is not: 1, else 0.",
+    "const COMPLEX *data, uchar *marks",
+    "const COMPLEX v = data[k];",
+    "marks[k] = v.x != 0 || v.y != 0;",
+    counter="k",
+    types="COMPLEX",
+)
 
 
 @kernel
@@ -88,19 +114,6 @@ class OfNumbers(Parameters):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "number": OPENCL_TYPES[self.dtype]}
-
-
-@kernel
-@dataclass(frozen=True)
-class Nonzeros(OfNumbers):
-    """Parameters of ``templates/canonical/nonzeros.mako``."""
-
-    template = "canonical/nonzeros"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        dtype = np.dtype(self.dtype)
-        return {**super().arguments(), "is_complex": dtype.kind == "c", "fp64": needs_fp64(dtype)}
 
 
 def _enqueue_over(chain: Chain, parameters: Parameters, n: int, *arguments: Any) -> None:
@@ -145,8 +158,8 @@ def without_duplicates(queue: cl.CommandQueue, parts: Parts, work_group: int = _
     n, n_rows, index = indices.size, indptr.size - 1, indices.dtype
     group = min(work_group, chain.device.max_work_group)
     begins = chain.scratch(n, np.uint8)
-    _enqueue_over(chain, Begins(group, index.name, "columns"), n, indices, begins)
-    _enqueue_over(chain, Begins(group, index.name, "rows"), n_rows, indptr, begins)
+    enqueue_loop(chain, BEGINS, n, (index.name,), indices, begins)
+    enqueue_loop(chain, ROW_BEGINS, n_rows, (index.name,), indptr, begins)
     places, n_kept = _places(chain, begins, n, index)
     if n_kept == n:
         return parts
@@ -173,7 +186,8 @@ def without_zeros(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_
     data = parts[0]
     chain = Chain(queue, *parts)
     kept = chain.scratch(data.size, np.uint8)
-    _enqueue_over(chain, Nonzeros(min(work_group, chain.device.max_work_group), data.dtype.name), data.size, data, kept)
+    marking = COMPLEX_NONZEROS if data.dtype.kind == "c" else NONZEROS
+    enqueue_loop(chain, marking, data.size, (name_of(data.dtype),), data, kept)
     return _marked(chain, parts, kept, work_group)
 
 

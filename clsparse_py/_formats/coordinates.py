@@ -144,7 +144,7 @@ REGROUP = declare_loop(
     "const ulong place = (ulong)rows[k] * by_row + (ulong)columns[k] * by_column, quotient = place / divisor;",
     "quotients[k] = (J)quotient;",
     "rests[k] = (J)(place - quotient * divisor);",
-    entry="k",
+    counter="k",
     types="I J",
 )
 

@@ -21,7 +21,7 @@ ORIENT = declare_loop(
     "const I row = rows[k], column = columns[k];",
     "const I here = indptr[row + 1] - indptr[row], there = indptr[column + 1] - indptr[column];",
     "marks[k] = here < there || (here == there && row < column);",
-    entry="k",
+    counter="k",
 )
 
 

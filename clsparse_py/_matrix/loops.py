@@ -13,9 +13,13 @@ from clsparse_py._build.declaration import Examples, Parameters, kernel
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._precision.arithmetic import MOVED_TYPES, OPENCL_TYPES, Arithmetic
+from clsparse_py._run.launch import Chain, spread
 
-__all__ = ["LOOPS", "Loop", "LoopKernel", "declare_loop"]
+__all__ = ["LOOPS", "Loop", "LoopKernel", "declare_loop", "enqueue_loop"]
 
+#: Work-groups to a compute unit at most.
+_GROUPS_PER_UNIT = 64
+_GROUPS_PER_CORE = 4
 #: Those that were declared.
 LOOPS: list[Loop] = []
 
@@ -26,30 +30,31 @@ class Loop:
 
     Attributes
     ----------
-    template : str
-        The kernel's name, such as "primitives/permute".
-    does : str
+    name : str
+        The kernel's name, such as "primitives/permute", with a variant behind a colon if there are several.
+    description : str
         What it computes, from what.
-    takes : str
+    declarations : str
         Its arguments behind those of `spread`: "const I *indptr, I *lengths, ulong n_rows". Arrays share no memory.
-    lines : tuple of str
-        Statements for an entry.
-    entry : str
+    statements : tuple of str
+        For an entry.
+    counter : str
         What the number of an entry is called in them.
-    last : tuple of str
+    epilogue : tuple of str
         Statements behind all entries.
     types : str
-        The names of types in the statements: I of indices, V of values that are moved, and others that `record` is given.
+        The names of types in the statements: I of indices, V of values that are moved, T of values, REAL and
+        COMPLEX of those that are so, KEY of keys that are sorted; others are indices.
     includes : tuple of str
         Files of ``cl/``.
     """
 
-    template: str
-    does: str
-    takes: str
-    lines: tuple[str, ...]
-    entry: str = "i"
-    last: tuple[str, ...] = ()
+    name: str
+    description: str
+    declarations: str
+    statements: tuple[str, ...]
+    counter: str = "i"
+    epilogue: tuple[str, ...] = ()
     types: str = "I"
     includes: tuple[str, ...] = ()
 
@@ -60,12 +65,12 @@ class Loop:
     @property
     def arguments(self) -> str:
         """Its arguments as OpenCL C has them."""
-        return textwrap.fill(", ".join(map(_argument, self.takes.split(", "))), 120, subsequent_indent=4 * " ")
+        return textwrap.fill(", ".join(map(_argument, self.declarations.split(", "))), 120, subsequent_indent=4 * " ")
 
     @property
     def comment(self) -> str:
         """What it computes, in lines of a comment."""
-        return textwrap.fill(self.does, 120, initial_indent="// ", subsequent_indent="// ")
+        return textwrap.fill(self.description, 120, initial_indent="// ", subsequent_indent="// ")
 
 
 def _argument(written: str) -> str:
@@ -76,10 +81,21 @@ def _argument(written: str) -> str:
     return f"const {written}" if " " in written else written
 
 
-def declare_loop(template: str, does: str, takes: str, *lines: str, **more: Any) -> Loop:
+def declare_loop(name: str, description: str, declarations: str, *statements: str, **more: Any) -> Loop:
     """Return a kernel of a few statements for each entry, and register it; ``more`` are further fields of `Loop`."""
-    LOOPS.append(Loop(template, does, takes, lines, **more))
+    LOOPS.append(Loop(name, description, declarations, statements, **more))
     return LOOPS[-1]
+
+
+def enqueue_loop(
+    chain: Chain, loop: Loop, n: int, types: tuple[str, ...], *arguments: Any, work_group: int | None = None
+) -> None:
+    """Enqueue a kernel for n entries, with types as for `Loop.record`; work-groups are of one on CPU devices unless told."""
+    in_loops = chain.device.lanes_are_loops
+    group = min(work_group or (1 if in_loops else 256), chain.device.max_work_group)
+    built, record = chain.build(loop.record(group, *types))
+    groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_CORE if in_loops else _GROUPS_PER_UNIT)
+    chain.launch(built, groups, *sizes, *arguments)
 
 
 @kernel
@@ -89,39 +105,46 @@ class LoopKernel(Parameters):
 
     Attributes
     ----------
-    of : Loop
-    named : tuple of str
+    row : Loop
+    types : tuple of str
         NumPy's names of the dtypes that its types stand for, or OpenCL's of types.
     """
 
-    of: Loop
-    named: tuple[str, ...]
+    row: Loop
+    types: tuple[str, ...]
 
     file = "loops/loop"
 
     @property
     @override
     def template(self) -> str:
-        return self.of.template
+        return self.row.name.partition(":")[0]
 
     @property
     @override
     def name(self) -> str:
-        return "_".join((self.template.replace("/", "_"), *self.named, f"wg{self.work_group}"))
+        return "_".join((self.row.name.replace("/", "_").replace(":", "_"), *self.types, f"wg{self.work_group}"))
 
     @property
     @override
     def prelude(self) -> str:
-        types = zip(self.of.types.split(), self.named, strict=True)
-        return "\n".join(f"typedef {OPENCL_TYPES.get(named, named)} {letter};  // {named}" for letter, named in types)
+        types = zip(self.row.types.split(), self.types, strict=True)
+        lines = [f"typedef {OPENCL_TYPES.get(each, each)} {letter};  // {each}" for letter, each in types]
+        if {"float64", "complex128"} & {*self.types}:
+            lines.insert(0, "#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
+        return "\n".join(lines)
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "of": self.of}
+        return {"work_group": self.work_group, "row": self.row}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
         group, moved = min(128, device.max_work_group), MOVED_TYPES[np.dtype(arithmetic.a).itemsize]
-        for of in LOOPS:
-            yield "", of.record(group, *(moved if each == "V" else arithmetic.index for each in of.types.split()))
+        real = np.zeros(0, arithmetic.a).real.dtype.name
+        pair = "complex128" if real == "float64" else "complex64"
+        usual = {"V": moved, "T": arithmetic.a, "REAL": real, "COMPLEX": pair, "KEY": "uint64"}
+        for loop in LOOPS:
+            types = (usual.get(each, arithmetic.index) for each in loop.types.split())
+            yield loop.name.partition(":")[2], loop.record(group, *types)

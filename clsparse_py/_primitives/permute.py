@@ -6,20 +6,14 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py._build.declaration import Examples, kernel
-from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
-from clsparse_py._matrix.loops import declare_loop
-from clsparse_py._matrix.structure import OfStructure, WithValues
-from clsparse_py._precision.arithmetic import MOVED_TYPES, Arithmetic, name_of
-from clsparse_py._run.launch import Chain, spread
+from clsparse_py._matrix.loops import declare_loop, enqueue_loop
+from clsparse_py._matrix.structure import OfStructure
+from clsparse_py._precision.arithmetic import MOVED_TYPES, name_of
+from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import run
 
-__all__ = ["PERMUTE", "AddAt", "Moving", "enqueue_add_at", "enqueue_permute"]
-
-#: Work-groups to a compute unit at most.
-_GROUPS_PER_UNIT = 64
-_GROUPS_PER_CORE = 4
+__all__ = ["PERMUTE", "Moving", "enqueue_add_at", "enqueue_permute"]
 
 
 @dataclass(frozen=True)
@@ -46,22 +40,28 @@ PERMUTE = declare_loop(
     "out[k] = values[positions[k]]; the values begin offset entries into their buffer.",
     "const I *positions, const V *values, ulong offset, V *out",
     "out[k] = values[offset + positions[k]];",
-    entry="k",
+    counter="k",
     types="I V",
 )
 
 
-@kernel
-@dataclass(frozen=True)
-class AddAt(WithValues):
-    """Parameters of ``templates/primitives/add_at.mako``."""
+ADD_AT = declare_loop(
+    "primitives/add_at",
+    "out[positions[k]] += values[k]; positions are different.",
+    "const I *positions, const T *values, T *out",
+    "out[positions[k]] += values[k];",
+    counter="k",
+    types="I T",
+)
 
-    template = "primitives/add_at"
 
-    @classmethod
-    @override
-    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        yield "", cls(min(256, device.max_work_group), arithmetic.index, arithmetic.result.name)
+ADD_BOOLEANS = declare_loop(
+    "primitives/add_at:booleans",
+    "out[positions[k]] = out[positions[k]] || values[k]; positions are different.",
+    "const I *positions, const uchar *values, uchar *out",
+    "out[positions[k]] = out[positions[k]] || values[k];",
+    counter="k",
+)
 
 
 def enqueue_permute(
@@ -87,24 +87,13 @@ def _enqueue(
     first: int,
     work_group: int | None,
 ) -> None:
-    built, record = chain.build(
-        PERMUTE.record(_group(chain, work_group), name_of(positions.dtype), MOVED_TYPES[values.dtype.itemsize])
-    )
-    groups, sizes = _shared(chain, n, record.work_group)
-    chain.launch(built, groups, *sizes, positions, values, np.uint64(first), out)
+    types = name_of(positions.dtype), MOVED_TYPES[values.dtype.itemsize]
+    enqueue_loop(chain, PERMUTE, n, types, positions, values, np.uint64(first), out, work_group=work_group)
 
 
 def _enqueue_add_at(
     chain: Chain, positions: cl_array.Array, values: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None
 ) -> None:
-    built, record = chain.build(AddAt(_group(chain, work_group), name_of(positions.dtype), name_of(out.dtype)))
-    groups, sizes = _shared(chain, n, record.work_group)
-    chain.launch(built, groups, *sizes, positions, values, out)
-
-
-def _group(chain: Chain, wanted: int | None) -> int:
-    return min(wanted or (1 if chain.device.lanes_are_loops else 256), chain.device.max_work_group)
-
-
-def _shared(chain: Chain, n: int, work_group: int) -> tuple[int, tuple[np.uint64, ...]]:
-    return spread(chain.device, n, work_group, _GROUPS_PER_CORE if chain.device.lanes_are_loops else _GROUPS_PER_UNIT)
+    addition = ADD_BOOLEANS if out.dtype.kind == "b" else ADD_AT
+    types = (name_of(positions.dtype), name_of(out.dtype))[: len(addition.types.split())]
+    enqueue_loop(chain, addition, n, types, positions, values, out, work_group=work_group)

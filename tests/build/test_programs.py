@@ -28,7 +28,7 @@ from clsparse_py._build import programs, sources
 from clsparse_py._build.built import Built
 from clsparse_py._command.catalogue import catalogue
 from clsparse_py._device.device import Device, Portability
-from clsparse_py._formats.canonical import Begins, Compact, Nonzeros
+from clsparse_py._formats.canonical import NONZEROS, Compact
 from clsparse_py._formats.coordinates import REGROUP, EntryRows, Range
 from clsparse_py._formats.dense_entries import Entries
 from clsparse_py._ground import cache
@@ -39,7 +39,7 @@ from clsparse_py._operations.elementwise.values import Values
 from clsparse_py._operations.spmm import kernels as spmm_kernels
 from clsparse_py._operations.spmv.binning import Binning, ScanCounts
 from clsparse_py._operations.spmv.kernels import Adaptive, Chunked, Combine, CountFeatures, Merge, Subvector, VectorLong
-from clsparse_py._operations.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample, Unpack
+from clsparse_py._operations.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._primitives.arguments import CheckPointers
 from clsparse_py._primitives.partition import Partition
@@ -70,7 +70,8 @@ def records() -> list[programs.Parameters]:
     ]
     found += [Entries(64, index, *each) for index in ("int32", "int64") for each in (("bool", "mark"), ("complex128", "place"))]
     found += [REGROUP.record(64, "int32", "int64"), EntryRows(64, "int64", 4, True)]
-    found += [Range(64, number) for number in ("int8", "uint64")] + [Nonzeros(64, number) for number in ("bool", "complex128")]
+    found += [Range(64, number) for number in ("int8", "uint64")]
+    found += [NONZEROS.record(64, number) for number in ("bool", "float64")]
     for index in ("int32", "int64"):
         found += [Check(64, index), Partition(64, index), CountFeatures(64, index), ScanCounts(64, index)]
         found += [Binning(64, index, step) for step in ("histogram", "count", "place")]
@@ -78,9 +79,8 @@ def records() -> list[programs.Parameters]:
         found += [Sample(64, index), Count(64, index), Insert(64, index, 4)]
         for size in (0, 1, 16):
             found += [Gather(64, index, size, 4), GatherChunked(64, index, size)]
-            found += [Order(64, index, size, 8), Unpack(64, index, size)]
+            found += [Order(64, index, size, 8)]
         found += [PERMUTE.record(64, index, moved) for moved in ("uchar", "ulong2")]
-        found += [Begins(64, index, step) for step in ("columns", "rows")]
         found += [Compact(64, index, size) for size in (0, 8)]
     found += [each for arithmetic in (DOUBLE, MIXED) for each in catalogue(GPU, arithmetic).values()]
     found += [Values(64, *3 * ("int32",), "power"), Values(64, *3 * ("complex64",), "arcsin")]

@@ -9,11 +9,12 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py._arrays.bsr.kernels import AT_ONCE, MOST, FromCsr, Gather, Nonzero, ToCsr
+from clsparse_py._arrays.bsr.kernels import AT_ONCE, MOST, NONZERO, FromCsr, Gather, ToCsr
 from clsparse_py._build.programs import Parameters
 from clsparse_py._formats.coordinates import rows_of
 from clsparse_py._ground.index_types import index_for
 from clsparse_py._matrix.convert import with_index
+from clsparse_py._matrix.loops import enqueue_loop
 from clsparse_py._matrix.matrix import Parts
 from clsparse_py._memory.memory import allocated, array_of
 from clsparse_py._precision.arithmetic import name_of
@@ -179,7 +180,8 @@ def marks_of(queue: cl.CommandQueue, blocks: cl_array.Array) -> cl_array.Array:
     """Return a byte for each block: 1 if an entry of it is not 0, else 0."""
     n, rows, columns = blocks.shape
     chain, marks = Chain(queue, blocks), allocated(queue, "marks", n, np.uint8)
-    record = Nonzero(_group(chain), "int64", name_of(blocks.dtype))
-    _enqueue_over(chain, record, n, np.uint64(n), np.uint64(rows * columns), blocks, marks)
+    parts = 2 if blocks.dtype.kind == "c" else 1
+    real = np.dtype(f"f{blocks.dtype.itemsize // 2}") if parts == 2 else blocks.dtype
+    enqueue_loop(chain, NONZERO, n, (name_of(real),), np.uint64(rows * columns * parts), blocks, marks)
     chain.finish(marks)
     return marks

@@ -13,10 +13,11 @@ from clsparse_py._build import programs
 from clsparse_py._build.declaration import Examples, Variants, kernel
 from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.loops import declare_loop
 from clsparse_py._matrix.structure import WithValues
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic
 
-__all__ = ["AT_ONCE", "MOST", "Columns", "FromCsr", "Gather", "Multiply", "Nonzero", "Product", "ProductChunked", "ToCsr"]
+__all__ = ["AT_ONCE", "MOST", "NONZERO", "Columns", "FromCsr", "Gather", "Multiply", "Product", "ProductChunked", "ToCsr"]
 
 #: Entries of a block up to which the kernels of products, which name each of them, are built.
 MOST = 64
@@ -287,14 +288,14 @@ class Gather(WithValues):
             yield f"{way}_entries", cls(**usual, way=way, entries=True)
 
 
-@kernel
-@dataclass(frozen=True)
-class Nonzero(WithValues):
-    """Parameters of ``templates/bsr/nonzero.mako``."""
-
-    template = "bsr/nonzero"
-    variants: ClassVar[Variants] = {"": {"work_group": 64}}
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "is_complex": np.dtype(self.dtype).kind == "c"}
+NONZERO = declare_loop(
+    "bsr/nonzero",
+    "Which blocks have an entry that is not 0: of size real numbers, two for a complex entry.",
+    "ulong size, const REAL *blocks, uchar *marks",
+    "bool found = false;",
+    "for (ulong e = k * size; e < (k + 1) * size; ++e)",
+    "    found |= blocks[e] != 0;",
+    "marks[k] = found;",
+    counter="k",
+    types="REAL",
+)

@@ -13,6 +13,7 @@ from typing_extensions import override
 from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.loops import declare_loop
 from clsparse_py._matrix.matrix import Parts
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocated_each
@@ -22,7 +23,7 @@ from clsparse_py._primitives.permute import Moving
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.recording import run
 
-__all__ = ["Block", "BlockAlone", "BlockEntries", "BlockPair", "BlockRow", "BlockRows", "stacked"]
+__all__ = ["BLOCK_PAIR", "Block", "BlockAlone", "BlockEntries", "BlockRow", "BlockRows", "stacked"]
 #: Entries of a block without neighbours that a work-item moves at a time.
 _ITEMS = 4
 #: Rows of a row of blocks; entries and the first column of each block.
@@ -37,12 +38,14 @@ class BlockRows(OfStructure):
     template = "construct/block_rows"
 
 
-@kernel
-@dataclass(frozen=True)
-class BlockPair(OfStructure):
-    """Parameters of ``templates/construct/block_pair.mako``."""
-
-    template = "construct/block_pair"
+BLOCK_PAIR = declare_loop(
+    "construct/block_pair",
+    "Row pointers of two sparse matrices that stand side by side, from row_begin on, and of one row more, the end; base: how "
+    "many entries come before the first row.",
+    "I base, ulong row_begin, const I *left, const I *right, I *indptr",
+    "indptr[row_begin + row] = base + left[row] + right[row];",
+    counter="row",
+)
 
 
 @kernel
@@ -139,7 +142,7 @@ class _Kernels:
         if 1 in blocks:
             self.alone, self.of_alone = chain.build(BlockAlone(group, name, moved))
         if 2 in blocks:
-            self.pair, self.of_pair = chain.build(BlockPair(group, name))
+            self.pair, self.of_pair = chain.build(BLOCK_PAIR.record(group, name))
         if blocks & {0, 3}:
             self.rows, self.of_rows = chain.build(BlockRows(group, name))
         if blocks & {2, 3}:
@@ -177,17 +180,17 @@ def _enqueue_row(
     base = of_index(first_entry)
     if len(blocks) == 2:
         left, right = pointers
-        groups = n_rows // kernels.of_pair.work_group + 1
-        chain.launch(kernels.pair, groups, np.uint64(n_rows), base, begin, left, right, indptr)
+        groups, sizes = spread(chain.device, n_rows + 1, kernels.of_pair.work_group, 64)
+        chain.launch(kernels.pair, groups, *sizes, base, begin, left, right, indptr)
         # Before an entry come those of its block, and those of the other: up to its row, or with its row.
         shifts = [(right, 0), (left, 1)]
     else:
         moved = chain.scratch(n_rows * len(blocks), indptr.dtype)
-        sizes = np.uint64(n_rows), np.uint64(len(blocks)), base, begin
+        shape = np.uint64(n_rows), np.uint64(len(blocks))
         together = chain.scratch(len(blocks) * (n_rows + 1), indptr.dtype)
         for place, each in enumerate(pointers):
             chain.copy(together, each, n_rows + 1, place * (n_rows + 1))
-        chain.launch(kernels.rows, n_rows // kernels.of_rows.work_group + 1, *sizes, together, indptr, moved)
+        chain.launch(kernels.rows, n_rows // kernels.of_rows.work_group + 1, *shape, base, begin, together, indptr, moved)
         base, shifts = of_index(0), [(moved, place * n_rows) for place in range(len(blocks))]
     for (nnz, column), block, (shift, shift_begin) in zip(blocks, of_blocks, shifts, strict=True):
         groups, spans = tiles(chain.device, nnz, kernels.of_entries.work_group)

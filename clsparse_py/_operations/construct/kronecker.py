@@ -13,6 +13,7 @@ from typing_extensions import override
 from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.loops import declare_loop, enqueue_loop
 from clsparse_py._matrix.matrix import Parts
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocated
@@ -21,7 +22,7 @@ from clsparse_py._operations.elementwise.operators import OPERATORS
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, conversion, name_of, needs_fp64
 from clsparse_py._run.launch import Chain
 
-__all__ = ["Kron", "KronPointers", "kron_entries", "kron_pointers"]
+__all__ = ["KRON_POINTERS", "Kron", "kron_entries", "kron_pointers"]
 
 
 @kernel
@@ -71,12 +72,16 @@ class Kron(OfStructure):
             yield variant, cls(work_group_of(device), arithmetic.index, arithmetic.a, arithmetic.x, coordinates)
 
 
-@kernel
-@dataclass(frozen=True)
-class KronPointers(OfStructure):
-    """Parameters of ``templates/construct/kron_pointers.mako``."""
-
-    template = "construct/kron_pointers"
+KRON_POINTERS = declare_loop(
+    "construct/kron_pointers",
+    "Where each row of the Kronecker product of two sparse matrices begins, and the last one ends, of the row pointers of A "
+    "and B, which has b_rows.",
+    "ulong b_rows, const I *a_indptr, const I *b_indptr, I *indptr",
+    "const ulong i = row / b_rows, k = row - i * b_rows;",
+    "const I a_length = row + 1 < n ? a_indptr[i + 1] - a_indptr[i] : 0;",
+    "indptr[row] = a_indptr[i] * b_indptr[b_rows] + a_length * b_indptr[k];",
+    counter="row",
+)
 
 
 def kron_entries(queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, coordinates: bool) -> tuple[cl_array.Array, ...]:
@@ -112,9 +117,8 @@ def kron_entries(queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, 
 def kron_pointers(queue: cl.CommandQueue, a_indptr: cl_array.Array, b_indptr: cl_array.Array) -> cl_array.Array:
     """Return the row pointers of a Kronecker product, of those of both matrices, of one index dtype, each of at least a row."""
     chain, n_rows = Chain(queue, a_indptr, b_indptr), math.prod(each.size - 1 for each in (a_indptr, b_indptr))
-    built, record = chain.build(KronPointers(min(128, chain.device.max_work_group), name_of(a_indptr.dtype)))
     indptr = allocated(queue, "indptr of the Kronecker product", n_rows + 1, a_indptr.dtype, a_indptr.allocator)
-    sizes = np.uint64(n_rows), np.uint64(b_indptr.size - 1)
-    chain.launch(built, n_rows // record.work_group + 1, *sizes, a_indptr, b_indptr, indptr)
+    b_rows = np.uint64(b_indptr.size - 1)
+    enqueue_loop(chain, KRON_POINTERS, n_rows + 1, (name_of(a_indptr.dtype),), b_rows, a_indptr, b_indptr, indptr)
     chain.finish(indptr)
     return indptr

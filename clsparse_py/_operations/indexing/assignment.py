@@ -194,7 +194,7 @@ def _enqueue_keys(
 ) -> tuple[cl_array.Array, cl_array.Array]:
     """Enqueue the keys of places, sorted; return them, and the number of each place."""
     built, record = keyed
-    index = np.dtype(record.named[0])
+    index = np.dtype(record.types[0])
     keys, numbers = chain.scratch(n, np.int64), chain.scratch(n, index)
     # Any array stands for a list that there is none of.
     listed = keys if values.listed is None else values.listed

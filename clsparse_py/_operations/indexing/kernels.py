@@ -68,7 +68,7 @@ OFFSETS = declare_loop(
     "the first entry of the rows, and how many there are.",
     "ulong first, const I *indptr, I *offsets, I *told",
     "offsets[i] = indptr[first + i] - indptr[first];",
-    last=(
+    epilogue=(
         "if (get_global_id(0) == 0) {",
         "    told[0] = indptr[first];",
         "    told[1] = indptr[first + n - 1] - indptr[first];",

@@ -35,7 +35,7 @@ MASK_MARKS = declare_loop(
     "const I row = rows[k], column = columns[k], last = m_indptr[row + 1];",
     "const I at = first_from(m_indices, m_indptr[row], last, column);",
     "marks[k] = (at < last && m_indices[at] == column) == (there != 0);",
-    entry="k",
+    counter="k",
     includes=("first_from.cl",),
 )
 

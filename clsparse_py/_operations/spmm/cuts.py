@@ -10,9 +10,10 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.loops import declare_loop, enqueue_loop
 from clsparse_py._memory.memory import allocated
 from clsparse_py._operations.spmm.choose import Thresholds
-from clsparse_py._operations.spmm.kernels import Same, slack_of
+from clsparse_py._operations.spmm.kernels import slack_of
 from clsparse_py._primitives.partition import enqueue_partition
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import fetched, from_host
@@ -124,14 +125,26 @@ def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, s
     return Cut(n_parts, int(begins_inside.size), row, entry, upload(slots), cut_rows)
 
 
+SAME = declare_loop(
+    "spmm/same",
+    "same[row]: whether a row has the columns of the row before, in the same order; 0 for the first.",
+    "const I *indptr, const I *indices, uchar *same",
+    "const ulong begin = indptr[row], length = indptr[row + 1] - begin;",
+    "bool is_same = row > 0 && indptr[row - 1] + length == begin;",
+    "for (ulong k = begin; is_same && k < begin + length; ++k)",
+    "    is_same = indices[k] == indices[k - length];",
+    "same[row] = is_same;",
+    counter="row",
+)
+
+
 def groups_of(
     limits: Thresholds, queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, indices: cl_array.Array
 ) -> Generator[cl.Event, None, Groups | None]:
     """Find adjacent rows with the same columns, as an `Upgrade` does; None if there are few."""
     chain = Chain(queue, indptr, indices)
-    built, record = chain.build(Same(min(256, chain.device.max_work_group), indptr.dtype.name))
     flags = chain.scratch(n_rows, np.uint8)
-    chain.launch(built, -(-n_rows // record.work_group), indptr.dtype.type(n_rows), indptr, indices, flags)
+    enqueue_loop(chain, SAME, n_rows, (indptr.dtype.name,), indptr, indices, flags)
     read = chain.read_later(flags, n_rows)
     queue.flush()
     yield chain.events[-1]

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py._build import programs
-from clsparse_py._build.declaration import Examples, Variants, kernel
+from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.product import ProductKernel
-from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._operations.spmm.choose import Layout, Pattern, Shape, choose
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of
 
-__all__ = ["Combine", "Pack", "Parts", "Same", "slack_of"]
+__all__ = ["Combine", "Pack", "Parts", "slack_of"]
 
 #: Values of a tile of X that is packed, and its columns at most: 128 bytes of float32.
 _PACKED = 1024
@@ -210,15 +208,6 @@ class Combine(ProductKernel):
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
         yield "", cls.legal(device, arithmetic, scaled=False, n_columns=32)
-
-
-@kernel
-@dataclass(frozen=True)
-class Same(OfStructure):
-    """Parameters of ``templates/spmm/same.mako``."""
-
-    template = "spmm/same"
-    variants: ClassVar[Variants] = {"": {"work_group": 256}}
 
 
 @kernel

@@ -13,12 +13,25 @@ from typing_extensions import Self, override
 from clsparse_py._build.declaration import Examples, Variants, kernel
 from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.loops import declare_loop
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._operations.transpose.thresholds import Thresholds
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._primitives.permute import Moving
 
-__all__ = ["AtOnce", "Count", "Gather", "GatherChunked", "Insert", "Order", "Sample", "Transposition", "Unpack", "tile"]
+__all__ = [
+    "UNPACK",
+    "UNPACK_POSITIONS",
+    "AtOnce",
+    "Count",
+    "Gather",
+    "GatherChunked",
+    "Insert",
+    "Order",
+    "Sample",
+    "Transposition",
+    "tile",
+]
 
 
 class Transposition(NamedTuple):
@@ -95,17 +108,25 @@ class GatherChunked(Moving):
         return {**super().arguments(), "positions": not self.value_bytes}
 
 
-@kernel
-@dataclass(frozen=True)
-class Unpack(Moving):
-    """Parameters of ``templates/transpose/unpack.mako``."""
+UNPACK = declare_loop(
+    "transpose/unpack",
+    "The rows and values of the pairs of insert.mako.",
+    "const ulong *pairs, const V *data, I *rows, V *out",
+    "rows[k] = (I)(pairs[k] >> 32);",
+    "out[k] = data[pairs[k] & 0xffffffff];",
+    counter="k",
+    types="I V",
+)
 
-    template = "transpose/unpack"
-    variants: ClassVar[Variants] = {"": {"work_group": 256}}
 
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "positions": not self.value_bytes}
+UNPACK_POSITIONS = declare_loop(
+    "transpose/unpack:positions",
+    "The rows and positions of the pairs of insert.mako.",
+    "const ulong *pairs, I *rows, I *positions",
+    "rows[k] = (I)(pairs[k] >> 32);",
+    "positions[k] = (I)(pairs[k] & 0xffffffff);",
+    counter="k",
+)
 
 
 @kernel

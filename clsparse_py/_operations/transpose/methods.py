@@ -15,11 +15,14 @@ from pyopencl import array as cl_array
 
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.loops import enqueue_loop
 from clsparse_py._matrix.matrix import Matrix, Symmetry
 from clsparse_py._memory.memory import allocated, allocated_each
 from clsparse_py._operations.transpose.bucket_chunks import enqueue_bucket_chunks, is_scattered
 from clsparse_py._operations.transpose.buckets import enqueue_buckets, shape_of
 from clsparse_py._operations.transpose.kernels import (
+    UNPACK,
+    UNPACK_POSITIONS,
     Count,
     Gather,
     GatherChunked,
@@ -27,11 +30,10 @@ from clsparse_py._operations.transpose.kernels import (
     Order,
     Sample,
     Transposition,
-    Unpack,
     tile,
 )
 from clsparse_py._operations.transpose.thresholds import Thresholds
-from clsparse_py._precision.arithmetic import name_of
+from clsparse_py._precision.arithmetic import MOVED_TYPES, name_of
 from clsparse_py._primitives.partition import enqueue_parts
 from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._primitives.scan import enqueue_scan
@@ -377,9 +379,12 @@ def _enqueue_unpacking(
     chain: Chain, pairs: cl_array.Array, values: cl_array.Array | None, indices: cl_array.Array, moved: cl_array.Array,
     n: int, group: int,
 ) -> None:  # fmt: skip
-    unpack, _ = chain.build(Unpack(group, name_of(indices.dtype), _value_bytes(values)))
-    given = () if values is None else (values,)
-    chain.launch(unpack, _groups(chain.device, n, group), np.uint64(n), pairs, *given, indices, moved)
+    index = name_of(indices.dtype)
+    if values is None:
+        enqueue_loop(chain, UNPACK_POSITIONS, n, (index,), pairs, indices, moved, work_group=group)
+    else:
+        types = index, MOVED_TYPES[values.dtype.itemsize]
+        enqueue_loop(chain, UNPACK, n, types, pairs, values, indices, moved, work_group=group)
 
 
 Method = Literal["auto", "gather", "binned", "atomics"]

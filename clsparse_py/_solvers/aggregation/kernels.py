@@ -52,7 +52,7 @@ BEGIN = declare_loop(
     "const I first = length > 0 ? indices[begins] : (I)node;",
     "state[node] = length > 1 || first != (I)node;",
     "reach[node] = (I)node - min(first, (I)node);",
-    entry="node",
+    counter="node",
 )
 
 
@@ -61,7 +61,7 @@ ROOTS = declare_loop(
     "Which nodes are in a set, to be counted: those of state 2.",
     "const uint *state, I *is_root",
     "is_root[node] = state[node] == 2;",
-    entry="node",
+    counter="node",
 )
 
 

@@ -15,15 +15,17 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.loops import enqueue_loop
 from clsparse_py._operations.spgemm.bins import Bin, Setting
 from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
 from clsparse_py._operations.spgemm.methods.esc_kernels import (
+    ESC_MARK,
+    ESC_MARK_NUMBERED,
     EscCarry,
     EscContract,
     EscCount,
     EscEntries,
     EscExpand,
-    EscMark,
     EscRows,
     values_of,
 )
@@ -271,8 +273,7 @@ class Esc:
         del given, entry_slot, runs, row_entries
 
         marks, places = chain.scratch(part.n, np.uint8), chain.scratch(part.n + 1, np.int32)
-        built, mark = chain.build(EscMark(group, name_of(dtypes[0]), numbered))
-        chain.launch(built, -(-part.n // mark.work_group), n, *target, marks)
+        enqueue_loop(chain, ESC_MARK_NUMBERED if numbered else ESC_MARK, part.n, (name_of(dtypes[0]),), *target, marks)
         enqueue_scan(chain, marks, places, part.n, kind="pointers")
         tile = self._contraction(chain, product, rows, dtypes[0], "values").tile
         n_tiles = -(-part.n // tile)

@@ -10,13 +10,23 @@ import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py._build.declaration import Examples, Variants, kernel
-from clsparse_py._build.programs import Parameters
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.loops import declare_loop
 from clsparse_py._operations.spgemm.kernels import KernelTypes, OfLanes, OfListed, OfProduct, OfRows
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic
 
-__all__ = ["EscCarry", "EscContract", "EscCount", "EscEntries", "EscExpand", "EscMark", "EscRows", "values_of"]
+__all__ = [
+    "ESC_MARK",
+    "ESC_MARK_NUMBERED",
+    "EscCarry",
+    "EscContract",
+    "EscCount",
+    "EscEntries",
+    "EscExpand",
+    "EscRows",
+    "values_of",
+]
 
 
 def values_of(types: KernelTypes) -> np.dtype[Any]:
@@ -68,29 +78,26 @@ class EscCount(OfRows):
     counting: bool
 
 
-@kernel
-@dataclass(frozen=True)
-class EscMark(Parameters):
-    """Parameters of ``templates/spgemm/esc_mark.mako``.
+ESC_MARK = declare_loop(
+    "spgemm/esc_mark:keys",
+    "Which of a slice's sorted products begin an entry of C: those whose key is not that of the one before (Dalton, Olson and "
+    "Bell, Section 3.4).",
+    "const KEY *keys, uchar *marks",
+    "marks[i] = i == 0 || keys[i] != keys[i - 1];",
+    types="KEY",
+)
 
-    Attributes
-    ----------
-    key : str
-        "uint32" or "uint64": the dtype of a product's row and column as one number.
-    numbered : bool
-        Whether the products' numbers were sorted with them.
-    """
 
-    template = "spgemm/esc_mark"
-    variants: ClassVar[Variants] = {"": {"key": "uint64", "numbered": True}}
-
-    key: str
-    numbered: bool
-
-    @property
-    @override
-    def prelude(self) -> str:
-        return f"typedef {OPENCL_TYPES[self.key]} KEY;"
+ESC_MARK_NUMBERED = declare_loop(
+    "spgemm/esc_mark",
+    "As esc_mark:keys; and of the products' numbers, which were sorted with them, bit 31 set where an entry begins.",
+    "const KEY *keys, uint *numbers, uchar *marks",
+    "const bool begins = i == 0 || keys[i] != keys[i - 1];",
+    "marks[i] = begins;",
+    "if (begins)",
+    "    numbers[i] |= 1u << 31;",
+    types="KEY",
+)
 
 
 @kernel
@@ -101,7 +108,7 @@ class EscExpand(OfProduct):
     Attributes
     ----------
     key : str
-        As in `EscMark`.
+        "uint32" or "uint64": the dtype of a product's row and column as one number.
     what : str
         "keys", "numbered" or "values".
     items : int
