@@ -17,6 +17,7 @@ from clsparse_py._operations.spgemm.analysis import Work, analyse
 from clsparse_py._operations.spgemm.arguments import check_operands, types_of
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
+from clsparse_py._operations.spgemm.explanation import ProductSizes
 from clsparse_py._operations.spgemm.kernels import KernelTypes
 from clsparse_py._operations.spgemm.least import copy_bytes, min_bytes
 from clsparse_py._operations.spgemm.methods.base import workspace_bound
@@ -39,7 +40,7 @@ _BINS = Bins((EMPTY, *(Bin("", None, max_products=most) for most in CLASSES[1:])
 
 
 @dataclass(frozen=True)
-class Estimate(Shown):
+class Estimate(ProductSizes):
     """The work and the memory that a product takes. Made by `spgemm_estimate`. Prints as a table.
 
     Attributes
@@ -75,16 +76,6 @@ class Estimate(Shown):
     min_bytes: int
     expansion_bytes: int
     histogram: tuple[tuple[int, int], ...]
-
-    @property
-    def expansion_factor(self) -> float:
-        """Products to an entry of A."""
-        return self.n_products / max(self.nnz_a, 1)
-
-    @property
-    def compression_ratio(self) -> float:
-        """Products to an entry of C; of a bound, the least that it can be."""
-        return self.n_products / max(self.nnz, 1)
 
     __repr__ = Shown.__repr__
 

@@ -7,7 +7,25 @@ from typing_extensions import override
 from clsparse_py._ground.records import dataclass
 from clsparse_py._ground.tables import Shown, Table
 
-__all__ = ["BinRows", "Explanation"]
+__all__ = ["BinRows", "Explanation", "ProductSizes"]
+
+
+class ProductSizes(Shown):
+    """Base of what tells the sizes of a product."""
+
+    nnz_a: int
+    n_products: int
+    nnz: int
+
+    @property
+    def expansion_factor(self) -> float:
+        """Products to an entry of A."""
+        return self.n_products / max(self.nnz_a, 1)
+
+    @property
+    def compression_ratio(self) -> float:
+        """Products to an entry of C; of a bound, the least that it can be."""
+        return self.n_products / max(self.nnz, 1)
 
 
 @dataclass(frozen=True)
@@ -33,7 +51,7 @@ class BinRows:
 
 
 @dataclass(frozen=True)
-class Explanation(Shown):
+class Explanation(ProductSizes):
     """Which methods made which rows of C. Prints as a table.
 
     Attributes
@@ -65,16 +83,6 @@ class Explanation(Shown):
     c_bytes: int = 0
     workspace_bytes: int | None = None
     kept_bytes: int | None = None
-
-    @property
-    def expansion_factor(self) -> float:
-        """Products to an entry of A."""
-        return self.n_products / max(self.nnz_a, 1)
-
-    @property
-    def compression_ratio(self) -> float:
-        """Products to an entry of C."""
-        return self.n_products / max(self.nnz, 1)
 
     __repr__ = Shown.__repr__
 
