@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import override
@@ -11,9 +13,9 @@ from clsparse_py._matrix.loops import declare_loop, enqueue_loop
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._precision.arithmetic import MOVED_TYPES, name_of
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.recording import run
+from clsparse_py._run.recording import Recording, recorded, run
 
-__all__ = ["PERMUTE", "Moving", "enqueue_add_at", "enqueue_permute"]
+__all__ = ["PERMUTE", "Moving", "enqueue_add_at", "enqueue_permute", "recorded_permute"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,11 @@ def enqueue_permute(
 ) -> None:
     """Enqueue ``out[k] = values[positions[k]]`` for n entries; ``values`` are contiguous and may begin inside their buffer."""
     run(chain, _enqueue, (positions, values, out), n, values.offset // values.dtype.itemsize, work_group)
+
+
+def recorded_permute(chain: Chain, index: np.dtype[Any], moved: np.dtype[Any], n: int) -> Recording:
+    """Return what `enqueue_permute` repeats for arrays of these dtypes, if the values begin their buffer."""
+    return recorded(chain, _enqueue, (index, moved, moved), n, 0, None)
 
 
 def enqueue_add_at(

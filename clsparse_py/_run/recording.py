@@ -26,7 +26,7 @@ from clsparse_py._device.device import describe
 from clsparse_py._memory.blocks import Lent
 from clsparse_py._memory.memory import allocated, scratch, submit
 from clsparse_py._memory.pool import Arena
-from clsparse_py._run.launch import Chain, enqueue_copy, enqueue_fill
+from clsparse_py._run.launch import Chain, at_rest, enqueue_copy, enqueue_fill
 
 __all__ = ["Bound", "Number", "Recorder", "Recording", "Tape", "known", "record", "recorded", "run"]
 
@@ -326,6 +326,17 @@ class Recording:
         for enqueue in self._enqueues:
             event = enqueue(queue, table, numbers, None)
         return event
+
+    def make(self, queue: cl.CommandQueue, read: Sequence[cl_array.Array], made: Sequence[cl_array.Array]) -> None:
+        """Enqueue the commands, one at least, with arrays that they read and then new ones that they write to in the slots."""
+        if at_rest(queue, *read) is None:
+            chain = Chain(queue, *read)
+            self.enqueue(chain, (*read, *made))
+            chain.finish(*made)
+            return
+        event = self.replay(queue, [each.base_data for each in (*read, *made)])
+        for each in made:
+            each.events = [event]
 
     def repeated(self, slot: int, numbers: Numbers) -> Callable[[cl.CommandQueue, tuple[Any, ...]], cl.Event]:
         """Return what does as `replay` for calls whose arrays have the memory of the first one, but in a slot."""

@@ -15,7 +15,7 @@ from clsparse_py._memory.memory import allocated_each
 from clsparse_py._operations.transpose.kernels import AtOnce
 from clsparse_py._operations.transpose.thresholds import Thresholds
 from clsparse_py._precision.arithmetic import name_of
-from clsparse_py._run.launch import Chain, at_rest
+from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Recording, record
 
 __all__ = ["Made", "transposed_at_once"]
@@ -50,14 +50,7 @@ def transposed_at_once(A: Matrix, *, valued: bool) -> Made | None:
     wanted = (structure.shape[1] + 1, index), (nnz, index), (nnz, moved)
     read = (structure.indptr, structure.indices, data) if valued else (structure.indptr, structure.indices)
     made = Made(*allocated_each(queue, "the transposed", wanted, data.allocator))
-    if at_rest(queue, *read) is None:
-        chain = Chain(queue, *read)
-        recording.enqueue(chain, (*read, *made))
-        chain.finish(*made)
-    else:
-        event = recording.replay(queue, [each.base_data for each in (*read, *made)])
-        for each in made:
-            each.events = [event]
+    recording.make(queue, read, made)
     return made
 
 

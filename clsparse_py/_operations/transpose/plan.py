@@ -11,6 +11,7 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py._build.plain import door
+from clsparse_py._build.programs import note_asked
 from clsparse_py._decisions import profiles
 from clsparse_py._device.device import describe
 from clsparse_py._ground.records import dataclass
@@ -25,7 +26,7 @@ from clsparse_py._memory.overlap import require_inside
 from clsparse_py._operations.transpose.at_once import transposed_at_once
 from clsparse_py._operations.transpose.choose import Strategy, features_of, parse
 from clsparse_py._operations.transpose.methods import METHODS, LongRowsError, NotSymmetricError, Pattern, empty
-from clsparse_py._primitives.permute import enqueue_permute
+from clsparse_py._primitives.permute import enqueue_permute, recorded_permute
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import contexts_match
 
@@ -305,15 +306,21 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
         """
         self._origin.check("data", data)
         values = self._placed(self._data if data is None else data)
-        queue = values.queue or self.queue
+        queue, n, dtype = values.queue or self.queue, values.size, values.dtype
         if out is None:
+            target = allocated(queue, "values of the transposed", n, dtype, self._data.allocator)
+            if n and queue is self.queue and not values.offset:
+                index = self.positions.dtype
+                recording = self._of.kept((TransposePlan, dtype), lambda: recorded_permute(Chain(queue), index, dtype, n))
+                note_asked(recording.kernels)
+                recording.make(queue, (self.positions, values), (target,))
+                return self._assembled(self._structure, target)
             chain = Chain(queue, self.positions, values)
-            target = allocated(queue, "values of the transposed", values.size, values.dtype, self._data.allocator)
         else:
             target = self._target(out, values)
             chain = Chain(queue, self.positions, values, writes=(target,))
-        if values.size:
-            enqueue_permute(chain, self.positions, values, target, values.size)
+        if n:
+            enqueue_permute(chain, self.positions, values, target, n)
             chain.finish(target)
         if out is None:
             return self._assembled(self._structure, target)
