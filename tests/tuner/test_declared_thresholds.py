@@ -45,10 +45,8 @@ LIMITS = {
 LEFT = {
     "_operations.spgemm",
     "_command.warmup",
-    "_solvers.aggregation",
     "_solvers.amg",
     "_tuner",
-    "_arrays.bsr",
     "_command.demo",
     "_memory.device_array",
     "_distributed",

@@ -27,9 +27,6 @@ __all__ = ["Parts", "Size", "count_of", "flat", "from_csr", "gathered", "likely_
 Size = tuple[int, int]
 
 _WORK_GROUP = 64
-#: Of the places of blocks, the part that entries fill so that blocks are worth it; and so that larger ones may be.
-_FILLED = 0.7
-_WELL_FILLED = 0.85
 
 
 def flat(queue: cl.CommandQueue, values: cl_array.Array, n: int | None = None) -> cl_array.Array:
@@ -99,7 +96,7 @@ def from_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size:
     return blocks, columns, pointers
 
 
-def likely_size(count: Callable[[Size], int], shape: tuple[int, int], nnz: int) -> Size:
+def likely_size(count: Callable[[Size], int], shape: tuple[int, int], nnz: int, efficiency: float = 0.7) -> Size:
     """Return a size of blocks that the entries of a matrix fill well: square, of 1, 2, 3, 4 or 6 rows, as SciPy chooses.
 
     Parameters
@@ -109,6 +106,8 @@ def likely_size(count: Callable[[Size], int], shape: tuple[int, int], nnz: int) 
     shape : tuple of int
     nnz : int
         Entries of the matrix.
+    efficiency : float
+        Of the places of blocks, the part that entries fill so that blocks are worth it; SciPy's default.
     """
 
     def filled(n: int) -> float:
@@ -116,11 +115,11 @@ def likely_size(count: Callable[[Size], int], shape: tuple[int, int], nnz: int) 
         return nnz / (n * n * count((n, n))) if divides and nnz else 0.0
 
     of_two, of_three = filled(2), filled(3)
-    if min(of_two, of_three) > _WELL_FILLED:
-        return (6, 6) if filled(6) > _FILLED else (3, 3)
-    if of_two > _FILLED and filled(4) > _FILLED:  # blocks of 4 are no better filled than those of 2
+    if min(of_two, of_three) > (1 + efficiency) / 2:
+        return (6, 6) if filled(6) > efficiency else (3, 3)
+    if of_two > efficiency and filled(4) > efficiency:  # blocks of 4 are no better filled than those of 2
         return 4, 4
-    return (3, 3) if of_three > _FILLED else (2, 2) if of_two > _FILLED else (1, 1)
+    return (3, 3) if of_three > efficiency else (2, 2) if of_two > efficiency else (1, 1)
 
 
 def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Parts:

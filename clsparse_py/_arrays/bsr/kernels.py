@@ -11,6 +11,8 @@ from typing_extensions import Self, override
 
 from clsparse_py._build import programs
 from clsparse_py._build.declaration import Examples, Variants, kernel
+from clsparse_py._decisions import thresholds
+from clsparse_py._decisions.thresholds import number
 from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import declare_loop
@@ -21,17 +23,25 @@ __all__ = ["AT_ONCE", "MOST", "NONZERO", "Columns", "FromCsr", "Gather", "Multip
 
 #: Entries of a block up to which the kernels of products, which name each of them, are built.
 MOST = 64
-#: Bytes of a block up to which lines are asked for ahead, and how many bytes ahead: longer ones are streams of their own.
-_SHORT = 128
-_AHEAD = 1024
 #: Blocks that a work-group takes, if its work-items take entries.
 AT_ONCE = 32
-#: Work-items that sum a row of blocks, unless a block has more entries.
-_TEAM = 48
-#: Work-items that make a row of blocks of a product, at most.
-_TEAMS = 256
 #: Bytes of the longest vectors.
 _VECTOR = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """The numbers by which products of blocks share work out."""
+
+    operation = "bsr"
+
+    #: Of a block up to which lines are asked for ahead, and how far ahead: longer ones are streams of their own.
+    max_asked_ahead: int = number(128, "bytes")
+    ahead: int = number(1024, "bytes")
+    #: That sum a row of blocks, unless a block has more entries.
+    team: int = number(48, "work-items", least=1)
+    #: That make a row of blocks of a product, at most.
+    max_teams: int = number(256, "work-items", least=1)
 
 
 def vectors_of(arithmetic: Arithmetic, n: int) -> tuple[tuple[int, int], ...]:
@@ -80,20 +90,33 @@ class _OfBlocks(programs.Parameters):
 @kernel
 @dataclass(frozen=True)
 class ProductChunked(_OfBlocks):
-    """Parameters of ``templates/bsr/product_chunked.mako``."""
+    """Parameters of ``templates/bsr/product_chunked.mako``.
+
+    Attributes
+    ----------
+    ahead : int
+        Values ahead that lines are asked for; 0 for none.
+    """
 
     template = "bsr/product_chunked"
 
+    ahead: int
+
+    @classmethod
+    def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int) -> ProductChunked:
+        """Return the record for a device."""
+        limits, item = Thresholds.of(device), np.dtype(arithmetic.a).itemsize
+        ahead = limits.ahead // item if rows * columns * item <= limits.max_asked_ahead else 0
+        return cls(1, arithmetic, device.portability.at_most(1), rows, columns, ahead)
+
     @override
     def arguments(self) -> Mapping[str, object]:
-        n, item = self.rows * self.columns, np.dtype(self.arithmetic.a).itemsize
-        ahead = _AHEAD // item if n * item <= _SHORT else 0
-        return {**super().arguments(), **self._of_vectors(), "vectors": vectors_of(self.arithmetic, n), "ahead": ahead}
+        return {**super().arguments(), **self._of_vectors(), "vectors": vectors_of(self.arithmetic, self.rows * self.columns)}
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        yield "", cls(1, replace(arithmetic, semiring="plus_times"), device.portability.at_most(1), 3, 3)
+        yield "", cls.legal(device, replace(arithmetic, semiring="plus_times"), 3, 3)
 
 
 @kernel
@@ -112,10 +135,10 @@ class Product(_OfBlocks):
     slices: int
 
     @staticmethod
-    def slices_of(rows: int, columns: int, mean: float) -> int:
+    def slices_of(device: Device, rows: int, columns: int, mean: float) -> int:
         """Return how many blocks are taken at once of rows of ``mean`` blocks."""
-        slices = 1
-        while 2 * slices <= mean and 2 * slices * rows * columns <= _TEAM:
+        slices, team = 1, Thresholds.of(device).team
+        while 2 * slices <= mean and 2 * slices * rows * columns <= team:
             slices *= 2
         return slices
 
@@ -208,7 +231,7 @@ class Multiply(_OfBlocks):
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, wide: int, mean: float) -> Multiply:
         """Return the record for rows of B of ``mean`` blocks."""
         team, teams = rows * wide, 1
-        while teams < mean and 2 * teams * team <= min(_TEAMS, device.max_work_group):
+        while teams < mean and 2 * teams * team <= min(Thresholds.of(device).max_teams, device.max_work_group):
             teams *= 2
         group = 1 if device.lanes_are_loops else teams * team
         return cls(group, arithmetic, device.portability.at_most(1), rows, columns, wide, not device.lanes_are_loops)

@@ -72,11 +72,11 @@ def enqueue_product(
         if parts:
             what = ProductChunked, types, rows, columns
             built, _ = chain.build_once(
-                what, lambda: ProductChunked(1, arithmetic(), device.portability.at_most(1), rows, columns)
+                what, lambda: ProductChunked.legal(device, arithmetic(), rows, columns)
             )
             chain.launch(built, n, index(n), *parts, *operands, offset, y, y_offset)
         else:
-            slices = Product.slices_of(rows, columns, indices.size / max(n_rows, 1))
+            slices = Product.slices_of(device, rows, columns, indices.size / max(n_rows, 1))
             built, taken = chain.build_once(
                 (Product, types, rows, columns, slices), lambda: Product.legal(device, arithmetic(), rows, columns, slices)
             )

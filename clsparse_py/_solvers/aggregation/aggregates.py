@@ -17,16 +17,13 @@ from clsparse_py._primitives.scan import enqueue_scan, summed
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.recording import Bound
 from clsparse_py._run.transfer import placed
-from clsparse_py._solvers.aggregation.kernels import BEGIN, ROOTS, Advance, Choose, Join
+from clsparse_py._solvers.aggregation.kernels import BEGIN, ROOTS, Advance, Choose, Join, Thresholds
 
 __all__ = ["Aggregates", "aggregates"]
 
 #: A block of the order of nodes reaches over so many times the mean distance to a node's first neighbour: on a grid, so many
 #: lines at least. Longer blocks make better aggregates, and take more steps.
 _LINES = 128
-#: Launches between two reads of how many nodes look, by threes; where all nodes take steps, these between two reads.
-_LAUNCHES = 24
-_STEPS = 64
 #: Stands for no node among those that wait for one.
 _NONE = 0xFFFFFFFF
 #: Work-items to a compute unit that look.
@@ -150,7 +147,7 @@ def _advanced(
     arrays = [each.base_data if isinstance(each, cl_array.Array) else each for each in arguments]
     steps = [Bound(chain.queue, (step, groups, (turn, np.uint64(n), *arrays))) for turn in np.arange(3, dtype=np.uint32)]
     while n_left:
-        for _ in range(_LAUNCHES // 3):
+        for _ in range(Thresholds.of(chain.device).launches_ahead // 3):
             for each in steps:
                 each()
         (n_left,) = chain.read(counters, 1)
@@ -163,10 +160,11 @@ def _chosen(
     """Return which nodes are in the set, by steps for all of them; waits."""
     groups, sizes = launch
     after, undecided = chain.scratch(state.size, np.uint32), chain.scratch(1, np.uint32)
+    steps = Thresholds.of(chain.device).steps_ahead
     while True:
         chain.fill(undecided, 0, 1)
-        for step in range(_STEPS):
-            counts = np.uint32(step == _STEPS - 1)
+        for step in range(steps):
+            counts = np.uint32(step == steps - 1)
             of_order = graph.shift, counts, graph.rank
             chain.launch(choose, groups, *sizes, *of_order, graph.indptr, graph.indices, state, after, undecided)
             state, after = after, state

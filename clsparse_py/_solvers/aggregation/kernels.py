@@ -11,6 +11,8 @@ import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py._build.declaration import Examples, Variants, kernel
+from clsparse_py._decisions import thresholds
+from clsparse_py._decisions.thresholds import number
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import declare_loop
@@ -20,26 +22,40 @@ from clsparse_py._precision.arithmetic import Arithmetic
 
 __all__ = [
     "BEGIN", "MAX_INVERTED", "ROOTS", "Advance", "Choose", "DenseInverse", "Inverse", "Join", "Nodes", "Norms", "Orthonormal",
-    "Prolongator", "Smoothing", "Strength", "Tentative",
+    "Prolongator", "Smoothing", "Strength", "Tentative", "Thresholds",
 ]  # fmt: skip
 
 #: Unknowns at most that a work-group inverts: threads of the host's LAPACK spin, or wait for cores, for milliseconds.
 MAX_INVERTED = 256
+#: Work-items that share a row of it.
+_INVERTING_LANES = 32
 #: Entries of a row of a prolongator for which a work-item has local memory, and bytes of this for a work-group, at most.
 _ROOM = 16
 _LOCAL = 24576
 #: Neighbours of a node whose aggregates are counted.
 _MOST = 32
-#: Work-items that share the neighbours of a node; if there are more of them than so many as a mean: how many, and a work-group.
-_LANES = 8
-_MANY_LANES = 32
-_LONG = 12
-_GROUP_OF_LONG = 512
 #: Entries that a work-item looks at together.
 _AT_ONCE = 8
 #: Nodes that a work-group looks at in a step, at most, and those that it lists for the next.
 _LISTED = 64
 _WOKEN = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """The numbers by which aggregation shares work out."""
+
+    operation = "aggregation"
+
+    #: That share the neighbours of a node.
+    lanes: int = number(8, "work-items", least=1, power=True)
+    #: Of a node, as a mean, behind which more work-items share them, and work-groups are larger.
+    few_neighbours: int = number(12, "neighbours")
+    many_lanes: int = number(32, "work-items", least=1, power=True)
+    large_group: int = number(512, "work-items", least=1)
+    #: Between two reads of how many nodes look: launches, by threes; and steps, where all nodes take them.
+    launches_ahead: int = number(24, "launches", least=3)
+    steps_ahead: int = number(64, "steps", least=1)
 
 
 BEGIN = declare_loop(
@@ -106,9 +122,10 @@ class Advance(OfStructure):
     @classmethod
     def legal(cls, device: Device, index: str, phase: str, mean: float) -> Advance:
         """Return the record for rows of ``mean`` entries."""
-        is_long = mean > _LONG
-        group = min(_GROUP_OF_LONG, device.max_work_group) if is_long and phase == "step" else work_group_of(device)
-        return cls(group, index, phase, math.gcd(_MANY_LANES if is_long else _LANES, group), _LISTED, _WOKEN)
+        limits = Thresholds.of(device)
+        is_long = mean > limits.few_neighbours
+        group = min(limits.large_group, device.max_work_group) if is_long and phase == "step" else work_group_of(device)
+        return cls(group, index, phase, math.gcd(limits.many_lanes if is_long else limits.lanes, group), _LISTED, _WOKEN)
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -174,7 +191,7 @@ class DenseInverse(OfNumbers):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        lanes = math.gcd(_MANY_LANES, self.work_group)
+        lanes = math.gcd(_INVERTING_LANES, self.work_group)
         return {**super().arguments(), "lanes": lanes, "teams": self.work_group // lanes, "most": MAX_INVERTED}
 
 
