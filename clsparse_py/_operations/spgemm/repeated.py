@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clsparse_py._build.programs import note_asked
+from clsparse_py._decisions import profiles
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._memory.memory import allocated_each
 from clsparse_py._memory.workspace import current
-from clsparse_py._operations.spgemm.kind import Kind
 from clsparse_py._operations.spgemm.methods.base import Result
 from clsparse_py._operations.spgemm.operands import Operands
 from clsparse_py._operations.spgemm.request import Request
-from clsparse_py._operations.spgemm.thresholds import Thresholds
+from clsparse_py._operations.spgemm.thresholds import supposed
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Recording, Tape
 
@@ -38,19 +38,17 @@ class RecordedProduct(NamedTuple):
         Of A's arrays, B's if it is another matrix, and C's.
     sizes : tuple
         The entries of each of C's arrays, and their dtype.
-    kind : Kind
-    thresholds : Thresholds
-        By which it was decided.
+    decided : tuple
+        The thresholds that were tried then, if any, and how often profiles had been forgotten.
     """
 
     recording: Recording
     sizes: tuple[tuple[int, np.dtype[Any]], ...]
-    kind: Kind
-    thresholds: Thresholds
+    decided: tuple[object, int]
 
     def made(self, A: Matrix, B: Matrix) -> Result | None:
         """Return C's arrays, which the device may still be writing; None if thresholds are others now, or memory is missing."""
-        if self.kind.thresholds is not self.thresholds:
+        if self.decided != (supposed(), profiles.forgotten):
             return None
         operands = _arrays(A) if A is B else (*_arrays(A), *_arrays(B))
         chain = Chain(A.queue, *operands)
@@ -76,7 +74,8 @@ _Formers = weakref.WeakKeyDictionary[Structure, dict[Hashable, Former]]
 
 
 def _arrays(A: Matrix) -> tuple[Any, Any, Any]:
-    return A.indptr, A.indices, A.data
+    data, indices, indptr = A.parts
+    return indptr, indices, data
 
 
 def former_of(A: Matrix, B: Matrix, request: Request) -> Former | None:
@@ -104,5 +103,4 @@ def recorded_product(A: Matrix, B: Matrix, operands: Operands, C: Result) -> Rec
     # Indices may have been converted for kernels.
     if found is None or any(each is not of for each, of in zip(taken, product[1:7], strict=True)):
         return None
-    kind = product.kind
-    return RecordedProduct(found, tuple((each.size, each.dtype) for each in C[:3]), kind, kind.thresholds)
+    return RecordedProduct(found, tuple((each.size, each.dtype) for each in C[:3]), (supposed(), profiles.forgotten))
