@@ -20,6 +20,7 @@ from pyopencl import array as cl_array
 
 import clsparse_py as sp
 from clsparse_py import distributed, graph, linalg, primitives
+from clsparse_py._build import programs
 from clsparse_py._device.device import unusable
 from clsparse_py._memory import pool
 from tests.lanes import understated
@@ -37,6 +38,22 @@ def device_of(name):
 
 
 PLACES = [(pool, "_create"), *((cl, f"enqueue_{name}") for name in ("nd_range_kernel", "copy", "fill_buffer", "map_buffer"))]
+
+
+def refuse(pattern):
+    """Have the compiler refuse kernels of several work-items in whose names a pattern is found: plain ones take their place."""
+    compile_source = programs.compile_source
+    os.environ["CLSPARSE_CACHE_DIR"] = tempfile.mkdtemp()  # refusals are kept there
+    programs.forget_refused()
+
+    def refusing(context, device, source, options=()):
+        names = programs._KERNEL.findall(source)
+        if re.search(r"reqd_work_group_size\((?!1,)", source) and any(re.search(pattern, name) for name in names):
+            source = f"#error refused\n{source}"
+        return compile_source(context, device, source, options)
+
+    programs.compile_source = refusing
+
 
 DEVICE = device_of(sys.argv[1] if len(sys.argv) == 2 and not sys.argv[1].startswith("-") else "")
 CONTEXT = cl.Context([DEVICE])

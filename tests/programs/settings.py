@@ -17,6 +17,8 @@ DEVICES = (
     "type='gpu', max_work_group=64, local_memory=16 << 10",
     "compute_units=32",
 )
+#: Names of kernels that a driver refuses.
+REFUSED = ("^(spmv|spmm)_", "^spgemm_", "^(primitives|transpose)_", "^(csr|canonical|elementwise|indexing)_", "^(vectors|graph)_")
 #: Operations of the programs that are the same each time: few, as their kernels are built by each fresh checkout.
 PLAIN = ("A @ x", "A @ B", "transposition", "A + B", "indexing", "sums")
 DECISIONS = {
@@ -116,4 +118,6 @@ def _settings(rng: np.random.Generator, limits: bool) -> tuple[str, ...]:
             "from clsparse_py._decisions import profiles; os.environ['CLSPARSE_PROFILES'] = tempfile.mkdtemp(); "
             f"profiles.forget(); profiles.save({profile}'device': profiles.identity(sp.describe(DEVICE))}})"
         )
+    if rng.random() < 0.08:
+        lines.append(f"refuse({REFUSED[rng.integers(len(REFUSED))]!r})")
     return tuple(lines)
