@@ -118,6 +118,6 @@ def _settings(rng: np.random.Generator, limits: bool) -> tuple[str, ...]:
             "from clsparse_py._decisions import profiles; os.environ['CLSPARSE_PROFILES'] = tempfile.mkdtemp(); "
             f"profiles.forget(); profiles.save({profile}'device': profiles.identity(sp.describe(DEVICE))}})"
         )
-    if rng.random() < 0.08:
+    if rng.random() < 0.04:
         lines.append(f"refuse({REFUSED[rng.integers(len(REFUSED))]!r})")
     return tuple(lines)
