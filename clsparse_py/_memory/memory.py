@@ -22,6 +22,7 @@ __all__ = [
     "also_let_go",
     "array_of",
     "constants",
+    "form_of",
     "free_memory",
     "layout",
     "memory_info",
@@ -63,7 +64,7 @@ def array_of(
 def new_array(
     form: tuple[Any, ...], queue: cl.CommandQueue, data: Any, events: list[cl.Event], allocator: Any = None
 ) -> cl_array.Array:
-    """Return the array of a context, dtype, shape, strides and size, as PyOpenCL's own operations make theirs.
+    """Return the array of a form: a context, dtype, shape, strides and size. PyOpenCL's own operations make theirs so.
 
     That takes a tenth of the time of its constructor's other way.
     """
@@ -72,6 +73,11 @@ def new_array(
     cl_array.Array.__init__(made, None, shape, dtype, "C", allocator, data, 0, strides, events, None, True, size, context, None)
     made.queue = queue  # given to the constructor, it would look at the memory's class, and warn of a user's
     return made
+
+
+def form_of(context: cl.Context, n: int, dtype: np.dtype[Any]) -> tuple[Any, ...]:
+    """Return the form of arrays of one dimension."""
+    return context, dtype, (n,), (dtype.itemsize,), n
 
 
 @functools.lru_cache(maxsize=1024)
@@ -94,7 +100,7 @@ def vector(queue: cl.CommandQueue, arena: Arena, n: int, dtype: np.dtype[Any]) -
             data = arena.allocate(queue, n * item)
         except cl.Error:
             return None
-    return new_array((pool.context, dtype, (n,), (item,), n), queue, data, [])
+    return new_array(form_of(pool.context, n, dtype), queue, data, [])
 
 
 def allocated(

@@ -24,7 +24,7 @@ from clsparse_py._build import programs
 from clsparse_py._build.built import Built, Launch, Numbers, Repeated, enqueue_kernel
 from clsparse_py._device.device import describe
 from clsparse_py._memory.blocks import Lent
-from clsparse_py._memory.memory import allocated, scratch, submit
+from clsparse_py._memory.memory import allocated, allocated_each, new_array, scratch, submit
 from clsparse_py._memory.pool import Arena
 from clsparse_py._run.launch import Chain, at_rest, enqueue_copy, enqueue_fill
 
@@ -327,16 +327,35 @@ class Recording:
             event = enqueue(queue, table, numbers, None)
         return event
 
-    def make(self, queue: cl.CommandQueue, read: Sequence[cl_array.Array], made: Sequence[cl_array.Array]) -> None:
-        """Enqueue the commands, one at least, with arrays that they read and then new ones that they write to in the slots."""
-        if at_rest(queue, *read) is None:
-            chain = Chain(queue, *read)
-            self.enqueue(chain, (*read, *made))
-            chain.finish(*made)
-            return
-        event = self.replay(queue, [each.base_data for each in (*read, *made)])
-        for each in made:
-            each.events = [event]
+    def make(
+        self, queue: cl.CommandQueue, what: str, read: Sequence[cl_array.Array], forms: Sequence[tuple[Any, ...]], allocator: Any
+    ) -> list[cl_array.Array]:
+        """Enqueue the commands, one at least, with arrays that they read in the first slots; return new ones, of the others.
+
+        Parameters
+        ----------
+        queue : pyopencl.CommandQueue
+        what : str
+            What the new arrays are of.
+        read : sequence of pyopencl.array.Array
+        forms : sequence of tuple
+            Those of the new arrays, of one entry at least, see `memory.form_of`.
+        allocator : callable or None
+        """
+        arena = at_rest(queue, *read) if allocator is None else None
+        if arena is not None:
+            try:
+                memory = [arena.allocate(queue, size * dtype.itemsize) for _, dtype, _, _, size in forms]
+            except cl.Error:
+                pass  # `allocated_each` says what lacks memory
+            else:
+                event = self.replay(queue, [*[each.base_data for each in read], *memory])
+                return [new_array(form, queue, data, [event]) for form, data in zip(forms, memory, strict=True)]
+        made = allocated_each(queue, what, [(size, dtype) for _, dtype, _, _, size in forms], allocator)
+        chain = Chain(queue, *read)
+        self.enqueue(chain, (*read, *made))
+        chain.finish(*made)
+        return made
 
     def repeated(self, slot: int, numbers: Numbers) -> Callable[[cl.CommandQueue, tuple[Any, ...]], cl.Event]:
         """Return what does as `replay` for calls whose arrays have the memory of the first one, but in a slot."""

@@ -11,7 +11,7 @@ from pyopencl import array as cl_array
 from clsparse_py._build.built import Built
 from clsparse_py._build.programs import note_asked
 from clsparse_py._matrix.matrix import Matrix, Structure
-from clsparse_py._memory.memory import allocated_each
+from clsparse_py._memory.memory import form_of
 from clsparse_py._operations.transpose.kernels import AtOnce
 from clsparse_py._operations.transpose.thresholds import Thresholds
 from clsparse_py._precision.arithmetic import name_of
@@ -40,22 +40,19 @@ def transposed_at_once(A: Matrix, *, valued: bool) -> Made | None:
         Whether its values are moved; else positions of entries are, the permutation that a plan keeps.
     """
     structure = A.structure
-    queue, index, data = structure.queue, structure.indptr.dtype, A.data
-    moved = data.dtype if valued else index
-    recording = structure.kept((AtOnce, moved, valued), lambda: _recorded(structure, moved, valued))
-    if recording is None:
+    data = A.data
+    moved = data.dtype if valued else structure.indptr.dtype
+    call = structure.kept((AtOnce, moved, valued), lambda: _recorded(structure, moved, valued))
+    if call is None:
         return None
+    recording, forms = call
     note_asked(recording.kernels)
-    nnz = structure.indices.size
-    wanted = (structure.shape[1] + 1, index), (nnz, index), (nnz, moved)
     read = (structure.indptr, structure.indices, data) if valued else (structure.indptr, structure.indices)
-    made = Made(*allocated_each(queue, "the transposed", wanted, data.allocator))
-    recording.make(queue, read, made)
-    return made
+    return Made(*recording.make(structure.queue, "the transposed", read, forms, data.allocator))
 
 
-def _recorded(structure: Structure, moved: np.dtype[Any], valued: bool) -> Recording | None:
-    """Return what calls on matrices of one shape, dtypes and number of entries repeat; None without the kernel."""
+def _recorded(structure: Structure, moved: np.dtype[Any], valued: bool) -> tuple[Recording, tuple[tuple[Any, ...], ...]] | None:
+    """Return what calls on matrices of one structure repeat, and the forms of the results; None without the kernel."""
     sizes, index = (*structure.shape, structure.indices.size), structure.indptr.dtype
     chain = Chain(structure.queue)
     if not sizes[2] or sum(sizes) > Thresholds.of(chain.device).max_at_once:
@@ -70,7 +67,9 @@ def _recorded(structure: Structure, moved: np.dtype[Any], valued: bool) -> Recor
         read = index, index, *((moved,) * valued)
         return record(chain, functools.partial(_enqueue, built, *sizes), (*read, index, index, moved))
 
-    return chain.worked_out((AtOnce, index, moved, valued, *sizes), work_out)
+    recording = chain.worked_out((AtOnce, index, moved, valued, *sizes), work_out)
+    wanted = (sizes[1] + 1, index), (sizes[2], index), (sizes[2], moved)
+    return None if recording is None else (recording, tuple(form_of(structure.context, n, dtype) for n, dtype in wanted))
 
 
 def _enqueue(built: Built, n_rows: int, n_columns: int, nnz: int, chain: Chain, *arrays: cl_array.Array) -> None:

@@ -21,7 +21,7 @@ from clsparse_py._matrix.matrix import Matrix, MatrixT, Origin, Structure
 from clsparse_py._matrix.operands import values_of_result
 from clsparse_py._matrix.placement import place_part, value_dtype
 from clsparse_py._matrix.structure import Facts
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocated, form_of
 from clsparse_py._memory.overlap import require_inside
 from clsparse_py._operations.transpose.at_once import transposed_at_once
 from clsparse_py._operations.transpose.choose import Strategy, features_of, parse
@@ -307,15 +307,16 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
         self._origin.check("data", data)
         values = self._placed(self._data if data is None else data)
         queue, n, dtype = values.queue or self.queue, values.size, values.dtype
+        what, index, allocator = "values of the transposed", self.positions.dtype, self._data.allocator
+        if out is None and n and queue is self.queue and not values.offset:
+            recording = self._of.kept((TransposePlan, dtype), lambda: recorded_permute(Chain(queue), index, dtype, n))
+            note_asked(recording.kernels)
+            form = form_of(self._of.context, n, dtype)
+            (target,) = recording.make(queue, what, (self.positions, values), (form,), allocator)
+            return self._assembled(self._structure, target)
         if out is None:
-            target = allocated(queue, "values of the transposed", n, dtype, self._data.allocator)
-            if n and queue is self.queue and not values.offset:
-                index = self.positions.dtype
-                recording = self._of.kept((TransposePlan, dtype), lambda: recorded_permute(Chain(queue), index, dtype, n))
-                note_asked(recording.kernels)
-                recording.make(queue, (self.positions, values), (target,))
-                return self._assembled(self._structure, target)
             chain = Chain(queue, self.positions, values)
+            target = allocated(queue, what, n, dtype, allocator)
         else:
             target = self._target(out, values)
             chain = Chain(queue, self.positions, values, writes=(target,))
