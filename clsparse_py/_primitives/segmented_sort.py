@@ -7,7 +7,6 @@ work-item sorts whole segments, and the pieces of long ones.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -198,16 +197,12 @@ def enqueue_serial(
     Its runs are given, or pieces that it sorts by insertion: then ``x`` may be ``target``.
     """
     kinds = segments.index, runs, Elements.of(*x)
-    built, record = chain.build(_serial(shape.work_group, *kinds, "segments", runs.given, shape.block))
+    built, record = chain.build(MergeSerial(shape.work_group, *kinds, "segments", runs.given, shape.block))
     # Elsewhere a work-item to a segment, about: as many as there are segments.
     parts = min(segments.n, _PARTS_PER_CORE * chain.device.compute_units) if chain.device.lanes_are_loops else segments.n
     counts = np.uint64(parts), np.int64(segments.n), np.int64(longest)
     read = *segments.given, segments.bounds
     chain.launch(built, -(-parts // record.work_group), *counts, *read, *x, *target, *spare_for(chain, n, x))
-
-
-# Kept: to make a record takes longer than to launch its kernel.
-_serial = functools.lru_cache(maxsize=256)(MergeSerial)
 
 
 def _groups(record: SortNetwork, shorter: int, n_segments: int, n: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -182,12 +181,8 @@ def _complemented(
     found = tuple(allocated(queue, f"{name} {what}", size, dtype) for name, size, dtype in made)
     chain.fill(found[2], 0, 1 if columns else rows + 1)
     if rows * columns:
-        built, record = chain.build(_record(min(128, chain.device.max_work_group), name_of(index), name_of(indptr.dtype)))
+        built, record = chain.build(Complement(min(128, chain.device.max_work_group), name_of(index), name_of(indptr.dtype)))
         groups, sizes = spread(chain.device, rows * columns, record.work_group, 64)
         chain.launch(built, groups, *sizes, np.uint64(columns), indptr, indices, found[2], found[1], found[0])
     chain.finish(*found)
     return found[0], found[1], found[2]
-
-
-# Kept: to make a record takes longer than to launch its kernel.
-_record = functools.lru_cache(maxsize=64)(Complement)

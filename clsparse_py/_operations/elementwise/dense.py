@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyopencl as cl
@@ -12,7 +10,6 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py._build.declaration import Examples, Variants, kernel
-from clsparse_py._build.programs import Parameters
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
@@ -29,7 +26,6 @@ __all__ = ["AtEntries", "DensePair", "Outer", "at_entries", "dense_of", "outer",
 
 _WORK_GROUP = 128
 Coordinates = tuple[cl_array.Array, cl_array.Array]
-_Record = TypeVar("_Record", bound=Parameters)
 
 
 @kernel
@@ -124,12 +120,6 @@ def dense_of(A: Matrix, dtype: np.dtype[Any], out: cl_array.Array | None = None,
     return full
 
 
-# Kept: to make a record takes longer than to launch its kernel.
-@functools.lru_cache(maxsize=128)
-def _record(cls: Callable[..., _Record], device: Device, *arguments: Any) -> _Record:
-    return cls(min(_WORK_GROUP, device.max_work_group), *arguments)
-
-
 def _places(array: cl_array.Array) -> tuple[np.int64, ...]:
     """Return where a matrix begins in its buffer, and its steps, counted in values."""
     return tuple(np.int64(number // array.dtype.itemsize) for number in (array.offset, *array.strides))
@@ -153,7 +143,7 @@ def paired(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array
     if a.size:
         chain = Chain(queue, a, b)
         types = name_of(b.dtype), name_of(inner), name_of(out.dtype)
-        built, record = chain.build(_record(DensePair, chain.device, *types, operator))
+        built, record = chain.build(DensePair(min(_WORK_GROUP, chain.device.max_work_group), *types, operator))
         groups, sizes = spread(chain.device, a.size, record.work_group, 64)
         chain.launch(built, groups, *sizes, np.uint64(a.shape[1]), *_places(b), a, b, out)
         chain.finish(out)
@@ -214,7 +204,7 @@ def at_entries(
     if data.size:
         chain = Chain(queue, data, *coordinates, dense)
         types = name_of(coordinates[0].dtype), name_of(data.dtype), name_of(dense.dtype), operator
-        built, record = chain.build(_record(AtEntries, chain.device, *types))
+        built, record = chain.build(AtEntries(min(_WORK_GROUP, chain.device.max_work_group), *types))
         groups, sizes = spread(chain.device, data.size, record.work_group, 64)
         chain.launch(built, groups, *sizes, *_places(dense), *coordinates, data, dense, out)
         chain.finish(out)
@@ -253,7 +243,7 @@ def outer(
     if n:
         chain = Chain(queue, data, places, dense)
         types = name_of(places.dtype), name_of(data.dtype), name_of(dense.dtype), operator, name_of(np.dtype(index))
-        built, record = chain.build(_record(Outer, chain.device, *types, of_row))
+        built, record = chain.build(Outer(min(_WORK_GROUP, chain.device.max_work_group), *types, of_row))
         groups, sizes = spread(chain.device, n, record.work_group, 64)
         counts = np.uint64(data.size), np.uint64(copies)
         chain.launch(built, groups, *sizes, *counts, *_places(dense), places, data, dense, rows, columns, values)

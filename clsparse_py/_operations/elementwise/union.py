@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._build.built import Built
 from clsparse_py._build.programs import note_asked
-from clsparse_py._device.device import Device, describe
+from clsparse_py._device.device import describe
 from clsparse_py._formats.canonical import with_sorted_rows, without_duplicates
 from clsparse_py._ground.errors import DtypeError
 from clsparse_py._ground.index_types import index_for
@@ -117,7 +116,7 @@ def _by_chunks(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, i
     """Return the parts of the result, of which each work-item makes a long stretch."""
     a_data, a_indices, a_indptr, b_data, b_indices, b_indptr = parts
     types = name_of(a_indptr.dtype), name_of(a_data.dtype), name_of(b_data.dtype), operator
-    (count, _), (fill, _) = chain.build(_chunks(*types, "count")), chain.build(_chunks(*types, "fill"))
+    (count, _), (fill, _) = chain.build(Union(1, *types, "count")), chain.build(Union(1, *types, "fill"))
     n_places, index = indptr.size - 1 + a_indices.size + b_indices.size, a_indptr.dtype
     # Places that a work-item takes.
     step = max(-(-n_places // (chain.device.compute_units * _ITEMS_PER_CORE)), _LEAST_SPAN)
@@ -190,7 +189,7 @@ def _enqueue_cuts(
     """Enqueue the cutting of places into tiles; ``sizes``: how many places, places of a tile, and tiles there are."""
     _, a_indices, a_indptr, _, b_indices, b_indptr = parts
     index = a_indptr.dtype
-    built, record = chain.build(_cuts(chain.device, name_of(index)))
+    built, record = chain.build(UnionCuts(min(64, chain.device.max_work_group), name_of(index)))
     if sizes[2]:
         groups = -(-(sizes[2] + 1) // record.work_group)
         numbers = index.type(indptr.size - 1), *map(np.uint64, sizes)
@@ -210,12 +209,3 @@ def _allocated(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, n
     result = OPERATORS[operator].result_dtype(common_dtype(data.dtype, parts[3].dtype)[0])
     values, indices = allocated_each(chain.queue, "the entries of the result", ((nnz, result), (nnz, parts[1].dtype)), allocator)
     return values, indices
-
-
-# Kept: to make a record takes longer than to launch its kernel.
-_chunks = functools.lru_cache(maxsize=256)(functools.partial(Union, 1))
-
-
-@functools.lru_cache(maxsize=64)
-def _cuts(device: Device, index: str) -> UnionCuts:
-    return UnionCuts(min(64, device.max_work_group), index)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -248,18 +247,12 @@ def mapped_values(
     chain = Chain(queue, values)
     out = allocated(queue, "values of the result", values.size, result, values.allocator)
     types = name_of(values.dtype), name_of(inner), name_of(result)
-    built, record = chain.build(_record(chain.device, *types, operation))
+    built, record = chain.build(Values(min(_WORK_GROUP, chain.device.max_work_group), *types, operation))
     groups, sizes = spread(chain.device, values.size, record.work_group, 64)
     passed = tuple(each.view(np.uint8) if inner.kind == "b" else each for each in _given(scalar))
     chain.launch(built, groups, *sizes, *passed, values, out)
     chain.finish(out)
     return out
-
-
-# Kept: to make a record takes longer than to launch its kernel.
-@functools.lru_cache(maxsize=256)
-def _record(device: Device, a: str, inner: str, result: str, operation: str) -> Values:
-    return Values(min(_WORK_GROUP, device.max_work_group), a, inner, result, operation)
 
 
 def _add(

@@ -14,7 +14,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.convert import with_index
 from clsparse_py._matrix.loops import LoopKernel
 from clsparse_py._memory.memory import allocated
-from clsparse_py._operations.indexing.kernels import KEYS, Insert, Locate, kept
+from clsparse_py._operations.indexing.kernels import KEYS, Insert, Locate
 from clsparse_py._operations.indexing.points import Places
 from clsparse_py._operations.indexing.rows import Parts, new_parts
 from clsparse_py._precision.arithmetic import name_of
@@ -27,7 +27,6 @@ __all__ = ["Values", "assigned"]
 _WORK_GROUP = 128
 _GROUPS_PER_UNIT = 64
 
-_keys, _locate, _insert = kept(KEYS.record), kept(Locate), kept(Insert)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +123,8 @@ class _Kernels(NamedTuple):
 def _kernels(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any]) -> _Kernels:
     """Return the kernels for an index type and a dtype of values: all are built before one of them runs."""
     group, types = min(_WORK_GROUP, chain.device.max_work_group), (name_of(index), dtype.itemsize)
-    insert = {phase: chain.build(_insert(group, *types, phase)) for phase in ("new", "entries", "rows")}
-    return _Kernels(chain.build(_keys(group, types[0])), chain.build(_locate(group, *types)), insert)
+    insert = {phase: chain.build(Insert(group, *types, phase)) for phase in ("new", "entries", "rows")}
+    return _Kernels(chain.build(KEYS.record(group, types[0])), chain.build(Locate(group, *types)), insert)
 
 
 class _Search(NamedTuple):

@@ -13,7 +13,7 @@ from clsparse_py._ground.index_types import INT32_MAX, index_for
 from clsparse_py._matrix.convert import converted, with_index
 from clsparse_py._matrix.matrix import MatrixT
 from clsparse_py._memory.memory import allocated
-from clsparse_py._operations.indexing.kernels import Columns, ColumnsChunked, Targets, kept
+from clsparse_py._operations.indexing.kernels import Columns, ColumnsChunked, Targets
 from clsparse_py._operations.indexing.key import Listed
 from clsparse_py._operations.indexing.positions import Placed, on_device, place
 from clsparse_py._operations.indexing.rows import Parts, chunk, like, new_parts
@@ -34,7 +34,6 @@ _TELLING_GROUPS = 8
 
 _PHASES = ("count", "fill")
 
-_of_entries, _of_chunks, _of_targets = kept(Columns), kept(ColumnsChunked), kept(Targets)
 
 
 def columns_at(A: MatrixT, columns: range | Listed) -> MatrixT:
@@ -97,7 +96,7 @@ def _mapped(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, n_colum
     targets = allocated(queue, "columns", n_columns, np.dtype(np.int32))
     # Behind the places stand the counts of indices that are out of range or repeated: all are read at once.
     places = allocated(queue, "places", n + 1 + 2 * groups, index)
-    filling, record = chain.build(_of_entries(group, name_of(index), data.dtype.itemsize, "fill", False, name_of(index), True))
+    filling, record = chain.build(Columns(group, name_of(index), data.dtype.itemsize, "fill", False, name_of(index), True))
     run(chain, _enqueue_map, (given, indices, targets, places), given.size, n_columns, n, data.dtype.itemsize)
     told = chain.read(places, 1 + 2 * groups, n)
     nnz = int(told[0])
@@ -127,8 +126,8 @@ def _enqueue_map(
     """Enqueue the map of columns, and how many entries come before each of n in the result."""
     group, index = min(_WORK_GROUP, chain.device.max_work_group), name_of(indices.dtype)
     mapping, counting = (
-        chain.build(_of_targets(group, index, name_of(given.dtype))),
-        chain.build(_of_entries(group, index, value_bytes, "count", False, index, True)),
+        chain.build(Targets(group, index, name_of(given.dtype))),
+        chain.build(Columns(group, index, value_bytes, "count", False, index, True)),
     )
     chain.fill(targets, -1, n_columns)
     groups, sizes = spread(chain.device, n_given, mapping[1].work_group, _TELLING_GROUPS)
@@ -190,7 +189,7 @@ def _by_entries(
     data, indices, indptr = parts
     n, index = indices.size, indptr.dtype
     group, types = min(_WORK_GROUP, chain.device.max_work_group), (name_of(index), data.dtype.itemsize)
-    counting, filling = (chain.build(_of_entries(group, *types, phase, bool(targets), name_of(wide))) for phase in _PHASES)
+    counting, filling = (chain.build(Columns(group, *types, phase, bool(targets), name_of(wide))) for phase in _PHASES)
     places = chain.scratch(n + 1, wide)
     counts = places if targets else chain.scratch(n, np.uint8)
     groups, sizes = spread(chain.device, n, counting[1].work_group, _GROUPS_PER_UNIT)
@@ -217,7 +216,7 @@ def _by_chunks(
     data, indices, indptr = parts
     n_rows, index = indptr.size - 1, indptr.dtype
     types = name_of(index), data.dtype.itemsize
-    counting, filling = (chain.build(_of_chunks(1, *types, phase, bool(targets), name_of(wide))) for phase in _PHASES)
+    counting, filling = (chain.build(ColumnsChunked(1, *types, phase, bool(targets), name_of(wide))) for phase in _PHASES)
     step = chunk(chain.device, n_rows + indices.size)
     n_parts, part_row, part_entry = enqueue_parts(chain, indptr, n_rows, indices.size, step)
     starts = chain.scratch(n_parts + 1, wide)

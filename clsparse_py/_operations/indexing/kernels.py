@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
@@ -21,7 +20,7 @@ from clsparse_py._primitives.permute import Moving
 
 __all__ = [
     "KEYS", "MARKED", "MASKED", "MASKED_POINTERS", "OFFSETS", "Columns", "ColumnsChunked", "Insert", "Lengths", "Locate",
-    "Points", "Positions", "Rows", "RowsAtOnce", "RowsChunked", "Targets", "kept",
+    "Points", "Positions", "Rows", "RowsAtOnce", "RowsChunked", "Targets",
 ]  # fmt: skip
 
 #: Rows whose lengths a work-item looks up at a time.
@@ -311,7 +310,3 @@ class Insert(Moving):
     variants: ClassVar[Variants] = {each: {"phase": each or "new"} for each in ("", "new", "entries", "rows")}
 
     phase: str
-
-
-# Kept: to make a record takes longer than to launch its kernel.
-kept = functools.lru_cache(maxsize=256)

@@ -15,7 +15,7 @@ from clsparse_py._matrix.convert import converted
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._memory.memory import allocated
 from clsparse_py._operations.elementwise.values import dense_values
-from clsparse_py._operations.indexing.kernels import MARKED, kept
+from clsparse_py._operations.indexing.kernels import MARKED
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain, spread
@@ -25,7 +25,6 @@ __all__ = ["contiguous", "places_of_entries", "places_of_marks"]
 
 _WORK_GROUP = 128
 
-_record = kept(MARKED.record)
 
 
 def contiguous(queue: cl.CommandQueue, name: str, given: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
@@ -66,7 +65,7 @@ def _marked(queue: cl.CommandQueue, marks: cl_array.Array) -> cl_array.Array:
     """Return the positions of marks."""
     chain, n = Chain(queue, marks), marks.size
     index = index_for(n)
-    built, record = chain.build(_record(min(_WORK_GROUP, chain.device.max_work_group), name_of(index)))
+    built, record = chain.build(MARKED.record(min(_WORK_GROUP, chain.device.max_work_group), name_of(index)))
     places = chain.scratch(n + 1, index)
     enqueue_scan(chain, marks, places, n, kind="pointers")
     positions = allocated(queue, "positions", int(chain.read(places, 1, n)[0]), index)

@@ -12,7 +12,7 @@ from pyopencl import array as cl_array
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._memory.memory import allocated
-from clsparse_py._operations.indexing.kernels import Points, kept
+from clsparse_py._operations.indexing.kernels import Points
 from clsparse_py._operations.indexing.key import Axis, Listed
 from clsparse_py._operations.indexing.positions import Placed, place
 from clsparse_py._precision.arithmetic import name_of
@@ -21,7 +21,6 @@ from clsparse_py._run.transfer import fetched
 
 __all__ = ["Places", "Spread", "places_of", "values_at"]
 
-_record = kept(Points)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +176,7 @@ def _values(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], places: P
     """Return the values at places."""
     data, indices, indptr = parts
     chain, n = Chain(queue, *parts, *places.arrays), places.size
-    built, record = chain.build(_record(min(128, chain.device.max_work_group), name_of(indptr.dtype), name_of(data.dtype)))
+    built, record = chain.build(Points(min(128, chain.device.max_work_group), name_of(indptr.dtype), name_of(data.dtype)))
     found = allocated(queue, "values", n, data.dtype, data.allocator)
     axes = *places.row.arguments(indptr), *places.column.arguments(indptr)
     sizes = np.uint64(n), np.uint64(places.shape[1]), *axes, np.uint32(is_sorted)

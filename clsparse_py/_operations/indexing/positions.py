@@ -12,7 +12,7 @@ from pyopencl import array as cl_array
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.convert import converted
 from clsparse_py._memory.memory import allocated
-from clsparse_py._operations.indexing.kernels import Positions, kept
+from clsparse_py._operations.indexing.kernels import Positions
 from clsparse_py._operations.indexing.key import Listed
 from clsparse_py._operations.indexing.masks import contiguous
 from clsparse_py._precision.arithmetic import name_of
@@ -24,7 +24,6 @@ __all__ = ["Placed", "on_device", "place"]
 #: Work-groups to a compute unit, at most: each tells a number to the host.
 _GROUPS_PER_UNIT = 4
 
-_record = kept(Positions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +117,7 @@ def _wrapped(
 ) -> tuple[cl_array.Array, cl_array.Array]:
     """Return the positions that indices stand for, and numbers whose sum is how many are out of range."""
     chain, n = Chain(queue, given), given.size
-    built, record = chain.build(_record(min(256, chain.device.max_work_group), name_of(index), name_of(given.dtype)))
+    built, record = chain.build(Positions(min(256, chain.device.max_work_group), name_of(index), name_of(given.dtype)))
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
     positions = allocated(queue, "positions", n, index)
     outside = allocated(queue, "counts", groups, np.dtype(np.int64))

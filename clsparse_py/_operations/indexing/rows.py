@@ -25,7 +25,6 @@ from clsparse_py._operations.indexing.kernels import (
     Rows,
     RowsAtOnce,
     RowsChunked,
-    kept,
 )
 from clsparse_py._operations.indexing.key import Listed
 from clsparse_py._operations.indexing.positions import on_device
@@ -40,8 +39,6 @@ from clsparse_py._run.recording import run
 __all__ = ["Parts", "chunk", "like", "listed_rows", "masked_rows", "new_parts", "rows_at"]
 _WORK_GROUP = 128
 
-_lengths, _offsets, _chunked = kept(Lengths), kept(OFFSETS.record), kept(RowsChunked)
-_of_mask, _masked_pointers = kept(MASKED.record), kept(MASKED_POINTERS.record)
 
 
 def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:
@@ -140,7 +137,7 @@ def _adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts
     """Return the parts of n rows from the first on: copies."""
     data, indices, indptr = parts
     chain, index = Chain(queue, *parts), indptr.dtype
-    built, record = chain.build(_offsets(min(_WORK_GROUP, chain.device.max_work_group), name_of(index)))
+    built, record = chain.build(OFFSETS.record(min(_WORK_GROUP, chain.device.max_work_group), name_of(index)))
     offsets = allocated(queue, "indptr of the result", n + 1, index, data.allocator)
     told = chain.scratch(2, index)
     groups, sizes = spread(chain.device, n + 1, record.work_group)
@@ -263,7 +260,7 @@ def _enqueue_lengths(
 ) -> None:
     """Enqueue where each of n rows begins in the result, and what the host is told."""
     groups, tile, group = _shares(chain.device, n, indptr.dtype)
-    built, record = chain.build(_lengths(group, name_of(indptr.dtype), name_of(given.dtype)))
+    built, record = chain.build(Lengths(group, name_of(indptr.dtype), name_of(given.dtype)))
     # On CPU devices a work-item takes neighbours, elsewhere every so many.
     span = -(-tile // record.work_group)
     how = (span, 1, span) if chain.device.lanes_are_loops else (1, record.work_group, tile)
@@ -277,7 +274,7 @@ def _masked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Part
     data, _, indptr = parts
     chain, n, index = Chain(queue, marks, *parts), indptr.size - 1, indptr.dtype
     gather = _build_gather(chain, index, data.dtype, n)
-    pointing, record = chain.build(_masked_pointers(_group(chain.device), name_of(index)))
+    pointing, record = chain.build(MASKED_POINTERS.record(_group(chain.device), name_of(index)))
     places = allocated(queue, "workspace", n + 1, np.dtype(np.int64))
     run(chain, _enqueue_masked, (marks, indptr, places), n)
     n_rows, nnz = divmod(int(chain.read(places, 1, n)[0]), 1 << 32)
@@ -294,7 +291,7 @@ def _masked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Part
 
 def _enqueue_masked(chain: Chain, marks: cl_array.Array, indptr: cl_array.Array, places: cl_array.Array, n: int) -> None:
     """Enqueue where marked rows, and their entries, go."""
-    built, record = chain.build(_of_mask(_group(chain.device), name_of(indptr.dtype)))
+    built, record = chain.build(MASKED.record(_group(chain.device), name_of(indptr.dtype)))
     groups, sizes = spread(chain.device, n, record.work_group, Thresholds.of(chain.device).groups_per_unit)
     chain.launch(built, groups, *sizes, marks, indptr, places)
     enqueue_scan(chain, places, places, n, kind="pointers")
@@ -310,7 +307,7 @@ def _build_gather(
 ) -> tuple[Built, Rows | RowsChunked]:
     """Return the built kernel that gathers rows, which are ``given`` as indices of this dtype or not listed, and its record."""
     if chain.device.lanes_are_loops:
-        return chain.build(_chunked(1, name_of(index), dtype.itemsize, given))
+        return chain.build(RowsChunked(1, name_of(index), dtype.itemsize, given))
     few = has_few_rows(n_rows)
     what = Rows, index, dtype.itemsize, given, few
     return chain.build_once(what, lambda: Rows.legal(chain.device, name_of(index), dtype.itemsize, given, few))

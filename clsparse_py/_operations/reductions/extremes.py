@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import abc
-import functools
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import pyopencl as cl
@@ -32,7 +31,6 @@ from clsparse_py._run.transfer import fetched, placed
 __all__ = ["ExtremeColumns", "ExtremeOfAll", "ExtremePlaces", "Extremes", "RowExtremes"]
 
 _WORK_GROUP = 128
-_Record = TypeVar("_Record", bound=OfStructure)
 
 
 @dataclass(frozen=True)
@@ -287,7 +285,7 @@ def _of_rows(
     data, _, indptr = parts
     chain, n = Chain(queue, *parts), indptr.size - 1
     types = name_of(indptr.dtype), name_of(data.dtype), operation
-    built, record = chain.build(_record(RowExtremes, chain.device, *types))
+    built, record = chain.build(RowExtremes(min(_WORK_GROUP, chain.device.max_work_group), *types))
     found = allocated(queue, "values of the result", n, data.dtype, data.allocator)
     rows = allocated(queue, "rows of the result", n, indptr.dtype, data.allocator)
     ends, marks = allocated(queue, "ends", 2, indptr.dtype), allocated(queue, "marks", n, np.uint8)
@@ -299,20 +297,14 @@ def _of_rows(
     return (found, rows, ends), marks
 
 
-# Kept: to make a record takes longer than to launch its kernel.
-@functools.lru_cache(maxsize=64)
-def _record(cls: Callable[..., _Record], device: Device, *arguments: Any) -> _Record:
-    return cls(min(_WORK_GROUP, device.max_work_group), *arguments)
-
-
 def _places_of_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> cl_array.Array:
     """Return the column of the first extreme value of each row, stored or, unless ``n_columns`` is 0, not; 0 for empty rows."""
     data, indices, indptr = parts
     rows = rows_of(queue, indptr, data.size)
     chain, n = Chain(queue, *parts, rows), indptr.size - 1
     types = name_of(indptr.dtype), name_of(data.dtype), operation
-    mark, marking = chain.build(_record(ExtremeColumns, chain.device, *types, False))
-    settle, settling = chain.build(_record(ExtremePlaces, chain.device, *types))
+    mark, marking = chain.build(ExtremeColumns(min(_WORK_GROUP, chain.device.max_work_group), *types, False))
+    settle, settling = chain.build(ExtremePlaces(min(_WORK_GROUP, chain.device.max_work_group), *types))
     places = allocated(queue, "places", n, np.dtype(np.int64), data.allocator)
     if not n:
         return places
@@ -333,7 +325,7 @@ def _place_of_all(queue: cl.CommandQueue, parts: Parts, operation: str, n_column
     data, indices, indptr = parts
     chain, n = Chain(queue, *parts), indptr.size - 1
     types = name_of(indptr.dtype), name_of(data.dtype), operation
-    mark, marking = chain.build(_record(ExtremeColumns, chain.device, *types, True))
+    mark, marking = chain.build(ExtremeColumns(min(_WORK_GROUP, chain.device.max_work_group), *types, True))
     locate, _ = chain.build(ExtremeOfAll(1, types[0]))
     ends = placed(queue, "segments", np.array([0, data.size], indptr.dtype))
     found, position, places = chain.scratch(1, data.dtype), chain.scratch(1, indptr.dtype), chain.scratch(2, np.int64)
