@@ -21,7 +21,7 @@ from clsparse_py._matrix.convert import converted
 from clsparse_py._matrix.loops import declare_loop, enqueue_loop
 from clsparse_py._matrix.matrix import Parts
 from clsparse_py._memory.memory import allocated
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, name_of
+from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.addition import sum_dtype
 from clsparse_py._primitives.permute import Moving, enqueue_permute
 from clsparse_py._primitives.scan import enqueue_scan
@@ -35,7 +35,6 @@ __all__ = [
     "NONZEROS",
     "ROW_BEGINS",
     "Compact",
-    "OfNumbers",
     "Parts",
     "with_marked",
     "with_sorted_rows",
@@ -97,23 +96,6 @@ class Compact(Moving):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "values": self.value_bytes > 0}
-
-
-@dataclass(frozen=True)
-class OfNumbers(Parameters):
-    """Base of the records of kernels that read one array of numbers.
-
-    Attributes
-    ----------
-    dtype : str
-        NumPy's name of their dtype.
-    """
-
-    dtype: str
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "number": OPENCL_TYPES[self.dtype]}
 
 
 def _enqueue_over(chain: Chain, parameters: Parameters, n: int, *arguments: Any) -> None:

@@ -11,11 +11,11 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import override
 
-from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._build.declaration import Examples, Parameters, kernel
 from clsparse_py._decisions import thresholds
 from clsparse_py._decisions.thresholds import number
 from clsparse_py._device.device import Device
-from clsparse_py._formats.canonical import OfNumbers, Parts, with_sorted_rows, without_duplicates
+from clsparse_py._formats.canonical import Parts, with_sorted_rows, without_duplicates
 from clsparse_py._formats.row_order import EntryOrder, order_of, row_begins
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.convert import converted, copied
@@ -23,7 +23,7 @@ from clsparse_py._matrix.loops import declare_loop
 from clsparse_py._matrix.placement import index_dtype, place_part
 from clsparse_py._matrix.structure import Facts, OfStructure, check_structure
 from clsparse_py._memory.memory import allocated, allocated_each
-from clsparse_py._precision.arithmetic import MOVED_TYPES, Arithmetic, name_of
+from clsparse_py._precision.arithmetic import MOVED_TYPES, OPENCL_TYPES, Arithmetic, name_of
 from clsparse_py._primitives.partition import enqueue_parts
 from clsparse_py._primitives.path_tiles import OfPath, has_few_rows, path_shape
 from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
@@ -64,10 +64,22 @@ class Thresholds(thresholds.Thresholds):
 
 @kernel
 @dataclass(frozen=True)
-class Range(OfNumbers):
-    """Parameters of ``templates/canonical/range.mako``; of integers."""
+class Range(Parameters):
+    """Parameters of ``templates/canonical/range.mako``.
+
+    Attributes
+    ----------
+    dtype : str
+        NumPy's name of an integer dtype.
+    """
 
     template = "canonical/range"
+
+    dtype: str
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**super().arguments(), "number": OPENCL_TYPES[self.dtype]}
 
     @classmethod
     @override
