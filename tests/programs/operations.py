@@ -524,6 +524,9 @@ def _kron(d: Draw) -> Step:
     (m, n), (k, j) = d.shape(A), d.shape(B)
     if m * n * k * j > 4_000_000 or d.values[A].nnz * d.values[B].nnz > 50_000:
         raise SkipError
+    # Whether duplicates are added up before they are multiplied, or after, matters to infinities alone.
+    if not all(np.isfinite(d.values[each].data).all() for each in (A, B)) and not (d.canonical(A) and d.canonical(B)):
+        raise SkipError
     return Step("kron", f"sp.kron({A}, {B}, format='csr')", grade="product", stored=False)
 
 
