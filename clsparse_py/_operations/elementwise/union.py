@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._build.built import Built
@@ -71,7 +70,12 @@ def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
     index = index_for(max(shape[1], of_a[1].size + of_b[1].size), a_index, b_index)
     if a_index != index or b_index != index:
         of_a, of_b = with_index(queue, of_a, index), with_index(queue, of_b, index)
-    data, indices, indptr = _united(queue, (*of_a, *of_b), operator, shape)
+    parts = *of_a, *of_b
+    chain = Chain(queue, *parts)
+    indptr = allocated(queue, "indptr of the result", shape[0] + 1, index, parts[0].allocator)
+    if not shape[0]:
+        chain.fill(indptr, 0, 1)
+    data, indices, _ = _made(chain, parts, operator, indptr)
     return A.assembled(Structure.canonical(queue, shape, indices, indptr), data)
 
 
@@ -96,15 +100,6 @@ def canonical_of(A: MatrixT, dtype: np.dtype[Any]) -> MatrixT:
         return A
     data, indices, indptr = canonical_parts(A, dtype)
     return A.assembled(Structure.canonical(A.queue, A.structure.shape, indices, indptr), data)
-
-
-def _united(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], operator: str, shape: tuple[int, int]) -> Parts:
-    """Return the parts of the result, of two matrices' parts with one dtype of indices."""
-    chain = Chain(queue, *parts)
-    indptr = allocated(queue, "indptr of the result", shape[0] + 1, parts[2].dtype, parts[0].allocator)
-    if not shape[0]:
-        chain.fill(indptr, 0, 1)
-    return _made(chain, parts, operator, indptr)
 
 
 def _made(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
