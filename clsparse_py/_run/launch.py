@@ -56,10 +56,11 @@ def spread(device: Device, n: int, work_group: int, groups_per_unit: int = 16) -
     """Return how to share n entries out: work-groups, and the arguments n, stride, step and span of kernels that take them so.
 
     Work-item i takes span entries from i * stride on, step apart. On CPU devices those are neighbours, as a work-item is an
-    iteration of a core's loop; elsewhere neighbours go to neighbouring work-items.
+    iteration of a core's loop, and so they are for work-groups of one work-item; elsewhere neighbours go to neighbouring
+    work-items.
     """
     groups = min(-(-n // work_group), device.compute_units * groups_per_unit)
-    if device.lanes_are_loops:
+    if device.lanes_are_loops or work_group == 1:
         span = -(-n // max(groups * work_group, 1))
         return groups, tuple(map(np.uint64, (n, span, 1, span)))
     return groups, tuple(map(np.uint64, (n, 1, groups * work_group, n)))

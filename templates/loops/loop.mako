@@ -18,8 +18,9 @@ void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span,
     ${row.arguments})
 {
+    ## A step that compilers know is 1 lets them take several entries at once.
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
-    for (ulong ${row.counter} = begin; ${row.counter} < end; ${row.counter} += step) {
+    for (ulong ${row.counter} = begin; ${row.counter} < end; ${"++" + row.counter if work_group == 1 else row.counter + " += step"}) {
 % for line in row.statements:
         ${line}
 % endfor
