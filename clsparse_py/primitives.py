@@ -1,9 +1,10 @@
 """Segmented and plain primitives on device arrays: scan, reduce, sort, merge.
 
 All take and return one-dimensional `pyopencl.array.Array` objects and work on the queue of the first. A serial reference of
-each is in `clsparse_py._primitives.reference`.
+each is in `clsparse_py.primitives.reference`.
 """
 
+from clsparse_py._primitives import reference as reference
 from clsparse_py._primitives.radix_sort import radix_sort
 from clsparse_py._primitives.reduce import reduce_by_key
 from clsparse_py._primitives.scan import exclusive_scan, inclusive_scan
