@@ -202,9 +202,10 @@ class _Operations:
     def allocate(self) -> Callable[[], Arrays]:
         """Allocate an array like y of A @ x as the package does, which has no public name."""
         y = self._operand() @ self._vector()
-        # In commits that have no memory of their own it is in the other module.
-        home = "memory" if importlib.util.find_spec("clsparse_py._memory.memory") else "transfer"
-        allocated = importlib.import_module(f"clsparse_py.{home}").allocated
+        # Older commits have it elsewhere.
+        folder = Path(self._package.__file__).parent
+        home = next(each for each in ("_memory/memory", "memory", "transfer") if (folder / f"{each}.py").exists())
+        allocated = importlib.import_module(f"clsparse_py.{home.replace('/', '.')}").allocated
         return lambda: (allocated(self._queue, "an array", y.size, y.dtype),)
 
 

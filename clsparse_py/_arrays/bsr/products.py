@@ -71,9 +71,7 @@ def enqueue_product(
     if x.ndim == 1 and (x.size < 2 or x.strides[0] == item):
         if parts:
             what = ProductChunked, types, rows, columns
-            built, _ = chain.build_once(
-                what, lambda: ProductChunked.legal(device, arithmetic(), rows, columns)
-            )
+            built, _ = chain.build_once(what, lambda: ProductChunked.legal(device, arithmetic(), rows, columns))
             chain.launch(built, n, index(n), *parts, *operands, offset, y, y_offset)
         else:
             slices = Product.slices_of(device, rows, columns, indices.size / max(n_rows, 1))

@@ -28,7 +28,6 @@ _WORK_GROUP = 128
 _GROUPS_PER_UNIT = 64
 
 
-
 @dataclass(frozen=True, eq=False)
 class Values:
     """The values that places are given.

@@ -35,7 +35,6 @@ _TELLING_GROUPS = 8
 _PHASES = ("count", "fill")
 
 
-
 def columns_at(A: MatrixT, columns: range | Listed) -> MatrixT:
     """Return some columns of a matrix, in the order in which they are given; entries of a row keep theirs, as in SciPy.
 

@@ -26,7 +26,6 @@ __all__ = ["contiguous", "places_of_entries", "places_of_marks"]
 _WORK_GROUP = 128
 
 
-
 def contiguous(queue: cl.CommandQueue, name: str, given: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
     """Return the values of a device array of any strides in C order: one-dimensional, from the beginning of its buffer."""
     if given.ndim == 2 and not given.flags.c_contiguous:

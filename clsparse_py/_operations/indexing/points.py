@@ -22,7 +22,6 @@ from clsparse_py._run.transfer import fetched
 __all__ = ["Places", "Spread", "places_of", "values_at"]
 
 
-
 @dataclass(frozen=True, eq=False)
 class Spread:
     """The position along an axis of each place in a matrix of places.

@@ -25,7 +25,6 @@ __all__ = ["Placed", "on_device", "place"]
 _GROUPS_PER_UNIT = 4
 
 
-
 @dataclass(frozen=True, eq=False)
 class Placed:
     """Positions on the device.

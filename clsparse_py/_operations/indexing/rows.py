@@ -40,7 +40,6 @@ __all__ = ["Parts", "chunk", "like", "listed_rows", "masked_rows", "new_parts", 
 _WORK_GROUP = 128
 
 
-
 def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:
     """Return some rows of a matrix, in the order in which they are given; entries of a row keep theirs.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 from collections.abc import Callable
@@ -76,7 +77,12 @@ def _made_again(A: Matrix, B: Matrix, request: Request) -> Result:
             return C
     if former.calls != 2:
         return made(A, B, request)[2]
-    operands, _, C = made(A, B, request, chain_of=functools.partial(Tape, results=PARTS))
+    taped = None
+    with contextlib.suppress(MemoryError):  # a tape keeps what was allocated in vain: once more without
+        taped = made(A, B, request, chain_of=functools.partial(Tape, results=PARTS))
+    if taped is None:
+        return made(A, B, request)[2]
+    operands, _, C = taped
     former.product = recorded_product(A, B, operands, C)
     return C
 

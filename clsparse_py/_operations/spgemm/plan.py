@@ -79,7 +79,8 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         # A list of products, which later products take; whether there is to be one is asked with the second values.
         self._list: Upgrade[ProductList] | None = None
         self._asks = operands.chain.device.resident > 1
-        self._made = None if C is None else self._assembled(self._structure, C.data)
+        values = None if C is None else C.data
+        self._made = None if values is None else self._assembled(self._structure, values)
         self._first = threading.Lock()
 
     def taken(self) -> MatrixT:

@@ -89,6 +89,9 @@ def former_of(A: Matrix, B: Matrix, request: Request) -> Former | None:
         return None  # as tuners ask, who time what is decided
     if A is not B and A.data.base_data is B.data.base_data:
         return None  # two slots cannot be told apart by their memory
+    values = {id(each.base_data) for each in (A.data, B.data)}
+    if values & {id(each.base_data) for each in (A.indices, A.indptr, B.indices, B.indptr)}:
+        return None  # other values would be taken for indices
     # Kept by A's structure, as long as B's is there.
     of_structure: _Formers = A.structure.kept(Former, weakref.WeakKeyDictionary)
     formers = of_structure.setdefault(B.structure, {})

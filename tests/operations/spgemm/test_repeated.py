@@ -210,3 +210,17 @@ def test_a_bound_of_entries(queue: cl.CommandQueue) -> None:
         assert_product(spgemm(A, A, max_nnz=N * N), S, S)
         with pytest.raises(ValueError, match="max_nnz"):
             spgemm(A, A, max_nnz=10)
+
+
+def test_values_that_were_indices_of_an_operand(queue: cl.CommandQueue) -> None:
+    """Recorded commands know arrays by their memory: other values must not be taken for the columns that the former ones were."""
+    host = ss.csr_array(ss.random_array((3000, 3000), density=0.003, rng=4, dtype=np.float32))
+    host.data = (host.indices % 5).astype(np.int32)
+    A = sp.csr_array(host, queue=queue)
+    A.data = A.indices
+    for _ in range(2):
+        A @ A
+    A.data = host.data
+    for _ in range(2):
+        found = (A @ A).get()
+        np.testing.assert_array_equal((found - host @ host).data, 0)
