@@ -46,7 +46,8 @@ def plainly(queue: cl.CommandQueue) -> Iterator[None]:
         if each.parameters.template.startswith("spgemm/"):
             kernel = cl.Kernel(each.program, each.parameters.name)
             assert each.parameters.work_group == 1
-            assert kernel.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, queue.device) == 0
+            # NVIDIA's driver names one byte for kernels without any.
+            assert kernel.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, queue.device) <= 1
 
 
 @pytest.mark.usefixtures("plainly")
