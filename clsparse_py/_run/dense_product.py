@@ -148,7 +148,7 @@ class DenseProduct:
         self.recording = recording
         self._arena = arena_of(queue)
         # None if there is more to keep than the order of one queue.
-        has_more = self._arena.beside is not None or recording.n_commands != 1 or of_others(queue, *recording.kept)
+        has_more = self._arena.beside is not None or recording.n_commands == 0 or of_others(queue, *recording.kept)
         self._own = None if has_more else queue
         self.event: cl.Event | None = None
         self._numbers: Numbers = ()
@@ -168,7 +168,8 @@ class DenseProduct:
     def enqueue(self, queue: cl.CommandQueue, operands: Operands, numbers: Numbers) -> list[cl.Event]:
         """Do as `run`, with the numbers of a recording."""
         recording = self.recording
-        if queue is self._own and at_rest(queue, *operands, known=self.event) is not None:
+        # Several commands go by a chain, which returns their events.
+        if queue is self._own and recording.n_commands == 1 and at_rest(queue, *operands, known=self.event) is not None:
             self.event = event = recording.replay(queue, [each.base_data for each in operands], numbers)
             return [event]
         chain = Chain(queue, *operands[:2], *recording.kept, writes=operands[2:])
