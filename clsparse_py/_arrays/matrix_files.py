@@ -22,10 +22,6 @@ __all__ = ["SUFFIXES", "read_matrix", "suffix_of", "write_matrix"]
 #: Endings of the names of files that `read_matrix` takes.
 SUFFIXES = (".mtx", ".mtx.gz", ".npz")
 
-#: Matrices with more rows than this and so many an entry are converted by `_of_few_entries`.
-_MANY_ROWS = 10**6
-_MANY_ROWS_AN_ENTRY = 8
-
 # Errors that the readers raise on files that hold something else, or only a part; or that claim more entries than fit in memory.
 _DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, zipfile.BadZipFile, zlib.error)
 
@@ -135,7 +131,7 @@ def _checked(found: Any) -> scipy.sparse.csr_array:
     if hasattr(found, "check_format"):
         # Before any conversion: SciPy converts compressed formats without looking, whatever the indices in the file are.
         found.check_format(full_check=True)
-    if getattr(found, "format", "") == "coo" and found.shape[0] > _MANY_ROWS + _MANY_ROWS_AN_ENTRY * found.nnz:
+    if getattr(found, "format", "") == "coo" and 8 * found.shape[0] > found.row.nbytes + found.col.nbytes + found.data.nbytes:
         return _of_few_entries(found)
     matrix = scipy.sparse.csr_array(found)
     matrix.sum_duplicates()
@@ -143,7 +139,7 @@ def _checked(found: Any) -> scipy.sparse.csr_array:
 
 
 def _of_few_entries(found: Any) -> scipy.sparse.csr_array:
-    """Return the CSR form of a matrix in coordinates that has many more rows than entries.
+    """Return the CSR form of a matrix in coordinates that takes less memory than the pointers of its rows.
 
     SciPy passes over all rows several times; this writes each row's pointer once.
     """

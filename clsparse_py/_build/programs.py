@@ -28,6 +28,7 @@ from clsparse_py._build import driver_cache, refusals, sources
 from clsparse_py._build.built import Built, enqueue_kernel
 from clsparse_py._build.declaration import Parameters
 from clsparse_py._ground.errors import BuildError
+from clsparse_py._ground.records import dataclass
 from clsparse_py._memory.memory import also_let_go
 from clsparse_py._build.plain import are_plain
 
@@ -70,13 +71,28 @@ _ANEW = "-DBUILT_ANEW=1"
 _SIZE_AS_HINT = "-Dreqd_work_group_size=work_group_size_hint"
 #: Kernels that are built at the same time, at most: a compiler takes some 100 MB of memory each.
 _AT_A_TIME = 8
-#: What `worked_out` keeps at a time.
-_KINDS = 1024
-#: Kernels that a process keeps, and their bytes, at most. Drivers tell no bytes: a kernel that has run was seen to take 1.8 MB of
-#: Intel's runtime and 1.1 MB of PoCL, many times its binary, and binaries grow by what a kernel does (`docs/kept_programs.py`).
-_MOST = 1000
-_MOST_BYTES = 512 << 20
-_BYTES_OF_ONE = 1 << 20
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """How much a process keeps.
+
+    Drivers tell no bytes of kernels: one that has run was seen to take 1.8 MB of Intel's runtime and 1.1 MB of PoCL, many times
+    its binary, and binaries grow by what a kernel does (`docs/kept_programs.py`).
+
+    Attributes
+    ----------
+    kinds : int
+        Results of `worked_out`.
+    kernels : int
+        Kernels, beside those of plans.
+    """
+
+    kinds: int = 1024
+    kernels: int = 512
+
+
+_KEPT = _Kept()
 # The head of a kernel, which begins a line in all that is rendered.
 _KERNEL = re.compile(r"^kernel\b[^;{]*?\bvoid\s+(\w+)\(", flags=re.MULTILINE)
 
@@ -275,14 +291,14 @@ def _keep(key: tuple[int, int, Parameters], made: Built) -> None:
     of_all: list[tuple[int, dict[Any, Any], Any]] = [(each._used[0], _built, of) for of, each in _built.items()]
     of_all += [(each[1], _worked_out, of) for of, each in tuple(_worked_out.items())]
     of_all.sort(key=lambda each: each[0])
-    for _, kept, of in of_all[: -max(_MOST // 2, 1)]:
+    for _, kept, of in of_all[: -max(_KEPT.kernels // 2, 1)]:
         kept.pop(of, None)
         if _are_few():
             return
 
 
 def _are_few() -> bool:
-    return len(_alive) <= min(_MOST, _MOST_BYTES // _BYTES_OF_ONE)
+    return len(_alive) <= _KEPT.kernels
 
 
 def let_go(context: cl.Context | None = None) -> None:
@@ -375,7 +391,7 @@ def worked_out(context: cl.Context, device: cl.Device, what: Hashable, work_out:
     if kept is None:
         kept = [work_out(), 0]
         with _lock:
-            while len(_worked_out) >= _KINDS:
+            while len(_worked_out) >= _KEPT.kinds:
                 _worked_out.pop(next(iter(_worked_out)), None)
             _worked_out[key] = kept
     kept[1] = next(_clock)

@@ -23,18 +23,35 @@ from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.matrix_files import SUFFIXES, read_matrix
 from clsparse_py._device.device import describe
 from clsparse_py._ground.errors import BuildError
+from clsparse_py._ground.records import dataclass
 from clsparse_py._ground.rounding import max_share, rounding_bound
 from clsparse_py._operations.spgemm import spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._operations.spmv import spmv_plan
 from clsparse_py._operations.transpose import transpose, transpose_plan
 
-__all__ = ["MOST_PRODUCTS", "Case", "Measurement", "Result", "generated", "given", "measure", "run", "samples"]
+__all__ = ["Case", "Measurement", "Result", "generated", "given", "measure", "run", "samples"]
 
-#: How long one time is measured: at most this many repeats, and this many seconds beyond the first few.
-REPEATS = 20
-SECONDS = 0.25
-#: Products of sparse matrices with more multiplications than these are left to the benchmarks.
-MOST_PRODUCTS = 40_000_000
+
+@dataclass(frozen=True)
+class Effort:
+    """How long the demo takes.
+
+    Attributes
+    ----------
+    repeats : int
+        Of a measurement, at most.
+    seconds : float
+        Of a measurement, beyond its first three repeats.
+    max_products : int
+        Multiplications of a product of two matrices: larger ones are left to the benchmarks.
+    """
+
+    repeats: int = 20
+    seconds: float = 0.25
+    max_products: int = 40_000_000
+
+
+EFFORT = Effort()
 #: How an operation fails without the others.
 _FAILURES = (ValueError, TypeError, MemoryError, BuildError, cl.Error)
 _LEGEND = """
@@ -161,7 +178,7 @@ def _multiply(A: csr_array, host: scipy.sparse.csr_array) -> Result:
     result = cl_array.to_device(A.queue, np.full(host.shape[0], np.nan, host.dtype))
     plan.execute(A, operand, result)
     error = _error(host, x, result.get())
-    seconds = _time(lambda: plan.execute(A, operand, result), A.queue, calls=REPEATS)
+    seconds = _time(lambda: plan.execute(A, operand, result), A.queue, calls=EFFORT.repeats)
     return Result(str(plan), seconds, _time(lambda: host @ x), _bytes(host) + x.nbytes + result.nbytes, error)
 
 
@@ -174,9 +191,9 @@ def _transpose(A: csr_array, host: scipy.sparse.csr_array) -> Result:
 
 
 def _square(A: csr_array, host: scipy.sparse.csr_array) -> Result | None:
-    """Multiply a matrix by itself, or its transposed; None beyond `MOST_PRODUCTS`."""
+    """Multiply a matrix by itself, or its transposed; None beyond `Effort.max_products`."""
     B, other = (A, host) if host.shape[0] == host.shape[1] else (transpose(A), host.T.tocsr())
-    if spgemm_estimate(A, B).n_products > MOST_PRODUCTS:
+    if spgemm_estimate(A, B).n_products > EFFORT.max_products:
         return None
     C = spgemm(A, B).get()
     seconds = _time(lambda: spgemm(A, B), A.queue)
@@ -195,7 +212,7 @@ _OPERATIONS: dict[str, Callable[[csr_array, scipy.sparse.csr_array], Result | No
 def _time(action: Callable[[], object], queue: cl.CommandQueue | None = None, *, calls: int = 1) -> float:
     """Return the median seconds of an action, of some calls that are waited for together; fewer repeats where it takes long."""
     found: list[float] = []
-    while len(found) < 3 or (len(found) < REPEATS and sum(found) < SECONDS):
+    while len(found) < 3 or (len(found) < EFFORT.repeats and sum(found) < EFFORT.seconds):
         began = time.perf_counter()
         for _ in range(calls):
             action()

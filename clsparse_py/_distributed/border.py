@@ -9,6 +9,10 @@ from pyopencl import array as cl_array
 
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._build.plain import door
+from clsparse_py._decisions import thresholds
+from clsparse_py._decisions.thresholds import number
+from clsparse_py._device.device import describe
+from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._operations.spmm import spmm
 from clsparse_py._operations.spmv import spmv
@@ -18,8 +22,15 @@ from clsparse_py._run.transfer import fetched, placed
 
 __all__ = ["Border"]
 
-#: The share of rows with entries from which on all are multiplied: y is read and written whole then.
-_MOST = 0.5
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """The numbers by which products of distributed matrices decide."""
+
+    operation = "distributed"
+
+    #: Of rows, those with entries, from which on all rows are multiplied: y is read and written whole then.
+    min_whole_share: float = number(0.5, "share of rows", most=1)
 
 
 def _add_product(A: csr_array, x: cl_array.Array, out: cl_array.Array, alpha: float | None) -> None:
@@ -41,7 +52,7 @@ class Border:
         indptr = fetched(A.indptr, A.queue)
         self._rows = np.flatnonzero(np.diff(indptr))
         self._border: csr_array | None = None
-        if 0 < self._rows.size < _MOST * A.shape[0]:
+        if 0 < self._rows.size < Thresholds.of(describe(A.queue.device)).min_whole_share * A.shape[0]:
             # Without empty rows entries stand where they stood; values are each product's.
             kept = placed(A.queue, "rows of the border", np.append(indptr[self._rows], indptr[-1]))
             structure = Structure(A.queue, (self._rows.size, A.shape[1]), A.indices, kept, facts)

@@ -18,13 +18,10 @@ from typing_extensions import override
 
 from clsparse_py._distributed.communicator import Communicator, Counter, Exchange, RankError, check_time_limit, said_of
 from clsparse_py._distributed.places import Place, place_of_host_rank
+from clsparse_py._ground.records import dataclass
 
 __all__ = ["MpiCommunicator", "world"]
 
-#: Tests before a wait lets others have the core between two, tests before it rests, and how long it rests: ranks may share cores.
-_TESTS = 200
-_YIELDS = 1000
-_REST = 2e-5
 #: Tags of messages; those of exchanges follow, one for each note as far as MPI promises that there are tags.
 _OBJECTS = 1
 _NOTICE = 2
@@ -32,8 +29,31 @@ _EXCHANGE = 3
 _TAGS = 1 << 14
 #: Bytes of the message that all calls begin with: the checksum of the note, in eight, and as much of what is sent as fits.
 _LENGTH = 256
-#: Seconds that what a rank sent last may be under way when it is known to have ended.
-_GRACE = 1.0
+
+
+@dataclass(frozen=True)
+class _Patience:
+    """How a rank waits for others, which may share its core.
+
+    Attributes
+    ----------
+    tests : int
+        Tests before it yields the core after each.
+    yields : int
+        Tests before it sleeps after each.
+    sleep : float
+        Seconds.
+    grace : float
+        Seconds for messages of a rank that has ended.
+    """
+
+    tests: int = 200
+    yields: int = 1000
+    sleep: float = 2e-5
+    grace: float = 1.0
+
+
+_PATIENCE = _Patience()
 
 
 def _mpi() -> Any:
@@ -133,7 +153,7 @@ class MpiCommunicator(Communicator):
         begin, tests = time.monotonic(), 0
         while not done():
             tests += 1
-            if tests < _TESTS:
+            if tests < _PATIENCE.tests:
                 continue
             while self._notices.iprobe(source=self._mpi.ANY_SOURCE, tag=_NOTICE):
                 rank, said, has_ended = self._notices.recv(source=self._mpi.ANY_SOURCE, tag=_NOTICE)
@@ -142,12 +162,12 @@ class MpiCommunicator(Communicator):
                 if said is not None and self._lost is None:
                     self._lost = f"rank {rank} failed: {said}"
                     raise RankError(self._lost)
-            if time.monotonic() > begin + (min(_GRACE, self.time_limit) if self._ended else self.time_limit):
+            if time.monotonic() > begin + (min(_PATIENCE.grace, self.time_limit) if self._ended else self.time_limit):
                 message = f"rank {self.rank} waited {self.time_limit:g} s for other ranks"
                 error = RankError(f"{self._ended}, and rank {self.rank} waits for it") if self._ended else TimeoutError(message)
                 self.fail(error)
                 raise error
-            time.sleep(0 if tests < _YIELDS else _REST)
+            time.sleep(0 if tests < _PATIENCE.yields else _PATIENCE.sleep)
 
     def require_step(self) -> None:
         """Begin again if a rank has failed: all of them know of it, and go on with messages that no earlier ones can meet.

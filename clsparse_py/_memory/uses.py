@@ -8,9 +8,6 @@ import pyopencl as cl
 
 __all__ = ["Uses", "flush"]
 
-#: From this many pieces of memory on, those that nothing uses any more are forgotten.
-_MAX_USES = 16
-
 _COMPLETE = cl.command_execution_status.COMPLETE
 
 
@@ -22,9 +19,7 @@ class Uses(dict[int, dict[int, cl.Event]]):
 
     def note(self, pointers: Iterable[int], queue: cl.CommandQueue, event: cl.Event) -> None:
         """Note that a command on a queue, which ends after all that were noted for it before, uses memory."""
-        if len(self) > _MAX_USES:
-            for pointer in tuple(self):
-                self.running(pointer)
+        self.any_running()
         for pointer in pointers:
             self.setdefault(pointer, {})[queue.int_ptr] = event
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyopencl as cl
@@ -34,8 +34,6 @@ from clsparse_py._tuner.tunable import Tunable
 
 __all__ = ["MaskedProblem", "MaskedTunable"]
 
-#: Products of the whole, above which a matrix takes too long: rows with many entries meet rows with many.
-_MAX_PRODUCTS = 3 * 10**8
 #: Rows that are compared with SciPy's.
 _CHECKED = 64
 
@@ -74,6 +72,8 @@ class MaskedTunable(Tunable[MaskedProblem]):
 
     operation = "masked"
     questions = ("accumulator",)
+    #: Of a whole product, above which it takes too long: rows with many entries meet rows with many.
+    max_products: ClassVar[int] = 3 * 10**8
 
     @override
     def dtypes(self, device: Device) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ class MaskedTunable(Tunable[MaskedProblem]):
         """
         if matrix.shape[0] != matrix.shape[1] or not matrix.nnz:
             raise ValueError(f"{name}: is not square, or has no entries")
-        if int(np.diff(matrix.indptr)[matrix.indices].sum()) > _MAX_PRODUCTS:
+        if int(np.diff(matrix.indptr)[matrix.indices].sum()) > self.max_products:
             raise ValueError(f"{name}: has too many products")
         A = csr_array(matrix.astype(np.float32), queue=queue)
         A.sum_duplicates()

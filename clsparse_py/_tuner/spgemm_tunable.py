@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyopencl as cl
@@ -56,13 +56,9 @@ _METHODS = {
     ),
     False: (("{} dense esc", (0, 4, 8, 16)), ("hash dense esc", (0,)), ("esc", (0,))),
 }
-#: Products of the smallest product that is tuned with: smaller ones are the host's time.
-_MIN_PRODUCTS = 1 << 15
 #: Entries of a matrix, and intermediate products, that a device makes in reasonable time.
 _MAX_NNZ = {True: 10**7, False: 10**6}
 _MAX_PRODUCTS = {True: 1 << 31, False: 1 << 27}
-#: Bytes of an intermediate product in C and in workspace, at most.
-_PRODUCT_BYTES = 48
 #: Values of the thresholds that the search tries, each beside those of the others where it stands.
 CANDIDATES: dict[str, tuple[float, ...]] = {
     "max_small_products": (1 << 14, 1 << 15, 1 << 16, 1 << 17),
@@ -110,9 +106,8 @@ _CHOICES = {
     True: (GIVEN, LAST, "reg-merge:together", "hash", "reg-hash", "large-hash", "dense-windows", "esc-local", "esc"),
     False: (GIVEN, LAST, "reg-merge:together", "hash", "dense", "dense-windows", "esc"),
 }
-#: Bins of a product that are measured, and the share of the work that each has to have.
+#: Bins of a product that are measured.
 _MAX_BINS = 3
-_MIN_SHARE = 0.1
 
 
 def _labels(*, several: bool) -> tuple[str, ...]:
@@ -182,7 +177,7 @@ def _with_most_work(bins: Bins, work: Work) -> list[int]:
         n * min(bin_.max_products or work.max_products, work.max_products) for bin_, n in zip(bins, work.taken, strict=True)
     ]
     ranked = sorted(range(1, len(bins)), key=products.__getitem__, reverse=True)[:_MAX_BINS]
-    return [number for number in ranked if products[number] > _MIN_SHARE * sum(products)]
+    return [number for number in ranked if products[number] > SpgemmTunable.min_share * sum(products)]
 
 
 class SpgemmTunable(Tunable[SpgemmProblem]):
@@ -192,6 +187,12 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     questions = ("bin", "strategy", "thresholds")
     descents = ("thresholds",)
     waits = True
+    #: Of the smallest product that is tuned with: smaller ones are the host's time.
+    min_products: ClassVar[int] = 1 << 15
+    #: Of an intermediate product in C and in workspace, at most.
+    product_bytes: ClassVar[int] = 48
+    #: Of all products, those of a bin that is worth measuring.
+    min_share: ClassVar[float] = 0.1
 
     @override
     def dtypes(self, device: Device) -> tuple[str, ...]:
@@ -201,7 +202,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     @override
     def largest(self, device: Device) -> int:
         """Return how many nonzeros are worth trying: a product has many times more."""
-        return min(_MAX_NNZ[device.resident > 1], device.global_memory // (16 * _PRODUCT_BYTES))
+        return min(_MAX_NNZ[device.resident > 1], device.global_memory // (16 * self.product_bytes))
 
     @override
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> SpgemmProblem:
@@ -217,11 +218,11 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         left = matrix.astype(dtype)
         right = left if left.shape[0] == left.shape[1] else left.T.tocsr()
         device, n_products = describe(queue.device), int(np.diff(right.indptr)[left.indices].sum(dtype=np.int64))
-        if n_products <= _MIN_PRODUCTS:
+        if n_products <= self.min_products:
             raise ValueError(f"{name}: has so few products, {n_products:,}, that one bin makes all rows")
         if n_products > _MAX_PRODUCTS[device.resident > 1]:
             raise ValueError(f"{name}: has {n_products:,} products, which take long")
-        if n_products * _PRODUCT_BYTES > device.global_memory // 2:
+        if n_products * self.product_bytes > device.global_memory // 2:
             raise MemoryError(f"{name}: {n_products:,} products may need more memory than {device.name} has")
         A = csr_array(left, queue=queue)
         B = A if right is left else csr_array(right, queue=queue)

@@ -351,7 +351,7 @@ def test_a_kernel_is_built_once(queue: cl.CommandQueue, probe: list[str]) -> Non
 
 
 def test_kernels_that_are_kept_are_few(queue: cl.CommandQueue, probe: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Used least recently, used last, and one that is worked with stay or go as they should; bytes bound as numbers do."""
+    """Used least recently, used last, and one that is worked with stay or go as they should."""
 
     def build(work_group: int) -> Built:
         return programs.build(queue.context, queue.device, Probe(work_group))
@@ -362,7 +362,7 @@ def test_kernels_that_are_kept_are_few(queue: cl.CommandQueue, probe: list[str],
     def worked_out() -> Built:
         return programs.worked_out(queue.context, queue.device, "used", lambda: build(1))
 
-    monkeypatch.setattr(programs, "_MOST", 4)
+    monkeypatch.setattr(programs, "_KEPT", replace(programs._KEPT, kernels=4))
     held = build(8)
     for each in (1, 2, 3, 4, 5):
         build(each)
@@ -378,7 +378,7 @@ def test_kernels_that_are_kept_are_few(queue: cl.CommandQueue, probe: list[str],
         build(each)
         worked_out()
     assert there() == [1, 6, 7, 9]
-    monkeypatch.setattr(programs, "_MOST_BYTES", 2 * programs._BYTES_OF_ONE)
+    monkeypatch.setattr(programs, "_KEPT", replace(programs._KEPT, kernels=2))
     build(10)
     assert there() == [1, 10]
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +111,7 @@ def test_the_catalogue_holds_what_plans_build(queue: cl.CommandQueue) -> None:
 def test_after_a_warm_up_products_build_nothing(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     # Those of other tests may be held by their plans: beside them a process keeps fewer of these.
     programs.let_go()
-    monkeypatch.setattr(programs, "_MOST_BYTES", 1 << 40)
-    monkeypatch.setattr(programs, "_MOST", 1 << 20)
+    monkeypatch.setattr(programs, "_KEPT", replace(programs._KEPT, kernels=1 << 20))
     context = cl.Context([queue.device])
     fresh = cl.CommandQueue(context, queue.device)
     assert clsparse_py.warmup(fresh) > 0

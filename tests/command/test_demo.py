@@ -90,7 +90,7 @@ def small_generated() -> list[demo.Case]:
 
 def test_all_samples_are_verified_and_shown(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(demo, "generated", small_generated)
-    monkeypatch.setattr(demo, "SECONDS", 0)
+    monkeypatch.setattr(demo, "EFFORT", demo.Effort(seconds=0))
     sp.save_npz(tmp_path / "mine.npz", sp.random_array((30, 20), density=0.2, rng=np.random.default_rng(0)))
     out, errors = consoles()
     assert demo.run(queue, [str(tmp_path / "mine.npz")], out, errors) == 0
@@ -247,7 +247,7 @@ def test_squares_with_nan_and_what_cancels_are_right(queue: cl.CommandQueue) -> 
 
 
 def test_squares_of_too_many_products_are_left_out(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(demo, "MOST_PRODUCTS", 10)
+    monkeypatch.setattr(demo, "EFFORT", demo.Effort(max_products=10))
     assert square(queue, sp.csr_array(np.ones((3, 3), np.float32))) is None
     out, _ = consoles()
     out.print(demo._table("A @ A", [demo.measure(queue, case_of(np.ones((3, 3), np.float32)))]))

@@ -12,12 +12,13 @@ from unittest.mock import patch
 import numpy as np
 import scipy.sparse
 from primitive_cases import placed
+from supposed import supposed
 from transpose_cases import RAGGED, on_device
 from values import INDEX_TYPES, numbers, same
 
-from clsparse_py._operations.elementwise import at_once as of_small
 from clsparse_py._operations.elementwise import union
 from clsparse_py._operations.elementwise.operators import OPERATORS, UFUNCS
+from clsparse_py._operations.elementwise.thresholds import Thresholds
 
 Case = partial[None]
 
@@ -46,11 +47,9 @@ def united(operator: str, dtype: np.dtype[Any], index: type[Any], shape: tuple[i
         (union._by_tiles, 0, 0),
         (union._by_tiles, 0, at_once),
     ):
-        sizes = {"_WORK_GROUP": shape[0], "_SPAN": shape[1], "_FEW_PLACES": places}
-        with (
-            patch.multiple(union, _made=way, **sizes),
-            patch.multiple(of_small, _WORK_GROUP=group, _SPAN=shape[1]),
-        ):
+        shapes = {"tile_group": shape[0], "tile_span": shape[1], "single_group": group, "single_span": shape[1]}
+        limits = supposed(Thresholds, max_few_places=places, **shapes)
+        with patch.object(union, "_made", way), patch.object(Thresholds, "of", limits):
             found = union.combined(operator, A, B)
         for part in ("data", "indices", "indptr"):
             same(getattr(found, part), getattr(wanted, part).astype(getattr(found, part).dtype))

@@ -28,6 +28,7 @@ DECISIONS = {
     "masked": ("accumulator", ["chunked:places", "chunked:search"]),
     "segmented_sort": ("shape", ["chunks/1/50/8", "chunks/7/50/8", "lanes/64/48/4/32"]),
 }
+#: By operation and number, or several numbers that are drawn together: the values to draw from.
 THRESHOLDS = {
     "spgemm": {
         "max_small_products": (0, 64),
@@ -61,8 +62,10 @@ THRESHOLDS = {
     "indexing": {"min_chunk": (16,), "max_at_once": (0,)},
     "construct": {"min_tile": (1,)},
     "launch": {"max_copied": (64,)},
-    "transpose": {"max_at_once": (0,), "min_bucket_bytes": (0,), "min_bucket_columns": (0,)},
+    "transpose": {"max_at_once": (0,), "min_bucket_bytes min_bucket_columns": (0,), "max_near_samples": (256,)},
     "sddmm": {"work_group": (1, 32)},
+    "elementwise": {"single_group": (0, 8), "tile_group": (1, 32), "tile_span": (1, 3), "max_few_places": (0, 7)},
+    "distributed": {"min_whole_share": (0, 1)},
     "graph": {"work_group": (1, 32)},
     "krylov": {"work_group": (32,), "together_at_once": (3,)},
 }
@@ -109,7 +112,8 @@ def _settings(rng: np.random.Generator, limits: bool) -> tuple[str, ...]:
             operations[name] = {"any": {question: {"take": labels[rng.integers(len(labels))]}}}
     for name, numbers in THRESHOLDS.items():
         if rng.random() < 0.5:
-            drawn = {each: {"value": values[rng.integers(len(values))]} for each, values in numbers.items() if rng.random() < 0.5}
+            chosen = {names: values[rng.integers(len(values))] for names, values in numbers.items() if rng.random() < 0.5}
+            drawn = {each: {"value": value} for names, value in chosen.items() for each in names.split()}
             if drawn:
                 thresholds[name] = {"any": drawn}
     if operations or thresholds:

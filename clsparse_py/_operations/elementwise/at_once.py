@@ -13,15 +13,12 @@ from clsparse_py._build.programs import note_asked
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._memory.memory import allocated_each, shorten
 from clsparse_py._operations.elementwise.operators import OPERATORS
+from clsparse_py._operations.elementwise.thresholds import Thresholds
 from clsparse_py._operations.elementwise.union_kernels import UnionAtOnce
 from clsparse_py._precision.arithmetic import name_of, needs_fp64
 from clsparse_py._run.launch import Chain
 
 __all__ = ["common_dtype", "united_at_once"]
-
-#: Work-items of the one work-group, and places to each: rows and entries of both matrices.
-_WORK_GROUP = 512
-_SPAN = 8
 
 
 class _Kind(NamedTuple):
@@ -64,7 +61,7 @@ def united_at_once(operator: str, A: Matrix, B: Matrix) -> tuple[cl_array.Array,
     of_a, of_b, a_indices, b_indices, a_indptr, b_indptr = a.facts, b.facts, a.indices, b.indices, a.indptr, b.indptr
     n_a, n_b = a_indices.size, b_indices.size
     room = n_a + n_b
-    if not (room and n_rows) or room + n_rows >= _WORK_GROUP * _SPAN:
+    if not (room and n_rows):
         return None
     if of_a is None or of_b is None or not (of_a.canonical and of_b.canonical) or a_indptr.dtype != b_indptr.dtype:
         return None
@@ -73,7 +70,10 @@ def united_at_once(operator: str, A: Matrix, B: Matrix) -> tuple[cl_array.Array,
         return None
     operands = a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
     chain = Chain(queue, *operands)
-    what = operator, index, a_data.dtype, b_data.dtype, _WORK_GROUP, _SPAN
+    limits = Thresholds.of(chain.device)
+    if room + n_rows >= limits.single_group * limits.single_span:
+        return None
+    what = operator, index, a_data.dtype, b_data.dtype, limits.single_group, limits.single_span
     kind = chain.worked_out(what, lambda: _kind(chain, *what))
     if room + n_rows > kind.places:
         return None

@@ -19,6 +19,7 @@ from clsparse_py._memory.memory import allocated, allocated_each, array_of, scra
 from clsparse_py._memory.pool import arena_of
 from clsparse_py._operations.elementwise.at_once import common_dtype, united_at_once
 from clsparse_py._operations.elementwise.operators import OPERATORS
+from clsparse_py._operations.elementwise.thresholds import Thresholds
 from clsparse_py._operations.elementwise.union_kernels import Union, UnionCuts, UnionMarks, UnionWrite
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.scan import enqueue_scan
@@ -28,13 +29,6 @@ __all__ = ["canonical_of", "canonical_parts", "combined"]
 #: Places that a work-item of a CPU takes, at least; and work-items to a core: enough of them that rows of any length balance.
 _LEAST_SPAN = 11
 _ITEMS_PER_CORE = 16
-#: Work-items of a tile, and places to each.
-_WORK_GROUP = 128
-_SPAN = 16
-#: Places to a compute unit up to which tiles are few: about twice as many as run at once.
-_FEW_PLACES = 1 << 16
-#: Counts that Python adds up in less time than NumPy.
-_FEW_COUNTS = 64
 
 
 def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
@@ -132,8 +126,9 @@ def _by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, in
     index, queue, n_rows = a_indptr.dtype, chain.queue, indptr.size - 1
     n_places = n_rows + a_indices.size + b_indices.size
     # A few tiles cut themselves and add up the results before their own, which saves three launches.
-    few = n_places <= chain.device.compute_units * _FEW_PLACES
-    kind = operator, index, a_data.dtype, b_data.dtype, few, _WORK_GROUP, _SPAN
+    limits = Thresholds.of(chain.device)
+    few = n_places <= chain.device.compute_units * limits.max_few_places
+    kind = operator, index, a_data.dtype, b_data.dtype, few, limits.tile_group, limits.tile_span
     (marking, tiles), writing = chain.worked_out(kind, lambda: _tile_kernels(chain, *kind))
     note_asked((marking, writing))
     n_tiles = -(-n_places // tiles.step)
@@ -143,9 +138,8 @@ def _by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, in
         matrices = a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
         if few:
             chain.launch(marking, n_tiles, index.type(n_rows), np.uint64(n_places), cuts, indptr, *matrices, marks, counts)
-            found = chain.read(starts, n_tiles, 1)
-            # NumPy takes microseconds to begin a sum.
-            nnz = sum(found.tolist()) if n_tiles <= _FEW_COUNTS else int(found.sum())
+            # The ufunc itself: the method takes twice as long to begin.
+            nnz = int(np.add.reduce(chain.read(starts, n_tiles, 1)))
         else:
             _enqueue_cuts(chain, parts, indptr, (n_places, tiles.step, n_tiles), cuts, starts)
             chain.launch(marking, n_tiles, cuts, *matrices, marks, counts)

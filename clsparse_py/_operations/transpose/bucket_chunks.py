@@ -87,7 +87,7 @@ def is_scattered(chain: Chain, A: Matrix, value_bytes: int) -> bool:
     if A.structure.scattered is None:
         found = allocated(chain.queue, "how many columns of a sample are near others", 1, np.uint32)
         run(chain, enqueue_nearness, (A.indices, found), n)
-        A.structure.scattered = bool(2 * int(chain.read(found, 1)[0]) < Nearness.SAMPLES)
+        A.structure.scattered = bool(chain.read(found, 1)[0] <= limits.max_near_samples)
     return A.structure.scattered
 
 

@@ -20,6 +20,8 @@ class Thresholds(thresholds.Thresholds):
     min_bucket_columns: int = number(1 << 13, "columns")
     #: Of more cores, many may wait for the one that has the largest bucket.
     max_bucket_cores: int = number(16, "cores")
+    #: Of 256 sampled entries, those that have a near column shortly before them, so that columns count as scattered.
+    max_near_samples: int = number(127, "entries")
     #: Ranges of buckets that a core scans.
     ranges_per_core: int = number(4, "ranges", least=1)
     #: Bits of a digit for which the largest tiles fit.

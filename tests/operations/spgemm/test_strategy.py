@@ -232,7 +232,7 @@ def test_nothing_to_tune_with(queue: cl.CommandQueue, real: np.dtype[Any], monke
     with pytest.raises(ValueError, match="has so few products, 5,"):
         TUNABLE.problem(queue, "small", sp.eye_array(5, format="csr"), real.name)
     matrix = random_matrix((500, 500), 30, np.random.default_rng(9), real)
-    monkeypatch.setattr(tunable, "_PRODUCT_BYTES", 1 << 40)
+    monkeypatch.setattr(tunable.SpgemmTunable, "product_bytes", 1 << 40)
     with pytest.raises(MemoryError, match="products may need more memory than"):
         TUNABLE.problem(queue, "big", matrix, real.name)
     monkeypatch.setattr(tunable, "_MAX_PRODUCTS", {True: 1, False: 1})
