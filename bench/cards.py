@@ -25,7 +25,7 @@ import clsparse_py as sp
 from bench import gallery
 from bench.halos import of_grid
 from clsparse_py import distributed
-from clsparse_py._distributed.places import like_the_default, shared_out
+from clsparse_py._distributed.places import assign_devices, like_the_default
 
 __all__ = ["rows_of_grid"]
 
@@ -187,7 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     found: list[Row] = []
     for size in sizes:
         if "threads" in given.ways:
-            places = devices[:size] if size <= len(devices) else shared_out(devices, size)
+            places = devices[:size] if size <= len(devices) else assign_devices(devices, size)
             with distributed.over(places) as team:
                 found += [row | {"way": "threads"} for row in team.each(measured, given)[0]]
         if "processes" in given.ways:

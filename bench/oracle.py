@@ -32,7 +32,7 @@ from clsparse_py._ground.console import plain
 from clsparse_py._ground.files import write_text
 from clsparse_py._tuner.checkpoint import Checkpoint, Observation
 from clsparse_py._tuner.clock import profiling_queue
-from clsparse_py._tuner.corpus import TEST, Case, generated
+from clsparse_py._tuner.corpus import TEST, Case, generate
 from clsparse_py._tuner.progress import Progress
 from clsparse_py._tuner.session import Options, Session
 
@@ -45,7 +45,7 @@ def cases(suites: Sequence[str], kept_aside: int, sizes: tuple[int, int], *, cpu
     """Return the matrices of suites, and the first of the generated ones of some sizes that tuning keeps aside."""
     of_suites = [case for suite in suites for case in held_out(suite, cpu=cpu)]
     smallest, largest = sizes
-    aside = (case for case in generated(largest) if case.split == TEST and case.nnz >= smallest)
+    aside = (case for case in generate(largest) if case.split == TEST and case.nnz >= smallest)
     return [*of_suites, *itertools.islice(aside, kept_aside)]
 
 

@@ -192,9 +192,9 @@ def no_refusal(request: pytest.FixtureRequest) -> Iterator[None]:
         for device in PLATFORMS.values():
             refusals.forget(programs.identity(device))
         return
-    before = set(map(str, programs.refused()))
+    before = set(map(str, programs.list_refusals()))
     yield
-    refused = [str(error) for error in programs.refused() if str(error) not in before]
+    refused = [str(error) for error in programs.list_refusals() if str(error) not in before]
     assert not refused, "\n".join(refused)
 
 

@@ -19,9 +19,9 @@ __all__ = ["described_as", "supposed"]
 @contextmanager
 def described_as(change: Callable[[Device], Device] | None = None, **fields: Any) -> Iterator[None]:
     """Have the whole package take each device for one with other fields, or for the one that ``change`` makes of it."""
-    described = devices._described
+    described = devices._describe
     changed = functools.cache(lambda of: replace(described(of), **fields) if change is None else change(described(of)))
-    with patch.object(devices, "_described", changed):
+    with patch.object(devices, "_describe", changed):
         yield
 
 

@@ -496,7 +496,7 @@ class SparseArray(InPlace, Sparse):
         """Apply a function of NumPy's, such as ``np.add`` or ``np.matmul``, as the operator or method that it stands for."""
         if out and options.get("axes") in _IN_PLACE:
             options = {}
-        found = NotImplemented if method != "__call__" or options else _applied(ufunc, inputs)
+        found = NotImplemented if method != "__call__" or options else _apply(ufunc, inputs)
         if found is NotImplemented and all(isinstance(each, (SparseArray, np.ndarray, np.generic, Number)) for each in inputs):
             given = " and ".join(type(each).__name__ for each in inputs)
             raise TypeError(f"unsupported operand types for np.{ufunc.__name__}{_way(method, options)}: {given}; see A.get()")
@@ -557,7 +557,7 @@ class SparseArray(InPlace, Sparse):
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle what `get` returns, and the device's name; it is loaded on the default queue."""
-        return _loaded, (self.format, self.get(), self.queue.device.name)
+        return _load, (self.format, self.get(), self.queue.device.name)
 
     # ---- how it shows
 
@@ -599,7 +599,7 @@ class SparseArray(InPlace, Sparse):
         return Table(f"{self.format}_array", heads, [(*(f"{each:,}" for each in self.shape), *kinds)]).as_html()
 
 
-def _loaded(format: str, host: Any, device: str) -> SparseArray:  # noqa: A002, ARG001 - the name is there to be read in a pickle
+def _load(format: str, host: Any, device: str) -> SparseArray:  # noqa: A002, ARG001 - the name is there to be read in a pickle
     """Return a pickled array on the default queue."""
     found: SparseArray = class_of_format(format, one_dimensional=host.ndim == 1)(host, copy=True)
     return found
@@ -654,7 +654,7 @@ def _way(method: str, options: Mapping[str, Any]) -> str:
 _IN_PLACE = [(-2, -1)] * 3, [(-1,), (-2, -1), (-1,)]
 
 
-def _applied(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+def _apply(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """Return the result of a function of NumPy's on operands, one of which is sparse."""
     if ufunc in _REFUSED:
         name = ufunc.__name__

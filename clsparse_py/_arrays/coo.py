@@ -14,25 +14,25 @@ from typing_extensions import Self, override
 from clsparse_py._arrays.base import SparseArray, checked_cast, on_device
 from clsparse_py._arrays.csc import csc_array
 from clsparse_py._arrays.csr import csr_array
-from clsparse_py._arrays.delegation import BY_SCALAR, OF_SUMS, OF_VALUES, Delegating, delegated, result_of
+from clsparse_py._arrays.delegation import BY_SCALAR, OF_SUMS, OF_VALUES, Delegating, delegate, result_of
 from clsparse_py._arrays.doors import doors
 from clsparse_py._arrays.vector import csr_vector
 from clsparse_py._device.device import describe
 from clsparse_py._formats.canonical import without_zeros
-from clsparse_py._formats.coordinates import Thresholds, placed_coordinates, regrouped, rows_of, sorted_entries
+from clsparse_py._formats.coordinates import Thresholds, placed_coordinates, regroup, rows_of, sorted_entries
 from clsparse_py._formats.parts import coordinates_of, dense_values, is_shape
 from clsparse_py._ground.forked import use_device
-from clsparse_py._matrix.convert import converted, copied
+from clsparse_py._matrix.convert import convert, copied
 from clsparse_py._matrix.matrix import Structure, is_sparse
 from clsparse_py._matrix.placement import index_dtype, index_vector, place_part, queue_for, shape_of, value_dtype_on, vector
 from clsparse_py._matrix.structure import Facts
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.operands import is_scalar
 from clsparse_py._operations.indexing.methods import Indexing
 from clsparse_py._operations.kept import Held, held_by
 from clsparse_py._operations.reductions.axes import axis_of
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import fetched
+from clsparse_py._run.transfer import copy_to_host
 
 if TYPE_CHECKING:
     from clsparse_py._formats.canonical import Parts
@@ -251,7 +251,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     def _zeros(self) -> cl_array.Array:
         """Return a coordinate of each entry that is 0."""
         n = self._data.size
-        found = allocated(self._queue, "rows", n, self._coords[0].dtype)
+        found = allocate(self._queue, "rows", n, self._coords[0].dtype)
         if n:
             chain = Chain(self._queue, writes=(found,))
             chain.fill(found, 0, n)
@@ -284,7 +284,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
             flat = self._flat()
             flat.sum_duplicates()
             places, index = flat._coords[0], self._coords[0].dtype
-            self._become(regrouped(self._queue, places, places, (0, 1), self._shape[1], index), flat._data, is_canonical=True)
+            self._become(regroup(self._queue, places, places, (0, 1), self._shape[1], index), flat._data, is_canonical=True)
             return
         (data, indices, indptr), _ = self._sorted(by_column=False)
         coordinates = (indices,) if self.ndim == 1 else (rows_of(self._queue, indptr, indices.size), indices)
@@ -334,7 +334,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         if wanted == self.dtype:
             return self.copy() if copy else self
         value_dtype_on(self._queue, wanted, None)
-        made = self._with_values(converted(self._queue, "data", self._data, wanted))
+        made = self._with_values(convert(self._queue, "data", self._data, wanted))
         made.sum_duplicates()
         return made
 
@@ -387,7 +387,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         """Return the array as a `scipy.sparse.coo_array` of its own memory."""
         use_device()
         self._require_valid()
-        data, *coordinates = (fetched(part, self._queue) for part in (self._data, *self._coords))
+        data, *coordinates = (copy_to_host(part, self._queue) for part in (self._data, *self._coords))
         found = scipy.sparse.coo_array((data, tuple(coordinates)), shape=self._shape)
         found.has_canonical_format = self._canonical
         return found
@@ -431,7 +431,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
             factors = 0, 1
         divisor = max(1, shape[-1] if order == "C" or len(shape) == 1 else shape[0])
         index = index_dtype(self._coords, (*shape, self._data.size))
-        quotients, rests = regrouped(self._queue, self._coords[0], self._coords[-1], factors, divisor, index)
+        quotients, rests = regroup(self._queue, self._coords[0], self._coords[-1], factors, divisor, index)
         coordinates = (rests,) if len(shape) == 1 else ((quotients, rests) if order == "C" else (rests, quotients))
         return self.over(self._queue, shape, coordinates, self._data)
 
@@ -546,7 +546,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     def nonzero(self) -> tuple[np.ndarray[Any, Any], ...]:
         """Return the coordinates of stored entries that are not 0, in their order, as NumPy arrays."""
         self._require_valid()
-        data, *coordinates = (fetched(part, self._queue) for part in (self._data, *self._coords))
+        data, *coordinates = (copy_to_host(part, self._queue) for part in (self._data, *self._coords))
         return tuple(each[data != 0] for each in coordinates)
 
     @override
@@ -675,4 +675,4 @@ def _entries_of(
     return values, given, shape, False
 
 
-delegated(coo_array)
+delegate(coo_array)

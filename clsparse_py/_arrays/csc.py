@@ -12,7 +12,7 @@ from typing_extensions import Self, override
 
 from clsparse_py._arrays.base import SparseArray, require_reversed
 from clsparse_py._arrays.csr import csr_array
-from clsparse_py._arrays.delegation import NO_LISTS, Delegating, delegated, result_of
+from clsparse_py._arrays.delegation import NO_LISTS, Delegating, delegate, result_of
 from clsparse_py._arrays.doors import doors
 from clsparse_py._formats.coordinates import placed_coordinates, sorted_entries
 from clsparse_py._formats.parts import coordinates_of, dense_values, is_one_dimensional, is_shape
@@ -139,7 +139,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         return self._columns
 
     @property
-    def _made(self) -> csr_array:
+    def _either(self) -> csr_array:
         """The matrix or its transposed, whichever is there."""
         return self._t if self._rows is None else self._rows
 
@@ -161,17 +161,17 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the values."""
-        return self._made.dtype
+        return self._either.dtype
 
     @property
     def queue(self) -> cl.CommandQueue:
         """The queue on which operations on the matrix run, unless a dense operand on the device has another."""
-        return self._made.queue
+        return self._either.queue
 
     @property
     def nnz(self) -> int:
         """How many entries are stored."""
-        return self._made.nnz
+        return self._either.nnz
 
     @property
     def data(self) -> cl_array.Array:
@@ -340,9 +340,9 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         if name in _DENSE and not is_scalar(arguments[0]) and is_sparse(arguments[0]) == (name == "__truediv__"):
             # Dense, row by row: not made by columns, and turned.
             return result_of(self._as_csr(), name, *arguments, **named)
-        found = result_of(self._t, name, *map(_turned, arguments), **{key: _turned(each) for key, each in named.items()})
+        found = result_of(self._t, name, *map(_turn, arguments), **{key: _turn(each) for key, each in named.items()})
         if name not in _PRODUCTS or not is_sparse(arguments[0]) or arguments[0].shape == self.shape:
-            return _turned(found) if getattr(found, "ndim", 0) > 1 else found
+            return _turn(found) if getattr(found, "ndim", 0) > 1 else found
         wanted = format_of_product(("csc", arguments[0].format), self.shape, tuple(arguments[0].shape))
         return found.T.asformat(wanted if wanted in ("csc", "coo") else "csr")
 
@@ -371,14 +371,14 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def _index_dtype(self) -> np.dtype[Any]:
-        return self._made._index_dtype()
+        return self._either._index_dtype()
 
     @override
     def _n_stored(self) -> int:
-        return self._made._n_stored()
+        return self._either._n_stored()
 
 
-def _turned(operand: Any) -> Any:
+def _turn(operand: Any) -> Any:
     """Return an operand of a matrix as that of its transposed: transposed itself, if it has places."""
     if isinstance(operand, (list, tuple)):
         operand = np.asarray(operand)
@@ -427,4 +427,4 @@ def _from_coordinates(data: Any, coordinates: Any, shape: Any, dtype: Any, queue
     return csr_array.assembled(Structure(queue, (columns, rows), indices, indptr, facts), new)
 
 
-delegated(csc_array)
+delegate(csc_array)

@@ -28,7 +28,7 @@ from clsparse_py._operations.spgemm import plain_product, spgemm
 from clsparse_py._operations.spmm import SpmmPlan, kept_spmm_plan, spmm
 from clsparse_py._operations.spmv import SpmvPlan, kept_plan, spmv
 from clsparse_py._operations.transpose import Permutation, TransposePlan, permutation, transpose
-from clsparse_py._run.transfer import fetched
+from clsparse_py._run.transfer import copy_to_host
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -286,7 +286,7 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
         """Return the matrix as a `scipy.sparse.csr_array` of its own memory."""
         use_device()
         self.require_valid()
-        parts = tuple(fetched(part, self.queue) for part in self.parts)
+        parts = tuple(copy_to_host(part, self.queue) for part in self.parts)
         return scipy.sparse.csr_array(parts, shape=self.shape)
 
     @override
@@ -375,7 +375,7 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
         `coo_array` of one dimension.
         """
         if isinstance(other, cl_array.Array):  # before SciPy is asked, which takes microseconds
-            plan: SpmvPlan | None = self._structure.known((SpmvPlan, self._data.dtype))
+            plan: SpmvPlan | None = self._structure.find_plan((SpmvPlan, self._data.dtype))
             if plan is not None and (again := plan.again(self._data, other)) is not None:
                 return again
             if 0 < len(other.shape) < 3:
@@ -447,7 +447,7 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
     def transpose_plan(self) -> TransposePlan[csr_array]:
         """Return the plan that transposes new values of A, made at the first call and kept until the structure is replaced."""
         if self._plan is None:
-            found = self._structure.kept(Permutation, lambda: permutation(self, "auto"))
+            found = self._structure.get_plan(Permutation, lambda: permutation(self, "auto"))
             self._plan = TransposePlan(self, found)
         return self._plan
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _Given = TypeVar("_Given")
 
-__all__ = ["ALONG", "BY_SCALAR", "ENTRYWISE", "NO_LISTS", "OF_SUMS", "OF_VALUES", "Delegating", "delegated", "result_of"]
+__all__ = ["ALONG", "BY_SCALAR", "ENTRYWISE", "NO_LISTS", "OF_SUMS", "OF_VALUES", "Delegating", "delegate", "result_of"]
 
 #: Operations on each place, whose operands have places too, or none.
 ENTRYWISE = (
@@ -111,7 +111,7 @@ def result_of(A: Any, name: str, *arguments: Any, **named: Any) -> Any:
     return found(*arguments, **named) if callable(found) else found
 
 
-def delegated(cls: type[Any]) -> None:
+def delegate(cls: type[Any]) -> None:
     """Give a class the methods of `csr_array` that it leaves to one, with their names, signatures and docstrings."""
     for names, way in ((ENTRYWISE, "_entrywise"), (ALONG, "_along")):
         for name in names:

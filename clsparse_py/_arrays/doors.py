@@ -48,7 +48,7 @@ def doors(cls: _Array) -> _Array:
     for name in (*dir(getattr(scipy.sparse, cls.__name__)), *_PARTS):
         ours = inspect.getattr_static(cls, name, None)
         if isinstance(ours, property) and ours.fset is not None:
-            ours = property(ours.fget, door(_changed(cls, name, setattr))(ours.fset), ours.fdel, ours.__doc__)
+            ours = property(ours.fget, door(_edit_on_host(cls, name, setattr))(ours.fset), ours.fdel, ours.__doc__)
             _put(cls, name, ours)
         if name in _WITHOUT or f"A.{name}" in ON_HOST or (name.startswith("_") and not name.endswith("__")):
             continue
@@ -56,10 +56,10 @@ def doors(cls: _Array) -> _Array:
             read = door(on_scipy(operator.attrgetter(name)))(ours.fget)
             _put(cls, name, property(read, ours.fset, ours.fdel, ours.__doc__))
         elif inspect.isfunction(ours):
-            setattr(cls, name, door(_changed(cls, name) if name in _IN_PLACE else on_scipy(_method(name)))(ours))
+            setattr(cls, name, door(_edit_on_host(cls, name) if name in _IN_PLACE else on_scipy(_method(name)))(ours))
     for name, theirs in _PRODUCTS.items():
         setattr(cls, name, door(on_scipy(_method(theirs)))(getattr(cls, name)))
-    setattr(cls, "__init__", door(_made(cls))(cls.__init__))  # noqa: B010 - mypy takes no assignment to it
+    setattr(cls, "__init__", door(_replace_constructor(cls))(cls.__init__))  # noqa: B010 - mypy takes no assignment to it
     return cls
 
 
@@ -78,7 +78,7 @@ def _method(name: str) -> Callable[..., Any]:
     return call
 
 
-def _changed(cls: type[Any], name: str, change: Callable[..., Any] | None = None) -> Callable[..., Any]:
+def _edit_on_host(cls: type[Any], name: str, change: Callable[..., Any] | None = None) -> Callable[..., Any]:
     """Return a function that changes a copy of an array on the host, by SciPy's method of a name or by a function of that name.
 
     The array takes what the copy has then.
@@ -95,7 +95,7 @@ def _changed(cls: type[Any], name: str, change: Callable[..., Any] | None = None
     return call
 
 
-def _made(cls: type[Any]) -> Callable[..., Any]:
+def _replace_constructor(cls: type[Any]) -> Callable[..., Any]:
     """Return a function that has SciPy check and make an array, and puts it on the device."""
     make: Callable[..., None] = cls.__init__
 

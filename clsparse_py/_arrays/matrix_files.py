@@ -56,7 +56,7 @@ def read_matrix(path: str | os.PathLike[str]) -> scipy.sparse.csr_array:
     with path.open("rb"):
         pass
     try:
-        matrix = _checked(_load(path, suffix))
+        matrix = _check(_load(path, suffix))
     except _DAMAGED as error:
         reason = str(error).strip() or type(error).__name__
         raise ValueError(f"{path}: holds no sparse matrix that can be read: {reason.splitlines()[0]}") from error
@@ -122,7 +122,7 @@ def _load(path: Path, suffix: str) -> Any:
     return scipy.sparse.load_npz(path)
 
 
-def _checked(found: Any) -> scipy.sparse.csr_array:
+def _check(found: Any) -> scipy.sparse.csr_array:
     """Return a matrix in CSR form, in order and without duplicates."""
     if found.ndim != 2:
         raise ValueError(f"has {found.ndim} dimensions, a matrix has 2")

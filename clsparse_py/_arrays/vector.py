@@ -12,7 +12,7 @@ from typing_extensions import Self, override
 
 from clsparse_py._arrays.base import SparseArray, class_of_format
 from clsparse_py._arrays.csr import csr_array
-from clsparse_py._arrays.delegation import NO_LISTS, delegated, result_of
+from clsparse_py._arrays.delegation import NO_LISTS, delegate, result_of
 from clsparse_py._formats.parts import as_row, made_of
 from clsparse_py._formats.zero_copy import on_memory_of
 from clsparse_py._matrix.matrix import Sparse, is_sparse
@@ -145,7 +145,7 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
             raise ValueError(f"other: must have shape {self.shape} as A has, has {arguments[0].shape} (inconsistent shapes)")
         if name in NO_LISTS and isinstance(arguments[0], (list, tuple)):
             return NotImplemented
-        found = result_of(self._row, name, *map(_raised, arguments), **named)
+        found = result_of(self._row, name, *map(_as_row, arguments), **named)
         is_flat = all(
             np.ndim(each) < 2 if isinstance(each, (list, tuple)) else getattr(each, "ndim", 0) < 2 for each in arguments
         )
@@ -162,12 +162,12 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
         return getattr(self._row, name)(None, *arguments, **named)
 
 
-def _raised(operand: Any) -> Any:
+def _as_row(operand: Any) -> Any:
     """Return an operand of one dimension as one of one row; all others as they are."""
     if isinstance(operand, csr_vector):
         return operand._row
     if isinstance(operand, Sparse) and operand.ndim == 1:
-        return _raised(operand.tocsr())
+        return _as_row(operand.tocsr())
     if isinstance(operand, (list, tuple)):
         operand = np.asarray(operand)
     if getattr(operand, "ndim", 0) != 1:
@@ -184,5 +184,5 @@ def _flat(found: Any) -> Any:
     return found.reshape(found.shape[1])
 
 
-delegated(csr_vector)
+delegate(csr_vector)
 csr_vector.__name__ = csr_vector.__qualname__ = "csr_array"  # as users call it

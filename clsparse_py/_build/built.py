@@ -97,7 +97,7 @@ class Built:
         kernel.set_args(*arguments)
         return kernel
 
-    def taken(self, arguments: Sequence[Any]) -> cl.Kernel:
+    def take(self, arguments: Sequence[Any]) -> cl.Kernel:
         """Return a kernel object with these arguments, which is the caller's until it is put back.
 
         To make one takes the host some 0.25 ms. Without memory for an argument it is a new one: quirk 18.
@@ -112,7 +112,7 @@ class Built:
         return kernel
 
     def put_back(self, kernel: cl.Kernel) -> None:
-        """Keep a kernel object that `taken` returned for the next caller."""
+        """Keep a kernel object that `take` returned for the next caller."""
         self._idle.append(kernel)
 
 
@@ -140,8 +140,8 @@ class Launch:
 
     def __init__(self, built: Built, groups: int, places: list[int], arrays: list[int]) -> None:
         self.built, self.groups, self.sizes = built, groups, built.sizes(groups)
-        self.pick = _picked(places)
-        self._pick_arrays, self._places = _picked(arrays), places
+        self.pick = _make_picker(places)
+        self._pick_arrays, self._places = _make_picker(arrays), places
         self._idle: deque[tuple[cl.Kernel, Numbers]] = deque()
 
     def enqueue(self, queue: cl.CommandQueue, table: list[Any], numbers: Numbers, wait_for: list[cl.Event] | None) -> cl.Event:
@@ -168,7 +168,7 @@ class Launch:
         """Return the number of the one argument that stands at a place of the table; None if it is not one."""
         return self._places.index(place) if self._places.count(place) == 1 else None
 
-    def taken(self, table: list[Any]) -> cl.Kernel:
+    def take(self, table: list[Any]) -> cl.Kernel:
         """Return a kernel object that is set as the table has it, and is the caller's until it is put back."""
         try:
             kernel, _ = self._idle.pop()
@@ -208,7 +208,7 @@ class Repeated:
             kernel = self._kernels.pop()
             kernel.set_arg(self._argument, arrays[self._place])
         except IndexError:
-            kernel = self._launch.taken([*arrays, *self._numbers, *self._constants])
+            kernel = self._launch.take([*arrays, *self._numbers, *self._constants])
         whole, group = self._sizes
         try:
             event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, whole, group)
@@ -222,7 +222,7 @@ class Repeated:
         self._launch.put_back(self._kernels, self._numbers)
 
 
-def _picked(places: list[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
+def _make_picker(places: list[int]) -> Callable[[list[Any]], tuple[Any, ...]]:
     """Return a function that picks from a table what stands at some places: in half of the time that a list of them takes."""
     if len(places) > 1:
         return operator.itemgetter(*places)

@@ -68,7 +68,7 @@ class Parameters(abc.ABC):
     @property
     def name(self) -> str:
         """The kernel's name, readable and an OpenCL C identifier: that of the template, and what the fields tell."""
-        told = (_told(each.name, getattr(self, each.name)) for each in fields(self))
+        told = (_abbreviate(each.name, getattr(self, each.name)) for each in fields(self))
         return "_".join((self.template.replace("/", "_"), *filter(None, told)))
 
     @property
@@ -126,7 +126,7 @@ class Parameters(abc.ABC):
             yield variant, cls(**{**found, "work_group": min(found["work_group"], device.max_work_group)})
 
 
-def _told(name: str, value: object) -> str:
+def _abbreviate(name: str, value: object) -> str:
     """Return what a kernel's name tells of a field."""
     if isinstance(value, bool):
         return name if value else ""

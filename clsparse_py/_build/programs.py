@@ -41,11 +41,11 @@ __all__ = [
     "compile_source",
     "forget_refused",
     "identity",
-    "known",
+    "find_known",
     "let_go",
     "note_asked",
     "recording",
-    "refused",
+    "list_refusals",
     "render",
     "worked_out",
 ]
@@ -133,24 +133,24 @@ def compile_source(context: cl.Context, device: cl.Device, source: str, options:
         warnings.simplefilter("ignore", cl.CompilerWarning)
         if has_src_build_cache(device):
             driver_cache.look_through()
-            return _compiled(_uncached(context, source), device, options)
+            return _build_program(_uncached(context, source), device, options)
         key = cache.key_of("program", source, *options, identity(device), cl.VERSION_TEXT)
-        kept = cache.load(key, lambda binary: _loaded(context, device, binary, source, options))
+        kept = cache.load(key, lambda binary: _load(context, device, binary, source, options))
         if kept is not None:
             return kept
-        program = _compiled(_uncached(context, source), device, options)
+        program = _build_program(_uncached(context, source), device, options)
         # Indexed by device, as `binaries` follows the program's own list.
         binaries = dict(zip((d.int_ptr for d in program.devices), program.binaries, strict=True))
         cache.write(key, binaries[device.int_ptr])
         return program
 
 
-def _compiled(program: cl.Program, device: cl.Device, options: tuple[str, ...]) -> cl.Program:
+def _build_program(program: cl.Program, device: cl.Device, options: tuple[str, ...]) -> cl.Program:
     compiled: cl.Program = program.build(list(options), devices=[device])
     return compiled
 
 
-def _loaded(context: cl.Context, device: cl.Device, binary: bytes, source: str, options: tuple[str, ...]) -> cl.Program:
+def _load(context: cl.Context, device: cl.Device, binary: bytes, source: str, options: tuple[str, ...]) -> cl.Program:
     """Return the program of a binary that an earlier process kept.
 
     Raises
@@ -161,7 +161,7 @@ def _loaded(context: cl.Context, device: cl.Device, binary: bytes, source: str, 
         The driver does not take it.
     """
     # As in `_uncached`: a program that is made otherwise keeps the Python object of its context.
-    program = _compiled(cl.Program(cl._cl._Program(context, [device], [binary])), device, options)
+    program = _build_program(cl.Program(cl._cl._Program(context, [device], [binary])), device, options)
     lacking = set(_KERNEL.findall(source)) - set(program.kernel_names.split(";"))
     if lacking:
         raise ValueError(f"it has no kernel {', '.join(sorted(lacking))}")
@@ -399,7 +399,7 @@ def worked_out(context: cl.Context, device: cl.Device, what: Hashable, work_out:
     return found
 
 
-def known(context: cl.Context, device: cl.Device, what: Hashable) -> Any:
+def find_known(context: cl.Context, device: cl.Device, what: Hashable) -> Any:
     """Return what `worked_out` keeps under ``what``; None if there is nothing."""
     kept = _worked_out.get((_handle_of(context), device.int_ptr, what))
     if kept is None:
@@ -423,7 +423,7 @@ def _build(context: cl.Context, device: cl.Device, asked: Parameters) -> Built:
     while True:
         source, lanes, limit = render(parameters), parameters.lane_width, parameters.work_group // 2
         digest = refusals.digest_of(source, parameters.options)
-        known = refusals.known(identity(device), digest)
+        known = refusals.find(identity(device), digest)
         if known is not None:
             first_error = first_error or _build_error(device, parameters, None, known.reason, "refused before", remembered=True)
         else:
@@ -593,7 +593,7 @@ def forget_refused() -> None:
         refusals.clear()
 
 
-def refused() -> Iterator[BuildError]:
+def list_refusals() -> Iterator[BuildError]:
     """Iterate over the refusals of kernels that this process met so far."""
     with _lock:
         return iter(tuple(_refused.values()))

@@ -29,12 +29,12 @@ __all__ = [
     "digest_of",
     "forget",
     "is_verdict",
-    "kept",
-    "known",
+    "load",
+    "find",
     "note",
-    "parsed",
+    "parse",
     "said_by",
-    "seen",
+    "with_refusal",
     "summary",
 ]
 
@@ -114,7 +114,7 @@ def is_verdict(error: cl.Error) -> bool:
     return getattr(error, "code", None) in _VERDICTS and not _CIRCUMSTANCES.search(str(error))
 
 
-def parsed(payload: bytes | None) -> dict[str, Refusal]:
+def parse(payload: bytes | None) -> dict[str, Refusal]:
     """Return the refusals in the content of a file, by digest; malformed ones are left out."""
     found: dict[str, Refusal] = {}
     try:
@@ -132,7 +132,7 @@ def parsed(payload: bytes | None) -> dict[str, Refusal]:
     return found
 
 
-def seen(before: Mapping[str, Refusal], digest: str, kernel: str, reason: str, process: str) -> dict[str, Refusal]:
+def with_refusal(before: Mapping[str, Refusal], digest: str, kernel: str, reason: str, process: str) -> dict[str, Refusal]:
     """Return refusals with one more that a process saw, or with one more process that saw it; the oldest go if there are many."""
     refusal = before.get(digest, Refusal(kernel, reason[:_MAX_REASON], ()))
     witnesses = tuple(dict.fromkeys((*refusal.seen_by, process)))[:_WITNESSES]
@@ -144,7 +144,7 @@ def _key(identity: str) -> str:
     return cache.key_of("refusals", identity, clsparse_py.__version__)
 
 
-def kept(identity: str) -> Mapping[str, Refusal]:
+def load(identity: str) -> Mapping[str, Refusal]:
     """Return the refusals of a device by digest, as this process found them on disk and added to them.
 
     Parameters
@@ -154,13 +154,13 @@ def kept(identity: str) -> Mapping[str, Refusal]:
     """
     found = _known.get(identity)
     if found is None:
-        found = _known[identity] = parsed(cache.read(_key(identity)))
+        found = _known[identity] = parse(cache.read(_key(identity)))
     return found
 
 
-def known(identity: str, digest: str) -> Refusal | None:
+def find(identity: str, digest: str) -> Refusal | None:
     """Return the refusal of a source that this process saw, or two others did; None if there is none."""
-    found = kept(identity).get(digest)
+    found = load(identity).get(digest)
     return found if found is not None and (found.trusted or _PROCESS in found.seen_by) else None
 
 
@@ -173,10 +173,10 @@ def note(identity: str, verdicts: Iterable[tuple[str, str, str]], *, certain: bo
     if not given:
         return
     # Other processes may have written since it was read.
-    now = parsed(cache.read(_key(identity)))
+    now = parse(cache.read(_key(identity)))
     for digest, kernel, reason in given:
         for process in (_PROCESS, f"child of {_PROCESS}")[: 1 + certain]:
-            now = seen(now, digest, kernel, reason, process)
+            now = with_refusal(now, digest, kernel, reason, process)
     _known[identity] = now
     _write(identity, now)
 
@@ -187,7 +187,7 @@ def _write(identity: str, now: Mapping[str, Refusal]) -> None:
 
 def forget(identity: str) -> int:
     """Forget the refusals of a device, so that its kernels are tried again; return how many there were."""
-    before = kept(identity)
+    before = load(identity)
     if before:
         _known[identity] = {}
         _write(identity, {})

@@ -59,9 +59,9 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
     for name, record in tuple(found.items()):
         found.setdefault(name.partition(":")[0], record)
     found |= {name: default_choice(name, device).record(device, arithmetic, scaled=False) for name in KERNELS}
-    return {name: _scaled(record) for name, record in found.items()} if scaled else found
+    return {name: _scale(record) for name, record in found.items()} if scaled else found
 
 
-def _scaled(record: Parameters) -> Parameters:
+def _scale(record: Parameters) -> Parameters:
     """Return the record of a product with alpha and beta, if there is one."""
     return replace(record, scaled=True) if isinstance(record, ProductKernel) and record.scalable else record

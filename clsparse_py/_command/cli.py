@@ -167,7 +167,7 @@ def _devices(arguments: argparse.Namespace) -> int:
         if reason is not None:
             console.print(Text(f"{_title(device)} cannot be used: {reason}."))
     for device, _ in usable:
-        kept = refusals.kept(programs.identity(device))
+        kept = refusals.load(programs.identity(device))
         known = [each for digest, each in kept.items() if digest != refusals.DEVICE]
         if known:
             console.print(Text(f"The compiler of {_title(device)} refuses (clsparse warmup --retry tries again):"))
@@ -268,7 +268,7 @@ def _check_output(file: str | None) -> None:
             raise FileNotFoundError(f"{file}: there is no folder {Path(file).parent}")
 
 
-def _timed(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
+def _time_calls(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
     """Return what an action gives, and the seconds until all of it is done."""
     begin = time.perf_counter()
     found = action()
@@ -280,7 +280,7 @@ def _steady(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
     """Return what an action that ran before gives when it builds no kernel any more: what it learned may ask for another one."""
     for _ in range(_TRIES):
         kernels = len([*programs.built()])
-        found, seconds = _timed(queue, action)
+        found, seconds = _time_calls(queue, action)
         if len([*programs.built()]) == kernels:
             break
     return found, seconds
@@ -302,7 +302,7 @@ def _multiply(arguments: argparse.Namespace) -> int:
         B = A if arguments.right == arguments.left else _read(arguments.right, queue)
         if arguments.transpose:
             B = clsparse_py.transpose(B)
-        (C, phases), first = _timed(queue, lambda: clsparse_py.spgemm(A, B, **options, profile=True))
+        (C, phases), first = _time_calls(queue, lambda: clsparse_py.spgemm(A, B, **options, profile=True))
         if arguments.output is not None:
             write_matrix(arguments.output, C.get())
         (rows, columns), entries = C.shape, C.nnz
@@ -326,7 +326,7 @@ def _transpose(arguments: argparse.Namespace) -> int:
     try:
         _check_output(arguments.output)
         A = _read(arguments.file, queue)
-        transposed, first = _timed(queue, lambda: clsparse_py.transpose(A, method=arguments.method))
+        transposed, first = _time_calls(queue, lambda: clsparse_py.transpose(A, method=arguments.method))
         if arguments.output is not None:
             write_matrix(arguments.output, transposed.get())
         (rows, columns), entries = transposed.shape, transposed.nnz

@@ -29,7 +29,7 @@ from clsparse_py._operations.spgemm import spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._operations.spmv import spmv_plan
 from clsparse_py._operations.transpose import transpose, transpose_plan
 
-__all__ = ["Case", "Measurement", "Result", "generated", "given", "measure", "run", "samples"]
+__all__ = ["Case", "Measurement", "Result", "generate", "measure", "read_case", "run", "samples"]
 
 
 @dataclass(frozen=True)
@@ -119,14 +119,14 @@ def samples() -> list[Case]:
     return [case(name) for name in sorted(each.name for each in folder.iterdir()) if name.endswith(SUFFIXES)]
 
 
-def given(path: str) -> Case:
+def read_case(path: str) -> Case:
     """Return the matrix in a file."""
     name = Path(path).name
     suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
     return Case(name.removesuffix(suffix) or path, "files", path, lambda: read_matrix(path))
 
 
-def generated() -> list[Case]:
+def generate() -> list[Case]:
     """Return matrices too large to come with the package, built here, so that the bandwidth means something."""
     made = {"grid_1024x1024": lambda: _grid(1024), "power_law_200k": lambda: _power_law(200_000, 3_000_000)}
     return [Case(name, "generated here", name, load) for name, load in made.items()]
@@ -273,7 +273,7 @@ def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: 
     """
     found: list[Measurement] = []
     failed = 0
-    for case in (*samples(), *(given(path) for path in files), *generated()):
+    for case in (*samples(), *(read_case(path) for path in files), *generate()):
         with errors.status(Text(f"{case.name} ...")):
             try:
                 found.append(measure(queue, case))

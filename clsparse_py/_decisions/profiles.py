@@ -22,7 +22,7 @@ import numpy as np
 
 from clsparse_py._decisions import tree as trees
 from clsparse_py._device.device import Device
-from clsparse_py._device.standing import folder, head, members, shipped
+from clsparse_py._device.standing import folder, head, list_shipped, members
 from clsparse_py._ground.errors import ProfileError
 from clsparse_py._ground.files import make_private, write_text
 from clsparse_py._ground.records import dataclass
@@ -40,6 +40,7 @@ __all__ = [
     "forget",
     "identity",
     "kept",
+    "list_shipped",
     "load",
     "name_for",
     "own",
@@ -47,7 +48,6 @@ __all__ = [
     "remove",
     "rules",
     "save",
-    "shipped",
     "thresholds",
 ]
 
@@ -246,7 +246,7 @@ def own() -> list[Path]:
 
 def _files() -> Iterator[tuple[Path, bool]]:
     yield from ((path, False) for path in own())
-    yield from ((path, True) for path in shipped())
+    yield from ((path, True) for path in list_shipped())
 
 
 _reported: set[tuple[Path, str]] = set()
@@ -370,9 +370,9 @@ class Rules(Generic[T]):
         """Return what to take, and why."""
         return Ruling(self, features, trees.leaf_of(self.tree, features))
 
-    def given(self, features: Mapping[str, float]) -> Rules[T]:
+    def restrict(self, features: Mapping[str, float]) -> Rules[T]:
         """Return the rules that are left where some features are known."""
-        return Rules(self.profile, trees.given(self.tree, features), self.values)
+        return Rules(self.profile, trees.restrict(self.tree, features), self.values)
 
     def take(self, features: Mapping[str, float]) -> T:
         """Return what to take."""

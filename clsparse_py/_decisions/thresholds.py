@@ -102,7 +102,7 @@ class Thresholds:
         }
 
     @classmethod
-    def made(cls: type[Own], values: Mapping[str, float]) -> Own:
+    def from_values(cls: type[Own], values: Mapping[str, float]) -> Own:
         """Return thresholds by their names; the others are the defaults of devices that have lanes.
 
         Raises
@@ -132,4 +132,4 @@ class Thresholds:
     def _by(cls: type[Own], near: Sequence[profiles.Profile], device: Device, dtype: str) -> Own:
         """Return the thresholds by some profiles, the closest of which comes first."""
         usual = cls.defaults(on_cores=device.lanes_are_loops)
-        return profiles.thresholds(near, cls.operation, dtype, usual, cls.made)
+        return profiles.thresholds(near, cls.operation, dtype, usual, cls.from_values)

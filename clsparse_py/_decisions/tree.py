@@ -21,9 +21,9 @@ __all__ = [
     "evaluate",
     "features_of",
     "from_json",
-    "given",
     "leaf_of",
     "leaves",
+    "restrict",
     "words",
 ]
 
@@ -136,13 +136,13 @@ def leaf_of(tree: Tree, features: Mapping[str, float]) -> Leaf:
     return tree
 
 
-def given(tree: Tree, features: Mapping[str, float]) -> Tree:
+def restrict(tree: Tree, features: Mapping[str, float]) -> Tree:
     """Return what is left of a tree where some features are known."""
     while isinstance(tree, Split) and tree.feature in features:
         tree = tree.then if features[tree.feature] <= tree.at_most else tree.otherwise
     if isinstance(tree, Leaf):
         return tree
-    then, otherwise = given(tree.then, features), given(tree.otherwise, features)
+    then, otherwise = restrict(tree.then, features), restrict(tree.otherwise, features)
     return then if then == otherwise else Split(tree.feature, tree.at_most, then, otherwise)
 
 

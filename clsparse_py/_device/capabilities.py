@@ -233,7 +233,7 @@ class Probed:
     preferred_multiple: int
 
 
-def _probed(kept: bytes) -> Probed:
+def _probe(kept: bytes) -> Probed:
     """Return the results of probes that an earlier process kept.
 
     Raises
@@ -256,7 +256,7 @@ def probe(device: cl.Device) -> Probed:
     identity = (device.platform.name, device.platform.version, device.name, device.version, device.driver_version)
     probes = (sources.expand(_LANES_PROBE), sources.expand(_LOAD_ONCE_PROBE), sources.expand(_MATCH_PROBE), _ALIAS_PROBE)
     key = cache.key_of("probe", trial.TRIED, *probes, *identity, device.extensions)
-    kept = cache.load(key, _probed)
+    kept = cache.load(key, _probe)
     if kept is not None:
         return kept
     if type_of(device) == "cpu":

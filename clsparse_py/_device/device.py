@@ -171,11 +171,11 @@ def describe(device: cl.Device) -> Device:
     True
     """
     use_device()
-    return plainly(_described(device)) if are_plain() else _described(device)
+    return plainly(_describe(device)) if are_plain() else _describe(device)
 
 
 @functools.cache
-def _described(device: cl.Device) -> Device:
+def _describe(device: cl.Device) -> Device:
     if not isinstance(device, cl.Device):
         raise TypeError(f"device: must be a pyopencl.Device, is {type(device).__name__}")
     try:
@@ -336,7 +336,7 @@ _refusing: dict[cl.Device, str] = {}
 
 
 @functools.cache
-def _chosen(named: str | None) -> tuple[cl.Context, cl.CommandQueue]:
+def _choose(named: str | None) -> tuple[cl.Context, cl.CommandQueue]:
     """Return the queue, and the context beside it (quirk 9)."""
     while True:
         device = choose_device()
@@ -368,4 +368,4 @@ def default_queue() -> cl.CommandQueue:
     True
     """
     use_device()
-    return _chosen(os.environ.get("PYOPENCL_CTX"))[1]
+    return _choose(os.environ.get("PYOPENCL_CTX"))[1]

@@ -94,7 +94,7 @@ def _wanted(a: np.ndarray) -> Iterator[tuple[str, int, np.ndarray]]:
     yield "probe_turns", 1, np.repeat(sums[_TURNS - 1 + (a[: a.size // 8] & 1)], 8)
 
 
-def _tried(device: cl.Device) -> tuple[str, str]:
+def _try_out(device: cl.Device) -> tuple[str, str]:
     """Return a verdict and its reason."""
     context = cl.Context([device])
     queue = cl.CommandQueue(context, device)
@@ -122,7 +122,7 @@ def _verdict(identity: str) -> tuple[str, str]:
         if device is None:
             return NONE, "the device is not there"
         print(BEGINS, flush=True)
-        return _tried(device)
+        return _try_out(device)
     except cl.MemoryError as error:
         return NONE, str(error)
     except cl.Error as error:

@@ -13,7 +13,7 @@ from typing import Any
 
 import platformdirs
 
-__all__ = ["folder", "head", "members", "shipped", "standing"]
+__all__ = ["folder", "head", "list_shipped", "members", "standing"]
 
 #: Characters in which `tuning.profiles.save` writes what stands before the trees.
 _HEAD = 2048
@@ -25,7 +25,7 @@ def folder() -> Path:
     return Path(named) if named else platformdirs.user_data_path("clsparse_py") / "profiles"
 
 
-def shipped() -> list[Path]:
+def list_shipped() -> list[Path]:
     """Return the files of the profiles that came with the package."""
     return sorted((Path(__file__).parents[1] / "_decisions" / "profiles").glob("*.json"))
 
@@ -76,16 +76,16 @@ def standing(name: str, platform: str, kind: str) -> tuple[bool, float | None]:
         own = sorted(folder().glob("*.json"))
     except OSError:  # `tuning.profiles` says so
         own = []
-    tuned = any((of.get("name"), of.get("platform")) == (name, platform) for of, _ in _named(own))
+    tuned = any((of.get("name"), of.get("platform")) == (name, platform) for of, _ in _read_heads(own))
     ranks = {
         of["name"] == name: rank["value"]
-        for of, rank in _named(shipped())
+        for of, rank in _read_heads(list_shipped())
         if rank and of["platform"] == platform and of["type"] == kind and (kind == "cpu" or of["name"] == name)
     }
     return tuned, ranks.get(True, ranks.get(False))
 
 
-def _named(paths: list[Path]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _read_heads(paths: list[Path]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield the device and the rank of each profile of a device; damaged ones are passed over, as `tuning.profiles` says."""
     for path in paths:
         try:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from clsparse_py._build import refusals
 
-__all__ = ["BEGINS", "GOOD", "GUARD", "LIMIT", "NONE", "REFUSED", "TRIED", "WRONG", "UnfitError", "examine", "judged"]
+__all__ = ["BEGINS", "GOOD", "GUARD", "LIMIT", "NONE", "REFUSED", "TRIED", "WRONG", "UnfitError", "examine", "judge"]
 
 _log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class UnfitError(Exception):
         self.certain = certain
 
 
-def judged(output: str, code: int | None) -> UnfitError | None:
+def judge(output: str, code: int | None) -> UnfitError | None:
     """Return a child's verdict on the compiler that it tried; None if the compiler is good, or the child gave no verdict.
 
     Parameters
@@ -90,12 +90,12 @@ def _child(identity: str) -> UnfitError | None:
             command, cwd=place, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, check=False
         )
     except subprocess.TimeoutExpired as late:
-        return judged((late.stdout or b"").decode(errors="replace"), None)
+        return judge((late.stdout or b"").decode(errors="replace"), None)
     except OSError as error:
         _log.info("the compiler is not tried, as no process can be started: %s", error)
         return None
     _log.debug("%s ended with %s: %s%s", command, ended.returncode, ended.stdout, ended.stderr)
-    return judged(ended.stdout.decode(errors="replace"), ended.returncode)
+    return judge(ended.stdout.decode(errors="replace"), ended.returncode)
 
 
 def examine(identity: str) -> None:
@@ -111,7 +111,7 @@ def examine(identity: str) -> None:
     UnfitError
         The compiler must not be used. The verdict is kept if two processes saw the same, or one is certain.
     """
-    known = refusals.known(identity, refusals.DEVICE)
+    known = refusals.find(identity, refusals.DEVICE)
     if known is not None:
         raise UnfitError(known.reason, certain=known.trusted)
     verdict = _child(identity)

@@ -18,7 +18,7 @@ from clsparse_py._operations.spmm import spmm
 from clsparse_py._operations.spmv import spmv
 from clsparse_py._primitives.permute import enqueue_add_at
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import fetched, placed
+from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
 __all__ = ["Border"]
 
@@ -49,12 +49,12 @@ class Border:
 
     def __init__(self, A: csr_array) -> None:
         facts = A.structure.checked()
-        indptr = fetched(A.indptr, A.queue)
+        indptr = copy_to_host(A.indptr, A.queue)
         self._rows = np.flatnonzero(np.diff(indptr))
         self._border: csr_array | None = None
         if 0 < self._rows.size < Thresholds.of(describe(A.queue.device)).min_whole_share * A.shape[0]:
             # Without empty rows entries stand where they stood; values are each product's.
-            kept = placed(A.queue, "rows of the border", np.append(indptr[self._rows], indptr[-1]))
+            kept = copy_to_device(A.queue, "rows of the border", np.append(indptr[self._rows], indptr[-1]))
             structure = Structure(A.queue, (self._rows.size, A.shape[1]), A.indices, kept, facts)
             self._border = csr_array.assembled(structure, A.indices)
         self._places: dict[int, cl_array.Array] = {}
@@ -78,5 +78,5 @@ class Border:
         if columns not in self._places:
             places = (self._rows[:, None] * columns + np.arange(columns)).reshape(-1)
             wide = places[-1] > np.iinfo(np.int32).max
-            self._places[columns] = placed(A.queue, "rows of the border", places.astype(np.int64 if wide else np.int32))
+            self._places[columns] = copy_to_device(A.queue, "rows of the border", places.astype(np.int64 if wide else np.int32))
         return self._places[columns]

@@ -22,11 +22,11 @@ from clsparse_py._distributed.division import Division, by_boundaries, by_entrie
 from clsparse_py._distributed.halo import Halo
 from clsparse_py._distributed.multigrid import Hierarchy, set_up
 from clsparse_py._distributed.products import entry_by_entry, product
-from clsparse_py._distributed.shared import Distributed, after, collective, described, spelled
-from clsparse_py._distributed.split import Parts, joined, split
+from clsparse_py._distributed.shared import Distributed, after, collective, describe, spell
+from clsparse_py._distributed.split import Parts, join, split
 from clsparse_py._distributed.systems import DividedProblem, by_blocks
 from clsparse_py._distributed.transposed import Transposed
-from clsparse_py._distributed.vectors import multiplied, on_device, share_of_norm, vector
+from clsparse_py._distributed.vectors import multiply, on_device, share_of_norm, vector
 from clsparse_py._ground.errors import class_of
 from clsparse_py._solvers.krylov.sweep import AllSum
 from clsparse_py._solvers.linalg.options import Options
@@ -154,7 +154,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         with comm.agreeing():
             if comm.rank == root:
                 rows = _as_scipys(S)
-                cuts = _divided(division, rows, comm.size)
+                cuts = _divide(division, rows, comm.size)
                 shares = [(rows[cuts.part(rank)], cuts) for rank in range(comm.size)]
         with comm.together():
             own, cuts = comm.scatter(shares, root)
@@ -311,7 +311,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         """
         if isinstance(other, csr_array | Transposed):
             return product(self, _rows_of(other))
-        return multiplied(self, other, self.columns, self.rows, self._times)
+        return multiply(self, other, self.columns, self.rows, self._times)
 
     def _times(self, x: cl_array.Array) -> cl_array.Array:
         """Return this rank's entries of ``A @ x``: the local product runs while the halo is exchanged."""
@@ -377,12 +377,12 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return entry_by_entry(self, _rows_of(other), apply) if isinstance(other, csr_array | Transposed) else NotImplemented
 
     def __mul__(self, other: Any) -> Any:
-        return self._mapped(f"* {spelled(other)}", lambda part: part * other) if np.isscalar(other) else NotImplemented
+        return self._mapped(f"* {spell(other)}", lambda part: part * other) if np.isscalar(other) else NotImplemented
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        return self._mapped(f"/ {spelled(other)}", lambda part: part / other) if np.isscalar(other) else NotImplemented
+        return self._mapped(f"/ {spell(other)}", lambda part: part / other) if np.isscalar(other) else NotImplemented
 
     def __neg__(self) -> Self:
         return self._mapped("neg", lambda part: -part)
@@ -450,7 +450,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
             raise ValueError(f'ord: must be "fro", 1 or inf, is {ord!r}')
         if 0 in self.shape:
             return 0.0
-        note = f"norm({described(self)}, {ord})"
+        note = f"norm({describe(self)}, {ord})"
         if ord == "fro":
             parts = [_without_duplicates(part).data for part in (self.local, self.remote)]
             return float(np.sqrt(self.comm.sum(sum(share_of_norm(data, 2) for data in parts), note)))
@@ -468,12 +468,12 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     def own_rows(self) -> Any:
         """Return this rank's rows, as a `scipy.sparse.csr_array` with all columns, each row's ascending. Not collective."""
         part = self.columns.part(self.comm.rank)
-        return joined(Parts(self.local.get(), self.remote.get(), self.halo.columns), part.start, self.shape[1])
+        return join(Parts(self.local.get(), self.remote.get(), self.halo.columns), part.start, self.shape[1])
 
     @collective
     def gather(self, root: int = 0) -> Any:
         """Return the whole matrix on one rank, a `scipy.sparse.csr_array`, and None on the others."""
-        shares = self.comm.gather(self.own_rows(), root, f"gather({described(self)})")
+        shares = self.comm.gather(self.own_rows(), root, f"gather({describe(self)})")
         return None if shares is None else scipy.sparse.vstack(shares, format="csr")
 
 
@@ -499,7 +499,7 @@ def _as_scipys(S: Any) -> Any:
     return scipy.sparse.csr_array(S)
 
 
-def _divided(division: Any, rows: Any, size: int) -> Division:
+def _divide(division: Any, rows: Any, size: int) -> Division:
     if isinstance(division, str):
         if division not in ("entries", "rows"):
             raise ValueError(f'division: must be "entries", "rows" or boundaries, is {division!r}')

@@ -14,13 +14,13 @@ from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.csr import csr_array
 from clsparse_py._distributed.division import Division, by_rows
 from clsparse_py._distributed.mpi import world
-from clsparse_py._distributed.places import like_the_default, shared_out
+from clsparse_py._distributed.places import assign_devices, like_the_default
 from clsparse_py._distributed.team import over
 from clsparse_py._distributed.vectors import vector
 from clsparse_py._ground.console import plain
 from clsparse_py._ground.tables import Table
 
-__all__ = ["Shown", "grid_rows", "main", "measured"]
+__all__ = ["Shown", "grid_rows", "main", "measure"]
 
 
 def grid_rows(n: int, begin: int, end: int) -> Any:
@@ -60,7 +60,7 @@ class Shown(NamedTuple):
     error: float
 
 
-def measured(comm: Communicator, n: int, division: Division, repeats: int) -> Shown:
+def measure(comm: Communicator, n: int, division: Division, repeats: int) -> Shown:
     """Return what this rank has, and the times and the error of products."""
     part = division.part(comm.rank)
     S = grid_rows(n, part.start, part.stop)
@@ -111,16 +111,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(f"--{name}: must be at least 1, is {value}")
     if given.threads is None:
         return _by_mpi(given.points, given.repeats)
-    places = shared_out(like_the_default(), given.threads)
+    places = assign_devices(like_the_default(), given.threads)
     with over(places) as team:
-        shown = team.each(measured, given.points, by_rows(given.points**3, given.threads), given.repeats)
+        shown = team.each(measure, given.points, by_rows(given.points**3, given.threads), given.repeats)
     return _said(shown, given.points, "threads of one process")
 
 
 def _by_mpi(n: int, repeats: int) -> int:
     comm = world()
     try:
-        shown = comm.gather(measured(comm, n, by_rows(n**3, comm.size), repeats))
+        shown = comm.gather(measure(comm, n, by_rows(n**3, comm.size), repeats))
     except BaseException as error:
         plain(stderr=True).print(f"rank {comm.rank}: {type(error).__name__}: {error}")
         comm.abort()

@@ -11,10 +11,10 @@ import scipy.sparse
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
 
-__all__ = ["collected"]
+__all__ = ["collect"]
 
 
-def collected(comm: Communicator, rows: Division, n_columns: int, entries: scipy.sparse.coo_array) -> Any:
+def collect(comm: Communicator, rows: Division, n_columns: int, entries: scipy.sparse.coo_array) -> Any:
     """Send entries to the ranks of their rows, and return this rank's own rows.
 
     Parameters

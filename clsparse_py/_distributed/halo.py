@@ -15,11 +15,11 @@ from clsparse_py._build.plain import door
 from clsparse_py._distributed.border import Border
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
-from clsparse_py._memory.memory import allocated, pinned, submit
+from clsparse_py._memory.memory import allocate, allocate_pinned, submit
 from clsparse_py._memory.pool import side_queue
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import placed
+from clsparse_py._run.transfer import copy_to_device
 
 __all__ = ["Halo"]
 
@@ -154,7 +154,7 @@ class _Staged:
         self._queue, self._side = queue, side_queue(queue)
         self._out, self._in = (_on_host(queue, (n, *more), dtype) for n in sizes)
         # The same object each time, and of the queue where it is read: products know their operands by it.
-        self._came = allocated(queue, "the halo", (sizes[1], *more), dtype)
+        self._came = allocate(queue, "the halo", (sizes[1], *more), dtype)
         self._exchange = comm.exchange(
             {rank: self._out[part] for rank, part in leaving.items()},
             {rank: self._in[part] for rank, part in coming.items()},
@@ -212,8 +212,8 @@ class Fetch(_Staged):
         if more:
             places = places[:, None] + np.arange(more[0]) * steps[1]
         wide = places.size and places.max() > np.iinfo(np.int32).max
-        self._places = placed(queue, "the halo", places.reshape(-1).astype(np.int64 if wide else np.int32))
-        self._gathered = allocated(queue, "the halo", self._out.shape, x.dtype)
+        self._places = copy_to_device(queue, "the halo", places.reshape(-1).astype(np.int64 if wide else np.int32))
+        self._gathered = allocate(queue, "the halo", self._out.shape, x.dtype)
 
     @door()
     def start(self, x: cl_array.Array) -> None:
@@ -239,4 +239,4 @@ class Return(_Staged):
 
 def _on_host(queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     n_bytes = int(np.prod(shape)) * dtype.itemsize
-    return pinned(queue, n_bytes).view(dtype).reshape(shape)
+    return allocate_pinned(queue, n_bytes).view(dtype).reshape(shape)

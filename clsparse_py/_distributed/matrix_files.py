@@ -16,7 +16,7 @@ import scipy.io
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.csr import csr_array
 from clsparse_py._distributed.division import Division, by_boundaries, by_rows
-from clsparse_py._distributed.entries import collected
+from clsparse_py._distributed.entries import collect
 
 __all__ = ["mmread"]
 
@@ -96,9 +96,9 @@ def mmread(
         if found != head.n_lines:
             raise ValueError(f"{path}: has {found} entries, its head says {head.n_lines}")
         rows = by_rows(head.shape[0], comm.size) if wanted is None else wanted
-        own = collected(comm, rows, head.shape[1], entries)
+        own = collect(comm, rows, head.shape[1], entries)
         if isinstance(division, str) and division == "entries":
-            rows, own = _balanced(comm, rows, own)
+            rows, own = _balance(comm, rows, own)
     return csr_array(own, comm, rows=rows, columns=columns, queue=queue)
 
 
@@ -158,7 +158,7 @@ def _slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int]:
         raise ValueError(f"{path}: bytes {begin} to {end} are no entries of the matrix: {error}") from error
 
 
-def _balanced(comm: Communicator, rows: Division, own: Any) -> tuple[Division, Any]:
+def _balance(comm: Communicator, rows: Division, own: Any) -> tuple[Division, Any]:
     """Return a division into shares of nearly equal numbers of entries, and this rank's rows by it, which are sent to it."""
     before = np.concatenate([[0], np.cumsum(comm.allgather(own.nnz))])
     wanted = int(before[-1]) * np.arange(1, comm.size) / comm.size
@@ -176,4 +176,4 @@ def _balanced(comm: Communicator, rows: Division, own: Any) -> tuple[Division, A
     balanced = Division([0, *cuts.tolist(), rows.n])
     entries = own.tocoo()
     entries.coords = (entries.row.astype(np.int64) + rows.part(comm.rank).start, entries.col)
-    return balanced, collected(comm, balanced, own.shape[1], entries)
+    return balanced, collect(comm, balanced, own.shape[1], entries)

@@ -16,16 +16,16 @@ from clsparse_py._build.plain import door
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
 from clsparse_py._distributed.plans import SpgemmPlan, TransposePlan, have_one_structure
-from clsparse_py._distributed.shared import Distributed, described
+from clsparse_py._distributed.shared import Distributed, describe
 from clsparse_py._distributed.systems import DividedOperator, own_part, require_square
 from clsparse_py._distributed.vectors import share_of_norm
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._operations.reductions.sums import diagonal_on_device
-from clsparse_py._run.transfer import fetched, from_host, placed
+from clsparse_py._run.transfer import copy_to_device, copy_to_host, from_host
 from clsparse_py._solvers.aggregation.aggregates import Aggregates, aggregates
 from clsparse_py._solvers.aggregation.graph import nodes_of, strong_entries
 from clsparse_py._solvers.aggregation.tentative import tentative_prolongator
-from clsparse_py._solvers.amg.coarsest import inverted
+from clsparse_py._solvers.amg.coarsest import invert
 from clsparse_py._solvers.amg.levels import Level
 from clsparse_py._solvers.amg.setup import Options, checked_candidates, improve, levels_of
 from clsparse_py._solvers.amg.solver import MultilevelSolver, Preconditioner, cycle_named
@@ -57,7 +57,7 @@ def set_up(A: csr_array, B: Any, read: Callable[[], Options]) -> Hierarchy:
         with comm.agreeing() as facts:
             options, finest = read(), _finest(A)
             given = _candidates(B, finest)
-            facts.update(dataclasses.asdict(options), A=described(A), B=described(B), **{"columns of B": given.shape[1]})
+            facts.update(dataclasses.asdict(options), A=describe(A), B=describe(B), **{"columns of B": given.shape[1]})
         if not comm.max(np.uint8(given.any())):
             comm.agree(ValueError("B: has zeros alone"))
         level = Level(finest, B=from_host(finest.queue, given, copy=True), symmetric=options.symmetry == "symmetric")
@@ -98,7 +98,7 @@ class _Coarsening:
 
         Plans are made the second time, when there is a matrix of the next level: who sets up once needs none.
         """
-        times, transposed = (_times, _transposed) if below is None else (self._times, self._transposed)
+        times, transposed = (_times, _transpose) if below is None else (self._times, self._transposed)
         P = self._T
         for at, omega in enumerate(self._omegas):
             P = times(at, level.smoothing(omega), P)
@@ -125,7 +125,7 @@ def _times(_: Any, A: csr_array, B: csr_array) -> csr_array:
     return found
 
 
-def _transposed(A: csr_array) -> csr_array:
+def _transpose(A: csr_array) -> csr_array:
     found: csr_array = A.T.tocsr()
     return found
 
@@ -167,11 +167,11 @@ def _aggregates(level: Level, theta: float) -> Aggregates | None:
     found = aggregates(queue, own.indices, own.indptr)
     if found.n_joined == n:
         return found
-    joined = fetched(found.joined, queue)
-    alone = np.flatnonzero((joined < 0) & (np.diff(fetched(others.indptr, queue)) > 0))
+    joined = copy_to_host(found.joined, queue)
+    alone = np.flatnonzero((joined < 0) & (np.diff(copy_to_host(others.indptr, queue)) > 0))
     joined[alone] = found.n + np.arange(alone.size)
     place = np.concatenate([[0], np.cumsum(joined >= 0)]).astype(joined.dtype)
-    of_all = placed(queue, "aggregates", joined), placed(queue, "places", place)
+    of_all = copy_to_device(queue, "aggregates", joined), copy_to_device(queue, "places", place)
     return Aggregates(*of_all, found.n + alone.size, int(place[-1]))
 
 
@@ -179,9 +179,9 @@ def _strong(level: Level, own: Matrix, others: Matrix, theta: float) -> tuple[Ma
     """Return the strong entries of nodes in own columns and in others', whose diagonals are fetched."""
     A, block = level.A, level.blocksize
     queue, n = A.queue, own.shape[0]
-    diagonal = fetched(door()(diagonal_on_device)(own), queue)
-    of_others = fetched(A.halo.fetch(placed(queue, "a diagonal", np.repeat(diagonal, block))), queue)
-    both = placed(queue, "a diagonal", np.concatenate([diagonal, of_others[::block]]))
+    diagonal = copy_to_host(door()(diagonal_on_device)(own), queue)
+    of_others = copy_to_host(A.halo.fetch(copy_to_device(queue, "a diagonal", np.repeat(diagonal, block))), queue)
+    both = copy_to_device(queue, "a diagonal", np.concatenate([diagonal, of_others[::block]]))
     whole = hstack([device_array.sharing(each) for each in (own, others)], format="csr")
     strong = cast("device_array", strong_entries(whole, theta, both))
     return strong[:, :n], strong[:, n:]
@@ -206,7 +206,7 @@ class Hierarchy(Distributed, MultilevelSolver):
     @override
     def _inverse(self) -> Any:
         # Each rank multiplies its own rows of the inverse with all of b.
-        return self.levels[-1].A.by_root(inverted)
+        return self.levels[-1].A.by_root(invert)
 
     @override
     def refresh(self, values: Any) -> None:
@@ -224,7 +224,7 @@ class Hierarchy(Distributed, MultilevelSolver):
         """
         A, comm = self.levels[0].A, self.comm
         with comm.together():
-            with comm.agreeing(values=described(values)):
+            with comm.agreeing(values=describe(values)):
                 found = _like(A, values)
             self.levels[0].A = found
             assert self._refreshed is not None

@@ -10,7 +10,7 @@ import pyopencl as cl
 from clsparse_py._device.device import choose_device, default_queue, devices, unusable
 from clsparse_py._ground.errors import NoDeviceError, class_of
 
-__all__ = ["Place", "like_the_default", "parts_of", "place_of_host_rank", "places_on", "shared_out"]
+__all__ = ["Place", "assign_devices", "like_the_default", "parts_of", "place_of_host_rank", "places_on"]
 
 
 class Place(NamedTuple):
@@ -40,11 +40,11 @@ def like_the_default() -> list[cl.Device]:
 
 def place_of_host_rank(number: int, count: int) -> Place:
     """Return the place of one of several ranks on a host, which take its devices in turns, or share the cores of its CPU."""
-    device = shared_out(like_the_default(), count)[number]
+    device = assign_devices(like_the_default(), count)[number]
     return places_on([default_queue() if device == choose_device() else device])[0]
 
 
-def shared_out(there: Sequence[cl.Device], count: int) -> list[cl.Device]:
+def assign_devices(there: Sequence[cl.Device], count: int) -> list[cl.Device]:
     """Return a device for each of several ranks: those that are there in turns, or parts of the only one."""
     return parts_of(there[0], count) if len(there) == 1 else [there[number % len(there)] for number in range(count)]
 

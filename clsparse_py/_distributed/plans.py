@@ -8,11 +8,11 @@ import numpy as np
 
 from clsparse_py._arrays.csr import csr_array as device_array
 from clsparse_py._distributed.products import needed_rows, of_product, require_fitting, side_by_side
-from clsparse_py._distributed.rearranged import Numbered, Rearranged, places_of, taken
-from clsparse_py._distributed.shared import Distributed, described
+from clsparse_py._distributed.rearranged import Numbered, Rearranged, gather_values, places_of
+from clsparse_py._distributed.shared import Distributed, describe
 from clsparse_py._ground.set_once import SetOnce
 from clsparse_py._operations import spgemm as _spgemm
-from clsparse_py._run.transfer import fetched, placed
+from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
 if TYPE_CHECKING:
     from clsparse_py._distributed.csr import csr_array
@@ -52,9 +52,9 @@ class SpgemmPlan(Distributed, SetOnce):
         self._right = Rearranged(self.comm, A.queue, of_b.division, right.data)
         self._plan = _spgemm.spgemm_plan(left.with_values(*self._left(A)), right.with_values(*self._right(B)))
         C = self._plan()
-        made = of_product(A, B, C.with_values(placed(A.queue, "numbers of entries", np.arange(C.nnz))), halo)
-        self._places = [places_of(A.queue, fetched(part.data, A.queue)) for part in (made.local, made.remote)]
-        self._made = _over(made, [taken(A.queue, C.data, places) for places in self._places])
+        made = of_product(A, B, C.with_values(copy_to_device(A.queue, "numbers of entries", np.arange(C.nnz))), halo)
+        self._places = [places_of(A.queue, copy_to_host(part.data, A.queue)) for part in (made.local, made.remote)]
+        self._made = _over(made, [gather_values(A.queue, C.data, places) for places in self._places])
 
     def __call__(self, A: csr_array | None = None, B: csr_array | None = None) -> csr_array:
         """Return the product of matrices of these structures; a message to each neighbour has the values that it needs of B.
@@ -69,7 +69,7 @@ class SpgemmPlan(Distributed, SetOnce):
         ValueError, TypeError
             On all ranks: one has another structure, division or dtype.
         """
-        with self.comm.agreeing(A=described(A), B=described(B)):
+        with self.comm.agreeing(A=describe(A), B=describe(B)):
             for name, given, planned in (("A", A, self._A), ("B", B, self._B)):
                 if given is not None:
                     require_structure(name, given, planned)
@@ -79,7 +79,7 @@ class SpgemmPlan(Distributed, SetOnce):
     def product(self, A: csr_array, B: csr_array) -> csr_array:
         """Return the product of matrices that are not checked."""
         C = self._plan(*self._left(A), *self._right(B))
-        return _over(self._made, [taken(self._queue, C.data, places) for places in self._places])
+        return _over(self._made, [gather_values(self._queue, C.data, places) for places in self._places])
 
     def __repr__(self) -> str:
         return f"<plan of a product of {self.shape[0]} x {self.shape[1]} on rank {self.comm.rank} of {self.comm.size}>"

@@ -10,8 +10,8 @@ import scipy.sparse
 
 from clsparse_py._arrays.csr import csr_array as device_array
 from clsparse_py._arrays.functions import hstack, vstack
-from clsparse_py._distributed.columns import renumbered, without_unused
-from clsparse_py._distributed.shared import after, described
+from clsparse_py._distributed.columns import renumber, without_unused
+from clsparse_py._distributed.shared import after, describe
 from clsparse_py._distributed.split import SentRows
 
 if TYPE_CHECKING:
@@ -58,11 +58,11 @@ def side_by_side(A: csr_array) -> device_array:
     """Return a rank's rows as one matrix: its own columns first, then those of the halo."""
     if not A.remote.shape[1]:
         return A.local
-    rows: device_array = hstack([_checked(A.local), _checked(A.remote)], format="csr")
+    rows: device_array = hstack([_check(A.local), _check(A.remote)], format="csr")
     return rows
 
 
-def _checked(A: device_array) -> device_array:
+def _check(A: device_array) -> device_array:
     """Return a matrix about whose structure all is known: what is made of it need not be checked."""
     A.structure.checked()
     return A
@@ -72,7 +72,7 @@ def needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndarray[An
     """Return the rows of B that a rank's rows of A refer to, and the columns of others that stand behind its own."""
     own = B.columns.part(A.comm.rank)
     n_own = own.stop - own.start
-    came = A.comm.alltoall(_leaving(A, B), f"product({described(A, B)})")
+    came = A.comm.alltoall(_leaving(A, B), f"product({describe(A, B)})")
     columns = np.concatenate([each.columns for each in came])
     outside = (columns < own.start) | (columns >= own.stop)
     halo = np.union1d(B.halo.columns, columns[outside])
@@ -91,13 +91,13 @@ def needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndarray[An
     if not of_others.shape[0]:
         return rows, halo
     below = device_array(of_others, queue=A.queue)
-    return vstack([rows, _checked(below)], format="csr"), halo
+    return vstack([rows, _check(below)], format="csr"), halo
 
 
 def side_by_side_of(B: csr_array, halo: np.ndarray[Any, Any]) -> device_array:
     """Return a rank's rows as `side_by_side`, with the columns of others that a larger halo has."""
-    remote = renumbered(B.remote, np.searchsorted(halo, B.halo.columns), halo.size)
-    rows: device_array = hstack([_checked(B.local), _checked(remote)], format="csr")
+    remote = renumber(B.remote, np.searchsorted(halo, B.halo.columns), halo.size)
+    rows: device_array = hstack([_check(B.local), _check(remote)], format="csr")
     return rows
 
 
@@ -137,7 +137,7 @@ def entry_by_entry(A: csr_array, B: csr_array, apply: Callable[[Any, Any], Any])
         if ours != others:
             raise ValueError(f"B: its {name} must be divided as A's, {ours}, are as {others}")
     halo = np.union1d(A.halo.columns, B.halo.columns)
-    parts = (renumbered(each.remote, np.searchsorted(halo, each.halo.columns), halo.size) for each in (A, B))
+    parts = (renumber(each.remote, np.searchsorted(halo, each.halo.columns), halo.size) for each in (A, B))
     local, (remote, halo) = apply(A.local, B.local), without_unused(apply(*parts), halo)
     found = A.assembled(A.comm, A.rows, A.columns, local, remote, halo)
     found.history = after(apply.__name__, A, B)

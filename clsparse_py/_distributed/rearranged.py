@@ -13,15 +13,15 @@ from clsparse_py._build.plain import door
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
 from clsparse_py._distributed.halo import Halo
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import fetched, placed
+from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
 if TYPE_CHECKING:
     from clsparse_py._distributed.csr import csr_array
 
-__all__ = ["Numbered", "Rearranged", "one_after_another", "places_of", "taken"]
+__all__ = ["Numbered", "Rearranged", "gather_values", "one_after_another", "places_of"]
 
 
 class Numbered:
@@ -44,7 +44,7 @@ class Numbered:
 
 
 def _with_numbers(A: device_array, begin: int, end: int) -> device_array:
-    return A.with_values(placed(A.queue, "numbers of entries", np.arange(begin, end)))
+    return A.with_values(copy_to_device(A.queue, "numbers of entries", np.arange(begin, end)))
 
 
 class Rearranged:
@@ -62,13 +62,13 @@ class Rearranged:
 
     def __init__(self, comm: Communicator, queue: cl.CommandQueue, division: Division, *numbers: cl_array.Array) -> None:
         own = division.part(comm.rank)
-        host = [fetched(each, queue) for each in numbers]
+        host = [copy_to_host(each, queue) for each in numbers]
         every = np.concatenate(host)
         self._halo = Halo(comm, division, np.unique(every[(every < own.start) | (every >= own.stop)]), queue)
-        self._places = [self._placed(queue, each, own) for each in host]
+        self._places = [self._positions(queue, each, own) for each in host]
         self._queue = queue
 
-    def _placed(self, queue: cl.CommandQueue, numbers: np.ndarray[Any, Any], own: slice) -> cl_array.Array:
+    def _positions(self, queue: cl.CommandQueue, numbers: np.ndarray[Any, Any], own: slice) -> cl_array.Array:
         """Return where the values are: among the rank's own, and behind them those that come."""
         outside = (numbers < own.start) | (numbers >= own.stop)
         n_own = own.stop - own.start
@@ -79,13 +79,13 @@ class Rearranged:
         values = one_after_another(self._queue, [A.local.data, A.remote.data])
         if not self._halo.silent:
             values = one_after_another(self._queue, [values, self._halo.fetch(values)])
-        return [taken(self._queue, values, places) for places in self._places]
+        return [gather_values(self._queue, values, places) for places in self._places]
 
 
 def places_of(queue: cl.CommandQueue, places: np.ndarray[Any, Any]) -> cl_array.Array:
     """Return places in an array on the device, as kernels that move values take them."""
     wide = places.size and places.max() > np.iinfo(np.int32).max
-    return placed(queue, "places of values", places.astype(np.int64 if wide else np.int32))
+    return copy_to_device(queue, "places of values", places.astype(np.int64 if wide else np.int32))
 
 
 def one_after_another(queue: cl.CommandQueue, arrays: list[cl_array.Array]) -> cl_array.Array:
@@ -93,7 +93,7 @@ def one_after_another(queue: cl.CommandQueue, arrays: list[cl_array.Array]) -> c
     filled = [each for each in arrays if each.size]
     if len(filled) < 2:
         return filled[0] if filled else arrays[0]
-    found = allocated(queue, "values", sum(each.size for each in filled), filled[0].dtype)
+    found = allocate(queue, "values", sum(each.size for each in filled), filled[0].dtype)
     chain, begin = Chain(queue, *filled, writes=(found,)), 0
     for each in filled:
         chain.copy(found, each, each.size, begin)
@@ -103,9 +103,9 @@ def one_after_another(queue: cl.CommandQueue, arrays: list[cl_array.Array]) -> c
 
 
 @door()
-def taken(queue: cl.CommandQueue, values: cl_array.Array, places: cl_array.Array) -> cl_array.Array:
+def gather_values(queue: cl.CommandQueue, values: cl_array.Array, places: cl_array.Array) -> cl_array.Array:
     """Return ``values[places]``."""
-    found = allocated(queue, "values", places.size, values.dtype)
+    found = allocate(queue, "values", places.size, values.dtype)
     if places.size:
         chain = Chain(queue, places, values, writes=(found,))
         enqueue_permute(chain, places, values, found, places.size)

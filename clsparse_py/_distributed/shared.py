@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from clsparse_py._distributed.communicator import Communicator, name_of
 
-__all__ = ["Distributed", "after", "collective", "described", "spelled"]
+__all__ = ["Distributed", "after", "collective", "describe", "spell"]
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -38,12 +38,12 @@ def after(step: str, *operands: Distributed) -> str:
     return f" after {step}" + (f" and {zlib.crc32(before.encode()):08x}" if before else "")
 
 
-def spelled(number: Any) -> str:
+def spell(number: Any) -> str:
     """Return a number as Python writes it, whatever it is a scalar of: with what the dtype of results depends on."""
     return repr(number.item() if hasattr(number, "item") else number)
 
 
-def described(*operands: Any) -> str:
+def describe(*operands: Any) -> str:
     """Return what operands are, and what was done to them: the same on all ranks."""
     over_ranks = (each for each in operands if isinstance(each, Distributed))
     return ", ".join(f"{name_of(each.dtype)} of shape {each.shape}{each.history}" for each in over_ranks)  # type: ignore[attr-defined]

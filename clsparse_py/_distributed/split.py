@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-__all__ = ["Parts", "SentRows", "from_entries", "joined", "rows_of", "split"]
+__all__ = ["Parts", "SentRows", "from_entries", "join", "rows_of", "split"]
 
 
 class Parts(NamedTuple):
@@ -85,7 +85,7 @@ def split(rows: Any, begin: int, end: int) -> Parts:
     )
 
 
-def joined(parts: Parts, begin: int, n_columns: int) -> Any:
+def join(parts: Parts, begin: int, n_columns: int) -> Any:
     """Return the rows that were cut, the columns of each in ascending order."""
     local, remote, halo = parts
     rows = np.concatenate([rows_of(local), rows_of(remote)])

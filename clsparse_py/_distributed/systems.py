@@ -15,15 +15,15 @@ from clsparse_py._arrays.csr import csr_array
 from clsparse_py._build.plain import door
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
-from clsparse_py._distributed.shared import Distributed, collective, described
-from clsparse_py._distributed.vectors import multiplied, vector
+from clsparse_py._distributed.shared import Distributed, collective, describe
+from clsparse_py._distributed.vectors import multiply, vector
 from clsparse_py._ground.errors import class_of
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.order import note_written
 from clsparse_py._operations.spmv import kept_plan
 from clsparse_py._precision.semiring import plus_times
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import fetched, placed
+from clsparse_py._run.transfer import copy_to_device, copy_to_host
 from clsparse_py._solvers.krylov.system import Apply, Held
 from clsparse_py._solvers.linalg.operators import DeviceOperator, applied, cast_to, is_function
 from clsparse_py._solvers.linalg.options import Options
@@ -55,7 +55,7 @@ class DividedOperator(Distributed, DeviceOperator):
 
     @collective
     def __matmul__(self, x: Any) -> Any:
-        return multiplied(self, x, self.division, self.division, self._times)
+        return multiply(self, x, self.division, self.division, self._times)
 
     def _times(self, x: cl_array.Array) -> cl_array.Array:
         """Return this rank's part of the product."""
@@ -64,7 +64,7 @@ class DividedOperator(Distributed, DeviceOperator):
             return side_by_side(self.queue, columns, x.shape[0], np.result_type(self.dtype, x.dtype))
         dtype = np.result_type(self.dtype, x.dtype)
         given = copied(self.queue, "x", x, dtype)
-        result = allocated(self.queue, "the product", given.size, dtype)
+        result = allocate(self.queue, "the product", given.size, dtype)
         self.bound(self.queue, dtype)(given, result)
         note_written(result, cl.enqueue_marker(self.queue))
         return result
@@ -201,7 +201,7 @@ class DividedProblem(Problem):
         # Of these it depends what ranks say to one another.
         guess = x0 if x0 is None or isinstance(x0, str) else "an array"
         kinds = {"kind of b": class_of(b), "kind of M": "function" if is_function(M) else class_of(M), "x0": guess}
-        operands = {name: described(each) for name, each in {"A": A, "b": b, "guess": x0, "M": M}.items()}
+        operands = {name: describe(each) for name, each in {"A": A, "b": b, "guess": x0, "M": M}.items()}
         return {"dtype": self.dtype, "columns": self.columns, **kinds, **operands}
 
     def _checked(self, M: Any) -> Any:
@@ -245,7 +245,7 @@ class DividedProblem(Problem):
     def _local_product(self, A: csr_array) -> Apply:
         """Return the product of own rows and columns, with its kernels built: of later refusals other ranks would not know."""
         if A.nnz:
-            plan, x = kept_plan(A), allocated(self.queue, "x", 0, self.dtype)
+            plan, x = kept_plan(A), allocate(self.queue, "x", 0, self.dtype)
             for alpha in (None, 1):
                 plan.build(A, x, x, alpha, None, plus_times)
         return applied(A, self.queue, self.dtype)
@@ -289,7 +289,7 @@ class DividedProblem(Problem):
         b = self._gathered(self.column(self.b, column))
         x0 = self.x0 if self.x0 is None or isinstance(self.x0, str) else self._gathered(self.column(self.x0, column))
         x, info = self.options.by_scipy(A, b, x0, M)
-        return placed(self.queue, "x", np.asarray(x, self.dtype)[self.division.part(self.comm.rank)]), info
+        return copy_to_device(self.queue, "x", np.asarray(x, self.dtype)[self.division.part(self.comm.rank)]), info
 
     def _gathered(self, own: Any) -> np.ndarray[Any, Any]:
         """Return a vector whole, of this rank's part on the device or the host."""
@@ -298,10 +298,10 @@ class DividedProblem(Problem):
 
     def _whole(self, apply: Apply, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the product with a vector that all ranks have whole, whole."""
-        own = placed(self.queue, "x", np.ravel(x).astype(self.dtype)[self.division.part(self.comm.rank)])
-        result = allocated(self.queue, "the product", own.size, self.dtype)
+        own = copy_to_device(self.queue, "x", np.ravel(x).astype(self.dtype)[self.division.part(self.comm.rank)])
+        result = allocate(self.queue, "the product", own.size, self.dtype)
         apply(own, result)
-        return self._gathered(fetched(result, self.queue))
+        return self._gathered(copy_to_host(result, self.queue))
 
     @override
     def delivered(self, solutions: list[cl_array.Array]) -> Any:

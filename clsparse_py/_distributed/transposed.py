@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse
 
 from clsparse_py._arrays.csr import csr_array as device_array
-from clsparse_py._distributed.shared import Distributed, after, collective, described
+from clsparse_py._distributed.shared import Distributed, after, collective, describe
 from clsparse_py._distributed.split import SentRows
-from clsparse_py._distributed.vectors import multiplied, vector
+from clsparse_py._distributed.vectors import multiply, vector
 
 if TYPE_CHECKING:
     from clsparse_py._distributed.csr import csr_array
@@ -58,7 +58,7 @@ class Transposed(Distributed):
         """Return the product with a dense operand, as of `csr_array`."""
         if isinstance(other, Distributed) and not isinstance(other, vector):
             return self.tocsr() @ other
-        return multiplied(self, other, self.columns, self.rows, self.T._transposed_times)
+        return multiply(self, other, self.columns, self.rows, self.T._transposed_times)
 
     def diagonal(self, k: int = 0) -> vector:
         """Return a diagonal, divided as the columns that its entries are in."""
@@ -75,7 +75,7 @@ class Transposed(Distributed):
         Each rank transposes on its device; through the host goes what is sent.
         """
         A, comm = self.T, self.comm
-        remote, halo = _of_others(A, comm.alltoall(_leaving(A), f"tocsr({described(self)})"))
+        remote, halo = _of_others(A, comm.alltoall(_leaving(A), f"tocsr({describe(self)})"))
         local: device_array = A.local.T.tocsr()
         return A.assembled(comm, self.rows, self.columns, local, device_array(remote, queue=A.queue), halo)
 

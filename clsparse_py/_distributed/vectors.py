@@ -15,11 +15,11 @@ from typing_extensions import Self
 from clsparse_py._arrays.base import SparseArray
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division, by_rows
-from clsparse_py._distributed.shared import Distributed, after, collective, described, spelled
+from clsparse_py._distributed.shared import Distributed, after, collective, describe, spell
 from clsparse_py._ground.errors import class_of
-from clsparse_py._run.transfer import placed
+from clsparse_py._run.transfer import copy_to_device
 
-__all__ = ["multiplied", "on_device", "share_of_norm", "vector"]
+__all__ = ["multiply", "on_device", "share_of_norm", "vector"]
 
 
 class vector(Distributed):  # noqa: N801 - as the arrays' names
@@ -86,8 +86,8 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
     def zeros(cls, division: Division, comm: Communicator, dtype: Any = np.float64, columns: int | None = None) -> Self:
         """Return a vector of zeros. Not collective."""
         n = division.length(comm.rank)
-        own = placed(comm.queue, "x", np.zeros(n * (1 if columns is None else columns), dtype))
-        return cls.over(own if columns is None else _shaped(own, (n, columns)), comm, division)
+        own = copy_to_device(comm.queue, "x", np.zeros(n * (1 if columns is None else columns), dtype))
+        return cls.over(own if columns is None else _shape(own, (n, columns)), comm, division)
 
     @classmethod
     def scattered(cls, x: Any, comm: Communicator, division: Division | None = None, root: int = 0) -> Self:
@@ -145,11 +145,11 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         operand = self._operand(other)
         if operand is NotImplemented:
             return NotImplemented
-        return self._made(
+        return self._derive(
             apply(*((operand, self.own) if reflected else (self.own, operand))), _step(apply, other, reflected), other
         )
 
-    def _made(self, own: cl_array.Array, step: str, *others: Any) -> Self:
+    def _derive(self, own: cl_array.Array, step: str, *others: Any) -> Self:
         """Return the vector that a step makes of this one, and of others that are over ranks."""
         made = self.over(own, self.comm, self.division)
         made.history = after(step, self, *(each for each in others if isinstance(each, vector)))
@@ -188,7 +188,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         return self._with(other, operator.truediv, reflected=True)
 
     def __neg__(self) -> Self:
-        return self._made(-self.own, "neg")
+        return self._derive(-self.own, "neg")
 
     def _in_place(self, other: Any, apply: Callable[[Any, Any], Any]) -> Any:
         operand = self._operand(other)
@@ -196,7 +196,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
             return NotImplemented
         if self.own.size:
             self.own = apply(self.own, operand)
-        self.history = self._made(self.own, _step(apply, other), other).history
+        self.history = self._derive(self.own, _step(apply, other), other).history
         return self
 
     def __iadd__(self, other: Any) -> Self:
@@ -215,15 +215,15 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     def conj(self) -> Self:
         """Return the complex conjugate. Not collective."""
-        return self._made(self.own.conj(), "conj") if self.dtype.kind == "c" else self
+        return self._derive(self.own.conj(), "conj") if self.dtype.kind == "c" else self
 
     def copy(self) -> Self:
         """Return a vector with memory of its own. Not collective."""
-        return self._made(self.own.copy(), "copy")
+        return self._derive(self.own.copy(), "copy")
 
     def astype(self, dtype: Any) -> Self:
         """Return the vector with entries of another dtype. Not collective."""
-        return self._made(self.own.astype(np.dtype(dtype)), f"astype {np.dtype(dtype)}")
+        return self._derive(self.own.astype(np.dtype(dtype)), f"astype {np.dtype(dtype)}")
 
     # ---- numbers: sums over ranks are added in their order
 
@@ -260,7 +260,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
             own = getattr(cl_array, name)(self.own, other.own).get()
         else:
             own = by_numpy(self.own.get(), other.own.get())
-        return self.comm.sum(np.asarray(own, dtype), f"{name}({described(self, other)})")[()]
+        return self.comm.sum(np.asarray(own, dtype), f"{name}({describe(self, other)})")[()]
 
     @collective
     def sum(self) -> Any:
@@ -272,7 +272,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
             own = cl_array.sum(self.own).get()
         else:
             own = self.own.get().sum()
-        return self.comm.sum(np.asarray(own, dtype), f"sum({described(self)})")[()]
+        return self.comm.sum(np.asarray(own, dtype), f"sum({describe(self)})")[()]
 
     @collective
     def norm(self, ord: Any = 2) -> float:  # noqa: A002 - NumPy's name for it
@@ -290,7 +290,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         """
         if ord not in (1, 2, np.inf):
             raise ValueError(f"ord: must be 1, 2 or inf, is {ord!r}")
-        own, note = share_of_norm(self.own, ord), f"norm({described(self)}, {ord})"
+        own, note = share_of_norm(self.own, ord), f"norm({describe(self)}, {ord})"
         if ord == np.inf:
             return float(self.comm.max(own, note))
         return float(np.sqrt(self.comm.sum(own, note)) if ord == 2 else self.comm.sum(own, note))
@@ -300,25 +300,25 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
     @collective
     def gather(self, root: int = 0) -> Any:
         """Return the whole on one rank, as a NumPy array, and None on the others."""
-        shares = self.comm.gather(self.own.get(), root, f"gather({described(self)})")
+        shares = self.comm.gather(self.own.get(), root, f"gather({describe(self)})")
         return None if shares is None else np.concatenate(shares)
 
     @collective
     def allgather(self) -> np.ndarray[Any, Any]:
         """Return the whole on every rank, as a NumPy array."""
-        return np.concatenate(self.comm.allgather(self.own.get(), f"allgather({described(self)})"))
+        return np.concatenate(self.comm.allgather(self.own.get(), f"allgather({describe(self)})"))
 
 
 def _step(apply: Callable[[Any, Any], Any], other: Any, reflected: bool = False) -> str:
     """Return an operation with a vector or a number in words."""
-    return f"{'r' if reflected else ''}{apply.__name__} {'vector' if isinstance(other, vector) else spelled(other)}"
+    return f"{'r' if reflected else ''}{apply.__name__} {'vector' if isinstance(other, vector) else spell(other)}"
 
 
 def share_of_norm(own: cl_array.Array, ord: Any) -> np.float64:  # noqa: A002 - NumPy's name for it
     """Return a rank's share of a norm: of the Euclidean one its square."""
     if own.size == 0:
         return np.float64(0)
-    flat = _shaped(own, (own.size,))
+    flat = _shape(own, (own.size,))
     if own.dtype.kind not in "fc":
         sizes = np.abs(flat.get().astype(np.float64))
         return np.float64(sizes.max() if ord == np.inf else sizes.sum() if ord == 1 else (sizes * sizes).sum())
@@ -339,8 +339,8 @@ def on_device(queue: cl.CommandQueue, own: Any) -> cl_array.Array:
     _require_dimensions(values)
     if isinstance(values, cl_array.Array):
         return values
-    flat = placed(queue, "x", np.ascontiguousarray(values).reshape(-1))
-    found: cl_array.Array = _shaped(flat, values.shape)
+    flat = copy_to_device(queue, "x", np.ascontiguousarray(values).reshape(-1))
+    found: cl_array.Array = _shape(flat, values.shape)
     return found
 
 
@@ -353,12 +353,12 @@ def _shares(whole: np.ndarray[Any, Any], division: Division | None, size: int) -
     return [(whole[cuts.part(rank)], cuts) for rank in range(size)]
 
 
-def _shaped(values: Any, shape: tuple[int, ...]) -> Any:
+def _shape(values: Any, shape: tuple[int, ...]) -> Any:
     """Return a contiguous array in another shape."""
     return values if values.shape == shape else values.reshape(shape)
 
 
-def multiplied(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable[[cl_array.Array], cl_array.Array]) -> Any:
+def multiply(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable[[cl_array.Array], cl_array.Array]) -> Any:
     """Return the product of a matrix with a dense operand of any kind, by what multiplies this rank's entries."""
     rank, queue = A.comm.rank, A.queue
     if isinstance(other, vector):

@@ -17,10 +17,10 @@ from typing_extensions import override
 from clsparse_py._build.declaration import Variants, kernel
 from clsparse_py._build.programs import Parameters
 from clsparse_py._ground.records import dataclass
-from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.loops import declare_loop, enqueue_loop
 from clsparse_py._matrix.matrix import Parts
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.addition import sum_dtype
 from clsparse_py._primitives.permute import Moving, enqueue_permute
@@ -116,8 +116,8 @@ def with_sorted_rows(queue: cl.CommandQueue, parts: Parts) -> Parts:
     data, indices, indptr = parts
     chain = Chain(queue, *parts)
     n = indices.size
-    new_data = allocated(queue, "data", n, data.dtype, data.allocator)
-    new_indices = allocated(queue, "indices", n, indices.dtype, data.allocator)
+    new_data = allocate(queue, "data", n, data.dtype, data.allocator)
+    new_indices = allocate(queue, "indices", n, indices.dtype, data.allocator)
     enqueue_segmented_sort(chain, indptr, indptr.size - 1, indices, data, n, out_keys=new_indices, out_values=new_data)
     chain.finish(new_data, new_indices)
     return new_data, new_indices, indptr
@@ -147,14 +147,14 @@ def without_duplicates(queue: cl.CommandQueue, parts: Parts, work_group: int = _
         return parts
     dtype = sum_dtype(data.dtype)
     new_indices, new_indptr = _new(queue, parts, n_kept)
-    sums = allocated(queue, "data", n_kept, dtype, data.allocator)
+    sums = allocate(queue, "data", n_kept, dtype, data.allocator)
     starts = chain.scratch(n_kept + 1, index)
     _enqueue_over(chain, Compact(group, index.name, 0), n, places, indices, new_indices, starts)
     enqueue_permute(chain, indptr, places, new_indptr, n_rows + 1)
     # No segment is empty.
     enqueue_segmented_sum(chain, starts, n_kept, data, n, sums, operation="signed_plus" if dtype.kind in "fc" else "plus")
     chain.finish(sums, new_indices, new_indptr)
-    return sums if dtype == data.dtype else converted(queue, "data", sums, data.dtype), new_indices, new_indptr
+    return sums if dtype == data.dtype else convert(queue, "data", sums, data.dtype), new_indices, new_indptr
 
 
 def without_zeros(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_GROUP) -> Parts:
@@ -170,7 +170,7 @@ def without_zeros(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_
     kept = chain.scratch(data.size, np.uint8)
     marking = COMPLEX_NONZEROS if data.dtype.kind == "c" else NONZEROS
     enqueue_loop(chain, marking, data.size, (name_of(data.dtype),), data, kept)
-    return _marked(chain, parts, kept, work_group)
+    return _mark(chain, parts, kept, work_group)
 
 
 def with_marked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array, work_group: int = _WORK_GROUP) -> Parts:
@@ -183,10 +183,10 @@ def with_marked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array, wor
     marks : pyopencl.array.Array
         A byte for each entry, 1 for those that are kept, else 0.
     """
-    return _marked(Chain(queue, *parts, marks), parts, marks, work_group)
+    return _mark(Chain(queue, *parts, marks), parts, marks, work_group)
 
 
-def _marked(chain: Chain, parts: Parts, marks: cl_array.Array, work_group: int) -> Parts:
+def _mark(chain: Chain, parts: Parts, marks: cl_array.Array, work_group: int) -> Parts:
     """Return the result of `with_marked`; waits to learn how many entries are marked."""
     data, indices, indptr = parts
     queue, n, index = chain.queue, indices.size, indices.dtype
@@ -195,7 +195,7 @@ def _marked(chain: Chain, parts: Parts, marks: cl_array.Array, work_group: int) 
     if n_kept == n:
         return parts
     new_indices, new_indptr = _new(queue, parts, n_kept)
-    new_data = allocated(queue, "data", n_kept, data.dtype, data.allocator)
+    new_data = allocate(queue, "data", n_kept, data.dtype, data.allocator)
     _enqueue_over(chain, Compact(group, index.name, data.dtype.itemsize), n, places, indices, data, new_indices, new_data)
     enqueue_permute(chain, indptr, places, new_indptr, indptr.size)
     chain.finish(new_data, new_indices, new_indptr)
@@ -213,5 +213,5 @@ def _new(queue: cl.CommandQueue, parts: Parts, n_kept: int) -> tuple[cl_array.Ar
     """Return new indices and indptr for a matrix of as many rows with other entries."""
     data, indices, indptr = parts
     lengths = {"indices": n_kept, "indptr": indptr.size}
-    new_indices, new_indptr = (allocated(queue, what, n, indices.dtype, data.allocator) for what, n in lengths.items())
+    new_indices, new_indptr = (allocate(queue, what, n, indices.dtype, data.allocator) for what, n in lengths.items())
     return new_indices, new_indptr

@@ -18,11 +18,11 @@ from clsparse_py._device.device import Device
 from clsparse_py._formats.canonical import Parts, with_sorted_rows, without_duplicates
 from clsparse_py._formats.row_order import EntryOrder, order_of, row_begins
 from clsparse_py._ground.records import dataclass
-from clsparse_py._matrix.convert import converted, copied
+from clsparse_py._matrix.convert import convert, copied
 from clsparse_py._matrix.loops import declare_loop
 from clsparse_py._matrix.placement import index_dtype, place_part
 from clsparse_py._matrix.structure import Facts, OfStructure, check_structure
-from clsparse_py._memory.memory import allocated, allocated_each
+from clsparse_py._memory.memory import allocate, allocated_each
 from clsparse_py._precision.arithmetic import MOVED_TYPES, OPENCL_TYPES, Arithmetic, name_of
 from clsparse_py._primitives.partition import enqueue_parts
 from clsparse_py._primitives.path_tiles import OfPath, has_few_rows, path_shape
@@ -38,7 +38,7 @@ __all__ = [
     "copied_coordinates",
     "from_coordinates",
     "placed_coordinates",
-    "regrouped",
+    "regroup",
     "rows_of",
     "sorted_entries",
 ]  # fmt: skip
@@ -201,7 +201,7 @@ def placed_coordinates(
         shape = shape or tuple(each + 1 for each in largest)
     index = index_dtype(given, (*shape, n))
     return tuple(
-        part if part.dtype == index else converted(queue, name, part, index) for name, part in zip(numbers, given, strict=True)
+        part if part.dtype == index else convert(queue, name, part, index) for name, part in zip(numbers, given, strict=True)
     ), shape
 
 
@@ -280,7 +280,7 @@ def _sorted_by_row(
     chain = Chain(queue, row, col, values)
     lengths = {"data": (n, values.dtype), "indices": (n, index), "indptr": (shape[0] + 1, index)}
     what = f"of a {shape[0]} x {shape[1]} matrix"
-    data, indices, indptr = (allocated(queue, f"{name} {what}", *each) for name, each in lengths.items())
+    data, indices, indptr = (allocate(queue, f"{name} {what}", *each) for name, each in lengths.items())
     parts = data, indices, indptr
     enqueue_sort_by_key(
         chain, row, n, shape[0], n_items=shape[1], sorted_items=parts[1], items=col, values=values, sorted_values=parts[0],
@@ -311,7 +311,7 @@ def _range(queue: cl.CommandQueue, numbers: cl_array.Array, length: int, work_gr
 
 def rows_of(queue: cl.CommandQueue, indptr: cl_array.Array, n: int) -> cl_array.Array:
     """Return the row of each of n entries, of the dtype of ``indptr``, which is that of a valid structure."""
-    chain, rows = Chain(queue, indptr), allocated(queue, "rows", n, indptr.dtype, indptr.allocator)
+    chain, rows = Chain(queue, indptr), allocate(queue, "rows", n, indptr.dtype, indptr.allocator)
     if n:
         run(chain, _enqueue_rows, (indptr, rows), n, indptr.size - 1)
         chain.finish(rows)
@@ -377,7 +377,7 @@ def _enqueue_at_entries(
     chain.launch(built, -(-n_parts // record.work_group), of_index(n_parts), *parts, indptr, rows, *copies)
 
 
-def regrouped(
+def regroup(
     queue: cl.CommandQueue,
     row: cl_array.Array,
     col: cl_array.Array,
@@ -387,7 +387,7 @@ def regrouped(
 ) -> tuple[cl_array.Array, cl_array.Array]:
     """Return the places ``row * factors[0] + col * factors[1]`` of entries divided by ``divisor``: quotients and rests."""
     chain, n = Chain(queue, row, col), row.size
-    quotients, rests = (allocated(queue, "coordinates", n, index, row.allocator) for _ in range(2))
+    quotients, rests = (allocate(queue, "coordinates", n, index, row.allocator) for _ in range(2))
     if n:
         built, record = chain.build(
             REGROUP.record(min(_WORK_GROUP, chain.device.max_work_group), name_of(row.dtype), name_of(index))

@@ -14,16 +14,16 @@ from typing_extensions import override
 from clsparse_py._build.declaration import Variants, kernel
 from clsparse_py._formats.canonical import Parts
 from clsparse_py._ground.records import dataclass
-from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.placement import index_dtype
 from clsparse_py._matrix.structure import OfStructure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.overlap import require_inside
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, name_of, needs_fp64
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain, spread
-from clsparse_py._run.transfer import contexts_match, placed
+from clsparse_py._run.transfer import contexts_match, copy_to_device
 
 __all__ = ["Entries", "entries_of"]
 
@@ -66,10 +66,10 @@ def _entries(queue: cl.CommandQueue, dense: cl_array.Array, index: np.dtype[Any]
     chain.launch(mark, groups, *sizes, *origin, dense, marks)
     enqueue_scan(chain, marks, places, n, kind="pointers")
     n_kept = int(chain.read(places, 1, n)[0])
-    data = allocated(queue, "data", n_kept, dense.dtype, dense.allocator)
-    indices, indptr = (allocated(queue, *each, index) for each in (("indices", n_kept), ("indptr", rows + 1)))
+    data = allocate(queue, "data", n_kept, dense.dtype, dense.allocator)
+    indices, indptr = (allocate(queue, *each, index) for each in (("indices", n_kept), ("indptr", rows + 1)))
     chain.launch(place, groups, *sizes, *origin, dense, places, indices, data)
-    begins = placed(queue, "beginnings of rows", np.arange(rows + 1, dtype=index) * index.type(columns))
+    begins = copy_to_device(queue, "beginnings of rows", np.arange(rows + 1, dtype=index) * index.type(columns))
     enqueue_permute(chain, begins, places, indptr, rows + 1)
     chain.finish(data, indices, indptr)
     return data, indices, indptr
@@ -98,5 +98,5 @@ def entries_of(queue: cl.CommandQueue, dense: cl_array.Array) -> Parts:
     data, indices, indptr = _entries(queue, dense, index_dtype((), (math.prod(dense.shape),)))
     index = index_dtype((), (*dense.shape, data.size))
     if indices.dtype != index:
-        indices, indptr = (converted(queue, "indices", part, index) for part in (indices, indptr))
+        indices, indptr = (convert(queue, "indices", part, index) for part in (indices, indptr))
     return data, indices, indptr

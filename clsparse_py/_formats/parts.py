@@ -13,7 +13,7 @@ from pyopencl import array as cl_array
 from clsparse_py._formats.coordinates import from_coordinates
 from clsparse_py._formats.dense_entries import entries_of
 from clsparse_py._ground.index_types import index_for
-from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import Matrix, Sparse, Structure
 from clsparse_py._matrix.placement import (
     Parts,
@@ -127,7 +127,7 @@ def as_row(arg1: Any, shape: Any) -> tuple[Any, Any]:
     if isinstance(arg1, cl_array.Array):
         if arg1.ndim == 1:
             queue = queue_for((arg1,), None)
-            values = converted(queue, "arg1", arg1, np.dtype(arg1.dtype))
+            values = convert(queue, "arg1", arg1, np.dtype(arg1.dtype))
             row = array_of(queue, (1, arg1.size), values.dtype, values.base_data)
             row.events.extend(values.events)
             return row, wide
@@ -328,7 +328,7 @@ class SetStructure:
         parts = {each: self._set.get(each, getattr(self._structure, each)) for each in ("indices", "indptr")}
         index = index_dtype(parts.values(), shape)
         indices, indptr = (
-            part if part.dtype == index else converted(self.queue, each, part, index) for each, part in parts.items()
+            part if part.dtype == index else convert(self.queue, each, part, index) for each, part in parts.items()
         )
         were_set = self._set
         self._become(Structure(self.queue, shape, indices, indptr, vouched=False), self._data)

@@ -11,7 +11,7 @@ from pyopencl import array as cl_array
 from clsparse_py._build.declaration import kernel
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfStructure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain, spread
 
@@ -74,7 +74,7 @@ def order_of(queue: cl.CommandQueue, row: cl_array.Array, col: cl_array.Array) -
 
 def row_begins(queue: cl.CommandQueue, row: cl_array.Array, n_rows: int) -> cl_array.Array:
     """Return the row pointers of entries whose rows ascend, of the dtype of ``row``."""
-    chain, indptr = Chain(queue, row), allocated(queue, "indptr", n_rows + 1, row.dtype, row.allocator)
+    chain, indptr = Chain(queue, row), allocate(queue, "indptr", n_rows + 1, row.dtype, row.allocator)
     built, record = chain.build(RowBegins(min(_WORK_GROUP, chain.device.max_work_group), name_of(row.dtype)))
     groups, sizes = spread(chain.device, n_rows + 1, record.work_group, _GROUPS_PER_UNIT)
     chain.launch(built, groups, *sizes, np.uint64(row.size), row, indptr)

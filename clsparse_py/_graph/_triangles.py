@@ -11,15 +11,15 @@ from clsparse_py._build.plain import door
 from clsparse_py._formats.canonical import with_marked
 from clsparse_py._formats.coordinates import rows_of
 from clsparse_py._graph.kernels import ORIENT
-from clsparse_py._graph.operands import delivered, graph_of
+from clsparse_py._graph.operands import deliver, graph_of
 from clsparse_py._graph.thresholds import Thresholds
 from clsparse_py._matrix.matrix import Matrix, Structure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.spgemm.mask import sums_at
-from clsparse_py._operations.spgemm.mask_writes import let_through
+from clsparse_py._operations.spgemm.mask_writes import apply_mask
 from clsparse_py._precision.semiring import plus_pair
 from clsparse_py._run.launch import Chain, spread
-from clsparse_py._run.transfer import placed
+from clsparse_py._run.transfer import copy_to_device
 
 __all__ = ["k_truss", "triangle_count", "triangles"]
 
@@ -54,7 +54,7 @@ def triangle_count(A: Any) -> int:
     >>> sp.graph.triangle_count(sp.csr_array(np.ones((4, 4)) - np.eye(4)))
     4
     """
-    edges = _oriented(graph_of(A))
+    edges = _orient(graph_of(A))
     if not edges.nnz:
         return 0
     # Of a product of patterns no value is read: the columns stand for them, whose dtype holds the counts.
@@ -91,7 +91,7 @@ def triangles(A: Any, *, like: Any = None) -> Any:
     """
     counts = _counts(_without_loops(graph_of(A)).structure)
     found = np.asarray(counts.sum(axis=1)) // 2
-    return found if like is None else delivered(counts.queue, placed(counts.queue, "triangles", found), like)
+    return found if like is None else deliver(counts.queue, copy_to_device(counts.queue, "triangles", found), like)
 
 
 @door()
@@ -139,7 +139,7 @@ def k_truss(A: Any, k: int) -> csr_array:
         if S.indices.size == n_before:
             break
     mask = S.indptr, S.indices
-    data, indices, indptr = let_through(G.queue, G.parts, mask, True)
+    data, indices, indptr = apply_mask(G.queue, G.parts, mask, True)
     return csr_array.assembled(Structure.canonical(G.queue, G.shape, indices, indptr), data)
 
 
@@ -153,12 +153,12 @@ def _counts(S: Structure) -> csr_array:
 def _without_loops(A: csr_array) -> csr_array:
     """Return a graph without the entries on its diagonal."""
     queue, n = A.queue, A.shape[0]
-    numbers = placed(queue, "the diagonal", np.arange(n + 1, dtype=A.indptr.dtype))
-    data, indices, indptr = let_through(queue, A.parts, (numbers, numbers[:n]), False)
+    numbers = copy_to_device(queue, "the diagonal", np.arange(n + 1, dtype=A.indptr.dtype))
+    data, indices, indptr = apply_mask(queue, A.parts, (numbers, numbers[:n]), False)
     return csr_array.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
 
 
-def _oriented(A: csr_array) -> csr_array:
+def _orient(A: csr_array) -> csr_array:
     """Return the entries that lead to vertices of higher degree, or of the same and a larger number."""
     queue, parts, n = A.queue, A.parts, A.nnz
     if not n:
@@ -168,7 +168,7 @@ def _oriented(A: csr_array) -> csr_array:
     chain = Chain(queue, *parts, rows)
     work_group = min(Thresholds.of(chain.device).work_group, chain.device.max_work_group)
     built, record = chain.build(ORIENT.record(work_group, indptr.dtype.name))
-    marks = allocated(queue, "marks", n, np.uint8)
+    marks = allocate(queue, "marks", n, np.uint8)
     groups, sizes = spread(chain.device, n, record.work_group, 64)
     chain.launch(built, groups, *sizes, rows, indices, indptr, marks)
     chain.finish(marks)

@@ -14,15 +14,15 @@ from clsparse_py._build.plain import door
 from clsparse_py._device.device import describe
 from clsparse_py._graph.operands import graph_of, require_vertex
 from clsparse_py._matrix.matrix import Structure
-from clsparse_py._memory.memory import allocated
-from clsparse_py._operations.elementwise.union import combined
-from clsparse_py._operations.elementwise.values import mapped
+from clsparse_py._memory.memory import allocate
+from clsparse_py._operations.elementwise.union import combine
+from clsparse_py._operations.elementwise.values import map_values
 from clsparse_py._operations.spgemm import spgemm
 from clsparse_py._operations.spgemm.mask import sums_at
 from clsparse_py._operations.spgemm.mask_writes import accumulate_values
 from clsparse_py._precision.semiring import plus_times
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import placed
+from clsparse_py._run.transfer import copy_to_device
 
 __all__ = ["betweenness_centrality"]
 
@@ -79,7 +79,7 @@ def betweenness_centrality(
     found = np.zeros(n, dtype)
     if not G.nnz:
         return found
-    one = allocated(G.queue, "lengths of edges", G.nnz, dtype)
+    one = allocate(G.queue, "lengths of edges", G.nnz, dtype)
     chain = Chain(G.queue)
     chain.fill(one, 1, G.nnz)
     chain.finish(one)
@@ -96,21 +96,21 @@ def _dependencies(edges: csr_array, sources: list[int]) -> np.ndarray[Any, Any]:
     queue, m, n = edges.queue, len(sources), edges.shape[0]
     index = edges.indptr.dtype
     parts = np.asarray(sources, index), np.arange(m + 1, dtype=index)
-    columns, begins = (placed(queue, "sources", each) for each in parts)
+    columns, begins = (copy_to_device(queue, "sources", each) for each in parts)
     frontier = csr_array.assembled(
-        Structure.canonical(queue, (m, n), columns, begins), placed(queue, "paths", np.ones(m, edges.dtype))
+        Structure.canonical(queue, (m, n), columns, begins), copy_to_device(queue, "paths", np.ones(m, edges.dtype))
     )
     # The numbers of paths to the vertices of each level, and to all vertices seen.
     levels, seen = [], frontier
     while frontier.nnz:
         levels.append(frontier)
         frontier = spgemm(frontier, edges, mask=seen, complement=True)
-        seen = combined("plus", seen, frontier)
+        seen = combine("plus", seen, frontier)
     backwards, shares = edges._transposed(), []
     after: cl_array.Array | None = None
     for before, level in reversed(list(itertools.pairwise(levels))):
         # (1 + dependency) / paths, of which the products with edges back are dependency / paths of the level before.
-        share = mapped(queue, level.data, "reciprocal")
+        share = map_values(queue, level.data, "reciprocal")
         if after is not None:
             accumulate_values(queue, share, after, "plus")
             accumulate_values(queue, after, level.data, "times")

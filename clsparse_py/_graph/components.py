@@ -12,9 +12,9 @@ from scipy.sparse import csgraph
 from clsparse_py._build.plain import door
 from clsparse_py._formats.coordinates import rows_of
 from clsparse_py._graph.kernels import Components
-from clsparse_py._graph.operands import delivered, delivered_to, graph_of, on_host
+from clsparse_py._graph.operands import deliver, delivered_to, graph_of, on_host
 from clsparse_py._graph.thresholds import Thresholds
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain, spread
@@ -60,12 +60,12 @@ def connected_components(A: Any, *, like: Any = None) -> tuple[int, Any]:
     """
     G = graph_of(A)
     if not G.shape[0]:
-        return 0, delivered(G.queue, allocated(G.queue, "labels", 0, np.int32), like)
-    labels, n_components = _labelled(G.queue, G.indices, G.indptr)
-    return n_components, delivered(G.queue, labels, like)
+        return 0, deliver(G.queue, allocate(G.queue, "labels", 0, np.int32), like)
+    labels, n_components = _label(G.queue, G.indices, G.indptr)
+    return n_components, deliver(G.queue, labels, like)
 
 
-def _labelled(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> tuple[cl_array.Array, int]:
+def _label(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> tuple[cl_array.Array, int]:
     """Return the component of each vertex, and how many there are; waits for that number."""
     n, n_entries, index = indptr.size - 1, indices.size, indptr.dtype.name
     rows = rows_of(queue, indptr, n_entries)
@@ -73,7 +73,7 @@ def _labelled(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.
     group = min(Thresholds.of(chain.device).work_group, chain.device.max_work_group)
     kernels = {phase: chain.build(Components(group, index, phase)) for phase in ("start", "link", "label")}
     parents, roots, marks = chain.scratch(n, np.int32), chain.scratch(n, np.int32), chain.scratch(n, np.uint8)
-    numbers, labels = chain.scratch(n + 1, np.int32), allocated(queue, "labels", n, np.int32)
+    numbers, labels = chain.scratch(n + 1, np.int32), allocate(queue, "labels", n, np.int32)
     for phase, size, arrays in (
         ("start", n, (parents,)),
         ("link", n_entries, (rows, indices, parents)),

@@ -15,11 +15,11 @@ from clsparse_py._arrays.csr import csr_array
 from clsparse_py._device.device import default_queue
 from clsparse_py._ground.errors import class_of
 from clsparse_py._ground.index_types import INT32_MAX
-from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import is_sparse
-from clsparse_py._run.transfer import fetched, placed
+from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
-__all__ = ["delivered", "delivered_to", "graph_of", "on_host", "require_vertex"]
+__all__ = ["deliver", "delivered_to", "graph_of", "on_host", "require_vertex"]
 
 
 def graph_of(A: Any) -> csr_array:
@@ -64,18 +64,18 @@ def require_vertex(name: str, vertex: Any, n: int) -> int:
     return int(vertex)
 
 
-def delivered(queue: cl.CommandQueue, vector: cl_array.Array, like: Any) -> Any:
+def deliver(queue: cl.CommandQueue, vector: cl_array.Array, like: Any) -> Any:
     """Return a vector that a chain made: NumPy's, or as it is if ``like`` is on the device."""
     if like is None:
-        return fetched(vector, queue)
+        return copy_to_host(vector, queue)
     if not isinstance(like, (cl_array.Array, cl.CommandQueue)):
         raise TypeError(f"like: must be a device array, a queue or None, is {type(like).__name__}")
     if like.context != queue.context:
         raise ValueError("like: lives in another context than A")
-    return converted(queue, "the vector", vector, vector.dtype) if vector.offset else vector
+    return convert(queue, "the vector", vector, vector.dtype) if vector.offset else vector
 
 
 def delivered_to(A: Any, vector: np.ndarray[Any, Any], like: Any) -> Any:
-    """Return a vector of the host that was made of a graph, as `delivered` does: of integers, which are made int32."""
+    """Return a vector of the host that was made of a graph, as `deliver` does: of integers, which are made int32."""
     queue = hosted.queue_in((A,)) or default_queue()
-    return delivered(queue, placed(queue, "vertices", vector.astype(np.int32)), like)
+    return deliver(queue, copy_to_device(queue, "vertices", vector.astype(np.int32)), like)

@@ -8,10 +8,10 @@ import numpy as np
 
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import describe
-from clsparse_py._graph.operands import delivered, graph_of
+from clsparse_py._graph.operands import deliver, graph_of
 from clsparse_py._operations.spmv import spmv
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import placed
+from clsparse_py._run.transfer import copy_to_device
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, Sweeps, declare_passes
 
 __all__ = ["pagerank"]
@@ -84,7 +84,7 @@ def pagerank(
     dtype = np.dtype(np.float32 if single else np.float64)
     begin = _begin(personalization, n)
     if not n:
-        return delivered(queue, placed(queue, "ranks", np.zeros(0, dtype)), like)
+        return deliver(queue, copy_to_device(queue, "ranks", np.zeros(0, dtype)), like)
     if G.nnz and float(G.min()) < 0:
         raise ValueError("A: weights must not be negative")
     G = G.astype(dtype, copy=False)
@@ -97,7 +97,7 @@ def pagerank(
     chain = Chain(queue)
     sweeps = Sweeps(chain, n, dtype, _LAYOUT)
     sweeps.set(alpha=alpha)
-    given = {name: placed(queue, name, each.astype(dtype)) for name, each in (("begin", begin), ("inverse", inverse))}
+    given = {name: copy_to_device(queue, name, each.astype(dtype)) for name, each in (("begin", begin), ("inverse", inverse))}
     rank, share, was, arrived = (sweeps.vector() for _ in range(4))
     sweeps.copy(rank, given["begin"])
     enough = max(n * tol, 8 * float(np.finfo(np.float32 if single else np.float64).eps))
@@ -108,7 +108,7 @@ def pagerank(
         spmv(incoming, share, out=arrived)
         moving()
         if float(sweeps.totals()["change"]) < enough:
-            return delivered(queue, rank, like)
+            return deliver(queue, rank, like)
     raise RuntimeError(f"max_iter: ranks still change by more than tol after {max_iter} iterations")
 
 

@@ -11,11 +11,11 @@ from scipy.sparse import csgraph
 
 from clsparse_py._build.plain import door
 from clsparse_py._graph.kernels import Level
-from clsparse_py._graph.operands import delivered, delivered_to, graph_of, on_host, require_vertex
+from clsparse_py._graph.operands import deliver, delivered_to, graph_of, on_host, require_vertex
 from clsparse_py._graph.thresholds import Thresholds
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._run.launch import Chain, spread
-from clsparse_py._run.transfer import placed
+from clsparse_py._run.transfer import copy_to_device
 
 __all__ = ["bfs"]
 
@@ -76,27 +76,27 @@ def bfs(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tupl
     structures: tuple[_Structure, ...] = ((leading.indptr, leading.indices),)
     if not directed:
         structures += ((G.indptr, G.indices),)
-    levels, parents = _searched(queue, structures, source)
-    return delivered(queue, levels, like), delivered(queue, parents, like)
+    levels, parents = _search(queue, structures, source)
+    return deliver(queue, levels, like), deliver(queue, parents, like)
 
 
-def _searched(queue: cl.CommandQueue, structures: tuple[_Structure, ...], source: int) -> _Structure:
+def _search(queue: cl.CommandQueue, structures: tuple[_Structure, ...], source: int) -> _Structure:
     """Return levels and parents; structures have the vertices that lead to each vertex."""
     n = structures[0][0].size - 1
     chain = Chain(queue, *(part for each in structures for part in each))
     built, record = chain.build(
         Level(min(Thresholds.of(chain.device).work_group, chain.device.max_work_group), structures[0][0].dtype.name)
     )
-    levels, parents = (allocated(queue, what, n, np.int32) for what in ("levels", "parents"))
+    levels, parents = (allocate(queue, what, n, np.int32) for what in ("levels", "parents"))
     seen, before = chain.scratch(n, np.uint8), chain.scratch(n, np.uint8)
     ahead = Thresholds.of(chain.device).levels_ahead
     found = chain.scratch(ahead, np.uint32)
     for vector, value in ((levels, -1), (parents, -1), (before, 0)):
         chain.fill(vector, value, n)
-    at_source = placed(queue, "the source", np.array([0, source], np.int32))
+    at_source = copy_to_device(queue, "the source", np.array([0, source], np.int32))
     chain.copy(levels, at_source, 1, source)
     chain.copy(parents, at_source, 1, source, 1)
-    one = placed(queue, "the source", np.ones(1, np.uint8))
+    one = copy_to_device(queue, "the source", np.ones(1, np.uint8))
     chain.copy(before, one, 1, source)
     groups, sizes = spread(chain.device, n, record.work_group, 64)
     number = 0

@@ -19,7 +19,7 @@ __all__ = ["dataclass"]
 _HASH = "_hash"
 
 
-def _frozen(cls: type, *, eq: bool = True) -> type:
+def _freeze(cls: type, *, eq: bool = True) -> type:
     """Make a class what ``dataclass(frozen=True, eq=eq)`` makes it."""
     own = vars(cls).keys()
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
@@ -111,4 +111,4 @@ else:
     def dataclass(*, frozen: bool, eq: bool = True) -> Callable[[type], type]:
         """Return the decorator that makes a class a frozen dataclass."""
         assert frozen
-        return lambda cls: _frozen(cls, eq=eq)
+        return lambda cls: _freeze(cls, eq=eq)

@@ -59,11 +59,11 @@ class Table:
         """Return it for a notebook."""
 
         def line(tag: str, cells: Sequence[str]) -> str:
-            return f"<tr>{''.join(f'<{tag}>{_escaped(cell)}</{tag}>' for cell in cells)}</tr>"
+            return f"<tr>{''.join(f'<{tag}>{_escape(cell)}</{tag}>' for cell in cells)}</tr>"
 
-        caption, head = f"<caption>{_escaped(self.title)}</caption>", f"<thead>{line('th', self.columns)}</thead>"
+        caption, head = f"<caption>{_escape(self.title)}</caption>", f"<thead>{line('th', self.columns)}</thead>"
         body = f"<tbody>{''.join(line('td', row) for row in self.rows)}</tbody>"
-        rule = f"<p>Decided: {_escaped(self.rule)}</p>" if self.rule else ""
+        rule = f"<p>Decided: {_escape(self.rule)}</p>" if self.rule else ""
         return f"<table>{caption}{head}{body}</table>{rule}"
 
 
@@ -82,7 +82,7 @@ class Shown(abc.ABC):
         return self.table.as_html()
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Return a text for HTML."""
     # Here, as rich above.
     import html
@@ -99,4 +99,4 @@ class Explained(Protocol):
 
 def plan_as_html(plan: Explained) -> str:
     """Return a plan for a notebook: its repr, and the table of what it decided. Plans say ``_repr_html_ = plan_as_html``."""
-    return f"<p>{_escaped(repr(plan))}</p>{plan.explain()._repr_html_()}"
+    return f"<p>{_escape(repr(plan))}</p>{plan.explain()._repr_html_()}"

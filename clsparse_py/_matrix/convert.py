@@ -13,11 +13,11 @@ from clsparse_py._build import programs
 from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, conversion, needs_fp64
 from clsparse_py._run.launch import Chain
 
-__all__ = ["converted", "copied", "with_index"]
+__all__ = ["convert", "copied", "with_index"]
 
 
 @kernel
@@ -56,7 +56,7 @@ class Convert(programs.Parameters):
         yield "", cls(min(64, device.max_work_group), arithmetic.a, arithmetic.result.name)
 
 
-def converted(
+def convert(
     queue: cl.CommandQueue, name: str, values: cl_array.Array, dtype: np.dtype[Any], work_group: int = 64
 ) -> cl_array.Array:
     """Return a new contiguous device array with the values of a one-dimensional one, converted to ``dtype``.
@@ -69,7 +69,7 @@ def converted(
     item = values.dtype.itemsize
     if values.offset % item or values.strides[0] % item:
         raise ValueError(f"{name}: must begin at a multiple of {item} bytes in its buffer, begins at {values.offset}")
-    result = allocated(queue, name, values.size, dtype)
+    result = allocate(queue, name, values.size, dtype)
     if values.size:
         chain = Chain(queue, values)
         built, record = chain.build(Convert(min(work_group, chain.device.max_work_group), values.dtype.name, dtype.name))
@@ -82,7 +82,7 @@ def converted(
 
 def copied(queue: cl.CommandQueue, name: str, values: cl_array.Array) -> cl_array.Array:
     """Return a copy of a contiguous device array, of the same strides, in a buffer of its own."""
-    result = allocated(queue, name, values.shape, values.dtype, values.allocator)
+    result = allocate(queue, name, values.shape, values.dtype, values.allocator)
     result.strides = values.strides
     if values.nbytes:
         chain = Chain(queue, values)
@@ -99,4 +99,4 @@ def with_index(
     data, indices, indptr = parts
     if indices.dtype == index:
         return parts
-    return data, converted(queue, "indices", indices, index), converted(queue, "indptr", indptr, index)
+    return data, convert(queue, "indices", indices, index), convert(queue, "indptr", indptr, index)

@@ -61,10 +61,10 @@ def require_semiring(queue: cl.CommandQueue, semiring: Semiring, a: np.dtype, x:
     if sums:
         semiring.identity(semiring.result_dtype(a, x))
     check = SemiringCheck(1, Arithmetic(a.name, x.name, "int32", semiring.name))
-    programs.worked_out(queue.context, queue.device, check, lambda: _compiled(queue, semiring, check))
+    programs.worked_out(queue.context, queue.device, check, lambda: _build_check(queue, semiring, check))
 
 
-def _compiled(queue: cl.CommandQueue, semiring: Semiring, check: SemiringCheck) -> cl.Program:
+def _build_check(queue: cl.CommandQueue, semiring: Semiring, check: SemiringCheck) -> cl.Program:
     """Return the program of a check.
 
     Not by `programs.build`, which keeps what was refused: a wrong expression is no refused kernel.

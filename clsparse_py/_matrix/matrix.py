@@ -154,11 +154,11 @@ class Structure:
         """Return a structure of copies of both arrays, or of the arrays on another queue. Facts are kept, plans are not."""
         return Structure(queue, self.shape, indices, indptr, self.facts, vouched=self._vouched)
 
-    def known(self, kind: Hashable) -> Any:
+    def find_plan(self, kind: Hashable) -> Any:
         """Return the plan of a kind if it was made, else None."""
         return None if are_plain() else self._plans.get(kind)
 
-    def kept(self, kind: Hashable, make: Callable[[], _Plan]) -> _Plan:
+    def get_plan(self, kind: Hashable, make: Callable[[], _Plan]) -> _Plan:
         """Return the plan of a kind, which all matrices of this structure share; ``make`` makes it at the first call.
 
         A plan must not refer to the structure: the cycle, and its device memory, would stay until Python's garbage collection.

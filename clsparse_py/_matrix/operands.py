@@ -13,7 +13,7 @@ from clsparse_py._device.device import describe
 from clsparse_py._ground.errors import class_of
 from clsparse_py._matrix.convert import copied
 from clsparse_py._matrix.matrix import Matrix
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.overlap import require_apart, require_inside, require_writable
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, unsupported
 from clsparse_py._precision.semiring import Semiring
@@ -167,7 +167,7 @@ def result_for(
     """
     if out is None:
         if on_device:
-            return Result(allocated(x.queue or A.queue, "the product", shape, dtype, x.allocator), None)
+            return Result(allocate(x.queue or A.queue, "the product", shape, dtype, x.allocator), None)
         host = np.empty(shape, dtype)
         return Result(to_host(A.queue, host), host)
     wanted = cl_array.Array if on_device else np.ndarray

@@ -13,7 +13,7 @@ from pyopencl import array as cl_array
 from clsparse_py._device.device import default_queue, describe
 from clsparse_py._ground.errors import DtypeError
 from clsparse_py._ground.index_types import index_for
-from clsparse_py._matrix.convert import converted, copied
+from clsparse_py._matrix.convert import convert, copied
 from clsparse_py._memory.overlap import require_inside
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, name_of, unsupported
 from clsparse_py._run.transfer import contexts_match, from_host
@@ -156,7 +156,7 @@ def place_part(queue: cl.CommandQueue, name: str, part: Any, dtype: np.dtype[Any
             raise ValueError(f"{name}: lives in another context than the queue of the matrix")
         require_inside(name, part)
         if part.dtype != dtype or (part.size > 1 and part.strides != (dtype.itemsize,)):
-            return converted(queue, name, part, dtype)
+            return convert(queue, name, part, dtype)
         # Kernels read arrays from the beginning of a buffer: an array that begins inside one is copied to a buffer of its own.
         return copied(queue, name, part) if copy or part.offset else part
     values = np.ascontiguousarray(part, dtype=dtype)

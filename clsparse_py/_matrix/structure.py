@@ -145,7 +145,7 @@ class Facts:
     adjacent: int = 0
 
 
-def _counted(
+def _count(
     chain: Chain, shape: tuple[int, int], indices: cl_array.Array, indptr: cl_array.Array, work_group: int
 ) -> np.ndarray[Any, Any]:
     """Return the counts of ``templates/csr/check.mako``, a row for each work-group."""
@@ -171,7 +171,7 @@ def check_structure(
         The arrays are no CSR structure of that shape; the message says why.
     """
     chain = Chain(queue, indptr, indices)
-    found = _counted(chain, shape, indices, indptr, work_group)
+    found = _count(chain, shape, indices, indptr, work_group)
     of_all = _Counts(*found.sum(axis=0).tolist())._replace(longest=int(found[:, -1].max()))
     last, outside = of_all.last, of_all.outside
     if of_all.first != 0:

@@ -166,13 +166,13 @@ class _Refused:
         raise AttributeError(f"{self._name}: {_REASON}", name=self._name, obj=array)
 
 
-def _refused() -> frozenset[str]:
+def _refuse() -> frozenset[str]:
     """Return the names of what NumPy's arrays have, and PyOpenCL's neither as a class nor as an instance."""
     there = {*vars(DeviceArray(None, (0,), np.dtype(np.int8), "C", None, None, 0, (1,), None, None, True, 0, None, None))}
     return frozenset(name for name in dir(np.ndarray) if name[0] != "_" and name not in there and not hasattr(DeviceArray, name))
 
 
-_REFUSED = _refused()
+_REFUSED = _refuse()
 for _name in _REFUSED:
     setattr(DeviceArray, _name, _Refused(_name))
 

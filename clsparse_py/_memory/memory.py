@@ -17,7 +17,8 @@ from clsparse_py._memory.pool import Arena, MemoryInfo, Pool, arena_of, pools
 from clsparse_py._memory.workspace import current
 
 __all__ = [
-    "allocated",
+    "allocate",
+    "allocate_pinned",
     "allocated_each",
     "also_let_go",
     "array_of",
@@ -28,7 +29,6 @@ __all__ = [
     "memory_info",
     "new_array",
     "on_host_memory",
-    "pinned",
     "scratch",
     "shorten",
     "submit",
@@ -103,7 +103,7 @@ def vector(queue: cl.CommandQueue, arena: Arena, n: int, dtype: np.dtype[Any]) -
     return new_array(form_of(pool.context, n, dtype), queue, data, [])
 
 
-def allocated(
+def allocate(
     queue: cl.CommandQueue, what: object, shape: int | tuple[int, ...], dtype: Any, allocator: Any = None
 ) -> cl_array.Array:
     """Return a new C-contiguous device array, whose memory commands on the queue may use.
@@ -151,7 +151,7 @@ def allocated(
 def allocated_each(
     queue: cl.CommandQueue, what: str, sizes: Sequence[tuple[int, np.dtype[Any]]], allocator: Any = None
 ) -> list[cl_array.Array]:
-    """Return new arrays of one dimension and some entries each, as `allocated` does, in less time; ``what`` they are of."""
+    """Return new arrays of one dimension and some entries each, as `allocate` does, in less time; ``what`` they are of."""
     if allocator is None and current() is None:
         arena, found = arena_of(queue), []
         for n, dtype in sizes:
@@ -162,7 +162,7 @@ def allocated_each(
         else:
             return found
         found.clear()
-    return [allocated(queue, what, n, dtype, allocator) for n, dtype in sizes]
+    return [allocate(queue, what, n, dtype, allocator) for n, dtype in sizes]
 
 
 def shorten(array: cl_array.Array, n: int) -> None:
@@ -233,7 +233,7 @@ def on_host_memory(queue: cl.CommandQueue, host: np.ndarray[Any, Any], access: i
     return arena_of(queue).pool.on_host(host, access | cl.mem_flags.USE_HOST_PTR)
 
 
-def pinned(queue: cl.CommandQueue, n_bytes: int) -> np.ndarray[Any, Any]:
+def allocate_pinned(queue: cl.CommandQueue, n_bytes: int) -> np.ndarray[Any, Any]:
     """Return host memory of the driver's, which devices of the queue's context copy to and from at full speed.
 
     Raises
@@ -314,7 +314,7 @@ def submit(what: str | cl.Kernel, command: Callable[..., _Made], queue: cl.Comma
             raise MemoryError(f"{name}: the device has not the memory for its arrays ({error}); {pool.capacity()}") from error
 
 
-def _asked(queue: cl.CommandQueue | None) -> Iterator[Pool]:
+def _select_pools(queue: cl.CommandQueue | None) -> Iterator[Pool]:
     if queue is not None and not isinstance(queue, cl.CommandQueue):
         raise TypeError(f"queue: must be a pyopencl.CommandQueue or None, is {type(queue).__name__}")
     return iter(pools() if queue is None else [arena_of(queue).pool])
@@ -337,7 +337,7 @@ def free_memory(queue: cl.CommandQueue | None = None) -> None:
     >>> sp.memory_info().pooled
     0
     """
-    for pool in _asked(queue):
+    for pool in _select_pools(queue):
         pool.empty()
     for let_go in also_let_go:
         let_go(None if queue is None else queue.context)
@@ -358,4 +358,4 @@ def memory_info(queue: cl.CommandQueue | None = None) -> MemoryInfo:
     >>> sp.memory_info(A.queue).used > 4 * 1000
     True
     """
-    return MemoryInfo(*map(sum, zip(*(pool.info() for pool in _asked(queue)), (0, 0, 0, 0), strict=True)))
+    return MemoryInfo(*map(sum, zip(*(pool.info() for pool in _select_pools(queue)), (0, 0, 0, 0), strict=True)))

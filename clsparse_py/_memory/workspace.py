@@ -49,7 +49,7 @@ class Workspace:
         self._let_go: deque[int] = deque()
 
     @property
-    def held(self) -> int:
+    def used(self) -> int:
         """Bytes in use."""
         while self._let_go:
             self._held -= self._let_go.popleft()
@@ -58,7 +58,7 @@ class Workspace:
     @property
     def room(self) -> int:
         """Bytes that are left."""
-        return max(self.limit - self.held, 0)
+        return max(self.limit - self.used, 0)
 
     def require(self, n_bytes: int) -> None:
         """Refuse an array that does not fit.
@@ -70,7 +70,7 @@ class Workspace:
         """
         if n_bytes > self.room:
             raise MemoryError(
-                f"memory_limit: {n_bytes:,} bytes are needed beside the {self.held:,} in use; the limit is {self.limit:,}"
+                f"memory_limit: {n_bytes:,} bytes are needed beside the {self.used:,} in use; the limit is {self.limit:,}"
             )
 
     def hold(self, n_bytes: int) -> None:
@@ -84,7 +84,7 @@ class Workspace:
 
     def _note(self, n_bytes: int) -> None:
         self._held += n_bytes
-        self.peak = max(self.peak, self.held)
+        self.peak = max(self.peak, self.used)
 
     def count(self, array: _Array, n_bytes: int) -> _Array:
         """Return an array, whose memory is in use until it is let go."""

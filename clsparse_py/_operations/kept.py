@@ -81,7 +81,7 @@ def held_by(
     for name, (matrix, used) in kept.items():
         if matrix is not None:
             entries.append((name, size([matrix.data, matrix.indices, matrix.indptr]), used))
-    permutation = None if A is None else A.structure.known(Permutation)
+    permutation = None if A is None else A.structure.find_plan(Permutation)
     if permutation is not None:
         of = permutation.transposed
         arrays = [permutation.positions, *(() if of is None else (of.indices, of.indptr))]

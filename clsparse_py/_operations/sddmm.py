@@ -22,7 +22,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix, MatrixT
 from clsparse_py._matrix.operands import check_matrix
 from clsparse_py._matrix.product import ProductKernel
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.order import note_written
 from clsparse_py._memory.overlap import require_inside
 from clsparse_py._operations.elementwise.values import dense_values, require_results
@@ -263,7 +263,7 @@ def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt
            [3., 4.]])
     """
     if isinstance(M, Matrix) and isinstance(X, cl_array.Array) and isinstance(Y, cl_array.Array):
-        kept: _Sampling | None = M.structure.known(_Sampling)
+        kept: _Sampling | None = M.structure.find_plan(_Sampling)
         if kept is not None and (again := kept.again(X, Y)) is not None:
             return M.with_values(again)
     check_matrix(M)
@@ -275,7 +275,7 @@ def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt
         raise ValueError(f"Y: must have {n} columns, as M is {m} x {n}, has shape {y.shape} (dimension mismatch)")
     if x.shape[1] != y.shape[0]:
         raise ValueError(f"Y: must have {x.shape[1]} rows, as X has columns, has shape {y.shape} (dimension mismatch)")
-    values = _sampled(M.queue, M, M.indices, _with_adjacent(M.queue, x, 1), _with_adjacent(M.queue, y, 0))
+    values = _sample(M.queue, M, M.indices, _with_adjacent(M.queue, x, 1), _with_adjacent(M.queue, y, 0))
     return M.with_values(values)
 
 
@@ -316,12 +316,12 @@ class _Sampling(Repeating):
         self._call = product.checked(queue, operands, (), None, None, plus_times, is_new=True)
 
 
-def _sampled(queue: cl.CommandQueue, M: Matrix, indices: cl_array.Array, X: cl_array.Array, Y: cl_array.Array) -> cl_array.Array:
+def _sample(queue: cl.CommandQueue, M: Matrix, indices: cl_array.Array, X: cl_array.Array, Y: cl_array.Array) -> cl_array.Array:
     """Return the products of rows of X and columns of Y, at the places of a matrix; values of each are adjacent."""
-    sampling = M.structure.kept(_Sampling, _Sampling)
+    sampling = M.structure.get_plan(_Sampling, _Sampling)
     kind = X.shape, X.dtype, X.offset, X.strides, Y.dtype, Y.strides, _are_aligned(describe(queue.device), X, Y)
-    product, dtype = sampling.kinds.get(kind) or _made(queue, M, X, Y, sampling.kinds, kind)
-    values = allocated(queue, "values of the sampled product", indices.size, dtype)
+    product, dtype = sampling.kinds.get(kind) or _prepare(queue, M, X, Y, sampling.kinds, kind)
+    values = allocate(queue, "values of the sampled product", indices.size, dtype)
     if product.recording.n_commands:
         note_asked(product.recording.kernels)
         note_written(values, product.run(queue, (X, Y, values), ())[-1])
@@ -329,7 +329,7 @@ def _sampled(queue: cl.CommandQueue, M: Matrix, indices: cl_array.Array, X: cl_a
     return values
 
 
-def _made(
+def _prepare(
     queue: cl.CommandQueue,
     M: Matrix,
     X: cl_array.Array,

@@ -11,9 +11,9 @@ from pyopencl import array as cl_array
 from clsparse_py._build.declaration import Variants, kernel
 from clsparse_py._device.device import describe
 from clsparse_py._ground.records import dataclass
-from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.structure import OfStructure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.overlap import overlap, require_inside, require_writable
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, name_of, needs_fp64, unsupported
 from clsparse_py._run.launch import Chain
@@ -96,10 +96,10 @@ def chain_of(queue: cl.CommandQueue, *operands: Any, outs: tuple[Any, ...] = ())
     return Chain(queue, *read, writes=written)
 
 
-def _placed(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
+def _make_contiguous(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
     """Return an array whose entries are adjacent from the beginning of its buffer on: a copy where it is another view."""
     if array.offset or (array.size > 1 and array.strides != (array.dtype.itemsize,)):
-        return converted(queue, name, array, array.dtype)
+        return convert(queue, name, array, array.dtype)
     return array
 
 
@@ -115,7 +115,7 @@ def keys(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.A
         _check_vector(name, array)
     if name_of(array.dtype) not in KEY_DTYPES:
         raise TypeError(f"{name}: must be one of {', '.join(KEY_DTYPES)}, is {array.dtype}")
-    return _placed(queue, name, array)
+    return _make_contiguous(queue, name, array)
 
 
 def pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
@@ -134,7 +134,7 @@ def pointers(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_arr
         raise TypeError(f"{name}: must be one of {', '.join(POINTER_DTYPES)}, is {array.dtype}")
     if not array.size:
         raise ValueError(f"{name}: must have an entry for each segment and one more, is empty")
-    return _placed(queue, name, array)
+    return _make_contiguous(queue, name, array)
 
 
 def values(
@@ -166,7 +166,7 @@ def values(
         raise TypeError(f"{name}: {array.dtype} needs double precision, which {queue.device.name} lacks; use single precision")
     if beside is not None and array.size != beside[1]:
         raise ValueError(f"{name}: must have as many entries as {beside[0]}, {beside[1]}, has {array.size}")
-    return _placed(queue, name, array)
+    return _make_contiguous(queue, name, array)
 
 
 def check_pointers(
@@ -272,7 +272,7 @@ def output(
         There is no room for a new array.
     """
     if out is None:
-        return Output(allocated(chain.queue, "the result", n, dtype, operands[0].allocator if operands else None), None)
+        return Output(allocate(chain.queue, "the result", n, dtype, operands[0].allocator if operands else None), None)
     if not isinstance(out, cl_array.Array):
         raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(out).__name__}")
     if out.shape != (n,):

@@ -200,7 +200,7 @@ def _together(device: Device, tiles: int, bits: int) -> int:
     return device.fitting(sizes, lambda size: 4 * size << bits, RESERVED)
 
 
-def _tiled(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
+def _tile(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
     """Build the kernels of a pass by tiles; return a function that enqueues them."""
     types = name_of(index), name_of(each.words.dtype)
     few = shape.is_few(each.n, each.bits)
@@ -234,7 +234,7 @@ def _ranges(device: Device) -> int:
     return device.compute_units * 4
 
 
-def _chunked(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
+def _chunk(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
     """Build the kernels of a pass by chunks; return a function that enqueues them."""
     group, word = shape.work_group, name_of(each.words.dtype)
     count, _ = chain.build(RadixChunkCount(group, name_of(index), word))
@@ -279,7 +279,7 @@ def _chunked(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> C
 
 def _built_pass(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
     """Build the kernels of a pass; return a function that enqueues them."""
-    return (_chunked if shape.chunked else _tiled)(chain, each, shape, index)
+    return (_chunk if shape.chunked else _tile)(chain, each, shape, index)
 
 
 # Kept: rows are listed while a device waits.

@@ -19,25 +19,25 @@ from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._precision.arithmetic import Arithmetic, name_of
 from clsparse_py._primitives import arguments
 from clsparse_py._primitives.addition import Addition, Tiles, fitting, sum_dtype
 from clsparse_py._primitives.thresholds import Thresholds
-from clsparse_py._run.launch import Chain, at_rest
-from clsparse_py._run.recording import known, run
+from clsparse_py._run.launch import Chain, needs_no_events
+from clsparse_py._run.recording import find_recording, run
 
 __all__ = [
     "ScanChunks",
     "ScanTiles",
     "TileSums",
+    "add_up",
     "chunks",
     "enqueue_carries",
     "enqueue_scan",
     "enqueue_tiles",
     "exclusive_scan",
     "inclusive_scan",
-    "summed",
     "summed_tile",
 ]
 
@@ -295,7 +295,7 @@ _legal = functools.lru_cache(maxsize=256)(ScanTiles.legal)
 
 
 @functools.lru_cache(maxsize=256)
-def _carried(record: ScanTiles, adds: bool) -> ScanTiles:
+def _carry(record: ScanTiles, adds: bool) -> ScanTiles:
     """Return the record of a scan whose tiles take a carried sum."""
     return replace(record, carried=True, adds=adds)
 
@@ -327,7 +327,7 @@ def enqueue_tiles(
         chain.launch(built, 1, *sizes, source, *keys, target)
         return
     n_tiles = -(-n_target // record.tile)
-    built, record = chain.build(_carried(record, not keys and _are_added(chain.device, record, n_tiles)))
+    built, record = chain.build(_carry(record, not keys and _are_added(chain.device, record, n_tiles)))
     n_tiles = -(-n_target // record.tile)
     if record.adds and tile_sums is not None and tile_sums[1] == record.tile:
         carries = tile_sums[0]
@@ -355,7 +355,7 @@ def _enqueue_sums(
     return found
 
 
-def summed(chain: Chain, source: cl_array.Array, n: int) -> int:
+def add_up(chain: Chain, source: cl_array.Array, n: int) -> int:
     """Return the sum, in 64 bits, of the first ``n`` integers of an array's buffer, which are some. Waits for the device."""
     types = name_of(source.dtype), "int64"
     if chain.device.lanes_are_loops:
@@ -479,11 +479,11 @@ def _again(a: Any, kind: str) -> cl_array.Array | None:
         return None
     dtype, (n,), target = a.dtype, a.shape, sum_dtype(a.dtype)
     memory: Any = a.base_data
-    if a.strides != (dtype.itemsize,) or memory is None or (arena := at_rest(a.queue, a)) is None:
+    if a.strides != (dtype.itemsize,) or memory is None or (arena := needs_no_events(a.queue, a)) is None:
         return None
-    recording = known(arena, enqueue_scan, (dtype, target), n, kind)
+    recording = find_recording(arena, enqueue_scan, (dtype, target), n, kind)
     if recording is None or memory.size < a.nbytes:
         return None
-    result = allocated(a.queue, "the scan", n, target)
+    result = allocate(a.queue, "the scan", n, target)
     result.events = [recording.replay(a.queue, (memory, result.base_data))]
     return result

@@ -30,7 +30,7 @@ __all__ = [
     "Tiles",
     "Totals",
     "inspect_segments",
-    "tiled",
+    "tile",
 ]
 
 
@@ -198,7 +198,7 @@ def inspect_segments(
         Segments of each bin of the shape that a work-group sorts at once.
     """
     kind = chain.device, segments.index, shape, runs, teams
-    record = _asked(*kind)
+    record = _choose_record(*kind)
     plan = chain.scratch(record.plan_size, np.int64)
     lists, tiles_of = (chain.scratch(segments.n, segments.bounds.dtype) for _ in range(2))
     first_runs, run_ptr = segments.given if runs.given else (None, None)
@@ -215,7 +215,7 @@ def inspect_segments(
 
 
 @functools.lru_cache(maxsize=64)
-def _asked(device: Device, index: str, shape: Shape, runs: Runs, teams: tuple[int, ...]) -> SegmentClasses:
+def _choose_record(device: Device, index: str, shape: Shape, runs: Runs, teams: tuple[int, ...]) -> SegmentClasses:
     """Return the record of the kernel that counts."""
     group, bins = min(128, device.max_work_group), shape.bins[: len(teams)]
     return SegmentClasses(group, index, runs, "count", bins, teams, len(shape.short_bins))
@@ -265,7 +265,7 @@ class Tiles:
     run: tuple[cl_array.Array, ...]
 
 
-def tiled(chain: Chain, segments: Segments, inspection: Inspection, totals: Totals) -> Tiles:
+def tile(chain: Chain, segments: Segments, inspection: Inspection, totals: Totals) -> Tiles:
     """Return the tiles of long segments."""
     record, index = inspection.record, segments.bounds.dtype
     n_bins, n = len(record.bins), totals.merged_tiles + totals.cut_tiles

@@ -274,7 +274,7 @@ _adding = functools.lru_cache(maxsize=256)(AddPartials.of)
 
 
 @functools.lru_cache(maxsize=256)
-def _chunked(
+def _chunk(
     device: Device,
     work_group: int | None,
     source: str,
@@ -322,7 +322,7 @@ def enqueue_segmented_sum(
     """
     types, index = (name_of(source.dtype), name_of(target.dtype)), name_of(segment_ptr.dtype)
     if chain.device.lanes_are_loops:
-        steps = _chunked(chain.device, work_group, *types, index, ("sum", "add"), True, operation)
+        steps = _chunk(chain.device, work_group, *types, index, ("sum", "add"), True, operation)
         _enqueue_chunks(chain, steps, segment_ptr, n_segments, source, n, target)
         return
     # As many lanes to a segment as it has entries in the mean.
@@ -367,7 +367,7 @@ def enqueue_segmented_scan(
     """
     types, index = (name_of(source.dtype), name_of(target.dtype)), name_of(segment_ptr.dtype)
     if chain.device.lanes_are_loops:
-        steps = _chunked(chain.device, work_group, *types, index, ("tails", "scan"), inclusive)
+        steps = _chunk(chain.device, work_group, *types, index, ("tails", "scan"), inclusive)
         _enqueue_chunks(chain, steps, segment_ptr, n_segments, source, n, target)
         return
     built, tiles = chain.build(SegmentedTiles.legal(chain.device, *types, index, inclusive, work_group))

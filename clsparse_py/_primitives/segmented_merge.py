@@ -20,7 +20,7 @@ from clsparse_py._build.plain import door
 from clsparse_py._device.device import Device
 from clsparse_py._ground.errors import require_name
 from clsparse_py._ground.records import dataclass
-from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.convert import convert
 from clsparse_py._precision.arithmetic import Arithmetic, name_of
 from clsparse_py._primitives import arguments
 from clsparse_py._primitives.merge_rounds import Arrays, MergeChunks, MergeSplits, MergeTiles, spare_for
@@ -162,7 +162,7 @@ def _pointers(queue: cl.CommandQueue, *pair: cl_array.Array) -> tuple[cl_array.A
     placed = [arguments.pointers(queue, name, each) for name, each in zip(("segment_ptr", "subsegment_ptr"), pair, strict=True)]
     wide = np.dtype(np.int64)
     if placed[0].dtype != placed[1].dtype:
-        return tuple(each if each.dtype == wide else converted(queue, "pointers", each, wide) for each in placed)
+        return tuple(each if each.dtype == wide else convert(queue, "pointers", each, wide) for each in placed)
     return tuple(placed)
 
 

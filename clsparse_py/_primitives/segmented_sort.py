@@ -25,7 +25,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, name_of, type_of_sums
 from clsparse_py._primitives import arguments
 from clsparse_py._primitives.merge_rounds import Arrays, enqueue_rounds, spare_for
-from clsparse_py._primitives.segment_classes import Tiles, Totals, inspect_segments, tiled
+from clsparse_py._primitives.segment_classes import Tiles, Totals, inspect_segments, tile
 from clsparse_py._primitives.segments import BLOCK, FEW_REGISTERS, Elements, OfElements, Runs, Segments, Shape
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import run
@@ -341,7 +341,7 @@ def enqueue_by_length(
     if shape.chunked and n:
         enqueue_serial(chain, segments, n, x, target, runs, shape.tile, shape)
     if totals.merged_tiles + totals.cut_tiles:
-        tiles, spare = tiled(chain, segments, inspection, totals), spare_for(chain, n, x)
+        tiles, spare = tile(chain, segments, inspection, totals), spare_for(chain, n, x)
         if totals.cut_tiles:
             _enqueue_pieces(chain, segments, tiles, x, target, spare, runs, shape)
         enqueue_rounds(chain, segments, tiles, max(totals.rounds, 1), x, target, spare, runs, shape)
@@ -358,7 +358,7 @@ def features_of(elements: Elements, n: int, n_segments: int) -> dict[str, float]
     }
 
 
-def _chosen(device: Device, elements: Elements, n: int, n_segments: int) -> Shape:
+def _choose(device: Device, elements: Elements, n: int, n_segments: int) -> Shape:
     """Return the shape that the device's profile has."""
     return decide(device, "segmented_sort", "any", "shape", features_of(elements, n, n_segments), Shape.parse).value
 
@@ -407,7 +407,7 @@ def enqueue_segmented_sort(
     outputs = (keys if out_keys is None else out_keys, values if out_values is None else out_values)
     target = tuple(output for output in outputs if output is not None)
     elements = Elements.of(*x)
-    legal = (shape or _chosen(chain.device, elements, n, n_segments)).legal(chain.device, elements)
+    legal = (shape or _choose(chain.device, elements, n, n_segments)).legal(chain.device, elements)
     segments, runs = Segments(segment_ptr, n_segments), Runs(False, legal.tile)
     enqueue_by_length(chain, segments, n, x, target, runs, legal, longest=longest, accept=accept)
 

@@ -25,7 +25,7 @@ from clsparse_py._memory.overlap import require_inside
 from clsparse_py._memory.pool import Arena, Pool, arena_of
 from clsparse_py._memory.workspace import current
 from clsparse_py._precision.semiring import plus_times
-from clsparse_py._run.launch import Chain, at_rest
+from clsparse_py._run.launch import Chain, needs_no_events
 from clsparse_py._run.recording import Bound, Recorder, Recording
 from clsparse_py._run.upgrade import Upgrade
 
@@ -169,7 +169,7 @@ class DenseProduct:
         """Do as `run`, with the numbers of a recording."""
         recording = self.recording
         # Several commands go by a chain, which returns their events.
-        if queue is self._own and recording.n_commands == 1 and at_rest(queue, *operands, known=self.event) is not None:
+        if queue is self._own and recording.n_commands == 1 and needs_no_events(queue, *operands, known=self.event) is not None:
             self.event = event = recording.replay(queue, [each.base_data for each in operands], numbers)
             return [event]
         chain = Chain(queue, *operands[:2], *recording.kept, writes=operands[2:])
@@ -259,7 +259,7 @@ class Repeating:
             own = call.of_new
             if own is None or x.queue is not own or x.allocator is not None:
                 return None
-            if not is_ready and not ((is_same or _is_like(x, call)) and at_rest(own, data, x, known=known)):
+            if not is_ready and not ((is_same or _is_like(x, call)) and needs_no_events(own, data, x, known=known)):
                 return None
             try:
                 y = call.arena.allocate(own, call.y_bytes)

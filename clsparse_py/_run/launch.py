@@ -21,13 +21,13 @@ from clsparse_py._ground import forked
 from clsparse_py._ground.forked import use_device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._memory.blocks import Lent, whole
-from clsparse_py._memory.memory import allocated, array_of, submit
+from clsparse_py._memory.memory import allocate, array_of, submit
 from clsparse_py._memory.order import forget_ended, note_use, note_written, of_others
 from clsparse_py._memory.pool import Arena, arena_of, side_queue
 from clsparse_py._memory.workspace import current
 from clsparse_py._run.transfer import from_host, in_place, pending
 
-__all__ = ["Chain", "at_rest", "enqueue_copy", "enqueue_fill", "spread"]
+__all__ = ["Chain", "enqueue_copy", "enqueue_fill", "needs_no_events", "spread"]
 
 _ZERO = np.zeros((), np.uint32)
 #: Numbers that are kept as zeros together, by an arena.
@@ -107,7 +107,7 @@ def enqueue_copy(
     return submit("a copy", cl.enqueue_copy, queue, to, of, **named)
 
 
-def at_rest(queue: cl.CommandQueue, *arrays: cl_array.Array, known: cl.Event | None = None) -> Arena | None:
+def needs_no_events(queue: cl.CommandQueue, *arrays: cl_array.Array, known: cl.Event | None = None) -> Arena | None:
     """Return the arena of a queue in order if commands that use these have nothing else to wait for, and nothing to note.
 
     Else None, or where memory is counted. For calls of one or two launches: to make a `Chain` takes half as long as a launch.
@@ -194,7 +194,7 @@ class Chain:
         MemoryError
             The device, or the workspace that is counted, has not so much; the message says how much that is.
         """
-        return allocated(self.queue, "workspace", max(n, 1), dtype)
+        return allocate(self.queue, "workspace", max(n, 1), dtype)
 
     def seen_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
         """Return an array of one dimension whose entries commands read and write as another type of the same size."""
@@ -286,7 +286,7 @@ class Chain:
         """
         if not values.size or (values.nbytes > Thresholds.of(self.device).max_copied and in_place(self.queue, values)):
             return from_host(self.queue, values, copy=False)
-        array = allocated(self.queue, "a copy of host memory", values.shape, values.dtype)
+        array = allocate(self.queue, "a copy of host memory", values.shape, values.dtype)
         named = {"is_blocking": False, "wait_for": self.wait_for}
         self._add(submit("a copy of host memory", cl.enqueue_copy, self.queue, array.base_data, values, **named))
         return array

@@ -24,11 +24,11 @@ from clsparse_py._build import programs
 from clsparse_py._build.built import Built, Launch, Numbers, Repeated, enqueue_kernel
 from clsparse_py._device.device import describe
 from clsparse_py._memory.blocks import Lent
-from clsparse_py._memory.memory import allocated, allocated_each, new_array, scratch, submit
+from clsparse_py._memory.memory import allocate, allocated_each, new_array, scratch, submit
 from clsparse_py._memory.pool import Arena
-from clsparse_py._run.launch import Chain, at_rest, enqueue_copy, enqueue_fill
+from clsparse_py._run.launch import Chain, enqueue_copy, enqueue_fill, needs_no_events
 
-__all__ = ["Bound", "Number", "Recorder", "Recording", "Tape", "known", "record", "recorded", "run"]
+__all__ = ["Bound", "Number", "Recorder", "Recording", "Tape", "find_recording", "record", "recorded", "run"]
 
 
 class _Operand(cl_array.Array):
@@ -311,7 +311,7 @@ class Recording:
             chain.repeat(self._enqueues, table, numbers)
 
     def replay(self, queue: cl.CommandQueue, memory: Iterable[Any], numbers: Numbers = ()) -> cl.Event:
-        """Enqueue the commands, one at least, with arrays of which nothing is to be waited for, see `launch.at_rest`.
+        """Enqueue the commands, one at least, with arrays of which nothing is to be waited for, see `launch.needs_no_events`.
 
         ``memory`` is that of the arrays. Returns the event of the last command.
         """
@@ -342,7 +342,7 @@ class Recording:
             Those of the new arrays, of one entry at least, see `memory.form_of`.
         allocator : callable or None
         """
-        arena = at_rest(queue, *read) if allocator is None else None
+        arena = needs_no_events(queue, *read) if allocator is None else None
         if arena is not None:
             try:
                 memory = [arena.allocate(queue, size * dtype.itemsize) for _, dtype, _, _, size in forms]
@@ -367,7 +367,7 @@ class Recording:
     def bound(self, queue: cl.CommandQueue, arrays: Sequence[cl_array.Array], numbers: Numbers = ()) -> Bound:
         """Return the launches with these in the slots, and scratch memory of their own; for a recording of launches alone."""
         table = [*_memory(arrays), *numbers, *self._constants]
-        blocks = [allocated(queue, "workspace", size, np.uint8).base_data for size in self._sizes]
+        blocks = [allocate(queue, "workspace", size, np.uint8).base_data for size in self._sizes]
         for place, block in self._blocks:
             table[place] = blocks[block]
         launches = [each for each in self._commands if isinstance(each, Launch)]
@@ -396,7 +396,7 @@ class Bound:
 
     def __init__(self, queue: cl.CommandQueue, *launches: tuple[Built, int, Sequence[Any]]) -> None:
         self._queue = queue
-        self._kernels = [(built.taken(arguments), built.sizes(groups)) for built, groups, arguments in launches]
+        self._kernels = [(built.take(arguments), built.sizes(groups)) for built, groups, arguments in launches]
         # A kernel does not keep the memory of its arguments alive, and does not tell whose they are.
         self._launches = launches
 
@@ -444,12 +444,12 @@ def run(chain: Chain, enqueue: Callable[..., None], arrays: tuple[cl_array.Array
     recorded(chain, enqueue, dtypes, *kind).enqueue(chain, arrays)
 
 
-def known(
+def find_recording(
     arena: Arena, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable
 ) -> Recording | None:
     """Return the recording of `run` for the queues of an arena, if a call of that kind was made before."""
     pool = arena.pool
-    found: Recording | None = programs.known(pool.context, pool.device, (enqueue, describe(pool.device), dtypes, kind))
+    found: Recording | None = programs.find_known(pool.context, pool.device, (enqueue, describe(pool.device), dtypes, kind))
     if found is not None:
         programs.note_asked(found.kernels)
     return found

@@ -11,12 +11,12 @@ from pyopencl import array as cl_array
 from clsparse_py._device.device import describe
 from clsparse_py._ground.forked import is_forked, use_device
 from clsparse_py._memory.device_array import DeviceArray
-from clsparse_py._memory.memory import allocated, on_host_memory, submit
+from clsparse_py._memory.memory import allocate, on_host_memory, submit
 from clsparse_py._memory.order import forget_ended, uses_before_writing
 from clsparse_py._memory.pool import arena_of
 from clsparse_py._memory.uses import Uses
 
-__all__ = ["contexts_match", "fetched", "from_host", "in_place", "on_host", "pending", "placed", "to_host"]
+__all__ = ["contexts_match", "copy_to_device", "copy_to_host", "from_host", "in_place", "on_host", "pending", "to_host"]
 
 
 def contexts_match(array: cl_array.Array, context: cl.Context) -> bool:
@@ -66,7 +66,7 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
     if values.nbytes > pool.largest:
         raise MemoryError(f"a copy of host memory: {values.nbytes:,} bytes; {pool.capacity()}")
     if not in_place(queue, values):
-        array = allocated(queue, "a copy of host memory", values.shape, values.dtype)
+        array = allocate(queue, "a copy of host memory", values.shape, values.dtype)
         if values.size:
             submit("a copy of host memory", cl.enqueue_copy, queue, array.base_data, values, is_blocking=True)
             array.strides = values.strides
@@ -83,9 +83,9 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
     return DeviceArray(queue, values.shape, values.dtype, order=order, data=buffer)
 
 
-def placed(queue: cl.CommandQueue, what: str, values: np.ndarray[Any, Any], allocator: Any = None) -> cl_array.Array:
+def copy_to_device(queue: cl.CommandQueue, what: str, values: np.ndarray[Any, Any], allocator: Any = None) -> cl_array.Array:
     """Return a new device array with a copy of one-dimensional values of the host."""
-    found = allocated(queue, what, values.size, values.dtype, allocator)
+    found = allocate(queue, what, values.size, values.dtype, allocator)
     if values.size:
         submit(f"a copy of {what}", cl.enqueue_copy, queue, found.base_data, np.ascontiguousarray(values), is_blocking=True)
     return found
@@ -95,7 +95,7 @@ def to_host(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl_array.Arra
     """Return a device array for values that `on_host` brings to a C-contiguous host array; it holds none yet."""
     if in_place(queue, host):
         return from_host(queue, host, copy=False)
-    return allocated(queue, "the result", host.shape, host.dtype)
+    return allocate(queue, "the result", host.shape, host.dtype)
 
 
 def in_place(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> bool:
@@ -138,7 +138,7 @@ def pending(queue: cl.CommandQueue, *arrays: cl_array.Array, writes: tuple[cl_ar
     return foreign or None
 
 
-def fetched(array: cl_array.Array, queue: cl.CommandQueue | None = None) -> np.ndarray[Any, Any]:
+def copy_to_host(array: cl_array.Array, queue: cl.CommandQueue | None = None) -> np.ndarray[Any, Any]:
     """Return the values of a contiguous array that begins its buffer, as `Array.get` does; threads may do so at once.
 
     It is read on the array's queue or, if it has none, on ``queue``.
@@ -160,13 +160,13 @@ def on_host(array: cl_array.Array, host: np.ndarray[Any, Any]) -> np.ndarray[Any
     buffer: Any = array.base_data
     if in_place(queue, host):
         # Memory that host and device share has to be mapped before the host sees the device's writes.
-        submit("a read", _seen, queue, buffer, host, [*array.events])
+        submit("a read", _map_for_reading, queue, buffer, host, [*array.events])
         return host
     submit("a read", cl.enqueue_copy, queue, host, buffer, wait_for=[*array.events], is_blocking=True)
     return host
 
 
-def _seen(queue: cl.CommandQueue, buffer: cl.Buffer, host: np.ndarray[Any, Any], wait_for: list[cl.Event]) -> cl.Event:
+def _map_for_reading(queue: cl.CommandQueue, buffer: cl.Buffer, host: np.ndarray[Any, Any], wait_for: list[cl.Event]) -> cl.Event:
     """Map a buffer on a host array's memory, wait, and let go of it."""
     mapped: Any = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ, 0, host.shape, host.dtype, wait_for=wait_for)[0]
     ended: cl.Event = mapped.base.release(queue)

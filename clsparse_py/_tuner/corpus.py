@@ -25,7 +25,7 @@ from clsparse_py._ground.index_types import index_for
 from clsparse_py._ground.records import dataclass
 from clsparse_py._tuner.limits import TUNER
 
-__all__ = ["TEST", "TRAIN", "Case", "cases", "from_folder", "generated", "with_values"]
+__all__ = ["TEST", "TRAIN", "Case", "cases", "from_folder", "generate", "with_values"]
 
 TRAIN = "train"
 TEST = "test"
@@ -279,7 +279,7 @@ def _runs(_rng: np.random.Generator, n: int, mean: float, *, ratio: float, run: 
     return np.where(np.arange(n) // run % 2, short * ratio, max(short, 1))
 
 
-def _mixed(rng: np.random.Generator, n: int, mean: float, *, ratio: float, share: float) -> _Array:
+def _mix(rng: np.random.Generator, n: int, mean: float, *, ratio: float, share: float) -> _Array:
     """Return short rows, and here and there one that is ``ratio`` times as long."""
     short = mean / (1 - share + share * ratio)
     return np.where(rng.random(n) < share, short * ratio, short) + rng.random(n) - 0.5
@@ -296,7 +296,7 @@ def _hubs(rng: np.random.Generator, n: int, mean: float, *, hubs: int, share: fl
     return lengths
 
 
-def _graded(_rng: np.random.Generator, n: int, mean: float) -> _Array:
+def _grade(_rng: np.random.Generator, n: int, mean: float) -> _Array:
     return np.linspace(0, 2 * mean, n)
 
 
@@ -369,12 +369,12 @@ _KINDS: dict[str, tuple[str, tuple[_Rows | _Grid, ...]]] = {
             (8, 0.01), (3, 0.1), (50, 20), (20, 0.002), (200, 5), (4, 10), (500, 0.5),
         )
     )),
-    "graded": (TRAIN, tuple(_Rows(_graded, mean, 0.02) for mean in (12, 60, 4, 250, 30, 2, 120, 7))),
+    "graded": (TRAIN, tuple(_Rows(_grade, mean, 0.02) for mean in (12, 60, 4, 250, 30, 2, 120, 7))),
     "band": (TRAIN, tuple(
         _Rows(_alike, mean, 0, symmetric=mean in (5, 20, 90)) for mean in (11, 5, 40, 3, 200, 20, 7, 90, 900, 14, 30)
     )),
     "mixed": (TEST, tuple(
-        _Rows(_law(_mixed, ratio=ratio, share=share), mean, 0.3) for mean, ratio, share in (
+        _Rows(_law(_mix, ratio=ratio, share=share), mean, 0.3) for mean, ratio, share in (
             (7, 30, 0.01), (40, 10, 0.1), (3, 100, 0.001), (20, 5, 0.3), (150, 4, 0.05), (12, 200, 0.002),
         )
     )),
@@ -398,16 +398,16 @@ def _sizes(largest: int) -> list[int]:
     return order
 
 
-def _seeded(name: str) -> np.random.Generator:
+def _seed(name: str) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little"))
 
 
-def _generated(kind: str, recipe: _Rows | _Grid, place: int, nnz: int) -> Case:
+def _generate(kind: str, recipe: _Rows | _Grid, place: int, nnz: int) -> Case:
     name = f"{kind}-{place}-{recipe}-{nnz:.0e}"
-    return Case(name, kind, _KINDS[kind][0], nnz, lambda: recipe.make(_seeded(name), nnz))
+    return Case(name, kind, _KINDS[kind][0], nnz, lambda: recipe.make(_seed(name), nnz))
 
 
-def generated(largest: int) -> Iterator[Case]:
+def generate(largest: int) -> Iterator[Case]:
     """Yield the generated matrices in the order of measuring.
 
     From wherever it is cut off, what came before is balanced: each round takes one matrix of every kind, all of other sizes, and
@@ -423,7 +423,7 @@ def generated(largest: int) -> Iterator[Case]:
                 for place in range(lap + turn, lap + turn + len(recipes) if lap < len(recipes) else 0):
                     recipe = recipes[place % len(recipes)]
                     if recipe.fits(nnz):
-                        yield _generated(kind, recipe, place % len(recipes), nnz)
+                        yield _generate(kind, recipe, place % len(recipes), nnz)
                         break
 
 
@@ -475,7 +475,7 @@ def cases(device: Device, more: Sequence[Case] = (), largest: int | None = None)
     """
     most = _LARGEST_ON_CPU if device.lanes_are_loops else _LARGEST
     limit = min(most, device.global_memory // _BYTES_AN_ENTRY, device.max_allocation // 8)
-    made = generated(min(limit, largest or limit))
+    made = generate(min(limit, largest or limit))
     seen: set[str] = set()
     for pair in itertools.zip_longest(made, more):
         for case in pair:

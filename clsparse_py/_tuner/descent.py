@@ -115,7 +115,7 @@ def answer(observations: Sequence[Observation]) -> Answer | None:
     label = found if tuned else UNTUNED
     scores = {}
     for split, of_split in ((TRAIN, train), (TEST, test)):
-        filled = [_filled(each, label) for each in of_split]
+        filled = [_fill(each, label) for each in of_split]
         scores[split] = training.losses(filled, lambda _: label)
         scores[f"untuned {split}"] = training.losses(filled, lambda _: UNTUNED)
     return Answer(Leaf(label), tuned, Leaf(found), scores)
@@ -139,7 +139,7 @@ def evidence(observations: Sequence[Observation], label: str) -> dict[str, dict[
     return found
 
 
-def _filled(observation: Observation, label: str) -> Observation:
+def _fill(observation: Observation, label: str) -> Observation:
     """Return an observation with the untuned time for a label that makes no difference."""
     times = observation.times
     if label in times or label in observation.failed or UNTUNED not in times:

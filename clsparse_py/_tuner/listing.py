@@ -56,9 +56,9 @@ def overview(device: Device, tunables: Mapping[str, Tunable[Any]]) -> Renderable
             for profile in dict.fromkeys(by.values()):
                 used.add(profile)
                 only = "" if len(set(by.values())) == 1 else f" ({', '.join(q for q in by if by[q] is profile)})"
-                serving.add_row(operation, dtype, f"{_named(profile)}{only}", _origin(profile))
+                serving.add_row(operation, dtype, f"{_name(profile)}{only}", _origin(profile))
     there = _table("profile", "made for", "driver", "note")
-    for path, shipped in (*((path, False) for path in profiles.own()), *((path, True) for path in profiles.shipped())):
+    for path, shipped in (*((path, False) for path in profiles.own()), *((path, True) for path in profiles.list_shipped())):
         try:
             profile = profiles.read(path, shipped=shipped)
         except ProfileError as error:
@@ -72,7 +72,7 @@ def overview(device: Device, tunables: Mapping[str, Tunable[Any]]) -> Renderable
         driver = str(profile.device.get("driver", ""))
         if kept is not None and driver and profile.device.get("name") == device.name and driver != device.driver_version:
             notes.append(f"measured with another driver than {device.driver_version}")
-        there.add_row(_named(profile), _made_for(profile), driver, "; ".join(notes))
+        there.add_row(_name(profile), _made_for(profile), driver, "; ".join(notes))
     title = Text(f"{device.name} ({device.platform}) is served by", style="bold")
     where = Text(f"Yours are kept in {profiles.folder()}", style="dim", overflow="fold")
     return Group(title, serving, "", Text("There are", style="bold"), there, where)
@@ -144,7 +144,7 @@ def _trees_of(profile: Profile, operation: str, dtype: str) -> Iterator[tuple[st
     yield from ((dtype, question) for question in profile.operations[operation].get(dtype, {}))
 
 
-def _named(profile: Profile) -> str:
+def _name(profile: Profile) -> str:
     return f"{profile.name} ({profile.date})" if profile.date else profile.name
 
 

@@ -15,7 +15,7 @@ from typing_extensions import override
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._decisions.profiles import default
 from clsparse_py._device.device import Device, describe
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.spgemm.mask import masked_operands
 from clsparse_py._operations.spgemm.masked_rows import (
     LABELS,
@@ -103,7 +103,7 @@ class MaskedTunable(Tunable[MaskedProblem]):
         A = csr_array(matrix.astype(np.float32), queue=queue)
         A.sum_duplicates()
         product = masked_operands(A, A, A, plus_times).product
-        sums, marks = allocated(queue, "sums", A.nnz, np.float32), allocated(queue, "marks", A.nnz, np.uint8)
+        sums, marks = allocate(queue, "sums", A.nnz, np.float32), allocate(queue, "marks", A.nnz, np.uint8)
         return MaskedProblem(name, queue, A.get(), product, sums, marks)
 
     @override

@@ -94,7 +94,7 @@ def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable
             ]
             answers: dict[str, Answer] = {}
             for question in tunable.questions:
-                asked = [_known(tunable, each) for each in observations if each.question == question]
+                asked = [_drop_unknown_labels(tunable, each) for each in observations if each.question == question]
                 asked = [each for each in asked if each.times]
                 by_descent = question in tunable.descents
                 found = descent.answer(asked) if by_descent else training.answer(asked, rules[question])
@@ -110,7 +110,7 @@ def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable
     return outcomes
 
 
-def _known(tunable: Tunable[Any], observation: Observation) -> Observation:
+def _drop_unknown_labels(tunable: Tunable[Any], observation: Observation) -> Observation:
     """Return an observation without the labels that the operation does not parse."""
 
     def parses(label: str) -> bool:
@@ -167,7 +167,7 @@ def whole(observations: Sequence[Observation], answers: Mapping[str, Answer]) ->
     *before, last = answers
     parts = {(each.question, each.case): each for each in observations if each.subject == 0 and each.question in before}
 
-    def taken(each: Observation, answer: Callable[[Observation], str]) -> str:
+    def choose_label(each: Observation, answer: Callable[[Observation], str]) -> str:
         label = answer(each)
         part = parts.get((label, each.case))
         return label if part is None else f"{label}: {answer(part)}"
@@ -187,7 +187,7 @@ def whole(observations: Sequence[Observation], answers: Mapping[str, Answer]) ->
                     change = part.best / times.pop(question)
                     times = {label: seconds * change for label, seconds in times.items()}
                     times |= {f"{question}: {label}": seconds for label, seconds in part.times.items()}
-            made.append(Whole(replace(each, times=times), taken(each, tuned), taken(each, lambda of: of.default)))
+            made.append(Whole(replace(each, times=times), choose_label(each, tuned), choose_label(each, lambda of: of.default)))
     return made
 
 

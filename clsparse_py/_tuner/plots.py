@@ -12,7 +12,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullFormatter
 
-__all__ = ["binning_overhead", "distribution", "legend_beside", "literal", "plain_ticks", "single_or_binned", "speed_ups"]
+__all__ = ["binning_overhead", "distribution", "legend_beside", "literal", "plain_ticks", "plot_bins", "speed_ups"]
 
 #: Of more matrices than this, every so many is shown.
 _MOST_ROWS = 48
@@ -20,7 +20,7 @@ _MOST_ROWS = 48
 _FAMILIES = 15
 
 
-def _thinned(names: Sequence[str]) -> list[str]:
+def _thin_out(names: Sequence[str]) -> list[str]:
     step = -(-len(names) // _MOST_ROWS)
     return list(names[::step])
 
@@ -69,7 +69,7 @@ def speed_ups(ratios: Mapping[str, Mapping[str, float]], title: str) -> Figure:
         By matrix: the time of each other choice relative to the tuned one.
     title : str
     """
-    names = _thinned(list(ratios))
+    names = _thin_out(list(ratios))
     figure = Figure(figsize=(9, 1.8 + 0.22 * len(names)), layout="constrained")
     axes = figure.subplots()
     others = sorted({other for name in names for other in ratios[name]}, key=lambda other: (other != "untuned", other))
@@ -109,7 +109,7 @@ def binning_overhead(shares: Mapping[str, Sequence[float]], title: str) -> Figur
     return figure
 
 
-def single_or_binned(points: Sequence[tuple[float, float, str]], title: str) -> Figure:
+def plot_bins(points: Sequence[tuple[float, float, str]], title: str) -> Figure:
     """Plot what bins bring: for matrices by their entries, the best time without bins relative to the best with them."""
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     axes = figure.subplots()

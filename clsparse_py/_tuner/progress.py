@@ -66,7 +66,7 @@ class Progress:
         self._done, self._end = done, time.monotonic() + left
         self._show(f"{operation}: {case.name}")
 
-    def found(self, observation: Observation) -> None:
+    def show(self, observation: Observation) -> None:
         """Show what is best of a question."""
         if not observation.times:
             return

@@ -124,7 +124,7 @@ def _figures(title: str, outcome: Outcome) -> Iterable[tuple[str, str, Figure]]:
         yield "overhead", caption, plots.binning_overhead(overheads, f"{title}: binning")
     points = _single_and_binned(outcome.whole)
     if points:
-        yield "bins", "The best time without bins and with them (Figure 9).", plots.single_or_binned(points, f"{title}: bins")
+        yield "bins", "The best time without bins and with them (Figure 9).", plots.plot_bins(points, f"{title}: bins")
     lost: dict[str, list[float]] = {}
     for each in outcome.whole:
         for name, label in (("tuned", each.tuned), ("untuned", each.untuned)):

@@ -90,7 +90,7 @@ def tune(
     ValueError
         An unknown operation, question or dtype, a folder without matrices, or a budget that is no time.
     """
-    chosen = _chosen(operations)
+    chosen = _choose(operations)
     _require(["sklearn"] + (["matplotlib"] if report is not None else []))
     described = describe(device)
     seconds = default_budget(described) if minutes is None else minutes * 60
@@ -121,13 +121,13 @@ def tune(
             def head(minutes: float) -> dict[str, Any]:
                 return {"name": name or name_for(described), "made": made_by(said, checkpoint, minutes, earlier, commit)}
 
-            return _tuned(device, console, chosen, options, checkpoint, report, out, head)
+            return _tune(device, console, chosen, options, checkpoint, report, out, head)
     except BusyError as error:
         console.print(f"{error} already: two would disturb each other's times. Try again when that one is done.")
         return 1
 
 
-def _tuned(
+def _tune(
     device: cl.Device,
     console: Console,
     chosen: Mapping[str, Tunable[Any]],
@@ -152,11 +152,11 @@ def _tuned(
             session = Session(profiling_queue(context, device), chosen, options, checkpoint, progress)
             complete = session.measure()
     except KeyboardInterrupt:
-        console.print(f"Stopped. {_kept(checkpoint)}", soft_wrap=True)
+        console.print(f"Stopped. {_say_where_kept(checkpoint)}", soft_wrap=True)
         return INTERRUPTED
     except DeviceLostError as error:
         left = f" {error.label} is left out from now on." if error.label else ""
-        console.print(f"{error}\n{_kept(checkpoint)}{left}", soft_wrap=True)
+        console.print(f"{error}\n{_say_where_kept(checkpoint)}{left}", soft_wrap=True)
         return 1
     measured = time.monotonic() - begin
     # Earlier measurements of other operations are part of the profile.
@@ -171,7 +171,7 @@ def _tuned(
     all_of_it = "all of the corpus" if complete else "as much of the corpus as there was time for"
     console.print(f"Measured {all_of_it} in {duration(measured)}, trained in {duration(time.monotonic() - begin - measured)}.")
     changes = changed(described, content)
-    code = 0 if _saved(content, out, console, changes) else 1
+    code = 0 if _save(content, out, console, changes) else 1
     if report is not None:
         from clsparse_py._tuner.report import write
 
@@ -183,14 +183,14 @@ def _tuned(
     return code
 
 
-def _chosen(operations: Sequence[str]) -> dict[str, Tunable[Any]]:
+def _choose(operations: Sequence[str]) -> dict[str, Tunable[Any]]:
     unknown = [each for each in operations if each not in OPERATIONS]
     if unknown:
         raise ValueError(f"operations: {', '.join(unknown)} cannot be tuned; there are {', '.join(OPERATIONS)}")
     return tunables(dict.fromkeys(operations) or OPERATIONS)
 
 
-def _kept(checkpoint: Checkpoint) -> str:
+def _say_where_kept(checkpoint: Checkpoint) -> str:
     return f"What was measured is kept in {checkpoint.path}: the same command goes on from there."
 
 
@@ -201,7 +201,7 @@ def _require(modules: Sequence[str]) -> None:
         raise ValueError(f'{", ".join(missing)} is needed for tuning: pip install "clsparse_py[tune]"')
 
 
-def _saved(content: Mapping[str, Any], out: Path | None, console: Console, changes: bool) -> bool:
+def _save(content: Mapping[str, Any], out: Path | None, console: Console, changes: bool) -> bool:
     """Write the profile, and say whether it ``changes`` a decision; where that cannot be done, put it where it isn't lost."""
     try:
         path = profiles.save(content, out)
@@ -213,7 +213,7 @@ def _saved(content: Mapping[str, Any], out: Path | None, console: Console, chang
             used = "It decides as is decided without it: nothing else was found to be faster."
         console.print(f"Profile: {path}\n{used}", soft_wrap=True)
         return True
-    rescued = _rescued(content)
+    rescued = _rescue(content)
     if rescued is not None:
         console.print(f"The profile is in {rescued} instead.", soft_wrap=True)
         return False
@@ -222,7 +222,7 @@ def _saved(content: Mapping[str, Any], out: Path | None, console: Console, chang
     return False
 
 
-def _rescued(content: Mapping[str, Any]) -> Path | None:
+def _rescue(content: Mapping[str, Any]) -> Path | None:
     """Write a profile to a temporary file of a name that nobody knows before, and return it; None if there is no room either."""
     try:
         handle, name = tempfile.mkstemp(prefix=f"{content['name']}-", suffix=".json")

@@ -66,7 +66,7 @@ class Observer(Protocol):
     def begins(self, operation: str, case: Case, done: int, left: float) -> None:
         """Take note that an operation is measured on a matrix, after so many, with so many seconds left."""
 
-    def found(self, observation: Observation) -> None:
+    def show(self, observation: Observation) -> None:
         """Take note of a measurement."""
 
     def skipped(self, operation: str, case: Case, why: str) -> None:
@@ -281,7 +281,7 @@ class Session:
                 if observation is None:
                     observation = self._observe(tunable, dtype, question, case, number, subject, measured)
                     self.checkpoint.add(observation)
-                    self.observer.found(observation)
+                    self.observer.show(observation)
                 of_question.append((observation.features, observation.times))
 
     def _observe(

@@ -292,7 +292,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         return Thresholds.untuned(device, dtype).items()
 
     def _changed(self, device: Device, dtype: str, label: str) -> Thresholds:
-        return Thresholds.made({**self.thresholds(device, dtype), **descent.changes_of(label)})
+        return Thresholds.from_values({**self.thresholds(device, dtype), **descent.changes_of(label)})
 
     @override
     def around(self, device: Device, dtype: str, subject: SpgemmProblem, question: str, label: str) -> tuple[str, ...]:

@@ -171,7 +171,7 @@ class SpmvTunable(Tunable[Subject]):
             return problem.run_bins(subject.bins, KernelChoice.parse_for_bin(label))
         if question == "single":
             return problem.run(Decision(Scheme("single"), ((KernelChoice.parse(label),),), "measured"))
-        return problem.run(_composed(problem, Scheme.parse(label)))
+        return problem.run(_compose(problem, Scheme.parse(label)))
 
     @override
     def default(self, device: Device, dtype: str, question: str, features: Mapping[str, float]) -> str:
@@ -211,7 +211,7 @@ def _suits(choice: KernelChoice, subject: Subject) -> bool:
     return choice.lanes <= 4 * mean + 2 and mean <= most * choice.lanes and longest <= 64 * most * choice.lanes
 
 
-def _composed(problem: SpmvProblem, scheme: Scheme) -> Decision:
+def _compose(problem: SpmvProblem, scheme: Scheme) -> Decision:
     """Return the kernels of a scheme as a whole."""
     untuned = choose(problem.features, problem.device, str(scheme), None, problem.dtype)
     if scheme.name == "single":

@@ -144,7 +144,7 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
     # With what the rule takes as a label, which knows more than was measured, and without, as what corrects it grows large.
     tables = [_Table.of(train, has_rule=has_rule) for has_rule in ((True, False) if untuned is not None else (False,))]
     table, growth, held_out = _best_growth(tables)
-    trained = _bounded(_grafted(table.tree(range(len(train)), growth), untuned), untuned, train)
+    trained = _bound(_graft(table.tree(range(len(train)), growth), untuned), untuned, train)
     by_key = {train[row].key: label or train[row].default for row, label in held_out.items()}
     folds = losses([each for each in train if each.key in by_key], lambda each: by_key[each.key])
     rule = losses(train, lambda each: each.default)
@@ -367,16 +367,16 @@ class _Table:
         return Split(self.names[column], limit, then, otherwise)
 
 
-def _grafted(tree: Tree, rule: Tree | None) -> Tree:
+def _graft(tree: Tree, rule: Tree | None) -> Tree:
     """Return a tree with the untuned rule where it stands for that."""
     if rule is None:
         return tree
     if isinstance(tree, Leaf):
         return rule if tree.label == _RULE else tree
-    return _within(Split(tree.feature, tree.at_most, _grafted(tree.then, rule), _grafted(tree.otherwise, rule)), {})
+    return _within(Split(tree.feature, tree.at_most, _graft(tree.then, rule), _graft(tree.otherwise, rule)), {})
 
 
-def _bounded(tree: Tree, rule: Tree | None, observations: Sequence[Observation]) -> Tree:
+def _bound(tree: Tree, rule: Tree | None, observations: Sequence[Observation]) -> Tree:
     """Return a tree that leaves what is larger than all that it was trained on to the rule: it may be in no cache any more."""
     size = next((name for name in _SIZES if all(name in each.features for each in observations)), None)
     if rule is None or size is None:

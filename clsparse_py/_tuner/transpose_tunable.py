@@ -15,7 +15,7 @@ from clsparse_py._arrays.csr import csr_array
 from clsparse_py._decisions.profiles import default
 from clsparse_py._device.device import Device
 from clsparse_py._matrix.matrix import Matrix
-from clsparse_py._operations.transpose.at_once import Made, transposed_at_once
+from clsparse_py._operations.transpose.at_once import Made, transpose_in_one_launch
 from clsparse_py._operations.transpose.choose import STRATEGIES, Strategy, features_of, parse
 from clsparse_py._operations.transpose.methods import empty
 from clsparse_py._operations.transpose.plan import attempt
@@ -83,7 +83,7 @@ class SpTransTunable(Tunable[TransposeProblem]):
         if not matrix.nnz:
             raise ValueError(f"{name}: has no entries")
         A = csr_array(matrix, queue=queue)
-        if transposed_at_once(A, valued=True) is not None:
+        if transpose_in_one_launch(A, valued=True) is not None:
             raise ValueError(f"{name}: is so small that one launch transposes it, whatever is chosen")
         return TransposeProblem(name, queue, matrix, A)
 

@@ -82,7 +82,7 @@ def test_configurations_of_products_are_drawn_once_and_are_legal(queue: cl.Comma
     for label in drawn:
         strategy, thresholds = label.split(" | ")
         parse(strategy)
-        Thresholds.made({**untuned, **descent.changes_of(thresholds)})
+        Thresholds.from_values({**untuned, **descent.changes_of(thresholds)})
 
 
 def test_a_run_measures_products_made_in_many_ways(

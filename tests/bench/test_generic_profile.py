@@ -40,7 +40,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     tree = {"segmented_sort": {"any": {"shape": {"take": RULE}}}, "transpose": {"any": {"method": {"take": "binned"}}}}
     content = {"schema": profiles.SCHEMA, "name": "generic", "device": {"type": "cpu"}, "operations": tree}
     path = profiles.save(content, tmp_path / "generic.json")
-    monkeypatch.setattr(profiles, "shipped", lambda: [path])
+    monkeypatch.setattr(profiles, "list_shipped", lambda: [path])
     profiles.forget()
     yield path
     monkeypatch.undo()

@@ -84,15 +84,15 @@ def test_only_a_verdict_of_the_compiler_counts(code: int, text: str, verdict: bo
 
 
 def test_a_second_process_has_to_see_it() -> None:
-    once = refusals.seen({}, "d", "k", "why", "process 1")
+    once = refusals.with_refusal({}, "d", "k", "why", "process 1")
     assert not once["d"].trusted
-    assert refusals.seen(once, "d", "k", "why", "process 1") == once
-    twice = refusals.seen(once, "d", "k", "why", "process 2")
+    assert refusals.with_refusal(once, "d", "k", "why", "process 1") == once
+    twice = refusals.with_refusal(once, "d", "k", "why", "process 2")
     assert twice["d"].trusted
     assert twice["d"].seen_by == ("process 1", "process 2")
     many = twice
     for number in range(1000):
-        many = refusals.seen(many, str(number), "k", "why" * 1000, "process 1")
+        many = refusals.with_refusal(many, str(number), "k", "why" * 1000, "process 1")
     assert len(many) < 1000
     assert len(many["999"].reason) < 1000
 
@@ -111,9 +111,9 @@ def test_a_second_process_has_to_see_it() -> None:
     ],
 )
 def test_what_is_malformed_is_no_refusal(payload: bytes | None) -> None:
-    assert refusals.parsed(payload) == {}
+    assert refusals.parse(payload) == {}
     whole = {"e": {"kernel": "k", "reason": "r", "seen_by": ["p"]}}
-    assert refusals.parsed(json.dumps({"d": 1, **whole}).encode()) == {"e": Refusal("k", "r", ("p",))}
+    assert refusals.parse(json.dumps({"d": 1, **whole}).encode()) == {"e": Refusal("k", "r", ("p",))}
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def matrix(n: int = 60, density: float = 0.1) -> scipy.sparse.csr_array:
 
 def kept(queue: cl.CommandQueue) -> dict[str, Refusal]:
     refusals.clear()
-    return dict(refusals.kept(programs.identity(queue.device)))
+    return dict(refusals.load(programs.identity(queue.device)))
 
 
 CONVERSION = "csr_convert_"
@@ -223,7 +223,7 @@ def test_what_two_processes_saw_is_not_tried_again(
     assert all(each.trusted for each in kept(needs_conversion).values())
     # Another version of the package, and another driver, try again.
     identity = programs.identity(needs_conversion.device)
-    assert refusals.kept(identity + "1") == {}
+    assert refusals.load(identity + "1") == {}
     monkeypatch.setattr(clsparse_py, "__version__", "0")
     assert kept(needs_conversion) == {}
 
@@ -275,7 +275,7 @@ def test_a_broken_entry_of_a_cache_is_built_around(
     host = matrix()
     np.testing.assert_allclose((clsparse_py.csr_array(host, queue=queue) @ np.ones(60, np.float32)), host.sum(axis=1), rtol=1e-5)
     assert "what a cache has of it is broken (INVALID_KERNEL_NAME): built anew" in caplog.text
-    assert not list(programs.refused())
+    assert not list(programs.list_refusals())
 
 
 def test_devices_shows_refusals_and_retry_forgets_them(
@@ -302,7 +302,7 @@ import sys
 import pyopencl as cl
 from clsparse_py._build import programs, refusals
 identity = sys.argv[1]
-print(refusals.known(identity, "d") is not None)
+print(refusals.find(identity, "d") is not None)
 refusals.note(identity, [("d", "kernel", "why")])
 """
 

@@ -309,7 +309,7 @@ def test_warmup_and_demo_run_on_the_device_named(
     shown = capsys.readouterr().out
     assert "kernels built for" in shown
     assert platform in shown
-    monkeypatch.setattr(demo, "generated", list)
+    monkeypatch.setattr(demo, "generate", list)
     monkeypatch.setattr(demo, "EFFORT", demo.Effort(seconds=0))
     assert cli.main(["demo", "--device", platform]) == 0
     assert "results verified" in capsys.readouterr().out

@@ -89,7 +89,7 @@ def small_generated() -> list[demo.Case]:
 
 
 def test_all_samples_are_verified_and_shown(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(demo, "generated", small_generated)
+    monkeypatch.setattr(demo, "generate", small_generated)
     monkeypatch.setattr(demo, "EFFORT", demo.Effort(seconds=0))
     sp.save_npz(tmp_path / "mine.npz", sp.random_array((30, 20), density=0.2, rng=np.random.default_rng(0)))
     out, errors = consoles()
@@ -108,7 +108,7 @@ def test_all_samples_are_verified_and_shown(queue: cl.CommandQueue, monkeypatch:
 def test_the_table_fits(width: int) -> None:
     found = [
         demo.Measurement(each, (1_048_576, 1_048_576), 5_238_784, {"A @ A": None if i == 1 else MULTIPLIED})
-        for i, each in enumerate((*demo.samples(), *demo.generated()))
+        for i, each in enumerate((*demo.samples(), *demo.generate()))
     ]
     out, _ = consoles(width)
     out.print(demo._table("A @ A", found))
@@ -123,7 +123,7 @@ def test_a_bad_file_is_named_in_one_line_and_the_others_run(
     queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(demo, "samples", list)
-    monkeypatch.setattr(demo, "generated", small_generated)
+    monkeypatch.setattr(demo, "generate", small_generated)
     missing, damaged = tmp_path / "[red]none.mtx", tmp_path / "damaged.mtx"
     damaged.write_text("no matrix\nat all\n")
     out, errors = consoles(60)
@@ -135,7 +135,7 @@ def test_a_bad_file_is_named_in_one_line_and_the_others_run(
 
 def test_a_wrong_result_is_found(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo, "samples", list)
-    monkeypatch.setattr(demo, "generated", small_generated)
+    monkeypatch.setattr(demo, "generate", small_generated)
 
     def spoiled(matrix: sp.csr_array, **options: Any) -> csr_array:
         less = matrix.copy()
@@ -154,7 +154,7 @@ def test_an_operation_that_fails_leaves_the_others(
     queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, broken: str, operation: str
 ) -> None:
     monkeypatch.setattr(demo, "samples", list)
-    monkeypatch.setattr(demo, "generated", small_generated)
+    monkeypatch.setattr(demo, "generate", small_generated)
 
     def fail(*_: Any) -> None:
         raise BuildError("kernel k does not build\nas its log says", log="", parameters=None, source=None)
@@ -195,12 +195,12 @@ def test_any_values_are_measured(queue: cl.CommandQueue, dtype: str) -> None:
 
 
 def test_generated_matrices_are_large(tmp_path: Path) -> None:
-    for case in demo.generated():
+    for case in demo.generate():
         matrix = case.load()
         assert matrix.nnz > 1_000_000
         matrix.check_format(full_check=True)
     sp.save_npz(tmp_path / "a.b.npz", sp.csr_array((2, 2)))
-    assert demo.given(str(tmp_path / "a.b.npz")).name == "a.b"
+    assert demo.read_case(str(tmp_path / "a.b.npz")).name == "a.b"
     assert read_matrix(tmp_path / "a.b.npz").shape == (2, 2)
 
 

@@ -286,7 +286,7 @@ def test_a_driver_that_refuses_a_context_is_passed_over(
 ) -> None:
     monkeypatch.delenv("PYOPENCL_CTX", raising=False)
     monkeypatch.setattr(device, "_refusing", {})
-    monkeypatch.setattr(device, "_chosen", device._chosen.__wrapped__)  # keeps nothing
+    monkeypatch.setattr(device, "_choose", device._choose.__wrapped__)  # keeps nothing
     monkeypatch.setattr(device, "unusable", lambda _: None)
     another = type("Device", (), {"name": "another", "platform": types.SimpleNamespace(name="all")})()
     context = cl.Context

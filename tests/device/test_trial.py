@@ -41,7 +41,7 @@ pytestmark = [pytest.mark.any_platform]
     ],
 )
 def test_what_a_child_shows(output: str, code: int | None, reason: str | None, certain: bool | None) -> None:
-    verdict = trial.judged(output, code)
+    verdict = trial.judge(output, code)
     if reason is None:
         assert verdict is None
     else:
@@ -66,7 +66,7 @@ def test_another_device_is_no_verdict() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "clsparse_py._device.probe", "no device"], capture_output=True, check=True, timeout=120
     )
-    assert trial.judged(ended.stdout.decode(), ended.returncode) is None
+    assert trial.judge(ended.stdout.decode(), ended.returncode) is None
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def tried(
     monkeypatch.setattr(cli, "devices", lambda: [queue.device])
     monkeypatch.setattr(capabilities, "type_of", lambda _: "cpu")
     device.unusable.cache_clear()
-    device._described.cache_clear()
+    device._describe.cache_clear()
     programs.forget_refused()
 
     def plant(script: str) -> tuple[cl.Device, Callable[[], int]]:
@@ -94,7 +94,7 @@ def tried(
     yield plant
     monkeypatch.undo()
     device.unusable.cache_clear()
-    device._described.cache_clear()
+    device._describe.cache_clear()
     programs.forget_refused()
 
 

@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse
 
 from clsparse_py import distributed
-from clsparse_py._distributed.demo import grid_rows, main, measured
-from clsparse_py._distributed.places import parts_of, shared_out
+from clsparse_py._distributed.demo import grid_rows, main, measure
+from clsparse_py._distributed.places import assign_devices, parts_of
 
 
 def test_rows_of_a_grid_are_those_of_the_matrix() -> None:
@@ -21,7 +21,7 @@ def test_rows_of_a_grid_are_those_of_the_matrix() -> None:
 def test_parts_of_a_device_work_together(queue: cl.CommandQueue) -> None:
     with distributed.over(parts_of(queue.device, 2)) as team:
         assert len({id(comm.queue.context) for comm in team.ranks}) == 2
-        shown = team.each(measured, 5, distributed.by_rows(125, 2), 1)
+        shown = team.each(measure, 5, distributed.by_rows(125, 2), 1)
     assert [each.error for each in shown] == [0, 0]
     assert [each.halo for each in shown] == [25, 25]
     assert [each.neighbours for each in shown] == [1, 1]
@@ -29,9 +29,9 @@ def test_parts_of_a_device_work_together(queue: cl.CommandQueue) -> None:
 
 def test_devices_are_taken_in_turns(queue: cl.CommandQueue) -> None:
     device = queue.device
-    assert shared_out([device], 1) == [device]
-    assert shared_out([device, device], 3) == [device] * 3
-    assert len(shared_out([device], 5)) == 5
+    assert assign_devices([device], 1) == [device]
+    assert assign_devices([device, device], 3) == [device] * 3
+    assert len(assign_devices([device], 5)) == 5
 
 
 def test_the_demo_prints_who_has_what(capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,8 +49,8 @@ def united(operator: str, dtype: np.dtype[Any], index: type[Any], shape: tuple[i
     ):
         shapes = {"tile_group": shape[0], "tile_span": shape[1], "single_group": group, "single_span": shape[1]}
         limits = supposed(Thresholds, max_few_places=places, **shapes)
-        with patch.object(union, "_made", way), patch.object(Thresholds, "of", limits):
-            found = union.combined(operator, A, B)
+        with patch.object(union, "_compute", way), patch.object(Thresholds, "of", limits):
+            found = union.combine(operator, A, B)
         for part in ("data", "indices", "indptr"):
             same(getattr(found, part), getattr(wanted, part).astype(getattr(found, part).dtype))
         assert found.dtype == wanted.dtype

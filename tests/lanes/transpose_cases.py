@@ -213,7 +213,7 @@ def in_order(dtype: np.dtype[Any], index: type[Any], work_group: int) -> None:
     made, _, _ = coordinates.from_coordinates(queue, values, *numbered, RAGGED.shape, dtype)
     equal(made, scipy.sparse.coo_array((values, (rows, RAGGED.indices)), shape=RAGGED.shape).tocsr())
     places = rows * RAGGED.shape[1] + RAGGED.indices
-    found = coordinates.regrouped(queue, placed(rows.astype(index)), A.indices, (RAGGED.shape[1], 1), 7, np.dtype(np.int64))
+    found = coordinates.regroup(queue, placed(rows.astype(index)), A.indices, (RAGGED.shape[1], 1), 7, np.dtype(np.int64))
     for each, numbers_of in zip(found, np.divmod(places.astype(np.int64), 7), strict=True):
         same(each, numbers_of)
     dense = numbers((5, 9), dtype)

@@ -44,7 +44,7 @@ def install(work_group: int) -> None:
     work_group : int
         Work-items in the largest work-group.
     """
-    described = devices._described
+    described = devices._describe
 
     @functools.cache
     def understated(device: cl.Device) -> Device:
@@ -64,7 +64,7 @@ def install(work_group: int) -> None:
             portability=Portability(fp64=False),
         )
 
-    devices._described = understated
+    devices._describe = understated
     _limit_work_groups(work_group)
     _limit_programs()
     _limit_allocations()

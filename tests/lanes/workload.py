@@ -464,7 +464,7 @@ def main() -> None:
                 what = f"{case.func.__name__}{case.args} {named}"
                 report.failures.append(f"{what}\n{traceback.format_exc(limit=-3)}")
     # Another method may have taken its place.
-    report.failures += [f"refused: {error}" for error in programs.refused()]
+    report.failures += [f"refused: {error}" for error in programs.list_refusals()]
     report.cases = len(cases)
     report.kernels = {each.parameters.name: each.parameters.template for each in built}
     print(json.dumps(asdict(report)))

@@ -21,7 +21,7 @@ from clsparse_py._device.device import Device, describe
 from clsparse_py._operations.spmm import SpmmPlan
 from clsparse_py._operations.spmm import plan as plan_module
 from clsparse_py._operations.spmm.choose import Layout, Pattern, Shape, Thresholds, choose
-from clsparse_py._operations.spmm.cuts import grouped
+from clsparse_py._operations.spmm.cuts import group
 from clsparse_py._operations.spmm.kernels import Parts
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._precision.semiring import SEMIRINGS
@@ -331,7 +331,7 @@ def test_rows_that_are_alike(queue: cl.CommandQueue) -> None:
             x, y = cl_array.to_device(queue, X), cl_array.to_device(queue, np.ones((80, columns), np.float32))
             np.testing.assert_array_equal((A @ x).get(), S @ X)
             np.testing.assert_array_equal(spmm(A, x, alpha=2, beta=3, out=y).get(), 2 * (S @ X) + 3)
-            assert "rows are alike" in str(A.structure.known(SpmmPlan).explain())
+            assert "rows are alike" in str(A.structure.find_plan(SpmmPlan).explain())
 
 
 def test_no_columns(queue: cl.CommandQueue) -> None:
@@ -456,7 +456,7 @@ def test_rows_with_other_columns_stay_apart(queue: cl.CommandQueue) -> None:
 def test_groups_of_rows() -> None:
     for lengths, wanted in (([3] * 5, 3), ([4, 4, 8], 4), ([6, 6, 3], 3), ([2, 2, 2, 1], 2), ([1] * 9, 1), ([1] * 9 + [2], 1)):
         ends = np.cumsum(lengths)
-        rows, first = grouped(Thresholds(), ends - lengths, int(ends[-1]))
+        rows, first = group(Thresholds(), ends - lengths, int(ends[-1]))
         assert rows == wanted
         assert np.isin(ends, first).all()
         assert first[0] == 0

@@ -174,8 +174,8 @@ MUTANTS = (
     Mutant(
         "a plan's first values instead of new ones",
         "clsparse_py/_operations/spgemm/plan.py",
-        'self._a.placed("a_data", a_data, self._product.a_data)',
-        'self._a.placed("a_data", None, self._product.a_data)',
+        'self._a.accept("a_data", a_data, self._product.a_data)',
+        'self._a.accept("a_data", None, self._product.a_data)',
     ),
     Mutant(
         "another queue's event that is not waited for",

@@ -101,8 +101,8 @@ def _settings(rng: np.random.Generator, limits: bool) -> tuple[str, ...]:
     if rng.random() < 0.4 and limits:
         changed = DEVICES[rng.integers(len(DEVICES))]
         lines.append(
-            "import clsparse_py._device.device as devices; described = devices._described; "
-            f"devices._described = functools.cache(lambda device: replace(described(device), {changed}))"
+            "import clsparse_py._device.device as devices; described = devices._describe; "
+            f"devices._describe = functools.cache(lambda device: replace(described(device), {changed}))"
         )
     if rng.random() < 0.3:
         lines.append(f"os.environ['CLSPARSE_POOL_BYTES'] = '{rng.choice([0, 4096, 1 << 20])}'")

@@ -118,7 +118,7 @@ def test_pieces_of_scratch_memory_share_blocks(queue: cl.CommandQueue) -> None:
             recording.run(chain, through, (source, target), N, times)
             chain.finish(target)
         np.testing.assert_array_equal(target.get(), expected)
-        assert workspace.held == 0
+        assert workspace.used == 0
         peaks.append(workspace.peak)
     assert peaks[0] == peaks[1] < 3 * source.nbytes
 
@@ -133,7 +133,7 @@ def test_scratch_memory_is_let_go_if_there_is_too_little(queue: cl.CommandQueue,
     workspace = Workspace(room)
     with counting(workspace), pytest.raises(MemoryError, match="memory_limit"):
         through_scratch(own, values)
-    assert workspace.held == 0
+    assert workspace.used == 0
     assert memory_info(own).used == used
     np.testing.assert_array_equal(scanned(own, values, calls), wanted(values))
 

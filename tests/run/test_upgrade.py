@@ -75,10 +75,10 @@ def test_numbers_of_calls_are_checked(queue: cl.CommandQueue) -> None:
 
 
 def test_thresholds_are_checked() -> None:
-    assert Thresholds.made({"narrow_after": 5}).narrow_after == 5
+    assert Thresholds.from_values({"narrow_after": 5}).narrow_after == 5
     for wrong in ({"narrow_after": 0}, {"narrow_after": 1.5}, {"fastest": 1, "narrow_after": 5}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            Thresholds.made(wrong)
+            Thresholds.from_values(wrong)
 
 
 def test_what_is_due_goes_with_its_plan(queue: cl.CommandQueue) -> None:

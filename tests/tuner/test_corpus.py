@@ -27,7 +27,7 @@ def test_every_recipe_makes_a_valid_matrix_of_about_its_size(kind: str) -> None:
         for nnz in (100, 30_000):
             if not recipe.fits(nnz):
                 continue
-            made = corpus._generated(kind, recipe, place, nnz).make()
+            made = corpus._generate(kind, recipe, place, nnz).make()
             assert made.dtype == np.float32
             assert 0 < made.nnz <= 1.5 * nnz
             claimed = made.nnz
@@ -41,7 +41,7 @@ def test_every_recipe_makes_a_valid_matrix_of_about_its_size(kind: str) -> None:
 
 def test_a_matrix_is_a_function_of_its_name_whatever_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(corpus, "_CHUNK", 1000)
-    chosen = [case for case in itertools.islice(corpus.generated(10_000), 2 * _KINDS) if case.nnz == 10_000]
+    chosen = [case for case in itertools.islice(corpus.generate(10_000), 2 * _KINDS) if case.nnz == 10_000]
     assert len(chosen) > 5
     for case in chosen:
         first = case.make()
@@ -62,7 +62,7 @@ def test_blocks_and_grids_are_what_their_offsets_say(monkeypatch: pytest.MonkeyP
 
 
 def test_a_network_has_a_share_of_the_couplings_both_ways() -> None:
-    made = [case.make() for case in corpus.generated(10**5) if case.family == "network" and case.nnz == 10**5]
+    made = [case.make() for case in corpus.generate(10**5) if case.family == "network" and case.nnz == 10**5]
     assert len(made) == 4
     for matrix in made:
         assert abs(matrix - matrix.T).nnz == 0
@@ -72,7 +72,7 @@ def test_a_network_has_a_share_of_the_couplings_both_ways() -> None:
 
 @pytest.mark.parametrize("largest", [10**4, 10**8])
 def test_any_beginning_is_balanced(largest: int) -> None:
-    made = list(corpus.generated(largest))
+    made = list(corpus.generate(largest))
     sizes = len(corpus._sizes(largest))
     first = made[: _KINDS * sizes]
     share = sum(1 for case in first if case.split == TRAIN) / len(first)
@@ -89,7 +89,7 @@ def test_any_beginning_is_balanced(largest: int) -> None:
 
 def test_families_are_on_one_side_of_the_split() -> None:
     sides: dict[str, set[str]] = {}
-    for case in corpus.generated(10**7):
+    for case in corpus.generate(10**7):
         sides.setdefault(case.family, set()).add(case.split)
     assert all(len(each) == 1 for each in sides.values())
     assert Counter(side for each in sides.values() for side in each) == {TRAIN: 11, TEST: 3}

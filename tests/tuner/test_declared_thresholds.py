@@ -144,7 +144,7 @@ def test_thresholds_are_the_defaults_of_a_device_and_what_profiles_hold(decided_
 )  # fmt: skip
 def test_what_is_no_threshold(values: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}"):
-        Few.made(values)
+        Few.from_values(values)
 
 
 def test_every_record_of_thresholds_is_declared_in_full() -> None:
@@ -154,4 +154,4 @@ def test_every_record_of_thresholds_is_declared_in_full() -> None:
             assert declared.evidence, name
             assert isinstance(declared.on_cores, int | None) or isinstance(default, float), name
         for on_cores in (False, True):
-            kind.made(kind.defaults(on_cores=on_cores))
+            kind.from_values(kind.defaults(on_cores=on_cores))

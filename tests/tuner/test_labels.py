@@ -94,7 +94,7 @@ def test_all_that_is_declared_is_parsed(operation: str, question: str) -> None:
                 shaped(tunable, question, tunable.parse(question, label))
 
 
-@pytest.mark.parametrize("path", profiles.shipped(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", profiles.list_shipped(), ids=lambda path: path.stem)
 def test_what_shipped_profiles_take_is_what_the_search_tries(path: Path) -> None:
     """What is put into a tree by hand is to be found, or found to be worse, by the next run of the command."""
     profile = profiles.read(path, shipped=True)

@@ -50,10 +50,10 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """What is shipped: the two generic profiles, and others that a test puts there."""
     folder = tmp_path / "shipped"
     folder.mkdir()
-    for path in profiles.shipped():
+    for path in profiles.list_shipped():
         if path.stem.startswith("generic-"):
             (folder / path.name).write_text(path.read_text())
-    monkeypatch.setattr(profiles, "shipped", lambda: sorted(folder.glob("*.json")))
+    monkeypatch.setattr(profiles, "list_shipped", lambda: sorted(folder.glob("*.json")))
     return folder
 
 
@@ -317,9 +317,9 @@ def test_names_and_devices() -> None:
 
 
 def test_shipped_profiles_are_whole(tmp_path: Path) -> None:
-    names = {path.stem for path in profiles.shipped()}
+    names = {path.stem for path in profiles.list_shipped()}
     assert {"generic-gpu", "generic-cpu"} <= names
-    for path in profiles.shipped():
+    for path in profiles.list_shipped():
         profile = profiles.read(path, shipped=True)
         profiles.check(profile.content)
         assert profile.head.items() <= profile.content.items()

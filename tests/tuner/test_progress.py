@@ -20,12 +20,12 @@ def case(name: str) -> Case:
 def run(console: Console) -> None:
     with Progress(console, 60) as progress:
         progress.begins("spmv", case("first"), 0, 60)
-        progress.found(observed({"default": 3e-3, "better": 2e-3}, {}))
+        progress.show(observed({"default": 3e-3, "better": 2e-3}, {}))
         progress.begins("spmv", case("[second]"), 1, 50)
         progress.skipped("spmv", case("[second]"), "[second]: has no entries\nnone")
         progress.skipped("spmv", case("[second]"), "[second]: has no entries")
         progress.begins("spmv", case("third"), 2, 40)
-        progress.found(observed({}, {}))
+        progress.show(observed({}, {}))
 
 
 def test_without_a_terminal_there_is_a_line_for_each_matrix() -> None:

@@ -41,9 +41,9 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def corpus(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Leave of the corpus its first small matrices; return their names."""
     from clsparse_py._tuner import session
-    from clsparse_py._tuner.corpus import generated
+    from clsparse_py._tuner.corpus import generate
 
-    few = list(itertools.islice(generated(1000), 16))
+    few = list(itertools.islice(generate(1000), 16))
     monkeypatch.setattr(session, "cases", lambda *_: iter(few))
     return [case.name for case in few]
 

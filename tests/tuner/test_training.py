@@ -143,9 +143,9 @@ def test_a_tree_corrects_the_rule_where_it_gains_and_leaves_the_rest() -> None:
 def test_what_is_grafted_says_nothing_twice() -> None:
     rule = Split("mean", 8, Leaf("x"), Split("rows", 5, Leaf("y"), Leaf("z")))
     tree = Split("mean", 4, Leaf("a"), Split("mean", 9, Leaf(""), Leaf("")))
-    grafted = training._grafted(tree, rule)
+    grafted = training._graft(tree, rule)
     assert grafted == Split("mean", 4, Leaf("a"), Split("mean", 9, rule, rule.otherwise))
-    assert training._grafted(Split("rows", 7, Leaf(""), Leaf("")), Leaf("x")) == Leaf("x")
+    assert training._graft(Split("rows", 7, Leaf(""), Leaf("")), Leaf("x")) == Leaf("x")
 
 
 def test_what_is_larger_than_all_that_was_seen_is_left_to_the_rule() -> None:

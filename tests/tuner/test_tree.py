@@ -43,9 +43,9 @@ def test_evaluation_and_its_path(mean: float, longest: int, label: str, path: st
 
 def test_what_is_known_is_decided_beforehand() -> None:
     tree = trees.from_json(TREE)
-    assert trees.given(tree, {"mean": 50}) == trees.Leaf("a", note="long rows")
-    assert trees.given(tree, {"mean": 5}).to_json() == TREE[2]
-    left = trees.given(tree, {"longest": 50})
+    assert trees.restrict(tree, {"mean": 50}) == trees.Leaf("a", note="long rows")
+    assert trees.restrict(tree, {"mean": 5}).to_json() == TREE[2]
+    left = trees.restrict(tree, {"longest": 50})
     assert trees.features_of(left) == {"mean"}
     for mean in (3, 50, 500):
         assert trees.evaluate(left, {"mean": mean})[0] == trees.evaluate(tree, {"mean": mean, "longest": 50})[0]

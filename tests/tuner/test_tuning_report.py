@@ -90,7 +90,7 @@ def test_a_plot_of_hundreds_of_families_names_the_largest(recwarn: pytest.Warnin
     from clsparse_py._tuner import plots  # needs matplotlib
 
     points = [(10.0 * n, 1.0 + n / 100, f"family-{n if n > 20 else n % 3}") for n in range(1, 300)]
-    figure = plots.single_or_binned(points, "made up")
+    figure = plots.plot_bins(points, "made up")
     figure.draw_without_rendering()
     named = [text.get_text() for text in figure.legends[0].get_texts()]
     assert {"family-0", "family-1", "family-2", "others"} <= set(named)
@@ -130,7 +130,7 @@ def test_a_legend_hides_nothing_and_curves_that_coincide_are_all_seen() -> None:
     values = [1.0, 1.1, 1.2]
     shown = {
         "speed": plots.speed_ups({"$a$b$": {"one": 1.5, "untuned": 1.5, "$": 2.0}}, "made up"),
-        "bins": plots.single_or_binned([(10.0, 1.0, "$family"), (20.0, 2.0, "b$c$")], "made up"),
+        "bins": plots.plot_bins([(10.0, 1.0, "$family"), (20.0, 2.0, "b$c$")], "made up"),
         "lost": plots.distribution({"tuned": values, "untuned": values, "third": values}, "made up"),
     }
     for figure in shown.values():

@@ -11,12 +11,12 @@ from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
 from clsparse_py._arrays.base import SparseArray, checked_cast, require_reversed
-from clsparse_py._arrays.bsr.conversion import flat, gathered, marks_of, to_csr
+from clsparse_py._arrays.bsr.conversion import flat, gather, marks_of, to_csr
 from clsparse_py._arrays.bsr.kernels import MOST
 from clsparse_py._arrays.bsr.parts import made_of_blocks, of_rows, placed_blocks, seen_as_blocks, size_of
 from clsparse_py._arrays.bsr.products import enqueue_product, product_of_blocks
 from clsparse_py._arrays.csr import csr_array
-from clsparse_py._arrays.delegation import BY_SCALAR, OF_SUMS, OF_VALUES, Delegating, delegated, result_of
+from clsparse_py._arrays.delegation import BY_SCALAR, OF_SUMS, OF_VALUES, Delegating, delegate, result_of
 from clsparse_py._arrays.doors import doors
 from clsparse_py._formats.canonical import with_marked, with_sorted_rows, without_duplicates
 from clsparse_py._formats.parts import SetStructure
@@ -25,7 +25,7 @@ from clsparse_py._matrix.convert import copied
 from clsparse_py._matrix.matrix import Matrix, Structure, is_sparse
 from clsparse_py._matrix.operands import check_scale, dense_operand, result_for
 from clsparse_py._matrix.structure import Facts, check_structure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.operands import is_scalar
 from clsparse_py._operations.indexing.methods import Indexing
 from clsparse_py._operations.kept import Held, held_by
@@ -33,7 +33,7 @@ from clsparse_py._operations.transpose import Permutation, permutation
 from clsparse_py._precision.semiring import plus_times
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import fetched, placed
+from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
 if TYPE_CHECKING:
     from clsparse_py._arrays.coo import coo_array
@@ -252,13 +252,13 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
     def _numbers(self) -> cl_array.Array:
         """Return the number of each block."""
         n, index = self.indices.size, self.indptr.dtype
-        return placed(self.queue, "numbers of blocks", np.arange(n, dtype=index))
+        return copy_to_device(self.queue, "numbers of blocks", np.arange(n, dtype=index))
 
     def sort_indices(self) -> None:
         """Sort the columns of each row of blocks, in place: all arrays but `indptr` are new. Duplicates keep their order."""
         if not self.has_sorted_indices:
             numbers, indices, indptr = with_sorted_rows(self.queue, (self._numbers(), self.indices, self.indptr))
-            data = gathered(self.queue, self._data, numbers, "moved")
+            data = gather(self.queue, self._data, numbers, "moved")
             self._hold(Structure(self.queue, self._structure.shape, indices, indptr), data)
 
     def sum_duplicates(self) -> None:
@@ -267,12 +267,12 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
             return
         queue = self.queue
         numbers, indices, indptr = with_sorted_rows(queue, (self._numbers(), self.indices, self.indptr))
-        ones = placed(queue, "counts of blocks", np.ones(indices.size, indptr.dtype))
+        ones = copy_to_device(queue, "counts of blocks", np.ones(indices.size, indptr.dtype))
         counts, indices, indptr = without_duplicates(queue, (ones, indices, indptr))
-        starts, chain = allocated(queue, "places of blocks", indices.size + 1, indptr.dtype), Chain(queue, counts)
+        starts, chain = allocate(queue, "places of blocks", indices.size + 1, indptr.dtype), Chain(queue, counts)
         enqueue_scan(chain, counts, starts, indices.size, kind="pointers")
         chain.finish(starts)
-        data = gathered(queue, self._data, numbers, "summed", starts)
+        data = gather(queue, self._data, numbers, "summed", starts)
         self._hold(Structure.canonical(queue, self._structure.shape, indices, indptr), data)
 
     def eliminate_zeros(self) -> None:
@@ -283,7 +283,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         kept, indices, indptr = with_marked(self.queue, parts, marks_of(self.queue, self._data))
         if kept is not numbers:
             facts = Facts(indices.size, sorted=True, canonical=True) if known is not None and known.canonical else None
-            data = gathered(self.queue, self._data, kept, "moved")
+            data = gather(self.queue, self._data, kept, "moved")
             self._hold(Structure(self.queue, self._structure.shape, indices, indptr, facts), data)
 
     def sorted_indices(self) -> Self:
@@ -332,8 +332,8 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         """
         require_reversed(axes)
         pattern = self._pattern()
-        found = self._structure.kept(Permutation, lambda: permutation(pattern, "auto"))
-        data = gathered(self.queue, self._data, found.positions, "transposed")
+        found = self._structure.get_plan(Permutation, lambda: permutation(pattern, "auto"))
+        data = gather(self.queue, self._data, found.positions, "transposed")
         return self.over(found.transposed or self._structure, data)
 
     def _transposed(self) -> Self:
@@ -347,7 +347,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         """Return the matrix as a `scipy.sparse.bsr_array` of its own memory."""
         use_device()
         self.require_valid()
-        parts = tuple(fetched(part, self.queue) for part in (self._data, self.indices, self.indptr))
+        parts = tuple(copy_to_host(part, self.queue) for part in (self._data, self.indices, self.indptr))
         return scipy.sparse.bsr_array(parts, shape=self.shape)
 
     @override
@@ -521,4 +521,4 @@ def _shown(A: bsr_array) -> str:
     return " x ".join(map(str, A.shape))
 
 
-delegated(bsr_array)
+delegate(bsr_array)

@@ -16,12 +16,12 @@ from clsparse_py._ground.index_types import index_for
 from clsparse_py._matrix.convert import with_index
 from clsparse_py._matrix.loops import enqueue_loop
 from clsparse_py._matrix.matrix import Parts
-from clsparse_py._memory.memory import allocated, array_of
+from clsparse_py._memory.memory import allocate, array_of
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain
 
-__all__ = ["Parts", "Size", "count_of", "flat", "from_csr", "gathered", "likely_size", "marks_of", "to_csr"]
+__all__ = ["Parts", "Size", "count_of", "flat", "from_csr", "gather", "likely_size", "marks_of", "to_csr"]
 
 #: Rows and columns of a block.
 Size = tuple[int, int]
@@ -63,7 +63,7 @@ def _pointers(
     """Return where block rows begin, and how many blocks there are, which waits for the device."""
     data, indices, indptr = parts
     n, index = shape[0] // size[0], indptr.dtype
-    pointers = allocated(chain.queue, "indptr", n + 1, index)
+    pointers = allocate(chain.queue, "indptr", n + 1, index)
     record = FromCsr(_group_of_rows(chain), name_of(index), name_of(data.dtype), "count")
     _enqueue_over(chain, record, n, *(index.type(each) for each in (n, shape[1], *size)), indptr, indices, places, pointers)
     enqueue_scan(chain, pointers, pointers, n, kind="pointers")
@@ -87,8 +87,8 @@ def from_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size:
     chain.build(record)
     places = chain.scratch(shape[0], index)
     pointers, n_blocks = _pointers(chain, parts, shape, size, places)
-    blocks = allocated(queue, "data", (n_blocks, *size), data.dtype, data.allocator)
-    columns = allocated(queue, "indices", n_blocks, index, data.allocator)
+    blocks = allocate(queue, "data", (n_blocks, *size), data.dtype, data.allocator)
+    columns = allocate(queue, "indices", n_blocks, index, data.allocator)
     n = shape[0] // size[0]
     numbers = (index.type(each) for each in (n, shape[1], *size))
     _enqueue_over(chain, record, n if n_blocks else 0, *numbers, indptr, indices, places, data, pointers, columns, blocks)
@@ -136,7 +136,7 @@ def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Part
     for record in records:
         chain.build(record)
     data, indices, indptr = (
-        allocated(queue, name, length, dtype, blocks.allocator)
+        allocate(queue, name, length, dtype, blocks.allocator)
         for name, length, dtype in (("data", n, blocks.dtype), ("indices", n, index), ("indptr", shape[0] + 1, index))
     )
     size = index.type(rows), index.type(columns)
@@ -148,7 +148,7 @@ def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Part
     return data, indices, indptr
 
 
-def gathered(
+def gather(
     queue: cl.CommandQueue, blocks: cl_array.Array, numbers: cl_array.Array, way: str, starts: cl_array.Array | None = None
 ) -> cl_array.Array:
     """Return new blocks that are those of some numbers.
@@ -164,7 +164,7 @@ def gathered(
     """
     n = numbers.size if starts is None else starts.size - 1
     size = blocks.shape[1:][:: -1 if way == "transposed" else 1]
-    made = allocated(queue, "data", (n, *size), blocks.dtype, blocks.allocator)
+    made = allocate(queue, "data", (n, *size), blocks.dtype, blocks.allocator)
     operands = (numbers,) if starts is None else (numbers, starts)
     chain, index = Chain(queue, blocks, *operands), numbers.dtype
     entries = not chain.device.lanes_are_loops and starts is None and size[0] * size[1] <= MOST
@@ -178,7 +178,7 @@ def gathered(
 def marks_of(queue: cl.CommandQueue, blocks: cl_array.Array) -> cl_array.Array:
     """Return a byte for each block: 1 if an entry of it is not 0, else 0."""
     n, rows, columns = blocks.shape
-    chain, marks = Chain(queue, blocks), allocated(queue, "marks", n, np.uint8)
+    chain, marks = Chain(queue, blocks), allocate(queue, "marks", n, np.uint8)
     parts = 2 if blocks.dtype.kind == "c" else 1
     real = np.dtype(f"f{blocks.dtype.itemsize // 2}") if parts == 2 else blocks.dtype
     enqueue_loop(chain, NONZERO, n, (name_of(real),), np.uint64(rows * columns * parts), blocks, marks)

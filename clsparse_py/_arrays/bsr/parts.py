@@ -13,7 +13,7 @@ from pyopencl import array as cl_array
 from clsparse_py._arrays.bsr.conversion import Size, count_of, flat, from_csr, likely_size
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._formats.parts import dense_values, is_one_dimensional, is_shape
-from clsparse_py._matrix.convert import converted, copied
+from clsparse_py._matrix.convert import convert, copied
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._matrix.placement import index_dtype, index_vector, place_part, queue_for, shape_of, value_dtype_on
 from clsparse_py._memory.memory import array_of
@@ -167,7 +167,7 @@ def _of_bsr(arg1: Any, dtype: Any, queue: cl.CommandQueue | None, *, copy: bool)
     queue = queue or structure.queue
     value = value_dtype_on(queue, np.dtype(data.dtype), dtype)
     if value != data.dtype:
-        data = seen_as_blocks(converted(queue, "data", flat(queue, data), value), data.shape[1:])
+        data = seen_as_blocks(convert(queue, "data", flat(queue, data), value), data.shape[1:])
     elif copy:
         data = copied(queue, "data", data)
     if not copy and queue == structure.queue:

@@ -12,7 +12,7 @@ from clsparse_py._arrays.bsr.conversion import flat
 from clsparse_py._arrays.bsr.kernels import MOST, Columns, Multiply, Product, ProductChunked
 from clsparse_py._matrix.convert import with_index
 from clsparse_py._matrix.matrix import Matrix, Structure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.spgemm import spgemm
 from clsparse_py._precision.arithmetic import Arithmetic, name_of
 from clsparse_py._primitives.partition import enqueue_partition
@@ -31,13 +31,13 @@ def _parts_of(structure: Structure, queue: cl.CommandQueue) -> cl_array.Array:
         chain = Chain(queue, structure.indptr)
         n_rows, n = structure.shape[0], int(structure.indices.size)
         n_parts = max(1, min(n_rows, chain.device.compute_units * _PARTS_PER_CORE))
-        found = [allocated(queue, "ends of parts", n_parts + 1, structure.indptr.dtype) for _ in range(3)]
+        found = [allocate(queue, "ends of parts", n_parts + 1, structure.indptr.dtype) for _ in range(3)]
         enqueue_partition(chain, structure.indptr, n_rows, n, n_parts, -(-(n + n_rows) // n_parts), found, slack=n)
         chain.finish(*found)
         queue.finish()  # once, so that no product has to ask
         return found[0]
 
-    return structure.kept("parts of block rows", make)
+    return structure.get_plan("parts of block rows", make)
 
 
 def enqueue_product(
@@ -125,7 +125,7 @@ def product_of_blocks(
     structure = spgemm(*patterns).structure
     (of_a, a_data), (of_b, b_data) = a, b
     size = structure.indices.size, a_data.shape[1], b_data.shape[2]
-    c = allocated(queue, "data of the product", size, np.result_type(a_data.dtype, b_data.dtype), a_data.allocator)
+    c = allocate(queue, "data of the product", size, np.result_type(a_data.dtype, b_data.dtype), a_data.allocator)
     index = structure.indptr.dtype
     of_a, of_b = (_with_index(queue, each, index) for each in (of_a, of_b))
     if c.size:

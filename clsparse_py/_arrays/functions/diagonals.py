@@ -17,10 +17,10 @@ from clsparse_py._device.device import default_queue
 from clsparse_py._formats.canonical import without_zeros
 from clsparse_py._ground.errors import warn
 from clsparse_py._ground.index_types import index_for
-from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._matrix.placement import shape_of, value_dtype_on
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.construct.diagonals import Diagonal, from_diagonals
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import from_host
@@ -132,7 +132,7 @@ def diags_array(
            [1, 2, 3],
            [0, 1, 2]])
     """
-    values, places = _paired(diagonals, offsets)
+    values, places = _pair(diagonals, offsets)
     queue = queue or (queue_of(values) if values else default_queue())
     if shape is None:
         m = len(values[0]) + abs(places[0])
@@ -150,7 +150,7 @@ def diags_array(
     return in_format(csr_array.assembled(Structure.canonical(queue, (rows, columns), indices, indptr), data), format)
 
 
-def _paired(diagonals: Any, offsets: Any) -> tuple[list[Any], list[int]]:
+def _pair(diagonals: Any, offsets: Any) -> tuple[list[Any], list[int]]:
     """Return diagonals as arrays of one dimension, and as many offsets."""
     if np.ndim(offsets) == 0:
         # One diagonal, given by itself.
@@ -211,10 +211,10 @@ def _table(
     if not any(isinstance(each, cl_array.Array) for each in taken):
         together = from_host(queue, np.concatenate(taken, dtype=dtype, casting="unsafe"), copy=False)
     else:
-        together = allocated(queue, "values of diagonals", int(begins[-1]), dtype)
+        together = allocate(queue, "values of diagonals", int(begins[-1]), dtype)
         for each, begin in zip(taken, begins[:-1], strict=True):
             on_device = each if isinstance(each, cl_array.Array) else from_host(queue, each.astype(dtype), copy=True)
-            part = converted(queue, "diagonals", on_device, dtype) if len(each) else on_device
+            part = convert(queue, "diagonals", on_device, dtype) if len(each) else on_device
             chain = Chain(queue, part, writes=(together,))
             chain.copy(together, part, len(each), int(begin))
             chain.finish(together)

@@ -10,8 +10,8 @@ from pyopencl import array as cl_array
 
 from clsparse_py._arrays.base import SparseArray
 from clsparse_py._build.plain import door
-from clsparse_py._matrix.convert import converted
-from clsparse_py._run.transfer import fetched
+from clsparse_py._matrix.convert import convert
+from clsparse_py._run.transfer import copy_to_host
 
 __all__ = ["get_index_dtype", "safely_cast_index_arrays"]
 
@@ -49,7 +49,7 @@ def _on_host(array: Any, *, with_values: bool) -> Any:
     """Return an array of the host of the same dtype, of the same values if they are wanted."""
     if not isinstance(array, cl_array.Array):
         return array
-    return fetched(array) if with_values else np.empty(0, array.dtype)
+    return copy_to_host(array) if with_values else np.empty(0, array.dtype)
 
 
 @door()
@@ -92,6 +92,6 @@ def safely_cast_index_arrays(A: Any, idx_dtype: Any = np.int32, msg: str = "") -
         parts = {"indices": (of_any.indices, max(A.shape)), "indptr": (of_any.indptr, A.nnz)}
     wanted = np.dtype(idx_dtype)
     for name, (part, bound) in parts.items():
-        if bound > np.iinfo(wanted).max and part.size and fetched(part, A.queue).max() > np.iinfo(wanted).max:
+        if bound > np.iinfo(wanted).max and part.size and copy_to_host(part, A.queue).max() > np.iinfo(wanted).max:
             raise ValueError(f"{name}: values too large for {msg or f'dtype {wanted}'}")
-    return tuple(part if part.dtype == wanted else converted(A.queue, name, part, wanted) for name, (part, _) in parts.items())
+    return tuple(part if part.dtype == wanted else convert(A.queue, name, part, wanted) for name, (part, _) in parts.items())

@@ -16,7 +16,7 @@ from clsparse_py._arrays.functions.kinds import issparse
 from clsparse_py._arrays.functions.operands import as_rows, in_format, index_dtype, queue_of
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import describe
-from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._matrix.structure import Facts
 from clsparse_py._operations.construct.kronecker import kron_entries, kron_pointers
@@ -143,7 +143,7 @@ def _parts(a: csr_array, b: csr_array, shape: tuple[int, int]) -> tuple[Any, Any
 
     def of(each: csr_array) -> tuple[Any, ...]:
         names = {"indices": each.indices, "indptr": each.indptr}
-        found = (part if part.dtype == index else converted(a.queue, name, part, index) for name, part in names.items())
+        found = (part if part.dtype == index else convert(a.queue, name, part, index) for name, part in names.items())
         return each.data, *found
 
     return of(a), of(b)

@@ -16,11 +16,11 @@ from clsparse_py._arrays.doors import on_scipy
 from clsparse_py._arrays.functions.operands import as_rows, format_of, in_format, queue_of
 from clsparse_py._build.plain import door
 from clsparse_py._ground.index_types import index_for
-from clsparse_py._matrix.convert import converted, with_index
+from clsparse_py._matrix.convert import convert, with_index
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._matrix.placement import value_dtype_on
 from clsparse_py._matrix.structure import Facts
-from clsparse_py._operations.construct.blocks import Block, BlockRow, stacked
+from clsparse_py._operations.construct.blocks import Block, BlockRow, stack
 
 __all__ = ["block_array", "block_diag", "hstack", "vstack"]
 
@@ -165,7 +165,7 @@ def block_diag(mats: Sequence[Any], format: str | None = None, dtype: Any = None
     columns = list(itertools.accumulate((each.shape[1] for each in rows), initial=0))
     grid = [[(each, column)] for each, column in zip(rows, columns[:-1], strict=True)]
     lengths = [each.shape[0] for each in rows]
-    return in_format(_made(queue, grid, lengths, columns[-1], dtype), format or "coo")
+    return in_format(_join_blocks(queue, grid, lengths, columns[-1], dtype), format or "coo")
 
 
 def _of_diagonal(name: str, given: Any, queue: cl.CommandQueue) -> csr_array:
@@ -212,7 +212,7 @@ def _of_rows(blocks: Grid, dtype: Any, *, transposed: bool = False) -> csr_array
     heights = _lengths(grid, 0, transposed=transposed)
     columns = list(itertools.accumulate(_lengths(grid, 1, transposed=transposed), initial=0))
     placed = [[(each, columns[j]) for j, each in enumerate(row) if each is not None] for row in grid]
-    return _made(queue, placed, heights, columns[-1], dtype)
+    return _join_blocks(queue, placed, heights, columns[-1], dtype)
 
 
 def _lengths(grid: list[list[csr_array | None]], axis: int, *, transposed: bool) -> list[int]:
@@ -242,7 +242,7 @@ def _lengths(grid: list[list[csr_array | None]], axis: int, *, transposed: bool)
     return found
 
 
-def _made(
+def _join_blocks(
     queue: cl.CommandQueue, grid: list[list[tuple[csr_array, int]]], heights: list[int], n_columns: int, dtype: Any
 ) -> csr_array:
     """Return the CSR of rows of blocks, each with its first column."""
@@ -253,20 +253,20 @@ def _made(
     shape, nnz = (sum(heights), n_columns), sum([block.nnz for block in blocks])
     index = index_for(max(*shape, nnz), *{block.indptr.dtype for block in blocks})
     rows = [
-        BlockRow([_placed(queue, block, column, index, value) for block, column in row], height)
+        BlockRow([_convert_block(queue, block, column, index, value) for block, column in row], height)
         for row, height in zip(grid, heights, strict=True)
     ]
-    data, indices, indptr = stacked(queue, rows, index, value)
+    data, indices, indptr = stack(queue, rows, index, value)
     facts = _facts([[block for block, _ in row] for row in grid], nnz)
     return csr_array.assembled(Structure(queue, shape, indices, indptr, facts), data)
 
 
-def _placed(queue: cl.CommandQueue, block: csr_array, column: int, index: np.dtype[Any], value: np.dtype[Any]) -> Block:
+def _convert_block(queue: cl.CommandQueue, block: csr_array, column: int, index: np.dtype[Any], value: np.dtype[Any]) -> Block:
     """Return the parts of a block in the result's dtypes."""
     data, indices, indptr = block.parts
     if indptr.dtype != index:
         data, indices, indptr = with_index(queue, (data, indices, indptr), index)
-    return Block(data if data.dtype == value else converted(queue, "data", data, value), indices, indptr, column)
+    return Block(data if data.dtype == value else convert(queue, "data", data, value), indices, indptr, column)
 
 
 def _facts(grid: list[list[csr_array]], nnz: int) -> Facts | None:

@@ -18,7 +18,7 @@ from clsparse_py._matrix.matrix import Structure
 from clsparse_py._matrix.structure import Facts
 from clsparse_py._operations.construct.triangle import in_triangle
 from clsparse_py._operations.elementwise.union import canonical_parts
-from clsparse_py._run.transfer import fetched
+from clsparse_py._run.transfer import copy_to_host
 
 __all__ = ["find", "tril", "triu"]
 
@@ -126,7 +126,7 @@ def find(A: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray
     [[0, 1], [1, 0], [7, 8]]
     """
     rows = as_rows("A", A, queue_of((A,)))
-    data, indices, indptr = (fetched(part, rows.queue) for part in canonical_parts(rows, rows.dtype))
+    data, indices, indptr = (copy_to_host(part, rows.queue) for part in canonical_parts(rows, rows.dtype))
     kept = data != 0
     places = np.repeat(np.arange(rows.shape[0], dtype=indices.dtype), np.diff(indptr))
     return places[kept], indices[kept], data[kept]

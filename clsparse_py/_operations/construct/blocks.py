@@ -23,7 +23,7 @@ from clsparse_py._primitives.permute import Moving
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.recording import run
 
-__all__ = ["BLOCK_PAIR", "Block", "BlockAlone", "BlockEntries", "BlockRow", "BlockRows", "stacked"]
+__all__ = ["BLOCK_PAIR", "Block", "BlockAlone", "BlockEntries", "BlockRow", "BlockRows", "stack"]
 #: Entries of a block without neighbours that a work-item moves at a time.
 _ITEMS = 4
 #: Rows of a row of blocks; entries and the first column of each block.
@@ -106,7 +106,7 @@ class BlockRow(NamedTuple):
         return self.n_rows, tuple([(block.indices.size, block.column) for block in self.blocks])
 
 
-def stacked(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[Any], dtype: np.dtype[Any]) -> Parts:
+def stack(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[Any], dtype: np.dtype[Any]) -> Parts:
     """Return data, indices and indptr of rows of blocks, one below the other. Entries of a row keep their order.
 
     Parameters

@@ -14,11 +14,11 @@ from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Parts
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._precision.arithmetic import Arithmetic, name_of
 from clsparse_py._primitives.permute import Moving
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import placed
+from clsparse_py._run.transfer import copy_to_device
 
 __all__ = ["Diagonal", "Diagonals", "from_diagonals"]
 
@@ -74,9 +74,9 @@ def from_diagonals(
     """
     chain, nnz = Chain(queue, values), sum(each.length for each in diagonals)
     built, record = chain.build(Diagonals(min(128, chain.device.max_work_group), name_of(index), values.dtype.itemsize))
-    table = placed(queue, "a table of diagonals", np.array(diagonals, np.int64).reshape(-1, 5).T.ravel())
-    data = allocated(queue, "data", nnz, values.dtype)
-    indices, indptr = (allocated(queue, name, n, index) for name, n in (("indices", nnz), ("indptr", n_rows + 1)))
+    table = copy_to_device(queue, "a table of diagonals", np.array(diagonals, np.int64).reshape(-1, 5).T.ravel())
+    data = allocate(queue, "data", nnz, values.dtype)
+    indices, indptr = (allocate(queue, name, n, index) for name, n in (("indices", nnz), ("indptr", n_rows + 1)))
     sizes = np.uint64(n_rows), np.uint64(len(diagonals))
     chain.launch(built, n_rows // record.work_group + 1, *sizes, table, values, indptr, indices, data)
     chain.finish(data, indices, indptr)

@@ -16,7 +16,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import declare_loop, enqueue_loop
 from clsparse_py._matrix.matrix import Parts
 from clsparse_py._matrix.structure import OfStructure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.construct.tiles import tiles, work_group_of
 from clsparse_py._operations.elementwise.operators import OPERATORS
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, conversion, name_of, needs_fp64
@@ -104,9 +104,9 @@ def kron_entries(queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, 
     record = Kron(work_group_of(chain.device), name_of(index), name_of(a_data.dtype), name_of(b_data.dtype), coordinates)
     built, record = chain.build(record)
     groups, sizes = tiles(chain.device, n, record.work_group)
-    data = allocated(queue, "data of the Kronecker product", n, record.dtype, a_data.allocator)
-    indices = allocated(queue, "indices of the Kronecker product", n, index, a_data.allocator)
-    rows = (allocated(queue, "rows of the Kronecker product", n, index, a_data.allocator),) if coordinates else ()
+    data = allocate(queue, "data of the Kronecker product", n, record.dtype, a_data.allocator)
+    indices = allocate(queue, "indices of the Kronecker product", n, index, a_data.allocator)
+    rows = (allocate(queue, "rows of the Kronecker product", n, index, a_data.allocator),) if coordinates else ()
     shape = (index.type(each) for each in (a_indptr.size - 1, b_indptr.size - 1, b_columns))
     operands = a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
     chain.launch(built, groups, *sizes, *shape, *operands, *rows, indices, data)
@@ -117,7 +117,7 @@ def kron_entries(queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, 
 def kron_pointers(queue: cl.CommandQueue, a_indptr: cl_array.Array, b_indptr: cl_array.Array) -> cl_array.Array:
     """Return the row pointers of a Kronecker product, of those of both matrices, of one index dtype, each of at least a row."""
     chain, n_rows = Chain(queue, a_indptr, b_indptr), math.prod(each.size - 1 for each in (a_indptr, b_indptr))
-    indptr = allocated(queue, "indptr of the Kronecker product", n_rows + 1, a_indptr.dtype, a_indptr.allocator)
+    indptr = allocate(queue, "indptr of the Kronecker product", n_rows + 1, a_indptr.dtype, a_indptr.allocator)
     b_rows = np.uint64(b_indptr.size - 1)
     enqueue_loop(chain, KRON_POINTERS, n_rows + 1, (name_of(a_indptr.dtype),), b_rows, a_indptr, b_indptr, indptr)
     chain.finish(indptr)

@@ -11,7 +11,7 @@ from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfStructure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.construct.tiles import tiles, work_group_of
 from clsparse_py._precision.arithmetic import Arithmetic, name_of
 from clsparse_py._run.launch import Chain
@@ -46,7 +46,7 @@ def in_triangle(
     """Return a byte for each entry: 1 if it is on or below the k-th diagonal or, if ``upper``, on or above it."""
     chain, index = Chain(queue, indices, indptr), indptr.dtype
     built, record = chain.build(Triangle(work_group_of(chain.device), name_of(index), upper))
-    kept = allocated(queue, "marks", indices.size, np.dtype(np.uint8))
+    kept = allocate(queue, "marks", indices.size, np.dtype(np.uint8))
     groups, sizes = tiles(chain.device, indices.size, record.work_group)
     chain.launch(built, groups, *sizes, index.type(indptr.size - 1), np.int64(k), indptr, indices, kept)
     chain.finish(kept)

@@ -18,7 +18,7 @@ from clsparse_py._operations.elementwise.union_kernels import UnionAtOnce
 from clsparse_py._precision.arithmetic import name_of, needs_fp64
 from clsparse_py._run.launch import Chain
 
-__all__ = ["common_dtype", "united_at_once"]
+__all__ = ["combine_in_one_launch", "common_dtype"]
 
 
 class _Kind(NamedTuple):
@@ -45,7 +45,7 @@ def common_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> tuple[np.dtype[Any], boo
     return dtype, needs_fp64(dtype)
 
 
-def united_at_once(operator: str, A: Matrix, B: Matrix) -> tuple[cl_array.Array, ...] | None:
+def combine_in_one_launch(operator: str, A: Matrix, B: Matrix) -> tuple[cl_array.Array, ...] | None:
     """Return the data, indices and indptr of the result; None if the matrices are not small, or not known to be canonical.
 
     Waits for the device once.

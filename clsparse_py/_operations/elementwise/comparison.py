@@ -18,10 +18,10 @@ from clsparse_py._ground.index_types import index_for
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Parts, Structure
 from clsparse_py._matrix.structure import OfStructure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.dense import dense_of, paired_with
 from clsparse_py._operations.elementwise.operators import OPERATORS
-from clsparse_py._operations.elementwise.union import canonical_of, canonical_parts, combined
+from clsparse_py._operations.elementwise.union import canonical_of, canonical_parts, combine
 from clsparse_py._operations.elementwise.values import mapped_with
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of, needs_fp64
 from clsparse_py._run.launch import Chain, spread
@@ -64,9 +64,9 @@ def with_sparse(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
     """
     opposite = OPERATORS[operator].opposite
     if not opposite:
-        return combined(operator, A, B)
+        return combine(operator, A, B)
     _warn("two sparse matrices using", operator, opposite)
-    return _complement(combined(opposite, A, B))
+    return _complement(combine(opposite, A, B))
 
 
 def with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
@@ -76,12 +76,12 @@ def with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
     """
     holds = OPERATORS[operator].of_scipy
     if not holds(0, scalar):
-        return _compared(operator, A, scalar)
+        return _compare(operator, A, scalar)
     opposite = _opposite(operator)
     _warn(f"a sparse matrix with {scalar} using", operator, opposite)
     if scalar != scalar:
         return _complement(_empty_like(A))
-    return _complement(_compared(opposite, A, scalar))
+    return _complement(_compare(opposite, A, scalar))
 
 
 def _opposite(operator: str) -> str:
@@ -95,7 +95,7 @@ def _warn(what: str, operator: str, opposite: str) -> None:
     warn(text, scipy.sparse.SparseEfficiencyWarning)
 
 
-def _compared(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
+def _compare(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
     """Return the entries for which an operator holds, once duplicates are added up."""
     if isinstance(scalar, (int, np.integer)) and A.dtype.kind in "iub":
         # Exactly, in A's dtype, whatever the scalar's is: one beyond it is compared as the bound of that side.
@@ -109,7 +109,7 @@ def _compared(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
         inner = _common_dtype(A, scalar)
     data, indices, indptr = canonical_parts(A, A.dtype)
     found = mapped_with(A.queue, data, operator, inner, scalar)
-    return _assembled(A, without_zeros(A.queue, (found, indices, indptr)))
+    return _assemble(A, without_zeros(A.queue, (found, indices, indptr)))
 
 
 def _common_dtype(A: Matrix, other: Any) -> np.dtype[Any]:
@@ -145,14 +145,14 @@ def with_dense(operator: str, A: Matrix, other: Any) -> Any:
 def _empty_like(A: MatrixT) -> MatrixT:
     """Return a matrix of booleans of the same shape without entries."""
     queue, index = A.queue, A.indptr.dtype
-    indptr = allocated(queue, "indptr", A.shape[0] + 1, index)
+    indptr = allocate(queue, "indptr", A.shape[0] + 1, index)
     chain = Chain(queue)
     chain.fill(indptr, 0, A.shape[0] + 1)
     chain.finish(indptr)
-    return _assembled(A, (allocated(queue, "data", 0, np.dtype(bool)), allocated(queue, "indices", 0, index), indptr))
+    return _assemble(A, (allocate(queue, "data", 0, np.dtype(bool)), allocate(queue, "indices", 0, index), indptr))
 
 
-def _assembled(A: MatrixT, parts: Parts) -> MatrixT:
+def _assemble(A: MatrixT, parts: Parts) -> MatrixT:
     """Return a matrix in canonical format on A's queue."""
     data, indices, indptr = parts
     return A.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), data)
@@ -166,7 +166,7 @@ def full_structure(A: Matrix) -> Structure:
 def _complement(A: MatrixT) -> MatrixT:
     """Return the matrix of booleans that are True where a matrix in canonical format has no entry."""
     index = index_for(A.shape[0] * A.shape[1])
-    return _assembled(A, _complemented(A.queue, (A.indptr, A.indices), A.shape, index))
+    return _assemble(A, _complemented(A.queue, (A.indptr, A.indices), A.shape, index))
 
 
 def _complemented(
@@ -178,7 +178,7 @@ def _complemented(
     chain, n = Chain(queue, *pattern), rows * columns - indices.size
     what = f"of a {rows} x {columns} matrix that is nearly full"
     made = (("data", n, np.dtype(bool)), ("indices", n, index), ("indptr", rows + 1, index))
-    found = tuple(allocated(queue, f"{name} {what}", size, dtype) for name, size, dtype in made)
+    found = tuple(allocate(queue, f"{name} {what}", size, dtype) for name, size, dtype in made)
     chain.fill(found[2], 0, 1 if columns else rows + 1)
     if rows * columns:
         built, record = chain.build(Complement(min(128, chain.device.max_work_group), name_of(index), name_of(indptr.dtype)))

@@ -14,15 +14,15 @@ from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.structure import OfStructure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.operands import broadcast, placed_dense
 from clsparse_py._operations.elementwise.operators import BINARY
 from clsparse_py._operations.elementwise.values import Values, add_entries, dense_values, operation_lines
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, conversion, name_of
 from clsparse_py._run.launch import Chain, spread
-from clsparse_py._run.transfer import fetched
+from clsparse_py._run.transfer import copy_to_host
 
-__all__ = ["AtEntries", "DensePair", "Outer", "at_entries", "dense_of", "outer", "paired", "paired_with"]
+__all__ = ["AtEntries", "DensePair", "Outer", "at_entries", "dense_of", "outer", "pair", "paired_with"]
 
 _WORK_GROUP = 128
 Coordinates = tuple[cl_array.Array, cl_array.Array]
@@ -111,7 +111,7 @@ def dense_of(A: Matrix, dtype: np.dtype[Any], out: cl_array.Array | None = None,
     With the operator "second" they take each other's place, and -0.0 stays what it is. ``out``, if given, is such an array of A's
     shape and that dtype, and becomes the result.
     """
-    full = allocated(A.queue, "the matrix as a dense one", A.shape, dtype) if out is None else out
+    full = allocate(A.queue, "the matrix as a dense one", A.shape, dtype) if out is None else out
     if full.size:
         chain = Chain(A.queue, writes=(full,))
         chain.fill(full, 0, full.size)
@@ -125,7 +125,7 @@ def _places(array: cl_array.Array) -> tuple[np.int64, ...]:
     return tuple(np.int64(number // array.dtype.itemsize) for number in (array.offset, *array.strides))
 
 
-def paired(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.Array) -> cl_array.Array:
+def pair(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.Array) -> cl_array.Array:
     """Return the results of an operator on the values of a C-contiguous matrix and of another of its shape.
 
     Parameters
@@ -139,7 +139,7 @@ def paired(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array
         Of any strides; begins at a multiple of its dtype's size in its buffer.
     """
     inner = np.dtype(a.dtype)
-    out = allocated(queue, "the result", a.shape, BINARY[operator].result_dtype(inner), b.allocator)
+    out = allocate(queue, "the result", a.shape, BINARY[operator].result_dtype(inner), b.allocator)
     if a.size:
         chain = Chain(queue, a, b)
         types = name_of(b.dtype), name_of(inner), name_of(out.dtype)
@@ -175,11 +175,11 @@ def paired_with(queue: cl.CommandQueue, operator: str, own: cl_array.Array, othe
     if len(shape) > 2:
         if isinstance(other, cl_array.Array):
             raise ValueError(f"other: must have at most two dimensions, has {other.ndim}")
-        return BINARY[operator].on_arrays(fetched(own, queue), other.astype(own.dtype, copy=False))
+        return BINARY[operator].on_arrays(copy_to_host(own, queue), other.astype(own.dtype, copy=False))
     if shape != own.shape:
         own = dense_values(queue, broadcast(own, shape), "positive", np.dtype(own.dtype))
-    found = paired(queue, operator, own, broadcast(placed_dense(queue, other), shape))
-    return found if isinstance(other, cl_array.Array) else fetched(found, queue)
+    found = pair(queue, operator, own, broadcast(placed_dense(queue, other), shape))
+    return found if isinstance(other, cl_array.Array) else copy_to_host(found, queue)
 
 
 def at_entries(
@@ -200,7 +200,7 @@ def at_entries(
         Of any strides, 0 too; begins at a multiple of its dtype's size in its buffer.
     """
     result = np.result_type(data.dtype, dense.dtype)
-    out = allocated(queue, "values of the result", data.size, result, data.allocator)
+    out = allocate(queue, "values of the result", data.size, result, data.allocator)
     if data.size:
         chain = Chain(queue, data, *coordinates, dense)
         types = name_of(coordinates[0].dtype), name_of(data.dtype), name_of(dense.dtype), operator
@@ -238,8 +238,8 @@ def outer(
     """
     copies = dense.shape[0 if of_row else 1]
     n, result = data.size * copies, np.result_type(data.dtype, dense.dtype)
-    values = allocated(queue, "values of the result", n, result, data.allocator)
-    rows, columns = (allocated(queue, f"{what} of the result", n, index, data.allocator) for what in ("rows", "columns"))
+    values = allocate(queue, "values of the result", n, result, data.allocator)
+    rows, columns = (allocate(queue, f"{what} of the result", n, index, data.allocator) for what in ("rows", "columns"))
     if n:
         chain = Chain(queue, data, places, dense)
         types = name_of(places.dtype), name_of(data.dtype), name_of(dense.dtype), operator, name_of(np.dtype(index))

@@ -10,11 +10,11 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import Self
 
-from clsparse_py._matrix.convert import converted, copied
+from clsparse_py._matrix.convert import convert, copied
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._operations.elementwise.operands import is_scalar, scalar_of
 from clsparse_py._operations.elementwise.union import canonical_of
-from clsparse_py._operations.elementwise.values import mapped, mapped_with, require_results
+from clsparse_py._operations.elementwise.values import map_values, mapped_with, require_results
 
 __all__ = ["Functions"]
 
@@ -84,9 +84,9 @@ class Functions(Matrix):
         require_results(self.queue, f"rounding {self.dtype}", inner)
         before, after = ("multiply", "divide") if ndigits >= 0 else ("divide", "multiply")
         values = mapped_with(self.queue, summed.data, before, inner, 10.0 ** abs(ndigits))
-        values = mapped(self.queue, values, "rint")
+        values = map_values(self.queue, values, "rint")
         values = mapped_with(self.queue, values, after, inner, 10.0 ** abs(ndigits))
-        return summed.with_values(values if result == inner else converted(self.queue, "values", values, result))
+        return summed.with_values(values if result == inner else convert(self.queue, "values", values, result))
 
     def power(self, n: Any, dtype: Any = None) -> Self:
         """Return the matrix of the n-th power of each stored value; duplicates are added up before.
@@ -116,7 +116,7 @@ class Functions(Matrix):
         data, own = summed.data, self.dtype if dtype is None else np.dtype(dtype)
         if own != self.dtype:
             require_results(self.queue, "dtype", own)
-            data = converted(self.queue, "values", data, own)
+            data = convert(self.queue, "values", data, own)
         result = (np.ones(1, own) ** n).dtype
         require_results(self.queue, f"{own} to the power of {n!r}", result)
         return summed.with_values(_power(self.queue, data, n, np.dtype(result)))
@@ -152,12 +152,12 @@ class Functions(Matrix):
     def _of_values(self, operation: str) -> Self:
         """Return the matrix of an operation on each stored value."""
         self.require_valid()
-        return self.with_values(mapped(self.queue, self.data, operation))
+        return self.with_values(map_values(self.queue, self.data, operation))
 
     def _of_sums(self, operation: str) -> Self:
         """Return the matrix of an operation on each stored value, once duplicates are added up."""
         summed = canonical_of(self, self.dtype)
-        return summed.with_values(mapped(self.queue, summed.data, operation))
+        return summed.with_values(map_values(self.queue, summed.data, operation))
 
     def _own_values(self) -> cl_array.Array:
         self.require_valid()
@@ -168,9 +168,9 @@ def _power(queue: cl.CommandQueue, values: cl_array.Array, n: Any, result: np.dt
     """Return the n-th power of values, of a dtype that NumPy gives it: as there, by other functions where these are exact."""
     same = values.dtype == result
     if n == 2 and same:
-        return mapped(queue, values, "square")
+        return map_values(queue, values, "square")
     if n == -1 and same and result.kind in "fc":
-        return mapped(queue, values, "reciprocal")
+        return map_values(queue, values, "reciprocal")
     if n == 0.5 and same and result.kind in "fc":
-        return mapped(queue, values, "sqrt")
+        return map_values(queue, values, "sqrt")
     return mapped_with(queue, values, "power", result, n)

@@ -8,9 +8,9 @@ import numpy as np
 from pyopencl import array as cl_array
 from typing_extensions import Self
 
-from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.convert import convert
 from clsparse_py._operations.elementwise.operands import is_scalar, scalar_of
-from clsparse_py._operations.elementwise.values import scaled
+from clsparse_py._operations.elementwise.values import scale
 
 __all__ = ["InPlace"]
 
@@ -47,5 +47,5 @@ class InPlace:
         result = (np.ones(1, own) * factor).dtype
         if not np.can_cast(result, own, "same_kind"):
             raise TypeError(f"other: {own} values times {factor!r} are {result}, which cannot be cast to {own}")
-        found = scaled(self.queue, values, factor)
-        self.data = found if found.dtype == own else converted(self.queue, "values", found, own)
+        found = scale(self.queue, values, factor)
+        self.data = found if found.dtype == own else convert(self.queue, "values", found, own)

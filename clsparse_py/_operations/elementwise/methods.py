@@ -17,7 +17,7 @@ from clsparse_py._matrix.matrix import Matrix, Sparse, is_sparse
 from clsparse_py._operations.elementwise.chosen import chosen_of_dense, chosen_of_scalar
 from clsparse_py._operations.elementwise.comparison import with_dense, with_scalar, with_sparse
 from clsparse_py._operations.elementwise.functions import Functions
-from clsparse_py._operations.elementwise.operands import aligned, broadcast, dense_operand, is_scalar, scalar_of
+from clsparse_py._operations.elementwise.operands import align, broadcast, dense_operand, is_scalar, scalar_of
 from clsparse_py._operations.elementwise.products import (
     divided_by_dense,
     divided_by_sparse,
@@ -25,10 +25,10 @@ from clsparse_py._operations.elementwise.products import (
     times_dense,
     times_vector,
 )
-from clsparse_py._operations.elementwise.union import canonical_of, combined
-from clsparse_py._operations.elementwise.values import add_entries, dense_values, scaled
+from clsparse_py._operations.elementwise.union import canonical_of, combine
+from clsparse_py._operations.elementwise.values import add_entries, dense_values, scale
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, needs_fp64, unsupported
-from clsparse_py._run.transfer import contexts_match, fetched, from_host
+from clsparse_py._run.transfer import contexts_match, copy_to_host, from_host
 
 __all__ = ["Elementwise"]
 
@@ -88,12 +88,12 @@ class Elementwise(Functions):
 
     def _sum(self, other: Any, operator: str) -> Any:
         if isinstance(other, Matrix):  # first, as it takes least time
-            return combined(operator, self, self._of_this_shape(other))
+            return combine(operator, self, self._of_this_shape(other))
         if is_scalar(other):
             _require_zero(other, "adding" if operator == "plus" else "subtracting")
             return self.with_values(self._own_values())
         if is_sparse(other):
-            return combined(operator, self, self._of_this_shape(other))
+            return combine(operator, self, self._of_this_shape(other))
         return self._with_dense(other, 1 if operator == "plus" else -1, "plus")
 
     @overload
@@ -131,13 +131,13 @@ class Elementwise(Functions):
     def _multiplied(self, other: Any) -> Any:
         """Return `multiply`; NotImplemented of what is neither an array of numbers nor one."""
         if isinstance(other, Matrix) and other.shape == self.shape:
-            return combined("multiply", self, self._of_this_shape(other))
+            return combine("multiply", self, self._of_this_shape(other))
         if is_scalar(other):
             self.require_valid()
-            return self.with_values(scaled(self.queue, self.data, scalar_of("other", other)))
+            return self.with_values(scale(self.queue, self.data, scalar_of("other", other)))
         if is_sparse(other):
             if tuple(other.shape) == self.shape:
-                return combined("multiply", self, self._of_this_shape(other))
+                return combine("multiply", self, self._of_this_shape(other))
             wanted = format_of_product(("csr", other.format), self.shape, tuple(other.shape))
             found = self._times_repeated(other)
             return found.asformat(wanted) if wanted in ("csc", "coo") else found
@@ -217,7 +217,7 @@ class Elementwise(Functions):
         # As by SciPy's astype: another dtype brings duplicates together.
         A = self if self.dtype == dtype or not np.can_cast(self.dtype, dtype) else canonical_of(self, dtype)
         A.require_valid()
-        return A.with_values(scaled(self.queue, A.data, factor, dtype if np.can_cast(self.dtype, dtype) else None))
+        return A.with_values(scale(self.queue, A.data, factor, dtype if np.can_cast(self.dtype, dtype) else None))
 
     @overload
     def maximum(self, other: Sparse | Number) -> Self: ...
@@ -258,7 +258,7 @@ class Elementwise(Functions):
         if is_scalar(other):
             return chosen_of_scalar(operator, self, scalar_of("other", other))
         if is_sparse(other):
-            return combined(operator, self, self._of_this_shape(other))
+            return combine(operator, self, self._of_this_shape(other))
         dense = dense_operand(self.context, other)
         if dense is None:
             raise NotImplementedError(f"other: must be a sparse or dense array or a scalar, is {type(other).__name__}")
@@ -376,7 +376,7 @@ class Elementwise(Functions):
         A.require_valid()
         dense = self._dense_copy(other, dtype, sign)
         add_entries(A, dense, operator)
-        return dense if isinstance(other, cl_array.Array) else fetched(dense, self.queue)
+        return dense if isinstance(other, cl_array.Array) else copy_to_host(dense, self.queue)
 
     def _of_same_shape(self, other: Any) -> Any:
         """Return a dense operand that can be broadcast to this shape; NumPy's is.
@@ -405,7 +405,7 @@ class Elementwise(Functions):
         if isinstance(other, np.ndarray):
             host = np.ascontiguousarray(other, dtype)
             return from_host(self.queue, host if sign > 0 else 0 - host, copy=True)
-        dense = aligned(self.queue, other)
+        dense = align(self.queue, other)
         repeated = dense if dense.shape == self.shape else broadcast(dense, self.shape)
         return dense_values(self.queue, repeated, "positive" if sign > 0 else "from_zero", dtype)
 

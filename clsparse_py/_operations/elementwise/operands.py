@@ -12,7 +12,7 @@ from clsparse_py._matrix.convert import copied
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, unsupported
 from clsparse_py._run.transfer import contexts_match, from_host
 
-__all__ = ["aligned", "broadcast", "dense_operand", "is_scalar", "placed_dense", "scalar_of"]
+__all__ = ["align", "broadcast", "dense_operand", "is_scalar", "placed_dense", "scalar_of"]
 
 
 def is_scalar(value: Any) -> bool:
@@ -57,7 +57,7 @@ def dense_operand(context: cl.Context, other: Any) -> Any:
     return other
 
 
-def aligned(queue: cl.CommandQueue, dense: cl_array.Array) -> cl_array.Array:
+def align(queue: cl.CommandQueue, dense: cl_array.Array) -> cl_array.Array:
     """Return a device array whose values stand at multiples of their size in the buffer, as kernels count entries."""
     item = dense.dtype.itemsize
     is_aligned = not dense.offset % item and not any(step % item for step in dense.strides)
@@ -68,7 +68,7 @@ def placed_dense(queue: cl.CommandQueue, dense: Any) -> cl_array.Array:
     """Return a dense operand on the device, of two dimensions."""
     if isinstance(dense, np.ndarray):
         return from_host(queue, np.ascontiguousarray(np.atleast_2d(dense)), copy=False)
-    found = aligned(queue, dense)
+    found = align(queue, dense)
     return found if found.ndim == 2 else broadcast(found, (1, found.shape[0]))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from clsparse_py._ground.records import dataclass
 from clsparse_py._precision.arithmetic import extreme, operation
 
-__all__ = ["BINARY", "OPERATORS", "UFUNCS", "UNARY", "Operator", "Unary", "included"]
+__all__ = ["BINARY", "OPERATORS", "UFUNCS", "UNARY", "Operator", "Unary", "helper_lines"]
 
 #: Complex numbers are ordered as in NumPy: by the real part, then by the imaginary part.
 _LESS = "(a.x < b.x || (a.x == b.x && a.y < b.y))"
@@ -188,7 +188,7 @@ UNARY: dict[str, Unary] = {
 } | UFUNCS
 
 
-def included(expression: str, dtype: np.dtype[Any]) -> list[str]:
+def helper_lines(expression: str, dtype: np.dtype[Any]) -> list[str]:
     """Return lines of OpenCL C that an expression for values of a dtype needs."""
     if "complex_" in expression:
         real = {"complex64": "float", "complex128": "double"}[dtype.name]

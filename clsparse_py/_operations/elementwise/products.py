@@ -11,11 +11,11 @@ from clsparse_py._formats.canonical import without_zeros
 from clsparse_py._formats.coordinates import rows_of
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure
 from clsparse_py._matrix.placement import index_dtype
-from clsparse_py._operations.elementwise.dense import at_entries, dense_of, outer, paired
+from clsparse_py._operations.elementwise.dense import at_entries, dense_of, outer, pair
 from clsparse_py._operations.elementwise.operands import broadcast, placed_dense
 from clsparse_py._operations.elementwise.union import canonical_of, canonical_parts
 from clsparse_py._operations.elementwise.values import dense_values, require_results
-from clsparse_py._run.transfer import fetched
+from clsparse_py._run.transfer import copy_to_host
 
 __all__ = ["divided_by_dense", "divided_by_sparse", "format_of_product", "times_dense", "times_vector"]
 
@@ -85,8 +85,8 @@ def _of_one_place(A: Matrix, dense: cl_array.Array, on_host: bool) -> Any:
     dtype = np.result_type(np.zeros(0, A.dtype).sum(), dense.dtype)
     require_results(A.queue, f"{A.dtype} times {dense.dtype}", dtype)
     value = broadcast(dense_of(A, dtype), dense.shape)
-    found = paired(A.queue, "multiply", dense_values(A.queue, dense, "positive", dtype), value)
-    return fetched(found, A.queue) if on_host else found
+    found = pair(A.queue, "multiply", dense_values(A.queue, dense, "positive", dtype), value)
+    return copy_to_host(found, A.queue) if on_host else found
 
 
 def divided_by_dense(A: Any, other: Any) -> Any:
@@ -94,7 +94,7 @@ def divided_by_dense(A: Any, other: Any) -> Any:
     result = np.divide(1, np.ones(1, other.dtype)).dtype
     require_results(A.queue, f"1 / {other.dtype}", result)
     found = times_dense(A, dense_values(A.queue, placed_dense(A.queue, other), "reciprocal", result))
-    return fetched(found, A.queue) if isinstance(found, cl_array.Array) and isinstance(other, np.ndarray) else found
+    return copy_to_host(found, A.queue) if isinstance(found, cl_array.Array) and isinstance(other, np.ndarray) else found
 
 
 def divided_by_sparse(A: Matrix, B: Matrix) -> np.ndarray[Any, Any]:
@@ -107,5 +107,5 @@ def divided_by_sparse(A: Matrix, B: Matrix) -> np.ndarray[Any, Any]:
     require_results(A.queue, f"{A.dtype} / {B.dtype}", inner)
     # Duplicates are summed as results are, as in SciPy. The sign of a zero says which infinity it gives.
     dense = (dense_of(canonical_of(each, inner), inner, operator="second") for each in (A, B))
-    found = fetched(paired(A.queue, "divide", *dense), A.queue)
+    found = copy_to_host(pair(A.queue, "divide", *dense), A.queue)
     return found if found.dtype == result else found.real

@@ -13,11 +13,11 @@ from clsparse_py._device.device import describe
 from clsparse_py._formats.canonical import with_sorted_rows, without_duplicates
 from clsparse_py._ground.errors import DtypeError
 from clsparse_py._ground.index_types import index_for
-from clsparse_py._matrix.convert import converted, with_index
+from clsparse_py._matrix.convert import convert, with_index
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Parts, Structure
-from clsparse_py._memory.memory import allocated, allocated_each, array_of, scratch
+from clsparse_py._memory.memory import allocate, allocated_each, array_of, scratch
 from clsparse_py._memory.pool import arena_of
-from clsparse_py._operations.elementwise.at_once import common_dtype, united_at_once
+from clsparse_py._operations.elementwise.at_once import combine_in_one_launch, common_dtype
 from clsparse_py._operations.elementwise.operators import OPERATORS
 from clsparse_py._operations.elementwise.thresholds import Thresholds
 from clsparse_py._operations.elementwise.union_kernels import Union, UnionCuts, UnionMarks, UnionWrite
@@ -25,13 +25,13 @@ from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain
 
-__all__ = ["canonical_of", "canonical_parts", "combined"]
+__all__ = ["canonical_of", "canonical_parts", "combine"]
 #: Places that a work-item of a CPU takes, at least; and work-items to a core: enough of them that rows of any length balance.
 _LEAST_SPAN = 11
 _ITEMS_PER_CORE = 16
 
 
-def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
+def combine(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
     """Return the matrix of an operator's results on two matrices, in canonical format; it has no entry that is 0.
 
     Waits for the device once, to learn how many entries there are.
@@ -52,7 +52,7 @@ def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
         The device has not the memory for the result.
     """
     queue = A.queue
-    found = united_at_once(operator, A, B)
+    found = combine_in_one_launch(operator, A, B)
     if found is not None:
         data, indices, indptr = found
         return A.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
@@ -66,10 +66,10 @@ def combined(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
         of_a, of_b = with_index(queue, of_a, index), with_index(queue, of_b, index)
     parts = *of_a, *of_b
     chain = Chain(queue, *parts)
-    indptr = allocated(queue, "indptr of the result", shape[0] + 1, index, parts[0].allocator)
+    indptr = allocate(queue, "indptr of the result", shape[0] + 1, index, parts[0].allocator)
     if not shape[0]:
         chain.fill(indptr, 0, 1)
-    data, indices, _ = _made(chain, parts, operator, indptr)
+    data, indices, _ = _compute(chain, parts, operator, indptr)
     return A.assembled(Structure.canonical(queue, shape, indices, indptr), data)
 
 
@@ -82,7 +82,7 @@ def canonical_parts(A: Matrix, dtype: np.dtype[Any]) -> Parts:
     if A.has_canonical_format:
         return parts
     if A.dtype != dtype:
-        parts = converted(A.queue, "data", A.data, dtype), A.indices, A.indptr
+        parts = convert(A.queue, "data", A.data, dtype), A.indices, A.indptr
     if not A.has_sorted_indices:
         parts = with_sorted_rows(A.queue, parts)
     return without_duplicates(A.queue, parts)
@@ -96,7 +96,7 @@ def canonical_of(A: MatrixT, dtype: np.dtype[Any]) -> MatrixT:
     return A.assembled(Structure.canonical(A.queue, A.structure.shape, indices, indptr), data)
 
 
-def _made(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
+def _compute(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, indptr: cl_array.Array) -> Parts:
     """Return the parts of the result, with its indptr."""
     return (_by_chunks if chain.device.lanes_are_loops else _by_tiles)(chain, parts, operator, indptr)
 
@@ -114,7 +114,7 @@ def _by_chunks(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, i
     _enqueue_cuts(chain, parts, indptr, (n_places, step, n_tiles), cuts, starts)
     operands = cuts, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
     chain.launch(count, n_tiles, *operands, starts)
-    data, indices = _allocated(chain, parts, operator, _scanned(chain, starts, n_tiles))
+    data, indices = _allocate(chain, parts, operator, _scan(chain, starts, n_tiles))
     chain.launch(fill, n_tiles, *operands, starts, indptr, indices, data)
     chain.finish(data, indices, indptr)
     return data, indices, indptr
@@ -143,8 +143,8 @@ def _by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, in
         else:
             _enqueue_cuts(chain, parts, indptr, (n_places, tiles.step, n_tiles), cuts, starts)
             chain.launch(marking, n_tiles, cuts, *matrices, marks, counts)
-            nnz = _scanned(chain, starts, n_tiles)
-        data, indices = _allocated(chain, parts, operator, nnz)
+            nnz = _scan(chain, starts, n_tiles)
+        data, indices = _allocate(chain, parts, operator, nnz)
         chain.launch(writing, n_tiles, cuts, marks, counts, a_indices, a_data, b_indices, b_data, indptr, indices, data)
     chain.finish(data, indices, indptr)
     return data, indices, indptr
@@ -185,14 +185,14 @@ def _enqueue_cuts(
         chain.launch(built, groups, *numbers, a_indptr, a_indices, b_indptr, b_indices, cuts, starts, indptr)
 
 
-def _scanned(chain: Chain, counts: cl_array.Array, n_tiles: int) -> int:
+def _scan(chain: Chain, counts: cl_array.Array, n_tiles: int) -> int:
     """Return how many results there are; the counts of tiles, behind a zero, become those before each tile."""
     if n_tiles > 1:
         enqueue_scan(chain, counts, counts, n_tiles + 1, kind="inclusive")
     return int(chain.read(counts, 1, n_tiles)[0]) if n_tiles else 0
 
 
-def _allocated(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, nnz: int) -> tuple[cl_array.Array, cl_array.Array]:
+def _allocate(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, nnz: int) -> tuple[cl_array.Array, cl_array.Array]:
     """Return memory for the values and the columns of the result."""
     data, allocator = parts[0], parts[0].allocator
     result = OPERATORS[operator].result_dtype(common_dtype(data.dtype, parts[3].dtype)[0])

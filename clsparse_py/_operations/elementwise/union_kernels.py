@@ -171,7 +171,7 @@ class _Marking(_OfTiles):
         """Return the nearest legal record."""
         records = (
             cls(group, index, a, b, operator, span, device.portability, **named)
-            for group in _halved(min(work_group, device.max_work_group))
+            for group in _halve(min(work_group, device.max_work_group))
         )
         return next(each for each in records if each.local_memory <= device.local_memory or each.work_group == 1)
 
@@ -261,7 +261,7 @@ class UnionWrite(_OfTiles):
             yield variant, cls.of(UnionMarks.legal(device, *types, few=few))
 
 
-def _halved(number: int) -> Iterator[int]:
+def _halve(number: int) -> Iterator[int]:
     """Iterate over a number, its half, and so on down to 1."""
     while number:
         yield number

@@ -17,8 +17,8 @@ from clsparse_py._ground.errors import DtypeError
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.structure import OfStructure
-from clsparse_py._memory.memory import allocated
-from clsparse_py._operations.elementwise.operators import BINARY, UFUNCS, UNARY, included
+from clsparse_py._memory.memory import allocate
+from clsparse_py._operations.elementwise.operators import BINARY, UFUNCS, UNARY, helper_lines
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, conversion, name_of, needs_fp64
 from clsparse_py._run.launch import Chain, spread
 
@@ -28,11 +28,11 @@ __all__ = [
     "Values",
     "add_entries",
     "dense_values",
-    "mapped",
+    "map_values",
     "mapped_values",
     "mapped_with",
     "operation_lines",
-    "scaled",
+    "scale",
 ]
 
 _WORK_GROUP = 128
@@ -47,7 +47,7 @@ def operation_lines(a: str, inner: str, result: str, expression: str, parameters
         f"typedef {OPENCL_TYPES[inner]} T;  // {inner}: values are computed in it",
         f"typedef {OPENCL_TYPES[result]} C_VALUE;  // {result}",
         f"T from_a(const A_VALUE v) {{ return {conversion(dtypes[0], dtypes[1])}; }}",
-        *included(expression, dtypes[1]),
+        *helper_lines(expression, dtypes[1]),
         f"C_VALUE operate({parameters}) {{ return {expression}; }}",
     ]
 
@@ -145,7 +145,7 @@ class Scatter(OfStructure):
         yield "", cls(min(128, device.max_work_group), arithmetic.index, arithmetic.a, arithmetic.a, "plus")
 
 
-def mapped(queue: cl.CommandQueue, values: cl_array.Array, operation: str) -> cl_array.Array:
+def map_values(queue: cl.CommandQueue, values: cl_array.Array, operation: str) -> cl_array.Array:
     """Return the results of an operation on each of the values of a matrix.
 
     Parameters
@@ -187,7 +187,7 @@ def unary_dtypes(operation: str, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], n
     return found, found
 
 
-def scaled(queue: cl.CommandQueue, values: cl_array.Array, scalar: Any, dtype: Any = None) -> cl_array.Array:
+def scale(queue: cl.CommandQueue, values: cl_array.Array, scalar: Any, dtype: Any = None) -> cl_array.Array:
     """Return each of the values of a matrix times a scalar, of the dtype that NumPy gives the product.
 
     Parameters
@@ -231,7 +231,7 @@ def mapped_with(
     return mapped_values(queue, values, operator, inner, result, np.asarray(scalar).astype(inner)[()])
 
 
-def _given(scalar: Any) -> tuple[Any, ...]:
+def _scalar_arguments(scalar: Any) -> tuple[Any, ...]:
     return () if scalar is None else (scalar,)
 
 
@@ -245,11 +245,11 @@ def mapped_values(
 ) -> cl_array.Array:
     """Return the results of an operation that is computed in a dtype, with a scalar of that dtype if there is one."""
     chain = Chain(queue, values)
-    out = allocated(queue, "values of the result", values.size, result, values.allocator)
+    out = allocate(queue, "values of the result", values.size, result, values.allocator)
     types = name_of(values.dtype), name_of(inner), name_of(result)
     built, record = chain.build(Values(min(_WORK_GROUP, chain.device.max_work_group), *types, operation))
     groups, sizes = spread(chain.device, values.size, record.work_group, 64)
-    passed = tuple(each.view(np.uint8) if inner.kind == "b" else each for each in _given(scalar))
+    passed = tuple(each.view(np.uint8) if inner.kind == "b" else each for each in _scalar_arguments(scalar))
     chain.launch(built, groups, *sizes, *passed, values, out)
     chain.finish(out)
     return out
@@ -280,7 +280,7 @@ def dense_values(queue: cl.CommandQueue, values: cl_array.Array, operation: str,
     result : dtype
         Of the results, in which is computed; it holds the values.
     """
-    out = allocated(queue, "the result", values.shape, result, values.allocator)
+    out = allocate(queue, "the result", values.shape, result, values.allocator)
     if values.size:
         chain, item = Chain(queue, values), values.dtype.itemsize
         types = name_of(values.dtype), name_of(result), name_of(result)

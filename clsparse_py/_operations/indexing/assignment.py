@@ -13,7 +13,7 @@ from clsparse_py._build.built import Built
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.convert import with_index
 from clsparse_py._matrix.loops import LoopKernel
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.indexing.kernels import KEYS, Insert, Locate
 from clsparse_py._operations.indexing.points import Places
 from clsparse_py._operations.indexing.rows import Parts, new_parts
@@ -79,10 +79,10 @@ def assigned(
     """
     if shape[0] * shape[1] > np.iinfo(np.int64).max:
         raise ValueError(f"A: a matrix of {shape[0]} x {shape[1]} has too many places to be assigned to")
-    return _assigned(queue, parts, shape, places, values, inserts=inserts)
+    return _assign(queue, parts, shape, places, values, inserts=inserts)
 
 
-def _assigned(
+def _assign(
     queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], places: Places, values: Values, *, inserts: bool
 ) -> tuple[Parts, int]:
     """Return the result of `assigned`."""
@@ -92,7 +92,7 @@ def _assigned(
     if n > np.iinfo(index).max:
         return _with_wide_index(queue, parts, shape, places, values, inserts=inserts)
     kernels = _kernels(chain, index, data.dtype)
-    out = allocated(queue, "data of the result", data.size, data.dtype, data.allocator)
+    out = allocate(queue, "data of the result", data.size, data.dtype, data.allocator)
     chain.copy(out, data, data.size)
     search = _enqueue_search(chain, kernels, (out, indices, indptr), shape, places, values, n)
     checks = places.checked_by(chain)
@@ -179,7 +179,7 @@ def _with_wide_index(
 ) -> tuple[Parts, int]:
     """Return the result of `assigned` with indices of 64 bits."""
     wide = with_index(queue, parts, np.dtype(np.int64))
-    return _assigned(queue, wide, shape, places.widened(queue), values, inserts=inserts)
+    return _assign(queue, wide, shape, places.widened(queue), values, inserts=inserts)
 
 
 def _columns(places: Places, values: Values) -> int:

@@ -10,9 +10,9 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._ground.index_types import INT32_MAX, index_for
-from clsparse_py._matrix.convert import converted, with_index
+from clsparse_py._matrix.convert import convert, with_index
 from clsparse_py._matrix.matrix import MatrixT
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.indexing.kernels import Columns, ColumnsChunked, Targets
 from clsparse_py._operations.indexing.key import Listed
 from clsparse_py._operations.indexing.positions import Placed, on_device, place
@@ -57,14 +57,14 @@ def columns_at(A: MatrixT, columns: range | Listed) -> MatrixT:
     n = len(columns) if isinstance(columns, range) else columns.size
     shape, parts, index = (A.shape[0], n), A.parts, A.indptr.dtype
     if isinstance(columns, range):
-        return like(A, shape, _taken(A.queue, parts, columns, A.shape[1], index), in_order=columns.step > 0 or n < 2)
+        return like(A, shape, _select_columns(A.queue, parts, columns, A.shape[1], index), in_order=columns.step > 0 or n < 2)
     if max(*shape, A.shape[1], A.indices.size) <= INT32_MAX:
-        found = _mapped(A.queue, parts, on_device(A.queue, columns, index), A.shape[1])
+        found = _select_distinct(A.queue, parts, on_device(A.queue, columns, index), A.shape[1])
         if found is not None:
             return like(A, shape, found, in_order=columns.ascends)
     wide = index_for(A.indices.size * _repeats(columns), index)
     listed = place(A.queue, columns, 1, A.shape[1], index)
-    return like(A, shape, _taken(A.queue, parts, listed, A.shape[1], wide), in_order=columns.ascends)
+    return like(A, shape, _select_columns(A.queue, parts, listed, A.shape[1], wide), in_order=columns.ascends)
 
 
 def _repeats(columns: Listed) -> int:
@@ -74,7 +74,7 @@ def _repeats(columns: Listed) -> int:
     return 1 if isinstance(columns.values, np.ndarray) else columns.size
 
 
-def _mapped(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, n_columns: int) -> Parts | None:
+def _select_distinct(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, n_columns: int) -> Parts | None:
     """Return the parts of columns that are listed once each; None if one is listed several times, and on CPU devices.
 
     Parameters
@@ -92,9 +92,9 @@ def _mapped(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, n_colum
         return None
     group = min(_WORK_GROUP, chain.device.max_work_group)
     groups = spread(chain.device, given.size, group, _TELLING_GROUPS)[0]
-    targets = allocated(queue, "columns", n_columns, np.dtype(np.int32))
+    targets = allocate(queue, "columns", n_columns, np.dtype(np.int32))
     # Behind the places stand the counts of indices that are out of range or repeated: all are read at once.
-    places = allocated(queue, "places", n + 1 + 2 * groups, index)
+    places = allocate(queue, "places", n + 1 + 2 * groups, index)
     filling, record = chain.build(Columns(group, name_of(index), data.dtype.itemsize, "fill", False, name_of(index), True))
     run(chain, _enqueue_map, (given, indices, targets, places), given.size, n_columns, n, data.dtype.itemsize)
     told = chain.read(places, 1 + 2 * groups, n)
@@ -137,7 +137,7 @@ def _enqueue_map(
     enqueue_scan(chain, counts, places, n, kind="pointers")
 
 
-def _taken(queue: cl.CommandQueue, parts: Parts, columns: range | Placed, n_columns: int, wide: np.dtype[Any]) -> Parts:
+def _select_columns(queue: cl.CommandQueue, parts: Parts, columns: range | Placed, n_columns: int, wide: np.dtype[Any]) -> Parts:
     """Return the parts of evenly spaced or listed columns.
 
     ``wide``: int64 if the result may have too many entries for 32-bit offsets.
@@ -158,7 +158,7 @@ def _taken(queue: cl.CommandQueue, parts: Parts, columns: range | Placed, n_colu
     if check is not None and not isinstance(columns, range):
         check()
         if nnz > np.iinfo(index).max:
-            return _taken(queue, with_index(queue, parts, wide), columns.as_dtype(queue, wide), n_columns, wide)
+            return _select_columns(queue, with_index(queue, parts, wide), columns.as_dtype(queue, wide), n_columns, wide)
     return fill(new_parts(queue, parts, indptr.size - 1, nnz))
 
 
@@ -203,7 +203,7 @@ def _by_entries(
         offsets = out_indptr if wide == index else chain.scratch(out_indptr.size, wide)
         enqueue_permute(chain, indptr, places, offsets, out_indptr.size)
         chain.finish(out_data, out_indices, offsets)
-        return out_data, out_indices, offsets if wide == index else converted(chain.queue, "indptr", offsets, index)
+        return out_data, out_indices, offsets if wide == index else convert(chain.queue, "indptr", offsets, index)
 
     return int(chain.read(places, 1, n)[0]), fill
 

@@ -15,7 +15,7 @@ from clsparse_py._arrays.base import SparseArray
 from clsparse_py._ground.records import dataclass
 from clsparse_py._operations.indexing.masks import places_of_entries, places_of_marks
 
-__all__ = ["Axis", "Key", "Listed", "parsed"]
+__all__ = ["Axis", "Key", "Listed", "parse"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Key:
     shape: tuple[int, ...]
 
 
-def parsed(key: Any, shape: tuple[int, ...], queue: Any = None) -> Key:
+def parse(key: Any, shape: tuple[int, ...], queue: Any = None) -> Key:
     """Return what a matrix of some shape is indexed by.
 
     Parameters
@@ -98,7 +98,7 @@ def parsed(key: Any, shape: tuple[int, ...], queue: Any = None) -> Key:
         An index is a number that is no integer, or a list of lists that is no array.
     """
     given = key if isinstance(key, tuple) else (key,)
-    items = _completed([_item(each) for each in given], len(shape))
+    items = _complete([_item(each) for each in given], len(shape))
     index: list[Axis] = []
     lengths: list[int] = []  # of the result's axes, but those of arrays
     first = None  # the first axis with an array or a position
@@ -193,7 +193,7 @@ def _integer(given: Any) -> int | None:
     return None
 
 
-def _completed(items: list[Any], ndim: int) -> list[Any]:
+def _complete(items: list[Any], ndim: int) -> list[Any]:
     """Return the items with full slices for ``...``, or behind the last one, so that each axis has an index.
 
     Raises

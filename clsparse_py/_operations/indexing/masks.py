@@ -9,11 +9,11 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._formats.canonical import without_zeros
-from clsparse_py._formats.coordinates import regrouped, rows_of
+from clsparse_py._formats.coordinates import regroup, rows_of
 from clsparse_py._ground.index_types import index_for
-from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import Matrix
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.values import dense_values
 from clsparse_py._operations.indexing.kernels import MARKED
 from clsparse_py._precision.arithmetic import name_of
@@ -32,7 +32,7 @@ def contiguous(queue: cl.CommandQueue, name: str, given: cl_array.Array, dtype: 
         given = dense_values(queue, given, "positive", np.dtype(given.dtype))
     flat: cl_array.Array = given if given.ndim == 1 else given.reshape(given.size)  # type: ignore[no-untyped-call]
     is_whole = not flat.offset and flat.flags.c_contiguous
-    return flat if is_whole and flat.dtype == dtype else converted(queue, name, flat, dtype)
+    return flat if is_whole and flat.dtype == dtype else convert(queue, name, flat, dtype)
 
 
 def places_of_marks(queue: cl.CommandQueue, mask: cl_array.Array) -> tuple[cl_array.Array, ...]:
@@ -47,10 +47,10 @@ def places_of_marks(queue: cl.CommandQueue, mask: cl_array.Array) -> tuple[cl_ar
     """
     if not contexts_match(mask, queue.context):
         raise ValueError("index: lives in another context than the matrix")
-    positions = _marked(queue, contiguous(queue, "index", mask, np.dtype(bool)))
+    positions = _mark(queue, contiguous(queue, "index", mask, np.dtype(bool)))
     if mask.ndim == 1:
         return (positions,)
-    return regrouped(queue, positions, positions, (0, 1), max(mask.shape[1], 1), np.dtype(positions.dtype))
+    return regroup(queue, positions, positions, (0, 1), max(mask.shape[1], 1), np.dtype(positions.dtype))
 
 
 def places_of_entries(mask: Matrix) -> tuple[cl_array.Array, ...]:
@@ -60,14 +60,14 @@ def places_of_entries(mask: Matrix) -> tuple[cl_array.Array, ...]:
     return rows_of(mask.queue, indptr, indices.size), indices
 
 
-def _marked(queue: cl.CommandQueue, marks: cl_array.Array) -> cl_array.Array:
+def _mark(queue: cl.CommandQueue, marks: cl_array.Array) -> cl_array.Array:
     """Return the positions of marks."""
     chain, n = Chain(queue, marks), marks.size
     index = index_for(n)
     built, record = chain.build(MARKED.record(min(_WORK_GROUP, chain.device.max_work_group), name_of(index)))
     places = chain.scratch(n + 1, index)
     enqueue_scan(chain, marks, places, n, kind="pointers")
-    positions = allocated(queue, "positions", int(chain.read(places, 1, n)[0]), index)
+    positions = allocate(queue, "positions", int(chain.read(places, 1, n)[0]), index)
     groups, sizes = spread(chain.device, n, record.work_group, 64)
     chain.launch(built, groups, *sizes, places, positions)
     chain.finish(positions)

@@ -18,18 +18,18 @@ from clsparse_py._formats.canonical import without_zeros
 from clsparse_py._formats.coordinates import rows_of
 from clsparse_py._ground.errors import warn
 from clsparse_py._ground.index_types import index_for
-from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure, is_sparse
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.indexing.assignment import Values, assigned
 from clsparse_py._operations.indexing.columns import columns_at
-from clsparse_py._operations.indexing.key import Axis, Key, Listed, parsed
+from clsparse_py._operations.indexing.key import Axis, Key, Listed, parse
 from clsparse_py._operations.indexing.points import Places, Spread, places_of, values_at
 from clsparse_py._operations.indexing.rows import listed_rows, masked_rows, rows_at
 from clsparse_py._operations.indexing.values import dense_values, sparse_values
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, needs_fp64
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import fetched, from_host, placed
+from clsparse_py._run.transfer import copy_to_device, copy_to_host, from_host
 
 if TYPE_CHECKING:
     from clsparse_py._arrays.coo import coo_array
@@ -41,7 +41,7 @@ __all__ = ["Indexing"]
 _CHECKED_THERE = (np.dtype(np.int64), np.dtype(np.int32))
 
 
-def selected(A: MatrixT, rows: Axis, columns: Axis) -> MatrixT:
+def select(A: MatrixT, rows: Axis, columns: Axis) -> MatrixT:
     """Return the matrix of the places at which some rows and columns meet, with arrays of its own.
 
     Parameters
@@ -61,8 +61,8 @@ def matrix_of_values(A: MatrixT, values: cl_array.Array, shape: tuple[int, int])
     """Return dense values, row by row, as a matrix of A's class without the zeros."""
     rows, columns = shape
     index = index_for(rows * columns, A.indptr.dtype)
-    indices = placed(A.queue, "indices", np.tile(np.arange(columns, dtype=index), rows))
-    indptr = placed(A.queue, "indptr", np.arange(rows + 1, dtype=index) * index.type(columns))
+    indices = copy_to_device(A.queue, "indices", np.tile(np.arange(columns, dtype=index), rows))
+    indptr = copy_to_device(A.queue, "indptr", np.arange(rows + 1, dtype=index) * index.type(columns))
     data, indices, indptr = without_zeros(A.queue, (values, indices, indptr))
     return A.assembled(Structure.canonical(A.queue, shape, indices, indptr), data)
 
@@ -156,7 +156,7 @@ class Indexing:
         """
         if isinstance(key, (np.ndarray, cl_array.Array)) and (taken := self._of_listed_rows(key)) is not None:
             return taken
-        found = parsed(key, self.shape, self.queue)
+        found = parse(key, self.shape, self.queue)
         if len(found.shape) > 2:
             raise IndexError(f"index: gives {len(found.shape)} dimensions, a sparse array has at most two (>2D is not supported)")
         A, turned = self._compressed()
@@ -165,7 +165,7 @@ class Indexing:
             return self._at_points(rows, columns, found.shape)
         if found.shape == self.shape and found.index == tuple(map(range, self.shape)):
             return self.copy()  # type: ignore[attr-defined] # of each format
-        result = selected(A, columns, rows) if turned else selected(A, rows, columns)
+        result = select(A, columns, rows) if turned else select(A, rows, columns)
         if len(found.shape) == 1 and len(self.shape) == 2:
             return _flat(result)
         result = self._of_compressed(result)
@@ -189,7 +189,7 @@ class Indexing:
             return self._of_compressed(listed_rows(A, given))
         except IndexError:
             if on_host:
-                parsed(given, self.shape)  # its error names the index
+                parse(given, self.shape)  # its error names the index
             raise
 
     def _at_points(self, rows: Any, columns: Any, shape: tuple[int, ...]) -> Any:
@@ -206,7 +206,7 @@ class Indexing:
         values = values_at(A, places)
         if any(each.is_given for each in listed):
             return values.reshape(shape)  # type: ignore[no-untyped-call]
-        return fetched(values).reshape(shape)[()]
+        return copy_to_host(values).reshape(shape)[()]
 
     def __iter__(self) -> Iterator[Any]:
         """Iterate over the rows: one-dimensional, in CSR form but of a `coo_array`; of one dimension over the values."""
@@ -230,7 +230,7 @@ class Indexing:
         ValueError, TypeError, OverflowError
             The values cannot be broadcast to the places, or are none that the dtype holds.
         """
-        rows, columns = _of_both_axes(parsed(key, self.shape, self.queue))
+        rows, columns = _of_both_axes(parse(key, self.shape, self.queue))
         A, turned = self._to_change()
         places = _places(A, turned, rows, columns)
         is_single = isinstance(rows, int) and isinstance(columns, int)
@@ -301,12 +301,12 @@ class Indexing:
         diagonal = Places((1, n), Spread(max(-k, 0), 0, 1), Spread(max(k, 0), 0, 1))
         own, wide = A.dtype, _wide_enough(A, given)
         if wide != own:
-            A.data = converted(A.queue, "data", A.data, wide)
+            A.data = convert(A.queue, "data", A.data, wide)
         of_places = dense_values(A.queue, given[:n] if given.ndim else given, wide, (n,))
         if of_places is not None:
             n_new = assign(A, diagonal.swapped() if turned else diagonal, of_places)
             if wide != own and self.format != "coo" and 1000 * n_new < A.nnz - n_new:
-                A.data = converted(A.queue, "data", A.data, own)
+                A.data = convert(A.queue, "data", A.data, own)
             self._changed(A)
 
     def resize(self, *shape: Any) -> None:
@@ -389,15 +389,15 @@ def resize(A: Any, shape: tuple[int, int]) -> None:
     found = rows_at(A, range(rows)) if rows < A.shape[0] else A
     if columns < A.shape[1]:
         found = columns_at(found, range(columns))
-    indptr = found.indptr if rows <= A.shape[0] else _lengthened(A.queue, found.indptr, rows + 1, found.indices.size)
+    indptr = found.indptr if rows <= A.shape[0] else _lengthen(A.queue, found.indptr, rows + 1, found.indices.size)
     structure = Structure(A.queue, shape, found.indices, indptr, found.facts)
     A._become(structure, found.data)
 
 
-def _lengthened(queue: cl.CommandQueue, offsets: cl_array.Array, n: int, end: int) -> cl_array.Array:
+def _lengthen(queue: cl.CommandQueue, offsets: cl_array.Array, n: int, end: int) -> cl_array.Array:
     """Return offsets followed by so many times the last of them that they are n."""
     chain = Chain(queue, offsets)
-    found = allocated(queue, "indptr", n, offsets.dtype, offsets.allocator)
+    found = allocate(queue, "indptr", n, offsets.dtype, offsets.allocator)
     chain.fill(found, end, n)
     chain.copy(found, offsets, offsets.size)
     chain.finish(found)

@@ -11,13 +11,13 @@ from pyopencl import array as cl_array
 
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.indexing.kernels import Points
 from clsparse_py._operations.indexing.key import Axis, Listed
 from clsparse_py._operations.indexing.positions import Placed, place
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import fetched
+from clsparse_py._run.transfer import copy_to_host
 
 __all__ = ["Places", "Spread", "places_of", "values_at"]
 
@@ -51,7 +51,7 @@ class Spread:
         """Return the positions on the host, one for each place, row by row."""
         rows, columns = np.ogrid[: shape[0], : shape[1]]
         found: np.ndarray[Any, Any] = (self.begin + rows * self.by_row + columns * self.by_column).ravel()
-        return found if self.listed is None else fetched(self.listed.positions, queue)[found]
+        return found if self.listed is None else copy_to_host(self.listed.positions, queue)[found]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,14 +101,14 @@ class Places:
 
     def widened(self, queue: cl.CommandQueue) -> Places:
         """Return the same places with lists of int64."""
-        return Places(self.shape, _widened(queue, self.row), _widened(queue, self.column))
+        return Places(self.shape, _widen(queue, self.row), _widen(queue, self.column))
 
     def checked_by(self, chain: Chain) -> list[Any]:
         """Enqueue the reads that tell whether all indices were in range."""
         return [each.listed.checked_by(chain) for each in (self.row, self.column) if each.listed is not None]
 
 
-def _widened(queue: cl.CommandQueue, given: Spread) -> Spread:
+def _widen(queue: cl.CommandQueue, given: Spread) -> Spread:
     """Return positions whose list is of int64."""
     if given.listed is None:
         return given
@@ -176,7 +176,7 @@ def _values(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], places: P
     data, indices, indptr = parts
     chain, n = Chain(queue, *parts, *places.arrays), places.size
     built, record = chain.build(Points(min(128, chain.device.max_work_group), name_of(indptr.dtype), name_of(data.dtype)))
-    found = allocated(queue, "values", n, data.dtype, data.allocator)
+    found = allocate(queue, "values", n, data.dtype, data.allocator)
     axes = *places.row.arguments(indptr), *places.column.arguments(indptr)
     sizes = np.uint64(n), np.uint64(places.shape[1]), *axes, np.uint32(is_sorted)
     chain.launch(built, -(-n // record.work_group), *sizes, indptr, indices, data, found)

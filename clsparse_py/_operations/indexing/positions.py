@@ -10,8 +10,8 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._ground.records import dataclass
-from clsparse_py._matrix.convert import converted
-from clsparse_py._memory.memory import allocated
+from clsparse_py._matrix.convert import convert
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.indexing.kernels import Positions
 from clsparse_py._operations.indexing.key import Listed
 from clsparse_py._operations.indexing.masks import contiguous
@@ -51,7 +51,7 @@ class Placed:
 
     def as_dtype(self, queue: cl.CommandQueue, index: np.dtype[Any]) -> Placed:
         """Return the same positions, which were checked, as an array of a dtype."""
-        return Placed(converted(queue, "index", self.positions, index), None, self.axis, self.length)
+        return Placed(convert(queue, "index", self.positions, index), None, self.axis, self.length)
 
     def checked_by(self, chain: Chain) -> Callable[[], None]:
         """Return a function that reads whether all indices were in range, after other reads or in place of one."""
@@ -91,8 +91,8 @@ def place(queue: cl.CommandQueue, listed: Listed, axis: int, length: int, index:
     """
     given = on_device(queue, listed, index)
     if listed.is_checked or isinstance(listed.values, np.ndarray):
-        return Placed(given if given.dtype == index else converted(queue, "index", given, index), None, axis, length)
-    return Placed(*_wrapped(queue, given, length, index), axis, length)
+        return Placed(given if given.dtype == index else convert(queue, "index", given, index), None, axis, length)
+    return Placed(*_wrap(queue, given, length, index), axis, length)
 
 
 def on_device(queue: cl.CommandQueue, listed: Listed, index: np.dtype[Any]) -> cl_array.Array:
@@ -111,15 +111,15 @@ def on_device(queue: cl.CommandQueue, listed: Listed, index: np.dtype[Any]) -> c
     return contiguous(queue, "index", values, np.dtype(values.dtype))
 
 
-def _wrapped(
+def _wrap(
     queue: cl.CommandQueue, given: cl_array.Array, length: int, index: np.dtype[Any]
 ) -> tuple[cl_array.Array, cl_array.Array]:
     """Return the positions that indices stand for, and numbers whose sum is how many are out of range."""
     chain, n = Chain(queue, given), given.size
     built, record = chain.build(Positions(min(256, chain.device.max_work_group), name_of(index), name_of(given.dtype)))
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
-    positions = allocated(queue, "positions", n, index)
-    outside = allocated(queue, "counts", groups, np.dtype(np.int64))
+    positions = allocate(queue, "positions", n, index)
+    outside = allocate(queue, "counts", groups, np.dtype(np.int64))
     chain.launch(built, groups, *sizes, np.int64(length), given, positions, outside)
     chain.finish(positions, outside)
     return positions, outside

@@ -16,7 +16,7 @@ from clsparse_py._ground.index_types import INT32_MAX
 from clsparse_py._matrix.convert import with_index
 from clsparse_py._matrix.matrix import MatrixT, Parts, Structure
 from clsparse_py._matrix.structure import Facts
-from clsparse_py._memory.memory import allocated, allocated_each, shorten
+from clsparse_py._memory.memory import allocate, allocated_each, shorten
 from clsparse_py._operations.indexing.kernels import (
     MASKED,
     MASKED_POINTERS,
@@ -81,7 +81,7 @@ def listed_rows(A: MatrixT, rows: np.ndarray[Any, Any] | cl_array.Array) -> Matr
     if facts is not None and facts.canonical:
         longest = min(longest, n_columns)
     found = _at_once(A.queue, parts, given, n * longest)
-    return like(A, (n, n_columns), _gathered(A.queue, parts, given) if found is None else found)
+    return like(A, (n, n_columns), _gather(A.queue, parts, given) if found is None else found)
 
 
 def masked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
@@ -97,7 +97,7 @@ def masked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
     if max(A.shape[0], A.indices.size) > INT32_MAX or not A.shape[0]:
         return None
     marks = on_device(A.queue, Listed(mask), np.dtype(bool))
-    parts = _masked(A.queue, A.parts, marks)
+    parts = _mask(A.queue, A.parts, marks)
     return None if parts is None else like(A, (parts[2].size - 1, A.shape[1]), parts)
 
 
@@ -120,7 +120,7 @@ def chunk(device: Device, n: int) -> int:
 def new_parts(queue: cl.CommandQueue, parts: Parts, n_rows: int, nnz: int) -> Parts:
     """Return arrays of a matrix, of the dtypes and from the allocator of another's."""
     data, _, indptr = parts
-    offsets = allocated(queue, "indptr of the result", n_rows + 1, indptr.dtype, data.allocator)
+    offsets = allocate(queue, "indptr of the result", n_rows + 1, indptr.dtype, data.allocator)
     return *_new_entries(queue, parts, nnz), offsets
 
 
@@ -137,7 +137,7 @@ def _adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts
     data, indices, indptr = parts
     chain, index = Chain(queue, *parts), indptr.dtype
     built, record = chain.build(OFFSETS.record(min(_WORK_GROUP, chain.device.max_work_group), name_of(index)))
-    offsets = allocated(queue, "indptr of the result", n + 1, index, data.allocator)
+    offsets = allocate(queue, "indptr of the result", n + 1, index, data.allocator)
     told = chain.scratch(2, index)
     groups, sizes = spread(chain.device, n + 1, record.work_group)
     chain.launch(built, groups, *sizes, np.uint64(first), indptr, offsets, told)
@@ -149,7 +149,7 @@ def _adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts
     return *found, offsets
 
 
-def _gathered(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array) -> Parts:
+def _gather(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array) -> Parts:
     """Return the parts of rows in any order.
 
     Parameters
@@ -161,17 +161,17 @@ def _gathered(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] 
     """
     data, _, indptr = parts
     n, n_rows, index = given.size, indptr.size - 1, indptr.dtype
-    chain, given = _begun(queue, parts, given)
+    chain, given = _begin(queue, parts, given)
     gather = _build_gather(chain, index, data.dtype, n, name_of(given.dtype))
     groups = _shares(chain.device, n, index)[0]
-    starts = allocated(queue, "indptr of the result", n + 1, index, data.allocator)
+    starts = allocate(queue, "indptr of the result", n + 1, index, data.allocator)
     told = chain.scratch(2 * groups, np.int64)
     run(chain, _enqueue_lengths, (given, indptr, starts, told), n, n_rows)
     nnz, n_outside = _totals(chain.device, chain.read(told, 2 * groups))
     if n_outside:
         raise _outside(n_outside, n, n_rows)
     if nnz > np.iinfo(index).max:
-        return _gathered(queue, with_index(queue, parts, np.dtype(np.int64)), given)
+        return _gather(queue, with_index(queue, parts, np.dtype(np.int64)), given)
     entries = _new_entries(queue, parts, nnz)
     if nnz:
         _enqueue_gather(chain, gather, given, n, starts, parts, entries)
@@ -193,7 +193,7 @@ def _outside(n_outside: int, n: int, n_rows: int) -> IndexError:
     return IndexError(f"index out of range: {n_outside} of {n} are; axis 0 has {n_rows} positions")
 
 
-def _begun(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array) -> tuple[Chain, cl_array.Array]:
+def _begin(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array) -> tuple[Chain, cl_array.Array]:
     """Return a chain that reads a matrix and a list of its rows, and the list on the device."""
     if not isinstance(given, np.ndarray):
         return Chain(queue, given, *parts), given
@@ -207,13 +207,13 @@ def _at_once(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] |
     n, n_rows, index, limits = given.size, indptr.size - 1, indptr.dtype, Thresholds.of(describe(queue.device))
     if n > limits.max_rows_at_once or not 0 < room <= limits.max_at_once:
         return None
-    chain, listed = _begun(queue, parts, given)
+    chain, listed = _begin(queue, parts, given)
     kind = _at_once, index, data.dtype, given.dtype
     found = chain.worked_out(kind, lambda: _built_at_once(chain, *kind[1:]))
     if not found or n > found[1]:
         return None
     note_asked(found[:1])
-    starts = allocated(chain.queue, "indptr of the result", n + 1, index, data.allocator)
+    starts = allocate(chain.queue, "indptr of the result", n + 1, index, data.allocator)
     values, columns = _new_entries(chain.queue, parts, room)
     groups = min(-(-room // limits.entries_of_group), chain.device.compute_units)
     chain.launch(found[0], groups, np.uint32(n), np.int64(n_rows), listed, indptr, indices, data, starts, columns, values)
@@ -268,16 +268,16 @@ def _enqueue_lengths(
     enqueue_scan(chain, starts, starts, n, kind="pointers", tile_sums=(sums, tile))
 
 
-def _masked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Parts | None:
+def _mask(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array) -> Parts | None:
     """Return the parts of rows that are marked, of fewer than 2^31 rows and entries."""
     data, _, indptr = parts
     chain, n, index = Chain(queue, marks, *parts), indptr.size - 1, indptr.dtype
     gather = _build_gather(chain, index, data.dtype, n)
     pointing, record = chain.build(MASKED_POINTERS.record(_group(chain.device), name_of(index)))
-    places = allocated(queue, "workspace", n + 1, np.dtype(np.int64))
+    places = allocate(queue, "workspace", n + 1, np.dtype(np.int64))
     run(chain, _enqueue_masked, (marks, indptr, places), n)
     n_rows, nnz = divmod(int(chain.read(places, 1, n)[0]), 1 << 32)
-    offsets = allocated(queue, "indptr of the result", n_rows + 1, index, data.allocator)
+    offsets = allocate(queue, "indptr of the result", n_rows + 1, index, data.allocator)
     entries = _new_entries(queue, parts, nnz)
     starts = chain.scratch(n + 1, index)
     groups, sizes = spread(chain.device, n + 1, record.work_group, Thresholds.of(chain.device).groups_per_unit)

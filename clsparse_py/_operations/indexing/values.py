@@ -11,7 +11,7 @@ import scipy.sparse
 from pyopencl import array as cl_array
 
 from clsparse_py._arrays.base import on_device
-from clsparse_py._formats.coordinates import regrouped, rows_of
+from clsparse_py._formats.coordinates import regroup, rows_of
 from clsparse_py._ground.errors import warn
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._operations.elementwise.union import canonical_parts
@@ -48,7 +48,7 @@ def dense_values(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any], shape
     if not shape and given.size != 1:
         raise ValueError(f"values: a single place takes one value, got {given.size} (Trying to assign a sequence to an item)")
     n_columns = shape[-1] if shape else 1
-    if _squeezed(of) == _squeezed(shape):
+    if _squeeze(of) == _squeeze(shape):
         steps = (n_columns, 1)
     else:
         if len(of) > len(shape) or _broadcast(of, shape) != shape:
@@ -60,7 +60,7 @@ def dense_values(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any], shape
     return Values(_on_device(queue, given, dtype), *steps)
 
 
-def _squeezed(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _squeeze(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(length for length in shape if length != 1)
 
 
@@ -120,5 +120,5 @@ def sparse_values(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any], shap
     if not entries.indices.size:
         return None
     row = rows_of(queue, entries.indptr, entries.indices.size)
-    numbers, _ = regrouped(queue, row, entries.indices, (columns, 1), 1, np.dtype(np.int64))
+    numbers, _ = regroup(queue, row, entries.indices, (columns, 1), 1, np.dtype(np.int64))
     return Values(_on_device(queue, entries.data, dtype), 0, 1, numbers)

@@ -20,13 +20,13 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.annotations import of_extreme
 from clsparse_py._matrix.matrix import Matrix, Parts
 from clsparse_py._matrix.structure import OfStructure, WithValues
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.union import canonical_parts
 from clsparse_py._operations.reductions.axes import axis_of, longest_row
 from clsparse_py._precision.arithmetic import Arithmetic, extreme, name_of
 from clsparse_py._primitives.segmented import enqueue_segmented_sum
 from clsparse_py._run.launch import Chain, spread
-from clsparse_py._run.transfer import fetched, placed
+from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
 __all__ = ["ExtremeColumns", "ExtremeOfAll", "ExtremePlaces", "Extremes", "RowExtremes"]
 
@@ -220,13 +220,13 @@ class Extremes(Matrix):
         A = self if along == 1 else self._transposed()
         parts, marks = _of_rows(self.queue, _parts_of(A), operation, 0 if explicit else A.shape[1], longest_row(A))
         values, places, _ = with_marked(self.queue, parts, marks) if A.shape[0] else parts
-        return self._vector(_viewed(values, self.dtype), places, A.shape[0])
+        return self._vector(_view(values, self.dtype), places, A.shape[0])
 
     def _extreme_of_all(self, operation: str, explicit: bool) -> Any:
         data, zero = _parts_of(self)[0], self.dtype.type(0)
         if not data.size:
             return zero
-        found = fetched(_of_all(self.queue, data, operation), self.queue).view(self.dtype)[0]
+        found = copy_to_host(_of_all(self.queue, data, operation), self.queue).view(self.dtype)[0]
         return found if explicit or data.size == math.prod(self.shape) else getattr(np, operation)(zero, found)
 
     def _place(self, operation: str, name: str, axis: Any, out: Any, explicit: bool) -> Any:
@@ -239,7 +239,7 @@ class Extremes(Matrix):
         A = self._transposed() if along == 0 else self
         parts = _parts_of(A)
         if along is not None:
-            return fetched(_places_of_rows(self.queue, parts, operation, 0 if explicit else A.shape[1]), self.queue)
+            return copy_to_host(_places_of_rows(self.queue, parts, operation, 0 if explicit else A.shape[1]), self.queue)
         if not parts[0].size:
             if explicit:
                 raise ValueError(f"A: Cannot apply {name} to a matrix without stored values when explicit=True (zero matrix)")
@@ -257,10 +257,10 @@ class Extremes(Matrix):
 def _parts_of(A: Matrix) -> Parts:
     """Return the parts of a matrix in canonical format, booleans as bytes."""
     data, indices, indptr = canonical_parts(A, A.dtype)
-    return _viewed(data, np.dtype(np.uint8)) if data.dtype.kind == "b" else data, indices, indptr
+    return _view(data, np.dtype(np.uint8)) if data.dtype.kind == "b" else data, indices, indptr
 
 
-def _viewed(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+def _view(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
     """Return values of a device array as those of a dtype of as many bytes."""
     found: cl_array.Array = values.view(dtype)  # type: ignore[no-untyped-call] # PyOpenCL's
     return found
@@ -268,8 +268,8 @@ def _viewed(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
 
 def _of_all(queue: cl.CommandQueue, data: cl_array.Array, operation: str) -> cl_array.Array:
     """Return the extreme of some values, of which there is one at least."""
-    ends = placed(queue, "segments", np.array([0, data.size], np.int64))
-    chain, found = Chain(queue, data, ends), allocated(queue, "the extreme value", 1, data.dtype)
+    ends = copy_to_device(queue, "segments", np.array([0, data.size], np.int64))
+    chain, found = Chain(queue, data, ends), allocate(queue, "the extreme value", 1, data.dtype)
     enqueue_segmented_sum(chain, ends, 1, data, data.size, found, operation=operation)
     chain.finish(found)
     return found
@@ -286,9 +286,9 @@ def _of_rows(
     chain, n = Chain(queue, *parts), indptr.size - 1
     types = name_of(indptr.dtype), name_of(data.dtype), operation
     built, record = chain.build(RowExtremes(min(_WORK_GROUP, chain.device.max_work_group), *types))
-    found = allocated(queue, "values of the result", n, data.dtype, data.allocator)
-    rows = allocated(queue, "rows of the result", n, indptr.dtype, data.allocator)
-    ends, marks = allocated(queue, "ends", 2, indptr.dtype), allocated(queue, "marks", n, np.uint8)
+    found = allocate(queue, "values of the result", n, data.dtype, data.allocator)
+    rows = allocate(queue, "rows of the result", n, indptr.dtype, data.allocator)
+    ends, marks = allocate(queue, "ends", 2, indptr.dtype), allocate(queue, "marks", n, np.uint8)
     if n:
         enqueue_segmented_sum(chain, indptr, n, data, data.size, found, operation=operation, longest=longest)
         groups, sizes = spread(chain.device, n, record.work_group, 64)
@@ -305,7 +305,7 @@ def _places_of_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_colu
     types = name_of(indptr.dtype), name_of(data.dtype), operation
     mark, marking = chain.build(ExtremeColumns(min(_WORK_GROUP, chain.device.max_work_group), *types, False))
     settle, settling = chain.build(ExtremePlaces(min(_WORK_GROUP, chain.device.max_work_group), *types))
-    places = allocated(queue, "places", n, np.dtype(np.int64), data.allocator)
+    places = allocate(queue, "places", n, np.dtype(np.int64), data.allocator)
     if not n:
         return places
     found, columns = chain.scratch(n, data.dtype), chain.scratch(n, indptr.dtype)
@@ -327,7 +327,7 @@ def _place_of_all(queue: cl.CommandQueue, parts: Parts, operation: str, n_column
     types = name_of(indptr.dtype), name_of(data.dtype), operation
     mark, marking = chain.build(ExtremeColumns(min(_WORK_GROUP, chain.device.max_work_group), *types, True))
     locate, _ = chain.build(ExtremeOfAll(1, types[0]))
-    ends = placed(queue, "segments", np.array([0, data.size], indptr.dtype))
+    ends = copy_to_device(queue, "segments", np.array([0, data.size], indptr.dtype))
     found, position, places = chain.scratch(1, data.dtype), chain.scratch(1, indptr.dtype), chain.scratch(2, np.int64)
     of_extremes = chain.scratch(data.size, indptr.dtype)
     enqueue_segmented_sum(chain, ends, 1, data, data.size, found, operation=operation)

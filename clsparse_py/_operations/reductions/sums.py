@@ -20,19 +20,19 @@ from clsparse_py._formats.canonical import without_zeros
 from clsparse_py._ground.errors import DtypeError
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.annotations import of_axis
-from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.placement import value_dtype
 from clsparse_py._matrix.structure import WithValues
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.pool import arena_of
 from clsparse_py._operations.elementwise.union import canonical_parts
-from clsparse_py._operations.elementwise.values import scaled
+from clsparse_py._operations.elementwise.values import scale
 from clsparse_py._operations.reductions.axes import axis_of, longest_row
 from clsparse_py._precision.arithmetic import name_of, needs_fp64
 from clsparse_py._primitives.segmented import enqueue_segmented_sum
 from clsparse_py._run.launch import Chain, spread
-from clsparse_py._run.transfer import contexts_match, fetched, placed
+from clsparse_py._run.transfer import contexts_match, copy_to_device, copy_to_host
 
 __all__ = ["Diagonal", "Sums", "diagonal_on_device"]
 
@@ -100,10 +100,10 @@ class Sums(Matrix):
         if along is None:
             # As in SciPy: duplicates are added up before, in the values' dtype.
             data, _, indptr = canonical_parts(self, self.dtype)
-            ends = placed(self.queue, "segments", np.array([0, data.size], indptr.dtype))
+            ends = copy_to_device(self.queue, "segments", np.array([0, data.size], indptr.dtype))
             # As in NumPy: values are converted before they are added up.
             inner = _device_dtype(self, accumulated if dtype is None else dtype)
-            data = converted(self.queue, "data", data, inner) if inner.kind == "b" else data
+            data = convert(self.queue, "data", data, inner) if inner.kind == "b" else data
             return _Where(self, (), out, like).summed(ends, data, inner, dtype)
         A = self if along == 1 else self._transposed()
         A.require_valid()
@@ -130,7 +130,7 @@ class Sums(Matrix):
         n = math.prod(self.shape) if along is None else self.shape[along]
         inner = _dtype_of_shares(self, dtype)
         self.require_valid()
-        shares = self.with_values(scaled(self.queue, self.data, inner.type(1 / n), inner))
+        shares = self.with_values(scale(self.queue, self.data, inner.type(1 / n), inner))
         found = shares.sum(axis, out=out, like=like)
         return found if dtype is None or out is not None else _as_dtype(self.queue, found, np.dtype(dtype))
 
@@ -149,7 +149,7 @@ class Sums(Matrix):
         if not n:
             return np.empty(0, self.dtype)
         parts = self.parts
-        return fetched(_diagonal(self.queue, parts, (n, max(-k, 0), max(k, 0)), is_sorted=sorted_rows), self.queue)
+        return copy_to_host(_diagonal(self.queue, parts, (n, max(-k, 0), max(k, 0)), is_sorted=sorted_rows), self.queue)
 
     def trace(self, offset: int = 0) -> Any:
         """Return the sum of the values on a diagonal, as `diagonal` counts them."""
@@ -168,7 +168,7 @@ class Sums(Matrix):
             return self.nnz
         A = self if along == 1 else self._transposed()
         A.require_valid()
-        lengths = np.diff(fetched(A.indptr, self.queue))
+        lengths = np.diff(copy_to_host(A.indptr, self.queue))
         return lengths if along == 1 else lengths.astype(np.int64)
 
     def count_nonzero(self, axis: Any = None) -> Any:
@@ -179,14 +179,14 @@ class Sums(Matrix):
         if along is None:
             return np.int64(indices.size)
         if along == 0:
-            return np.bincount(fetched(indices, self.queue), minlength=self.shape[1])
-        lengths = np.diff(fetched(indptr, self.queue))
+            return np.bincount(copy_to_host(indices, self.queue), minlength=self.shape[1])
+        lengths = np.diff(copy_to_host(indptr, self.queue))
         return lengths if indices is parts[1] else lengths.astype(np.int64)
 
     def nonzero(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Return the rows and the columns of stored entries that are not 0, as NumPy arrays."""
         self.require_valid()
-        data, indices, indptr = (fetched(part, self.queue) for part in self.parts)
+        data, indices, indptr = (copy_to_host(part, self.queue) for part in self.parts)
         kept = data != 0
         return np.repeat(np.arange(self.shape[0], dtype=indices.dtype), np.diff(indptr))[kept], indices[kept]
 
@@ -227,7 +227,7 @@ def _dtype_of_shares(A: Matrix, dtype: Any) -> np.dtype[Any]:
     return _device_dtype(A, np.float32 if is_single and not describe(A.queue.device).fp64 else np.float64)
 
 
-def _summed(
+def _add_up(
     queue: cl.CommandQueue,
     ends: cl_array.Array,
     data: cl_array.Array,
@@ -237,12 +237,12 @@ def _summed(
 ) -> cl_array.Array:
     """Return the sums of values between ends, in ``target``; those of booleans tell whether one is True, in another array."""
     n = ends.size - 1
-    sums = allocated(queue, "sums", n, np.int64) if target.dtype.kind == "b" else target
+    sums = allocate(queue, "sums", n, np.int64) if target.dtype.kind == "b" else target
     if n:
         chain = Chain(queue, ends, data, writes=(target,) if is_given else ())
         enqueue_segmented_sum(chain, ends, n, data, data.size, sums, longest=longest)
         chain.finish(sums)
-    return sums if sums is target else converted(queue, "sums", sums, target.dtype)
+    return sums if sums is target else convert(queue, "sums", sums, target.dtype)
 
 
 def _as_dtype(queue: cl.CommandQueue, found: Any, dtype: np.dtype[Any]) -> Any:
@@ -250,7 +250,7 @@ def _as_dtype(queue: cl.CommandQueue, found: Any, dtype: np.dtype[Any]) -> Any:
     if not isinstance(found, cl_array.Array):
         return found.astype(dtype, copy=False)
     flat = found.reshape(found.size)  # type: ignore[no-untyped-call] # PyOpenCL's
-    made = converted(queue, "the result", flat, dtype)
+    made = convert(queue, "the result", flat, dtype)
     return made if found.shape else made[0]
 
 
@@ -291,21 +291,21 @@ class _Where:
         if (data.size if longest is None else longest) > Thresholds.of(device).max_in_single and device.fp64:
             accumulator = _ACCUMULATORS.get(inner.name, inner)
         is_given = isinstance(out, cl_array.Array) and out.dtype == accumulator == wanted
-        target = out if is_given else allocated(self._queue, "sums", ends.size - 1, accumulator)
-        found = _summed(self._queue, ends, data, target, longest, is_given)
+        target = out if is_given else allocate(self._queue, "sums", ends.size - 1, accumulator)
+        found = _add_up(self._queue, ends, data, target, longest, is_given)
         if isinstance(out, np.ndarray) or (out is None and self._like is None):
-            host = fetched(found, self._queue).reshape(self._shape)[()]
+            host = copy_to_host(found, self._queue).reshape(self._shape)[()]
             host = host.astype(inner, copy=False).astype(wanted, copy=False)
             if out is None:
                 return host
             out[...] = host
         else:
             for step in (inner, wanted):
-                found = found if found.dtype == step else converted(self._queue, "sums", found, step)
+                found = found if found.dtype == step else convert(self._queue, "sums", found, step)
         if out is None:
             return found if self._shape else found[0]
         if isinstance(out, cl_array.Array) and found is not out:
-            values = found if out.dtype == found.dtype else converted(self._queue, "out", found, np.dtype(out.dtype))
+            values = found if out.dtype == found.dtype else convert(self._queue, "out", found, np.dtype(out.dtype))
             chain = Chain(self._queue, values, out, writes=(out,))
             chain.copy(out, values, out.size)
             chain.finish(out)
@@ -327,7 +327,7 @@ def _diagonal(
     n, row, column = places
     group = 1 if chain.device.lanes_are_loops else min(128, chain.device.max_work_group)
     built, _ = chain.build(Diagonal(group, name_of(indptr.dtype), name_of(data.dtype)))
-    found = allocated(queue, "diagonal", n, data.dtype, data.allocator)
+    found = allocate(queue, "diagonal", n, data.dtype, data.allocator)
     groups, sizes = spread(chain.device, n, group, 64)
     chain.launch(built, groups, *sizes, index(row), index(column), np.uint32(is_sorted), indptr, indices, data, found)
     chain.finish(found)

@@ -160,7 +160,7 @@ def spgemm(
            [0, 9]])
     """
     request = Request(method, semiring, deterministic, memory_limit, max_nnz)
-    A, B = _checked(A, B, request, sums=mask is None or complement)
+    A, B = _check(A, B, request, sums=mask is None or complement)
     timer = Timer(A.queue) if profile else UNTIMED
     if mask is not None or out is not None or complement or not structural or accum is not None or replace:
         # Loaded when it is asked for, as few processes use it.
@@ -173,17 +173,17 @@ def spgemm(
             product = written(A, B, request, write, timer)
         return (product, timer.seconds) if profile else product
     # Counting memory takes time, which a single product without a limit spares.
-    product = _assembled(A, B, multiply(A, B, request, timer, None if memory_limit is None else Workspace(memory_limit)))
+    product = _assemble(A, B, multiply(A, B, request, timer, None if memory_limit is None else Workspace(memory_limit)))
     return (product, timer.seconds) if profile else product
 
 
 def plain_product(A: MatrixT, B: Matrix) -> MatrixT:
     """Return ``A @ B`` as `spgemm` does if nothing else is asked for: what is asked for need not be checked."""
     A, B = check_operands(A, B, plus_times)
-    return _assembled(A, B, multiply(A, B, _PLAIN))
+    return _assemble(A, B, multiply(A, B, _PLAIN))
 
 
-def _assembled(A: MatrixT, B: Matrix, C: Result) -> MatrixT:
+def _assemble(A: MatrixT, B: Matrix, C: Result) -> MatrixT:
     structure = A.structure
     queue, shape = structure.queue, (structure.shape[0], B.shape[1])
     return A.assembled(Structure.canonical(queue, shape, C.indices, C.indptr), C.data)
@@ -249,7 +249,7 @@ def spgemm_plan(
            [ 0, 18]])
     """
     request = Request(method, semiring, deterministic, memory_limit, max_nnz)
-    A, B = _checked(A, B, request, sums=mask is None or complement)
+    A, B = _check(A, B, request, sums=mask is None or complement)
     workspace = Workspace(memory_limit_of(describe(A.queue.device), memory_limit))
     if mask is not None or complement or not structural or accum is not None:
         # Loaded when it is asked for, as few processes use it.
@@ -263,12 +263,12 @@ def spgemm_plan(
 def planned_product(A: MatrixT, B: Matrix) -> tuple[SpgemmPlan[MatrixT], MatrixT]:
     """Return a plan and its first product, in the time of the product alone: rows may have much room; memory is not counted."""
     request = Request(is_roomy=True)
-    A, B = _checked(A, B, request)
+    A, B = _check(A, B, request)
     plan = SpgemmPlan(A, B, request, at_once=True)
-    return plan, plan.taken()
+    return plan, plan.take_product()
 
 
-def _checked(A: MatrixT, B: Any, request: Request, *, sums: bool = True) -> tuple[MatrixT, Matrix]:
+def _check(A: MatrixT, B: Any, request: Request, *, sums: bool = True) -> tuple[MatrixT, Matrix]:
     """Return the operands, checked as the request is; ``sums``: whether the identity of addition is needed."""
     A, B = check_operands(A, B, request.semiring)
     if request.semiring.is_given:

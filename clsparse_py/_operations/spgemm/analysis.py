@@ -76,7 +76,7 @@ class Analysed(NamedTuple):
 
     def list_of(self, chain: Chain, n_rows: int) -> cl_array.Array:
         """Return row numbers in the order of their bins, stably; they are sorted if they were not."""
-        return _listed(chain, n_rows, self.bin, len(self.work.taken)) if self.listed is None else self.listed
+        return _list_rows(chain, n_rows, self.bin, len(self.work.taken)) if self.listed is None else self.listed
 
 
 def _lanes(mean_length: float, most: int) -> int:
@@ -159,7 +159,7 @@ def analyse(
     listed: list[cl_array.Array] = []
     if uneven:
         # Without memory for it rows may need no list.
-        suffices(lambda: listed.append(_listed(chain, n_rows, bin_, len(bins))))
+        suffices(lambda: listed.append(_list_rows(chain, n_rows, bin_, len(bins))))
     # A read that blocks takes less time than to wait for the event of one that does not.
     found: list[int] = chain.read(told, _N_FOUND + len(bins)).tolist()
     of_rows = Found(*found[:_N_FOUND])
@@ -174,7 +174,7 @@ def analyse(
     return Analysed(work, products, bin_, listed[0] if listed else None)
 
 
-def _listed(chain: Chain, n_rows: int, bin_: cl_array.Array, n_bins: int) -> cl_array.Array:
+def _list_rows(chain: Chain, n_rows: int, bin_: cl_array.Array, n_bins: int) -> cl_array.Array:
     """Enqueue, and return, row numbers in the order of their bins, stably."""
     listed = chain.scratch(n_rows, bin_.dtype)
     run(chain, _enqueue_list, (bin_, listed), n_rows, n_bins)

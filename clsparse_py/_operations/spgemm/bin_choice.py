@@ -17,7 +17,7 @@ from clsparse_py._operations.spgemm.registry import FAMILIES
 from clsparse_py._operations.spgemm.strategy import Entry, Strategy, auto, is_narrow
 from clsparse_py._precision.arithmetic import name_of
 
-__all__ = ["NAMES", "BinFeatures", "Chosen", "ProductFeatures", "chosen", "takers"]
+__all__ = ["NAMES", "BinFeatures", "Chosen", "ProductFeatures", "choose", "takers"]
 
 
 class Chosen(NamedTuple):
@@ -140,7 +140,7 @@ NAMES = (*Features((1, 1, 1), (1, 1)).by_name(), *_OF_WORK, *_OF_BIN)
 _KNOWN = dict.fromkeys(NAMES, 0.0)
 
 
-def chosen(
+def choose(
     kind: Kind,
     features: Features,
     bins: Sequence[Bin],
@@ -177,10 +177,10 @@ def chosen(
             if taken[number]:
                 rulings.append(ruling)
     found = {number: choice for number, choice in found.items() if choice.method != GIVEN}
-    return Chosen(_made(shared, budget, found) if found else list(bins), rulings)
+    return Chosen(_build_bins(shared, budget, found) if found else list(bins), rulings)
 
 
-def _made(of: ProductFeatures, budget: Budget, choices: Mapping[int, Choice]) -> list[Bin]:
+def _build_bins(of: ProductFeatures, budget: Budget, choices: Mapping[int, Choice]) -> list[Bin]:
     """Return the bins with the accumulators that are chosen; those that no method has stay as given."""
     kind, bins, work, n_columns = of.kind, of.bins, of.work, of.features.shape[2]
     made, together = list(bins), {each for each in choices.values() if each.together}

@@ -9,10 +9,10 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._formats.canonical import with_sorted_rows, without_duplicates
-from clsparse_py._matrix.convert import converted, with_index
+from clsparse_py._matrix.convert import convert, with_index
 from clsparse_py._matrix.matrix import Matrix, Origin, Structure
 from clsparse_py._matrix.placement import place_part, value_dtype
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._primitives.addition import sum_dtype
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._primitives.scan import enqueue_scan
@@ -67,7 +67,7 @@ class CanonicalOperand:
         """Return a copy of a matrix in canonical format, and keep how values get there."""
         queue, index = A.queue, A.indptr.dtype
         chain = Chain(queue)
-        one, numbers = allocated(queue, _WHAT, A.nnz, index), allocated(queue, _WHAT, A.nnz + 1, index)
+        one, numbers = allocate(queue, _WHAT, A.nnz, index), allocate(queue, _WHAT, A.nnz + 1, index)
         chain.fill(one, 1, A.nnz)
         enqueue_scan(chain, one, numbers, A.nnz, kind="pointers")
         chain.finish(one, numbers)
@@ -79,12 +79,12 @@ class CanonicalOperand:
         n_kept = indices.size
         if n_kept < A.nnz:
             chain = Chain(queue, lengths)
-            self._starts = allocated(queue, _WHAT, n_kept + 1, index)
+            self._starts = allocate(queue, _WHAT, n_kept + 1, index)
             enqueue_scan(chain, lengths, self._starts, n_kept, kind="pointers")
             chain.finish(self._starts)
         return Matrix.assembled(Structure.canonical(queue, A.shape, indices, indptr), self._values(queue, A.data))
 
-    def placed(self, name: str, given: Any, planned: cl_array.Array) -> cl_array.Array:
+    def accept(self, name: str, given: Any, planned: cl_array.Array) -> cl_array.Array:
         """Return the values of `matrix` for values of A as a caller gives them, or those that were planned with for None.
 
         Raises
@@ -117,14 +117,14 @@ def _canonical_values(
 ) -> cl_array.Array:
     """Return the values at some positions; with ``starts``, the sums of the values of each entry."""
     n, chain = positions.size, Chain(queue, data, positions, *starts)
-    ordered = allocated(queue, _WHAT, n, data.dtype)
+    ordered = allocate(queue, _WHAT, n, data.dtype)
     enqueue_permute(chain, positions, data, ordered, n)
     chain.finish(ordered)
     if not starts:
         return ordered
     dtype: np.dtype[Any] = sum_dtype(data.dtype)
     n_kept = starts[0].size - 1
-    sums = allocated(queue, _WHAT, n_kept, dtype)
+    sums = allocate(queue, _WHAT, n_kept, dtype)
     enqueue_segmented_sum(chain, starts[0], n_kept, ordered, n, sums)
     chain.finish(sums)
-    return sums if dtype == data.dtype else converted(queue, "data", sums, data.dtype)
+    return sums if dtype == data.dtype else convert(queue, "data", sums, data.dtype)

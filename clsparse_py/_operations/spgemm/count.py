@@ -21,11 +21,11 @@ from clsparse_py._operations.spgemm.operands import Operands
 from clsparse_py._operations.spgemm.refine import Shares, Step, numeric_bin, shares_of
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.speculation import speculate
-from clsparse_py._operations.spgemm.steps import enqueue_phase, foreseen, prepared
+from clsparse_py._operations.spgemm.steps import enqueue_phase, predict, prepare
 from clsparse_py._operations.spgemm.timer import Timer
 from clsparse_py._operations.spgemm.upper_bound import fits, new_loose
 from clsparse_py._precision.arithmetic import name_of
-from clsparse_py._primitives.scan import enqueue_scan, summed
+from clsparse_py._primitives.scan import add_up, enqueue_scan
 from clsparse_py._run.recording import run
 
 __all__ = ["Counted", "SharedOut", "count", "share_out"]
@@ -174,7 +174,7 @@ def share_out(operands: Operands, decision: Decision, c_index: np.dtype[Any] | N
     listed = found.list_of(chain, m) if shares.is_listed else None
     # The lists of rows are made, and the numbers of bins are not needed any more.
     del found
-    return SharedOut(product, [prepared(chain, product, step, listed) for step in shares.steps], work, shares)
+    return SharedOut(product, [prepare(chain, product, step, listed) for step in shares.steps], work, shares)
 
 
 def _by_upper_bound(operands: Operands, shared: SharedOut, counts: cl_array.Array) -> Result | None:
@@ -197,7 +197,7 @@ def _exact(operands: Operands, shared: SharedOut, counts: cl_array.Array, phases
     _build_together(operands, shared, phases)
     enqueue_phase(chain, product, shared.steps, "symbolic", counts)
     m = product.shape[0]
-    if product.kind is not kind and max(product.shape) <= INT32_MAX and summed(chain, counts, m) <= INT32_MAX:
+    if product.kind is not kind and max(product.shape) <= INT32_MAX and add_up(chain, counts, m) <= INT32_MAX:
         # C could have needed 64 bits; its entries, as they turn out, do not.
         return product._replace(kind=kind)
     return product
@@ -208,4 +208,4 @@ def _build_together(operands: Operands, shared: SharedOut, phases: tuple[str, ..
     product, steps, shares = shared.product, shared.steps, shared.shares
     accumulators = tuple(step.bin.accumulator for step in steps)
     what = product.types, product.deterministic, phases, shares.is_listed, accumulators
-    operands.chain.build_together(what, lambda: foreseen(product, steps, phases))
+    operands.chain.build_together(what, lambda: predict(product, steps, phases))

@@ -22,7 +22,7 @@ from clsparse_py._operations.spgemm.kernels import KernelTypes
 from clsparse_py._operations.spgemm.least import copy_bytes, min_bytes
 from clsparse_py._operations.spgemm.methods.base import workspace_bound
 from clsparse_py._operations.spgemm.methods.dense_chunked import worker_bytes, workers_on
-from clsparse_py._operations.spgemm.pipeline import inspected
+from clsparse_py._operations.spgemm.pipeline import inspect_structure
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.strategy import is_narrow
 from clsparse_py._precision.arithmetic import Arithmetic
@@ -140,7 +140,7 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
         work = analyse(Chain(A.queue, *structure), shape, left.nnz, structure, bins).work
     n_products, bound = (work.n_products, work.bound) if work else (0, 0)
     taken = work.taken if work else (m, *(0 for _ in CLASSES))
-    nnz = _counted(left, right) if exact and work else bound
+    nnz = _count(left, right) if exact and work else bound
     c_index = index.itemsize if max(nnz, m, n) <= INT32_MAX else 8
     c_bytes = (m + 1) * c_index + nnz * (c_index + arithmetic.result.itemsize)
     column = 8 if types.wide else 4
@@ -167,6 +167,6 @@ def _most_bytes(device: Device, types: KernelTypes, A: Matrix, B: Matrix, n_colu
     return found + copy_bytes(A, B, types)
 
 
-def _counted(left: Matrix, right: Matrix) -> int:
+def _count(left: Matrix, right: Matrix) -> int:
     """Return the entries of C, by the symbolic phase."""
-    return inspected(left, right, Request(), counting_only=True)[1].nnz
+    return inspect_structure(left, right, Request(), counting_only=True)[1].nnz

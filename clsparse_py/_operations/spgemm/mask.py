@@ -14,11 +14,11 @@ from clsparse_py._ground.errors import class_of, require_name
 from clsparse_py._ground.index_types import INT32_MAX
 from clsparse_py._matrix.convert import with_index
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure, is_sparse
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.spgemm.arguments import types_of
 from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
-from clsparse_py._operations.spgemm.mask_writes import accumulated, let_through
-from clsparse_py._operations.spgemm.masked_entries import moved, pointers, which_are_marked
+from clsparse_py._operations.spgemm.mask_writes import accumulate, apply_mask
+from clsparse_py._operations.spgemm.masked_entries import find_marked, move, pointers
 from clsparse_py._operations.spgemm.masked_rows import Masked, enqueue_masked, masked_record
 from clsparse_py._operations.spgemm.pipeline import multiply
 from clsparse_py._operations.spgemm.request import Request
@@ -179,8 +179,8 @@ def masked_sums(
     """
     chain = Chain(queue, *product.a, *product.b, *product.mask)
     n = product.mask[1].size
-    sums = allocated(queue, "values of the masked product", n, product.arithmetic.result, allocator)
-    marks = allocated(queue, "marks of the masked product", n, np.uint8)
+    sums = allocate(queue, "values of the masked product", n, product.arithmetic.result, allocator)
+    marks = allocate(queue, "marks of the masked product", n, np.uint8)
     enqueue_masked(chain, product, masked_record(chain.device, product, by_rows=by_rows), sums, marks)
     chain.finish(sums, marks)
     return sums, marks
@@ -200,13 +200,13 @@ def _under(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -
     queue, (indptr, indices), allocator = A.queue, product.mask, A.data.allocator
     sums, marks = masked_sums(queue, product, allocator)
     timer.ended("products")
-    which = which_are_marked(queue, marks, indptr.dtype)
+    which = find_marked(queue, marks, indptr.dtype)
     if which.n == indices.size:
         return sums, indices, indptr
     # Each array is let go as soon as it is of no use: beside A, B and M all takes no more memory than C would at M's places.
     del marks
-    sums = moved(queue, sums, which, allocator, indices.nbytes + indptr.nbytes - which.positions.nbytes)
-    return sums, moved(queue, indices, which, allocator), pointers(queue, indptr, which, allocator)
+    sums = move(queue, sums, which, allocator, indices.nbytes + indptr.nbytes - which.positions.nbytes)
+    return sums, move(queue, indices, which, allocator), pointers(queue, indptr, which, allocator)
 
 
 def masked_parts(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer, *, complement: bool) -> Parts:
@@ -221,20 +221,20 @@ def cut(queue: cl.CommandQueue, parts: Parts, mask: Matrix, *, there: bool) -> P
     """Return the parts of the entries at a mask's places, or at all others; indices are as wide as the mask's at least."""
     index = np.promote_types(parts[2].dtype, mask.indptr.dtype)
     _, indices, indptr = with_index(queue, mask.parts, index)
-    return let_through(queue, with_index(queue, parts, index), (indptr, indices), there)
+    return apply_mask(queue, with_index(queue, parts, index), (indptr, indices), there)
 
 
-def _kept(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
+def _select_remaining(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
     """Return the parts of C's entries that stay beside or under those of the product."""
     parts, mask = C.parts, write.mask
     if write.accum is not None and not write.replace:
         return parts
     if mask is None or (write.accum is None and write.replace):
         chain = Chain(queue)
-        indptr = allocated(queue, "indptr", C.shape[0] + 1, C.indptr.dtype)
+        indptr = allocate(queue, "indptr", C.shape[0] + 1, C.indptr.dtype)
         chain.fill(indptr, 0, indptr.size)
         chain.finish(indptr)
-        return allocated(queue, "data", 0, C.dtype, C.data.allocator), allocated(queue, "indices", 0, indptr.dtype), indptr
+        return allocate(queue, "data", 0, C.dtype, C.data.allocator), allocate(queue, "indices", 0, indptr.dtype), indptr
     # With an accumulation entries under the mask stay; else those beside it.
     there = write.complement != (write.accum is not None)
     return cut(queue, parts, mask, there=there)
@@ -264,11 +264,11 @@ def written(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer)
     if out is None:
         timer.ended("entries")
         return A.assembled(Structure.canonical(queue, shape, parts[1], parts[2]), parts[0])
-    old = _kept(queue, CanonicalOperand(out).matrix, write)
+    old = _select_remaining(queue, CanonicalOperand(out).matrix, write)
     wide = old[1].size + parts[1].size > INT32_MAX or 8 in (old[2].dtype.itemsize, parts[2].dtype.itemsize)
     index = np.dtype(np.int64 if wide else np.int32)
     old, parts = with_index(queue, old, index), with_index(queue, parts, index)
-    data, indices, indptr = accumulated(queue, old, parts, write.accum or "second")
+    data, indices, indptr = accumulate(queue, old, parts, write.accum or "second")
     timer.ended("entries")
     out._become(Structure.canonical(queue, shape, indices, indptr), data)
     return out  # type: ignore[no-any-return] # of the class that the caller gave

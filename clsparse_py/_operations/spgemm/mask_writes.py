@@ -16,12 +16,12 @@ from clsparse_py._formats.coordinates import rows_of
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import declare_loop
 from clsparse_py._matrix.structure import OfStructure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, conversion, needs_fp64, operation
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain, spread
 
-__all__ = ["Accumulate", "accumulate_values", "accumulated", "let_through"]
+__all__ = ["Accumulate", "accumulate", "accumulate_values", "apply_mask"]
 
 _WORK_GROUP = 128
 _GROUPS_PER_UNIT = 64
@@ -103,7 +103,7 @@ class Accumulate(OfStructure):
             yield variant, cls(min(128, device.max_work_group), *types, "plus", phase)
 
 
-def let_through(
+def apply_mask(
     queue: cl.CommandQueue,
     parts: Parts,
     mask: tuple[cl_array.Array, cl_array.Array],
@@ -127,14 +127,14 @@ def let_through(
     rows = rows_of(queue, indptr, n)
     chain = Chain(queue, *parts, *mask, rows)
     built, record = chain.build(MASK_MARKS.record(min(_WORK_GROUP, chain.device.max_work_group), indptr.dtype.name))
-    marks = allocated(queue, "marks", n, np.uint8)
+    marks = allocate(queue, "marks", n, np.uint8)
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
     chain.launch(built, groups, *sizes, np.uint32(there), rows, indices, *mask, marks)
     chain.finish(marks)
     return with_marked(queue, parts, marks)
 
 
-def accumulated(queue: cl.CommandQueue, old: Parts, new: Parts, operator: str) -> Parts:
+def accumulate(queue: cl.CommandQueue, old: Parts, new: Parts, operator: str) -> Parts:
     """Return the parts of the union of two matrices, with an operation of the values at places that both have.
 
     Parameters
@@ -163,8 +163,8 @@ def accumulated(queue: cl.CommandQueue, old: Parts, new: Parts, operator: str) -
     enqueue_scan(chain, marks, before, n_t, kind="pointers")
     nnz = n_c + int(chain.read(before, 1, n_t)[0])
     allocator = c_data.allocator
-    data, indices = allocated(queue, "data", nnz, c_data.dtype, allocator), allocated(queue, "indices", nnz, index, allocator)
-    indptr = allocated(queue, "indptr", n_rows + 1, index, allocator)
+    data, indices = allocate(queue, "data", nnz, c_data.dtype, allocator), allocate(queue, "indices", nnz, index, allocator)
+    indptr = allocate(queue, "indptr", n_rows + 1, index, allocator)
     entries = c_indices, c_data, t_indices, t_data, indices, data
     for phase, n, arrays in (("old", n_c, (c_rows, *entries)), ("new", n_t, (t_rows, *entries)), ("rows", n_rows + 1, (indptr,))):
         built, taken = kernels[phase]

@@ -12,12 +12,12 @@ from typing_extensions import override
 
 from clsparse_py._build.declaration import Variants, kernel
 from clsparse_py._ground.records import dataclass
-from clsparse_py._memory.memory import allocated, shorten
+from clsparse_py._memory.memory import allocate, shorten
 from clsparse_py._primitives.permute import Moving
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain, spread
 
-__all__ = ["MaskedEntries", "Which", "moved", "pointers", "which_are_marked"]
+__all__ = ["MaskedEntries", "Which", "find_marked", "move", "pointers"]
 
 _WORK_GROUP = 128
 _GROUPS_PER_UNIT = 64
@@ -69,7 +69,7 @@ class Which(NamedTuple):
     there: bool
 
 
-def which_are_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[Any]) -> Which:
+def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[Any]) -> Which:
     """Return which entries are marked: bytes of 1, others of 0. Waits to learn how many."""
     n, n_tiles = marks.size, -(-marks.size // _TILE)
     chain = Chain(queue, marks)
@@ -80,7 +80,7 @@ def which_are_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dt
     n_marked = int(chain.read(before, 1, n_tiles)[0])
     there = 2 * n_marked <= n
     n_positions = n_marked if there else n - n_marked
-    positions = allocated(queue, "positions", n_positions, index)
+    positions = allocate(queue, "positions", n_positions, index)
     if n_positions:
         chain.launch(listing, groups, np.uint64(n), np.uint32(there), marks, before, positions)
     chain.finish(positions)
@@ -91,9 +91,7 @@ def _record(chain: Chain, index: np.dtype[Any], phase: str, value_bytes: int = 0
     return MaskedEntries(min(_WORK_GROUP, chain.device.max_work_group), index.name, value_bytes, phase)
 
 
-def moved(
-    queue: cl.CommandQueue, values: cl_array.Array, which: Which, allocator: Any, room: int | None = None
-) -> cl_array.Array:
+def move(queue: cl.CommandQueue, values: cl_array.Array, which: Which, allocator: Any, room: int | None = None) -> cl_array.Array:
     """Return the values of marked entries.
 
     Parameters
@@ -113,7 +111,7 @@ def moved(
     chain = Chain(queue, positions, values, writes=(values,) if in_place else ())
     built, record = chain.build(_record(chain, positions.dtype, "move", item))
     part = max((room or 0) // item, 1) if in_place else n
-    found = chain.scratch(part, values.dtype) if in_place else allocated(queue, "entries", n, values.dtype, allocator)
+    found = chain.scratch(part, values.dtype) if in_place else allocate(queue, "entries", n, values.dtype, allocator)
     # An entry never moves behind its place: no part is written to what a later one reads.
     for first in range(0, n, max(part, 1)):
         many = min(part, n - first)
@@ -133,7 +131,7 @@ def pointers(queue: cl.CommandQueue, indptr: cl_array.Array, which: Which, alloc
     n, positions = indptr.size, which.positions
     chain = Chain(queue, indptr, positions)
     built, record = chain.build(_record(chain, indptr.dtype, "rows"))
-    found = allocated(queue, "indptr", n, indptr.dtype, allocator)
+    found = allocate(queue, "indptr", n, indptr.dtype, allocator)
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
     chain.launch(built, groups, *sizes, np.uint32(which.there), np.uint64(positions.size), positions, indptr, found)
     chain.finish(found)

@@ -15,7 +15,7 @@ from clsparse_py._ground.set_once import SetOnce
 from clsparse_py._ground.tables import plan_as_html
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure
 from clsparse_py._matrix.operands import values_of_result
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.workspace import Workspace, counting
 from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
 from clsparse_py._operations.spgemm.estimate import spgemm_estimate
@@ -33,7 +33,7 @@ from clsparse_py._operations.spgemm.mask import (
     require_no_method,
 )
 from clsparse_py._operations.spgemm.mask_writes import accumulate_values
-from clsparse_py._operations.spgemm.masked_entries import moved, pointers, which_are_marked
+from clsparse_py._operations.spgemm.masked_entries import find_marked, move, pointers
 from clsparse_py._operations.spgemm.masked_rows import enqueue_masked, masked_record
 from clsparse_py._operations.spgemm.plan import SpgemmPlan
 from clsparse_py._operations.spgemm.request import Request
@@ -81,11 +81,11 @@ class _AtPlaces:
         sums, marks = masked_sums(queue, operands.product, A.data.allocator)
         self.dtype: np.dtype[Any] = sums.dtype
         del sums  # here the structure is asked for
-        which = which_are_marked(queue, marks, indptr.dtype)
+        which = find_marked(queue, marks, indptr.dtype)
         del marks
         if which.n < indices.size:
             allocator = A.data.allocator
-            indices, indptr = moved(queue, indices, which, allocator), pointers(queue, indptr, which, allocator)
+            indices, indptr = move(queue, indices, which, allocator), pointers(queue, indptr, which, allocator)
         self.structure = Structure.canonical(queue, mask.shape, indices, indptr)
         # All of C's places have products: of C as the mask, the sums are C's values.
         self._product = operands.product._replace(mask=(indptr, indices))
@@ -134,7 +134,7 @@ class _CutOut:
 def _numbers(queue: cl.CommandQueue, n: int, index: np.dtype[Any]) -> cl_array.Array:
     """Return the numbers from 0 to n - 1."""
     chain = Chain(queue)
-    one, numbers = (allocated(queue, "positions", size, index) for size in (n, n + 1))
+    one, numbers = (allocate(queue, "positions", size, index) for size in (n, n + 1))
     chain.fill(one, 1, n)
     enqueue_scan(chain, one, numbers, n, kind="pointers")
     chain.finish(one, numbers)
@@ -206,14 +206,14 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
             A wrong shape, dtype or context, or an ``out`` that is none of this plan's results; the message names the argument.
         """
         kept = self._workspace
-        with counting(None if kept is None else Workspace(kept.limit, kept.held)):
-            left = self._made.a.placed("a_data", a_data, self._made.a.data)
-            right = self._made.b.placed("b_data", b_data, self._made.b.data)
+        with counting(None if kept is None else Workspace(kept.limit, kept.used)):
+            left = self._made.a.accept("a_data", a_data, self._made.a.data)
+            right = self._made.b.accept("b_data", b_data, self._made.b.data)
             if mask_data is not None:
                 return self._with_mask(left, right, mask_data, out)
             target = None if out is None else self._target(out, left, right)
             in_place = target is not None and self._accum is None
-            data = target if in_place else allocated(self.queue, "values", self.nnz, self._made.dtype, self._allocator)
+            data = target if in_place else allocate(self.queue, "values", self.nnz, self._made.dtype, self._allocator)
             assert data is not None
             self._made.enqueue(self.queue, left, right, data)
             if out is None or target is None:
@@ -230,7 +230,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         if out is not None:
             raise ValueError("out: must be None with mask_data, by which the result has a structure of its own")
         M = self._mask
-        values = M.placed("mask_data", mask_data, M.data)
+        values = M.accept("mask_data", mask_data, M.data)
         mask = counting_entries(M.matrix.with_values(values), structural=False)
         A, B = (each.matrix.with_values(data) for each, data in ((self._made.a, left), (self._made.b, right)))
         data, indices, indptr = masked_parts(A, B, mask, self._request, UNTIMED, complement=self._complement)
@@ -251,7 +251,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         made = self._made
         n_products = spgemm_estimate(made.a.matrix, made.b.matrix).n_products
         c_bytes = self.indptr.nbytes + self.indices.nbytes + self.nnz * made.dtype.itemsize
-        used = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.held)
+        used = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.used)
         why = f"under {'the complement of ' if self._complement else ''}a mask of {self._mask.nnz:,} entries"
         return Explanation(self._request.method, (made.rows,), self.shape, made.a.nnz, n_products, self.nnz, why, c_bytes, *used)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._memory.memory import allocated, array_of
+from clsparse_py._memory.memory import allocate, array_of
 from clsparse_py._memory.workspace import counting, current
 from clsparse_py._operations.spgemm.methods.base import Product
 from clsparse_py._run.launch import Chain
@@ -23,12 +23,12 @@ def new_part(chain: Chain, part: str, shape: tuple[int, int], n: int, dtype: Any
     """Return a new array for C: a result, which is no workspace."""
     what = f"{part} of the {shape[0]} x {shape[1]} product"
     if current() is None:
-        found = allocated(chain.queue, what, n, dtype, allocator)
+        found = allocate(chain.queue, what, n, dtype, allocator)
         if isinstance(chain, Tape):
             chain.take(part, found)
         return found
     with counting(None):
-        return allocated(chain.queue, what, n, dtype, allocator)
+        return allocate(chain.queue, what, n, dtype, allocator)
 
 
 def new_pointers(chain: Chain, product: Product, allocator: Any) -> cl_array.Array:

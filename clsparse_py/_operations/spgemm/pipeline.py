@@ -21,13 +21,13 @@ from clsparse_py._operations.spgemm.one_launch import in_one_launch
 from clsparse_py._operations.spgemm.operands import Operands, operands_of
 from clsparse_py._operations.spgemm.repeated import PARTS, former_of, recorded_product
 from clsparse_py._operations.spgemm.request import Request
-from clsparse_py._operations.spgemm.steps import enqueued
+from clsparse_py._operations.spgemm.steps import enqueue
 from clsparse_py._operations.spgemm.timer import UNTIMED, Timer
 from clsparse_py._operations.spgemm.upper_bound import enqueue_compaction
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Tape
 
-__all__ = ["fill", "inspected", "made", "multiply", "new_indices"]
+__all__ = ["compute", "fill", "inspect_structure", "multiply", "new_indices"]
 
 _log = logging.getLogger(__name__)
 
@@ -54,9 +54,9 @@ def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, wor
     """
     if workspace is not None:
         with counting(workspace):
-            return made(A, B, request, timer)[2]
+            return compute(A, B, request, timer)[2]
     if timer is not UNTIMED:
-        return made(A, B, request, timer)[2]
+        return compute(A, B, request, timer)[2]
     C = in_one_launch(A, B, request)
     if C is None:
         return _made_again(A, B, request)
@@ -66,28 +66,28 @@ def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, wor
 
 
 def _made_again(A: Matrix, B: Matrix, request: Request) -> Result:
-    """Return C's arrays as `made` does: from the third time on by the commands of the second, if they could be recorded."""
+    """Return C's arrays as `compute` does: from the third time on by the commands of the second, if they could be recorded."""
     former = former_of(A, B, request)
     if former is None:
-        return made(A, B, request)[2]
+        return compute(A, B, request)[2]
     former.calls += 1
     if former.product is not None:
-        C = former.product.made(A, B)
+        C = former.product.repeat(A, B)
         if C is not None:
             return C
     if former.calls != 2:
-        return made(A, B, request)[2]
+        return compute(A, B, request)[2]
     taped = None
     with contextlib.suppress(MemoryError):  # a tape keeps what was allocated in vain: once more without
-        taped = made(A, B, request, chain_of=functools.partial(Tape, results=PARTS))
+        taped = compute(A, B, request, chain_of=functools.partial(Tape, results=PARTS))
     if taped is None:
-        return made(A, B, request)[2]
+        return compute(A, B, request)[2]
     operands, _, C = taped
     former.product = recorded_product(A, B, operands, C)
     return C
 
 
-def inspected(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = False) -> tuple[Operands, Counted]:
+def inspect_structure(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = False) -> tuple[Operands, Counted]:
     """Return the operands, and the structure of C but for its columns; none of its values is computed.
 
     Parameters
@@ -104,10 +104,10 @@ def inspected(A: Matrix, B: Matrix, request: Request, *, counting_only: bool = F
     """
     request = request._replace(values_later=True)
     operands = operands_of(A, B, request)
-    return operands, _counted(operands, request, UNTIMED, counting_only)
+    return operands, _count(operands, request, UNTIMED, counting_only)
 
 
-def made(
+def compute(
     A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, chain_of: Callable[..., Chain] = Chain
 ) -> tuple[Operands, Counted, Result]:
     """Return the operands, the structure of C, and C, which the device may still be writing.
@@ -120,13 +120,13 @@ def made(
         As for `spgemm`.
     """
     operands = operands_of(A, B, request, chain_of)
-    counted = _counted(operands, request, timer)
+    counted = _count(operands, request, timer)
     C = fill(operands, counted, timer)
     operands.chain.finish(*C[:3])
     return operands, counted, C
 
 
-def _counted(operands: Operands, request: Request, timer: Timer, counting_only: bool = False) -> Counted:
+def _count(operands: Operands, request: Request, timer: Timer, counting_only: bool = False) -> Counted:
     counted: Counted | None = None
     try:
         counted = count(operands, request, timer, counting_only=counting_only)
@@ -154,17 +154,17 @@ def fill(operands: Operands, counted: Counted, timer: Timer) -> Result:
         There is none for C, or for the workspace of any step.
     """
     try:
-        C = _allocated(operands, counted)
+        C = _allocate(operands, counted)
     except MemoryError:
         if counted.loose is None:
             raise
         # The room that its rows lie in may be the memory that is missing: they are made again.
         counted.loose = None
-        C = _allocated(operands, counted)
+        C = _allocate(operands, counted)
     timer.ended("allocation")
     chain, product = operands.chain, counted.product
     if counted.loose is None:
-        counted.steps = enqueued(chain, product, counted.steps, C, "numeric")
+        counted.steps = enqueue(chain, product, counted.steps, C, "numeric")
     else:
         bin_, _, state, _ = counted.steps[0]
         chunks = bin_.accumulator.chunks(state) if isinstance(bin_.accumulator, DenseChunked) else None
@@ -173,7 +173,7 @@ def fill(operands: Operands, counted: Counted, timer: Timer) -> Result:
     return C
 
 
-def _allocated(operands: Operands, counted: Counted) -> Result:
+def _allocate(operands: Operands, counted: Counted) -> Result:
     """Return C's arrays."""
     product, n = counted.product, counted.nnz
     indices = new_indices(operands, counted)

@@ -22,9 +22,9 @@ from clsparse_py._operations.spgemm.kind import kind_of
 from clsparse_py._operations.spgemm.methods.base import Result
 from clsparse_py._operations.spgemm.new_arrays import new_part
 from clsparse_py._operations.spgemm.operands import Operands
-from clsparse_py._operations.spgemm.pipeline import inspected, made, new_indices
+from clsparse_py._operations.spgemm.pipeline import compute, inspect_structure, new_indices
 from clsparse_py._operations.spgemm.request import Request
-from clsparse_py._operations.spgemm.steps import enqueued
+from clsparse_py._operations.spgemm.steps import enqueue
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.upgrade import Upgrade
 
@@ -65,9 +65,9 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         C: Result | None = None
         with counting(workspace):
             if at_once:
-                operands, counted, C = made(A, B, request)
+                operands, counted, C = compute(A, B, request)
             else:
-                operands, counted = inspected(A, B, request)
+                operands, counted = inspect_structure(A, B, request)
         self._indices = new_indices(operands, counted) if C is None else C.indices
         operands.chain.finish(counted.indptr)
         self._a, self._b, self._product, self._steps = operands.a, operands.b, counted.product, counted.steps
@@ -83,7 +83,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         self._made = None if values is None else self._assembled(self._structure, values)
         self._first = threading.Lock()
 
-    def taken(self) -> MatrixT:
+    def take_product(self) -> MatrixT:
         """Return the product that was made with the plan, once, if that was asked for."""
         found, self._made = self._made, None
         assert found is not None
@@ -129,8 +129,8 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         """Return the product of some values."""
         if are_plain() and not self._product.kind.device.is_plain:
             self._plan_plainly()
-        left = self._a.placed("a_data", a_data, self._product.a_data)
-        right = self._b.placed("b_data", b_data, self._product.b_data)
+        left = self._a.accept("a_data", a_data, self._product.a_data)
+        right = self._b.accept("b_data", b_data, self._product.b_data)
         writes = () if out is None else (self._target(out, left, right),)
         chain = Chain(self.queue, left, right, *self._product.structure, self._indices, self.indptr, writes=writes)
         data = new_part(chain, "values", self.shape, self.nnz, self._dtype, self._allocator) if out is None else out.data
@@ -153,7 +153,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
     def _enqueue(self, chain: Chain, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array, phase: str) -> None:
         """Enqueue C's values, and its columns outside the phase of values; keep the steps that make them."""
         C = Result(self.indptr, self._indices, data)
-        self._steps = enqueued(chain, self._product._replace(a_data=left, b_data=right), self._steps, C, phase)
+        self._steps = enqueue(chain, self._product._replace(a_data=left, b_data=right), self._steps, C, phase)
 
     def _come_to_list(self) -> ProductList | None:
         """Take note of a product of new values, and return the list of products, if there is one by now."""
@@ -191,7 +191,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
     def _left(self) -> Workspace | None:
         """Return the workspace of one call beside the plan's own: calls of several threads do not share one."""
         kept = self._workspace
-        return None if kept is None else Workspace(kept.limit, kept.held)
+        return None if kept is None else Workspace(kept.limit, kept.used)
 
     def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
         """Return the array for a result's values."""
@@ -212,7 +212,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         nnz_a = self._a.matrix.nnz
         why = self._why if self._list is None else f"{self._why}; {self._list}"
         c_bytes = self.indptr.nbytes + self._indices.nbytes + self.nnz * self._dtype.itemsize
-        used = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.held)
+        used = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.used)
         sizes = self.shape, nnz_a, self.n_products, self.nnz
         return Explanation(self._request.method, bins, *sizes, why, c_bytes, *used)
 

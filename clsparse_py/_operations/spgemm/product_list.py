@@ -183,7 +183,7 @@ def product_list(
     del places
 
     items = limits.list_few_items if n < limits.list_few_products * nnz else limits.list_items
-    kernel = _listed(chain, product, items)
+    kernel = _list_rows(chain, product, items)
     n_tiles = -(-n // kernel.window)
     tiles = tuple(chain.scratch(n_tiles + 1, np.uint32) for _ in range(3))
     widest = chain.counters(1)
@@ -203,7 +203,7 @@ def product_list(
     return ProductList(kernel, n_tiles, (*tiles, a_places, b_places, begins))
 
 
-def _listed(chain: Chain, product: Product, items: int) -> ListedProducts:
+def _list_rows(chain: Chain, product: Product, items: int) -> ListedProducts:
     """Return the record of the kernel that makes values: built, as tiles are as large as its work-groups."""
     group, types = min(product.kind.thresholds.list_group, chain.device.max_work_group), product.types.of("values")
     asked = (ListedProducts(group, types, items >> halvings, "ushort") for halvings in range(items.bit_length()))

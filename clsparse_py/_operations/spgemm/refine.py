@@ -10,7 +10,7 @@ from clsparse_py._decisions.profiles import Ruling
 from clsparse_py._ground.index_types import INT32_MAX
 from clsparse_py._operations.spgemm.all_rows import alone, compresses, is_light, max_item_length, small, staged_entries
 from clsparse_py._operations.spgemm.analysis import Work
-from clsparse_py._operations.spgemm.bin_choice import chosen
+from clsparse_py._operations.spgemm.bin_choice import choose
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin
 from clsparse_py._operations.spgemm.choice import Choice
 from clsparse_py._operations.spgemm.decide import Decision, Reason, Speculation
@@ -65,8 +65,8 @@ def refine(kind: Kind, features: Features, decision: Decision, work: Work, budge
         return Refined([(EMPTY, n_empty), (one, features.shape[0] - n_empty)])
     if not decision.is_auto:
         return Refined(list(zip(decision.bins, work.taken, strict=True)))
-    bins, rulings = chosen(kind, features, decision.bins, work, budget, decision.choices)
-    return Refined([(EMPTY, n_empty), *_joined(kind.thresholds, zip(bins[1:], work.taken[1:], strict=True))], rulings)
+    bins, rulings = choose(kind, features, decision.bins, work, budget, decision.choices)
+    return Refined([(EMPTY, n_empty), *_join(kind.thresholds, zip(bins[1:], work.taken[1:], strict=True))], rulings)
 
 
 def _one_for_all(kind: Kind, features: Features, decision: Decision, work: Work) -> Bin | None:
@@ -81,7 +81,7 @@ def _one_for_all(kind: Kind, features: Features, decision: Decision, work: Work)
     return alone(limits, work.longest_row, work.max_products, staged_entries(kind, features)) if light else None
 
 
-def _joined(limits: Thresholds, shares: Iterable[tuple[Bin, int]]) -> Iterator[tuple[Bin, int]]:
+def _join(limits: Thresholds, shares: Iterable[tuple[Bin, int]]) -> Iterator[tuple[Bin, int]]:
     """Iterate over bins that have rows: one goes to the next if that has its accumulator, or takes its few rows too."""
     before: tuple[Bin, int] | None = None
     for bin_, n in shares:
@@ -170,7 +170,7 @@ class Shares(NamedTuple):
 def shares_of(kind: Kind, features: Features, decision: Decision, work: Work, budget: Budget) -> Shares:
     """Return how rows are shared out by their work."""
     n_rows, (shares, rulings) = features.shape[0], refine(kind, features, decision, work, budget)
-    placed, is_listed = _placed(n_rows, shares)
+    placed, is_listed = _partition_rows(n_rows, shares)
     made = [(bin_, rows) for bin_, rows in placed if bin_.accumulator is not None]
     steps = [Step(bin_, rows, long=are_long(kind, bin_, rows.n, n_rows)) for bin_, rows in made]
     loose = decision.may_skip_counting and suits_upper_bound(kind.thresholds, n_rows, work, [bin_ for bin_, _ in made])
@@ -178,7 +178,7 @@ def shares_of(kind: Kind, features: Features, decision: Decision, work: Work, bu
     return Shares(steps, is_listed, reason, loose)
 
 
-def _placed(n_rows: int, shares: Sequence[tuple[Bin, int]]) -> tuple[list[tuple[Bin, Rows]], bool]:
+def _partition_rows(n_rows: int, shares: Sequence[tuple[Bin, int]]) -> tuple[list[tuple[Bin, Rows]], bool]:
     """Return the rows of each bin that has some, and whether they are listed: not if one bin takes all.
 
     Parameters

@@ -46,7 +46,7 @@ class RecordedProduct(NamedTuple):
     sizes: tuple[tuple[int, np.dtype[Any]], ...]
     decided: tuple[object, int]
 
-    def made(self, A: Matrix, B: Matrix) -> Result | None:
+    def repeat(self, A: Matrix, B: Matrix) -> Result | None:
         """Return C's arrays, which the device may still be writing; None if thresholds are others now, or memory is missing."""
         if self.decided != (supposed(), profiles.forgotten):
             return None
@@ -93,7 +93,7 @@ def former_of(A: Matrix, B: Matrix, request: Request) -> Former | None:
     if values & {id(each.base_data) for each in (A.indices, A.indptr, B.indices, B.indptr)}:
         return None  # other values would be taken for indices
     # Kept by A's structure, as long as B's is there.
-    of_structure: _Formers = A.structure.kept(Former, weakref.WeakKeyDictionary)
+    of_structure: _Formers = A.structure.get_plan(Former, weakref.WeakKeyDictionary)
     formers = of_structure.setdefault(B.structure, {})
     return formers.setdefault((request, A.data.dtype, B.data.dtype, A is B), Former())
 

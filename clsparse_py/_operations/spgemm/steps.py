@@ -14,19 +14,19 @@ from clsparse_py._operations.spgemm.methods.team import Team
 from clsparse_py._operations.spgemm.refine import Step
 from clsparse_py._run.launch import Chain
 
-__all__ = ["enqueue_phase", "enqueued", "foreseen", "in_windows", "prepared"]
+__all__ = ["enqueue", "enqueue_phase", "in_windows", "predict", "prepare"]
 
 _log = logging.getLogger(__name__)
 
 
-def prepared(chain: Chain, product: Product, step: Step, listed: cl_array.Array | None) -> Step:
+def prepare(chain: Chain, product: Product, step: Step, listed: cl_array.Array | None) -> Step:
     """Return a step with its state and, if rows are listed, their list."""
     assert step.bin.accumulator is not None  # rows without products have no step
     rows = step.rows if listed is None else step.rows._replace(listed=listed)
     return step._replace(rows=rows, state=step.bin.accumulator.prepare(chain, product, rows))
 
 
-def foreseen(product: Product, steps: Sequence[Step], phases: Sequence[str]) -> Iterator[RowKernel]:
+def predict(product: Product, steps: Sequence[Step], phases: Sequence[str]) -> Iterator[RowKernel]:
     """Yield the records of kernels that some phases will take, of those steps that tell."""
     for step in steps:
         if isinstance(step.bin.accumulator, Team):
@@ -66,7 +66,7 @@ def _enqueue_each(chain: Chain, product: Product, steps: Iterable[Step], phase: 
             accumulator.enqueue_symbolic(chain, product, rows, state, C)
 
 
-def enqueued(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> Sequence[Step]:
+def enqueue(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> Sequence[Step]:
     """Enqueue columns and values of all rows, or values alone, and return the steps that did: others if memory was missing."""
     if not C.data.size:
         return steps

@@ -144,15 +144,15 @@ def spmm(
            [3, 3]])
     """
     if plan is None and work_group is None and isinstance(A, Matrix) and isinstance(X, cl_array.Array) and len(A.shape) == 2:
-        kept: SpmmPlan | None = A.structure.known(SpmmPlan)
+        kept: SpmmPlan | None = A.structure.find_plan(SpmmPlan)
         again = None if kept is None else kept.again(A.data, X, alpha, beta, out, semiring)
         if again is not None:
             return again  # which builds nothing, so that it needs no door
-    return _multiplied(A, X, alpha, beta, out, semiring, plan, work_group)
+    return _multiply(A, X, alpha, beta, out, semiring, plan, work_group)
 
 
 @door()
-def _multiplied(
+def _multiply(
     A: Matrix, X: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring, plan: SpmmPlan | None, work_group: int | None
 ) -> Any:
     """Do as `spmm`, whose operands are not those of the last product, or are of a plan that was given."""
@@ -180,7 +180,7 @@ def _multiplied(
 
 def kept_spmm_plan(A: Matrix) -> SpmmPlan:
     """Return the plan of ``A @ X`` that A's structure keeps; made at the first call."""
-    return A.structure.kept(SpmmPlan, lambda: SpmmPlan(A))
+    return A.structure.get_plan(SpmmPlan, lambda: SpmmPlan(A))
 
 
 def enqueue_spmm(

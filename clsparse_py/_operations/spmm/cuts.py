@@ -11,14 +11,14 @@ from pyopencl import array as cl_array
 
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import declare_loop, enqueue_loop
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.spmm.choose import Thresholds
 from clsparse_py._operations.spmm.kernels import slack_of
 from clsparse_py._primitives.partition import enqueue_partition
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import fetched, from_host
+from clsparse_py._run.transfer import copy_to_host, from_host
 
-__all__ = ["Cut", "CutRows", "Groups", "cut", "grouped", "groups_of", "rows_as_parts"]
+__all__ = ["Cut", "CutRows", "Groups", "cut", "group", "groups_of", "rows_as_parts"]
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,12 @@ def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, s
     """
     n_parts = max(1, -(-(nnz + n_rows) // step))
     chain = Chain(queue, indptr)
-    row, entry, slot = found = [allocated(queue, "ends of parts", n_parts + 1, indptr.dtype) for _ in range(3)]
+    row, entry, slot = found = [allocate(queue, "ends of parts", n_parts + 1, indptr.dtype) for _ in range(3)]
     enqueue_partition(chain, indptr, n_rows, nnz, n_parts, step, found, slack=slack_of(step))
     chain.finish(*found)
     if longest is not None and longest <= slack_of(step):  # a cut moves to the end of its row
         return Cut(n_parts, 0, row, entry, slot, None)
-    begins_inside = np.flatnonzero(fetched(slot)[:n_parts])
+    begins_inside = np.flatnonzero(copy_to_host(slot)[:n_parts])
     if not begins_inside.size:
         return Cut(n_parts, 0, row, entry, slot, None)
     slots = np.zeros(n_parts + 1, indptr.dtype)
@@ -114,7 +114,7 @@ def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, s
         return from_host(queue, np.ascontiguousarray(values, dtype=indptr.dtype), copy=True)
 
     # A cut row's number is one below that of the first row to begin after the cut; its pieces are adjacent.
-    rows = fetched(row)[begins_inside] - 1
+    rows = copy_to_host(row)[begins_inside] - 1
     first = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
     last = np.concatenate((first[1:], [rows.size])) - 1
     # Rows of many pieces come first.
@@ -153,7 +153,7 @@ def groups_of(
     least = (n_rows - np.count_nonzero(same)) * (1 + 2 * limits.cost_together)
     if least >= n_rows * (1 + limits.cost_together):
         return None
-    rows, first = grouped(limits, np.flatnonzero(same == 0), n_rows)
+    rows, first = group(limits, np.flatnonzero(same == 0), n_rows)
     if rows == 1:
         return None
     chain, host = Chain(queue), first.astype(indptr.dtype)
@@ -165,7 +165,7 @@ def groups_of(
     return Groups(rows, first.size - 1, sent)
 
 
-def grouped(limits: Thresholds, begins: Any, n_rows: int) -> tuple[int, Any]:
+def group(limits: Thresholds, begins: Any, n_rows: int) -> tuple[int, Any]:
     """Return how many rows at most to compute together, and where each group of so many begins, with the number of rows behind.
 
     Parameters

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from pyopencl import array as cl_array
 
 from clsparse_py._build.plain import are_plain, door
-from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.operands import check_matrix, check_scale, dense_operand, require_calls, result_for
 from clsparse_py._memory.order import note_written
@@ -47,7 +47,7 @@ _OF_ANOTHER = "plan: was made for another structure than A's"
 
 def kept_plan(A: Matrix) -> SpmvPlan:
     """Return the plan of ``A @ x`` that A's structure keeps for values of this dtype; made at the first call."""
-    return A.structure.kept((SpmvPlan, A.data.dtype), lambda: spmv_plan(A))
+    return A.structure.get_plan((SpmvPlan, A.data.dtype), lambda: spmv_plan(A))
 
 
 @overload
@@ -225,14 +225,14 @@ def spmv(
     array([0., 3.])
     """
     if plan is None and mask is None and not complement and isinstance(A, Matrix) and isinstance(x, cl_array.Array):
-        kept: SpmvPlan | None = A._structure.known((SpmvPlan, A._data.dtype))
+        kept: SpmvPlan | None = A._structure.find_plan((SpmvPlan, A._data.dtype))
         if kept is not None and (again := kept.again(A._data, x, alpha, beta, out, semiring)) is not None:
             return again  # which builds nothing, so that it needs no door
-    return _multiplied(A, x, alpha, beta, out, plan, semiring, mask, complement)
+    return _multiply(A, x, alpha, beta, out, plan, semiring, mask, complement)
 
 
 @door()
-def _multiplied(
+def _multiply(
     A: Matrix,
     x: Any,
     alpha: Any,
@@ -251,7 +251,7 @@ def _multiplied(
     if plan is None:
         plan = kept_plan(A)
     elif not isinstance(plan, SpmvPlan):
-        return _shared(plan, A).product(A, x, alpha, beta, out, semiring)
+        return _share(plan, A).product(A, x, alpha, beta, out, semiring)
     elif not plan.matches(A):
         raise ValueError(_OF_ANOTHER)
     elif are_plain():
@@ -275,7 +275,7 @@ def _multiplied(
     return result.deliver()
 
 
-def _shared(plan: Any, A: Matrix) -> SharedSpmvPlan:
+def _share(plan: Any, A: Matrix) -> SharedSpmvPlan:
     """Return a plan that several devices share; raise if it is none, or of another structure."""
     from clsparse_py._operations.spmv.shared import SharedSpmvPlan
 
@@ -310,6 +310,6 @@ def _spmv_of_rows(A: Matrix, x: Any, out: Any, semiring: Semiring, mask: Any, co
         chain.fill(y, semiring.identity(dtype), y.size)
         chain.finish(y)
     if operand.size > 1 and operand.strides != (operand.dtype.itemsize,):
-        operand = converted(A.queue, "x", operand, operand.dtype)
+        operand = convert(A.queue, "x", operand, operand.dtype)
     enqueue_masked_rows(A, operand, y, taken, semiring, complement=complement)
     return result.deliver()

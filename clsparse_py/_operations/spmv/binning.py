@@ -17,7 +17,7 @@ from clsparse_py._device.device import Device
 from clsparse_py._ground.errors import require_name
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfStructure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import from_host
 
@@ -175,7 +175,7 @@ def list_rows(
     n_lists = int(list_of_bin.max()) + 1
     to_list = from_host(queue, list_of_bin.astype(np.int32), copy=True)
     counts = chain.scratch(n_lists * chunks, index)
-    rows = allocated(queue, "lists of rows", max(n_virtual, 1), index)
+    rows = allocate(queue, "lists of rows", max(n_virtual, 1), index)
     shared = (*_where(n_rows, side), indptr, np.int64(chunks), np.int32(n_lists), to_list, counts)
     _over_chunks(chain, Binning(work_group, index.name, "count"), chunks, *shared)
     _over_chunks(chain, ScanCounts(work_group, index.name), 1, np.int64(counts.size), counts)

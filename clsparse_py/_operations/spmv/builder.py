@@ -13,7 +13,7 @@ from pyopencl import array as cl_array
 from clsparse_py._build import programs
 from clsparse_py._build.built import Built
 from clsparse_py._ground.records import dataclass
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.spmv.binning import N_BINS, Side, count_bins, list_rows
 from clsparse_py._operations.spmv.choose import Decision, KernelChoice, Thresholds, whole_rows
 from clsparse_py._operations.spmv.explanation import Share
@@ -23,7 +23,7 @@ from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._run.dense_product import arguments_of, recorder_of
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Recorder, Recording
-from clsparse_py._run.transfer import fetched, from_host
+from clsparse_py._run.transfer import copy_to_host, from_host
 from clsparse_py._run.upgrade import Upgrade
 
 __all__ = ["Builder"]
@@ -90,7 +90,7 @@ class Builder:
         of, structure = self.of, (self.of.indptr, self.of.indices)
         why = "all rows, in order"
         if choice.name == "vector_long":
-            built = self._vector_long(choice, fetched(of.indptr, self.queue), np.arange(self.n_rows))
+            built = self._vector_long(choice, copy_to_host(of.indptr, self.queue), np.arange(self.n_rows))
             self._share(self.n_rows, str(choice), built, why)
             return
         asked = choice.record(self.device, self.arithmetic, self.scaled)
@@ -205,8 +205,8 @@ class Builder:
             # A core reads a part from its first entry to its last.
             group = 1 if of.device.lanes_are_loops else min(256, of.device.max_work_group)
             kernel, _ = chain.build(Narrow(group, of.indices.dtype.name))
-            columns = allocated(queue, "columns in 16 bits", of.features.nnz, np.dtype(np.uint16))
-            lowest = allocated(queue, "lowest columns", n_parts, of.indices.dtype)
+            columns = allocate(queue, "columns in 16 bits", of.features.nnz, np.dtype(np.uint16))
+            lowest = allocate(queue, "lowest columns", n_parts, of.indices.dtype)
             too_wide = chain.scratch(n_parts, np.uint8)
             chain.launch(kernel, n_parts, entries, of.indices, columns, lowest, too_wide)
             chain.finish(columns, lowest)
@@ -220,21 +220,21 @@ class Builder:
         """Return memory for the sums of parts: each product's own, unless none is read."""
         if is_read:
             return recorder.scratch(n_parts, self.arithmetic.result)
-        return allocated(self.queue, "sums of parts", n_parts, self.arithmetic.result)
+        return allocate(self.queue, "sums of parts", n_parts, self.arithmetic.result)
 
     def _balanced(self, built: Built, step: int, row_weight: int, slack: int) -> _Parts:
         """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each. Returns these."""
         of, index, record = self.of, self.index, built.parameters
         n_parts, (rows, entries, cuts) = of.cut(step, row_weight, slack)
-        part_row = fetched(rows)
+        part_row = copy_to_host(rows)
         even = isinstance(record, Adaptive) and record.parts == "even"
         if not (row_weight or even) and np.diff(part_row).max() > self.limits.max_rows_by_step * step:
             # A part with many rows for its entries, empty ones, would take long: rows are made to weigh.
             row_weight = 1
             n_parts, (rows, entries, cuts) = of.cut(step, row_weight, slack)
-            part_row = fetched(rows)
+            part_row = copy_to_host(rows)
         # A cut row's number is one below the row of the parts that begin inside it; its later pieces are those parts.
-        cut = np.flatnonzero(fetched(cuts))
+        cut = np.flatnonzero(copy_to_host(cuts))
         partial = self._sums(self.recorder, n_parts, is_read=cut.size > 0)
         structure = (partial, of.indptr, of.indices)
         if isinstance(record, Chunked):
@@ -337,10 +337,10 @@ class Builder:
             for i, choice in enumerate(kernels):
                 n_virtual = int(counts[list_of_bin == i].sum())
                 if choice.name == "vector_long":
-                    numbers = fetched(rows)[begin : begin + n_virtual].astype(np.int64)
+                    numbers = copy_to_host(rows)[begin : begin + n_virtual].astype(np.int64)
                     single = (numbers[:, None] * side.granularity + np.arange(side.granularity)).ravel()
                     single = single[single < self.n_rows]
-                    built = self._vector_long(choice, fetched(of.indptr, self.queue), single)
+                    built = self._vector_long(choice, copy_to_host(of.indptr, self.queue), single)
                     self._share(single.size, str(choice), built, f"rows of more than {self.limits.piece} entries are cut")
                 else:
                     lists.append(_List(choice, rows, begin, n_virtual, side))
@@ -350,7 +350,7 @@ class Builder:
 
     def _joined(self, arrays: list[cl_array.Array]) -> cl_array.Array:
         chain, begin = Chain(self.queue, *arrays), 0
-        joined = allocated(self.queue, "lists of rows", sum(array.size for array in arrays), self.index)
+        joined = allocate(self.queue, "lists of rows", sum(array.size for array in arrays), self.index)
         for array in arrays:
             chain.copy(joined, array, array.size, begin)
             begin += array.size

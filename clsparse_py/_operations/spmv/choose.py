@@ -214,7 +214,7 @@ def choose(
         return Decision(parsed, ((of_all.value,),), f"{why}; {by}{of_all}")
     of_bins = rules(device, "spmv", dtype, "bin", {**numbers, "granularity": 1, "bin": 0}, KernelChoice.parse_for_bin)
     by = "" if str(of_bins.profile) == profile else f"{of_bins.profile}: "
-    left = of_bins.given(numbers)
+    left = of_bins.restrict(numbers)
     kernels = tuple(
         tuple(left.take({"granularity": side.granularity, "bin": number}) for number in range(N_BINS)) for side in parsed.sides
     )

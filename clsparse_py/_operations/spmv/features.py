@@ -10,7 +10,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.spmv.kernels import CountFeatures, RowNumbers, TotalFeatures
 from clsparse_py._primitives.partition import enqueue_partition
 from clsparse_py._run.launch import Chain
@@ -123,7 +123,7 @@ class Inspected:
         n_rows, nnz = self.features.n_rows, self.features.nnz
         n_parts = max(1, -(-(nnz + row_weight * n_rows) // step))
         chain = Chain(self.queue, self.indptr)
-        found = [allocated(self.queue, "ends of parts", n_parts + 1, self.indptr.dtype) for _ in range(3)]
+        found = [allocate(self.queue, "ends of parts", n_parts + 1, self.indptr.dtype) for _ in range(3)]
         enqueue_partition(chain, self.indptr, n_rows, nnz, n_parts, step, found, row_weight=row_weight, slack=slack)
         chain.finish(*found)
         return n_parts, found
@@ -164,16 +164,16 @@ def inspect(
     asked = work_group or (1 if chain.device.lanes_are_loops else 128)
     built, record = chain.build(CountFeatures(min(asked, chain.device.max_work_group), indptr.dtype.name))
     groups = max(1, min(-(-n_rows // record.work_group), chain.device.compute_units * 8))
-    found = chain.scratch(groups * record.found, np.int64)
+    found = chain.scratch(groups * record.n_outputs, np.int64)
     sizes = np.uint64(n_rows), np.uint64(n_cols), np.uint32(min(n_rows, _COUNTED)), np.uint32(min(n_rows, samples))
     chain.launch(built, groups, *sizes, indptr, indices, found)
     if groups > few_groups:
         built, _ = chain.build(TotalFeatures(min(work_group or 128, chain.device.max_work_group), indptr.dtype.name))
-        total = chain.scratch(record.found, np.int64)
-        chain.launch(built, record.found, np.uint64(groups), found, total)
-        numbers = chain.read(total, record.found)
+        total = chain.scratch(record.n_outputs, np.int64)
+        chain.launch(built, record.n_outputs, np.uint64(groups), found, total)
+        numbers = chain.read(total, record.n_outputs)
     else:
-        each = chain.read(found, groups * record.found).reshape(record.found, groups)
+        each = chain.read(found, groups * record.n_outputs).reshape(record.n_outputs, groups)
         numbers = each.sum(axis=1)
         numbers[:2] = each[:2].min(axis=1)
     n_numbers = len(RowNumbers._fields)

@@ -599,7 +599,7 @@ class CountFeatures(OfStructure):
         return 33 if self.index == "int32" else 65
 
     @property
-    def found(self) -> int:
+    def n_outputs(self) -> int:
         """How many numbers a work-group finds."""
         return len(RowNumbers._fields) + self.n_classes
 

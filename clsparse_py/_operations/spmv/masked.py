@@ -13,13 +13,13 @@ from typing_extensions import Self, override
 from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
-from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.product import ProductKernel
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._precision.semiring import Semiring
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import contexts_match, placed
+from clsparse_py._run.transfer import contexts_match, copy_to_device
 
 __all__ = ["MaskedRows", "enqueue_masked_rows", "row_mask"]
 
@@ -92,12 +92,12 @@ def row_mask(A: Matrix, mask: Any) -> cl_array.Array:
             f"mask: must have shape {A.shape[:1]}, as A has {A.shape[0]} rows, has {mask.shape} (dimension mismatch)"
         )
     if not on_device:
-        return placed(A.queue, "mask", (mask != 0).astype(np.uint8))
+        return copy_to_device(A.queue, "mask", (mask != 0).astype(np.uint8))
     if not contexts_match(mask, A.context):
         raise ValueError("mask: lives in another context than A")
     if mask.dtype.itemsize == 1 and not mask.offset and (mask.size < 2 or mask.strides == (1,)):
         return cast("cl_array.Array", mask)
-    return converted(A.queue, "mask", mask, np.dtype(bool))
+    return convert(A.queue, "mask", mask, np.dtype(bool))
 
 
 def enqueue_masked_rows(

@@ -86,7 +86,7 @@ class SpmvPlan(SetOnce, Repeating):
         """Return this plan or, while kernels are to be plain ones, that of them which A's structure keeps."""
         if self.device.is_plain or not are_plain():
             return self
-        return A.structure.kept((SpmvPlan, A.data.dtype), lambda: SpmvPlan.of(A, "auto", None))
+        return A.structure.get_plan((SpmvPlan, A.data.dtype), lambda: SpmvPlan.of(A, "auto", None))
 
     def __str__(self) -> str:
         names = list(dict.fromkeys(choice.name for side in self.decision.kernels for choice in side))

@@ -16,7 +16,7 @@ from clsparse_py._device.device import describe
 from clsparse_py._ground.records import dataclass
 from clsparse_py._ground.set_once import SetOnce
 from clsparse_py._ground.tables import Shown, Table, plan_as_html
-from clsparse_py._matrix.convert import converted
+from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._matrix.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py._memory.order import note_written
@@ -26,7 +26,7 @@ from clsparse_py._operations.spmv.plan import SpmvPlan
 from clsparse_py._operations.spmv.speed import speeds_of
 from clsparse_py._precision.semiring import Semiring
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import contexts_match, fetched, from_host, on_host, to_host
+from clsparse_py._run.transfer import contexts_match, copy_to_host, from_host, on_host, to_host
 
 __all__ = ["SharedExplanation", "SharedSpmvPlan", "checked_queues"]
 
@@ -92,7 +92,7 @@ class _Part:
         if self.is_first:
             indices, pointers = A.indices[self.entries], A.indptr[: self.n_rows + 1]
         else:
-            host, self._is_lent = _seen(A.queue, A.indices, self.entries)
+            host, self._is_lent = _view_on_host(A.queue, A.indices, self.entries)
             indices = from_host(queue, host, copy=False)
             pointers = from_host(queue, indptr[rows.start : rows.stop + 1] - indptr[rows.start], copy=False)
         self._structure = Structure(queue, (self.n_rows, A.shape[1]), indices, pointers)
@@ -104,7 +104,7 @@ class _Part:
         if self.is_first:
             self.memory, values = "A's own", A.data[self.entries]
         else:
-            host, is_lent = _seen(A.queue, A.data, self.entries)
+            host, is_lent = _view_on_host(A.queue, A.data, self.entries)
             is_shared = is_lent and self._is_lent and describe(self.queue.device).aliases_host
             self.memory, values = "shared, no copy" if is_shared else "copied", from_host(self.queue, host, copy=False)
         self.matrix = Matrix.assembled(self._structure, values)
@@ -120,7 +120,7 @@ class _Part:
         queue.flush()
 
 
-def _seen(queue: cl.CommandQueue, array: cl_array.Array, part: slice) -> tuple[_Host, bool]:
+def _view_on_host(queue: cl.CommandQueue, array: cl_array.Array, part: slice) -> tuple[_Host, bool]:
     """Return some of a device array's values on the host, and whether that is its own memory; waits for what writes to it."""
     buffer: Any = array.base_data
     if array.size and describe(queue.device).aliases_host:
@@ -167,7 +167,7 @@ class SharedSpmvPlan(SetOnce):
         self.queue, self.shape, self.nnz = A.queue, A.shape, A.nnz
         self.indptr, self.indices = A.indptr, A.indices
         self.speeds, self._rule = speeds_of([queue.device for queue in self.queues])
-        indptr = fetched(A.indptr, A.queue)
+        indptr = copy_to_host(A.indptr, A.queue)
         self._entry_bytes, self._row_bytes = (A.dtype.itemsize + each.dtype.itemsize for each in (A.indices, A.indptr))
         # What the rows before each one weigh.
         weights = indptr.astype(np.int64) * self._entry_bytes + np.arange(indptr.size) * self._row_bytes
@@ -244,7 +244,7 @@ class SharedSpmvPlan(SetOnce):
         self._require_precision(dtype)
         result = result_for(A, "x", operand, x, out, dtype, (A.shape[0],), on_device=on_device)
         if operand.size > 1 and operand.strides != (operand.dtype.itemsize,):
-            operand = converted(A.queue, "x", operand, operand.dtype)
+            operand = convert(A.queue, "x", operand, operand.dtype)
         scale = {"alpha": alpha, "beta": beta, "semiring": semiring}
         for part in self._parts:
             part.build(operand, result.array, scale)

@@ -14,7 +14,7 @@ from clsparse_py._device.standing import standing
 from clsparse_py._ground import cache
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._matrix.structure import Facts
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.spmv.plan import SpmvPlan
 from clsparse_py._run.transfer import from_host
 
@@ -38,10 +38,10 @@ def _key(device: cl.Device) -> str:
 
 def known_speed(device: cl.Device) -> float | None:
     """Return the bytes a second that products move on a device, as `clsparse tune` measured and kept them; None if it did not."""
-    return cache.load(_key(device), _kept)
+    return cache.load(_key(device), _parse_speed)
 
 
-def _kept(content: bytes) -> float:
+def _parse_speed(content: bytes) -> float:
     found = float(json.loads(content))
     if not 0 < found < float("inf"):
         raise ValueError("a speed is positive")
@@ -84,7 +84,7 @@ def measure(queue: cl.CommandQueue) -> float:
     indices, pointers, data, x = (from_host(queue, part, copy=False) for part in host)
     facts = Facts(columns.size, sorted=False, canonical=False)
     A = Matrix.assembled(Structure(queue, (rows, rows), indices, pointers, facts), data)
-    y = allocated(queue, "a product", rows, np.float32)
+    y = allocate(queue, "a product", rows, np.float32)
     plan, seconds = SpmvPlan.of(A, "auto", None), []
     for _ in range(1 + _TRIES):  # the first batch builds kernels
         begin = time.perf_counter()

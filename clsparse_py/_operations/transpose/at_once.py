@@ -18,7 +18,7 @@ from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Recording, record
 
-__all__ = ["Made", "transposed_at_once"]
+__all__ = ["Made", "transpose_in_one_launch"]
 
 
 class Made(NamedTuple):
@@ -29,7 +29,7 @@ class Made(NamedTuple):
     moved: cl_array.Array
 
 
-def transposed_at_once(A: Matrix, *, valued: bool) -> Made | None:
+def transpose_in_one_launch(A: Matrix, *, valued: bool) -> Made | None:
     """Return the transposed of a matrix whose rows, columns and entries one work-group holds; None if they are too many.
 
     Parameters
@@ -42,7 +42,7 @@ def transposed_at_once(A: Matrix, *, valued: bool) -> Made | None:
     structure = A.structure
     data = A.data
     moved = data.dtype if valued else structure.indptr.dtype
-    call = structure.kept((AtOnce, moved, valued), lambda: _recorded(structure, moved, valued))
+    call = structure.get_plan((AtOnce, moved, valued), lambda: _record(structure, moved, valued))
     if call is None:
         return None
     recording, forms = call
@@ -51,7 +51,7 @@ def transposed_at_once(A: Matrix, *, valued: bool) -> Made | None:
     return Made(*recording.make(structure.queue, "the transposed", read, forms, data.allocator))
 
 
-def _recorded(structure: Structure, moved: np.dtype[Any], valued: bool) -> tuple[Recording, tuple[tuple[Any, ...], ...]] | None:
+def _record(structure: Structure, moved: np.dtype[Any], valued: bool) -> tuple[Recording, tuple[tuple[Any, ...], ...]] | None:
     """Return what calls on matrices of one structure repeat, and the forms of the results; None without the kernel."""
     sizes, index = (*structure.shape, structure.indices.size), structure.indptr.dtype
     chain = Chain(structure.queue)

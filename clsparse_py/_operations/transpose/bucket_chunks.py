@@ -17,7 +17,7 @@ from clsparse_py._build.declaration import Variants, kernel
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.structure import OfStructure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.transpose.kernels import Transposition
 from clsparse_py._operations.transpose.thresholds import Thresholds
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, name_of
@@ -85,7 +85,7 @@ def is_scattered(chain: Chain, A: Matrix, value_bytes: int) -> bool:
     if n <= Nearness.WINDOW:
         return False  # too few to look at a sample
     if A.structure.scattered is None:
-        found = allocated(chain.queue, "how many columns of a sample are near others", 1, np.uint32)
+        found = allocate(chain.queue, "how many columns of a sample are near others", 1, np.uint32)
         run(chain, enqueue_nearness, (A.indices, found), n)
         A.structure.scattered = bool(chain.read(found, 1)[0] <= limits.max_near_samples)
     return A.structure.scattered
@@ -134,7 +134,7 @@ def enqueue_bucket_chunks(chain: Chain, task: Transposition, bits: int = BITS) -
     chain.launch(sums_of, ranges, *scanned)
     chain.launch(scan, ranges, *scanned, np.uint64(1 << bits), bounds)
     making = np.uint32(row_bits), np.int64(shape[0]), indptr
-    chain.launch(scatter, chunks, *common, indices, counts, *making, *task.given, words, in_buckets)
+    chain.launch(scatter, chunks, *common, indices, counts, *making, *task.value_arguments, words, in_buckets)
     buckets = (shape[1] - 1 >> low) + 1
     sizes = np.uint64(buckets), np.uint32(low), np.uint32(row_bits), np.uint64(shape[1])
     chain.launch(finish, buckets, *sizes, bounds, words, in_buckets, of_columns, to_indptr, to_indices, moved)

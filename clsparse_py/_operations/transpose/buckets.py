@@ -175,7 +175,18 @@ def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
     launch(kernels.count, chunks, entries, np.uint32(low), rows, indptr, indices, first_rows, counts)
     if kernels.starts is not None:
         launch(kernels.starts, buckets // built[kernels.starts.template][1].columns, np.uint32(chunks), counts)
-    moving = entries, np.uint32(low), np.uint32(row_bits), rows, indptr, indices, counts, first_rows, *task.given, bounds
+    moving = (
+        entries,
+        np.uint32(low),
+        np.uint32(row_bits),
+        rows,
+        indptr,
+        indices,
+        counts,
+        first_rows,
+        *task.value_arguments,
+        bounds,
+    )
     if kernels.order is None:
         launch(kernels.move, chunks, *moving, columns, to_indptr, to_indices, moved)
         return

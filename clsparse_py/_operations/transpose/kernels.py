@@ -60,7 +60,7 @@ class Transposition(NamedTuple):
     nnz: int
 
     @property
-    def given(self) -> tuple[cl_array.Array, ...]:
+    def value_arguments(self) -> tuple[cl_array.Array, ...]:
         """The values as arguments of a kernel, which has none of them if positions are moved."""
         return () if self.values is None else (self.values,)
 

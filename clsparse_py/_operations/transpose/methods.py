@@ -17,7 +17,7 @@ from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import enqueue_loop
 from clsparse_py._matrix.matrix import Matrix, Symmetry
-from clsparse_py._memory.memory import allocated, allocated_each
+from clsparse_py._memory.memory import allocate, allocated_each
 from clsparse_py._operations.transpose.bucket_chunks import enqueue_bucket_chunks, is_scattered
 from clsparse_py._operations.transpose.buckets import enqueue_buckets, shape_of
 from clsparse_py._operations.transpose.kernels import (
@@ -98,7 +98,7 @@ def empty(A: Matrix, what: str, n: int, dtype: Any) -> cl_array.Array:
         The device has not enough memory; the message says how much is needed.
     """
     try:
-        return allocated(A.queue, what, n, dtype, A.data.allocator)
+        return allocate(A.queue, what, n, dtype, A.data.allocator)
     except MemoryError as error:
         raise MemoryError(f"the transposed of a {A.shape[0]} x {A.shape[1]} matrix: {error}") from error
 
@@ -156,7 +156,7 @@ def gather(
     if known is None or not known.verified:
         if known is not None:
             _require_symmetric(known, at_first)
-        found = allocated(chain.queue, "what is found out about the symmetry of a pattern", 5, np.uint32)
+        found = allocate(chain.queue, "what is found out about the symmetry of a pattern", 5, np.uint32)
         run(chain, _enqueue_sample, (A.indptr, A.indices, found), A.shape[0], at_first)
         # Read before anything else is enqueued: most patterns are refused here, and need not wait for more.
         A.structure.symmetry = known = _symmetry(chain, found, verified=False)

@@ -21,9 +21,9 @@ from clsparse_py._matrix.matrix import Matrix, MatrixT, Origin, Structure
 from clsparse_py._matrix.operands import values_of_result
 from clsparse_py._matrix.placement import place_part, value_dtype
 from clsparse_py._matrix.structure import Facts
-from clsparse_py._memory.memory import allocated, form_of
+from clsparse_py._memory.memory import allocate, form_of
 from clsparse_py._memory.overlap import require_inside
-from clsparse_py._operations.transpose.at_once import transposed_at_once
+from clsparse_py._operations.transpose.at_once import transpose_in_one_launch
 from clsparse_py._operations.transpose.choose import Strategy, features_of, parse
 from clsparse_py._operations.transpose.methods import METHODS, LongRowsError, NotSymmetricError, Pattern, empty
 from clsparse_py._primitives.permute import enqueue_permute, recorded_permute
@@ -203,7 +203,7 @@ def _structure(A: Matrix, indptr: cl_array.Array, indices: cl_array.Array) -> St
 
 def transposed(A: MatrixT, method: str) -> MatrixT:
     """Return the transposed matrix, with no permutation kept."""
-    made = transposed_at_once(A, valued=True) if method == "auto" else None
+    made = transpose_in_one_launch(A, valued=True) if method == "auto" else None
     if made is not None:
         return A.assembled(_structure(A, made.indptr, made.indices), made.moved)
     data = empty(A, "values", A.nnz, A.data.dtype)
@@ -231,7 +231,7 @@ class Permutation:
 
 def permutation(A: Matrix, method: str) -> Permutation:
     """Find the permutation of a structure's transposition."""
-    small = transposed_at_once(A, valued=False) if method == "auto" else None
+    small = transpose_in_one_launch(A, valued=False) if method == "auto" else None
     if small is not None:
         whys = {"at once": "rows, columns and entries fit one work-group", **dict.fromkeys(METHODS, "takes several launches")}
         verdicts = tuple(Verdict(name, name == "at once", why) for name, why in whys.items())
@@ -305,18 +305,18 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
             message names the argument.
         """
         self._origin.check("data", data)
-        values = self._placed(self._data if data is None else data)
+        values = self._to_device(self._data if data is None else data)
         queue, n, dtype = values.queue or self.queue, values.size, values.dtype
         what, index, allocator = "values of the transposed", self.positions.dtype, self._data.allocator
         if out is None and n and queue is self.queue and not values.offset:
-            recording = self._of.kept((TransposePlan, dtype), lambda: recorded_permute(Chain(queue), index, dtype, n))
+            recording = self._of.get_plan((TransposePlan, dtype), lambda: recorded_permute(Chain(queue), index, dtype, n))
             note_asked(recording.kernels)
             form = form_of(self._of.context, n, dtype)
             (target,) = recording.make(queue, what, (self.positions, values), (form,), allocator)
             return self._assembled(self._structure, target)
         if out is None:
             chain = Chain(queue, self.positions, values)
-            target = allocated(queue, what, n, dtype, allocator)
+            target = allocate(queue, what, n, dtype, allocator)
         else:
             target = self._target(out, values)
             chain = Chain(queue, self.positions, values, writes=(target,))
@@ -328,7 +328,7 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
         out.data = target  # says that the values are others
         return out
 
-    def _placed(self, data: Any) -> cl_array.Array:
+    def _to_device(self, data: Any) -> cl_array.Array:
         """Return values on the device, contiguous."""
         values = data if isinstance(data, cl_array.Array) else np.asarray(data)
         dtype = value_dtype("data", values.dtype)

@@ -11,7 +11,7 @@ from clsparse_py._build.declaration import Variants, kernel
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.structure import OfNumbers
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.triangular.levels import work_group_of
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
@@ -63,7 +63,7 @@ def swept(queue: cl.CommandQueue, A: Matrix, start: cl_array.Array, sweeps: int,
     index = A.indptr.dtype
     built, record = chain.build(Factor(work_group_of(chain.device), name_of(index), A.dtype.name, hermitian))
     groups = min(-(-n // record.work_group), chain.device.compute_units * _GROUPS_PER_UNIT)
-    before, after = start, allocated(queue, "factors", max(start.size, 1), start.dtype)
+    before, after = start, allocate(queue, "factors", max(start.size, 1), start.dtype)
     for _ in range(sweeps):
         chain.launch(built, groups, index.type(n), A.indptr, A.indices, A.data, before, after)
         before, after = after, before

@@ -14,10 +14,10 @@ from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.structure import OfStructure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import fetched, placed
+from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
 __all__ = ["LevelSets", "Levels", "kept_levels", "work_group_of"]
 
@@ -63,7 +63,7 @@ def _levels(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Ar
     chain, index = Chain(queue, indices, indptr), indptr.dtype
     group = min(work_group_of(chain.device), 64)
     built, _ = chain.build(Levels(group, name_of(index), upper))
-    levels = allocated(queue, "levels", indptr.size - 1, np.dtype(np.int32))
+    levels = allocate(queue, "levels", indptr.size - 1, np.dtype(np.int32))
     chain.launch(built, 1, index.type(indptr.size - 1), indptr, indices, levels)
     chain.finish(levels)
     return levels
@@ -72,11 +72,11 @@ def _levels(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Ar
 def kept_levels(A: Matrix, upper: bool) -> LevelSets:
     """Return the level sets that a matrix's structure keeps; analysed at the first call, with one read."""
     queue, indices, indptr = A.queue, A.indices, A.indptr
-    return A.structure.kept((LevelSets, upper), lambda: _sets(queue, indices, indptr, upper))
+    return A.structure.get_plan((LevelSets, upper), lambda: _sets(queue, indices, indptr, upper))
 
 
 def _sets(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, upper: bool) -> LevelSets:
-    levels = fetched(_levels(queue, indices, indptr, upper), queue)
+    levels = copy_to_host(_levels(queue, indices, indptr, upper), queue)
     device = Chain(queue).device
     wide = _WIDE_ON_CPU if device.lanes_are_loops else _WIDE * work_group_of(device)
     counts = np.bincount(levels)
@@ -85,7 +85,7 @@ def _sets(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Arra
     is_wide = counts > wide
     cuts = np.flatnonzero(np.r_[True, is_wide[1:] | is_wide[:-1], True])
     launches = [(int(a), int(b), int(counts[a:b].max())) for a, b in itertools.pairwise(cuts)]
-    order = placed(queue, "rows by level", np.argsort(levels, kind="stable").astype(np.int32))
-    found = LevelSets(order, placed(queue, "levels", starts), launches)
+    order = copy_to_device(queue, "rows by level", np.argsort(levels, kind="stable").astype(np.int32))
+    found = LevelSets(order, copy_to_device(queue, "levels", starts), launches)
     queue.finish()  # solutions on other queues read them
     return found

@@ -10,13 +10,13 @@ from pyopencl import array as cl_array
 
 from clsparse_py._build.built import Built
 from clsparse_py._build.plain import door
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.construct.tiles import work_group_of
 from clsparse_py._precision.arithmetic import name_of
-from clsparse_py._primitives.scan import enqueue_scan, summed
+from clsparse_py._primitives.scan import add_up, enqueue_scan
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.recording import Bound
-from clsparse_py._run.transfer import placed
+from clsparse_py._run.transfer import copy_to_device
 from clsparse_py._solvers.aggregation.kernels import BEGIN, ROOTS, Advance, Choose, Join, Thresholds
 
 __all__ = ["Aggregates", "aggregates"]
@@ -87,20 +87,20 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     mean = indices.size / max(n, 1)
     phases = () if in_loops else tuple(chain.build(Advance.legal(chain.device, name, phase, mean)) for phase in ("first", "step"))
     groups, sizes = spread(chain.device, n, group, 64)
-    state, numbers = allocated(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, index)
+    state, numbers = allocate(queue, "states", n, np.dtype(np.uint32)), chain.scratch(n, index)
     chain.launch(begin, groups, *sizes, indptr, indices, state, numbers)
-    shift, order, rank = _order(n, summed(chain, numbers, n))
+    shift, order, rank = _order(n, add_up(chain, numbers, n))
     if in_loops:
-        listed = np.uint32(order.size), np.uint32(shift), placed(queue, "an order", order)
+        listed = np.uint32(order.size), np.uint32(shift), copy_to_device(queue, "an order", order)
         chain.launch(choose, 1, np.uint64(n), *listed, indptr, indices, state)
     else:
-        graph = _Graph(np.uint32(shift), placed(queue, "an order", rank), indptr, indices)
-        if not _advanced(chain, phases, (groups, sizes), graph, state):
-            state = _chosen(chain, choose, (groups, sizes), graph, state)
+        graph = _Graph(np.uint32(shift), copy_to_device(queue, "an order", rank), indptr, indices)
+        if not _advance(chain, phases, (groups, sizes), graph, state):
+            state = _choose(chain, choose, (groups, sizes), graph, state)
     chain.launch(roots, groups, *sizes, state, numbers)
-    number, place = chain.scratch(n + 1, index), allocated(queue, "places", n + 1, index)
+    number, place = chain.scratch(n + 1, index), allocate(queue, "places", n + 1, index)
     enqueue_scan(chain, numbers, number, n, kind="pointers")
-    before, joined = numbers, allocated(queue, "aggregates", n, index)
+    before, joined = numbers, allocate(queue, "aggregates", n, index)
     chain.launch(near, groups, *sizes, indptr, indices, state, number, before)
     has_joined = chain.scratch(n, index)
     chain.launch(far, groups, *sizes, indptr, indices, before, joined, has_joined)
@@ -119,7 +119,7 @@ class _Graph(NamedTuple):
     indices: cl_array.Array
 
 
-def _advanced(
+def _advance(
     chain: Chain,
     phases: tuple[tuple[Built, Advance], ...],
     launch: tuple[int, tuple[np.uint64, ...]],
@@ -154,7 +154,7 @@ def _advanced(
     return True
 
 
-def _chosen(
+def _choose(
     chain: Chain, choose: Built, launch: tuple[int, tuple[np.uint64, ...]], graph: _Graph, state: cl_array.Array
 ) -> cl_array.Array:
     """Return which nodes are in the set, by steps for all of them; waits."""

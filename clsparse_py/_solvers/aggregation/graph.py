@@ -9,7 +9,7 @@ from pyopencl import array as cl_array
 from clsparse_py._build.plain import door
 from clsparse_py._formats.canonical import with_marked
 from clsparse_py._matrix.matrix import Matrix, Parts, Structure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.construct.tiles import tiles, work_group_of
 from clsparse_py._operations.reductions.sums import diagonal_on_device
 from clsparse_py._precision.arithmetic import name_of
@@ -29,8 +29,8 @@ def nodes_of(A: Matrix, block: int) -> Matrix:
     built, record = chain.build(Nodes(min(128, chain.device.max_work_group), name_of(index), name_of(data.dtype)))
     real = np.zeros(0, data.dtype).real.dtype
     n_blocks = data.size // block**2
-    norms, columns = allocated(queue, "norms", n_blocks, real), allocated(queue, "columns", n_blocks, index)
-    node_indptr = allocated(queue, "indptr", n + 1, index)
+    norms, columns = allocate(queue, "norms", n_blocks, real), allocate(queue, "columns", n_blocks, index)
+    node_indptr = allocate(queue, "indptr", n + 1, index)
     groups, sizes = spread(chain.device, n + 1, record.work_group, 64)
     chain.launch(built, groups, *sizes, np.uint64(block), indptr, indices, data, node_indptr, columns, norms)
     chain.finish(norms, columns, node_indptr)
@@ -50,7 +50,7 @@ def strong_entries(A: Matrix, theta: float, diagonal: cl_array.Array | None = No
     diagonal = diagonal_on_device(A) if diagonal is None else diagonal
     chain, index = Chain(queue, *parts, diagonal), indptr.dtype
     built, record = chain.build(Strength(work_group_of(chain.device), name_of(index), name_of(data.dtype)))
-    strong = allocated(queue, "marks", indices.size, np.dtype(np.uint8))
+    strong = allocate(queue, "marks", indices.size, np.dtype(np.uint8))
     groups, sizes = tiles(chain.device, indices.size, record.work_group)
     scalars = index.type(indptr.size - 1), np.zeros(0, data.dtype).real.dtype.type(theta)
     chain.launch(built, groups, *sizes, *scalars, indptr, indices, data, diagonal, strong)
@@ -65,7 +65,7 @@ def inverse_diagonal(queue: cl.CommandQueue, A: Matrix) -> cl_array.Array:
     data, indices, indptr = A.parts
     chain, n = Chain(queue, *A.parts), indptr.size - 1
     built, record = chain.build(Inverse(work_group_of(chain.device), name_of(indptr.dtype), name_of(data.dtype)))
-    found = allocated(queue, "a diagonal", n, data.dtype)
+    found = allocate(queue, "a diagonal", n, data.dtype)
     groups, sizes = spread(chain.device, n, record.work_group, 64)
     chain.launch(built, groups, *sizes, np.uint32(A.has_sorted_indices), indptr, indices, data, found)
     chain.finish(found)
@@ -83,7 +83,7 @@ def smoothing_values(
     data, indices, indptr = parts
     chain, index = Chain(queue, *parts, inverse), indptr.dtype
     built, record = chain.build(Smoothing(work_group_of(chain.device), name_of(index), name_of(data.dtype)))
-    found = allocated(queue, "values", data.size, data.dtype)
+    found = allocate(queue, "values", data.size, data.dtype)
     groups, sizes = tiles(chain.device, indices.size, record.work_group)
     scalars = index.type(indptr.size - 1), index.type(first), np.zeros(0, data.dtype).real.dtype.type(gain)
     chain.launch(built, groups, *sizes, *scalars, indptr, indices, data, inverse, found)

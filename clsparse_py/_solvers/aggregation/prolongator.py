@@ -10,7 +10,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._build.built import Built
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Parts, Structure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain, spread
@@ -61,10 +61,10 @@ def smoothed_prolongator(
     (make, sizes), (pack, sizes_of_pack) = (_built(chain, A.parts, phase, longest) for phase in ("make", "pack"))
     counts, columns, sums = (chain.scratch(*each) for each in ((n_rows, index), (data.size, index), (data.size, data.dtype)))
     chain.launch(make, *sizes, indptr, indices, data, inverse, *_of(gain, T.parts), counts, columns, sums)
-    pointers = allocated(queue, "indptr", n_rows + 1, index)
+    pointers = allocate(queue, "indptr", n_rows + 1, index)
     enqueue_scan(chain, counts, pointers, n_rows, kind="pointers")
     nnz = int(chain.read(pointers, 1, n_rows)[0])
-    found = allocated(queue, "values", nnz, data.dtype), allocated(queue, "indices", nnz, index)
+    found = allocate(queue, "values", nnz, data.dtype), allocate(queue, "indices", nnz, index)
     chain.launch(pack, *sizes_of_pack, indptr, columns, sums, pointers, found[1], found[0])
     chain.finish(*found, pointers)
     return A.assembled(Structure.canonical(queue, T.shape, found[1], pointers), found[0])

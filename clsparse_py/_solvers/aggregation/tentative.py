@@ -10,7 +10,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._build.plain import door
 from clsparse_py._matrix.matrix import Matrix, Parts, Structure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.construct.tiles import work_group_of
 from clsparse_py._operations.transpose import transpose
 from clsparse_py._precision.arithmetic import name_of
@@ -24,7 +24,7 @@ __all__ = ["tentative_prolongator"]
 _TOLERANCE = 1e-10
 
 
-def _normed(chain: Chain, of_nodes: Parts, block: int, T: Parts, norms: cl_array.Array) -> None:
+def _normalise(chain: Chain, of_nodes: Parts, block: int, T: Parts, norms: cl_array.Array) -> None:
     """Enqueue the prolongator of one candidate, and its norm in each aggregate, which one work-item adds up."""
     joined, place, candidate = of_nodes
     values, indices, indptr = T
@@ -45,7 +45,7 @@ def _orthonormal(chain: Chain, of_nodes: Parts, sizes: tuple[int, int], T: Parts
     group, types, blocks = work_group_of(device), (name_of(place.dtype), name_of(dtype)), tuple(map(np.uint64, sizes))
     fill, _ = chain.build(Tentative(group, *types))
     orthonormal, _ = chain.build(Orthonormal(min(64, group), *types))
-    members, n = allocated(queue, "members", values.size // math.prod(sizes), place.dtype), coarse.size // sizes[1] ** 2
+    members, n = allocate(queue, "members", values.size // math.prod(sizes), place.dtype), coarse.size // sizes[1] ** 2
     groups, rows = spread(device, indptr.size, group, 64)
     chain.launch(fill, groups, *rows, *blocks, *of_nodes, indptr, indices, values, members)
     chain.finish(members)
@@ -78,13 +78,13 @@ def tentative_prolongator(
     chain, index, dtype = Chain(queue, joined, place, flat), place.dtype, candidates.dtype
     n_rows, nnz = joined.size * block, of.n_joined * block * columns
     T = (
-        allocated(queue, "values", nnz, dtype),
-        allocated(queue, "indices", nnz, index),
-        allocated(queue, "indptr", n_rows + 1, index),
+        allocate(queue, "values", nnz, dtype),
+        allocate(queue, "indices", nnz, index),
+        allocate(queue, "indptr", n_rows + 1, index),
     )
-    coarse = allocated(queue, "candidates", (of.n * columns, columns), dtype)
+    coarse = allocate(queue, "candidates", (of.n * columns, columns), dtype)
     if columns == 1 and chain.device.lanes_are_loops:
-        _normed(chain, (joined, place, flat), block, T, coarse)
+        _normalise(chain, (joined, place, flat), block, T, coarse)
     else:
         _orthonormal(chain, (joined, place, flat), (block, columns), T, coarse)
     chain.finish(*T, coarse)

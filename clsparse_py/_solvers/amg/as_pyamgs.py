@@ -48,12 +48,12 @@ def _on_host(smoother: Smoother | None, A: Any) -> Any:
     inverse = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal != 0) if smoother.scaled else 1
 
     def polynomial(A: Any, x: Any, b: Any) -> None:
-        x[...] = _smoothed(A, inverse, smoother, b, x)
+        x[...] = _smooth(A, inverse, smoother, b, x)
 
     return polynomial
 
 
-def _smoothed(A: Any, inverse: Any, smoother: Smoother, b: Any, x: Any) -> Any:
+def _smooth(A: Any, inverse: Any, smoother: Smoother, b: Any, x: Any) -> Any:
     """Return x after a smoother; ``inverse`` is that of the diagonal, or 1."""
     first, *others = (each if np.iscomplexobj(x) else np.real(each) for each in smoother.coefficients)
     for _ in range(smoother.iterations):

@@ -13,13 +13,13 @@ from pyopencl import array as cl_array
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._build.plain import door
 from clsparse_py._matrix.matrix import Parts, Structure
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import placed
+from clsparse_py._run.transfer import copy_to_device
 from clsparse_py._solvers.aggregation.kernels import MAX_INVERTED, DenseInverse
 
-__all__ = ["inverse", "inverse_values", "inverted"]
+__all__ = ["inverse", "inverse_values", "invert"]
 
 #: Unknowns of the coarsest level at most, whose inverse is a dense matrix.
 _MAX_DENSE = 5000
@@ -38,14 +38,14 @@ def inverse(A: csr_array) -> csr_array:
         It is too large, or has values that are not finite.
     """
     n, values = A.shape[0], inverse_values(A)
-    indices, indptr = (placed(A.queue, "an inverse", part) for part in _structure(n))
+    indices, indptr = (copy_to_device(A.queue, "an inverse", part) for part in _structure(n))
     return csr_array.assembled(Structure.canonical(A.queue, A.shape, indices, indptr), values)
 
 
 def inverse_values(A: csr_array) -> cl_array.Array:
     """Return the values of `inverse`, row by row."""
     found = _by_group(A.queue, A.parts)
-    return placed(A.queue, "an inverse", inverted(A.get()).data) if found is None else found
+    return copy_to_device(A.queue, "an inverse", invert(A.get()).data) if found is None else found
 
 
 @door()
@@ -57,7 +57,7 @@ def _by_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:
         return None
     group = 1 if chain.device.lanes_are_loops else min(_WORK_GROUP, chain.device.max_work_group)
     built, _ = chain.build(DenseInverse(group, name_of(indptr.dtype), name_of(dtype)))
-    found = allocated(queue, "an inverse", n * n, dtype)
+    found = allocate(queue, "an inverse", n * n, dtype)
     told = chain.scratch(4, np.zeros(0, dtype).real.dtype)
     chain.launch(built, 1, np.uint64(n), indptr, indices, data, found, chain.scratch(n, dtype), told)
     least, most, largest, difference = chain.read(told, 4).tolist()
@@ -72,7 +72,7 @@ def _structure(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return np.tile(np.arange(n, dtype=np.int32), n), n * np.arange(n + 1, dtype=np.int32)
 
 
-def inverted(A: Any) -> Any:
+def invert(A: Any) -> Any:
     """Return the inverse of a coarsest matrix by LAPACK; both are SciPy's.
 
     Raises

@@ -19,8 +19,8 @@ from clsparse_py._arrays.hosted import on_host, queue_in
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue, describe
 from clsparse_py._matrix.matrix import Matrix
-from clsparse_py._memory.memory import allocated
-from clsparse_py._operations.elementwise.values import mapped
+from clsparse_py._memory.memory import allocate
+from clsparse_py._operations.elementwise.values import map_values
 from clsparse_py._operations.spgemm import SpgemmPlan, spgemm_plan
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import from_host
@@ -30,7 +30,7 @@ from clsparse_py._solvers.aggregation.prolongator import MAX_ROW, smoothed_prolo
 from clsparse_py._solvers.aggregation.tentative import tentative_prolongator
 from clsparse_py._solvers.amg.galerkin import RapPlan, planned_rap
 from clsparse_py._solvers.amg.levels import Level
-from clsparse_py._solvers.amg.smoothers import as_list, smoother_of, unpacked
+from clsparse_py._solvers.amg.smoothers import as_list, smoother_of, unpack
 from clsparse_py._solvers.amg.solver import MultilevelSolver
 from clsparse_py._solvers.linalg.problem import divided
 
@@ -129,7 +129,7 @@ class _Step:
         level.P = P = self._prolongator(queue, level)
         self._transposed = self._transposed or P.transpose_plan()
         is_conjugate = P.dtype.kind == "c" and self._symmetry == "hermitian"
-        level.R = self._transposed(mapped(queue, P.data, "conjugate") if is_conjugate else P.data, out=level.R)
+        level.R = self._transposed(map_values(queue, P.data, "conjugate") if is_conjugate else P.data, out=level.R)
         if self._galerkin is None:
             self._galerkin, found = planned_rap(level.R, A, P)
             return found
@@ -341,7 +341,7 @@ def improve(level: Level, omega: float, iterations: int) -> None:
 
 def _improvement(given: Any) -> tuple[float, int]:
     """Return the gain of steps that smooth candidates, and how many."""
-    name, options = unpacked(given)
+    name, options = unpack(given)
     if name not in ("jacobi", None):
         raise ValueError(f"improve_candidates: must be 'jacobi' or None, is {name!r}")
     if name is None:
@@ -354,7 +354,7 @@ def _improvement(given: Any) -> tuple[float, int]:
 
 def _theta(given: Any) -> float:
     """Return the threshold of strong entries."""
-    name, options = unpacked(given)
+    name, options = unpack(given)
     if name not in ("symmetric", None):
         raise ValueError(f"strength: must be 'symmetric' or None, is {name!r}")
     theta = float(options.pop("theta", 0.0)) if name else 0.0
@@ -367,7 +367,7 @@ def _theta(given: Any) -> float:
 
 def _omegas(given: Any) -> tuple[float, ...]:
     """Return the gain of each step by which prolongators are smoothed."""
-    name, options = unpacked(given)
+    name, options = unpack(given)
     if name not in ("jacobi", None):
         raise ValueError(f"smooth: must be 'jacobi' or None, is {name!r}")
     if name is None:
@@ -402,7 +402,7 @@ def _matrix(A: Any) -> tuple[csr_array, int]:
 def _candidates(B: Any, A: csr_array, blocksize: int) -> cl_array.Array:
     """Return the candidates on the device, a row for each unknown."""
     if B is None and blocksize == 1 and A.shape[0]:
-        found, chain = allocated(A.queue, "candidates", (A.shape[0], 1), A.dtype), Chain(A.queue)
+        found, chain = allocate(A.queue, "candidates", (A.shape[0], 1), A.dtype), Chain(A.queue)
         chain.fill(found, 1, A.shape[0])
         chain.finish(found)
         return found

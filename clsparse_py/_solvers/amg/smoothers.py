@@ -10,7 +10,7 @@ import numpy as np
 
 from clsparse_py._ground.records import dataclass
 
-__all__ = ["Smoother", "as_list", "smoother_of", "unpacked"]
+__all__ = ["Smoother", "as_list", "smoother_of", "unpack"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Smoother:
     iterations: int
 
 
-def unpacked(given: Any) -> tuple[Any, dict[str, Any]]:
+def unpack(given: Any) -> tuple[Any, dict[str, Any]]:
     """Return a method's name and its options, of a name or of both as PyAMG takes them."""
     if isinstance(given, tuple):
         name, options = given
@@ -113,7 +113,7 @@ def smoother_of(name: str, given: Any, rho: Callable[[], float]) -> Smoother | N
     TypeError
         An option is unknown.
     """
-    kind, options = unpacked(given)
+    kind, options = unpack(given)
     if kind is None:
         return None
     if kind not in _KINDS:

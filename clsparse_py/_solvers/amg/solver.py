@@ -314,7 +314,7 @@ class MultilevelSolver:
     ) -> tuple[Any, int]:
         """Solve by a Krylov method that cycles precondition."""
 
-        def told(x: Any) -> None:
+        def report(x: Any) -> None:
             if residuals is not None:
                 residuals.append(self._residual(b, x))
             if callback is not None:
@@ -328,7 +328,7 @@ class MultilevelSolver:
         if residuals is not None:
             residuals[:] = [self._residual(b, 0 * b if x0 is None else x0)]
         if residuals is not None or callback is not None:
-            options["callback"] = told
+            options["callback"] = report
         x, info = method(self.levels[0].A, b, x0=x0, M=self.aspreconditioner(kind), **options)
         return x, maxiter if accel == "gmres" and info else info
 

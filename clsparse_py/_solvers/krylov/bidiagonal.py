@@ -17,7 +17,7 @@ from clsparse_py._solvers.krylov.sweep import Layout, Pass, Sweeps
 from clsparse_py._solvers.krylov.system import LeastSquares
 from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
-__all__ = ["CONSTANTS", "START", "Bidiagonal", "initial", "left", "right", "scalars", "unpacked"]
+__all__ = ["CONSTANTS", "START", "Bidiagonal", "initial", "left", "right", "scalars", "unpack"]
 
 #: Numbers that stay as they are. Scalars' names end in "_set" for these, in "_1" for what an iteration hands to the next
 #: one, and in "_0" for that of the iteration under way.
@@ -35,7 +35,7 @@ _RIGHT = Pass(
 START = (_LEFT, _RIGHT)
 
 
-def unpacked(names: tuple[str, ...], suffix: str = "_0") -> str:
+def unpack(names: tuple[str, ...], suffix: str = "_0") -> str:
     """Return the statement that declares scalars, whose names end so, as real numbers without that."""
     return f"R {', '.join(f'{name} = real_part({name}{suffix})' for name in names)};"
 
@@ -66,7 +66,7 @@ def left(
         f"{name}_left", reads=("q",), updates=("u",), totals=totals,
         takes=(*(f"{each}_1" for each in carried), *(f"{each}_set" for each in CONSTANTS)),
         first=(
-            unpacked(carried, "_1"), unpacked(CONSTANTS, "_set"), *first, "const bool active = stop == 0;",
+            unpack(carried, "_1"), unpack(CONSTANTS, "_set"), *first, "const bool active = stop == 0;",
             "const R scale = alpha > 0 ? 1 / alpha : 0, back = beta > 0 ? alpha / beta : 0;",
         ),
         lines=("if (active) u = q * scale - u * back;",), sums=(("uu", "of_real(square(u))"),),

@@ -93,7 +93,7 @@ def lobpcg(problem: Problem, x: Columns) -> Block:
     X, W, P = (_Part.of(problem, columns) for columns in (x, panel.columns(k), panel.columns(k)))
     constrain = _constraint(problem, room)
     constrain(X.x)
-    values = _begun(problem, X, room)
+    values = _begin(problem, X, room)
     unit = 2.0 ** (scaling.A.exponent or 0)
     tol = problem.tol / unit
     all_values, all_norms = [values], []
@@ -128,7 +128,7 @@ def lobpcg(problem: Problem, x: Columns) -> Block:
         X.replace(panel, (X, of_x), (P, identity), room=room)
         has_directions = True
     panel.copy(X.x, best)
-    values = _begun(problem, X, room)
+    values = _begin(problem, X, room)
     panel.replace(W.x, (X.ax, np.eye(k)), (X.bx, -np.diag(values)), room=room)
     norms = np.sqrt(np.abs(np.diag(panel.products(W.x, W.x)).real))
     return Block(
@@ -158,7 +158,7 @@ def _constraint(problem: Problem, room: Columns) -> Any:
     return constrain
 
 
-def _begun(problem: Problem, X: _Part, room: Columns) -> np.ndarray[Any, Any]:
+def _begin(problem: Problem, X: _Part, room: Columns) -> np.ndarray[Any, Any]:
     """Make columns B-orthonormal Ritz vectors, and return their values."""
     panel, k = problem.panel, len(X.x)
     X.multiply(problem)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clsparse_py._solvers.krylov.bidiagonal import CONSTANTS, START, Bidiagonal, initial, left, right, scalars, unpacked
+from clsparse_py._solvers.krylov.bidiagonal import CONSTANTS, START, Bidiagonal, initial, left, right, scalars, unpack
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, declare_passes
 from clsparse_py._solvers.krylov.system import LeastSquares
 
@@ -49,7 +49,7 @@ _UPDATE = Pass(
     takes=(*(f"{each}_0" for each in _CARRIED), *(f"{each}_set" for each in CONSTANTS), "beta_new"),
     first=(
         "const bool active = real_part(stop_0) == 0;",
-        unpacked(_CARRIED),
+        unpack(_CARRIED),
         "const R damp = real_part(damp_set);",
         "R of_hbar = 0, step = 0, of_h = 0, scale = 0;",
         "if (active) {",

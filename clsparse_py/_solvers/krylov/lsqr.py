@@ -6,7 +6,7 @@ from typing import Any
 
 from pyopencl import array as cl_array
 
-from clsparse_py._solvers.krylov.bidiagonal import CONSTANTS, START, Bidiagonal, initial, left, right, scalars, unpacked
+from clsparse_py._solvers.krylov.bidiagonal import CONSTANTS, START, Bidiagonal, initial, left, right, scalars, unpack
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, declare_passes
 from clsparse_py._solvers.krylov.system import LeastSquares
 
@@ -34,8 +34,8 @@ def _update(name: str, *, variance: bool) -> Pass:
         takes=(*(f"{each}_0" for each in _CARRIED), *(f"{each}_set" for each in CONSTANTS), "beta_new", "of_w"),
         first=(
             "const bool active = real_part(stop_0) == 0;",
-            unpacked(_CARRIED),
-            unpacked(CONSTANTS, "_set"),
+            unpack(_CARRIED),
+            unpack(CONSTANTS, "_set"),
             "R step = 0, kept = 0, scale = 0, inverse = 0;",
             "if (active) {",
             "    beta = real_part(beta_new);",

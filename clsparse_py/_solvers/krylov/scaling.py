@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._run.launch import Chain
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, Passes, Sweeps, declare_passes
 from clsparse_py._solvers.krylov.system import Apply, LeastSquares, System
@@ -248,7 +248,7 @@ def solve(system: System, method: Callable[[System], int]) -> int:
     """
     first, maxiter, callback = None, system.maxiter, system.callback
     if system.guessed:
-        first = allocated(system.chain.queue, "x0", system.n, system.dtype)
+        first = allocate(system.chain.queue, "x0", system.n, system.dtype)
         system.chain.copy(first, system.x, system.n)
     scaling = system.scaling = Scaling(system, system.n, system.all_max)
     system.A = scaling.scaled(system.A, scaling.A, system.shift)

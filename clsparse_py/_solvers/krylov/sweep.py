@@ -22,7 +22,7 @@ from clsparse_py._build.plain import are_plain, door, plainly
 from clsparse_py._build.programs import Parameters
 from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.records import dataclass
-from clsparse_py._memory.memory import allocated, submit
+from clsparse_py._memory.memory import allocate, submit
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._precision.numbers import numbers
 from clsparse_py._run.launch import Chain, enqueue_fill
@@ -193,7 +193,7 @@ class Sweep(Parameters):
             yield of.name, cls.legal(device, arithmetic.floating, of, layout)
 
 
-def _rounded(n: int, step: int) -> int:
+def _round_up(n: int, step: int) -> int:
     """Return the next multiple of a step."""
     return -(-n // step) * step
 
@@ -263,15 +263,15 @@ class Sweeps:
         limits = Thresholds.of(device)
         most = device.compute_units * limits.groups_per_unit
         at_once = 1 if device.lanes_are_loops else limits.work_group * limits.unroll
-        self.groups = -(-max(n, 1) // _rounded(-(-max(n, 1) // most), at_once))
+        self.groups = -(-max(n, 1) // _round_up(-(-max(n, 1) // most), at_once))
         # Behind the parts is what the host is told, twice: one is read while the other is written.
         self.told_at = parts * len(layout.scalars)
-        self.scalars = allocated(chain.queue, "scalars", self.told_at + 2 * len(layout.told) + _MORE, dtype)
-        self.sums = allocated(chain.queue, "sums", parts * max(len(layout.sums), 1) * self.groups, dtype)
+        self.scalars = allocate(chain.queue, "scalars", self.told_at + 2 * len(layout.told) + _MORE, dtype)
+        self.sums = allocate(chain.queue, "sums", parts * max(len(layout.sums), 1) * self.groups, dtype)
 
     def vector(self, n: int | None = None) -> cl_array.Array:
         """Return a vector whose entries are not set, of the greatest length if no other is given."""
-        return allocated(self.chain.queue, "a vector of a solver", self.n if n is None else n, self.dtype)
+        return allocate(self.chain.queue, "a vector of a solver", self.n if n is None else n, self.dtype)
 
     def fill(self, vector: cl_array.Array, value: Any = 0) -> None:
         """Enqueue setting all entries of a vector to a value."""
@@ -297,7 +297,7 @@ class Sweeps:
         device = plainly(self._device) if are_plain() else self._device
         built, record = self.chain.build(Sweep.legal(device, self.dtype.name, of, self.layout))
         n = vectors[of.vectors[0]].size
-        sizes = n, _rounded(-(-n // self.groups), record.work_group), part, self.told_at + turn * len(self.layout.told)
+        sizes = n, _round_up(-(-n // self.groups), record.work_group), part, self.told_at + turn * len(self.layout.told)
         arrays = (self.scalars, self.sums, *(vectors[name] for name in of.vectors))
         arguments = [*map(np.uint64, sizes), *(each.base_data for each in arrays)]
         if self._all_sum is None:

@@ -20,9 +20,9 @@ from clsparse_py._arrays.hosted import array_on, on_host
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue
 from clsparse_py._ground.errors import warn
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import fetched
+from clsparse_py._run.transfer import copy_to_host
 from clsparse_py._solvers.krylov import lobpcg as krylov_lobpcg
 from clsparse_py._solvers.krylov.lanczos import WANTED, Eigenpairs, lanczos
 from clsparse_py._solvers.krylov.lobpcg import Problem
@@ -169,12 +169,12 @@ def eigsh(
     values = found.values
     if sigma is not None:
         values = sigma + 1 / values
-        belongs = _belong(A, values, [fetched(vector, queue) for vector in found.vectors], generator)
+        belongs = _belong(A, values, [copy_to_host(vector, queue) for vector in found.vectors], generator)
         found = dataclasses.replace(found, converged=found.converged & belongs)
-    return _delivered(found, values, queue, isinstance(v0, cl_array.Array), dtype, n, return_eigenvectors)
+    return _deliver(found, values, queue, isinstance(v0, cl_array.Array), dtype, n, return_eigenvectors)
 
 
-def _delivered(
+def _deliver(
     found: Eigenpairs,
     values: np.ndarray[Any, Any],
     queue: cl.CommandQueue,
@@ -191,7 +191,7 @@ def _delivered(
         order = order[found.converged[order]]
     vectors: Any = None
     if with_vectors or not fine:
-        vectors = joined([found.vectors[i] for i in order], queue, on_device, dtype, n)
+        vectors = join([found.vectors[i] for i in order], queue, on_device, dtype, n)
     if not fine:
         raise scipy.sparse.linalg.ArpackNoConvergence(
             f"No convergence ({found.restarts} restarts, %d/%d eigenvectors converged)" % (order.size, found.converged.size),
@@ -201,13 +201,13 @@ def _delivered(
     return (values[order], vectors) if with_vectors else values[order]
 
 
-def joined(columns: list[cl_array.Array], queue: cl.CommandQueue, on_device: bool, dtype: np.dtype[Any], n: int) -> Any:
+def join(columns: list[cl_array.Array], queue: cl.CommandQueue, on_device: bool, dtype: np.dtype[Any], n: int) -> Any:
     """Return columns of n entries as a matrix, of the device or NumPy's."""
     if not columns:
         return np.zeros((n, 0), dtype)
     if not on_device:
-        return np.stack([fetched(column, queue) for column in columns], axis=1)
-    rows, chain = allocated(queue, "eigenvectors", (len(columns), n), dtype), Chain(queue)
+        return np.stack([copy_to_host(column, queue) for column in columns], axis=1)
+    rows, chain = allocate(queue, "eigenvectors", (len(columns), n), dtype), Chain(queue)
     for i, column in enumerate(columns):
         chain.copy(rows, column, n, i * n)
     chain.finish(rows)
@@ -225,7 +225,7 @@ def _inverse(A: Any, sigma: float, OPinv: Any, queue: cl.CommandQueue, dtype: np
 
     def solve(x: cl_array.Array) -> Any:
         y, info = minres(A, x, shift=sigma, rtol=float(np.finfo(dtype).eps), maxiter=20 * x.size)
-        right, solution = fetched(x, queue), on_host(y)
+        right, solution = copy_to_host(x, queue), on_host(y)
         # The least squares solution of a singular system ends minres, too.
         residual = np.linalg.norm(right - (A @ solution - sigma * solution))
         if info or not residual <= rough * np.linalg.norm(right):
@@ -264,7 +264,7 @@ def _by_factors(A: Any, sigma: float, rough: float, queue: cl.CommandQueue, dtyp
     size = float(scipy.sparse.linalg.norm(shifted))
 
     def solve(x: cl_array.Array) -> cl_array.Array:
-        right = fetched(x, queue)
+        right = copy_to_host(x, queue)
         solution = factors.solve(right)
         residual = np.linalg.norm(right - shifted @ solution)
         if not residual <= rough * (size * np.linalg.norm(solution) + np.linalg.norm(right)):
@@ -409,14 +409,14 @@ def lobpcg(
         message = f"lobpcg: ended with residuals of norms {found.norms}, not all at most {limit}"
         warn(message, UserWarning)
     values = found.values.astype(np.zeros(0, dtype).real.dtype)
-    vectors = joined(found.vectors, queue, isinstance(X, cl_array.Array), dtype, n)
+    vectors = join(found.vectors, queue, isinstance(X, cl_array.Array), dtype, n)
     asked = [each for wanted, each in zip(histories, (found.all_values, found.all_norms), strict=True) if wanted]
     return values, vectors, *asked
 
 
 def _of_columns(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
     """Return the product of an operator, or of a function of NumPy matrices, with a column."""
-    return applied((lambda x: A(fetched(x, queue)[:, None])) if is_function(A) else A, queue, dtype)
+    return applied((lambda x: A(copy_to_host(x, queue)[:, None])) if is_function(A) else A, queue, dtype)
 
 
 def _split(values: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[cl_array.Array]:

@@ -16,7 +16,7 @@ from clsparse_py._arrays.hosted import on_host, queue_in
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue
 from clsparse_py._ground.errors import runs_on_host
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.triangular.factors import swept
 from clsparse_py._operations.triangular.solve import solver
 from clsparse_py._solvers.krylov.system import Apply
@@ -41,7 +41,7 @@ class _Solves(DeviceOperator):
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
         first, second = (solver(queue, cast_to(matrix, dtype), upper=upper, unit=unit) for matrix, upper, unit in self._factors)
-        between = allocated(queue, "a vector", self.shape[0], dtype)
+        between = allocate(queue, "a vector", self.shape[0], dtype)
 
         def apply(x: cl_array.Array, y: cl_array.Array) -> None:
             first(x, between)

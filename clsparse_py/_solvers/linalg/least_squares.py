@@ -14,15 +14,15 @@ from pyopencl import array as cl_array
 
 from clsparse_py._arrays.hosted import by_scipy
 from clsparse_py._build.plain import door
-from clsparse_py._memory.memory import allocated
+from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.order import note_written
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import fetched
+from clsparse_py._run.transfer import copy_to_host
 from clsparse_py._solvers.krylov import lsmr as krylov_lsmr
 from clsparse_py._solvers.krylov import lsqr as krylov_lsqr
 from clsparse_py._solvers.krylov.scaling import solve_least_squares
 from clsparse_py._solvers.krylov.system import LeastSquares
-from clsparse_py._solvers.linalg.operators import adjoint_applied, applied
+from clsparse_py._solvers.linalg.operators import applied, apply_adjoint
 from clsparse_py._solvers.linalg.options import limit, tolerance
 from clsparse_py._solvers.linalg.problem import copied, dtype_of_solution, place_of_solution, right_side
 
@@ -53,12 +53,12 @@ class _Given:
 
     def problem(self, maxiter: int) -> LeastSquares:
         """Return the problem with all vectors on the device."""
-        x = allocated(self.queue, "x", self.shape[1], self.dtype)
+        x = allocate(self.queue, "x", self.shape[1], self.dtype)
         if self.x0 is None:
             Chain(self.queue).fill(x, 0, x.size)
         else:
             x = self.on_device("x0", self.x0)
-        A, adjoint = applied(self.A, self.queue, self.dtype), adjoint_applied(self.A, self.queue, self.dtype)
+        A, adjoint = applied(self.A, self.queue, self.dtype), apply_adjoint(self.A, self.queue, self.dtype)
         b, guessed = self.on_device("b", self.b), self.x0 is not None
         chain = Chain(self.queue)
         return LeastSquares(chain, self.shape, self.dtype, A, adjoint, b, x, guessed, *self.limits, maxiter, self.every)
@@ -70,12 +70,12 @@ class _Given:
     def delivered(self, x: cl_array.Array) -> Any:
         """Return a vector as b was given."""
         if not isinstance(self.b, cl_array.Array):
-            return fetched(x, self.queue)
+            return copy_to_host(x, self.queue)
         note_written(x, cl.enqueue_marker(self.queue))
         return x
 
 
-def _solved(given: _Given, method: Callable[[LeastSquares], tuple[Any, ...]], maxiter: int) -> tuple[Any, ...]:
+def _solve(given: _Given, method: Callable[[LeastSquares], tuple[Any, ...]], maxiter: int) -> tuple[Any, ...]:
     """Return x and what the method returns."""
     problem = given.problem(maxiter)
     found = solve_least_squares(problem, method)
@@ -168,9 +168,9 @@ def lsqr(
     most = 2 * given.shape[1] if iter_lim is None else limit("iter_lim", iter_lim)
     if show or 0 in given.shape:
         return _by_scipy(scipy.sparse.linalg.lsqr, A, given.b, *given.limits, most, show, calc_var, given.x0)  # type: ignore[no-any-return]
-    variance = allocated(given.queue, "var", given.shape[1], given.dtype) if calc_var else None
-    found = _solved(given, functools.partial(krylov_lsqr.lsqr, variance=variance), most)
-    var = np.zeros(given.shape[1]) if variance is None else fetched(variance, given.queue).real.astype(np.float64)
+    variance = allocate(given.queue, "var", given.shape[1], given.dtype) if calc_var else None
+    found = _solve(given, functools.partial(krylov_lsqr.lsqr, variance=variance), most)
+    var = np.zeros(given.shape[1]) if variance is None else copy_to_host(variance, given.queue).real.astype(np.float64)
     return *found, cl_array.to_device(given.queue, var) if isinstance(b, cl_array.Array) else var
 
 
@@ -231,4 +231,4 @@ def lsmr(
     most = min(given.shape) if maxiter is None else limit("maxiter", maxiter)
     if show or 0 in given.shape:
         return _by_scipy(scipy.sparse.linalg.lsmr, A, given.b, *given.limits, most, show, given.x0)  # type: ignore[no-any-return]
-    return _solved(given, krylov_lsmr.lsmr, most)
+    return _solve(given, krylov_lsmr.lsmr, most)

@@ -18,10 +18,10 @@ from clsparse_py._arrays.bsr import bsr_array
 from clsparse_py._arrays.bsr.products import enqueue_product
 from clsparse_py._build.plain import are_plain, door
 from clsparse_py._device.device import describe
-from clsparse_py._memory.memory import allocated, submit
+from clsparse_py._memory.memory import allocate, submit
 from clsparse_py._operations.spmv import kept_plan
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import fetched, placed
+from clsparse_py._run.transfer import copy_to_device, copy_to_host
 from clsparse_py._solvers.krylov import polynomials
 from clsparse_py._solvers.krylov.system import Apply, Held
 from clsparse_py._solvers.krylov.thresholds import Thresholds
@@ -29,7 +29,7 @@ from clsparse_py._solvers.krylov.thresholds import Thresholds
 if TYPE_CHECKING:
     from clsparse_py._arrays.csr import csr_array
 
-__all__ = ["DeviceOperator", "Diagonal", "adjoint_applied", "applied", "cast_to", "held", "is_function"]
+__all__ = ["DeviceOperator", "Diagonal", "applied", "apply_adjoint", "cast_to", "fit_one_group", "is_function"]
 
 
 class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] # SciPy has no types
@@ -55,10 +55,10 @@ class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] 
     @door()
     def _matvec(self, x: Any) -> Any:
         dtype, queue = np.result_type(self.dtype, x.dtype), self.queue
-        given = placed(queue, "x", np.ravel(x).astype(dtype, copy=False))
-        result = allocated(queue, "the product", given.size, dtype)
+        given = copy_to_device(queue, "x", np.ravel(x).astype(dtype, copy=False))
+        result = allocate(queue, "the product", given.size, dtype)
         self.bound(queue, dtype)(given, result)
-        return fetched(result, queue).reshape(x.shape)
+        return copy_to_host(result, queue).reshape(x.shape)
 
 
 class Diagonal(DeviceOperator):
@@ -75,7 +75,7 @@ class Diagonal(DeviceOperator):
 
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-        return polynomials.jacobi(Chain(queue), placed(queue, "a diagonal", self.diagonal_in(dtype)))
+        return polynomials.jacobi(Chain(queue), copy_to_device(queue, "a diagonal", self.diagonal_in(dtype)))
 
     @override
     def _adjoint(self) -> Diagonal:
@@ -116,10 +116,10 @@ def applied(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
     if is_function(A):
         return _called(A, queue, dtype)
     operator = _operator(A)
-    return _called(lambda x: operator.matvec(fetched(x, queue)), queue, dtype)
+    return _called(lambda x: operator.matvec(copy_to_host(x, queue)), queue, dtype)
 
 
-def adjoint_applied(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+def apply_adjoint(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
     """Return the product of an operator's conjugate transposed, as `applied`.
 
     A sparse array is transposed once; any other operator is asked for ``rmatvec`` of a NumPy array.
@@ -130,7 +130,7 @@ def adjoint_applied(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> App
         turned = cast("Any", A).T.tocsr()
         return _product(turned.conj() if turned.dtype.kind == "c" else turned, queue, dtype)
     operator = _operator(A)
-    return _called(lambda x: operator.rmatvec(fetched(x, queue)), queue, dtype)
+    return _called(lambda x: operator.rmatvec(copy_to_host(x, queue)), queue, dtype)
 
 
 def _operator(A: Any) -> scipy.sparse.linalg.LinearOperator:
@@ -142,7 +142,7 @@ def _operator(A: Any) -> scipy.sparse.linalg.LinearOperator:
         raise TypeError(message) from error
 
 
-def held(A: Any, M: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Held | None:
+def fit_one_group(A: Any, M: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Held | None:
     """Return the matrices of a system if one work-group makes iterations sooner than launches of many, else None.
 
     Both are sparse arrays of the device, or M is a diagonal, or None. Plain kernels have no work-group to do so.
@@ -151,7 +151,7 @@ def held(A: Any, M: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Held |
         return None
     matrices = [_small(A, dtype), None if M is None else _small(M, dtype)]
     if isinstance(M, Diagonal):
-        matrices[1] = (placed(queue, "a diagonal", M.diagonal_in(dtype)),)
+        matrices[1] = (copy_to_device(queue, "a diagonal", M.diagonal_in(dtype)),)
     of_A, of_M = matrices
     return None if of_A is None or (M is not None and of_M is None) else Held(of_A, of_M)
 

@@ -13,7 +13,7 @@ from clsparse_py._arrays.base import on_device
 from clsparse_py._arrays.hosted import queue_in
 from clsparse_py._device.device import default_queue
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import placed
+from clsparse_py._run.transfer import copy_to_device
 from clsparse_py._solvers.krylov import polynomials
 from clsparse_py._solvers.krylov.system import Apply
 from clsparse_py._solvers.linalg.operators import DeviceOperator, Diagonal, applied, cast_to
@@ -31,7 +31,7 @@ class _Chebyshev(DeviceOperator):
 
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-        inverse = placed(queue, "a diagonal", cast_to(self._inverse, dtype))
+        inverse = copy_to_device(queue, "a diagonal", cast_to(self._inverse, dtype))
         return polynomials.chebyshev(Chain(queue), applied(self._A, queue, dtype), inverse, self._degree, self.bounds)
 
 

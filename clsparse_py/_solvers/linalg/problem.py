@@ -18,16 +18,16 @@ from clsparse_py._arrays.hosted import on_host, queue_in
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue, describe
 from clsparse_py._ground.errors import DtypeError
-from clsparse_py._matrix.convert import converted
-from clsparse_py._memory.memory import allocated
+from clsparse_py._matrix.convert import convert
+from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.order import note_written
 from clsparse_py._precision.arithmetic import needs_fp64
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import fetched, placed
+from clsparse_py._run.transfer import copy_to_device, copy_to_host
 from clsparse_py._solvers.krylov.scaling import solve
 from clsparse_py._solvers.krylov.sweep import AllSum
 from clsparse_py._solvers.krylov.system import Apply, Held, System
-from clsparse_py._solvers.linalg.operators import applied, held, is_function
+from clsparse_py._solvers.linalg.operators import applied, fit_one_group, is_function
 from clsparse_py._solvers.linalg.options import Options
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Problem(abc.ABC):
         A, M, small = self.operators()
         b = copied(self.queue, "b", self.column(self.b, column), self.dtype)
         if self.x0 is None or isinstance(self.x0, str):
-            x = allocated(self.queue, "x", self.own, self.dtype)
+            x = allocate(self.queue, "x", self.own, self.dtype)
             if self.x0 is None:
                 chain.fill(x, 0, self.own)
             elif M is None:
@@ -265,13 +265,13 @@ class _Problem(Problem):
     def operators(self) -> tuple[Apply, Apply | None, Held | None]:
         A, M = self._on_queue
         products = [each if each is None else applied(each, self.queue, self.dtype) for each in (A, M)]
-        small = None if self.options.callback else held(A, M, self.queue, self.dtype)
+        small = None if self.options.callback else fit_one_group(A, M, self.queue, self.dtype)
         assert products[0] is not None
         return products[0], products[1], small
 
     @override
     def as_given(self, x: cl_array.Array) -> Any:
-        return x if isinstance(self.b, cl_array.Array) else fetched(x, self.queue)
+        return x if isinstance(self.b, cl_array.Array) else copy_to_host(x, self.queue)
 
     @override
     def solution(self, column: int) -> tuple[cl_array.Array, int]:
@@ -282,7 +282,7 @@ class _Problem(Problem):
     def by_scipy(self, column: int) -> tuple[cl_array.Array, int]:
         x0 = self.x0 if self.x0 is None or isinstance(self.x0, str) else on_host(self.column(self.x0, column))
         x, info = self.options.by_scipy(self.A, on_host(self.column(self.b, column)), x0, self.M)
-        return placed(self.queue, "x", np.asarray(x, self.dtype)), info
+        return copy_to_device(self.queue, "x", np.asarray(x, self.dtype)), info
 
     @override
     def delivered(self, solutions: list[cl_array.Array]) -> Any:
@@ -297,7 +297,7 @@ class _Problem(Problem):
 
 def side_by_side(queue: cl.CommandQueue, columns: list[cl_array.Array], n: int, dtype: np.dtype[Any]) -> cl_array.Array:
     """Return vectors of n entries as the columns of an array."""
-    chain, joined = Chain(queue), allocated(queue, "x", (len(columns), n), dtype)
+    chain, joined = Chain(queue), allocate(queue, "x", (len(columns), n), dtype)
     for column, each in enumerate(columns):
         chain.copy(joined, each, n, column * n)
     chain.finish(joined)
@@ -337,8 +337,8 @@ def _columns(values: Any) -> int:
 def copied(queue: cl.CommandQueue, name: str, values: Any, dtype: np.dtype[Any]) -> cl_array.Array:
     """Return a copy of a vector on the device, in a dtype."""
     if isinstance(values, cl_array.Array):
-        return converted(queue, name, values, dtype)
-    return placed(queue, name, np.asarray(values).astype(dtype))
+        return convert(queue, name, values, dtype)
+    return copy_to_device(queue, name, np.asarray(values).astype(dtype))
 
 
 def place_of_solution(A: Any, others: dict[str, Any]) -> cl.CommandQueue:

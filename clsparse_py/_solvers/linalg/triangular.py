@@ -13,10 +13,10 @@ from pyopencl import array as cl_array
 from clsparse_py._arrays.base import SparseArray, on_device
 from clsparse_py._arrays.hosted import array_on, by_scipy, on_host
 from clsparse_py._build.plain import door
-from clsparse_py._matrix.convert import converted
-from clsparse_py._memory.memory import allocated
+from clsparse_py._matrix.convert import convert
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.triangular.solve import solver
-from clsparse_py._run.transfer import fetched, placed
+from clsparse_py._run.transfer import copy_to_device, copy_to_host
 from clsparse_py._solvers.linalg.problem import dtype_of_solution, order_of, place_of_solution, right_side
 
 __all__ = ["spsolve_triangular"]
@@ -113,17 +113,17 @@ def spsolve_triangular(
     rows.require_valid()
     # Values alone are converted: rows stay in their order, and keep their levels.
     own = rows.dtype == dtype
-    factor = rows if own else rows.with_values(converted(queue, "A", rows.data, dtype))
+    factor = rows if own else rows.with_values(convert(queue, "A", rows.data, dtype))
     solve = solver(queue, factor, upper=not lower, unit=unit_diagonal)
     if not isinstance(right, cl_array.Array):
-        values = placed(queue, "b", np.ascontiguousarray(right, dtype).ravel())
+        values = copy_to_device(queue, "b", np.ascontiguousarray(right, dtype).ravel())
     elif right.ndim == 1:
-        values = converted(queue, "b", right, dtype)
+        values = convert(queue, "b", right, dtype)
     else:
-        values = placed(queue, "b", np.ascontiguousarray(on_host(right), dtype).ravel())
-    x = allocated(queue, "x", values.size, dtype)
+        values = copy_to_device(queue, "b", np.ascontiguousarray(on_host(right), dtype).ravel())
+    x = allocate(queue, "x", values.size, dtype)
     solve(values, x)
     if not isinstance(b, cl_array.Array):
-        return fetched(x, queue).reshape(right.shape)
+        return copy_to_host(x, queue).reshape(right.shape)
     queue.finish()
     return x.reshape(right.shape)  # type: ignore[no-untyped-call] # PyOpenCL's

@@ -11,13 +11,13 @@ from supposed import supposed
 from clsparse_py import csr_array
 from clsparse_py._build import programs
 from clsparse_py._operations.elementwise.thresholds import Thresholds
-from clsparse_py._operations.elementwise.union import combined
+from clsparse_py._operations.elementwise.union import combine
 
 
 def kernels(left: csr_array, right: csr_array) -> tuple[csr_array, list[str]]:
     """Return the sum of two matrices, and the templates of the kernels that were asked for."""
     with programs.recording() as asked:
-        found = combined("plus", left, right)
+        found = combine("plus", left, right)
     return found, list(dict.fromkeys(each.parameters.template for each in asked))
 
 

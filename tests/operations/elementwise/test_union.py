@@ -20,7 +20,7 @@ from clsparse_py._device.device import describe
 from clsparse_py._operations.elementwise import union
 from clsparse_py._operations.elementwise.operators import OPERATORS
 from clsparse_py._operations.elementwise.thresholds import Thresholds
-from clsparse_py._operations.elementwise.union import combined
+from clsparse_py._operations.elementwise.union import combine
 
 AXES: Mapping[str, Any] = {
     "operator": [each.name for each in OPERATORS.values() if not each.opposite],
@@ -89,7 +89,7 @@ def test_operators(case: Mapping[str, Any]) -> None:
     # More than are united at once.
     A = matrix(case["dtypes"][0], (250, 45), case["format"], 1, case["index"])
     B = matrix(case["dtypes"][1], (250, 45), "canonical", 2, case["index"])
-    found = combined(case["operator"], on(queue, A), on(queue, B))
+    found = combine(case["operator"], on(queue, A), on(queue, B))
     assert found.indices.dtype == case["index"]
     # SciPy adds duplicates up in place.
     assert_same(found, OPERATORS[case["operator"]].of_scipy(A.copy(), B))
@@ -100,20 +100,20 @@ def test_shapes(queue: cl.CommandQueue, shape: tuple[int, int]) -> None:
     A, B = (matrix("float32", shape, "canonical", seed) for seed in (1, 2))
     empty = sp.csr_array(shape, dtype=np.float32)
     for left, right in ((A, B), (A, A), (A, empty), (empty, B), (empty, empty)):
-        found = combined("minus", csr_array(left, queue=queue), csr_array(right, queue=queue))
+        found = combine("minus", csr_array(left, queue=queue), csr_array(right, queue=queue))
         assert_same(found, left - right)
 
 
 @pytest.mark.any_platform
 def test_entries_of_one_column_may_lie_on_both_sides_of_a_cut(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     A, B = (matrix("float32", (40, 30), "canonical", seed) for seed in (3, 4))
-    monkeypatch.setattr(union, "_made", union._by_chunks)
+    monkeypatch.setattr(union, "_compute", union._by_chunks)
     monkeypatch.setattr(union, "_ITEMS_PER_CORE", 1 << 20)
     monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, single_group=0))
     for span in (1, 2, 3, 7, 64):
         monkeypatch.setattr(union, "_LEAST_SPAN", span)
         for operator in ("plus", "multiply"):
-            found = combined(operator, csr_array(A, queue=queue), csr_array(B, queue=queue))
+            found = combine(operator, csr_array(A, queue=queue), csr_array(B, queue=queue))
             assert_same(found, OPERATORS[operator].of_scipy(A, B))
 
 
@@ -125,16 +125,16 @@ def test_work_groups_that_take_tiles(case: Mapping[str, Any], monkeypatch: pytes
     shapes = {"tile_group": group, "tile_span": case["span"], "single_group": group if one else 0, "single_span": case["span"]}
     few = 1 << 15 if case["tiles"] == "few" else 0
     monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, max_few_places=few, **shapes))
-    monkeypatch.setattr(union, "_made", union._by_tiles)
+    monkeypatch.setattr(union, "_compute", union._by_tiles)
     # A row has 91 places at most.
     n_rows = min(300, group * case["span"] // 91) if one else 300
     A = matrix(case["dtypes"][0], (n_rows, 45), "canonical", 1, case["index"])
     B = matrix(case["dtypes"][1], (n_rows, 45), "canonical", 2, case["index"])
     for operator in ("minus", "multiply"):
-        found = combined(operator, on(queue, A), on(queue, B))
+        found = combine(operator, on(queue, A), on(queue, B))
         assert_same(found, OPERATORS[operator].of_scipy(A, B))
     for left, right in ((A[:0], B[:0]), (A[:1, :1], B[:1, :1]), (A[:, :0], B[:, :0]), (A, sp.csr_array(A.shape, dtype=B.dtype))):
-        assert_same(combined("minus", csr_array(left, queue=queue), csr_array(right, queue=queue)), left - right)
+        assert_same(combine("minus", csr_array(left, queue=queue), csr_array(right, queue=queue)), left - right)
 
 
 @pytest.mark.any_platform
@@ -146,7 +146,7 @@ def test_special_values(queue: cl.CommandQueue) -> None:
     for each in (each for each in OPERATORS.values() if not each.opposite):
         with np.errstate(all="ignore"):
             wanted = each.of_scipy(left, right)
-        assert_same(combined(each.name, csr_array(left, queue=queue), csr_array(right, queue=queue)), wanted)
+        assert_same(combine(each.name, csr_array(left, queue=queue), csr_array(right, queue=queue)), wanted)
 
 
 @st.composite

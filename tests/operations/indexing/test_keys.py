@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from clsparse_py._operations.indexing.key import Listed, parsed
+from clsparse_py._operations.indexing.key import Listed, parse
 
 SHAPE = (5, 6)
 KEYS = (
@@ -38,18 +38,18 @@ def test_keys_have_the_shapes_and_errors_of_scipy(expression: str) -> None:
     wanted = shape_of(expression)
     if isinstance(wanted, Exception):
         with pytest.raises(type(wanted), match=r"^index"):
-            parsed(eval(expression), SHAPE)
+            parse(eval(expression), SHAPE)
     else:
-        assert parsed(eval(expression), SHAPE).shape == wanted
+        assert parse(eval(expression), SHAPE).shape == wanted
 
 
 def test_positions_are_in_range() -> None:
-    rows, columns = parsed(([-1, 0, 4], slice(None, None, -2)), SHAPE).index
+    rows, columns = parse(([-1, 0, 4], slice(None, None, -2)), SHAPE).index
     assert isinstance(rows, Listed)
     np.testing.assert_array_equal(rows.values, [4, 0, 4])
     assert columns == range(5, -1, -2)
     given = np.array([-1, 2])
-    parsed(given, SHAPE)
+    parse(given, SHAPE)
     np.testing.assert_array_equal(given, [-1, 2])
 
 
@@ -67,4 +67,4 @@ def test_positions_are_in_range() -> None:
 )
 def test_messages_say_what_came_and_what_is_needed(key: Any, message: str) -> None:
     with pytest.raises(IndexError, match=message):
-        parsed(key, SHAPE)
+        parse(key, SHAPE)

@@ -14,7 +14,7 @@ from made_up_products import PLENTY, TYPES, device, kind_on
 from clsparse_py._decisions import profiles
 from clsparse_py._device.device import Device
 from clsparse_py._operations.spgemm.analysis import Work
-from clsparse_py._operations.spgemm.bin_choice import NAMES, BinFeatures, ProductFeatures, chosen, takers
+from clsparse_py._operations.spgemm.bin_choice import NAMES, BinFeatures, ProductFeatures, choose, takers
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._operations.spgemm.choice import Choice, parse_choice
 from clsparse_py._operations.spgemm.decide import Decision, Reason
@@ -78,7 +78,7 @@ def test_shipped_trees_decide_as_rules_did() -> None:
         "cpu": ("dense esc", "reg-merge:16:65536:1024 dense esc", "esc"),
     }  # fmt: skip
     seen = set()
-    for path in profiles.shipped():
+    for path in profiles.list_shipped():
         of = profiles.read(path, shipped=True).device
         on = replace(device(of["type"]), **{name: of[name] for name in ("name", "platform", "vendor") if name in of})
         kind = Kind(replace(on, compute_units=132), TYPES)
@@ -130,7 +130,7 @@ def test_a_leaf_is_an_accumulator_of_a_method(by_tree: Callable[[object], Kind])
     bins = sorted_and_expanded(kind)
     number = {bin_.max_products: number for number, bin_ in enumerate(bins)}
     found = work({0: 5, number[64]: 10**5, number[128]: 10**5, number[None]: 3}, len(bins), 10**7, 20_000, longest=64)
-    made, rulings = chosen(kind, product(), bins, found, PLENTY)
+    made, rulings = choose(kind, product(), bins, found, PLENTY)
     few, more, most = (made[number[products]] for products in (64, 128, None))
     assert few.accumulator == Hash(64, 8, 8)
     assert (more.method, more.max_products) == ("large-hash", 1024)
@@ -141,7 +141,7 @@ def test_a_leaf_is_an_accumulator_of_a_method(by_tree: Callable[[object], Kind])
     assert rulings[0].why == "profile made-up: bin_products <= 64"
     # Rows of more products than any bin of the method takes stay.
     many = work({number[None]: 3}, len(bins), 10**7, 1 << 20)
-    assert chosen(kind, product(), bins, many, PLENTY).bins == list(bins)
+    assert choose(kind, product(), bins, many, PLENTY).bins == list(bins)
 
 
 def test_bins_are_made_together_or_handed_on(by_tree: Callable[[object], Kind]) -> None:

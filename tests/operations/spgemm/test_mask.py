@@ -15,7 +15,7 @@ from scratch import counted
 from clsparse_py import Semiring, csr_array, min_plus, or_and, plus_pair, plus_times, spgemm, spgemm_plan
 from clsparse_py._device.device import describe
 from clsparse_py._operations.spgemm import mask as masks
-from clsparse_py._operations.spgemm.masked_entries import moved, pointers, which_are_marked
+from clsparse_py._operations.spgemm.masked_entries import find_marked, move, pointers
 from clsparse_py._operations.spgemm.masked_rows import MaskedChunked, MaskedTeam, enqueue_masked
 from clsparse_py._run.launch import Chain
 from clsparse_py._tuner.masked_tunable import MaskedTunable
@@ -312,11 +312,11 @@ def test_marked_entries_side_by_side(queue: cl.CommandQueue) -> None:
     on_device, indptr = (cl_array.to_device(queue, each) for each in (values, begins))
     for share in (0.1, 0.8):
         marks = (rng.random(1000) < share).astype(np.uint8)
-        which = which_are_marked(queue, cl_array.to_device(queue, marks), np.dtype(np.int32))
+        which = find_marked(queue, cl_array.to_device(queue, marks), np.dtype(np.int32))
         assert (which.n, which.there) == (marks.sum(), share < 0.5)
         for room in (None, 1000):
             # In place in parts, if there is no more room: so of a copy.
-            found = moved(queue, on_device.copy(), which, None, room)
+            found = move(queue, on_device.copy(), which, None, room)
             np.testing.assert_array_equal(found.get(), values[marks != 0])
         found = pointers(queue, indptr, which, None)
         np.testing.assert_array_equal(found.get(), np.concatenate(([0], np.cumsum(marks)))[begins])

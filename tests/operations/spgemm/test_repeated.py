@@ -189,13 +189,13 @@ def test_other_thresholds(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatc
     for _ in range(2):
         A @ A
     made: list[Any] = []
-    taken = RecordedProduct.made
+    taken = RecordedProduct.repeat
 
     def noted(*given: Any) -> Any:
         made.append(taken(*given))
         return made[-1]
 
-    monkeypatch.setattr(RecordedProduct, "made", noted)
+    monkeypatch.setattr(RecordedProduct, "repeat", noted)
     assert_product(A @ A, S, S)
     with supposing(Thresholds()):
         assert_product(A @ A, S, S)

@@ -33,7 +33,7 @@ def device(kind: str = "gpu") -> Device:
 
 
 def test_shipped_profiles_hold_what_is_better_elsewhere() -> None:
-    for path in profiles.shipped():
+    for path in profiles.list_shipped():
         profile = profiles.read(path, shipped=True)
         usual = Thresholds.defaults(on_cores=profile.device["type"] == "cpu")
         for by_name in profile.content["thresholds"].get("spgemm", {}).values():

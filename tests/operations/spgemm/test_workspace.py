@@ -277,9 +277,9 @@ def test_new_values_keep_the_limit(
             assert_same(first, wanted)
             assert_same(C, wanted)
             assert allocations.peak(first, C) <= limit, method
-            assert workspace.held <= workspace.peak <= limit
+            assert workspace.used <= workspace.peak <= limit
             del plan
-            assert workspace.held == 0
+            assert workspace.used == 0
 
 
 @pytest.mark.refusals
@@ -291,7 +291,7 @@ def test_values_that_are_made_another_way_keep_the_limit(
     take_as(type=device[1])
     (A, B), queue = operands("ones"), queue_on(device[0])
     (left, right), wanted = placed(queue, A, B), product(A, B)
-    enqueued = plan_module.enqueued
+    enqueued = plan_module.enqueue
 
     def refusing(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> Sequence[Step]:
         if phase == "values" and not are_plain():
@@ -299,7 +299,7 @@ def test_values_that_are_made_another_way_keep_the_limit(
         found: Sequence[Step] = enqueued(chain, product, steps, C, phase)
         return found
 
-    monkeypatch.setattr(plan_module, "enqueued", refusing)
+    monkeypatch.setattr(plan_module, "enqueue", refusing)
     for limit in (30_000, 50_000):
         with counted(monkeypatch) as allocations:
             request, workspace = Request(memory_limit=limit), Workspace(limit)

@@ -38,7 +38,7 @@ def vectors(queue: cl.CommandQueue) -> tuple[cl_array.Array, cl_array.Array]:
 
 def lent(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> cl_array.Array:
     """Return an array in memory of the pool, as results are."""
-    array = memory.allocated(queue, "a test", values.size, values.dtype)
+    array = memory.allocate(queue, "a test", values.size, values.dtype)
     array.set(values)
     return array
 

@@ -15,7 +15,7 @@ from oracle import random_values
 from clsparse_py import csr_array, transpose, transpose_plan
 from clsparse_py._build import programs
 from clsparse_py._device.device import describe
-from clsparse_py._operations.transpose.at_once import transposed_at_once
+from clsparse_py._operations.transpose.at_once import transpose_in_one_launch
 from clsparse_py._operations.transpose.kernels import AtOnce
 from clsparse_py._operations.transpose.thresholds import Thresholds
 
@@ -73,5 +73,5 @@ def test_larger_ones_and_empty_ones_go_elsewhere(queue: cl.CommandQueue) -> None
     wide = sp.csr_array(([1.0], [0], [0, 1]), shape=(1, Thresholds().max_at_once)).astype(np.float32)
     for host in (wide, sp.csr_array((3, 4), dtype=np.float32)):
         A = csr_array(host, queue=queue)
-        assert transposed_at_once(A, valued=True) is None
+        assert transpose_in_one_launch(A, valued=True) is None
         assert abs(transpose(A).get() - host.T).nnz == 0

@@ -21,7 +21,7 @@ from clsparse_py._operations.spgemm.kernels import KernelTypes, RowKernel
 from clsparse_py._operations.spgemm.methods.base import Product, Rows
 from clsparse_py._operations.spgemm.methods.esc import Esc
 from clsparse_py._operations.spgemm.methods.sort import max_columns_of
-from clsparse_py._operations.spgemm.methods.team import Team, varied
+from clsparse_py._operations.spgemm.methods.team import Team, vary
 from clsparse_py._operations.spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py._operations.spgemm.thresholds import Thresholds
 from clsparse_py._precision.arithmetic import Arithmetic
@@ -203,7 +203,7 @@ class _SortingTeam(Team):
 
     @override
     def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
-        suited: Self = varied(self, "columns", self.columns or product.shape[1])
+        suited: Self = vary(self, "columns", self.columns or product.shape[1])
         return suited
 
     @property

@@ -17,7 +17,7 @@ from clsparse_py._operations.spgemm.bins import Bin, Setting
 from clsparse_py._operations.spgemm.kernels import KernelTypes, RowKernel
 from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
 from clsparse_py._operations.spgemm.methods.dense_windows import DenseWindows
-from clsparse_py._operations.spgemm.methods.team import Team, varied
+from clsparse_py._operations.spgemm.methods.team import Team, vary
 from clsparse_py._operations.spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py._operations.spgemm.thresholds import Thresholds, thresholds_of
 from clsparse_py._precision.arithmetic import Arithmetic
@@ -228,10 +228,10 @@ class HashRows(Team):
 
     @override
     def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
-        found: Self = varied(self, "columns", product.shape[1])
+        found: Self = vary(self, "columns", product.shape[1])
         if entries and not self.min_entries:
             # Half as many slots again as the mean row would need.
-            found = varied(found, "contraction", 1 << max(2 * product.n_products // (3 * entries), 1).bit_length() - 1)
+            found = vary(found, "contraction", 1 << max(2 * product.n_products // (3 * entries), 1).bit_length() - 1)
         return found
 
     @override
@@ -243,7 +243,7 @@ class HashRows(Team):
         super().enqueue_symbolic(chain, product, rows, state, counts)
         slots = self._slots(chain, product, rows, "symbolic")
         if slots:
-            varied(self, "min_entries", slots + 1)._enqueue(chain, product, rows, "symbolic", counts)
+            vary(self, "min_entries", slots + 1)._enqueue(chain, product, rows, "symbolic", counts)
 
     @override
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
@@ -251,7 +251,7 @@ class HashRows(Team):
         slots = self._slots(chain, product, rows, phase, C.data.size)
         if not slots:
             return
-        fuller = varied(self, "min_entries", slots + 1)
+        fuller = vary(self, "min_entries", slots + 1)
         if fuller._built(chain, product, rows, phase)[1].slots > slots:
             Team.enqueue_numeric(fuller, chain, product, rows, state, C, phase)
             slots = fuller._slots(chain, product, rows, phase)
@@ -297,7 +297,7 @@ class Hash(Team):
 
     @override
     def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
-        suited: Self = varied(self, "deterministic", product.deterministic)
+        suited: Self = vary(self, "deterministic", product.deterministic)
         return suited
 
     @override

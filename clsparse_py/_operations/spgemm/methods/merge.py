@@ -17,7 +17,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._operations.spgemm.bins import Bin, Setting
 from clsparse_py._operations.spgemm.kernels import KernelTypes, RowKernel
 from clsparse_py._operations.spgemm.methods.base import Product, Rows
-from clsparse_py._operations.spgemm.methods.team import Team, varied
+from clsparse_py._operations.spgemm.methods.team import Team, vary
 from clsparse_py._operations.spgemm.thresholds import Thresholds, thresholds_of
 from clsparse_py._precision.arithmetic import Arithmetic
 
@@ -206,7 +206,7 @@ class Merge(Team):
     def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
         if self.staged_c is not None or entries is None or device.resident == 1:
             return self
-        suited: Self = varied(self, "staged_c", self._staged(entries / product.shape[0]))
+        suited: Self = vary(self, "staged_c", self._staged(entries / product.shape[0]))
         return suited
 
     def _staged(self, mean: float) -> int:

@@ -14,7 +14,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._operations.spgemm.bins import Bin, Setting
 from clsparse_py._operations.spgemm.kernels import KernelTypes
 from clsparse_py._operations.spgemm.methods.base import Product
-from clsparse_py._operations.spgemm.methods.team import Team, varied
+from clsparse_py._operations.spgemm.methods.team import Team, vary
 from clsparse_py._operations.spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py._operations.spgemm.thresholds import Thresholds
 from clsparse_py._precision.arithmetic import Arithmetic
@@ -153,7 +153,7 @@ class Sort(Team):
 
     @override
     def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
-        suited: Self = varied(self, "columns", self.columns or product.shape[1])
+        suited: Self = vary(self, "columns", self.columns or product.shape[1])
         return suited
 
     @override

@@ -18,7 +18,7 @@ from clsparse_py._operations.spgemm.kind import Kind
 from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
 from clsparse_py._run.launch import Chain
 
-__all__ = ["Team", "varied"]
+__all__ = ["Team", "vary"]
 
 _Team = TypeVar("_Team", bound="Team")
 
@@ -76,7 +76,7 @@ class Team(abc.ABC):
 
 # Kept: asked for with every launch.
 @functools.lru_cache(maxsize=256)
-def varied(team: _Team, field: str, value: Any) -> _Team:
+def vary(team: _Team, field: str, value: Any) -> _Team:
     """Return a team with another value of a field, as a product asks for it."""
     return replace(team, **{field: value})
 
