@@ -203,15 +203,19 @@ class Machine:
             else min([0.0, *units] if any(not _floats(each) for each in of) else units or [0.0])
         )
         info = np.finfo(dtype)
+        # SciPy adds values up in their own dtype, whatever the dtype of the result is.
+        coarsest = max(
+            [float(info.eps), *(float(np.finfo(each.dtype).eps) for each in of if step.grade == "sum" and _floats(each))]
+        )
         if not largest < float(info.max) / 8:
             raise SkipError
         # Sums of duplicates are rounded to their own dtype, whatever the result's is.
         rough = [float(np.finfo(each.dtype).eps) for each in of if _rounds(each)]
-        if not rough and largest * 2.0**-unit <= 1 / float(info.eps) and unit > info.minexp + 2:
+        if not rough and largest * 2.0**-unit <= 1 / coarsest and unit > info.minexp + 2:
             return True, None
         if largest < float(info.tiny) / float(info.eps) * 4 and largest:
             raise SkipError
-        eps = max([float(info.eps), *rough]) * (step.terms + 8) * 4
+        eps = max([coarsest, *rough]) * (step.terms + 8) * 4
         return False, eps * largest
 
     def run(self, step: Step, before_ours: Callable[[], None] = lambda: None) -> Find | None:

@@ -25,6 +25,14 @@ def product_from_left(A: Any, x: np.ndarray) -> np.ndarray:
     return np.asarray(A.T.tocsr() @ x)
 
 
+def sum_by_parts(A: Any, axis: int | None) -> Any:
+    """Return sums of complex values; SciPy multiplies by ones, which makes NaN of infinity."""
+    parts = A.real.sum(axis=axis), A.imag.sum(axis=axis)
+    total = np.empty(np.shape(parts[0]), A.dtype)
+    total.real, total.imag = parts
+    return total[()]
+
+
 def scaled(alpha: Any, product: np.ndarray, beta: Any = 0, y: Any = None) -> np.ndarray:
     """Return alpha times a product plus beta times y, in the product's dtype."""
     dtype = product.dtype.type
