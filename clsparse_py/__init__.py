@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 try:
     from clsparse_py import primitives
     from clsparse_py._device import runtimes
-    from clsparse_py._ground import homes
+    from clsparse_py._ground import cache_dirs
 except ModuleNotFoundError as error:
     needed = f"clsparse_py needs {error.name}, which this Python lacks: pip install '.[pocl]' in clsparse_py's folder brings all"
     raise ModuleNotFoundError(needed, name=error.name) from None
@@ -45,7 +45,7 @@ from clsparse_py._arrays.functions import (
 )
 from clsparse_py._device.device import default_queue, describe, devices
 from clsparse_py._ground.errors import BuildError, HostFallbackWarning, NoDeviceError
-from clsparse_py._ground.legacy import __getattr__ as __getattr__
+from clsparse_py._ground.late_names import __getattr__ as __getattr__
 from clsparse_py._memory.memory import free_memory, memory_info
 from clsparse_py._memory.order import record_use
 from clsparse_py._operations.spgemm import spgemm, spgemm_estimate, spgemm_plan
@@ -69,9 +69,9 @@ del TYPE_CHECKING
 __version__ = "0.1.0"
 
 # Before PyOpenCL is first asked for platforms: quirks 8 and 34.
-homes.provide()
+cache_dirs.provide()
 runtimes.register()
-del homes, runtimes
+del cache_dirs, runtimes
 
 __all__ = [
     "BuildError",

@@ -21,7 +21,7 @@ from clsparse_py._device.device import describe
 from clsparse_py._formats.canonical import without_zeros
 from clsparse_py._formats.coordinates import Thresholds, placed_coordinates, regroup, rows_of, sorted_entries
 from clsparse_py._formats.parts import coordinates_of, dense_values, is_shape
-from clsparse_py._ground.forked import use_device
+from clsparse_py._ground.fork_guard import use_device
 from clsparse_py._matrix.convert import convert, copied
 from clsparse_py._matrix.matrix import Structure, is_sparse
 from clsparse_py._matrix.placement import index_dtype, index_vector, place_part, queue_for, shape_of, value_dtype_on, vector
@@ -29,8 +29,8 @@ from clsparse_py._matrix.structure import Facts
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.operands import is_scalar
 from clsparse_py._operations.indexing.methods import Indexing
-from clsparse_py._operations.kept import Held, held_by
 from clsparse_py._operations.reductions.axes import axis_of
+from clsparse_py._operations.transpose_cache import MemoryReport, report_memory
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_host
 
@@ -592,10 +592,10 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         found = getattr(A.tocsr(), name)(axis, *arguments, **named)
         return found if name not in ("count_nonzero", "getnnz") or along is None else found.astype(np.int64)
 
-    def explain(self) -> Held:
+    def explain(self) -> MemoryReport:
         """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
         own = {"data": self._data, **dict(zip(_NAMES[self.ndim], self._coords, strict=True))}
-        return held_by(repr(self), own, None, {"CSR": (self._csr, "products")})
+        return report_memory(repr(self), own, None, {"CSR": (self._csr, "products")})
 
     @override
     def _index_dtype(self) -> np.dtype[Any]:

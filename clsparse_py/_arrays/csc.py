@@ -21,12 +21,12 @@ from clsparse_py._matrix.placement import index_vector, place_part, queue_for, v
 from clsparse_py._operations.elementwise.operands import is_scalar
 from clsparse_py._operations.elementwise.products import format_of_product
 from clsparse_py._operations.indexing.methods import Indexing
-from clsparse_py._operations.kept import Held, Kept, held_by
 from clsparse_py._operations.reductions.axes import axis_of
 from clsparse_py._operations.spgemm import spgemm
 from clsparse_py._operations.spmm import SpmmPlan
 from clsparse_py._operations.spmv import SpmvPlan
 from clsparse_py._operations.transpose import transpose
+from clsparse_py._operations.transpose_cache import MemoryReport, TransposeCache, report_memory
 
 if TYPE_CHECKING:
     from clsparse_py._arrays.coo import coo_array
@@ -135,7 +135,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         if self._columns is None:
             assert self._rows is not None
             self._columns = transpose(self._rows)
-            self._columns._kept, self._rows = Kept(self._rows), None
+            self._columns._kept, self._rows = TransposeCache(self._rows), None
         return self._columns
 
     @property
@@ -363,11 +363,11 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         """Return the plan of ``A @ X`` with several columns, which is that of A's CSR form; that is kept until A changes."""
         return self._as_csr().spmm_plan()
 
-    def explain(self) -> Held:
+    def explain(self) -> MemoryReport:
         """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
         A = self._t
         own = {"data": A.data, "indices": A.indices, "indptr": A.indptr}
-        return held_by(repr(self), own, A, {"CSR": (A._kept.transposed, "A @ x, A @ B, sums of columns of A.T")})
+        return report_memory(repr(self), own, A, {"CSR": (A._kept.transposed, "A @ x, A @ B, sums of columns of A.T")})
 
     @override
     def _index_dtype(self) -> np.dtype[Any]:

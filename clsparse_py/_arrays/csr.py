@@ -16,18 +16,18 @@ from clsparse_py._formats.canonical import with_sorted_rows, without_duplicates,
 from clsparse_py._formats.coordinates import copied_coordinates, rows_of
 from clsparse_py._formats.parts import SetStructure, is_one_dimensional, made_of
 from clsparse_py._formats.zero_copy import on_memory_of
-from clsparse_py._ground.forked import use_device
+from clsparse_py._ground.fork_guard import use_device
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._matrix.placement import place_part, value_dtype_on, vector
 from clsparse_py._matrix.structure import Facts, check_structure
 from clsparse_py._operations.elementwise.methods import Elementwise
 from clsparse_py._operations.indexing.methods import Indexing, resize
-from clsparse_py._operations.kept import Held, Kept, held_by
 from clsparse_py._operations.reductions import Reductions
 from clsparse_py._operations.spgemm import plain_product, spgemm
 from clsparse_py._operations.spmm import SpmmPlan, kept_spmm_plan, spmm
 from clsparse_py._operations.spmv import SpmvPlan, kept_plan, spmv
 from clsparse_py._operations.transpose import Permutation, TransposePlan, permutation, transpose
+from clsparse_py._operations.transpose_cache import MemoryReport, TransposeCache, report_memory
 from clsparse_py._run.transfer import copy_to_host
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
     """
 
     _format = "csr"
-    _kept: Kept
+    _kept: TransposeCache
     _plan: TransposePlan[csr_array] | None
     _set: dict[str, cl_array.Array]
     _of_two: Self  # for type checkers: see `annotations.Gives`
@@ -143,7 +143,7 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
     @override
     def _hold(self, structure: Structure, data: cl_array.Array) -> None:
         super()._hold(structure, data)
-        self._kept, self._plan, self._set = Kept(), None, {}
+        self._kept, self._plan, self._set = TransposeCache(), None, {}
 
     @override
     def _alias(self) -> Self:
@@ -164,13 +164,13 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
     def data(self, values: Any) -> None:
         part = vector("data", values)
         self._data = place_part(self.queue, "data", part, value_dtype_on(self.queue, part.dtype, None), copy=False)
-        self._kept = Kept(again=self._kept.again or self._kept.transposed is not None)
+        self._kept = TransposeCache(again=self._kept.again or self._kept.transposed is not None)
         self._version += 1
 
     @override
     def _become(self, structure: Structure, data: cl_array.Array) -> None:
         super()._become(structure, data)
-        self._kept, self._plan, self._set = Kept(), None, {}
+        self._kept, self._plan, self._set = TransposeCache(), None, {}
 
     def check_format(self, full_check: bool = True) -> None:
         """Check the structure.
@@ -451,11 +451,11 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
             self._plan = TransposePlan(self, found)
         return self._plan
 
-    def explain(self) -> Held:
+    def explain(self) -> MemoryReport:
         """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
         own = {"data": self.data, "indices": self.indices, "indptr": self.indptr}
         needed = "A.T @ x, x @ A, A.T @ B, sums of columns"
-        return held_by(repr(self), own, self, {"CSR of the transposed": (self._kept.transposed, needed)})
+        return report_memory(repr(self), own, self, {"CSR of the transposed": (self._kept.transposed, needed)})
 
     @override
     def _index_dtype(self) -> np.dtype[Any]:

@@ -33,8 +33,9 @@ ENTRYWISE = (
 )  # fmt: skip
 #: Those of a right operand.
 REFLECTED = ("__radd__", "__rsub__", "__rmul__", "__rtruediv__")
-#: Operations on stored values, which leave a structure as it is; and those before which duplicates are summed.
+#: Operations on stored values, duplicates included.
 OF_VALUES = frozenset(("__neg__", "conj", "conjugate", "real", "imag"))
+#: Operations on values whose duplicates are summed first.
 OF_SUMS = frozenset((
     "__abs__", "__round__", "__pow__", "power", "arcsin", "arcsinh", "arctan", "arctanh", "ceil", "deg2rad", "expm1", "floor",
     "log1p", "rad2deg", "rint", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",

@@ -22,7 +22,7 @@ __all__ = ["SUFFIXES", "read_matrix", "suffix_of", "write_matrix"]
 #: Endings of the names of files that `read_matrix` takes.
 SUFFIXES = (".mtx", ".mtx.gz", ".npz")
 
-# Errors that the readers raise on files that hold something else, or only a part; or that claim more entries than fit in memory.
+# Errors of SciPy's readers for malformed, truncated or oversized files.
 _DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 # Asks for an array: older versions of SciPy have no such option, and later ones warn if it is not given.

@@ -24,7 +24,7 @@ try:
 except ImportError:  # Windows has no locks that end with their process in the standard library
     fcntl = None  # type: ignore[assignment]
 
-from clsparse_py._ground import cache, homes
+from clsparse_py._ground import cache, cache_dirs
 
 __all__ = ["look_through", "suspect"]
 
@@ -37,7 +37,7 @@ _ENTER = 1
 @functools.cache
 def look_through() -> None:
     """Leave this process's mark; if an earlier process did not end normally, remove truncated entries. Once a process."""
-    entries = homes.pocl_cache()
+    entries = cache_dirs.pocl_cache()
     if fcntl is None or not entries.is_dir():
         return
     try:

@@ -46,7 +46,7 @@ _LENGTHS = ([0, 1], [1, 3], [0] * 10 + [1])
 _COLUMNS = (1, 2, 4, 32)
 # Numbers of tiles for which the union of two matrices takes scans of their own.
 _TILES = (2, 5000, 10_000)
-# Side of a grid that has rows enough for kernels which put together what many work-groups found.
+# Side of a grid large enough to need the reduction kernels.
 _SIDE = 128
 # How far from the diagonal the entries of grids are, in one, two and three dimensions.
 _GRIDS = (

@@ -22,7 +22,7 @@ import numpy as np
 
 from clsparse_py._decisions import tree as trees
 from clsparse_py._device.device import Device
-from clsparse_py._device.standing import folder, head, list_shipped, members
+from clsparse_py._device.ranking import folder, head, list_shipped, members
 from clsparse_py._ground.errors import ProfileError
 from clsparse_py._ground.files import make_private, write_text
 from clsparse_py._ground.records import dataclass
@@ -445,7 +445,7 @@ def decide(
     return rules(device, operation, dtype, question, features, parse).decide(features)
 
 
-#: How often profiles were forgotten: what was worked out by those before is no longer so.
+#: Generation of the profiles, part of the keys of caches: it grows by each `forget`.
 forgotten = 0
 
 #: Choices that operations derived from profiles, by keys of their own: emptied when files are read anew.

@@ -17,9 +17,9 @@ from clsparse_py._build import refusals
 from clsparse_py._build.plain import are_plain, plainly
 from clsparse_py._device import runtimes, trial
 from clsparse_py._device.capabilities import Portability, probe, query, type_of
-from clsparse_py._device.standing import standing
+from clsparse_py._device.ranking import standing
 from clsparse_py._ground.errors import NoDeviceError
-from clsparse_py._ground.forked import use_device
+from clsparse_py._ground.fork_guard import use_device
 from clsparse_py._ground.records import dataclass
 
 __all__ = [

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyopencl as cl
 
-from clsparse_py._ground import cache, homes
+from clsparse_py._ground import cache, cache_dirs
 from clsparse_py._ground.files import distrust, replacing
 
 __all__ = ["advice", "intel", "register", "unseen"]
@@ -85,7 +85,7 @@ def _home(libraries: list[str]) -> Path:
     except OSError as error:
         # The cache warns of its folder when it comes to keep something.
         _log.info("runtimes are named in a temporary folder: %s", error)
-        home = homes.temporary_folder()
+        home = cache_dirs.temporary_folder()
         folder = home / ".libs"
         folder.mkdir()
         _name_in(folder, libraries)

@@ -193,7 +193,7 @@ class _Staged:
         self._exchange.start()
         self._exchange.wait()
         if self._came.size:
-            # What came before is read by commands that are before the marker, and not by those that run meanwhile.
+            # Earlier commands still read the old halo; the marker orders them before this copy.
             named: dict[str, Any] = {"is_blocking": False, "wait_for": self._before}
             self._arrived = submit("the halo", cl.enqueue_copy, self._side, self._came.base_data, self._in, **named)
             self._side.flush()

@@ -24,7 +24,7 @@ from clsparse_py._operations.spmv import kept_plan
 from clsparse_py._precision.semiring import plus_times
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device, copy_to_host
-from clsparse_py._solvers.krylov.system import Apply, Held
+from clsparse_py._solvers.krylov.system import Apply, GroupMatrices
 from clsparse_py._solvers.linalg.operators import DeviceOperator, applied, cast_to, is_function
 from clsparse_py._solvers.linalg.options import Options
 from clsparse_py._solvers.linalg.problem import Divided, Problem, copied, dtype_of_solution, side_by_side
@@ -217,7 +217,7 @@ class DividedProblem(Problem):
         return M
 
     @override
-    def operators(self) -> tuple[Apply, Apply | None, Held | None]:
+    def operators(self) -> tuple[Apply, Apply | None, GroupMatrices | None]:
         return self._product(self.A), self._preconditioner(), None
 
     def _product(self, A: Any) -> Apply:

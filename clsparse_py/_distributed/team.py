@@ -20,7 +20,7 @@ from clsparse_py._distributed.places import Place, like_the_default, places_on
 from clsparse_py._distributed.shared import Distributed
 from clsparse_py._distributed.vectors import vector
 
-__all__ = ["Everywhere", "Team", "over"]
+__all__ = ["Replicated", "Team", "over"]
 
 
 class _Thread(threading.local):
@@ -180,7 +180,7 @@ class Team:
 
     def _whole(self, found: list[Any]) -> Any:
         if isinstance(found[0], Distributed):
-            return Everywhere(self, found)
+            return Replicated(self, found)
         if type(found[0]) is tuple:
             return tuple(self._whole(list(each)) for each in zip(*found, strict=True))
         return found[0]
@@ -240,10 +240,10 @@ def _work(
 
 
 def _own(value: Any, rank: int) -> Any:
-    return value.parts[rank] if isinstance(value, Everywhere) else value
+    return value.parts[rank] if isinstance(value, Replicated) else value
 
 
-class Everywhere:
+class Replicated:
     """An object over the ranks of a team, as the program sees it: its methods and operators run in all threads.
 
     Attributes
@@ -279,14 +279,14 @@ class Everywhere:
 
 
 def _operator(apply: Callable[..., Any], *, reflected: bool = False) -> Callable[..., Any]:
-    def applied(self: Everywhere, *others: Any) -> Any:
+    def applied(self: Replicated, *others: Any) -> Any:
         return self._team.run(lambda *own: apply(*reversed(own)) if reflected else apply(*own), self, *others)
 
     return applied
 
 
 for _name in ("add", "sub", "mul", "truediv", "matmul"):
-    setattr(Everywhere, f"__{_name}__", _operator(getattr(operator, _name)))
-    setattr(Everywhere, f"__r{_name}__", _operator(getattr(operator, _name), reflected=True))
+    setattr(Replicated, f"__{_name}__", _operator(getattr(operator, _name)))
+    setattr(Replicated, f"__r{_name}__", _operator(getattr(operator, _name), reflected=True))
 for _name in ("iadd", "isub", "imul", "neg", "abs"):
-    setattr(Everywhere, f"__{_name}__", _operator(getattr(operator, _name)))
+    setattr(Replicated, f"__{_name}__", _operator(getattr(operator, _name)))

@@ -10,10 +10,10 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._memory.blocks import Lent, whole
+from clsparse_py._memory.dependencies import flush
 from clsparse_py._memory.device_array import DeviceArray, is_covered
 from clsparse_py._memory.overlap import whole_of
 from clsparse_py._memory.pool import arena_of
-from clsparse_py._memory.uses import flush
 
 __all__ = ["forget_ended", "note_use", "note_written", "of_others", "record_use", "uses_before_writing"]
 

@@ -20,8 +20,8 @@ import numpy as np
 import pyopencl as cl
 
 from clsparse_py._memory.blocks import Block, Idle, Lent
+from clsparse_py._memory.dependencies import Uses, flush
 from clsparse_py._memory.unordered import Beside, has_order, queue_beside
-from clsparse_py._memory.uses import Uses, flush
 
 __all__ = ["Arena", "MemoryInfo", "Pool", "arena_of", "pools", "side_queue"]
 

@@ -17,7 +17,7 @@ from pyopencl import array as cl_array
 from typing_extensions import Self
 
 from clsparse_py._build.built import Numbers
-from clsparse_py._ground import forked
+from clsparse_py._ground import fork_guard
 from clsparse_py._memory.blocks import is_released
 from clsparse_py._memory.memory import layout, new_array
 from clsparse_py._memory.order import note_written, of_others
@@ -253,7 +253,7 @@ class Repeating:
             and (not (events := data.events) or (events[0] is known and len(events) == 1))
             and (not (events := x.events) or (events[0] is known and len(events) == 1))
             and current() is None
-            and not forked.forked
+            and not fork_guard.forked
         )
         if out is None:
             own = call.of_new

@@ -17,8 +17,8 @@ from clsparse_py._build.built import Built
 from clsparse_py._decisions import thresholds
 from clsparse_py._decisions.thresholds import number
 from clsparse_py._device.device import Device, describe
-from clsparse_py._ground import forked
-from clsparse_py._ground.forked import use_device
+from clsparse_py._ground import fork_guard
+from clsparse_py._ground.fork_guard import use_device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._memory.blocks import Lent, whole
 from clsparse_py._memory.memory import allocate, array_of, submit
@@ -113,7 +113,7 @@ def needs_no_events(queue: cl.CommandQueue, *arrays: cl_array.Array, known: cl.E
     Else None, or where memory is counted. For calls of one or two launches: to make a `Chain` takes half as long as a launch.
     ``known`` is an event of that queue.
     """
-    if forked.forked:
+    if fork_guard.forked:
         use_device()
     arena = arena_of(queue)
     if arena.beside is not None or (arena.pool.uses and arena.pool.has_uses()) or current() is not None:

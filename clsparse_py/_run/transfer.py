@@ -9,12 +9,12 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._device.device import describe
-from clsparse_py._ground.forked import is_forked, use_device
+from clsparse_py._ground.fork_guard import is_forked, use_device
+from clsparse_py._memory.dependencies import Uses
 from clsparse_py._memory.device_array import DeviceArray
 from clsparse_py._memory.memory import allocate, on_host_memory, submit
 from clsparse_py._memory.order import forget_ended, uses_before_writing
 from clsparse_py._memory.pool import arena_of
-from clsparse_py._memory.uses import Uses
 
 __all__ = ["contexts_match", "copy_to_device", "copy_to_host", "from_host", "in_place", "on_host", "pending", "to_host"]
 

@@ -234,7 +234,7 @@ class Session:
         """Return what to measure next: a case of the operation that had the least time so far."""
         for course in sorted(courses, key=lambda each: each.behind):
             for case in course.cases:
-                # One that took longer than what is left, when it last had that size, would not come to its end.
+                # Skip a size that took longer than the time left when it was last measured.
                 if course.costs.get(case.nnz, 0.0) < self._left():
                     return course, case
                 self._complete = False

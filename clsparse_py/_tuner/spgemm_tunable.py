@@ -25,8 +25,8 @@ from clsparse_py._operations.spgemm.count import count
 from clsparse_py._operations.spgemm.decide import decide, speculation_for
 from clsparse_py._operations.spgemm.features import Features
 from clsparse_py._operations.spgemm.operands import operands_of
+from clsparse_py._operations.spgemm.partition import partition_of, refine
 from clsparse_py._operations.spgemm.pipeline import multiply
-from clsparse_py._operations.spgemm.refine import refine, shares_of
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.strategy import Strategy, parse
 from clsparse_py._operations.spgemm.thresholds import Thresholds, supposing
@@ -37,11 +37,12 @@ from clsparse_py._tuner.tunable import Tunable
 
 __all__ = ["CANDIDATES", "SpgemmProblem", "SpgemmTunable"]
 
-#: Products of a row that a team merges, and of one that a single work-item merges.
+#: Most products of a row that a team merges.
 _MERGED = 1 << 16
+#: Most products of a row that a single work-item merges.
 _ALONE = 1 << 10
-#: Methods, with a place for the rows that are merged, and entries of the longest of these, 0 for none; by whether a compute unit
-#: holds several work-items at a time, as the other numbers here that have two values.
+#: Strategy templates and merge limits (entries of a row of A, 0: no merge) to try. Keys here and below: whether a compute unit
+#: holds several work-items at a time.
 _METHODS = {
     True: (
         ("reg-sort dense-span {} esc", (256, 0, 64)),
@@ -341,7 +342,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
                 chain = operands.chain
                 work = works[bins.limits] = analyse(chain, product.shape, operands.a.nnz, product.structure, bins).work
                 chain.finish()
-            shares = shares_of(kind, features, decision, work, operands.budget)
+            shares = partition_of(kind, features, decision, work, operands.budget)
             steps = [(bin_.accumulator, bin_.limits, rows, long) for bin_, rows, _, long in shares.steps]
             made_of = product._replace(n_products=work.n_products, bound=work.bound)
             loose = shares.suits_upper_bound and fits(made_of, work, [step.bin for step in shares.steps])

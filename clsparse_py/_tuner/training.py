@@ -141,7 +141,7 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
     test = [each for each in measured if each.split == TEST]
     if not train:
         return None
-    # With what the rule takes as a label, which knows more than was measured, and without, as what corrects it grows large.
+    # Train with and without "keep the shipped rule" as a label: the first generalises, the second gives smaller trees.
     tables = [_Table.of(train, has_rule=has_rule) for has_rule in ((True, False) if untuned is not None else (False,))]
     table, growth, held_out = _best_growth(tables)
     trained = _bound(_graft(table.tree(range(len(train)), growth), untuned), untuned, train)

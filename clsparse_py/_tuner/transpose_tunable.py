@@ -15,10 +15,10 @@ from clsparse_py._arrays.csr import csr_array
 from clsparse_py._decisions.profiles import default
 from clsparse_py._device.device import Device
 from clsparse_py._matrix.matrix import Matrix
-from clsparse_py._operations.transpose.at_once import Made, transpose_in_one_launch
 from clsparse_py._operations.transpose.choose import STRATEGIES, Strategy, features_of, parse
 from clsparse_py._operations.transpose.methods import empty
 from clsparse_py._operations.transpose.plan import attempt
+from clsparse_py._operations.transpose.single_launch import Made, transpose_in_one_launch
 from clsparse_py._run.launch import Chain
 from clsparse_py._tuner.tunable import Tunable
 

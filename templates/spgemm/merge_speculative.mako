@@ -6,9 +6,10 @@ entries and, if a work-item merges a row, none has more products.
 Source        merge_item.mako and merge_team.mako
 Index space   `lanes` work-items to a row
 Inputs        see spgemm.cl; rows of A with at most `lanes * items` entries, others are reported; seen: n_sums + 4 + `slots` zeros
-Output        seen takes, behind a zero, the entries of C of as many work-groups as make a sum, groups_to_sum; then whether the
-              choice was wrong, and so what is counted, the longest row of A, how many rows have no products, and in `slots` parts
-              how many products there are
+Output        seen[0]             0
+              seen[1 .. n_sums]   entries of C of each `groups_to_sum` work-groups
+              then, a word each   whether the choice was wrong; the longest row of A; rows without products; and `slots` words:
+                                  parts of the number of products
 Local memory  heads, `items` a work-item, unless `registers`; two words a work-item
 Result        deterministic
 </%doc>

@@ -15,7 +15,7 @@ import pytest
 
 from clsparse_py import NoDeviceError
 from clsparse_py._device import device, runtimes
-from clsparse_py._ground import homes
+from clsparse_py._ground import cache_dirs
 
 INTEL = runtimes.intel()
 needs_intel = pytest.mark.skipif(INTEL is None, reason="pip has not installed Intel's runtime here")
@@ -115,7 +115,7 @@ def test_a_folder_that_cannot_be_used_costs_no_runtime(
         cache.mkdir()
         cache.chmod(0o777)
     monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(cache))
-    monkeypatch.setattr(homes.tempfile, "tempdir", str(tmp_path if temporary else cache / "none"))
+    monkeypatch.setattr(cache_dirs.tempfile, "tempdir", str(tmp_path if temporary else cache / "none"))
     own = os.environ["PYOPENCL_HOME"]
     runtimes.register()
     monkeypatch.setattr(cl, "get_platforms", list)

@@ -20,7 +20,7 @@ from clsparse_py._arrays.delegation import BY_SCALAR, OF_SUMS, OF_VALUES, Delega
 from clsparse_py._arrays.doors import doors
 from clsparse_py._formats.canonical import with_marked, with_sorted_rows, without_duplicates
 from clsparse_py._formats.parts import SetStructure
-from clsparse_py._ground.forked import use_device
+from clsparse_py._ground.fork_guard import use_device
 from clsparse_py._matrix.convert import copied
 from clsparse_py._matrix.matrix import Matrix, Structure, is_sparse
 from clsparse_py._matrix.operands import check_scale, dense_operand, result_for
@@ -28,8 +28,8 @@ from clsparse_py._matrix.structure import Facts, check_structure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.operands import is_scalar
 from clsparse_py._operations.indexing.methods import Indexing
-from clsparse_py._operations.kept import Held, held_by
 from clsparse_py._operations.transpose import Permutation, permutation
+from clsparse_py._operations.transpose_cache import MemoryReport, report_memory
 from clsparse_py._precision.semiring import plus_times
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain
@@ -501,12 +501,12 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         """Return the result of a reduction, which the CSR form does."""
         return getattr(self._as_csr(), name)(axis, *arguments, **named)
 
-    def explain(self) -> Held:
+    def explain(self) -> MemoryReport:
         """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
         own = {"data": self._data, "indices": self.indices, "indptr": self.indptr}
         turned: Any = self._turned
         kept = {"CSR": (self._csr, "operations by way of CSR"), "blocks of the transposed": (turned, "x @ A")}
-        return held_by(repr(self), own, None, kept)
+        return report_memory(repr(self), own, None, kept)
 
     @override
     def _index_dtype(self) -> np.dtype[Any]:

@@ -107,7 +107,7 @@ def likely_size(count: Callable[[Size], int], shape: tuple[int, int], nnz: int, 
     nnz : int
         Entries of the matrix.
     efficiency : float
-        Of the places of blocks, the part that entries fill so that blocks are worth it; SciPy's default.
+        Least share of the places of blocks that entries fill; SciPy's default.
     """
 
     def filled(n: int) -> float:

@@ -17,8 +17,8 @@ from clsparse_py._matrix.convert import convert, with_index
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Parts, Structure
 from clsparse_py._memory.memory import allocate, allocated_each, array_of, scratch
 from clsparse_py._memory.pool import arena_of
-from clsparse_py._operations.elementwise.at_once import combine_in_one_launch, common_dtype
 from clsparse_py._operations.elementwise.operators import OPERATORS
+from clsparse_py._operations.elementwise.single_launch import combine_in_one_launch, common_dtype
 from clsparse_py._operations.elementwise.thresholds import Thresholds
 from clsparse_py._operations.elementwise.union_kernels import Union, UnionCuts, UnionMarks, UnionWrite
 from clsparse_py._precision.arithmetic import name_of

@@ -14,8 +14,8 @@ from clsparse_py._memory.workspace import Workspace, counting
 from clsparse_py._operations.spgemm.arguments import check_limits, check_operands, memory_limit_of, types_of
 from clsparse_py._operations.spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py._operations.spgemm.explanation import Explanation
-from clsparse_py._operations.spgemm.least import min_bytes
 from clsparse_py._operations.spgemm.methods.base import Result
+from clsparse_py._operations.spgemm.min_workspace import min_bytes
 from clsparse_py._operations.spgemm.pipeline import multiply
 from clsparse_py._operations.spgemm.plan import SpgemmPlan
 from clsparse_py._operations.spgemm.registry import METHODS, Method
@@ -262,7 +262,7 @@ def spgemm_plan(
 
 def planned_product(A: MatrixT, B: Matrix) -> tuple[SpgemmPlan[MatrixT], MatrixT]:
     """Return a plan and its first product, in the time of the product alone: rows may have much room; memory is not counted."""
-    request = Request(is_roomy=True)
+    request = Request(allow_upper_bound=True)
     A, B = _check(A, B, request)
     plan = SpgemmPlan(A, B, request, at_once=True)
     return plan, plan.take_product()

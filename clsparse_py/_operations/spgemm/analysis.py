@@ -106,7 +106,7 @@ def _as_data(chain: Chain, bins: Bins, *, counted: bool) -> tuple[Any, tuple[np.
     assert len(bins) <= Analysis.MAX_BINS  # all methods together have fewer
     limits = np.array(bins.limits, np.int64)
     limits[limits < 0] = _NO_LIMIT
-    # Rows whose products have so many bits have at least half as many as there are numbers of so many bits.
+    # A row whose count of products has b bits has at least 2^(b-1) products.
     starts = [int(np.argmax(limits[:, 0] >= (1 << bits) // 2)) for bits in range(33)]
     spanless = next((number for number, (*_, span) in enumerate(bins.limits) if span >= 0), len(bins))
     numbers = np.concatenate([starts, limits.ravel()]).astype(np.uint32)

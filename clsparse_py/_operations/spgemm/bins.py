@@ -50,11 +50,11 @@ class Bin:
     max_products, max_length : int or None
         The most products of a row, and the longest row of A, that it takes; None for no limit.
     takes_empty : bool
-        Whether rows without products, where there are some among all others, are worth no list of those that have some.
+        Whether it also accepts empty rows, so that no list of rows is needed.
     as_wide : bool
-        Whether it needs workspace for each column of B, whatever the rows are; where that is too much, the bin does not hold.
+        Whether its workspace grows with the columns of B; the bin is skipped if that exceeds the limit.
     min_bytes : int
-        Workspace that it needs at least; where there is not so much, the bin does not hold.
+        Least workspace, in bytes; the bin is skipped if the limit is lower.
     max_columns : int or None
         The most columns of B with which it holds; None for no limit.
     max_span : int or None

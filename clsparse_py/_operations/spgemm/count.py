@@ -18,7 +18,7 @@ from clsparse_py._operations.spgemm.kind import kind_of
 from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
 from clsparse_py._operations.spgemm.new_arrays import new_counts, new_pointers
 from clsparse_py._operations.spgemm.operands import Operands
-from clsparse_py._operations.spgemm.refine import Shares, Step, numeric_bin, shares_of
+from clsparse_py._operations.spgemm.partition import Partition, Step, numeric_bin, partition_of
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.speculation import speculate
 from clsparse_py._operations.spgemm.steps import enqueue_phase, predict, prepare
@@ -28,7 +28,7 @@ from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.scan import add_up, enqueue_scan
 from clsparse_py._run.recording import run
 
-__all__ = ["Counted", "SharedOut", "count", "share_out"]
+__all__ = ["Counted", "PartitionedProduct", "count", "partition_rows"]
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class Counted:
     loose: Result | None = None
 
 
-class SharedOut(NamedTuple):
+class PartitionedProduct(NamedTuple):
     """A product whose rows are shared out among bins.
 
     Attributes
@@ -72,13 +72,13 @@ class SharedOut(NamedTuple):
     steps : list of Step
         Of ``shares``, prepared.
     work : Work
-    shares : Shares
+    shares : Partition
     """
 
     product: Product
     steps: list[Step]
     work: Work
-    shares: Shares
+    shares: Partition
 
 
 def count(operands: Operands, request: Request, timer: Timer, *, counting_only: bool = False) -> Counted:
@@ -102,7 +102,7 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
         timer.ended("symbolic")
         if counted is not None:
             return counted
-    shared = share_out(operands, operands.decision(request))
+    shared = partition_rows(operands, operands.decision(request))
     product, steps = shared.product, shared.steps
     counts, indptr = new_counts(chain, product, operands.allocator)
     if shared.work.taken[0]:  # rows without products
@@ -150,7 +150,7 @@ def _speculative(operands: Operands, speculation: Speculation) -> Counted | None
     return Counted(product, steps, found.indptr, found.nnz, _SPECULATED)
 
 
-def share_out(operands: Operands, decision: Decision, c_index: np.dtype[Any] | None = None) -> SharedOut:
+def partition_rows(operands: Operands, decision: Decision, c_index: np.dtype[Any] | None = None) -> PartitionedProduct:
     """Analyse a product, and share its rows out among bins. Waits for the device once.
 
     Parameters
@@ -165,7 +165,7 @@ def share_out(operands: Operands, decision: Decision, c_index: np.dtype[Any] | N
     (m, n), kind = product.shape, product.kind
     found = analyse(chain, (m, n), operands.a.nnz, product.structure, decision.bins, uneven=decision.is_uneven)
     work = found.work
-    shares = shares_of(kind, operands.features, decision, work, operands.budget)
+    shares = partition_of(kind, operands.features, decision, work, operands.budget)
     if c_index is None:
         c_index = kind.c_index if max(work.bound, m, n) <= INT32_MAX else np.dtype(np.int64)
     if c_index != kind.c_index:
@@ -174,10 +174,10 @@ def share_out(operands: Operands, decision: Decision, c_index: np.dtype[Any] | N
     listed = found.list_of(chain, m) if shares.is_listed else None
     # The lists of rows are made, and the numbers of bins are not needed any more.
     del found
-    return SharedOut(product, [prepare(chain, product, step, listed) for step in shares.steps], work, shares)
+    return PartitionedProduct(product, [prepare(chain, product, step, listed) for step in shares.steps], work, shares)
 
 
-def _by_upper_bound(operands: Operands, shared: SharedOut, counts: cl_array.Array) -> Result | None:
+def _by_upper_bound(operands: Operands, shared: PartitionedProduct, counts: cl_array.Array) -> Result | None:
     """Enqueue rows of C, each in the room that all its products take, and their entries; None if memory is missing for that."""
     chain, product, steps = operands.chain, shared.product, shared.steps
     _build_together(operands, shared, ("upper_bound",))
@@ -191,7 +191,7 @@ def _by_upper_bound(operands: Operands, shared: SharedOut, counts: cl_array.Arra
     return loose
 
 
-def _exact(operands: Operands, shared: SharedOut, counts: cl_array.Array, phases: tuple[str, ...]) -> Product:
+def _exact(operands: Operands, shared: PartitionedProduct, counts: cl_array.Array, phases: tuple[str, ...]) -> Product:
     """Enqueue the symbolic phase, and return the product with the index dtype that C turns out to need."""
     chain, product, kind = operands.chain, shared.product, operands.product.kind
     _build_together(operands, shared, phases)
@@ -203,7 +203,7 @@ def _exact(operands: Operands, shared: SharedOut, counts: cl_array.Array, phases
     return product
 
 
-def _build_together(operands: Operands, shared: SharedOut, phases: tuple[str, ...]) -> None:
+def _build_together(operands: Operands, shared: PartitionedProduct, phases: tuple[str, ...]) -> None:
     """Build the kernels of some phases at the same time."""
     product, steps, shares = shared.product, shared.steps, shared.shares
     accumulators = tuple(step.bin.accumulator for step in steps)

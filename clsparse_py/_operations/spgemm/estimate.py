@@ -19,9 +19,9 @@ from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
 from clsparse_py._operations.spgemm.explanation import ProductSizes
 from clsparse_py._operations.spgemm.kernels import KernelTypes
-from clsparse_py._operations.spgemm.least import copy_bytes, min_bytes
 from clsparse_py._operations.spgemm.methods.base import workspace_bound
 from clsparse_py._operations.spgemm.methods.dense_chunked import worker_bytes, workers_on
+from clsparse_py._operations.spgemm.min_workspace import copy_bytes, min_bytes
 from clsparse_py._operations.spgemm.pipeline import inspect_structure
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.strategy import is_narrow

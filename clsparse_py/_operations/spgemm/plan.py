@@ -16,7 +16,7 @@ from clsparse_py._ground.tables import plan_as_html
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure
 from clsparse_py._matrix.operands import values_of_result
 from clsparse_py._memory.workspace import Workspace, counting
-from clsparse_py._operations.spgemm.count import share_out
+from clsparse_py._operations.spgemm.count import partition_rows
 from clsparse_py._operations.spgemm.explanation import BinRows, Explanation
 from clsparse_py._operations.spgemm.kind import kind_of
 from clsparse_py._operations.spgemm.methods.base import Result
@@ -183,7 +183,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         chain = Chain(self.queue, *self._product.structure)
         product = self._product._replace(kind=kind_of(chain.device, self._product.types))
         operands = Operands(self._a, self._b, chain, product, self._allocator)
-        shared = share_out(operands, operands.decision(self._request), self.indptr.dtype)
+        shared = partition_rows(operands, operands.decision(self._request), self.indptr.dtype)
         chain.finish()
         self._product, self._steps, self._why = shared.product, shared.steps, str(shared.shares.reason)
         self._list, self._asks = None, False

@@ -33,8 +33,8 @@ class Request(NamedTuple):
         Of "auto": what makes the bins of these numbers, if not what the device's profile has for them.
     values_later : bool
         Whether the entries of C are asked for before its values.
-    is_roomy : bool
-        Whether rows may have room for all their products, however much that is beside operands and C; it is hardly written to.
+    allow_upper_bound : bool
+        Whether memory for the upper bound of each row (all its products) may be allocated, however large.
     """
 
     method: str = "auto"
@@ -47,7 +47,7 @@ class Request(NamedTuple):
     why: str = "the bins were given"
     choices: Mapping[int, Choice] | None = None
     values_later: bool = False
-    is_roomy: bool = False
+    allow_upper_bound: bool = False
 
     @property
     def is_auto(self) -> bool:

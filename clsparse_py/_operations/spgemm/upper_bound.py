@@ -54,7 +54,7 @@ class CompactionChunked(OfProduct):
 def fits(product: Product, work: Work, bins: Sequence[Bin]) -> bool:
     """Return whether the workspace has the bytes for C by its upper bound, and for what makes its rows."""
     room, least = product.upper_bytes, max((bin_.min_bytes for bin_ in bins), default=0)
-    spare = product.free if product.is_roomy else product.spare(int(work.n_products / work.compression))
+    spare = product.free if product.allow_upper_bound else product.spare(int(work.n_products / work.compression))
     return room + max(room, least) <= product.free and room + least <= spare
 
 

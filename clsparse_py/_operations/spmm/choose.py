@@ -41,13 +41,15 @@ class Thresholds(thresholds.Thresholds):
     larger: int = number(4, "times", least=1)
     #: The largest part that is made for that.
     max_part: int = number(128, "rows and entries", least=1)
-    #: Entries whose loads a team has in flight; of few lanes there is room for more.
+    #: Loads in flight of a team.
     unroll: int = number(4, "entries", least=1)
+    #: Loads in flight of a team of few lanes, which has more registers left.
     unroll_of_few: int = number(8, "entries", least=1)
     #: Work-items of a work-group that takes parts on a GPU.
     part_group: int = number(128, "work-items", least=1)
-    #: A part on a CPU device, at least, and parts to a core, at most.
+    #: Smallest part on a CPU device.
     min_core_part: int = number(512, "rows and entries", least=1)
+    #: Most parts to a core.
     max_core_parts: int = number(32, "parts", least=1)
     #: Vectors of columns that a work-item of a CPU device takes, and columns if it has no vectors, at most.
     max_core_vectors: int = number(4, "vectors", least=1, most=32, power=True)
@@ -69,10 +71,11 @@ class Thresholds(thresholds.Thresholds):
     rows_group: int = number(256, "work-items", least=1)
     #: Lanes of a team before each has a second vector.
     row_lanes: int = number(8, "lanes", least=1, most=32, power=True)
-    #: Few entries: a row has no more if few lanes take it, more if many do. Fewer will do if the team has no lane to spare.
+    #: Shortest row that many lanes share; shorter ones take few lanes.
     few_entries: int = number(16, "entries")
+    #: The same for a team whose lanes are all busy.
     few_entries_of_full: int = number(6, "entries")
-    #: Entries whose loads a team of twice so many lanes has in flight, where it takes a row.
+    #: Loads in flight of a team of twice the lanes that takes a whole row.
     unroll_of_row: int = number(2, "entries", least=1)
     #: Rows that have the same columns are looked for behind so many products: to load the kernels, once a process, takes the host
     #: milliseconds.

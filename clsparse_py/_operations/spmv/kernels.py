@@ -456,7 +456,7 @@ class Chunked(ProductKernel):
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int) -> Chunked:
         """Return the legal record nearest to the one asked for."""
-        # Vectors of values are gathered well by compilers that make vectors of work-items, which those with sub-groups do.
+        # Compilers that vectorise across work-items (those with sub-groups) also gather well.
         vectors: Literal["none", "uneven", "all"] = "all" if device.portability.lane_width > 1 else "uneven"
         if arithmetic.vector_operations is None:
             vectors = "none"

@@ -10,7 +10,7 @@ import numpy as np
 import pyopencl as cl
 
 from clsparse_py._device.device import describe
-from clsparse_py._device.standing import standing
+from clsparse_py._device.ranking import standing
 from clsparse_py._ground import cache
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._matrix.structure import Facts

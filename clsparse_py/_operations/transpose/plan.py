@@ -23,9 +23,9 @@ from clsparse_py._matrix.placement import place_part, value_dtype
 from clsparse_py._matrix.structure import Facts
 from clsparse_py._memory.memory import allocate, form_of
 from clsparse_py._memory.overlap import require_inside
-from clsparse_py._operations.transpose.at_once import transpose_in_one_launch
 from clsparse_py._operations.transpose.choose import Strategy, features_of, parse
 from clsparse_py._operations.transpose.methods import METHODS, LongRowsError, NotSymmetricError, Pattern, empty
+from clsparse_py._operations.transpose.single_launch import transpose_in_one_launch
 from clsparse_py._primitives.permute import enqueue_permute, recorded_permute
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import contexts_match
@@ -50,8 +50,7 @@ _WHY_NOT = {
     "atomics": "takes any matrix, but its writes are scattered, and entries of a column wait for each other",
 }
 
-# Of 1024 sampled entries, those that have to be found at once before CPU devices take `gather` unasked: a core that guesses wrong
-# waits.
+# CPU devices choose `gather` by themselves if the first guess finds the mirror of this many of 1024 sampled entries.
 _AT_FIRST = 900
 
 

@@ -20,7 +20,7 @@ from clsparse_py._solvers.aggregation.kernels import Norms, Orthonormal, Tentati
 
 __all__ = ["tentative_prolongator"]
 
-#: A column of which less than this part is left, once those before it are taken away, depends on these.
+#: Relative norm below which a candidate counts as linearly dependent on earlier ones (Gram-Schmidt).
 _TOLERANCE = 1e-10
 
 

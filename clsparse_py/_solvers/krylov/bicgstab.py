@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyopencl as cl
 
+from clsparse_py._solvers.krylov.one_group import Product, Script, declare_scripts, iterate_together
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, declare_passes
 from clsparse_py._solvers.krylov.system import System
-from clsparse_py._solvers.krylov.together import Product, Script, declare_scripts, iterate_together
 from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
 __all__ = ["bicgstab"]
@@ -124,9 +124,11 @@ def bicgstab(system: System) -> int:
             return 0
         return maxiter if code_after == 1 or np.isnan(norm) else int(code_after)
 
-    if system.held is not None:
+    if system.group_matrices is not None:
         vectors = {"x": x, "r": r, "shadow": shadow, "p": p, "v": v, "t": t, "p_m": p_m, "r_m": r_m, "q": t}
-        return iterate_together(system, system.held, sweeps, _TOGETHER if M is None else _TOGETHER_M, vectors, info, last)
+        return iterate_together(
+            system, system.group_matrices, sweeps, _TOGETHER if M is None else _TOGETHER_M, vectors, info, last
+        )
     direction = [sweeps.bind(_DIRECTION, 0, turn, r=r, v=v, p=p) for turn in (0, 1)]
     along = sweeps.bind(_ALONG, shadow=shadow, v=v)
     half, stabiliser = sweeps.bind(_HALF, v=v, r=r), sweeps.bind(_STABILISER, t=t, r=r)

@@ -19,8 +19,7 @@ from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
 __all__ = ["CONSTANTS", "START", "Bidiagonal", "initial", "left", "right", "scalars", "unpack"]
 
-#: Numbers that stay as they are. Scalars' names end in "_set" for these, in "_1" for what an iteration hands to the next
-#: one, and in "_0" for that of the iteration under way.
+#: Constants of the iteration. Suffixes of scalars: "_set" for constants, "_0" for the current iteration, "_1" for the next.
 CONSTANTS = ("damp", "atol", "btol", "ctol", "bnorm", "eps")
 
 _LEFT = Pass(

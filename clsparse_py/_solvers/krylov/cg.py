@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyopencl as cl
 
+from clsparse_py._solvers.krylov.one_group import Product, Script, declare_scripts, iterate_together
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, declare_passes
 from clsparse_py._solvers.krylov.system import System
-from clsparse_py._solvers.krylov.together import Product, Script, declare_scripts, iterate_together
 from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
 __all__ = ["cg"]
@@ -101,9 +101,11 @@ def cg(system: System) -> int:
     def last(norm: float, _: float) -> int:
         return 0 if norm <= bound else maxiter
 
-    if system.held is not None:
+    if system.group_matrices is not None:
         vectors = {"x": x, "r": r, "p": p, "q": q, "z": z}
-        return iterate_together(system, system.held, sweeps, _TOGETHER if M is None else _TOGETHER_M, vectors, info, last)
+        return iterate_together(
+            system, system.group_matrices, sweeps, _TOGETHER if M is None else _TOGETHER_M, vectors, info, last
+        )
     if M is None:
         curvature = [sweeps.bind(_CURVATURE, 0, turn, p=p, q=q, r=r) for turn in (0, 1)]
         step = sweeps.bind(_STEP, q=q, x=x, r=r, p=p)

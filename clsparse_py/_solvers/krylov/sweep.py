@@ -34,7 +34,7 @@ __all__ = ["AllSum", "BoundPass", "Layout", "Pass", "Passes", "SharedPass", "Swe
 #: Adds up arrays of numbers over all ranks that share vectors; all of them get the same.
 AllSum: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 
-#: Numbers that follow what passes tell: `clsparse_py._solvers.krylov.together` has more to tell.
+#: Numbers that follow what passes tell: `clsparse_py._solvers.krylov.one_group` has more to tell.
 _MORE = 8
 #: The place of the part among a kernel's arguments.
 _PART = 2

@@ -12,14 +12,14 @@ from pyopencl import array as cl_array
 from clsparse_py._run.launch import Chain
 from clsparse_py._solvers.krylov.sweep import AllSum, Layout, Pass, Sweeps
 
-__all__ = ["Apply", "Held", "LeastSquares", "System"]
+__all__ = ["Apply", "GroupMatrices", "LeastSquares", "System"]
 
 #: Enqueues ``y = A x`` for vectors x and y of a solve, on its queue.
 Apply: TypeAlias = Callable[[cl_array.Array, cl_array.Array], None]
 
 
 @dataclasses.dataclass(frozen=True)
-class Held:
+class GroupMatrices:
     """The matrices of a system that one work-group holds, whose entries have the dtype of its vectors.
 
     Attributes
@@ -62,7 +62,7 @@ class System:
         Takes a device vector, and calls what the user gave with it as b was given.
     check_every : int
         How many iterations pass between two looks at the norm.
-    held : Held or None
+    group_matrices : GroupMatrices or None
         Its matrices, if one work-group makes iterations sooner than launches of many.
     all_sum, all_max : callable, optional
         If ranks share the system: adds numbers up over them; the largest of them.
@@ -91,7 +91,7 @@ class System:
     maxiter: int
     callback: Callable[[cl_array.Array], object] | None
     check_every: int
-    held: Held | None = None
+    group_matrices: GroupMatrices | None = None
     all_sum: AllSum | None = None
     all_max: Callable[[Any], Any] | None = None
     shift: float = 0.0

@@ -23,7 +23,7 @@ from clsparse_py._operations.spmv import kept_plan
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device, copy_to_host
 from clsparse_py._solvers.krylov import polynomials
-from clsparse_py._solvers.krylov.system import Apply, Held
+from clsparse_py._solvers.krylov.system import Apply, GroupMatrices
 from clsparse_py._solvers.krylov.thresholds import Thresholds
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _operator(A: Any) -> scipy.sparse.linalg.LinearOperator:
         raise TypeError(message) from error
 
 
-def fit_one_group(A: Any, M: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Held | None:
+def fit_one_group(A: Any, M: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> GroupMatrices | None:
     """Return the matrices of a system if one work-group makes iterations sooner than launches of many, else None.
 
     Both are sparse arrays of the device, or M is a diagonal, or None. Plain kernels have no work-group to do so.
@@ -153,7 +153,7 @@ def fit_one_group(A: Any, M: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) 
     if isinstance(M, Diagonal):
         matrices[1] = (copy_to_device(queue, "a diagonal", M.diagonal_in(dtype)),)
     of_A, of_M = matrices
-    return None if of_A is None or (M is not None and of_M is None) else Held(of_A, of_M)
+    return None if of_A is None or (M is not None and of_M is None) else GroupMatrices(of_A, of_M)
 
 
 def _small(A: Any, dtype: np.dtype[Any]) -> tuple[cl_array.Array, ...] | None:

@@ -26,7 +26,7 @@ from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device, copy_to_host
 from clsparse_py._solvers.krylov.scaling import solve
 from clsparse_py._solvers.krylov.sweep import AllSum
-from clsparse_py._solvers.krylov.system import Apply, Held, System
+from clsparse_py._solvers.krylov.system import Apply, GroupMatrices, System
 from clsparse_py._solvers.linalg.operators import applied, fit_one_group, is_function
 from clsparse_py._solvers.linalg.options import Options
 
@@ -81,7 +81,7 @@ class Problem(abc.ABC):
     all_max: Callable[[Any], Any] | None = None
 
     @abc.abstractmethod
-    def operators(self) -> tuple[Apply, Apply | None, Held | None]:
+    def operators(self) -> tuple[Apply, Apply | None, GroupMatrices | None]:
         """Return the products with A and M, and their matrices if one work-group is to hold them."""
 
     @abc.abstractmethod
@@ -262,7 +262,7 @@ class _Problem(Problem):
         self._on_queue = [on_device(self.queue, each) if scipy.sparse.issparse(each) else each for each in (A, M)]
 
     @override
-    def operators(self) -> tuple[Apply, Apply | None, Held | None]:
+    def operators(self) -> tuple[Apply, Apply | None, GroupMatrices | None]:
         A, M = self._on_queue
         products = [each if each is None else applied(each, self.queue, self.dtype) for each in (A, M)]
         small = None if self.options.callback else fit_one_group(A, M, self.queue, self.dtype)

@@ -23,7 +23,7 @@ from clsparse_py._build import programs
 from clsparse_py._build.built import Built
 from clsparse_py._build.plain import are_plain
 from clsparse_py._device.device import describe
-from clsparse_py._solvers.krylov import together
+from clsparse_py._solvers.krylov import one_group
 from clsparse_py._solvers.krylov.thresholds import Thresholds
 from clsparse_py._solvers.krylov.watch import Watch
 
@@ -327,8 +327,8 @@ def test_the_host_looks_as_often_as_it_is_told_to(wide: cl.CommandQueue, monkeyp
 def test_a_small_system_is_solved_in_one_launch(wide: cl.CommandQueue, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     solver = getattr(linalg, method)
     launches: list[int] = []
-    once = together.Iterations.legal
-    monkeypatch.setattr(together.Iterations, "legal", lambda *options: launches.append(1) or once(*options))
+    once = one_group.Iterations.legal
+    monkeypatch.setattr(one_group.Iterations, "legal", lambda *options: launches.append(1) or once(*options))
     for dtype in ("float32", "complex128"):
         host, b = system(dtype)
         A = clsparse_py.csr_array(host, queue=wide)

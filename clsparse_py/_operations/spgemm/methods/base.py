@@ -42,7 +42,7 @@ class Product(NamedTuple):
         Of the device and the operands' types, of which ``c_index`` is that of C.
     memory_limit : int
         Bytes that the workspace may have at a time, see `free`.
-    deterministic, is_roomy : bool
+    deterministic, allow_upper_bound : bool
         As asked for.
     workspace : int
         The bound of the workspace but for twice the bytes of C, see `workspace_bound`.
@@ -61,7 +61,7 @@ class Product(NamedTuple):
     kind: Kind
     memory_limit: int
     deterministic: bool
-    is_roomy: bool
+    allow_upper_bound: bool
     workspace: int
 
     @property

@@ -16,7 +16,7 @@ from clsparse_py._operations.spgemm.features import Features
 from clsparse_py._operations.spgemm.methods.esc import Esc
 from clsparse_py._operations.spgemm.methods.merge import Merge
 from clsparse_py._operations.spgemm.methods.sort import Sort
-from clsparse_py._operations.spgemm.refine import are_long, numeric_bin, refine, shares_of, suits_upper_bound
+from clsparse_py._operations.spgemm.partition import are_long, numeric_bin, partition_of, refine, suits_upper_bound
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.speculation import Speculated
 from clsparse_py._operations.spgemm.strategy import bins_for, parse
@@ -172,7 +172,7 @@ def test_rows_are_listed_if_several_bins_have_some() -> None:
     decision = decide(kind, of, Request(), PLENTY)
     bins, last = decision.bins, len(decision.bins) - 1
     few, many = (work({0: 10**5 - n, 1: n}, last + 1, 10**6, 512) for n in (10**4, 10**5))
-    listed, whole = (shares_of(kind, of, decision, each, PLENTY) for each in (few, many))
+    listed, whole = (partition_of(kind, of, decision, each, PLENTY) for each in (few, many))
     assert listed.is_listed
     assert [(step.bin, step.rows.n, step.rows.first) for step in listed.steps] == [(bins[1], 10**4, 10**5 - 10**4)]
     assert not whole.is_listed

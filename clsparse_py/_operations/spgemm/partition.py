@@ -23,13 +23,13 @@ from clsparse_py._operations.spgemm.methods.sort import Sort
 from clsparse_py._operations.spgemm.speculation import Speculated
 from clsparse_py._operations.spgemm.thresholds import Thresholds
 
-__all__ = ["Refined", "Shares", "Step", "are_long", "numeric_bin", "refine", "shares_of", "suits_upper_bound"]
+__all__ = ["Assignment", "Partition", "Step", "are_long", "numeric_bin", "partition_of", "refine", "suits_upper_bound"]
 
 #: Accumulators that can make rows in the room of their upper bound.
 _BY_UPPER_BOUND = (Sort, EscTeam, EscGroup)
 
 
-class Refined(NamedTuple):
+class Assignment(NamedTuple):
     """The bins in the end.
 
     Attributes
@@ -45,7 +45,7 @@ class Refined(NamedTuple):
     rulings: Sequence[Ruling[Choice]] = ()
 
 
-def refine(kind: Kind, features: Features, decision: Decision, work: Work, budget: Budget) -> Refined:
+def refine(kind: Kind, features: Features, decision: Decision, work: Work, budget: Budget) -> Assignment:
     """Return the bins in the end.
 
     One bin takes all rows that have products, in their order, if the product is small or its rows short. Else bins that are
@@ -62,11 +62,11 @@ def refine(kind: Kind, features: Features, decision: Decision, work: Work, budge
     """
     one, n_empty = _one_for_all(kind, features, decision, work), work.taken[0]
     if one is not None:
-        return Refined([(EMPTY, n_empty), (one, features.shape[0] - n_empty)])
+        return Assignment([(EMPTY, n_empty), (one, features.shape[0] - n_empty)])
     if not decision.is_auto:
-        return Refined(list(zip(decision.bins, work.taken, strict=True)))
+        return Assignment(list(zip(decision.bins, work.taken, strict=True)))
     bins, rulings = choose(kind, features, decision.bins, work, budget, decision.choices)
-    return Refined([(EMPTY, n_empty), *_join(kind.thresholds, zip(bins[1:], work.taken[1:], strict=True))], rulings)
+    return Assignment([(EMPTY, n_empty), *_join(kind.thresholds, zip(bins[1:], work.taken[1:], strict=True))], rulings)
 
 
 def _one_for_all(kind: Kind, features: Features, decision: Decision, work: Work) -> Bin | None:
@@ -147,7 +147,7 @@ class Step(NamedTuple):
     long: bool = False
 
 
-class Shares(NamedTuple):
+class Partition(NamedTuple):
     """How the rows of a product are shared out among bins.
 
     Attributes
@@ -167,7 +167,7 @@ class Shares(NamedTuple):
     suits_upper_bound: bool
 
 
-def shares_of(kind: Kind, features: Features, decision: Decision, work: Work, budget: Budget) -> Shares:
+def partition_of(kind: Kind, features: Features, decision: Decision, work: Work, budget: Budget) -> Partition:
     """Return how rows are shared out by their work."""
     n_rows, (shares, rulings) = features.shape[0], refine(kind, features, decision, work, budget)
     placed, is_listed = _partition_rows(n_rows, shares)
@@ -175,7 +175,7 @@ def shares_of(kind: Kind, features: Features, decision: Decision, work: Work, bu
     steps = [Step(bin_, rows, long=are_long(kind, bin_, rows.n, n_rows)) for bin_, rows in made]
     loose = decision.may_skip_counting and suits_upper_bound(kind.thresholds, n_rows, work, [bin_ for bin_, _ in made])
     reason = decision.reason._replace(of_bins=rulings) if rulings else decision.reason
-    return Shares(steps, is_listed, reason, loose)
+    return Partition(steps, is_listed, reason, loose)
 
 
 def _partition_rows(n_rows: int, shares: Sequence[tuple[Bin, int]]) -> tuple[list[tuple[Bin, Rows]], bool]:

@@ -23,7 +23,7 @@ from clsparse_py._precision.numbers import numbers
 from clsparse_py._run.recording import Bound
 from clsparse_py._solvers.krylov.scaling import RESIDUAL, near
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, Sweeps
-from clsparse_py._solvers.krylov.system import Held, System
+from clsparse_py._solvers.krylov.system import GroupMatrices, System
 from clsparse_py._solvers.krylov.thresholds import Thresholds
 
 __all__ = ["Iterations", "Product", "Script", "declare_scripts", "iterate_together"]
@@ -181,7 +181,7 @@ class Iterations(Parameters):
 
 def iterate_together(
     system: System,
-    held: Held,
+    of_group: GroupMatrices,
     sweeps: Sweeps,
     script: Script,
     vectors: Mapping[str, cl_array.Array],
@@ -194,7 +194,7 @@ def iterate_together(
     ----------
     system : System
         Without a callback.
-    held : Held
+    of_group : GroupMatrices
         Its matrices.
     sweeps : Sweeps
         With scalars, sums and vectors as they are before the first iteration.
@@ -205,7 +205,7 @@ def iterate_together(
         As of `Iteration`.
     """
     chain = sweeps.chain
-    matrices = {"A": held.A} if held.M is None else {"A": held.A, "M": held.M}
+    matrices = {"A": of_group.A} if of_group.M is None else {"A": of_group.A, "M": of_group.M}
     indices = tuple((name, of[0].dtype.name if len(of) == 3 else "") for name, of in matrices.items())
     built, _ = chain.build(Iterations.legal(chain.device, sweeps.dtype.name, script, sweeps.layout, indices))
     real = np.zeros(0, sweeps.dtype).real.dtype.type

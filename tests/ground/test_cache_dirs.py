@@ -15,7 +15,7 @@ import pytest
 from platforms import PLATFORMS
 
 import clsparse_py
-from clsparse_py._ground import homes
+from clsparse_py._ground import cache_dirs
 
 pytestmark = pytest.mark.skipif(sys.platform in ("darwin", "win32"), reason="folders that the environment names")
 
@@ -64,17 +64,17 @@ def test_products_are_right_whatever_the_home_is(tmp_path: Path, wrong: str, pla
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(homes.tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(homes.atexit, "register", lambda *_: None)
+    monkeypatch.setattr(cache_dirs.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(cache_dirs.atexit, "register", lambda *_: None)
     monkeypatch.delenv("POCL_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
 def test_what_can_be_written_is_left_alone(cache: Path, caplog: pytest.LogCaptureFixture) -> None:
-    homes.provide()
+    cache_dirs.provide()
     (cache / "pytools").mkdir(parents=True)
-    homes.provide()
+    cache_dirs.provide()
     assert os.environ["XDG_CACHE_HOME"] == str(cache)
     assert not caplog.records
     assert [path.name for path in cache.iterdir()] == ["pytools"]
@@ -94,14 +94,14 @@ def test_a_folder_of_anothers_is_replaced(
         mkdir(self, *args, **named)
 
     monkeypatch.setattr(Path, "mkdir", mkdir_of_another)
-    homes.provide()
+    cache_dirs.provide()
     replaced = Path(os.environ["XDG_CACHE_HOME"])
     assert replaced != cache
     assert replaced.stat().st_mode & 0o077 == 0
     assert "cannot be written to: kernels are kept in a temporary folder" in caplog.text
-    homes._remove(str(replaced), os.getpid() + 1)
+    cache_dirs._remove(str(replaced), os.getpid() + 1)
     assert replaced.is_dir()
-    homes._remove(str(replaced), os.getpid())
+    cache_dirs._remove(str(replaced), os.getpid())
     assert not replaced.exists()
 
 
@@ -113,15 +113,15 @@ def test_without_a_temporary_folder_it_is_said(
     def nowhere(**_: object) -> str:
         raise FileNotFoundError(2, "No usable temporary directory found")
 
-    monkeypatch.setattr(homes.tempfile, "mkdtemp", nowhere)
-    homes.provide()
+    monkeypatch.setattr(cache_dirs.tempfile, "mkdtemp", nowhere)
+    cache_dirs.provide()
     assert os.environ["XDG_CACHE_HOME"] == str(cache)
     assert "there is no temporary folder either" in caplog.text
 
 
 def test_a_user_without_a_home_has_a_temporary_one(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platformdirs, "user_cache_dir", lambda: "~/.cache")
-    homes.provide()
+    cache_dirs.provide()
     assert Path(os.environ["XDG_CACHE_HOME"]).is_dir()
     assert Path(os.environ["XDG_CACHE_HOME"]) != cache
 

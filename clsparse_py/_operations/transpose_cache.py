@@ -13,10 +13,10 @@ from clsparse_py._ground.tables import Shown, Table
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._operations.transpose import Permutation
 
-__all__ = ["Held", "Kept", "held_by"]
+__all__ = ["MemoryReport", "TransposeCache", "report_memory"]
 
 
-class Kept:
+class TransposeCache:
     """The CSR of a matrix's transposed: kept for the products that need it, by all matrices over the same arrays.
 
     Attributes
@@ -35,7 +35,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Held(Shown):
+class MemoryReport(Shown):
     """Bytes of device memory that an array holds. Prints as a table.
 
     Attributes
@@ -63,9 +63,9 @@ class Held(Shown):
         return Table(self.title, ("what", "bytes", "needed by"), rows, numbers="bytes")
 
 
-def held_by(
+def report_memory(
     title: str, own: Mapping[str, cl_array.Array], A: Matrix | None, kept: Mapping[str, tuple[Matrix | None, str]]
-) -> Held:
+) -> MemoryReport:
     """Return what an array holds: its own arrays, matrices that it keeps, and the permutation that A's structure keeps.
 
     Arrays that were named before, as those of a symmetric pattern are, count once.
@@ -86,4 +86,4 @@ def held_by(
         of = permutation.transposed
         arrays = [permutation.positions, *(() if of is None else (of.indices, of.indptr))]
         entries.append(("permutation of the transposed", size(arrays), "transposing new values"))
-    return Held(title, tuple(entries))
+    return MemoryReport(title, tuple(entries))
