@@ -25,9 +25,9 @@ from clsparse_py._operations.spgemm.count import count
 from clsparse_py._operations.spgemm.decide import decide, speculation_for
 from clsparse_py._operations.spgemm.features import Features
 from clsparse_py._operations.spgemm.operands import operands_of
-from clsparse_py._operations.spgemm.partition import partition_of, refine
 from clsparse_py._operations.spgemm.pipeline import multiply
 from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._operations.spgemm.row_partition import partition_of, refine
 from clsparse_py._operations.spgemm.strategy import Strategy, parse
 from clsparse_py._operations.spgemm.thresholds import Thresholds, supposing
 from clsparse_py._operations.spgemm.timer import UNTIMED

@@ -18,8 +18,8 @@ from clsparse_py._operations.spgemm.kind import kind_of
 from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
 from clsparse_py._operations.spgemm.new_arrays import new_counts, new_pointers
 from clsparse_py._operations.spgemm.operands import Operands
-from clsparse_py._operations.spgemm.partition import Partition, Step, numeric_bin, partition_of
 from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._operations.spgemm.row_partition import Partition, Step, numeric_bin, partition_of
 from clsparse_py._operations.spgemm.speculation import speculate
 from clsparse_py._operations.spgemm.steps import enqueue_phase, predict, prepare
 from clsparse_py._operations.spgemm.timer import Timer

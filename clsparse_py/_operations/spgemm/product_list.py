@@ -23,7 +23,7 @@ from clsparse_py._operations.spgemm.kernels import KernelTypes, OfProduct
 from clsparse_py._operations.spgemm.methods.base import Accumulator, Product
 from clsparse_py._operations.spgemm.methods.dense_span import DenseSpan
 from clsparse_py._operations.spgemm.methods.merge import Merge
-from clsparse_py._operations.spgemm.partition import Step
+from clsparse_py._operations.spgemm.row_partition import Step
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
 from clsparse_py._primitives.scan import enqueue_scan

@@ -11,7 +11,7 @@ from clsparse_py._operations.spgemm.kernels import RowKernel
 from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
 from clsparse_py._operations.spgemm.methods.dense import WINDOWS
 from clsparse_py._operations.spgemm.methods.team import Team
-from clsparse_py._operations.spgemm.partition import Step
+from clsparse_py._operations.spgemm.row_partition import Step
 from clsparse_py._run.launch import Chain
 
 __all__ = ["enqueue", "enqueue_phase", "in_windows", "predict", "prepare"]

@@ -26,7 +26,7 @@ from clsparse_py._operations.spgemm.methods.esc import Esc
 from clsparse_py._operations.spgemm.methods.hash import Hash
 from clsparse_py._operations.spgemm.methods.merge import Merge
 from clsparse_py._operations.spgemm.methods.sort import Sort
-from clsparse_py._operations.spgemm.partition import refine
+from clsparse_py._operations.spgemm.row_partition import refine
 from clsparse_py._operations.spgemm.strategy import bins_for, parse
 
 Share = tuple[Any, int]

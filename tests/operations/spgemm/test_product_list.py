@@ -23,7 +23,7 @@ from clsparse_py._operations.spgemm.methods.base import Rows
 from clsparse_py._operations.spgemm.methods.dense_span import DenseSpan
 from clsparse_py._operations.spgemm.methods.merge import Merge
 from clsparse_py._operations.spgemm.methods.sort import Sort
-from clsparse_py._operations.spgemm.partition import Step
+from clsparse_py._operations.spgemm.row_partition import Step
 from clsparse_py._precision.semiring import max_times, min_plus, or_and, plus_times
 
 Listing = Callable[..., SpgemmPlan]

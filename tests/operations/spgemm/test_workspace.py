@@ -23,10 +23,10 @@ from clsparse_py._memory.workspace import Workspace
 from clsparse_py._operations.spgemm import METHODS, count
 from clsparse_py._operations.spgemm import plan as plan_module
 from clsparse_py._operations.spgemm.methods.base import Product, Result
-from clsparse_py._operations.spgemm.partition import Step
 from clsparse_py._operations.spgemm.pipeline import multiply
 from clsparse_py._operations.spgemm.plan import SpgemmPlan
 from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._operations.spgemm.row_partition import Step
 from clsparse_py._run.launch import Chain
 
 #: Methods that take memory of the device beside lists of rows; others have few bins of rows, each with kernels of its own, in

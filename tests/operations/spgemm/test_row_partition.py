@@ -16,8 +16,8 @@ from clsparse_py._operations.spgemm.features import Features
 from clsparse_py._operations.spgemm.methods.esc import Esc
 from clsparse_py._operations.spgemm.methods.merge import Merge
 from clsparse_py._operations.spgemm.methods.sort import Sort
-from clsparse_py._operations.spgemm.partition import are_long, numeric_bin, partition_of, refine, suits_upper_bound
 from clsparse_py._operations.spgemm.request import Request
+from clsparse_py._operations.spgemm.row_partition import are_long, numeric_bin, partition_of, refine, suits_upper_bound
 from clsparse_py._operations.spgemm.speculation import Speculated
 from clsparse_py._operations.spgemm.strategy import bins_for, parse
 
