@@ -1,6 +1,6 @@
-"""Speed at a glance: README's table and picture, from files in ``bench/results/``.
+"""Speed at a glance: a table of all peers, and a picture of ten of its rows, from files in ``bench/results/``.
 
-``python -m bench.glance`` draws the picture anew; ``python -m bench pages README.md`` writes the table.
+``python -m bench.glance`` draws the picture anew; ``python -m bench pages docs/benchmarks.md`` writes the table.
 """
 
 from __future__ import annotations
@@ -30,6 +30,11 @@ class Line:
     file: str
     operation: str
     contestant: str
+    is_pictured: bool = False
+
+    def date(self, folder: Path = RESULTS) -> str:
+        """Return the day of the measurement."""
+        return str(results.read(folder / self.file)["date"])[:10]
 
     def ratios(self, folder: Path = RESULTS) -> list[float]:
         """Return the peer's time / ours of each matrix, calls back to back, double precision."""
@@ -38,33 +43,34 @@ class Line:
 
 LINES = (
     Line("cuSPARSE", "A @ x, H100", "h100.json", "spmv", "cusparse/best"),
-    Line("cuSPARSE", "A @ x, H200, also SpMVOp", "h200-spmvop.json", "spmv", "cusparse/best"),
-    Line("cuSPARSE", "transpose(A), H200", "h200-sptrans.json", "sptrans", "cusparse/csr2csc"),
-    Line("cuSPARSE", "A @ A, H200", "h200-spgemm.json", "spgemm", "cusparse/spgemm"),
+    Line("cuSPARSE", "A @ x, H200, also SpMVOp", "h200-spmvop.json", "spmv", "cusparse/best", True),
+    Line("cuSPARSE", "transpose(A), H200", "h200-sptrans.json", "sptrans", "cusparse/csr2csc", True),
+    Line("cuSPARSE", "A @ A, H200", "h200-spgemm.json", "spgemm", "cusparse/spgemm", True),
     Line("cuSPARSE", "A @ P, Pᵀ @ AP, H100", "h100-amg.json", "amg", "cusparse/spgemm"),
-    Line("CuPy", "A + B, H200", "h200-elementwise.json", "add", "cupy"),
+    Line("CuPy", "A + B, H200", "h200-elementwise.json", "add", "cupy", True),
     Line("CuPy", "A.multiply(B), H200", "h200-elementwise.json", "multiply", "cupy"),
     Line("CuPy", "A.sum(axis=1), H200", "h200-elementwise.json", "sum_rows", "cupy"),
-    Line("CuPy", "A[rows], H200", "h200-rows.json", "rows", "cupy"),
+    Line("CuPy", "A[rows], H200", "h200-rows.json", "rows", "cupy", True),
     Line("CuPy", "A[:, columns], H200", "h200-indexing.json", "columns", "cupy"),
     Line("MKL", "A @ x, optimised handle, CPU", "cpu-intel.json", "spmv", "mkl/handle"),
-    Line("MKL", "A @ x, optimised handle, AMD's CPU", "cpu-epyc-intel-spmv.json", "spmv", "mkl/handle"),
+    Line("MKL", "A @ x, optimised handle, AMD's CPU", "cpu-epyc-intel-spmv.json", "spmv", "mkl/handle", True),
     Line("MKL", "A @ x, one shot, CPU", "cpu-intel.json", "spmv", "mkl/one-shot"),
     Line("MKL", "transpose(A), CPU", "cpu-intel-sptrans.json", "sptrans", "mkl"),
-    Line("MKL", "A @ A, CPU", "cpu-spgemm.json", "spgemm", "mkl"),
+    Line("MKL", "A @ A, CPU", "cpu-spgemm.json", "spgemm", "mkl", True),
     Line("MKL", "A @ P, Pᵀ @ AP, CPU", "cpu-epyc-intel-amg.json", "amg", "mkl"),
     Line("PyAMG", "multigrid, set-up, CPU", "cpu-epyc-intel-multigrid.json", "multigrid_setup", "pyamg"),
-    Line("PyAMG", "multigrid, solution, CPU", "cpu-epyc-intel-multigrid.json", "multigrid_solve", "pyamg"),
+    Line("PyAMG", "multigrid, solution, CPU", "cpu-epyc-intel-multigrid.json", "multigrid_solve", "pyamg", True),
     Line("AMGCL", "multigrid, set-up, CPU", "cpu-epyc-intel-multigrid.json", "multigrid_setup", "amgcl"),
     Line("AMGCL", "multigrid, solution, CPU", "cpu-epyc-intel-multigrid.json", "multigrid_solve", "amgcl"),
     Line("AMGCL", "multigrid, set-up, H200", "h200-multigrid.json", "multigrid_setup", "amgcl"),
-    Line("AMGCL", "multigrid, solution, H200", "h200-multigrid.json", "multigrid_solve", "amgcl"),
-    Line("SciPy", "A @ x, CPU", "cpu-intel.json", "spmv", "scipy"),
+    Line("AMGCL", "multigrid, solution, H200", "h200-multigrid.json", "multigrid_solve", "amgcl", True),
+    Line("SciPy", "A @ x, CPU", "cpu-intel.json", "spmv", "scipy", True),
     Line("SciPy", "transpose(A), CPU", "cpu-intel-sptrans.json", "sptrans", "scipy"),
     Line("SciPy", "A @ A, CPU", "cpu-spgemm.json", "spgemm", "scipy"),
     Line("SciPy", "A + B, CPU", "cpu-intel-entries.json", "add", "scipy"),
     Line("SciPy", "A[rows], CPU", "cpu-intel-entries.json", "rows", "scipy"),
 )
+PICTURED = tuple(line for line in LINES if line.is_pictured)
 # Okabe and Ito's colours; markers tell peers apart too.
 _LOOKS = {
     "cuSPARSE": ("#0072B2", "o"),
@@ -105,34 +111,35 @@ def sheet(folder: Path = RESULTS) -> Sheet:
 
 def description(folder: Path = RESULTS) -> str:
     """Return what the picture says, in words: it is kept in the picture's file."""
-    return "; ".join(f"{peer}, {what}: {mean}" for peer, what, mean, *_ in sheet(folder).rows)
+    parts = (f"{line.peer}, {line.what}, {line.date(folder)}: {geometric_mean(line.ratios(folder)):.2f}" for line in PICTURED)
+    return "; ".join(parts)
 
 
-def picture(lines: Sequence[Line] = LINES) -> Figure:
+def picture(lines: Sequence[Line] = PICTURED) -> Figure:
     """Draw the geometric mean of each line, and the span from its least to its greatest ratio."""
-    figure = Figure(figsize=(8, 0.9 + 0.27 * len(lines)), layout="constrained")
+    figure = Figure(figsize=(8, 1.0 + 0.3 * len(lines)), layout="constrained")
+    spans = [line.ratios() for line in lines]
     axes = figure.subplots()
     names = []
     place = 0.0
-    for before, line in zip((None, *lines), lines, strict=False):
-        place += 1.0 if before is None or before.peer == line.peer else 1.7
-        found = line.ratios()
+    for before, line, found in zip((None, *lines), lines, spans, strict=False):
+        place += 1.0 if before is None or before.peer == line.peer else 1.4
         colour, marker = _LOOKS[line.peer]
         mean = geometric_mean(found)
         axes.plot([min(found), max(found)], [place, place], color=colour, linewidth=1.2, alpha=0.7)
         axes.plot([mean], [place], marker=marker, color=colour, markersize=8, markeredgecolor="black", linestyle="none")
         axes.annotate(f"{mean:.2f}", (1.01, place), xycoords=("axes fraction", "data"), va="center", size=9)
-        names.append((place, f"{line.peer}:  {line.what}"))
+        names.append((place, f"{line.peer}:  {line.what}, {line.date()}"))
     axes.set_yticks([place for place, _ in names], [name for _, name in names], size=9)
     axes.set_ylim(place + 0.8, 0.2)
     axes.set_xscale("log")
-    axes.set_xlim(0.1, 20)
+    axes.set_xlim(0.8 * min(map(min, spans)), 1.25 * max(map(max, spans)))
     plain_ticks(axes.xaxis)
     axes.axvline(1.0, color="black", linewidth=1)
     axes.grid(axis="x", linewidth=0.4)
     figure.supxlabel(
         "time of the other / time of clsparse_py, calls back to back, float64: right of 1 we are faster\n"
-        "marks: geometric means; lines: least to greatest of all matrices, cut at 20",
+        "marks: geometric means; lines: least to greatest of all matrices",
         size=9,
     )
     return figure

@@ -187,10 +187,11 @@ def test_the_command_and_the_benchmarks_start_within_a_checkout(distributions: P
 
 
 def test_the_example_of_the_readme_runs_as_installed(distributions: Path, tmp_path: Path) -> None:
-    example = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), flags=re.DOTALL)
+    example = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), flags=re.DOTALL)
     assert example is not None
-    printed = run("-c", example.group(1), cwd=tmp_path, path=installed(distributions, tmp_path / "site"))
-    assert float(printed.splitlines()[0]) < 1e-9
+    program, output = example.groups()
+    assert run("-c", program, cwd=tmp_path, path=installed(distributions, tmp_path / "site")).strip() == output.strip()
+    assert example.group() in (ROOT / "docs" / "index.md").read_text("utf-8")
 
 
 def test_the_public_names_are_these() -> None:
