@@ -44,8 +44,9 @@ _log = logging.getLogger(__name__)
 DEVICE = "device"
 #: Processes that have to see a refusal before later ones trust it.
 _WITNESSES = 2
-#: Refusals of a device, and letters of a reason, that are kept at most.
+#: Most refusals of a device that are kept.
 _MAX_KEPT = 256
+#: Most letters of a reason that are kept.
 _MAX_REASON = 400
 #: Tells this process from all others, also from a later one with the same number.
 _PROCESS = os.urandom(8).hex()

@@ -22,9 +22,11 @@ from clsparse_py._ground.records import dataclass
 
 __all__ = ["MpiCommunicator", "world"]
 
-#: Tags of messages; those of exchanges follow, one for each note as far as MPI promises that there are tags.
+#: Tag of messages with Python objects.
 _OBJECTS = 1
+#: Tag of notices of errors and ends.
 _NOTICE = 2
+#: First tag of exchanges: one for each note, as far as MPI promises tags.
 _EXCHANGE = 3
 _TAGS = 1 << 14
 #: Bytes of the message that all calls begin with: the checksum of the note, in eight, and as much of what is sent as fits.

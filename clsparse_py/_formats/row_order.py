@@ -18,8 +18,9 @@ from clsparse_py._run.launch import Chain, spread
 __all__ = ["EntryOrder", "RowBegins", "RowOrder", "order_of", "row_begins"]
 
 _WORK_GROUP = 256
-#: Work-groups to a compute unit at most: of those that tell numbers to the host, and of others.
+#: Most work-groups to a compute unit, of kernels whose counts the host reads.
 _TELLING_GROUPS = 8
+#: Most work-groups to a compute unit, of other kernels.
 _GROUPS_PER_UNIT = 64
 
 

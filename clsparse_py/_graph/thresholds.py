@@ -16,5 +16,5 @@ class Thresholds(thresholds.Thresholds):
     operation = "graph"
 
     work_group: int = number(128, "work-items", least=1)
-    #: That a search enqueues before the host asks whether the last one found a vertex.
+    #: Levels that a search enqueues before the host asks whether the last one found a vertex.
     levels_ahead: int = number(8, "levels", least=1)

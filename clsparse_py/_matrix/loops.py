@@ -17,8 +17,9 @@ from clsparse_py._run.launch import Chain, spread
 
 __all__ = ["LOOPS", "Loop", "LoopKernel", "declare_loop", "enqueue_loop"]
 
-#: Work-groups to a compute unit at most.
+#: Most work-groups to a compute unit of a GPU.
 _GROUPS_PER_UNIT = 64
+#: Most work-groups to a core of a CPU.
 _GROUPS_PER_CORE = 4
 #: Those that were declared.
 LOOPS: list[Loop] = []

@@ -16,8 +16,9 @@ import pyopencl as cl
 __all__ = ["Beside", "has_order", "queue_beside"]
 
 _WITHOUT_ORDER = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-#: Commands that the host is ahead before it waits for the first of them, so many seconds at most (quirk 43).
+#: Commands that the host may be ahead of the first unfinished one (quirk 43).
 _MOST_AHEAD = 64
+#: Seconds that it waits for that one.
 _PATIENCE = 0.01
 
 

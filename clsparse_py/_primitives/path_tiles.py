@@ -16,8 +16,9 @@ __all__ = ["OfPath", "has_few_rows", "path_shape"]
 
 #: Work-items that look for the beginning of a tile, at most: each loads from a place of its own.
 _SEARCHERS = 64
-#: Rows of most matrices, in bits; and of any.
+#: Bits of the number of rows of most matrices.
 _FEW_BITS = 24
+#: Bits of the number of rows of any matrix, by index type.
 _BITS = {"int32": 32, "int64": 40}
 #: Bytes of local memory to an entry or row: two numbers of 16 bits.
 _ITEM_BYTES = 4

@@ -23,8 +23,9 @@ __all__ = ["BLOCK", "FEW_REGISTERS", "NEVER", "Elements", "OfElements", "OfRuns"
 
 #: Elements in the registers of a lane where segments are short.
 FEW_REGISTERS = 4
-# The longest short segments, by default; the longest segments of the first bin.
+#: Longest short segment, by default.
 _SHORT = 128
+#: Longest segment of the first bin.
 _SHORTEST_BIN = 8
 #: Elements that a work-item of a CPU device sorts by insertion, by default.
 BLOCK = 24

@@ -15,26 +15,29 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "primitives"
 
-    #: On CPU devices, of a scan: worth a chunk of their own, and chunks to a core.
+    #: On CPU devices, smallest chunk of a scan.
     min_scan_chunk: int = number(1 << 14, "entries", least=1)
+    #: On CPU devices, chunks of a scan to a core.
     scan_chunks_per_core: int = number(2, "chunks", least=1)
-    #: To a work-item up to which each work-group of a scan adds up the sums of those before its own, which saves a launch; and
-    #: to a work-group (quirk 11).
+    #: Earlier tiles to a work-item up to which each work-group of a scan adds them up itself, which saves a launch.
     few_tiles: int = number(4, "tiles", least=1)
+    #: Earlier tiles to a work-group up to which it does so (quirk 11).
     max_added: int = number(4096, "tiles", least=1)
-    #: That a single work-group scans, at most, and its work-items.
+    #: Most entries that a single work-group scans.
     max_one_tile: int = number(7680, "entries")
+    #: Its work-items.
     one_tile_group: int = number(512, "work-items", least=1)
-    #: Of a digit of a radix sort, at most: counters of a work-group stay in local memory, those of a chunk near a core's cache.
+    #: Largest digit of a radix sort: counters of a work-group stay in local memory, those of a chunk near a core's cache.
     digit_bits: int = number(11, "bits", on_cores=22, least=1, most=22)
-    #: Of digits of which chunks have too many for a line of each to stay in a core's nearest cache.
+    #: Largest digit for which a line of each digit's entries stays in a core's nearest cache.
     far_bits: int = number(10, "bits")
-    #: That scan the counts of a digit.
+    #: Work-group that scans the counts of a digit.
     starts_group: int = number(128, "work-items", least=1)
-    #: To be sorted in segments, behind which a read that blocks takes less time than to wait for an event.
+    #: Entries to sort in segments, above which a blocking read takes less time than waiting for an event.
     max_read_at_once: int = number(1 << 17, "entries")
-    #: Of a work-group that scans segments, and of one that sums them, or adds what parts hold of one segment.
+    #: Work-group that scans segments.
     scanning_group: int = number(256, "work-items", least=1)
+    #: Work-group that sums segments, or adds the partial sums of one.
     summing_group: int = number(128, "work-items", least=1)
-    #: Of the longest segment to each lane, up to which work-groups take whole segments.
+    #: Entries of the longest segment to each lane, up to which a work-group takes whole segments.
     few_rounds: int = number(16, "entries")

@@ -32,8 +32,9 @@ from clsparse_py._run.upgrade import Upgrade
 __all__ = ["BoundProduct", "DenseProduct", "Operands", "Repeating", "arguments_of", "recorder_of"]
 
 Operands = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
-#: Numbers that each product brings: where x and y begin; alpha and beta if it is scaled.
+#: Numbers that each product brings: where x and y begin.
 _BEGINS = 2
+#: Numbers that a scaled product brings besides: alpha and beta.
 _SCALES = 2
 #: The slot of y.
 _Y = 2

@@ -18,8 +18,9 @@ Run = Callable[[], list[cl.Event]]
 
 # The kernel that a device's clock is tried with.
 _BYTES = 1 << 22
-# Launches that are enqueued together to see how long one takes at least, and how often that is tried.
+#: Launches that are enqueued together to measure the least time of one.
 _LAUNCHES = 100
+#: Repeats of that measurement.
 _TRIES = 7
 _NOTHING = "kernel void nothing(global uint *out) { if (out == 0) *out = 0; }"
 

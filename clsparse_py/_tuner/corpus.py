@@ -34,8 +34,9 @@ TEST = "test"
 _CHUNK = 1 << 21
 #: Of the device's memory, what a matrix, its vectors and what kernels need beside them may take.
 _BYTES_AN_ENTRY = 64
-#: A CPU's products of more entries take so long that few of them could be measured.
+#: Most entries of a matrix on a CPU: larger products take too long to measure many.
 _LARGEST_ON_CPU = 10**7
+#: Most entries of a matrix on a GPU.
 _LARGEST = 10**8
 
 _Array = np.ndarray[Any, Any]

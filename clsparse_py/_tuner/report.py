@@ -25,8 +25,9 @@ from clsparse_py._tuner.training import Losses
 
 __all__ = ["write"]
 
-#: The label of a question's kernels that stand for CSR-Adaptive, and the scheme without bins.
+#: The label of CSR-Adaptive.
 _ADAPTIVE = "adaptive"
+#: The label of the scheme without bins.
 _SINGLE = "single"
 
 _ABOUT = """\

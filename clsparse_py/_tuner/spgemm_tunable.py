@@ -57,8 +57,9 @@ _METHODS = {
     ),
     False: (("{} dense esc", (0, 4, 8, 16)), ("hash dense esc", (0,)), ("esc", (0,))),
 }
-#: Entries of a matrix, and intermediate products, that a device makes in reasonable time.
+#: Most entries of a matrix that is measured.
 _MAX_NNZ = {True: 10**7, False: 10**6}
+#: Most intermediate products of a product that is measured.
 _MAX_PRODUCTS = {True: 1 << 31, False: 1 << 27}
 #: Values of the thresholds that the search tries, each beside those of the others where it stands.
 CANDIDATES: dict[str, tuple[float, ...]] = {

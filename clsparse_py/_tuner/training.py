@@ -32,7 +32,7 @@ __all__ = ["Answer", "Losses", "answer", "losses"]
 
 _Array = np.ndarray[Any, Any]
 
-#: Shares of the time that a further label has to save to be taken: which of these is best is found out as pruning is.
+#: Shares of the time that a further label has to save; pruning finds the best of these.
 _WORTH_A_LABEL = (0.003, 0.01, 0.03)
 _FOLDS = 5
 #: Trees of the forest, fewest cases of their leaves, and its part in the time lost; the most that counts as lost there, and the

@@ -26,8 +26,9 @@ from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain
 
 __all__ = ["canonical_of", "canonical_parts", "combine"]
-#: Places that a work-item of a CPU takes, at least; and work-items to a core: enough of them that rows of any length balance.
+#: Least places to a work-item of a CPU.
 _LEAST_SPAN = 11
+#: Work-items to a core: enough that rows of any length balance.
 _ITEMS_PER_CORE = 16
 
 

@@ -46,8 +46,9 @@ _WORK_GROUP = 256
 _WINDOW = 128
 #: Columns that teams tell apart: the products of a team's lanes are counted in 32 bits.
 _MAX_COLUMNS = 1 << 27
-#: Chunks of rows to a worker, and entries of the mask to a chunk, at least.
+#: Chunks of rows to a worker.
 _CHUNKS = 64
+#: Least entries of the mask to a chunk.
 _LEAST_CHUNK = 32
 #: Entries of a row of B that are walked sooner than they are searched for the ends of the mask's row.
 _SEARCHED = 64

@@ -10,8 +10,9 @@ from clsparse_py._operations.spgemm.kernels import KernelTypes
 
 __all__ = ["copy_bytes", "min_bytes"]
 
-#: Bytes for counters and the like, and those for each compute unit.
+#: Bytes for counters.
 _FIXED = 4096
+#: Bytes for each compute unit.
 _OF_UNIT = 512
 #: Entries to a byte that scans and sorts keep of tiles.
 _OF_TILES = 8

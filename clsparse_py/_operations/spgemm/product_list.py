@@ -31,8 +31,9 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["ListKernel", "ListedProducts", "ProductList", "list_after", "product_list"]
 
-#: Bytes that a product takes while the list is made, and that it takes of the list, at most.
+#: Most bytes of a product while its list is made.
 _MADE_BYTES = 28
+#: Most bytes of a product in the list.
 _KEPT_BYTES = 10
 
 

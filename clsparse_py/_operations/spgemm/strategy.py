@@ -40,8 +40,9 @@ __all__ = [
     "parse",
 ]
 
-#: Methods that may have limits, and those that take any row in any memory: one of these comes last.
+#: Methods that may have limits.
 MERGING = ("reg-merge", "merge")
+#: Methods that take any row in any memory: one of these comes last.
 TAKING_ALL = ("esc", "esc-local", "long-rows")
 #: The bins of all products by plain kernels, whatever was asked for: chunks of rows, by as many workers as there is memory for.
 PLAIN = Bins((EMPTY, CHUNKED))

@@ -32,19 +32,19 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "spgemm"
 
-    #: Products of a product so small that the fewest launches are best.
+    #: Most products of a product that the fewest launches make.
     max_small_products: int = number(1 << 15, "products", on_cores=1 << 16, evidence=_H100)
     #: Work-items to a row of a small product.
     max_small_lanes: int = number(8, "work-items", on_cores=1, least=1, most=1 << 10, evidence=_H100)
     #: Heads that a work-item merges of a small product.
     max_small_items: int = number(16, "heads", most=64, evidence=_H100)
-    #: Entries of the longest row if one work-item merges each row, in their order.
+    #: Longest row of A for which one work-item merges each row, in their order.
     max_item_length: int = number(12, "entries", on_cores=0, most=64, evidence=_H100)
     #: Products of a row that one work-item merges.
     max_item_products: int = number(1 << 10, "products", evidence=_H100)
     #: Heads that one work-item compares for the longest row, unless rows of C compress.
     max_item_steps: int = number(1 << 11, "heads", evidence=_H200)
-    #: Entries of the longest row if one work-item merges each row, compares no more heads than that, and no team merges them.
+    #: The same if it compares at most `max_item_steps` heads and no team merges rows.
     max_light_length: int = number(24, "entries", on_cores=0, most=64, evidence=_H200)
     #: Entries of the longest row that a team merges speculatively.
     max_speculative_length: int = number(512, "entries", on_cores=0, evidence=_H100)
@@ -88,47 +88,55 @@ class Thresholds(thresholds.Thresholds):
     merge_item_length: int = number(16, "entries", least=1, most=64, power=True, evidence=_H100)
     #: Lanes of a team that merges: a power of two.
     max_merge_lanes: int = number(32, "lanes", least=1, most=64, power=True, evidence=_H100)
-    #: Products of the largest bin of "reg-hash", and of "hash": powers of two, as for all bins of hashing.
+    #: Products of the largest bin of "reg-hash": a power of two, as for all bins of hashing.
     max_hash_products: int = number(512, "products", least=2, most=1 << 15, power=True)
+    #: Products of the largest bin of "hash": a power of two.
     max_walked_products: int = number(1 << 12, "products", on_cores=512, least=2, most=1 << 15, power=True)
-    #: Products that a lane of "reg-hash" fetches at a time; rows have a lane for as many.
+    #: Products that a lane of "reg-hash" fetches at a time; a row has one lane for as many products.
     hash_items: int = number(8, "products", on_cores=2, least=1, most=32, power=True)
     #: Products of the largest bin of "large-hash".
     max_large_products: int = number(1 << 15, "products", least=1 << 10, most=1 << 15, power=True)
-    #: Work-items to a row of "large-hash", and products that each fetches at a time.
+    #: Work-items to a row of "large-hash".
     large_hash_lanes: int = number(128, "work-items", on_cores=1, least=1, most=1 << 10, power=True)
+    #: Products that each of these work-items fetches at a time.
     large_hash_items: int = number(4, "products", on_cores=2, least=1, most=32)
     #: Slots of its tables with sums, if local memory holds them: a power of two.
     max_slots: int = number(1 << 11, "slots", least=128, most=1 << 14, power=True)
-    #: Columns of the narrowest and of the widest bin of "dense-span": powers of two.
+    #: Columns of the narrowest bin of "dense-span": a power of two.
     min_span: int = number(512, "columns", least=32, most=1 << 15, power=True)
+    #: Columns of its widest bin: a power of two.
     max_span: int = number(1 << 12, "columns", least=32, most=1 << 15, power=True)
     #: Columns from which on local memory has to hold two rows: a team by itself leaves a compute unit idle.
     min_paired_span: int = number(1 << 11, "columns")
-    #: Entries of a row of A that are taken at a time, and loads that a lane has in flight.
+    #: Entries of a row of A that "dense-span" reads at a time.
     span_entries: int = number(64, "entries", least=1, most=1 << 10)
+    #: Loads in flight of a lane of "dense-span".
     span_loads: int = number(2, "loads", least=1, most=32)
-    #: The product of a plan by which a list of products is begun, which takes a GPU as long as some products, and by which if
-    #: most rows are merged, where it saves less.
+    #: Call of a plan that begins a list of products, which takes a GPU as long as some products.
     list_after: int = number(5, "products", least=1, most=1 << 31)
+    #: The same if most rows are merged, where a list saves less.
     list_after_merged: int = number(25, "products", least=1, most=1 << 31)
-    #: A list is made if its products take no more of the memory, while it is made and once it is there.
+    #: A list is made only if making it takes at most this share of the device's memory.
     list_made_share: float = number(1 / 2, "share of the memory", most=1)
+    #: A list is made only if it keeps at most this share of the device's memory.
     list_kept_share: float = number(1 / 8, "share of the memory", most=1)
-    #: Of the work-groups that take a list, and products of a work-item, fewer where an entry has less than so many: more tiles
-    #: are resident then.
+    #: Work-group of the kernel that reads a list.
     list_group: int = number(128, "work-items", least=1)
+    #: Products to each of its work-items.
     list_items: int = number(8, "products", least=1, power=True)
+    #: The same for entries of few products: more tiles are resident then.
     list_few_items: int = number(4, "products", least=1, power=True)
+    #: Products to an entry of C below which they are few.
     list_few_products: float = number(2.0, "products to an entry of C")
-    #: Of a row that one work-item merges where rows are speculated with, and of a row of B.
+    #: Most products of a row that one work-item merges in a speculation.
     max_speculated: int = number(256, "products", least=1)
-    #: That a speculation reports of entries, if these are counted tile by tile of the scan.
+    #: Most partial sums of the number of entries that a speculation reports.
     max_partial_sums: int = number(900, "sums")
-    #: Of a row of C that are moved in less time than they are counted, on CPU devices: those of products of multigrid.
+    #: On CPU devices, longest row of C that is moved sooner than counted: rows of multigrid's products.
     max_moved: int = number(96, "entries")
-    #: Up to which the sizes of slices do not matter, and of a mean slice below which its launches take longer than its work.
+    #: Number of slices up to which their sizes do not matter.
     few_slices: int = number(16, "slices")
+    #: Products of the mean slice below which its launches take longer than its work.
     min_slice_products: int = number(1 << 13, "products")
 
     def __post_init__(self) -> None:

@@ -20,54 +20,59 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "spmm"
 
-    #: The widest vector that a work-item of a GPU loads at once, and the widest that a function may take (quirk 3).
+    #: Widest vector that a work-item loads at once; functions take no wider ones (quirk 3).
     vector_bytes: int = number(16, "bytes", on_cores=32, least=1, most=32, power=True)
-    #: Columns that are apart and so few that to copy X takes longer than to read it as it lies.
+    #: Most columns, apart from each other, of an X that is read as it lies: a copy takes longer.
     max_direct_columns: int = number(4, "columns", on_cores=8, least=1)
-    #: Lanes that share a part.
+    #: Most lanes that share a part.
     max_lanes: int = number(32, "lanes", least=1, most=32, power=True)
-    #: Vectors of columns that each takes before a team takes no more.
+    #: Vectors of columns to a lane before a team takes fewer columns.
     max_vectors: int = number(2, "vectors", least=1)
-    #: Lanes that are few, and those that are some.
+    #: Lanes that count as few.
     few_lanes: int = number(2, "lanes", least=1)
+    #: Lanes that count as some; more are many.
     some_lanes: int = number(8, "lanes", least=1)
-    #: A part on GPUs if few, some or more lanes share it: in larger ones rows of X leave the first-level cache before the next
-    #: row of A asks for them, and smaller ones cut too many rows.
+    #: A part on GPUs that few lanes share. Larger ones push rows of X out of the first-level cache, smaller ones cut more rows.
     part_of_few: int = number(16, "rows and entries", least=1)
+    #: The same for some lanes.
     part_of_some: int = number(32, "rows and entries", least=1)
+    #: The same for many lanes.
     part_of_many: int = number(64, "rows and entries", least=1)
-    #: A part of few lanes, or of more, may be so much larger that no row is cut.
+    #: Factor by which a part of few lanes may grow so that no row is cut.
     larger_of_few: int = number(2, "times", least=1)
+    #: The same for more lanes.
     larger: int = number(4, "times", least=1)
-    #: The largest part that is made for that.
+    #: Largest part after that growth.
     max_part: int = number(128, "rows and entries", least=1)
     #: Loads in flight of a team.
     unroll: int = number(4, "entries", least=1)
     #: Loads in flight of a team of few lanes, which has more registers left.
     unroll_of_few: int = number(8, "entries", least=1)
-    #: Work-items of a work-group that takes parts on a GPU.
+    #: Work-group of parts on a GPU.
     part_group: int = number(128, "work-items", least=1)
     #: Smallest part on a CPU device.
     min_core_part: int = number(512, "rows and entries", least=1)
     #: Most parts to a core.
     max_core_parts: int = number(32, "parts", least=1)
-    #: Vectors of columns that a work-item of a CPU device takes, and columns if it has no vectors, at most.
+    #: On CPU devices, most vectors of columns to a work-item.
     max_core_vectors: int = number(4, "vectors", least=1, most=32, power=True)
+    #: On CPU devices, most columns to a work-item without vectors.
     max_core_columns: int = number(8, "columns", least=1, most=32, power=True)
-    #: A block if X is larger than the cache and A's columns are scattered, each of which then comes from the cache.
+    #: Columns of a block of X if X exceeds the cache and A's columns are scattered.
     cached_columns: int = number(32, "columns", least=1, most=32, power=True)
-    #: Of such a matrix: the longest row by the mean one, and the share of entries beside the one before. If rows are uneven
-    #: columns often are too, and those that many rows have stay in the cache anyway.
+    #: Longest row by the mean one, up to which scattered columns are cut into blocks: in uneven rows shared columns stay cached.
     max_longest_by_mean: float = number(2.0, "mean rows")
+    #: Share of entries in a column next to the one before, up to which columns count as scattered.
     max_scattered_share: float = number(0.1, "share of entries")
-    #: Of a grid: the mean row, at most, and the share of such entries, at least. There a core reads X as it lies in less time
-    #: than it copies X.
+    #: Longest mean row of a grid, for which a core reads X as it lies sooner than it copies X.
     max_local_mean: float = number(16.0, "entries")
+    #: Least share of entries in a column next to the one before, for such a grid.
     min_local_share: float = number(0.25, "share of entries")
-    #: Rows are alike if the longest has at most so many entries, and so many times the mean: a team then takes each.
+    #: Longest row of a matrix whose rows count as alike: a team takes each.
     max_alike: int = number(512, "entries")
+    #: Longest row by the mean one of such a matrix.
     max_alike_by_mean: float = number(2.0, "mean rows")
-    #: Work-items of a work-group that takes such rows.
+    #: Work-group of rows that are alike.
     rows_group: int = number(256, "work-items", least=1)
     #: Lanes of a team before each has a second vector.
     row_lanes: int = number(8, "lanes", least=1, most=32, power=True)
@@ -77,17 +82,20 @@ class Thresholds(thresholds.Thresholds):
     few_entries_of_full: int = number(6, "entries")
     #: Loads in flight of a team of twice the lanes that takes a whole row.
     unroll_of_row: int = number(2, "entries", least=1)
-    #: Rows that have the same columns are looked for behind so many products: to load the kernels, once a process, takes the host
-    #: milliseconds.
+    #: Calls of a plan before rows with equal columns are looked for: loading the kernels takes the host milliseconds once a
+    #: process.
     together_after: int = number(16, "products", least=1, most=1 << 31)
-    #: Such rows that a team takes at most, and what each takes of the time that their columns take.
+    #: Most rows with equal columns that a team takes.
     max_together: int = number(4, "rows", least=1)
+    #: Cost of such a row, relative to the cost of its columns.
     cost_together: float = number(0.25, "times that of its columns")
-    #: Lanes that are few there, and entries whose loads are in flight with these and with more.
+    #: Lanes of such a team that count as few.
     few_lanes_together: int = number(4, "lanes", least=1)
+    #: Loads in flight of such a team of few lanes.
     unroll_together_of_few: int = number(8, "entries", least=1)
+    #: Loads in flight of such a team of more lanes.
     unroll_together: int = number(4, "entries", least=1)
-    #: Later pieces of a row that one work-item adds one after another for each column; work-groups add more.
+    #: Later pieces of a row that one work-item adds for each column; work-groups add more.
     many_pieces: int = number(16, "pieces", least=1)
     #: Kinds of products whose launches a plan keeps, the latest ones: each has memory of its own for pieces of rows.
     max_kinds: int = number(64, "kinds", least=1)

@@ -18,8 +18,9 @@ from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of
 
 __all__ = ["Combine", "Pack", "Parts", "slack_of"]
 
-#: Values of a tile of X that is packed, and its columns at most: 128 bytes of float32.
+#: Values of a tile of X that is packed.
 _PACKED = 1024
+#: Most columns of such a tile: 128 bytes of float32.
 _PACKED_COLUMNS = 32
 #: Columns of Y that a work-group adds later pieces of rows to at a time, at most.
 _COMBINED_COLUMNS = 32

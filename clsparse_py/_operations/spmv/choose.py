@@ -43,12 +43,12 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "spmv"
 
-    #: Columns in 16 bits are made behind so many products. To make them takes the device as long as one product, which some ten
-    #: repay, but to load their kernels, once a process, takes the host milliseconds.
+    #: Calls of a plan before columns in 16 bits are made. That takes the device one product, which ten repay; loading kernels
+    #: takes the host milliseconds.
     narrow_after: int = number(32, "products", least=1, most=1 << 31)
-    #: Rows above this many entries are shared by several work-groups where rows are binned one by one.
+    #: Longest row that one work-group takes where rows are binned one by one; several share longer ones.
     piece: int = number(1 << 14, "entries of a row", least=1)
-    #: A part with more rows than that for each of its entries, most of them empty, would take long: rows are made to weigh.
+    #: Most rows by the entries of a part; where more are empty, rows are given weights.
     max_rows_by_step: int = number(16, "rows by the entries of a part", least=1)
 
 

@@ -20,8 +20,9 @@ __all__ = ["Features", "Inspected", "inspect"]
 #: Which classes of row lengths trees know: empty rows, and those of up to 1, 2, 8, 32, 128, 512 and 4096 entries.
 _SHARES = (0, 1, 2, 4, 6, 8, 10, 13)
 
-#: How many rows are counted by class at most, and of how many columns are looked at.
+#: Most rows that are counted by class.
 _COUNTED = 1 << 13
+#: Rows whose columns are sampled.
 _SAMPLES = 256
 #: Results of up to so many work-groups are read as they are, and combined on the host.
 _FEW_GROUPS = 64

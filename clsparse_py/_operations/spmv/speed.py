@@ -26,6 +26,7 @@ _ENTRIES = 1 << 24
 _ROW = 8
 #: Products that are enqueued at once, so that the host does not hold the device up.
 _BATCH = 10
+#: Repeats of the measurement.
 _TRIES = 5
 
 

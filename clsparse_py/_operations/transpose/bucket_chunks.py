@@ -28,8 +28,9 @@ from clsparse_py._run.recording import run
 
 __all__ = ["BucketFinish", "Nearness", "enqueue_bucket_chunks", "enqueue_nearness", "is_scattered"]
 
-#: Bits of a bucket's number by default, and of a column's within its bucket at most.
+#: Bits of a bucket's number, by default.
 BITS = 8
+#: Most bits of a column within its bucket.
 MAX_LOW = 12
 
 

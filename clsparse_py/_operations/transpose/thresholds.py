@@ -15,23 +15,25 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "transpose"
 
-    #: What is moved fits the caches of two cores if it takes fewer bytes, or if columns are fewer: buckets are no faster then.
+    #: Least bytes that are moved for buckets: fewer fit the caches of two cores.
     min_bucket_bytes: int = number(16 << 20, "bytes")
+    #: Least columns for buckets: the counters of fewer fit the caches.
     min_bucket_columns: int = number(1 << 13, "columns")
-    #: Of more cores, many may wait for the one that has the largest bucket.
+    #: Most cores for buckets: more of them wait for the one with the largest bucket.
     max_bucket_cores: int = number(16, "cores")
-    #: Of 256 sampled entries, those that have a near column shortly before them, so that columns count as scattered.
+    #: Of 256 sampled entries, most with a near column shortly before them for columns that count as scattered.
     max_near_samples: int = number(127, "entries")
     #: Ranges of buckets that a core scans.
     ranges_per_core: int = number(4, "ranges", least=1)
-    #: Bits of a digit for which the largest tiles fit.
+    #: Largest digit for which the largest tiles fit.
     moderate_bits: int = number(10, "bits", least=1, most=11)
-    #: Entries up to which launches take longer than to add counts up again and again, and bits of the number of a bucket then.
+    #: Most entries for which buckets have few bits: launches take longer than repeated sums of counts.
     max_few_entries: int = number(3 << 18, "entries")
+    #: Bits of the number of a bucket for so few entries.
     few_entries_bits: int = number(7, "bits", least=1, most=11)
-    #: Work-items that scan the counts of buckets.
+    #: Work-group that scans the counts of buckets.
     starts_group: int = number(512, "work-items", least=1)
-    #: Rows, columns and entries that one work-group transposes in one launch, at most.
+    #: Most rows, columns and entries together that one work-group transposes in one launch.
     max_at_once: int = number(1 << 12, "places")
-    #: Parts that a core takes.
+    #: Parts to a core.
     parts_per_core: int = number(4, "parts", least=1)

@@ -23,8 +23,9 @@ __all__ = ["LevelSets", "Levels", "kept_levels", "work_group_of"]
 
 #: Work-items in a work-group, where that is no CPU device.
 _WORK_GROUP = 256
-#: A level of more rows has a launch of its own, others follow each other in one: rows to a work-item, and rows on CPU devices.
+#: Rows to a work-item of a GPU above which a level has a launch of its own; narrower ones share one.
 _WIDE = 8
+#: The same in rows, on CPU devices.
 _WIDE_ON_CPU = 4096
 
 

@@ -29,15 +29,17 @@ __all__ = [
 MAX_INVERTED = 256
 #: Work-items that share a row of it.
 _INVERTING_LANES = 32
-#: Entries of a row of a prolongator for which a work-item has local memory, and bytes of this for a work-group, at most.
+#: Entries of a prolongator's row that fit the local memory of a work-item.
 _ROOM = 16
+#: Local memory of a work-group for these, in bytes.
 _LOCAL = 24576
 #: Neighbours of a node whose aggregates are counted.
 _MOST = 32
 #: Entries that a work-item looks at together.
 _AT_ONCE = 8
-#: Nodes that a work-group looks at in a step, at most, and those that it lists for the next.
+#: Nodes that a work-group visits in a step.
 _LISTED = 64
+#: Nodes that it lists for the next step.
 _WOKEN = 256
 
 

@@ -15,28 +15,29 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "krylov"
 
-    #: Of a pass on GPUs.
+    #: Work-group of a pass on GPUs.
     work_group: int = number(512, "work-items", least=1, evidence="of some twenty on an H200 the best for conjugate gradients")
-    #: To a compute unit, at most; on CPU devices of one work-item.
+    #: Most work-groups to a compute unit; on CPU devices, of one work-item each.
     groups_per_unit: int = number(2, "work-groups", on_cores=4, least=1, evidence="as above, by 2 to 4 %")
-    #: That a work-item has in flight.
+    #: Entries that a work-item has in flight.
     unroll: int = number(4, "entries", least=1, most=64, power=True, evidence="as above")
-    #: That these take, at most.
+    #: Most registers that these entries take.
     registers: int = number(32, "words of 32 bits", least=1)
-    #: Between two looks that the host did not have to wait for, at most, and one for so many so far.
+    #: Most iterations between two looks at the residual that the host did not have to wait for.
     max_unwatched: int = number(8, "iterations", least=1)
+    #: Iterations so far for each iteration between two looks.
     unwatched_share: int = number(16, "iterations", least=1)
-    #: Of the work-group that makes the iterations of a small system together, and those of a launch: a kernel that runs for
-    #: seconds holds up all else that a device does, its display, too.
+    #: Work-group that makes the iterations of a small system.
     together_group: int = number(256, "work-items", least=1)
+    #: Iterations of one launch of that work-group: a kernel that runs for seconds holds up the whole device, its display too.
     together_at_once: int = number(1024, "iterations", least=1)
-    #: Of a matrix, at most, whose iterations one work-group makes: on CPU devices it then takes no longer for them than launches
-    #: over all cores.
+    #: Largest matrix whose iterations one work-group makes: on CPU devices that takes no longer than launches over all cores.
     max_rows_together: int = number(4096, "rows")
+    #: Most entries of such a matrix.
     max_entries_together: int = number(32768, "entries")
-    #: That look for copies of eigenvalues which were missed, and for what rounding left, beside all until then.
+    #: Products that look for missed copies of eigenvalues and for what rounding left, as a share of all products before.
     search: float = number(0.3, "share of products")
-    #: What rounding leaves of a vector of which nothing should be left, at most.
+    #: Largest remainder, by rounding, of a vector that should vanish.
     noise: float = number(8.0, "times the precision")
-    #: To which the residual has to fall for another x to be the better one.
+    #: Another x replaces the best one if its residual is smaller by this factor.
     better: float = number(0.9, "times the residual before", most=1)

@@ -22,11 +22,13 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["DenseParts", "DenseWindows", "DenseWindowsKernel"]
 
-#: Columns to a window in the symbolic phase, which has a byte for each; bytes of the sums of a window.
+#: Columns to a window of the symbolic phase, which has a byte for each.
 _SYMBOLIC = 4 << 10
+#: Bytes of the sums of a window.
 _SUMS = 16 << 10
-#: Columns of a window at most: each has a byte besides.
+#: Most columns of a window: each has a byte besides its sum.
 _MAX_COLUMNS = 8 << 10
+#: Least columns of a window.
 _MIN_COLUMNS = 256
 #: Work-groups from which on a row's parts are no longer made at the same time.
 _MANY_GROUPS = 1 << 22

@@ -27,8 +27,9 @@ __all__ = ["Hash", "HashKernel", "LargeHash", "hash_", "hashes", "large_hash", "
 
 _log = logging.getLogger(__name__)
 
-#: Bins double from this on, as in Liu et al., Section 3.4; those of "large-hash" from the other.
+#: Products of the smallest bin of "hash"; bins double, as in Liu et al., Section 3.4.
 _MIN_PRODUCTS = 2
+#: Products of the smallest bin of "large-hash".
 _MIN_MANY = 1024
 #: Slots of a table with sums, at least.
 _MIN_SLOTS = 128
