@@ -30,8 +30,12 @@ from clsparse_py._distributed.places import assign_devices, like_the_default
 __all__ = ["rows_of_grid"]
 
 Row = dict[str, Any]
-#: Batches of calls, of which the median counts; calls in each; iterations of conjugate gradients.
-_BATCHES, _CALLS, _ITERATIONS = 5, 10, 30
+#: Batches of calls; the result is their median.
+_BATCHES = 5
+#: Calls of a batch.
+_CALLS = 10
+#: Iterations of conjugate gradients.
+_ITERATIONS = 30
 
 
 def rows_of_grid(shape: tuple[int, int, int], first: int, last: int) -> scipy.sparse.csr_array:

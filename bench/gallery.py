@@ -251,8 +251,8 @@ def expand(name: str) -> list[str]:
 def source(name: str) -> tuple[str, int]:
     """Return where a matrix comes from, and the bytes of the file that it is read from, 0 if there is none."""
     if name in _MESHES:
-        kept = _kept(name)
-        return ("kept", kept.stat().st_size) if kept.exists() else ("generated in minutes, then kept", 0)
+        path = _cache_path(name)
+        return ("kept", path.stat().st_size) if path.exists() else ("generated in minutes, then kept", 0)
     if name not in _ALL and Path(name).is_file():
         return "file", Path(name).stat().st_size
     return "generated", 0
@@ -292,13 +292,13 @@ def folder() -> Path:
     return Path(os.environ.get("CLSPARSE_GALLERY") or platformdirs.user_cache_path("clsparse_py") / "gallery")
 
 
-def _kept(name: str) -> Path:
+def _cache_path(name: str) -> Path:
     """Return the file that a mesh is kept in."""
     return folder() / f"{name}.npz"
 
 
 def _cached(name: str) -> sp.csr_array:
-    path = _kept(name)
+    path = _cache_path(name)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as file:

@@ -20,13 +20,22 @@ from clsparse_py.distributed import Division, by_entries, by_rows
 
 __all__ = ["Sent", "of_cubes", "of_grid", "of_matrix"]
 
-_VALUE_BYTES, _INDEX_BYTES = 8, 4
-#: Measured on two H100: bytes a second of a product, of pinned memory to and from a device; seconds a launch takes the host.
-_DEVICE, _STAGING, _LAUNCH = 2.4e12, 55e9, 9e-6
-#: Assumed: bytes a second between devices, each with a network interface or PCIe link of its own, and seconds a message.
-_NETWORK, _MESSAGE = 25e9, 2e-6
-#: Commands from the gather to the arrival of the halo, and those after it.
-_COMMANDS, _COMMANDS_AFTER = 6, 2
+_VALUE_BYTES = 8
+_INDEX_BYTES = 4
+#: Bandwidth of a product in bytes a second, measured on two H100.
+_DEVICE = 2.4e12
+#: Bandwidth between pinned memory and a device in bytes a second, measured on two H100.
+_STAGING = 55e9
+#: Seconds of the host for a launch, measured on two H100.
+_LAUNCH = 9e-6
+#: Bandwidth between devices in bytes a second, assumed: each device has a network interface or PCIe link of its own.
+_NETWORK = 25e9
+#: Latency of a message in seconds, assumed.
+_MESSAGE = 2e-6
+#: Commands from the gather to the arrival of the halo.
+_COMMANDS = 6
+#: Commands after the arrival of the halo.
+_COMMANDS_AFTER = 2
 
 
 class Sent(NamedTuple):

@@ -36,7 +36,9 @@ from clsparse_py._tuner.corpus import TEST, Case, generate
 from clsparse_py._tuner.progress import Progress
 from clsparse_py._tuner.session import Options, Session
 
-_WHOLE, _AGAIN, _CONFIRMED = "whole", "again", "the best of all, measured again"
+_WHOLE = "whole"
+_AGAIN = "again"
+_CONFIRMED = "the best of all, measured again"
 _TOLD = ("rows", "columns", "nnz", "mean", "longest", "products")
 _CONTESTS = {each.operation: each for each in (AllOfSpmv(), AllOfSpgemm())}
 

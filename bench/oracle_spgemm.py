@@ -28,8 +28,10 @@ from clsparse_py._operations.spgemm.thresholds import thresholds_of
 from clsparse_py._tuner import descent
 from clsparse_py._tuner.spgemm_tunable import CANDIDATES, SpgemmProblem, SpgemmTunable
 
-_WHOLE, _AGAIN = "whole", "again"
-_SEARCHED, _DRAWN = "searched", "drawn"
+_WHOLE = "whole"
+_AGAIN = "again"
+_SEARCHED = "searched"
+_DRAWN = "drawn"
 #: Configurations on a matrix, of which at most half are of the search: on CPU devices few thresholds make a difference.
 _CONFIGURATIONS = 60
 #: Intermediate products of a product that takes part: sixty larger ones take minutes.

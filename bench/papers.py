@@ -63,8 +63,8 @@ def dalton(folder: Path) -> Sheet:
     ]
     rows = []
     for table, paper, ours, (reference, optimised, cusparse) in published.DALTON:
-        esc = _found(entries, ours, "clsparse/esc", "clsparse/esc-local")
-        chosen = _found(entries, ours, "cusparse/spgemm", "clsparse/auto")
+        esc = _time_ratio(entries, ours, "clsparse/esc", "clsparse/esc-local")
+        chosen = _time_ratio(entries, ours, "cusparse/spgemm", "clsparse/auto")
         device = esc[1] if esc else chosen[1] if chosen else ""
         cells = (f"{each[0]:.1f}" if each else "" for each in (esc, chosen))
         why = published.WITHOUT.get(ours, "" if esc and chosen else published.WITHOUT_PART.get(ours, "not measured"))
@@ -74,12 +74,12 @@ def dalton(folder: Path) -> Sheet:
     return Sheet("Dalton et al., Tables 11, 13 and 14", ("matrix", *theirs, *own), tuple(rows))
 
 
-def _found(entries: Sequence[tuple[str, Any]], name: str, of: str, by: str) -> tuple[float, str] | None:
+def _time_ratio(entries: Sequence[tuple[str, Any]], name: str, numerator: str, denominator: str) -> tuple[float, str] | None:
     """Return the ratio of two contestants' times on an input, and the device."""
     for device, entry in entries:
         times = times_of(entry, "back_to_back")
-        if entry["input"] == name and {of, by} <= times.keys():
-            return times[of] / times[by], device
+        if entry["input"] == name and {numerator, denominator} <= times.keys():
+            return times[numerator] / times[denominator], device
     return None
 
 

@@ -41,8 +41,10 @@ CLASSES = (128, 1024)
 _FACTORS = ("expansion", "contraction")
 #: Keys that are sorted, at most.
 _MOST_KEYS = 50_000_000
-#: Of the matrix of Table 9: its shape, and the density that its factors tell.
-_TALL, _DENSITY = (1024**2, 1024), 1e-4
+#: Shape of the matrix of Table 9.
+_TALL = (1024**2, 1024)
+#: Density of the matrix of Table 9, from its expansion and contraction.
+_DENSITY = 1e-4
 
 
 def products(suites: Sequence[str], *, cpu: bool) -> Iterator[tuple[str, Callable[[], Operands]]]:

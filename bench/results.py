@@ -19,8 +19,10 @@ from bench import summaries
 from bench.summaries import Document
 from clsparse_py._ground.files import write_text
 
-# Schemas of samples files and of summaries.
-VERSION, SUMMARY = 2, 3
+# Schema version of samples files.
+VERSION = 2
+# Schema version of summaries.
+SUMMARY = 3
 _SCHEMAS = {VERSION: "schema.json", SUMMARY: "summary.json"}
 # Parts of a file that must be the same for a run to continue it.
 _IDENTITY = ("machine", "versions", "commit")

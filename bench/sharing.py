@@ -29,8 +29,10 @@ from clsparse_py._operations.spmv import speed
 __all__ = ["parts_of", "queue_of", "slowed"]
 
 Call = Callable[[], object]
-#: That are given to each call, and rounds that are measured at least.
-_SECONDS, _ROUNDS = 0.25, 5
+#: Measuring time of a call, in seconds.
+_SECONDS = 0.25
+#: Minimum number of rounds.
+_ROUNDS = 5
 
 
 def times_in_turns(calls: Sequence[Call], seconds: float) -> list[list[float]]:

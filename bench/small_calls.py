@@ -27,8 +27,10 @@ from bench import gallery
 from clsparse_py._build import programs
 from clsparse_py._device.device import default_queue
 
-#: Calls of a row, and rows.
-CALLS, ROWS = 20, 15
+#: Calls of a row.
+CALLS = 20
+#: Rows of calls; the result is the median of their medians.
+ROWS = 15
 _SIZES = tuple(range(10, 101, 10))
 _EMPTY = "kernel void empty(global int *out) { }"
 

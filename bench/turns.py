@@ -164,7 +164,7 @@ class Trio:
             orders = itertools.cycle(itertools.permutations(self._processes))
             for _, order in zip(rounds_until(deadline, rounds), orders, strict=False):
                 for name in order:
-                    for way, value in self._asked(name, "sample", seconds=seconds).items():
+                    for way, value in self._request(name, "sample", seconds=seconds).items():
                         samples[name].setdefault(way, []).append(value)
             if problem is not None:
                 for name in self._processes:
@@ -186,12 +186,12 @@ class Trio:
         for name in ("old", "new"):
             with _of_side(name):
                 seconds[name] = self._processes[name].answer()
-        self._asked("again", "prepare", **arguments)
+        self._request("again", "prepare", **arguments)
         return float(seconds["old"])
 
     def _check(self, name: str, problem: Problem) -> None:
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-            count = self._asked(name, "result", folder=folder)
+            count = self._request(name, "result", folder=folder)
             result = tuple(np.load(Path(folder) / f"{number}.npy") for number in range(count))
         with _of_side(name):
             try:
@@ -199,7 +199,7 @@ class Trio:
             except WrongResultError as error:
                 raise ProcessError(f"wrong result: {error}") from None
 
-    def _asked(self, name: str, command: str, **arguments: Any) -> Any:
+    def _request(self, name: str, command: str, **arguments: Any) -> Any:
         with _of_side(name):
             return self._processes[name].result_of(command, **arguments)
 

@@ -39,7 +39,9 @@ def _laplacian() -> scipy.sparse.csr_array:
 
 
 _rng = np.random.default_rng(2)
-_S, _T, _L = _random(0), _random(1), _laplacian()
+_S = _random(0)
+_T = _random(1)
+_L = _laplacian()
 _P = scipy.sparse.csr_array((np.ones(N, np.float32), np.arange(N) // 4, np.arange(N + 1)), shape=(N, N // 4))
 _SHUFFLED = _S.copy()
 for _begin, _end in zip(_S.indptr, _S.indptr[1:], strict=False):
@@ -99,7 +101,7 @@ def _in_ranks(queue: cl.CommandQueue, work: Callable[..., Any]) -> list[Any]:
             own = like(queue, queue.properties, comm.rank)
             A = distributed.csr_array.scattered(_L, comm, queue=own)
             x = distributed.vector(_DENSE[A.rows.part(comm.rank), 0].copy(), comm, A.rows, queue=own)
-            return told(work(A, x))
+            return read_back(work(A, x))
 
         return team.each(task)
 
@@ -431,10 +433,10 @@ def _of_member(cls: str, name: str, member: Any) -> dict[str, str | None]:
 def called(expression: str, queue: cl.CommandQueue) -> list[Any]:
     """Return what an expression of `calls` gives on a queue, and what it leaves of its operands."""
     operands = {name: OPERANDS[name](queue) for name in dict.fromkeys(re.findall(r"\w+", expression)) if name in OPERANDS}
-    return told((eval(expression, {**_GIVEN, **operands}), operands))
+    return read_back((eval(expression, {**_GIVEN, **operands}), operands))
 
 
-def told(value: Any) -> list[Any]:
+def read_back(value: Any) -> list[Any]:
     """Return what a result holds, on the host: after its queue's `finish` alone, read by a queue that waits for nothing."""
     if isinstance(value, cl_array.Array):
         if value.queue is not None:
@@ -447,18 +449,18 @@ def told(value: Any) -> list[Any]:
             return [host]
         return [value.get() if value.size else host]
     if isinstance(value, distributed.csr_array):
-        return [*told(value.local), *told(value.remote)]
+        return [*read_back(value.local), *read_back(value.remote)]
     if isinstance(value, distributed.vector):
-        return told(value.own)
+        return read_back(value.own)
     if isinstance(value, tuple(ARRAYS.values())):
         names = ("coords", "data") if isinstance(value, sp.coo_array) else ("indptr", "indices", "data")
-        return [str(type(value)), value.shape, *(part for name in names for part in told(getattr(value, name)))]
+        return [str(type(value)), value.shape, *(part for name in names for part in read_back(getattr(value, name)))]
     if scipy.sparse.issparse(value):
         return [value.toarray()]
     if isinstance(value, dict):
-        return [part for each in value.values() for part in told(each)]
+        return [part for each in value.values() for part in read_back(each)]
     if isinstance(value, (tuple, list)):
-        return [part for each in value for part in told(each)]
+        return [part for each in value for part in read_back(each)]
     if isinstance(value, (np.ndarray, np.generic, bool, int, float, complex, str, bytes, type(None))):
         return [value]
     return [type(value).__name__]

@@ -22,7 +22,7 @@ def outcome(expression: str, names: dict[str, Any]) -> Any:
             return error
 
 
-def placed(queue: cl.CommandQueue, value: Any) -> Any:
+def to_device_array(queue: cl.CommandQueue, value: Any) -> Any:
     """Return SciPy's array as one of ours, of the same format; another value as it is."""
     if not scipy.sparse.issparse(value):
         return value
@@ -34,7 +34,7 @@ def check(queue: cl.CommandQueue, expression: str, **names: Any) -> None:
     kinds = ", ".join(f"{name} {getattr(value, 'format', '')} {getattr(value, 'dtype', '')}" for name, value in names.items())
     about = f"{expression} for {kinds}"
     wanted = outcome(expression, {name: value.copy() for name, value in names.items()})
-    found = outcome(expression, {name: placed(queue, value) for name, value in names.items()})
+    found = outcome(expression, {name: to_device_array(queue, value) for name, value in names.items()})
     if isinstance(wanted, Exception):
         related = isinstance(found, type(wanted)) or isinstance(wanted, type(found))
         assert isinstance(found, ERRORS), f"{about}: {wanted!r} is wanted, not {found!r}"

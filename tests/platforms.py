@@ -13,7 +13,7 @@ from clsparse_py._device.device import describe, unusable
 __all__ = ["PLATFORMS", "has_fp64", "queue_on"]
 
 
-def _found() -> dict[str, cl.Device]:
+def _list_usable() -> dict[str, cl.Device]:
     """Return a usable device of each kind by a short name: eight equal cards are one."""
     kinds = {}
     for device in clsparse_py.devices():
@@ -28,11 +28,11 @@ def _found() -> dict[str, cl.Device]:
 
 
 #: By a short name, as in test ids.
-PLATFORMS = _found()
+PLATFORMS = _list_usable()
 
 
 @functools.cache
-def _kept(name: str) -> tuple[cl.Context, cl.CommandQueue]:
+def _make_queue(name: str) -> tuple[cl.Context, cl.CommandQueue]:
     """Return context and queue (quirk 9)."""
     context = cl.Context([PLATFORMS[name]])
     return context, cl.CommandQueue(context, PLATFORMS[name])
@@ -40,7 +40,7 @@ def _kept(name: str) -> tuple[cl.Context, cl.CommandQueue]:
 
 def queue_on(name: str) -> cl.CommandQueue:
     """Return this run's queue on a platform."""
-    return _kept(name)[1]
+    return _make_queue(name)[1]
 
 
 def has_fp64(name: str) -> bool:

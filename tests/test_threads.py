@@ -10,7 +10,11 @@ from pathlib import Path
 import pyopencl as cl
 import pytest
 
-OPERATIONS, SECONDS = (20_000, 1200) if os.environ.get("CLSPARSE_FULL") else (1000, 240)
+_FULL = bool(os.environ.get("CLSPARSE_FULL"))
+#: Operations of all threads together.
+OPERATIONS = 20_000 if _FULL else 1000
+#: Time limit of the threads, in seconds.
+SECONDS = 1200 if _FULL else 240
 
 
 @pytest.mark.parametrize("mode", ["ordered", "unordered"])

@@ -65,7 +65,7 @@ def test_functions_give_what_mypy_knows(queue: cl.CommandQueue, monkeypatch: pyt
     typed.parts(A, x, host)
     typed.of_other_formats(A)
     typed.systems(csr_array(sp.diags_array(np.array([1, 2, 3], np.float32)), queue=queue), x, host)
-    typed.made(A)
+    typed.check_constructions(A)
     # Loops: of 2, 11, 4 with 12 lines, 11, 7, 5, 4, 4, 2 and 3.
     assert len(seen) == Path(typed.__file__).read_text().count("assert_type(") + 1 + 10 + 12 * 3 + 10 + 6 + 4 + 3 + 3 + 1 + 2
 

@@ -176,7 +176,7 @@ def systems(A: csr_array, b: cl_array.Array, host: npt.NDArray[np.float32]) -> N
     assert_type(linalg.eigsh(A, k=1)[0], Host | Any)
 
 
-def made(A: csr_array) -> None:
+def check_constructions(A: csr_array) -> None:
     """Matrices that functions make."""
     for found in (eye_array(3), diags_array([1.0, 2.0])):
         assert_type(found, csr_array | Any)

@@ -14,8 +14,9 @@ from bench.peers.cuda import CudaCalls, address
 from bench.peers.cusparse_library import NON_TRANSPOSE, SCALARS, VALUE_TYPES, CsrDescriptor, call, handle
 from bench.problems.sddmm import Sddmm
 
-# cusparseOperation_t, cusparseOrder_t and cusparseSDDMMAlg_t.
-_TRANSPOSE, _ROWS, _DEFAULT = 1, 2, 0
+_TRANSPOSE = 1  # cusparseOperation_t
+_ROWS = 2  # cusparseOrder_t
+_DEFAULT = 0  # cusparseSDDMMAlg_t
 
 
 def contestants() -> list[Contestant]:

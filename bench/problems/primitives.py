@@ -131,7 +131,8 @@ def _segmented_merge(rng: np.random.Generator, kind: str, size: int) -> Made:
     return operands, reference, {**_sizes(bounds), "subsegments": count, "rounds": float(rounds)}
 
 
-_UNIFORM, _BOTH = ("uniform",), ("uniform", "skewed")
+_UNIFORM = ("uniform",)
+_BOTH = ("uniform", "skewed")
 PRIMITIVES: dict[str, Family] = {
     "inclusive_scan": Family({"int32": _scan}, _UNIFORM, ((10**8,), (10**7,))),
     "reduce_by_key": Family({"uint32-float32": _reduce_by_key}, _UNIFORM, ((10**8,), (10**7,))),

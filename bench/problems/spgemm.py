@@ -79,7 +79,7 @@ class Spgemm(MatrixProblem):
         rows = sp.csr_array((values, indices, indptr), shape=(self.matrix.shape[0], self.right.shape[1]))
         rows.sort_indices()
         full, columns = self.reference[:2]
-        rows = _placed(rows, full, columns)
+        rows = _extend_to_structure(rows, full, columns)
         return rows.indptr.astype(full.dtype, copy=False), rows.indices.astype(columns.dtype, copy=False), rows.data
 
 
@@ -142,7 +142,7 @@ def of_operands(name: str, operation: str, left: sp.csr_array, right: sp.csr_arr
     patterns = [sp.csr_array((np.ones(each.nnz), each.indices, each.indptr), shape=each.shape) for each in wide]
     structure = _sorted(patterns[0] @ patterns[1])
     magnitude, exact = (
-        _placed(_sorted(a @ b), structure.indptr, structure.indices) for a, b in ([abs(each) for each in wide], wide)
+        _extend_to_structure(_sorted(a @ b), structure.indptr, structure.indices) for a, b in ([abs(each) for each in wide], wide)
     )
     n_terms = np.repeat(np.diff(left.indptr), np.diff(structure.indptr))
     products = int(np.diff(right.indptr)[left.indices].sum(dtype=np.int64))
@@ -158,7 +158,7 @@ def _sorted(matrix: Any) -> sp.csr_array:
     return made
 
 
-def _placed(matrix: sp.csr_array, indptr: Array, indices: Array) -> sp.csr_array:
+def _extend_to_structure(matrix: sp.csr_array, indptr: Array, indices: Array) -> sp.csr_array:
     """Return a matrix with sorted rows on a structure that has all its entries, and more, which become zeros."""
     if matrix.nnz == indices.size:
         return matrix

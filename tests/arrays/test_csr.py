@@ -24,7 +24,9 @@ from clsparse_py._precision.arithmetic import OPENCL_TYPES
 # [1 0 2]
 # [0 0 0]
 # [3 4 0]
-DATA, INDICES, INDPTR = np.array([1, 2, 3, 4], np.float32), np.array([0, 2, 0, 1], np.int32), np.array([0, 2, 2, 4], np.int32)
+DATA = np.array([1, 2, 3, 4], np.float32)
+INDICES = np.array([0, 2, 0, 1], np.int32)
+INDPTR = np.array([0, 2, 2, 4], np.int32)
 DENSE = np.array([[1, 0, 2], [0, 0, 0], [3, 4, 0]], np.float32)
 
 
@@ -83,7 +85,7 @@ def test_device_parts_that_begin_inside_a_buffer(queue: cl.CommandQueue) -> None
 
 @pytest.mark.parametrize("view", ["strided", "reversed", "shifted"])
 def test_device_parts_that_are_views(queue: cl.CommandQueue, view: str) -> None:
-    def held(part: np.ndarray) -> cl_array.Array:
+    def make_view(part: np.ndarray) -> cl_array.Array:
         if view == "strided":
             return cl_array.to_device(queue, np.repeat(part, 2))[::2]
         return cl_array.to_device(queue, part[::-1].copy())[::-1]
@@ -94,7 +96,7 @@ def test_device_parts_that_are_views(queue: cl.CommandQueue, view: str) -> None:
         with pytest.raises(ValueError, match=r"^data: must begin at a multiple of 4 bytes in its buffer, begins at 1"):
             csr_array((shifted, INDICES, INDPTR), dtype=np.int32)
         return
-    parts = tuple(held(part) for part in (DATA, INDICES, INDPTR))
+    parts = tuple(make_view(part) for part in (DATA, INDICES, INDPTR))
     assert_is_the_matrix(csr_array(parts, shape=(3, 3)))
     assert_is_the_matrix(csr_array((parts[0], INDICES, parts[2]), shape=(3, 3), dtype=np.float32))
     A = csr_array((DATA, INDICES, INDPTR), queue=queue)

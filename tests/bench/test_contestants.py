@@ -53,7 +53,7 @@ def short_samples(monkeypatch: pytest.MonkeyPatch) -> None:
 make = functools.cache(problems.make)
 
 
-def made(task: problems.Task, queue: cl.CommandQueue) -> Problem:
+def make_problem(task: problems.Task, queue: cl.CommandQueue) -> Problem:
     if "float64" in task and "cl_khr_fp64" not in queue.device.extensions.split():
         pytest.skip("no double precision")
     return make(*task)
@@ -64,7 +64,7 @@ def test_ours_is_right_and_timed_in_every_way(task: problems.Task, first_queue: 
     contestants = ours.contestants(
         task[1], first_queue, variants=["plain", "auto", "single:subvector4:work_group=64"], methods=None
     )
-    records = runner.measure(made(task, first_queue), contestants, rounds=2)
+    records = runner.measure(make_problem(task, first_queue), contestants, rounds=2)
     names = ["clsparse/auto"] if problems.PRIMITIVES.get(task[1]) else ["clsparse/plain", "clsparse/auto"]
     assert [record["name"] for record in records[: len(names)]] == names
     assert "samples" in records[0], records[0]
@@ -84,14 +84,14 @@ def test_every_peer_that_is_here_is_right(name: str, task: problems.Task, first_
         pytest.skip(reason)
     if not (contestants := peers.load(name).contestants(task[1], first_queue)):
         pytest.skip(f"{name} has no {task[1]}")
-    for record in runner.measure(made(task, first_queue), contestants, rounds=1):
+    for record in runner.measure(make_problem(task, first_queue), contestants, rounds=1):
         assert "failure" not in record, record
 
 
 def test_hierarchies_of_ours_and_of_peers_solve_their_systems(first_queue: cl.CommandQueue) -> None:
     found = [peer for peer in map(peers.load, ("pyamg", "amgcl")) if peer.available() is None]
     for operation in problems.GROUPS["multigrid"]:
-        task = made(("fd2d5_100", operation, "float64"), first_queue)
+        task = make_problem(("fd2d5_100", operation, "float64"), first_queue)
         contestants = ours.contestants(operation, first_queue, variants=[], methods=None)
         contestants += [each for peer in found for each in peer.contestants(operation, first_queue)]
         for record in runner.measure(task, contestants, rounds=1):
@@ -135,7 +135,7 @@ def test_wrong_bits_are_found_on_the_device(first_queue: cl.CommandQueue) -> Non
 
 
 def test_a_result_that_changes_is_checked_again(first_queue: cl.CommandQueue) -> None:
-    task = made(("qcd4", "spgemm", "float32"), first_queue)
+    task = make_problem(("qcd4", "spgemm", "float32"), first_queue)
     right = opencl_calls.to_device(
         first_queue, tuple(part.astype(like.dtype) for part, like in zip(task.reference, task.like, strict=True))
     )
@@ -201,5 +201,5 @@ def test_methods_are_those_of_the_operation(first_queue: cl.CommandQueue) -> Non
 
 def test_each_method_of_spgemm_is_right(first_queue: cl.CommandQueue) -> None:
     contestants = ours.contestants("spgemm", first_queue, variants=[], methods=list(ours.METHODS["spgemm"]))
-    for record in runner.measure(made(("small_100", "spgemm", "float32"), first_queue), contestants, rounds=1):
+    for record in runner.measure(make_problem(("small_100", "spgemm", "float32"), first_queue), contestants, rounds=1):
         assert "failure" not in record, record

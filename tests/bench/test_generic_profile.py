@@ -16,7 +16,8 @@ from clsparse_py._tuner.corpus import TRAIN
 
 pytestmark = pytest.mark.any_platform
 
-RULE, BETTER = map(str, (Shape.chunks(1), Shape.chunks(1, block=48)))
+RULE = str(Shape.chunks(1))
+BETTER = str(Shape.chunks(1, block=48))
 
 
 def measured(path: Path, better: float) -> Path:

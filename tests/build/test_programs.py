@@ -60,7 +60,8 @@ GPU = Device(
     max_allocation=1 << 32, global_memory=1 << 34, preferred_multiple=32, sub_group_sizes=(), fp64=True, fp16=False,
     int64_atomics=True, float_atomics=False, unified_memory=False, aliases_host=False, svm=(), portability=LANES,
 )  # fmt: skip
-DOUBLE, MIXED = Arithmetic("float64", "float64"), Arithmetic("int32", "complex64", "int64", "plus_pair")
+DOUBLE = Arithmetic("float64", "float64")
+MIXED = Arithmetic("int32", "complex64", "int64", "plus_pair")
 
 
 def records() -> list[programs.Parameters]:
@@ -278,11 +279,11 @@ def test_what_a_template_became_is_kept_until_its_text_or_that_of_one_it_uses_ch
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fill(n: int) -> str:
-        for kept in (sources.text, sources._texts, sources._template):
-            kept.cache_clear()
+        for loader in (sources.text, sources._texts, sources._template):
+            loader.cache_clear()
         return sources.fill("kind/uses", {"name": "k", "n": n}).strip()
 
-    def kept() -> int:
+    def count_cached() -> int:
         return sum(path.is_file() for path in (tmp_path / "cache").iterdir())
 
     folder = tmp_path / "templates" / "kind"
@@ -292,7 +293,7 @@ def test_what_a_template_became_is_kept_until_its_text_or_that_of_one_it_uses_ch
     monkeypatch.setattr(sources, "_ROOT", tmp_path)
     monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(tmp_path / "cache"))
     assert (fill(1), fill(2), fill(1)) == ("k 2", "k 4", "k 2")
-    assert kept() == 2
+    assert count_cached() == 2
     with monkeypatch.context() as patched:
         patched.setattr(sources, "_template", sources._text)  # which would fail
         assert sources.fill("kind/uses", {"n": 2, "name": "k"}).strip() == "k 4"
@@ -300,7 +301,7 @@ def test_what_a_template_became_is_kept_until_its_text_or_that_of_one_it_uses_ch
     assert fill(1) == "k 3"
     (folder / "uses.mako").write_text('<%namespace name="used" file="kind/used"/>\\\n${used.twice(n)}')
     assert fill(1) == "3"
-    assert kept() == 4
+    assert count_cached() == 4
     for path in (tmp_path / "cache").iterdir():
         path.write_bytes(b"damaged")
     assert fill(1) == "3"

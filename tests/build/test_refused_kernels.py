@@ -155,7 +155,7 @@ def matrix(n: int = 60, density: float = 0.1) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array(scipy.sparse.random_array((n, n), density=density, rng=3, dtype=np.float32))
 
 
-def kept(queue: cl.CommandQueue) -> dict[str, Refusal]:
+def read_refusals(queue: cl.CommandQueue) -> dict[str, Refusal]:
     refusals.clear()
     return dict(refusals.load(programs.identity(queue.device)))
 
@@ -182,9 +182,9 @@ def test_a_refusal_is_logged_once_and_kept(
     for _ in range(2):
         with pytest.raises(BuildError, match=r"BUILD_PROGRAM_FAILURE: 1:1: error: no such"):
             convert(needs_conversion)
-    assert len(asked) == len(kept(needs_conversion))  # each work-group once
+    assert len(asked) == len(read_refusals(needs_conversion))  # each work-group once
     assert len([record for record in caplog.records if "is refused" in record.message]) == 1
-    (first, *_) = kept(needs_conversion).values()
+    (first, *_) = read_refusals(needs_conversion).values()
     assert first.kernel.startswith(CONVERSION)
     assert "no such" in first.reason
     assert not first.trusted
@@ -220,12 +220,12 @@ def test_what_two_processes_saw_is_not_tried_again(
             convert(needs_conversion)
         assert bool(asked) == tries
         assert any(record.levelno >= logging.WARNING for record in caplog.records) == tries
-    assert all(each.trusted for each in kept(needs_conversion).values())
+    assert all(each.trusted for each in read_refusals(needs_conversion).values())
     # Another version of the package, and another driver, try again.
     identity = programs.identity(needs_conversion.device)
     assert refusals.load(identity + "1") == {}
     monkeypatch.setattr(clsparse_py, "__version__", "0")
-    assert kept(needs_conversion) == {}
+    assert read_refusals(needs_conversion) == {}
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_circumstances_are_not_kept(
     plant(CONVERSION, error)
     with pytest.raises(raised):
         convert(needs_conversion)
-    assert kept(needs_conversion) == {}
+    assert read_refusals(needs_conversion) == {}
 
 
 def test_nothing_is_kept_while_the_compiler_builds_nothing(
@@ -252,7 +252,7 @@ def test_nothing_is_kept_while_the_compiler_builds_nothing(
     plant(f"{CONVERSION}|works_")
     with pytest.raises(BuildError, match="no such"):
         convert(needs_conversion)
-    assert kept(needs_conversion) == {}
+    assert read_refusals(needs_conversion) == {}
 
 
 def test_an_empty_log_is_said_to_be_empty(needs_conversion: cl.CommandQueue, plant: Callable[..., list[str]]) -> None:
@@ -294,7 +294,7 @@ def test_devices_shows_refusals_and_retry_forgets_them(
     monkeypatch.setattr(clsparse_py, "warmup", lambda *_: 0)
     assert cli.main(["warmup", "--retry"]) == 0
     assert "refusals forgotten" in capsys.readouterr().out
-    assert kept(needs_conversion) == {}
+    assert read_refusals(needs_conversion) == {}
 
 
 SEES = """

@@ -11,8 +11,10 @@ import scipy.sparse
 
 from clsparse_py import distributed, linalg
 
-#: Seconds that a wait may take; that one may take which ranks find out by its end alone; within which they are told of all else.
-TIME_LIMIT, SHORT = 120.0, 0.5
+#: Time limit of a wait, in seconds; other disagreements are reported earlier.
+TIME_LIMIT = 120.0
+#: Time limit of a wait whose disagreement is only noticed when it runs out, in seconds.
+SHORT = 0.5
 
 
 def differing(comm: Any, A: Any, x: Any) -> dict[str, Callable[[], Any]]:

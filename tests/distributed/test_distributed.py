@@ -158,21 +158,21 @@ def test_rows_of_each_rank_make_the_matrix(queue: cl.CommandQueue) -> None:
     S = matrix(9, m=12)
     cuts = [0, 2, 2, 12]
 
-    def made(comm: Any, *, numbered: bool) -> Any:
+    def gather_rows(comm: Any, *, numbered: bool) -> Any:
         begin, end = cuts[comm.rank : comm.rank + 2]
         rows = (begin, end) if numbered else None
         return distributed.csr_array(S[begin:end].tocsc(), comm, rows=rows, shape=(12, 9)).gather()
 
     with team_on(queue, 3) as team:
         for numbered in (True, False):
-            assert (team.each(made, numbered=numbered)[0] != S).nnz == 0
+            assert (team.each(gather_rows, numbered=numbered)[0] != S).nnz == 0
 
 
 def test_shares_that_overlap_or_leave_gaps_are_refused_by_all(queue: cl.CommandQueue) -> None:
     S = matrix(6)
     said: list[str] = []
 
-    def made(comm: Any, shares: Any, shape: Any = None, dtype: Any = None) -> None:
+    def divide(comm: Any, shares: Any, shape: Any = None, dtype: Any = None) -> None:
         begin, end = shares[comm.rank]
         try:
             rows = S[begin:end].astype(dtype[comm.rank] if dtype else "f8")
@@ -182,13 +182,13 @@ def test_shares_that_overlap_or_leave_gaps_are_refused_by_all(queue: cl.CommandQ
 
     with team_on(queue, 2) as team:
         for shares, word in ([(0, 4), (3, 6)], "overlap"), ([(0, 2), (3, 6)], "gap"), ([(3, 6), (0, 3)], "gap"):
-            team.each(made, shares)
+            team.each(divide, shares)
             assert [word in each for each in said] == [True, True], said
             said.clear()
-        team.each(made, [(0, 3), (3, 6)], shape=(7, 6))
+        team.each(divide, [(0, 3), (3, 6)], shape=(7, 6))
         assert ["6 rows" in each for each in said] == [True, True], said
         said.clear()
-        team.each(made, [(0, 3), (3, 6)], dtype=["f4", "f8"])
+        team.each(divide, [(0, 3), (3, 6)], dtype=["f4", "f8"])
         assert ["dtype" in each and "rank 1" in each for each in said] == [True, True], said
 
 
@@ -360,7 +360,7 @@ def test_a_rank_without_a_device_and_other_versions_are_told_to_all(
 
     said: dict[int, str] = {}
 
-    def made(comm: Any) -> None:
+    def divide(comm: Any) -> None:
         try:
             distributed.csr_array(matrix(6)[3 * comm.rank : 3 * comm.rank + 3], comm)
         except (RankError, clsparse_py.NoDeviceError) as error:
@@ -369,7 +369,7 @@ def test_a_rank_without_a_device_and_other_versions_are_told_to_all(
     with team_on(queue, 2) as team:
         with monkeypatch.context() as patched:
             patched.setattr(ThreadCommunicator, "queue", property(place))
-            team.each(made)
+            team.each(divide)
         assert said[1] == "NoDeviceError: no OpenCL device was found"
         assert said[0] == f"RankError: rank 1 failed: {said[1]}"
         team.each(lambda comm: comm.require_one_version())

@@ -56,7 +56,9 @@ def duplicates(n_cols: int = 60) -> tuple[np.ndarray, np.ndarray]:
     return indices, indptr
 
 
-INDICES, INDPTR = duplicates()
+_STRUCTURE = duplicates()
+INDICES = _STRUCTURE[0]
+INDPTR = _STRUCTURE[1]
 SHAPE = INDPTR.size - 1, 60
 
 

@@ -49,7 +49,8 @@ def classes(dataclass: Callable[..., Any]) -> tuple[type, type, type]:
     return Base, Derived, Empty
 
 
-OURS, THEIRS = classes(records.dataclass), classes(dataclasses.dataclass)
+OURS = classes(records.dataclass)
+THEIRS = classes(dataclasses.dataclass)
 
 
 @records.dataclass(frozen=True)

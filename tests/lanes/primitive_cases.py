@@ -32,7 +32,7 @@ SEGMENTS = (0, 0, 1, 5, 0, 400, 0, 0, 0, 15, 16, 17, 1, 2, 3, 0, *([0, 1, 4] * 4
 STRUCTURES = (SEGMENTS, (0, 0, 0), (1,), (700,), (1,) * 300, (0,) * 400 + (3,) + (0,) * 400)
 
 
-def placed(values: Array) -> cl_array.Array:
+def to_device(values: Array) -> cl_array.Array:
     """Return a device array; it has an entry where there are no values."""
     queue = clsparse_py.default_queue()
     return cl_array.to_device(queue, values) if values.size else cl_array.zeros(queue, 1, values.dtype)
@@ -53,7 +53,7 @@ def chain_on(device_type: str, *operands: cl_array.Array) -> Chain:
 def scan(dtype: np.dtype[Any], kind: str, n: int, work_group: int, device_type: str) -> None:
     """Scan and compare."""
     a = numbers(n, dtype)
-    source, target = placed(a), room(n + 1, sum_dtype(dtype))
+    source, target = to_device(a), room(n + 1, sum_dtype(dtype))
     chain = chain_on(device_type, source)
     enqueue_scan(chain, source, target, n, kind=kind, work_group=work_group)
     chain.finish(target)
@@ -67,7 +67,7 @@ def segments(lengths: tuple[int, ...], dtype: np.dtype[Any], index: type[Any], w
     """Check the pointers of segments, sum and scan them, and compare."""
     ptr = np.cumsum((0, *lengths)).astype(index)
     a = numbers(int(ptr[-1]), dtype)
-    pointers, source, n = placed(ptr), placed(a), a.size
+    pointers, source, n = to_device(ptr), to_device(a), a.size
     sums, scanned, before = (room(size, sum_dtype(dtype)) for size in (len(lengths), n, n))
     chain = chain_on(device_type, pointers, source)
     check_pointers(chain, "segment_ptr", pointers, n, work_group=work_group)
@@ -87,7 +87,7 @@ def segments(lengths: tuple[int, ...], dtype: np.dtype[Any], index: type[Any], w
 def runs(lengths: tuple[int, ...], dtype: str, work_group: int, device_type: str) -> None:
     """List the runs of equal keys and compare."""
     keys = np.repeat(np.arange(len(lengths)) % 7, lengths).astype(dtype)
-    source = placed(keys)
+    source = to_device(keys)
     chain = chain_on(device_type, source)
     found = Runs(chain, source, keys.size, work_group)
     unique = room(found.n_runs, dtype)

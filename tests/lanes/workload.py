@@ -388,16 +388,16 @@ def make_writes_visible() -> None:
     make, create, copy = cl_array.Array.__init__, pool._create, cl.enqueue_copy
     kept: list[Any] = []
 
-    def made(self: cl_array.Array, *args: Any, **named: Any) -> None:
+    def init_array(self: cl_array.Array, *args: Any, **named: Any) -> None:
         make(self, *args, **named)
         if not isinstance(self.base_data, Lent):  # the pool keeps its own
             kept.append(self.base_data)
 
-    def created(*args: Any) -> cl.Buffer:
+    def create_buffer(*args: Any) -> cl.Buffer:
         kept.append(create(*args))
         return cl.Buffer.from_int_ptr(kept[-1].int_ptr, retain=True)
 
-    def copied(queue: cl.CommandQueue, to: Any, source: Any, **named: Any) -> cl.Event:
+    def enqueue_copy(queue: cl.CommandQueue, to: Any, source: Any, **named: Any) -> cl.Event:
         if not isinstance(to, cl.MemoryObject) or not isinstance(source, cl.MemoryObject):
             return copy(queue, to, source, **named)
         first, begin, size = named.get("src_offset", 0), named.get("dst_offset", 0), named.get("byte_count", source.size)
@@ -407,13 +407,16 @@ def make_writes_visible() -> None:
         whole[begin : begin + size] = before[first : first + size]
         return copy(queue, to, whole)
 
-    def filled(queue: cl.CommandQueue, to: Any, pattern: Any, begin: int, size: int, wait_for: Any = None) -> cl.Event:
+    def enqueue_fill(queue: cl.CommandQueue, to: Any, pattern: Any, begin: int, size: int, wait_for: Any = None) -> cl.Event:
         whole = np.empty(to.size, np.uint8)
         copy(queue, whole, to, wait_for=wait_for)
         whole[begin : begin + size] = np.resize(np.frombuffer(pattern, np.uint8), size)
         return copy(queue, to, whole)
 
-    cl_array.Array.__init__, pool._create, cl.enqueue_copy, cl.enqueue_fill_buffer = made, created, copied, filled
+    cl_array.Array.__init__ = init_array
+    pool._create = create_buffer
+    cl.enqueue_copy = enqueue_copy
+    cl.enqueue_fill_buffer = enqueue_fill
 
 
 def main() -> None:

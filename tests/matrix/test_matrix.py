@@ -16,7 +16,10 @@ import clsparse_py
 from clsparse_py import csr_array
 
 PACKAGE = Path(clsparse_py.__file__).parent
-_OF_STRUCTURE, _OF_VALUES = ("indices", "indptr", "structure"), ("data",)
+#: Attributes of a structure.
+_OF_STRUCTURE = ("indices", "indptr", "structure")
+#: Attributes of values.
+_OF_VALUES = ("data",)
 #: Who puts values and a structure together; and who compares two results, part by part.
 _EXEMPT = ("_matrix/matrix.py",)
 

@@ -96,7 +96,7 @@ class Session:
                     self.programs += 1
                     begun.pop(i, None)
                     if content:
-                        self.found(*content)
+                        self.report_find(*content)
                         if self.options.stop:
                             child.process.kill()
                             break
@@ -105,10 +105,10 @@ class Session:
         except (EOFError, ConnectionResetError):
             how = child.stop() or "the process ended"
             for program in begun.values():
-                self.found(program, Find("death", how, None, len(program.steps)))
+                self.report_find(program, Find("death", how, None, len(program.steps)))
         child.stop()
 
-    def found(self, program: Program, find: Find) -> None:
+    def report_find(self, program: Program, find: Find) -> None:
         """Shrink a find, unless there was one of its kind."""
         self.kinds[find.kind] = self.kinds.get(find.kind, 0) + 1
         if self.kinds[find.kind] > 1:

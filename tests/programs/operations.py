@@ -31,7 +31,9 @@ KERNELS = (
     "narrow",
 )  # fmt: skip
 SCHEMES = ("auto", "single", "fine", "coarse-10", "hybrid-1000")
-NARROW, WORDS, WIDE = ("int8", "int16"), ("int32", "int64"), ("int64", "uint64")
+NARROW = ("int8", "int16")
+WORDS = ("int32", "int64")
+WIDE = ("int64", "uint64")
 SEMIRINGS = ("min_plus", "max_times", "or_and", "plus_pair")
 
 
@@ -228,7 +230,7 @@ def _written(d: Draw) -> Step:
     return Step(
         "masked spgemm, out",
         f"sp.spgemm({A}, {B}, out={C}.copy(), accum={accum!r}, replace={replace}, {options})",
-        f"written({A}, {B}, {C}, let_through({M}, {how}), {accum!r}, {replace})",
+        f"written({A}, {B}, {C}, allowed_positions({M}, {how}), {accum!r}, {replace})",
         magnitude=f"{A} @ {B} + {C}",
         grade="product",
         terms=d.shape(A)[1] + 1,

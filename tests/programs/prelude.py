@@ -152,7 +152,7 @@ def residues(q, seed, n, dtype, method):
     """Return whether a large product is right modulo 2^61 - 1 for a vector of residues: A (B x) beside (A B) x."""
     p, rng = (1 << 61) - 1, np.random.default_rng(seed)
 
-    def made():
+    def make_pair():
         row, col = rng.integers(0, n, (2, 6 * n))
         row[:n] = np.where(rng.random(n) < 0.3, n // 2, row[:n])
         M = scipy.sparse.coo_array((rng.integers(-4, 5, row.size).astype(dtype), (row, col)), shape=(n, n)).tocsr()
@@ -162,7 +162,7 @@ def residues(q, seed, n, dtype, method):
         parts = [M @ np.array([int(each) >> shift & (1 << 21) - 1 for each in x]) for shift in (0, 21, 42)]
         return [(int(a) + (int(b) << 21) + (int(c) << 42)) % p for a, b, c in zip(*parts, strict=True)]
 
-    (A, M), (B, N) = made(), made()
+    (A, M), (B, N) = make_pair(), make_pair()
     x, C = rng.integers(0, p, n), sp.spgemm(A, B, method=method).get()
     assert C.dtype == dtype, C.dtype
     return np.array(times(C.astype(np.int64), x) == times(M, times(N, x)) and bool((C.data == np.rint(C.data)).all()))

@@ -50,7 +50,7 @@ def ones(M: Any) -> Any:
     return sp.coo_array((np.ones(M.nnz), M.tocoo().coords), shape=M.shape)
 
 
-def let_through(M: Any, complement: bool, structural: bool) -> np.ndarray:
+def allowed_positions(M: Any, complement: bool, structural: bool) -> np.ndarray:
     """Return of each place whether a mask lets it through."""
     return ((ones(M) if structural else M).toarray() != 0) != complement
 
@@ -59,7 +59,7 @@ def masked(A: Any, B: Any, M: Any, complement: bool, structural: bool) -> Any:
     """Return the entries of a product that a mask lets through."""
     C = (A @ B).tocoo()
     C.sum_duplicates()
-    keep = let_through(M, complement, structural)[C.row, C.col]
+    keep = allowed_positions(M, complement, structural)[C.row, C.col]
     return sp.csr_array((C.data[keep], (C.row[keep], C.col[keep])), shape=C.shape)
 
 

@@ -34,7 +34,7 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     profiles.forget()
 
 
-def made(name: str = "mine", **others: Any) -> dict[str, Any]:
+def make_profile(name: str = "mine", **others: Any) -> dict[str, Any]:
     split = {
         "feature": "mean",
         "at_most": 4,
@@ -64,13 +64,15 @@ def test_show_tells_what_serves_the_device(capsys: pytest.CaptureFixture[str], m
     shown = capsys.readouterr().out
     assert DEVICE.name in shown
     assert all(word in shown for word in ("spmv", "transpose", "generic-cpu", "generic-gpu", "shipped", "in use", str(mine)))
-    profiles.save(made())
+    profiles.save(make_profile())
     assert run("show") == 0
     assert "yours" in line(capsys, "spmv", "float64", "mine (2026-02-03) (single)")
 
 
 def test_show_tells_what_is_ignored_and_why(capsys: pytest.CaptureFixture[str], mine: Path) -> None:
-    odd = made("odd", operations={"spmv": {"any": {"single": {"take": "csr5/1/1"}}}, "spsv": {"any": {"x": {"take": "y"}}}})
+    odd = make_profile(
+        "odd", operations={"spmv": {"any": {"single": {"take": "csr5/1/1"}}}, "spsv": {"any": {"x": {"take": "y"}}}}
+    )
     profiles.save({**odd, "device": {**odd["device"], "driver": "of old"}})
     (mine / "bad.json").write_text("{")
     assert run("show") == 0
@@ -84,7 +86,7 @@ def test_show_tells_what_is_ignored_and_why(capsys: pytest.CaptureFixture[str], 
 def test_show_prints_trees_and_thresholds(capsys: pytest.CaptureFixture[str]) -> None:
     numbers = {"sort_items": {"value": 8, "cases": 12, "gain": 1.034}, "merge_items": {"value": 4, "note": "by [hand]"}}
     by = {"command": "clsparse tune --budget 3", "commit": "abc1234", "corpus": "0123abcd", "minutes": 2.9}
-    profiles.save(made(thresholds={"spgemm": {"float64": numbers}}, made=by))
+    profiles.save(make_profile(thresholds={"spgemm": {"float64": numbers}}, made=by))
     assert run("show", "mine") == 0
     shown = capsys.readouterr().out
     for word in (
@@ -110,7 +112,7 @@ def test_names_are_shown_as_they_are(capsys: pytest.CaptureFixture[str], tmp_pat
     odd = "[/red] :warning: [bold]x[/bold] [link=file]"
     named = {**profiles.identity(DEVICE), "platform": odd, "driver": odd, "vendor": odd}
     split = {"feature": "mean", "at_most": 4, "then": {"take": "serial/64/2", "note": odd}, "else": {"take": "adaptive/64/4"}}
-    content = made(device=named, date=odd, versions={odd: odd}, operations={"spmv": {"float64": {"single": split}}})
+    content = make_profile(device=named, date=odd, versions={odd: odd}, operations={"spmv": {"float64": {"single": split}}})
     file = profiles.save(content, tmp_path / "odd.json")
     assert run("import", str(file)) == 0
     for arguments in (("show",), ("show", "mine")):
@@ -120,7 +122,7 @@ def test_names_are_shown_as_they_are(capsys: pytest.CaptureFixture[str], tmp_pat
 
 
 def test_export_and_import(capsys: pytest.CaptureFixture[str], tmp_path: Path, mine: Path) -> None:
-    profiles.save(made())
+    profiles.save(make_profile())
     file = tmp_path / "out.json"
     assert run("export", str(file)) == 0
     assert str(file) in capsys.readouterr().out
@@ -143,7 +145,7 @@ def test_export_and_import(capsys: pytest.CaptureFixture[str], tmp_path: Path, m
 def test_import_says_what_it_will_not_use(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     trees = {"spsv": {"any": {"x": {"take": "y"}}}, "spmv": {"any": {"single": {"take": "serial/64/2"}}}}
     other = {**profiles.identity(DEVICE), "name": "Elsewhere", "platform": "None", "vendor": "Nobody"}
-    file = profiles.save(made("far", device=other, operations=trees), tmp_path / "far.json")
+    file = profiles.save(make_profile("far", device=other, operations=trees), tmp_path / "far.json")
     assert run("import", str(file)) == 0
     shown = capsys.readouterr().out
     assert "it serves no device that is present" in shown
@@ -164,7 +166,7 @@ def test_what_cannot_be_used_is_not_imported(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, mine: Path, change: dict[str, Any], message: str
 ) -> None:
     file = tmp_path / "hostile.json"
-    file.write_text(json.dumps({**made(), **change}))
+    file.write_text(json.dumps({**make_profile(), **change}))
     assert run("import", str(file)) == 2
     assert message in capsys.readouterr().err
     assert not mine.exists()
@@ -174,7 +176,7 @@ def test_errors_are_told_in_a_line(capsys: pytest.CaptureFixture[str], tmp_path:
     (tmp_path / "bad.json").write_text('{"schema": 7}')
     (tmp_path / "file").write_text("")
     (tmp_path / "made").mkdir()
-    profiles.save(made())
+    profiles.save(make_profile())
     monkeypatch.setattr(Path, "unlink", _refuse)
     for arguments, message in (
         (("import", str(tmp_path / "bad.json")), "version 7 of the schema"),
@@ -209,7 +211,7 @@ def test_the_next_product_uses_it_and_says_so(queue: cl.CommandQueue, mine: Path
             "single": tree,
             "bin": {"take": f"{kernels}/64/2" if scheme != "single" else "serial/64/1"},
         }
-        profiles.save({**made(), "device": profiles.identity(device), "operations": {"spmv": {"float32": trees}}})
+        profiles.save({**make_profile(), "device": profiles.identity(device), "operations": {"spmv": {"float32": trees}}})
         A = csr_array(host, queue=queue)
         np.testing.assert_allclose(A @ np.ones(300, np.float32), host @ np.ones(300, np.float32), rtol=1e-4)
         explained = A.spmv_plan().explain()
@@ -223,7 +225,9 @@ def test_the_next_product_uses_it_and_says_so(queue: cl.CommandQueue, mine: Path
 def test_warming_up_builds_what_a_profile_may_choose(queue: cl.CommandQueue, mine: Path) -> None:
     split = {"feature": "mean", "at_most": 3, "then": {"take": "hybrid-20"}, "else": {"take": "single"}}
     trees = {"scheme": split, "single": {"take": "adaptive/64/3"}, "bin": {"take": "subvector4/64/1"}}
-    profiles.save({**made(), "device": profiles.identity(describe(queue.device)), "operations": {"spmv": {"float32": trees}}})
+    profiles.save(
+        {**make_profile(), "device": profiles.identity(describe(queue.device)), "operations": {"spmv": {"float32": trees}}}
+    )
     warmup(queue, [np.float32])
     built = set(programs.built())
     for density in (0.001, 0.05):

@@ -57,7 +57,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return folder
 
 
-def made(name: str, device: Device | str, label: str = "serial/64/2", **operations: Any) -> dict[str, Any]:
+def make_profile(name: str, device: Device | str, label: str = "serial/64/2", **operations: Any) -> dict[str, Any]:
     """Return a profile for a device, or for a type of them."""
     of = {"type": device} if isinstance(device, str) else profiles.identity(device)
     trees = operations or {"spmv": {"any": {"single": {"take": label}}}}
@@ -81,20 +81,20 @@ def test_order_of_lookup(mine: Path, alone: Path) -> None:
     other, kin, larger = (replace(GPU, name=name) for name in ("Fast 3", "Fast 8", "Fast 99"))
     assert decided(CPU) == "generic-cpu: chunked/1/4"
     assert decided(replace(GPU, type="accelerator"), "scheme") == "generic-gpu: single"
-    profiles.save(made("kin", kin), alone / "kin.json")
+    profiles.save(make_profile("kin", kin), alone / "kin.json")
     assert decided(GPU).startswith("kin (2026-02-03)")
-    profiles.save(made("larger", replace(larger, compute_units=800)), alone / "larger.json")
+    profiles.save(make_profile("larger", replace(larger, compute_units=800)), alone / "larger.json")
     assert decided(GPU).startswith("kin")
     assert decided(replace(GPU, compute_units=700)).startswith("larger")
-    profiles.save(made("exact", GPU), alone / "exact.json")
+    profiles.save(make_profile("exact", GPU), alone / "exact.json")
     assert decided(GPU).startswith("exact")
     assert decided(other).startswith("exact")
-    profiles.save(made("my-kin", kin))
+    profiles.save(make_profile("my-kin", kin))
     assert decided(GPU).startswith("exact")
     assert decided(kin).startswith("my-kin")
-    profiles.save(made("my-type", "gpu"))
+    profiles.save(make_profile("my-type", "gpu"))
     assert decided(GPU).startswith("exact")
-    profiles.save(made("mine", GPU))
+    profiles.save(make_profile("mine", GPU))
     assert decided(GPU).startswith("mine")
     stranger = replace(GPU, name="Other 1", vendor="Other", platform="Other's OpenCL")
     assert decided(stranger) == "my-type: serial/64/2"
@@ -102,14 +102,14 @@ def test_order_of_lookup(mine: Path, alone: Path) -> None:
 
 
 def test_cpus_are_kin_by_their_runtime(alone: Path) -> None:
-    profiles.save(made("runtime", CPU), alone / "runtime.json")
+    profiles.save(make_profile("runtime", CPU), alone / "runtime.json")
     assert decided(replace(CPU, name="Other", vendor="Other")).startswith("runtime")
     assert decided(replace(CPU, platform="Other")).startswith("generic-cpu")
     assert decided(replace(CPU, type="gpu"), "scheme").startswith("generic-gpu")
 
 
 def test_what_a_profile_lacks_the_next_one_decides(alone: Path) -> None:
-    profiles.save(made("mine", CPU, spmv={"float64": {"single": {"take": "serial/64/2"}}}))
+    profiles.save(make_profile("mine", CPU, spmv={"float64": {"single": {"take": "serial/64/2"}}}))
     assert alone
     assert decided(CPU).startswith("mine")
     assert decided(CPU, dtype="complex64").startswith("mine")
@@ -122,7 +122,7 @@ def test_what_a_profile_lacks_the_next_one_decides(alone: Path) -> None:
 
 def test_dtypes_have_stand_ins() -> None:
     trees = {"int32": {"single": {"take": "a"}}, "float32": {"single": {"take": "b"}}, "float64": {"single": {"take": "c"}}}
-    profiles.save(made("mine", CPU, spmv={**trees, "any": {"single": {"take": "d"}, "bin": {"take": "e"}}}))
+    profiles.save(make_profile("mine", CPU, spmv={**trees, "any": {"single": {"take": "d"}, "bin": {"take": "e"}}}))
     labels = {
         dtype: decided(CPU, dtype=dtype)[-1] for dtype in ("int32", "int8", "bool", "float32", "int64", "complex128", "any")
     }
@@ -132,7 +132,7 @@ def test_dtypes_have_stand_ins() -> None:
 
 def test_a_ruling_tells_profile_path_and_note() -> None:
     split = {"feature": "mean", "at_most": 4, "then": {"take": "a"}, "else": {"take": "b", "note": "as it is long"}}
-    profiles.save(made("mine", CPU, spmv={"any": {"single": split}}))
+    profiles.save(make_profile("mine", CPU, spmv={"any": {"single": split}}))
     ruling = profiles.decide(CPU, "spmv", "float32", "single", FEATURES, str.upper)
     assert (ruling.label, ruling.value) == ("b", "B")
     assert ruling.why == "profile mine (2026-02-03): mean > 4 (as it is long)"
@@ -140,11 +140,11 @@ def test_a_ruling_tells_profile_path_and_note() -> None:
 
 
 def test_untuned_is_what_the_closest_shipped_profile_says(alone: Path) -> None:
-    profiles.save(made("mine", CPU))
+    profiles.save(make_profile("mine", CPU))
     assert profiles.default(CPU, "spmv", "float64", "single", FEATURES).label == "chunked/1/4"
     assert profiles.default(replace(GPU, type="custom"), "spmv", "float64", "scheme", FEATURES).profile == "profile generic-gpu"
     thresholds = {"spgemm": {"any": {"sort_items": {"value": 2}}}}
-    profiles.save({**made("core", CPU, "serial/16/4"), "thresholds": thresholds}, alone / "core.json")
+    profiles.save({**make_profile("core", CPU, "serial/16/4"), "thresholds": thresholds}, alone / "core.json")
     assert profiles.default(CPU, "spmv", "float64", "single", FEATURES).label == "serial/16/4"
     before, now = (Thresholds.untuned(each, "float64").items() for each in (replace(CPU, name="x", platform="y"), CPU))
     assert now == {**before, "sort_items": 2} != before
@@ -170,11 +170,15 @@ DAMAGED: dict[str, tuple[Any, str]] = {
     "no units": ({"device": {**profiles.identity(CPU), "compute_units": 0}}, "compute_units must be bigger"),
     "infinity": (b'{"schema": Infinity}', "damaged: Infinity is no number"),
     "overflow": (
-        json.dumps(made("mine", CPU, spmv={"any": {"single": {**SPLIT, "at_most": 7}}})).replace(": 7,", ": 1e999,").encode(),
+        json.dumps(make_profile("mine", CPU, spmv={"any": {"single": {**SPLIT, "at_most": 7}}}))
+        .replace(": 7,", ": 1e999,")
+        .encode(),
         r"single must be valid|at_most must be smaller",
     ),
     "not a number": (
-        json.dumps(made("mine", CPU, spmv={"any": {"single": {**SPLIT, "at_most": 7}}})).replace(": 7,", ": NaN,").encode(),
+        json.dumps(make_profile("mine", CPU, spmv={"any": {"single": {**SPLIT, "at_most": 7}}}))
+        .replace(": 7,", ": NaN,")
+        .encode(),
         "damaged: NaN is no number",
     ),
 }
@@ -184,9 +188,11 @@ DAMAGED: dict[str, tuple[Any, str]] = {
 def test_damaged_profiles_are_reported_once_and_ignored(damage: str, mine: Path, caplog: pytest.LogCaptureFixture) -> None:
     content, message = DAMAGED[damage]
     if content == "deep tree":
-        content = json.dumps(made("mine", CPU, spmv={"any": {"single": "TREE"}})).replace('"TREE"', _nested(5000)).encode()
+        content = (
+            json.dumps(make_profile("mine", CPU, spmv={"any": {"single": "TREE"}})).replace('"TREE"', _nested(5000)).encode()
+        )
     elif isinstance(content, (dict, list)):
-        content = json.dumps({**made("mine", CPU), **content} if isinstance(content, dict) else content).encode()
+        content = json.dumps({**make_profile("mine", CPU), **content} if isinstance(content, dict) else content).encode()
     mine.mkdir()
     (mine / "mine.json").write_bytes(content)
     with caplog.at_level(logging.WARNING):
@@ -211,15 +217,15 @@ def test_trees_that_are_too_deep_and_parsers_that_break_are_reported_once_and_ig
             raise OverflowError("too large")
         return label
 
-    profiles.save(made("mine", CPU))
+    profiles.save(make_profile("mine", CPU))
     with caplog.at_level(logging.WARNING):
         assert decided(CPU, parse=broken).startswith("generic-cpu")
         assert decided(CPU, dtype="float32", parse=broken).startswith("generic-cpu")
         assert [record.getMessage().split(": ", 1)[1] for record in caplog.records] == ["spmv, single: OverflowError: too large"]
         caplog.clear()
-        profiles.save(made("mine", CPU, spmv={"any": {"single": json.loads(_nested(64))}}))
+        profiles.save(make_profile("mine", CPU, spmv={"any": {"single": json.loads(_nested(64))}}))
         assert decided(CPU).startswith("mine")
-        profiles.save(made("mine", CPU, spmv={"any": {"single": json.loads(_nested(65))}}))
+        profiles.save(make_profile("mine", CPU, spmv={"any": {"single": json.loads(_nested(65))}}))
         assert decided(CPU).startswith("generic-cpu")
     assert "more than 64 comparisons" in caplog.text
     assert mine.is_dir()
@@ -229,7 +235,7 @@ def test_unknown_labels_and_features_are_reported_once_and_ignored(caplog: pytes
     trees = {"take": "new/1", "note": "of a newer version"}
     unknown = {"feature": "colour", "at_most": 1, "then": {"take": "a"}, "else": {"take": "b"}}
     profiles.save(
-        made("mine", CPU, spmv={"any": {"single": trees, "scheme": {"take": "fine"}}}, spmm={"any": {"x": {"take": "y"}}})
+        make_profile("mine", CPU, spmv={"any": {"single": trees, "scheme": {"take": "fine"}}}, spmm={"any": {"x": {"take": "y"}}})
     )
     with caplog.at_level(logging.WARNING):
         assert decided(CPU, parse=no_gpus).startswith("generic-cpu")
@@ -237,14 +243,14 @@ def test_unknown_labels_and_features_are_reported_once_and_ignored(caplog: pytes
         # Another operation's trees are not in doubt.
         assert profiles.decide(CPU, "spmm", "int8", "x", {}, no_gpus).label == "y"
         assert [record.getMessage().split(": ", 1)[1] for record in caplog.records] == ["spmv, single: kernel: there is no new/1"]
-        profiles.save(made("mine", CPU, spmv={"any": {"single": unknown}}))
+        profiles.save(make_profile("mine", CPU, spmv={"any": {"single": unknown}}))
         assert decided(CPU).startswith("generic-cpu")
         assert decided(CPU, dtype="int8").startswith("generic-cpu")
     assert [record.getMessage().split(": ", 1)[1] for record in caplog.records[1:]] == ["spmv, single: colour is no feature"]
 
 
 def test_what_is_saved_is_whole_and_read_at_once(mine: Path) -> None:
-    content = made("mine", CPU)
+    content = make_profile("mine", CPU)
     times = {f"case-{n}": {"serial/64/2": 1e-3, "chunked/1/4": 2e-3} for n in range(3)}
     content["evidence"] = [{"operation": "spmv", "dtype": "float64", "question": "single", "times": times}]
     content["operations"] = {"spmv": {"any": {"single": ["mean", 1, {"take": "a" * 60}, ["mean", 2, *[{"take": "b" * 60}] * 2]]}}}
@@ -276,13 +282,13 @@ def test_a_folder_that_cannot_be_written(mine: Path, monkeypatch: pytest.MonkeyP
     mine.parent.joinpath("file").write_text("")
     monkeypatch.setenv("CLSPARSE_PROFILES", str(mine.parent / "file" / "below"))
     with pytest.raises(ProfileError, match=r"^profile .*file/below/x\.json: it cannot be written: Not a directory"):
-        profiles.save(made("x", CPU))
+        profiles.save(make_profile("x", CPU))
     assert decided(CPU).startswith("generic-cpu")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_leaves_what_was_there(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = profiles.save(made("mine", CPU)).read_text()
+    before = profiles.save(make_profile("mine", CPU)).read_text()
 
     real = files.replacing
 
@@ -293,13 +299,13 @@ def test_a_full_disk_leaves_what_was_there(mine: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(files, "replacing", full)
     with pytest.raises(ProfileError, match=r"mine\.json: it cannot be written: No space left on device"):
-        profiles.save(made("mine", CPU, "other"))
+        profiles.save(make_profile("mine", CPU, "other"))
     assert (mine / "mine.json").read_text() == before
     assert [each.name for each in mine.iterdir()] == ["mine.json"]
 
 
 def test_a_folder_that_cannot_be_listed(mine: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    profiles.save(made("mine", CPU))
+    profiles.save(make_profile("mine", CPU))
 
     def refuse(_path: Path) -> Iterator[Path]:
         raise PermissionError(13, "Permission denied")
@@ -313,7 +319,7 @@ def test_a_folder_that_cannot_be_listed(mine: Path, monkeypatch: pytest.MonkeyPa
 def test_names_and_devices() -> None:
     assert profiles.name_for(GPU) == "fast-9-maker-s-opencl"
     assert profiles.name_for(replace(GPU, name="é", platform="ü")) == "device"
-    profiles.check(made(profiles.name_for(replace(GPU, name="x" * 300)), GPU))
+    profiles.check(make_profile(profiles.name_for(replace(GPU, name="x" * 300)), GPU))
 
 
 def test_shipped_profiles_are_whole(tmp_path: Path) -> None:
@@ -346,7 +352,7 @@ def test_ranks_are_what_the_evidence_says(faster: str, other: str) -> None:
 
 def test_the_schema_is_one(mine: Path) -> None:
     assert mine
-    content = made("mine", CPU)
+    content = make_profile("mine", CPU)
     profiles.check(content)
     for key in ("schema", "name", "device", "operations"):
         without = copy.deepcopy(content)

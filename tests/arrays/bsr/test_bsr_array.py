@@ -39,7 +39,7 @@ def host(dtype: str, index: type, size: tuple[int, int], ragged: bool, n: tuple[
     return made
 
 
-def given(case: Any, queue: cl.CommandQueue) -> tuple[Any, bsr_array]:
+def make_operands(case: Any, queue: cl.CommandQueue) -> tuple[Any, bsr_array]:
     """Return SciPy's matrix of a case, and ours."""
     A = host(*case)
     if case[0] == "float64" and not sp.describe(queue.device).fp64:
@@ -67,7 +67,7 @@ def dense(dtype: str, *shape: int) -> Any:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_conversions(queue: cl.CommandQueue, case: Any) -> None:
-    A, ours = given(case, queue)
+    A, ours = make_operands(case, queue)
     size = case[2]
     for name in ("data", "indices", "indptr"):
         np.testing.assert_array_equal(getattr(ours, name).get(), getattr(A, name))
@@ -103,7 +103,7 @@ def test_conversions(queue: cl.CommandQueue, case: Any) -> None:
     ("case", "device_type"), [*((each, "cpu") for each in (CASES[0], CASES[1], CASES[3], CASES[5])), (CASES[2], "gpu")], ids=str
 )
 def test_products(queue: cl.CommandQueue, case: Any, device_type: str, take_as: Callable[..., None]) -> None:
-    A, ours = given(case, queue)
+    A, ours = make_operands(case, queue)
     take_as(type=device_type)
     x, X = dense(case[0], A.shape[1]), dense(case[0], A.shape[1], 5)
     y, Y = dense(case[0], A.shape[0]), dense(case[0], 3, A.shape[0])
@@ -125,7 +125,7 @@ def test_products(queue: cl.CommandQueue, case: Any, device_type: str, take_as: 
 
 
 def test_operations(queue: cl.CommandQueue) -> None:
-    A, a = given(CASES[2], queue)
+    A, a = make_operands(CASES[2], queue)
     B, C = A.tocsr() * 2, A.tocsr().tobsr((1, 1))
     b, c = sp.csr_array(B, queue=queue), sp.bsr_array(C, queue=queue)
     D = A.toarray()

@@ -30,11 +30,11 @@ def host(
     rng = np.random.default_rng(seed)
     indices, indptr = random_structure(rng.integers(0, 9, shape[0]) * (shape[1] > 0), shape[1], rng)
     values = rng.integers(-3, 4, indices.size) + (1j * rng.integers(-3, 4, indices.size) if dtype == "complex64" else 0)
-    made = scipy.sparse.csr_array((values.astype(dtype), indices, indptr), shape=shape)
+    A = scipy.sparse.csr_array((values.astype(dtype), indices, indptr), shape=shape)
     if canonical:
-        made.sum_duplicates()
-    made.indices, made.indptr = made.indices.astype(index), made.indptr.astype(index)
-    return made
+        A.sum_duplicates()
+    A.indices, A.indptr = A.indices.astype(index), A.indptr.astype(index)
+    return A
 
 
 def same(found: Any, wanted: Any, what: str = "") -> None:
@@ -175,9 +175,9 @@ def test_stacks_that_do_not_go_together(queue: cl.CommandQueue) -> None:
 
 def test_a_stack_of_sorted_blocks_is_sorted(queue: cl.CommandQueue) -> None:
     A = on_device(host("float32", (30, 20)), queue)
-    for made in (clsparse_py.hstack([A, A]), clsparse_py.vstack([A, A]), clsparse_py.kron(A, A, format="csr")):
-        assert made.facts is not None
-        assert made.facts.canonical
+    for C in (clsparse_py.hstack([A, A]), clsparse_py.vstack([A, A]), clsparse_py.kron(A, A, format="csr")):
+        assert C.facts is not None
+        assert C.facts.canonical
     mixed = on_device(host("float32", (30, 20), canonical=False), queue)
     assert not clsparse_py.hstack([A, mixed]).has_sorted_indices
 
@@ -228,7 +228,7 @@ def test_rows_of_a_kronecker_product_that_are_cut_by_work_groups(queue: cl.Comma
 
 
 def test_diagonals(queue: cl.CommandQueue) -> None:
-    def made(name: str, *operands: Any, **named: Any) -> None:
+    def compare(name: str, *operands: Any, **named: Any) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
             wanted, failed = tried(lambda: getattr(scipy.sparse, name)(*operands, **named))
@@ -243,8 +243,8 @@ def test_diagonals(queue: cl.CommandQueue) -> None:
 
     shapes = ((5, 5), (4, 7), (7, 4), (1, 3), (0, 0), (300, 300))
     for (m, n), k, form in itertools.product(shapes, (-3, -1, 0, 2), (None, "coo")):
-        made("eye_array", m, n, k=k, dtype="float32", format=form)
-    made("eye_array", 4, dtype=int, format="csc")
+        compare("eye_array", m, n, k=k, dtype="float32", format=form)
+    compare("eye_array", 4, dtype=int, format="csc")
     values = np.arange(5, dtype=np.float32)  # one of them 0
     for operands, named in (
         ((values,), {}),
@@ -261,7 +261,7 @@ def test_diagonals(queue: cl.CommandQueue) -> None:
         (([],), {"offsets": []}),
         (([[]],), {"offsets": [0], "dtype": "float32"}),
     ):
-        made("diags_array", *operands, **named)
+        compare("diags_array", *operands, **named)
     on_it = cl_array.to_device(queue, values)
     found = clsparse_py.diags_array([on_it, 2, values[:3]], offsets=[0, -1, 2], shape=(5, 5), dtype="float32")
     assert found.queue == queue

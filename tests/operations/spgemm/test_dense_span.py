@@ -202,7 +202,9 @@ def of_gpu(portability: Portability, local_memory: int = 48 << 10) -> Device:
     )  # fmt: skip
 
 
-PTX, WAVE, PLAIN = Portability("ptx", 32, "ptx", match="ptx"), Portability("bpermute", 64), Portability()
+PTX = Portability("ptx", 32, "ptx", match="ptx")
+WAVE = Portability("bpermute", 64)
+PLAIN = Portability()
 
 
 def types(dtype: str) -> KernelTypes:

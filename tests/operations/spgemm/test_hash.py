@@ -39,7 +39,7 @@ def give(monkeypatch: pytest.MonkeyPatch) -> Give:
     return put
 
 
-def made(
+def multiply(
     queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, deterministic: bool = True
 ) -> tuple[csr_array, set[HashKernel | HashRowsKernel]]:
     """Return a product by "hash", and the kernels of it that ran."""
@@ -55,7 +55,7 @@ def table(products: int, lanes: int, items: int) -> Hash | HashRows:
 
 def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array) -> set[HashKernel | HashRowsKernel]:
     """Assert that a product by "hash" is right, new values included, and return the kernels that ran."""
-    C, kernels = made(queue, A, B)
+    C, kernels = multiply(queue, A, B)
     assert_product(C, A, B)
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method="hash")
     assert {each.method for each in plan.explain().bins} == {"hash"}
@@ -180,9 +180,9 @@ def test_tables_for_fewer_columns_than_products(queue: cl.CommandQueue, give: Gi
     B = rows_of([30] * 20 + [64, 65, 500] + [40] * 7, 600, rng, np.float32)
     B.indices[: 30 * 10] %= 60
     B.sum_duplicates()
-    C, kernels = made(queue, A, B)
+    C, kernels = multiply(queue, A, B)
     assert_product(C, A, B)
-    loose = made(queue, A, B, deterministic=False)[0]
+    loose = multiply(queue, A, B, deterministic=False)[0]
     np.testing.assert_allclose(loose.data.get(), C.data.get(), rtol=1e-4)
     assert {each.types.phase for each in kernels} == ({"symbolic", "numeric"} if counts else {"numeric"})
     lengths = np.diff(C.indptr.get())
@@ -203,7 +203,7 @@ def test_large_rows(queue: cl.CommandQueue, give: Give) -> None:
     assert {each.method for each in plan.explain().bins} == {"large-hash"}
     # With as many work-items as on GPUs.
     give(LargeHash(32768, 128, 4, 128, slots=2048, counts=False))
-    C, kernels = made(queue, A, B)
+    C, kernels = multiply(queue, A, B)
     assert_product(C, A, B)
     assert {each.lanes for each in kernels} == {min(128, describe(queue.device).max_work_group)}
 
@@ -222,7 +222,7 @@ def test_order_of_sums_is_that_of_the_row_in_every_shape(queue: cl.CommandQueue,
     found = []
     for lanes, items in ((1, 2), (16, 2), (64, 1), (48, 2)):
         give(Hash(512, lanes, items))
-        found += [made(queue, A, B)[0].data.get() for _ in range(2)]
+        found += [multiply(queue, A, B)[0].data.get() for _ in range(2)]
     for each in found[1:]:
         np.testing.assert_array_equal(each, found[0])
 
@@ -238,14 +238,14 @@ def test_values_by_atomics(
     give(Hash(512, lanes, items))
     A, B = (each.astype(dtype) for each in noisy())
     with caplog.at_level(logging.INFO):
-        C, kernels = made(queue, A, B, deterministic=False)
+        C, kernels = multiply(queue, A, B, deterministic=False)
     atomic = np.dtype(dtype).itemsize == 4 or (np.dtype(dtype).itemsize == 8 and device.int64_atomics)
     assert {each.ordered for each in kernels if each.types.phase == "numeric"} == {not atomic}
     assert any("added in order" in each.message for each in caplog.records) == (not atomic)
     if dtype == "uint8":
-        np.testing.assert_array_equal(C.data.get(), made(queue, A, B)[0].data.get())
+        np.testing.assert_array_equal(C.data.get(), multiply(queue, A, B)[0].data.get())
     else:
-        np.testing.assert_allclose(C.data.get(), made(queue, A, B)[0].data.get(), rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(C.data.get(), multiply(queue, A, B)[0].data.get(), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("deterministic", [True, False])

@@ -45,7 +45,7 @@ def listing() -> Listing:
     return planned
 
 
-def made(plan: SpgemmPlan) -> product_list.ProductList | None:
+def get_list(plan: SpgemmPlan) -> product_list.ProductList | None:
     """Return the list of a plan if it is made."""
     return None if plan._list is None else plan._list.made
 
@@ -57,7 +57,7 @@ def check(plan: SpgemmPlan, A: sp.csr_array, B: sp.csr_array) -> product_list.Pr
             C = plan(A.data * A.dtype.type(factor), B.data)
         assert any(isinstance(each.parameters, product_list.ListedProducts) for each in built)
         assert_product(C, sp.csr_array((A.data * A.dtype.type(factor), A.indices, A.indptr), shape=A.shape), B)
-    found = made(plan)
+    found = get_list(plan)
     assert found is not None
     assert "list of products" in str(plan.explain().rule)
     return found
@@ -82,7 +82,7 @@ def test_semirings(listing: Listing, platform: str, name: str) -> None:
     A, B = random_matrix((120, 90), 6, rng, dtype), random_matrix((90, 110), 9, rng, dtype)
     plan = listing(device_matrix(queue, A), device_matrix(queue, B), semiring=semiring)
     assert_product(plan(A.data, B.data), A, B, semiring)
-    assert made(plan) is not None
+    assert get_list(plan) is not None
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -116,7 +116,7 @@ def test_operands_that_are_not_canonical(listing: Listing, platform: str) -> Non
     plan = listing(device_matrix(queue, A), device_matrix(queue, B))
     summed = sp.csr_array(A.tocoo().tocsr())
     assert_product(plan(A.data, B.data), summed, B)
-    assert made(plan) is not None
+    assert get_list(plan) is not None
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -151,7 +151,7 @@ def test_memory(monkeypatch: pytest.MonkeyPatch, platform: str) -> None:
         for factor in (2, 3, 4):
             C = plan(A.data * factor, B.data)
             assert_product(C, sp.csr_array((A.data * factor, A.indices, A.indptr), shape=A.shape), B)
-        assert (made(plan) is not None) == is_listed
+        assert (get_list(plan) is not None) == is_listed
         bytes_told = plan.explain().workspace_bytes
         assert bytes_told is not None
         assert bytes_told <= limit
@@ -172,7 +172,7 @@ def test_a_list_that_fails_is_done_without(monkeypatch: pytest.MonkeyPatch, plat
     plan._list, plan._asks = plan._listing(1), False
     assert_product(plan(A.data, B.data), A, B)
     assert plan._list.is_done
-    assert made(plan) is None
+    assert get_list(plan) is None
 
 
 def test_which_rows_are_worth_it() -> None:
@@ -209,7 +209,7 @@ def test_a_list_is_made_after_some_products(monkeypatch: pytest.MonkeyPatch, pla
     listed = []
     for factor in range(1, 7):
         assert_product(plan(A.data * factor, B.data), sp.csr_array((A.data * factor, A.indices, A.indptr), shape=A.shape), B)
-        listed.append(made(plan) is not None)
+        listed.append(get_list(plan) is not None)
         queue.finish()
     # The first product makes the columns; the fourth begins the list, and has it if the device was as quick as the host.
     assert not any(listed[:3])

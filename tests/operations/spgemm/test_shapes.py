@@ -139,7 +139,7 @@ SHAPES: dict[str, Callable[[], Operands]] = {
 
 
 @functools.cache
-def made(shape: str, dtype: str) -> Operands:
+def make_operands(shape: str, dtype: str) -> Operands:
     A, B = SHAPES[shape]()
     return A.astype(dtype), B.astype(dtype)
 
@@ -153,14 +153,14 @@ def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, method: str 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_auto(queue: cl.CommandQueue, real: np.dtype, shape: str) -> None:
-    check(queue, *made(shape, real.name))
+    check(queue, *make_operands(shape, real.name))
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method(queue: cl.CommandQueue, method: str) -> None:
     """On every second shape: `auto` takes all of them."""
     for shape in list(SHAPES)[list(METHODS).index(method) // 2 % 2 :: 2]:
-        check(queue, *made(shape, "float32"), method=method)
+        check(queue, *make_operands(shape, "float32"), method=method)
 
 
 def test_empty_rows_at_both_ends(queue: cl.CommandQueue, real: np.dtype) -> None:

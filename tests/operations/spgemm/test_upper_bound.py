@@ -28,7 +28,9 @@ def uneven(rng: np.random.Generator, dtype: Any, n: int = 5000) -> sp.csr_array:
     return rows_of(lengths, n, rng, dtype)
 
 
-def made(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, index: Any = np.int32, **asked: Any) -> tuple[Any, set[str]]:
+def multiply(
+    queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, index: Any = np.int32, **asked: Any
+) -> tuple[Any, set[str]]:
     """Return a product, and the phases of its kernels; "compact" where rows were moved."""
     left, right = device_matrix(queue, A, index), device_matrix(queue, B, index)
     with programs.recording() as built:
@@ -60,7 +62,7 @@ def test_rows_of_every_length(take_as: Callable[..., None], case: dict[str, Any]
     queue, rng, semiring = queue_on(case["platform"]), np.random.default_rng(1), SEMIRINGS[case["semiring"]]
     take_as(type="gpu")
     A = uneven(rng, case["dtype"])
-    C, phases = made(queue, A, A, case["index"], semiring=semiring)
+    C, phases = multiply(queue, A, A, case["index"], semiring=semiring)
     assert phases == {"upper_bound", "compact"}
     assert_product(C, A, A, semiring)
 
@@ -77,15 +79,15 @@ def test_chunks_of_rows(queue: cl.CommandQueue, take_as: Callable[..., None]) ->
     # Columns so far apart that rows of C hold the sums.
     far = sp.csr_array((B.data, B.indices * 40, B.indptr), shape=(600, 360_000))
     for left, right in ((A, A), (few, B), (few, far)):
-        C, phases = made(queue, left, right)
+        C, phases = multiply(queue, left, right)
         assert phases == {"upper_bound", "compact"}
         assert_product(C, left, right)
-    C, phases = made(queue, A, A, memory_limit=8 * int(np.diff(A.indptr)[A.indices].sum()))
+    C, phases = multiply(queue, A, A, memory_limit=8 * int(np.diff(A.indptr)[A.indices].sum()))
     assert "compact" not in phases
     assert_product(C, A, A)
     # Neighbours of a grid repeat one another: to count them takes no time.
     grid = sp.diags_array([1.0, 2.0, 3.0], offsets=[-1, 0, 30], shape=(4000, 4000)).tocsr().astype(np.float32)
-    C, phases = made(queue, grid, grid)
+    C, phases = multiply(queue, grid, grid)
     assert "compact" not in phases
     assert_product(C, grid, grid)
 
@@ -107,21 +109,21 @@ def test_what_contracts_is_counted_first(queue: cl.CommandQueue, take_as: Callab
     take_as(type="gpu")
     rng = np.random.default_rng(3)
     A, B = uneven(rng, np.float32), rows_of([6] * 5000, 8, rng, np.float32)
-    C, phases = made(queue, A, B)
+    C, phases = multiply(queue, A, B)
     assert "upper_bound" not in phases
     assert_product(C, A, B)
     # A sample tells: rows that contract although it does not say so are right, too.
     short = random_matrix((3000, 40), 0.2, rng, np.float32)
     tail = sp.csr_array(sp.vstack([short, rows_of([40] * 200, 40, rng, np.float32)]))
     B = rows_of([3] * 40, 60, rng, np.float32)
-    assert_product(made(queue, tail, B)[0], tail, B)
+    assert_product(multiply(queue, tail, B)[0], tail, B)
 
 
 def test_without_room_rows_are_counted_first(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
     take_as(type="gpu")
     A = uneven(np.random.default_rng(4), np.float32)
     n_products = int(np.diff(A.indptr)[A.indices].sum())
-    C, phases = made(queue, A, A, memory_limit=2 * 8 * n_products - 1)
+    C, phases = multiply(queue, A, A, memory_limit=2 * 8 * n_products - 1)
     assert "upper_bound" not in phases
     assert_product(C, A, A)
 
@@ -165,7 +167,7 @@ def test_memory_that_is_missing(
             return allocate(chain, part, shape, n, *of_what)
 
         monkeypatch.setattr(pipeline, "new_part", later)
-    C, phases = made(queue, A, A)
+    C, phases = multiply(queue, A, A)
     assert refused
     assert {"numeric"} <= phases
     assert "compact" not in phases

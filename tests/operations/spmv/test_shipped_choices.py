@@ -11,7 +11,7 @@ from clsparse_py._operations.spmv.features import Features
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_gpus_share_out_short_rows_and_stream_entries_of_others(dtype: str) -> None:
-    def taken(n_rows: int, nnz: int, longest: int) -> str:
+    def choose_kernel(n_rows: int, nnz: int, longest: int) -> str:
         # All rows but one are as long as the mean, which lies in a class of the histogram by powers of two.
         classes = (*(0 for _ in range((nnz // n_rows - 1).bit_length() + 1)), n_rows)
         decision = choose(Features(n_rows, n_rows, nnz, 0, longest, 1.0, classes), GPU, "auto", None, dtype)
@@ -21,9 +21,9 @@ def test_gpus_share_out_short_rows_and_stream_entries_of_others(dtype: str) -> N
         return decision.kernels[0][0].name
 
     # A few entries in every row, in a cache and not.
-    assert taken(10**5, 3 * 10**5, 4) == "serial"
-    assert taken(10**6, 6 * 10**6, 7) == "adaptive"
-    assert taken(10**6, 2 * 10**7, 3000) == "adaptive"
+    assert choose_kernel(10**5, 3 * 10**5, 4) == "serial"
+    assert choose_kernel(10**6, 6 * 10**6, 7) == "adaptive"
+    assert choose_kernel(10**6, 2 * 10**7, 3000) == "adaptive"
 
 
 def test_values_of_other_types_choose_as_real_ones_of_their_size() -> None:
@@ -35,15 +35,15 @@ def test_values_of_other_types_choose_as_real_ones_of_their_size() -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_cpus_cut_large_and_uneven_matrices_into_chunks_and_share_out_the_rows_of_others(dtype: str) -> None:
-    def taken(n_rows: int, nnz: int, longest: int) -> str:
+    def choose_kernel(n_rows: int, nnz: int, longest: int) -> str:
         decision = choose(Features(n_rows, n_rows, nnz, 0, longest, 1.0, ()), CPU, "auto", None, dtype)
         assert decision.scheme.name == "single"
         return decision.kernels[0][0].name
 
-    assert taken(10**6, 5 * 10**6, 500) == "chunked"
-    assert taken(10**6, 5 * 10**6, 7) == "chunked"
-    assert taken(1000, 5000, 7) == "serial"
-    assert taken(1000, 50_000, 900) == "chunked"
+    assert choose_kernel(10**6, 5 * 10**6, 500) == "chunked"
+    assert choose_kernel(10**6, 5 * 10**6, 7) == "chunked"
+    assert choose_kernel(1000, 5000, 7) == "serial"
+    assert choose_kernel(1000, 50_000, 900) == "chunked"
 
 
 def test_bins_take_as_many_work_items_to_a_row_as_keep_some_entries_for_each() -> None:

@@ -77,7 +77,8 @@ def any_pattern() -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
     return (indices.astype(np.int64) ** 3 // 300**2).astype(np.int32), indptr, (lengths.size, 300)
 
 
-SYMMETRIC, ANY = symmetric_pattern(), any_pattern()
+SYMMETRIC = symmetric_pattern()
+ANY = any_pattern()
 
 
 def matrix_for(method: str, dtype: Any) -> sp.csr_array:
