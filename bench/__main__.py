@@ -157,10 +157,10 @@ def _run(options: argparse.Namespace, console: Console) -> int:
     queue = cl.CommandQueue(context)
     cpu = opencl.is_cpu(device)
     tasks = _tasks(options, operations, cpu=cpu)
-    document, found = _new_document(options, device)
+    document, result = _new_document(options, device)
 
     def contestants(operation: str) -> list[Contestant]:
-        of_peers = [contestant for name in found for contestant in peers.load(name).contestants(operation, queue)]
+        of_peers = [contestant for name in result for contestant in peers.load(name).contestants(operation, queue)]
         return ours.contestants(operation, queue, variants=options.variants, methods=options.methods) + of_peers
 
     for operation in operations:
@@ -172,7 +172,7 @@ def _run(options: argparse.Namespace, console: Console) -> int:
 
     copies = opencl.large_copies(queue)
     bandwidth = max(copy.bandwidth for copy in copies)
-    if "cusparse" in found:
+    if "cusparse" in result:
         copies.append(peers.load("cusparse").large_copy())
     for output in outputs:
         output.document["copies"] += [copy.as_json() for copy in copies]
@@ -214,9 +214,9 @@ def _tasks(options: argparse.Namespace, operations: list[str], *, cpu: bool) -> 
 def _new_document(options: argparse.Namespace, device: cl.Device) -> tuple[Document, list[str]]:
     """Return a document without entries, and the peers that can run."""
     reasons = {name: peers.load(name).available() for name in (peers.NAMES if options.peers is None else options.peers)}
-    found = [name for name, reason in reasons.items() if reason is None]
+    outcomes = [name for name, reason in reasons.items() if reason is None]
     versions = machine.versions()
-    for name in found:
+    for name in outcomes:
         versions |= peers.load(name).versions()
     document: Document = {
         "schema": results.VERSION,
@@ -229,22 +229,22 @@ def _new_document(options: argparse.Namespace, device: cl.Device) -> tuple[Docum
         "unavailable": {name: reason for name, reason in reasons.items() if reason is not None},
         "entries": [],
     }
-    return document, found
+    return document, outcomes
 
 
 def _compare(options: argparse.Namespace, console: Console) -> int:
     if options.rounds < 1:
         raise ValueError(f"--rounds: got {options.rounds}, needs at least 1")
     if all(path.is_dir() for path in (options.old, options.new)):
-        found = _of_folders(options, console)
+        result = _of_folders(options, console)
     elif all(path.is_file() for path in (options.old, options.new)):
-        found = compare.of_files(results.read(options.old), results.read(options.new), options.contestant)
+        result = compare.of_files(results.read(options.old), results.read(options.new), options.contestant)
     else:
         raise ValueError(f"compare: needs two files of samples or two source folders, got {options.old} and {options.new}")
-    judged = verdicts.judged(found)
+    judged = verdicts.judged(result)
     for sheet in compare.sheets(judged):
         console.print(sheet.as_rich())
-    return 1 if options.check and any(each.verdict in ("slower", "failed") for each in judged) else 0
+    return 1 if options.check and any(judgement.verdict in ("slower", "failed") for judgement in judged) else 0
 
 
 def _of_folders(options: argparse.Namespace, console: Console) -> list[verdicts.Pair]:
@@ -254,15 +254,15 @@ def _of_folders(options: argparse.Namespace, console: Console) -> list[verdicts.
     names = _selected(options, cpu=opencl.is_cpu(device))
     tasks = compare.tasks(names, options.ops or compare.DEFAULT, options.dtypes)
     console.print(f"{device.name.strip()} ({device.platform.name.strip()}), {len(tasks)} problems")
-    found = compare.of_folders(
+    result = compare.of_folders(
         options.old.resolve(), options.new.resolve(), tasks, device, rounds=options.rounds, budget=options.budget, console=console
     )
     sides = {"old": options.old.resolve().name, "new": options.new.resolve().name}
     for path, results_of in ((options.out, compare.summary), (options.samples, compare.samples)):
         if path is not None:
-            document = {**sides, **scripts.provenance(device, None), **results_of(verdicts.judged(found))}
+            document = {**sides, **scripts.provenance(device, None), **results_of(verdicts.judged(result))}
             write_text(path, summaries.as_text(document) + "\n")
-    return found
+    return result
 
 
 def _report(options: argparse.Namespace, console: Console) -> int:

@@ -53,16 +53,16 @@ def rows_of_grid(shape: tuple[int, int, int], first: int, last: int) -> scipy.sp
         columns.append((rows[:, None] + steps @ (side, shape[2], 1))[inside].astype(np.int32))
         lengths.append(inside.sum(axis=1))
     indptr = np.concatenate([[0], *map(np.asarray, lengths)]).cumsum()
-    found = np.concatenate([np.zeros(0, np.int32), *columns])
-    values = np.full(found.size, -1.0)
-    values[found == np.repeat(np.arange(first, last, dtype=np.int32), np.diff(indptr))] = 26.0
-    return scipy.sparse.csr_array((values, found, indptr), shape=(last - first, planes * side))
+    result = np.concatenate([np.zeros(0, np.int32), *columns])
+    values = np.full(result.size, -1.0)
+    values[result == np.repeat(np.arange(first, last, dtype=np.int32), np.diff(indptr))] = 26.0
+    return scipy.sparse.csr_array((values, result, indptr), shape=(last - first, planes * side))
 
 
 def _milliseconds(comm: Any, queue: Any, call: Callable[[], object], calls: int = _CALLS) -> float:
     """Return the median time of a call that all ranks make, back to back in batches that end with a wait for all."""
     call()
-    found = []
+    results = []
     for _ in range(_BATCHES):
         queue.finish()
         comm.barrier()
@@ -71,8 +71,8 @@ def _milliseconds(comm: Any, queue: Any, call: Callable[[], object], calls: int 
             call()
         queue.finish()
         comm.barrier()
-        found.append(1e3 * (time.perf_counter() - begin) / calls)
-    return statistics.median(found)
+        results.append(1e3 * (time.perf_counter() - begin) / calls)
+    return statistics.median(results)
 
 
 def _product(comm: Any, name: str, A: Any) -> Row:
@@ -98,12 +98,12 @@ def _iterations(comm: Any, n: int) -> list[Row]:
     own = division.part(comm.rank)
     A = distributed.csr_array(rows_of_grid(shape, own.start, own.stop), comm, rows=division)
     b = distributed.vector((np.arange(own.start, own.stop) % 7).astype(np.float64), comm, division)
-    found = []
+    results = []
     for name, once in (("cg", False), ("cg, one reduction", True)):
         options = {"rtol": 1e-300, "maxiter": _ITERATIONS, "one_reduction": once}
         ms = _milliseconds(comm, A.queue, lambda options=options: sp.linalg.cg(A, b, **options), 1)  # type: ignore[misc]
-        found.append({"what": f"{name}, an iteration, 27 points, {n}^3 a rank", "ms": ms / _ITERATIONS, "weak": True})
-    return found
+        results.append({"what": f"{name}, an iteration, 27 points, {n}^3 a rank", "ms": ms / _ITERATIONS, "weak": True})
+    return results
 
 
 def _of_gallery(comm: Any, name: str, *, squared: bool) -> list[Row]:
@@ -127,10 +127,10 @@ def measured(comm: Any, given: argparse.Namespace) -> list[Row]:
     rows: list[Row] = []
     for case in cases:
         try:
-            found = case()
+            results = case()
         except MemoryError as error:
-            found = {"what": f"MemoryError: {error}", "ms": float("nan")}
-        rows += found if isinstance(found, list) else [found]
+            results = {"what": f"MemoryError: {error}", "ms": float("nan")}
+        rows += results if isinstance(results, list) else [results]
     return [row | {"ranks": comm.size} for row in rows]
 
 
@@ -157,9 +157,9 @@ def _by_processes(size: int, arguments: Sequence[str], out: Path) -> list[Row]:
     if subprocess.run(command, check=False).returncode:
         print(f"mpiexec failed with {size} processes")
         return []
-    found: list[Row] = json.loads(part.read_text(encoding="utf-8"))
+    result: list[Row] = json.loads(part.read_text(encoding="utf-8"))
     part.unlink()
-    return found
+    return result
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -188,17 +188,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     devices = like_the_default()
     sizes = given.ranks or [1 << bit for bit in range(len(devices).bit_length())]
-    found: list[Row] = []
+    results: list[Row] = []
     for size in sizes:
         if "threads" in given.ways:
             places = devices[:size] if size <= len(devices) else assign_devices(devices, size)
             with distributed.over(places) as team:
-                found += [row | {"way": "threads"} for row in team.each(measured, given)[0]]
+                results += [row | {"way": "threads"} for row in team.each(measured, given)[0]]
         if "processes" in given.ways:
-            found += _by_processes(size, said, given.out)
-        report = {"device": devices[0].name.strip(), "devices": len(devices), "version": sp.__version__, "rows": found}
+            results += _by_processes(size, said, given.out)
+        report = {"device": devices[0].name.strip(), "devices": len(devices), "version": sp.__version__, "rows": results}
         given.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    print(_compared(found))
+    print(_compared(results))
 
 
 if __name__ == "__main__":

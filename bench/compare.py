@@ -46,7 +46,7 @@ def tasks(names: Sequence[str], operations: Sequence[str], dtypes: Sequence[str]
         If there is no such operation or dtype.
     """
     for option, given, known in (("ops", operations, OPERATIONS), ("dtypes", dtypes, problems.DTYPES)):
-        if unknown := [each for each in given if each not in known]:
+        if unknown := [name for name in given if name not in known]:
             raise ValueError(f"--{option}: got {', '.join(unknown)}, needs some of {', '.join(known)}")
     return [(name, operation, dtype) for name in names for operation in operations for dtype in dtypes]
 
@@ -66,16 +66,16 @@ def of_folders(
         Seconds for all together, see `bench.times.Budget`.
     """
     time = Budget(budget, len(tasks))
-    found = []
+    outcomes = []
     with contextlib.ExitStack() as stack:
         progress = stack.enter_context(progress_bar(console))
         bar = progress.add_task("", total=len(tasks))
         trios = [stack.enter_context(Trio(old, new, device)) for _ in range(RUNS)]
         for task in tasks:
             progress.update(bar, description=" ".join((gallery.title(task[0]), *task[1:])))
-            found.append(_measured(task, trios, time.deadlines(RUNS), rounds))
+            outcomes.append(_measured(task, trios, time.deadlines(RUNS), rounds))
             progress.advance(bar)
-    return found
+    return outcomes
 
 
 def _measured(task: Task, trios: Sequence[Trio], deadlines: Sequence[float], rounds: int) -> Pair:
@@ -129,7 +129,9 @@ def of_files(old: Document, new: Document, contestant: str | None) -> list[Pair]
     for entry in old["entries"]:
         key = entry["input"], entry["operation"], entry["dtype"]
         other = results.find(new, *key)
-        sides = [{each["name"]: each for each in of["contestants"]} for of in (entry, other or {"contestants": []})]
+        sides = [
+            {contestant["name"]: contestant for contestant in of["contestants"]} for of in (entry, other or {"contestants": []})
+        ]
         names = [contestant] if contestant else [PLAIN, POOLED]
         name = next((name for name in names if "samples" in sides[0].get(name, {}) and name in sides[1]), None)
         if name is not None:
@@ -142,71 +144,81 @@ def of_files(old: Document, new: Document, contestant: str | None) -> list[Pair]
 def _of_records(key: tuple[str, str, str], old: Document, new: Document) -> Pair:
     if "samples" not in new:
         return Pair(key, failed="new", reason=new.get("failure") or new.get("declined", "no times"))
-    halves = [[{way: each[part::RUNS] for way, each in side["samples"].items()} for part in range(RUNS)] for side in (old, new)]
+    halves = [
+        [{way: seconds[part::RUNS] for way, seconds in side["samples"].items()} for part in range(RUNS)] for side in (old, new)
+    ]
     if any(not half["back_to_back"] for side in halves for half in side):
         raise ValueError(f"compare: {' '.join(key)} has fewer than {RUNS} rounds")
     return Pair(key, tuple(Run(halves[0][part], halves[0][1 - part], halves[1][part]) for part in range(RUNS)))
 
 
-def sheets(found: Sequence[Judged]) -> list[Sheet]:
+def sheets(result: Sequence[Judged]) -> list[Sheet]:
     """Return the table of all problems, and the one of geometric means."""
     header = ("problem", "old µs", "new µs", "new / old", "by run", *_BESIDE, "noise", "verdict")
-    rows = tuple((" ".join(each.pair.key), *_cells(each)) for each in found)
-    return [Sheet("back_to_back; slower or faster is what is beyond the noise in both runs", header, rows), _means(found)]
+    rows = tuple((" ".join(judgement.pair.key), *_cells(judgement)) for judgement in result)
+    return [Sheet("back_to_back; slower or faster is what is beyond the noise in both runs", header, rows), _means(result)]
 
 
-def _cells(each: Judged) -> tuple[str, ...]:
-    pair = each.pair
+def _cells(judgement: Judged) -> tuple[str, ...]:
+    pair = judgement.pair
     if pair.failed:
-        return ("",) * (5 + len(_BESIDE)) + (f"{each.verdict}: {pair.failed}: {pair.reason}",)
+        return ("",) * (5 + len(_BESIDE)) + (f"{judgement.verdict}: {pair.failed}: {pair.reason}",)
     times = (f"{1e6 * pair.seconds(side):,.1f}" for side in ("old", "new"))
     runs = ", ".join(_ratio(run.ratio("back_to_back")) for run in pair.runs)
     beside = (_ratio(pair.ratio(way)) for way in _BESIDE)
-    return (*times, _ratio(pair.ratio()), runs, *beside, f"{each.noise:.3f}", each.verdict)
+    return (*times, _ratio(pair.ratio()), runs, *beside, f"{judgement.noise:.3f}", judgement.verdict)
 
 
-def _means(found: Sequence[Judged]) -> Sheet:
-    measured = [each for each in found if each.pair.runs]
-    operations = list(dict.fromkeys(each.pair.key[1] for each in measured))
-    groups = {operation: [each for each in measured if each.pair.key[1] == operation] for operation in operations}
+def _means(result: Sequence[Judged]) -> Sheet:
+    measured = [judgement for judgement in result if judgement.pair.runs]
+    operations = list(dict.fromkeys(judgement.pair.key[1] for judgement in measured))
+    groups = {operation: [judgement for judgement in measured if judgement.pair.key[1] == operation] for operation in operations}
     if len(groups) > 1:
         groups["all"] = measured
     header = ("operation", "problems", "new / old", *_BESIDE, "old / old", "slower", "faster")
     return Sheet("geometric means", header, tuple(_mean(operation, group) for operation, group in groups.items()))
 
 
-def _mean(operation: str, found: Sequence[Judged]) -> tuple[str, ...]:
-    pairs = [each.pair for each in found]
+def _mean(operation: str, result: Sequence[Judged]) -> tuple[str, ...]:
+    pairs = [judgement.pair for judgement in result]
     ratios = ([ratio for pair in pairs if (ratio := pair.ratio(way)) is not None] for way in ("back_to_back", *_BESIDE))
-    means = (geometric_mean(each) if each else None for each in ratios)
+    means = (geometric_mean(ratio) if ratio else None for ratio in ratios)
     noise = geometric_mean(run.noise for pair in pairs for run in pair.runs)
-    counts = (str(sum(each.verdict == verdict for each in found)) for verdict in ("slower", "faster"))
-    return (operation, str(len(found)), *map(_ratio, means), _ratio(noise), *counts)
+    counts = (str(sum(judgement.verdict == verdict for judgement in result)) for verdict in ("slower", "faster"))
+    return (operation, str(len(result)), *map(_ratio, means), _ratio(noise), *counts)
 
 
 def _ratio(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio:.3f}"
 
 
-def summary(found: Sequence[Judged]) -> dict[str, Any]:
+def summary(result: Sequence[Judged]) -> dict[str, Any]:
     """Return what samples come to, and summaries of the samples of both runs together."""
     entries = []
-    for each in found:
-        sides = {name: [getattr(run, name) for run in each.pair.runs] for name in ("old", "again", "new") if each.pair.runs}
+    for judgement in result:
+        sides = {
+            name: [getattr(run, name) for run in judgement.pair.runs] for name in ("old", "again", "new") if judgement.pair.runs
+        }
         contestants = [
             {"name": name, "samples": {way: [sample for side in runs for sample in side[way]] for way in runs[0]}}
             for name, runs in sides.items()
         ]
-        entries.append({**_result(each), "contestants": contestants})
+        entries.append({**_result(judgement), "contestants": contestants})
     return {"operations": tables(entries, ("input", *_RESULTS))}
 
 
-def samples(found: Sequence[Judged]) -> dict[str, Any]:
+def samples(result: Sequence[Judged]) -> dict[str, Any]:
     """Return what samples come to, and all samples of each run."""
-    return {"problems": [{**_result(each), "runs": [asdict(run) for run in each.pair.runs]} for each in found]}
+    return {"problems": [{**_result(judgement), "runs": [asdict(run) for run in judgement.pair.runs]} for judgement in result]}
 
 
-def _result(each: Judged) -> dict[str, Any]:
-    ratios = [round(run.ratio("back_to_back"), 4) for run in each.pair.runs]
-    told = (each.pair.ratio() if ratios else None, ratios, round(each.noise, 4), each.verdict, each.pair.reason)
-    return dict(zip(("input", "operation", "dtype", *_RESULTS), (*each.pair.key, *told), strict=True))
+def _result(judgement: Judged) -> dict[str, Any]:
+    ratios = [round(run.ratio("back_to_back"), 4) for run in judgement.pair.runs]
+    told = (
+        judgement.pair.ratio() if ratios else None,
+        ratios,
+        round(judgement.noise, 4),
+        judgement.verdict,
+        judgement.pair.reason,
+    )
+    return dict(zip(("input", "operation", "dtype", *_RESULTS), (*judgement.pair.key, *told), strict=True))

@@ -55,7 +55,7 @@ def simplified(tree: Tree, known: Ranges | None = None) -> Tree:
 
 def _thresholds(content: Mapping[str, Any], needed: Collection[tuple[str, str]] = ()) -> dict[str, Any]:
     """Return the thresholds of a profile that are not the defaults, and those that are ``needed`` (operation and name)."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for operation, by_dtype in content.get("thresholds", {}).items():
         declared: type[Thresholds] = importlib.import_module(f"clsparse_py._operations.{_DECLARED[operation]}").Thresholds
         usual = declared.defaults(on_cores=content["device"]["type"] == "cpu")
@@ -64,13 +64,13 @@ def _thresholds(content: Mapping[str, Any], needed: Collection[tuple[str, str]] 
         never = {"any": _RETIRED | (real[0] & real[1])}
         for dtype, by_name in by_dtype.items():
             own = {
-                name: each
-                for name, each in by_name.items()
-                if name not in never.get(dtype, _RETIRED) and (each["value"] != usual[name] or (operation, name) in needed)
+                name: tree
+                for name, tree in by_name.items()
+                if name not in never.get(dtype, _RETIRED) and (tree["value"] != usual[name] or (operation, name) in needed)
             }
             if own:
-                found.setdefault(operation, {})[dtype] = own
-    return found
+                results.setdefault(operation, {})[dtype] = own
+    return results
 
 
 def _needed(content: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
@@ -79,21 +79,27 @@ def _needed(content: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> 
     if "name" not in of:
         return set()
     same = "platform" if of["type"] == "cpu" else "vendor"
-    kin = (each for each in others if each is not content and each["device"].get(same) == of[same])
-    found = (_thresholds(each) for each in kin)
-    return {(operation, name) for each in found for operation in each for by_name in each[operation].values() for name in by_name}
+    kin = (other for other in others if other is not content and other["device"].get(same) == of[same])
+    thresholds = (_thresholds(profile) for profile in kin)
+    return {
+        (operation, name)
+        for by_operation in thresholds
+        for operation in by_operation
+        for by_name in by_operation[operation].values()
+        for name in by_name
+    }
 
 
 def _evidence(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the evidence by question: of each case the fastest label, and the slowest of those that are told."""
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
-    for each in content.get("evidence", []):
-        key = each["operation"], each["dtype"], each["question"]
-        cases = {each["case"]: each["times"]} if "case" in each else each["times"]
+    results: dict[tuple[str, ...], dict[str, Any]] = {}
+    for record in content.get("evidence", []):
+        key = record["operation"], record["dtype"], record["question"]
+        cases = {record["case"]: record["times"]} if "case" in record else record["times"]
         for case, times in cases.items():
             of_case = {label: times[label] for label in (min(times, key=times.get), max(times, key=times.get))}
-            found.setdefault(key, {})[case] = of_case
-    return [dict(zip(("operation", "dtype", "question"), key, strict=True), times=times) for key, times in found.items()]
+            results.setdefault(key, {})[case] = of_case
+    return [dict(zip(("operation", "dtype", "question"), key, strict=True), times=times) for key, times in results.items()]
 
 
 def converted(content: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

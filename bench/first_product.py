@@ -44,8 +44,8 @@ def in_new_processes(device: str, processes: int = 2) -> list[float]:
     subprocess.CalledProcessError
         If one fails; what it wrote to its standard error goes to ours.
     """
-    found = [_process("spmv", device) for _ in range(processes)]
-    return [phases["context"] + phases["first"] for phases in found]
+    results = [_process("spmv", device) for _ in range(processes)]
+    return [phases["context"] + phases["first"] for phases in results]
 
 
 def _process(operation: str, device: str, environment: Mapping[str, str] | None = None) -> dict[str, float]:
@@ -112,14 +112,14 @@ def _child(operation: str, device: str) -> None:
     programs.compile_source = timed("build", programs.compile_source)
     start = time.perf_counter()
     A = cs.csr_array(matrix, queue=queue)
-    found = result(A)
+    actual = result(A)
     queue.finish()
     phases["first"] = time.perf_counter() - start
     phases["rest"] = phases["first"] - phases["render"] - phases["build"]
     # Before the check, which builds kernels of its own.
     measured = json.dumps(phases)
-    found, wanted = (each if each.ndim == 1 else each @ x for each in (found, result(matrix)))
-    if not np.allclose(found, wanted, rtol=1e-4):
+    actual, wanted = (operand if operand.ndim == 1 else operand @ x for operand in (actual, result(matrix)))
+    if not np.allclose(actual, wanted, rtol=1e-4):
         raise SystemExit(f"the first {OPERATIONS[operation]} of {MATRIX} is wrong")
     print(measured)
 
@@ -131,7 +131,10 @@ def sheet(document: Mapping[str, Any]) -> Sheet:
     def cell(seconds: Sequence[float]) -> str:
         return f"{1e3 * statistics.median(seconds):.0f} ({1e3 * max(seconds):.0f})"
 
-    rows = [(name, *(cell([each[phase] for each in found]) for phase in PHASES)) for name, found in document["processes"].items()]
+    rows = [
+        (name, *(cell([process[phase] for process in processes]) for phase in PHASES))
+        for name, processes in document["processes"].items()
+    ]
     title = f"The first operation on {document['matrix']}"
     return Sheet(title, ("ms, median (largest)", *PHASES), tuple(rows))
 

@@ -35,26 +35,30 @@ _LEAST = Device(
 
 def together(paths: Sequence[Path]) -> Checkpoint:
     """Return the measurements of several devices as those of one, of matrices that are called by the device too."""
-    found = Checkpoint(None)
+    result = Checkpoint(None)
     for path in paths:
         for observation in Checkpoint(path).observations.values():
-            found.add(replace(observation, case=f"{observation.case} ({path.stem})"))
-    return found
+            result.add(replace(observation, case=f"{observation.case} ({path.stem})"))
+    return result
 
 
 def legal(measured: Checkpoint, device: Device, known: Mapping[str, Tunable[Any]]) -> Checkpoint:
     """Return the measurements without the labels that a device does not take."""
-    found = Checkpoint(None)
-    for each in measured.observations.values():
-        tunable = known.get(each.operation)
-        if tunable is None or each.question in tunable.descents:
-            found.add(each)
+    result = Checkpoint(None)
+    for observation in measured.observations.values():
+        tunable = known.get(observation.operation)
+        if tunable is None or observation.question in tunable.descents:
+            result.add(observation)
             continue
-        labels = tunable.configurations(device, each.dtype, each.question)
-        taken = {tunable.parse(each.question, label) for label in labels}
-        times = {label: seconds for label, seconds in each.times.items() if _parsed(tunable, each.question, label) in taken}
-        found.add(replace(each, times=times))
-    return found
+        labels = tunable.configurations(device, observation.dtype, observation.question)
+        taken = {tunable.parse(observation.question, label) for label in labels}
+        times = {
+            label: seconds
+            for label, seconds in observation.times.items()
+            if _parsed(tunable, observation.question, label) in taken
+        }
+        result.add(replace(observation, times=times))
+    return result
 
 
 def _parsed(tunable: Tunable[Any], question: str, label: str) -> object:

@@ -80,14 +80,14 @@ class Sent(NamedTuple):
 
 def of_matrix(S: scipy.sparse.csr_array, division: Division) -> list[Sent]:
     """Return what each rank needs, by the matrix's pattern; columns are divided as rows."""
-    found = []
+    results = []
     for rank in range(division.size):
         part = division.part(rank)
         first, last = S.indptr[part.start], S.indptr[part.stop]
         columns = np.unique(S.indices[first:last])
         others = columns[(columns < part.start) | (columns >= part.stop)]
-        found.append(Sent(others.size, np.unique(division.owner(others)).size, int(last - first), part.stop - part.start))
-    return found
+        results.append(Sent(others.size, np.unique(division.owner(others)).size, int(last - first), part.stop - part.start))
+    return results
 
 
 def of_grid(n: int, points: int, division: Division, rank: int) -> Sent:
@@ -146,7 +146,7 @@ def counted(size: int) -> None:
             A @ x
             messages = sum(comm.sent.messages for comm in team.ranks)
             n_bytes = sum(comm.sent.bytes for comm in team.ranks)
-        computed = sum(each.sources for each in wanted), sum(each.bytes for each in wanted)
+        computed = sum(halo.sources for halo in wanted), sum(halo.bytes for halo in wanted)
         print(f"{name}, {size} ranks: counted {messages} messages of {n_bytes} bytes, computed {computed[0]} of {computed[1]}")
         assert (messages, n_bytes) == computed
 
@@ -158,19 +158,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--scale", type=int, default=20, help="of the R-MAT graph; by default 20")
     parser.add_argument("--counted", action="store_true", help="compare with products of this machine")
     given = parser.parse_args(arguments)
-    sizes = [int(each) for each in given.sizes.split(",")]
+    sizes = [int(text) for text in given.sizes.split(",")]
     if given.counted:
         for size in sizes:
             counted(size)
         return
     print("| matrix | ranks | rows | messages | KiB | of A's bytes | alone, us | exchange, us | speed-up at most |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for name, size, each in _computed(sizes, given.scale):
-        of_a = each.bytes / max(each.entries * (_VALUE_BYTES + _INDEX_BYTES), 1)
+    for name, size, halo in _computed(sizes, given.scale):
+        of_a = halo.bytes / max(halo.entries * (_VALUE_BYTES + _INDEX_BYTES), 1)
         print(
-            f"| {name} | {size:,} | {each.rows:,} | {each.sources:,} | {each.bytes / 1024:,.0f} | {of_a:.2%} "
-            f"| {each.seconds_alone * 1e6:,.0f} | {each.seconds_of_exchange * 1e6:,.0f} "
-            f"| {size * each.seconds_alone / each.seconds:,.1f} |"
+            f"| {name} | {size:,} | {halo.rows:,} | {halo.sources:,} | {halo.bytes / 1024:,.0f} | {of_a:.2%} "
+            f"| {halo.seconds_alone * 1e6:,.0f} | {halo.seconds_of_exchange * 1e6:,.0f} "
+            f"| {size * halo.seconds_alone / halo.seconds:,.1f} |"
         )
 
 

@@ -45,11 +45,11 @@ def commit(revision: str | None = None) -> dict[str, Any]:
     revision
         Says what the revision is where the tree came without its repository.
     """
-    found = _git("rev-parse", "HEAD")
+    result = _git("rev-parse", "HEAD")
     # Without results/: writing them does not change what is measured.
     changes = _git("diff", "HEAD", "--", ".", ":(exclude)bench/results")
     return {
-        "revision": revision or (found.strip() if found else "unknown"),
+        "revision": revision or (result.strip() if result else "unknown"),
         "dirty": bool(changes),
         "changes": hashlib.sha256(changes.encode()).hexdigest()[:8] if changes else "",
     }

@@ -72,11 +72,11 @@ def choose(substring: str = "") -> cl.Device:
     """
     if not substring:
         return choose_device()
-    found = devices()
-    for device in found:
+    result = devices()
+    for device in result:
         if substring.lower() in f"{device.platform.name} {device.name}".lower():
             return device
-    listed = ", ".join(f"{d.name} ({d.platform.name})" for d in found) or "none"
+    listed = ", ".join(f"{d.name} ({d.platform.name})" for d in result) or "none"
     raise ValueError(f"device: {substring!r} matches none of those found: {listed}")
 
 

@@ -118,12 +118,12 @@ class OpenclCalls(Prepared):
 
         What has the bits of a result that was right is so too. That is found out on the device, as it takes no time there.
         """
-        found = _digests(self._queue, self._results)
+        result = _digests(self._queue, self._results)
         if self._right is None and isinstance(self._problem, ExactProblem):
             self._right = _right_digests(self._problem, self._queue)
-        if found != self._right:
+        if result != self._right:
             self._error = self._problem.error(tuple(array.get(self._queue) for array in self._results))
-            self._right = found
+            self._right = result
         return self._error
 
 

@@ -40,7 +40,7 @@ _WHOLE = "whole"
 _AGAIN = "again"
 _CONFIRMED = "the best of all, measured again"
 _TOLD = ("rows", "columns", "nnz", "mean", "longest", "products")
-_CONTESTS = {each.operation: each for each in (AllOfSpmv(), AllOfSpgemm())}
+_CONTESTS = {contest.operation: contest for contest in (AllOfSpmv(), AllOfSpgemm())}
 
 
 def cases(suites: Sequence[str], kept_aside: int, sizes: tuple[int, int], *, cpu: bool) -> list[Case]:
@@ -101,14 +101,14 @@ def _others(observation: Observation) -> dict[str, float]:
 
 def comparisons(observations: Sequence[Observation]) -> Iterator[Comparison]:
     """Yield how ``auto`` compares with each choice, on the matrices where it was measured."""
-    found = [(each, _others(each)) for each in observations]
-    for name in dict.fromkeys(name for _, times in found for name in times):
-        taken = [(each, times[name]) for each, times in found if name in times]
+    outcomes = [(observation, _others(observation)) for observation in observations]
+    for name in dict.fromkeys(name for _, times in outcomes for name in times):
+        taken = [(observation, times[name]) for observation, times in outcomes if name in times]
         yield Comparison(
             name,
-            tuple(seconds / each.times["auto"] for each, seconds in taken),
-            tuple(each.noise for each, _ in taken),
-            tuple(each.case for each, _ in taken),
+            tuple(seconds / observation.times["auto"] for observation, seconds in taken),
+            tuple(observation.noise for observation, _ in taken),
+            tuple(observation.case for observation, _ in taken),
         )
 
 
@@ -116,13 +116,13 @@ def tables(observations: Sequence[Observation]) -> str:
     """Return the comparisons as Markdown, by dtype and suite."""
     lines: list[str] = []
     for (dtype, family), group in itertools.groupby(sorted(observations, key=_group), key=_group):
-        rows = [_HEAD, ["---", *("---:" for _ in _HEAD[1:])], *(each.row() for each in comparisons(list(group)))]
+        rows = [_HEAD, ["---", *("---:" for _ in _HEAD[1:])], *(comparison.row() for comparison in comparisons(list(group)))]
         lines += [f"{dtype}, {family}:", "", *(f"| {' | '.join(row)} |" for row in rows), ""]
     return "\n".join(lines)
 
 
-def _group(each: Observation) -> tuple[str, str]:
-    return each.dtype, each.family if each.family.startswith("suite-") else "kinds kept aside"
+def _group(array: Observation) -> tuple[str, str]:
+    return array.dtype, array.family if array.family.startswith("suite-") else "kinds kept aside"
 
 
 def results(device: cl.Device, observations: Sequence[Observation], revision: str | None) -> dict[str, Any]:
@@ -138,18 +138,18 @@ def results(device: cl.Device, observations: Sequence[Observation], revision: st
 
 def _table(observations: Sequence[Observation]) -> dict[str, Any]:
     """Return the choices, and of each matrix the microseconds of each, null where a choice was not measured."""
-    times = [{"auto": each.times["auto"], **_others(each)} for each in observations]
-    names = list(dict.fromkeys(name for each in times for name in each))
+    times = [{"auto": observation.times["auto"], **_others(observation)} for observation in observations]
+    names = list(dict.fromkeys(name for names_of_case in times for name in names_of_case))
     matrices = [
         {
-            "case": each.case,
-            "question": each.question,
-            "noise": round(each.noise, 4),
-            "configurations": len(each.times) + len(each.failed),
-            "features": {name: float(f"{each.features[name]:.9g}") for name in _TOLD if name in each.features},
+            "case": observation.case,
+            "question": observation.question,
+            "noise": round(observation.noise, 4),
+            "configurations": len(observation.times) + len(observation.failed),
+            "features": {name: float(f"{observation.features[name]:.9g}") for name in _TOLD if name in observation.features},
             "microseconds": [round(of_case[name] * 1e6, 2) if name in of_case else None for name in names],
         }
-        for each, of_case in zip(observations, times, strict=True)
+        for observation, of_case in zip(observations, times, strict=True)
     ]
     return {"choices": names, "matrices": matrices}
 
@@ -171,31 +171,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = parser().parse_args(arguments)
     device = opencl.choose(parsed.device)
     described = describe(device)
-    found = cases(parsed.suite, parsed.kept_aside, (parsed.smallest, parsed.largest), cpu=described.lanes_are_loops)
-    names = {case.name for case in found}
+    result = cases(parsed.suite, parsed.kept_aside, (parsed.smallest, parsed.largest), cpu=described.lanes_are_loops)
+    names = {case.name for case in result}
     checkpoint = Checkpoint(parsed.out.with_suffix(".jsonl"))
     tunable = _CONTESTS[parsed.operation]
-    dtypes = tuple(each for each in parsed.dtypes.split(",") if each in tunable.dtypes(described))
+    dtypes = tuple(text for text in parsed.dtypes.split(",") if text in tunable.dtypes(described))
     # No generated matrix but those named: none has a single entry.
-    options = Options(parsed.budget * 60, dtypes, tuple(found), exhaustive=True, largest=1)
+    options = Options(parsed.budget * 60, dtypes, tuple(result), exhaustive=True, largest=1)
     context = cl.Context([device])  # kept: not every queue keeps its own
     with Progress(plain(force_terminal=False, width=160), options.seconds) as progress:
         complete = Session(
             profiling_queue(context, device), {tunable.operation: tunable}, options, checkpoint, progress
         ).measure()
     observations = [
-        each
+        operand
         for dtype in dtypes
-        for each in checkpoint.of(tunable.operation, dtype)
-        if each.question in (_WHOLE, _AGAIN) and each.case in names and "auto" in each.times
+        for operand in checkpoint.of(tunable.operation, dtype)
+        if operand.question in (_WHOLE, _AGAIN) and operand.case in names and "auto" in operand.times
     ]
     write_text(parsed.out, as_text(results(device, observations, parsed.commit)) + "\n")
     made = tables(observations)
     write_text(parsed.out.with_suffix(".md"), made)
     print(made)
     if not complete:
-        measured = len({(each.case, each.dtype) for each in observations})
-        print(f"time ran out: {measured} of {len(found) * len(dtypes)} were measured; the same command goes on")
+        measured = len({(observation.case, observation.dtype) for observation in observations})
+        print(f"time ran out: {measured} of {len(result) * len(dtypes)} were measured; the same command goes on")
         return 1
     checkpoint.path.unlink()
     return 0

@@ -95,9 +95,9 @@ class AllOfSpgemm(SpgemmTunable):
             tried: dict[str, tuple[str, ...]] = dict.fromkeys(strategies, (reached,))
             for _ in range(2):
                 for strategy, labels in tried.items():
-                    found = self.steps(device, dtype, subject, strategy, labels)
-                    tried[strategy] = (*labels, *found)
-                    yield from (_label(strategy, label) for label in found)
+                    result = self.steps(device, dtype, subject, strategy, labels)
+                    tried[strategy] = (*labels, *result)
+                    yield from (_label(strategy, label) for label in result)
 
         searched = itertools.chain((_label(strategy, descent.UNTUNED) for strategy in strategies), steps())
         of_search = [*itertools.islice(_distinct(searched), _CONFIGURATIONS // 2)]
@@ -118,12 +118,12 @@ class AllOfSpgemm(SpgemmTunable):
 
     def choices(self, measured: Mapping[str, float]) -> dict[str, float]:
         """Return the best time of each choice that ``auto`` is compared with: untuned, found by the search, drawn."""
-        found = {"untuned": measured[descent.UNTUNED]} if descent.UNTUNED in measured else {}
+        result = {"untuned": measured[descent.UNTUNED]} if descent.UNTUNED in measured else {}
         for kind in (_SEARCHED, _DRAWN):
             of_kind = [seconds for label, seconds in measured.items() if label.startswith(f"{kind}: ")]
             if of_kind:
-                found[f"the best of those {kind}"] = min(of_kind)
-        return found
+                result[f"the best of those {kind}"] = min(of_kind)
+        return result
 
 
 def _label(strategy: str, thresholds: str) -> str:
@@ -148,12 +148,14 @@ def _methods(device: Device, subject: SpgemmProblem) -> Iterator[str]:
 def _draws(name: str, methods: tuple[str, ...], untuned: Mapping[str, float]) -> Iterator[str]:
     """Iterate over configurations drawn at random, the same for a matrix on each run."""
     rng = np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little"))
-    first, last = ([each for each in methods if (each in TAKING_ALL) == taking] for taking in (False, True))
+    first, last = ([method for method in methods if (method in TAKING_ALL) == taking] for taking in (False, True))
     while True:
         entries = [*rng.permutation(first)[: rng.integers(4)], rng.choice(last)]
-        limited = (f"{each}:{':'.join(str(rng.choice(of)) for of in _LIMITS)}" if each in MERGING else each for each in entries)
+        limited = (
+            f"{entry}:{':'.join(str(rng.choice(of)) for of in _LIMITS)}" if entry in MERGING else entry for entry in entries
+        )
         # A number outside of its candidates switches something off, and stays.
-        on = (each for each, values in CANDIDATES.items() if values[0] <= untuned[each] <= values[-1])
-        drawn = {each: float(rng.choice(CANDIDATES[each])) for each in on}
-        changes = {each: value for each, value in drawn.items() if value != untuned[each]}
+        on = (name for name, values in CANDIDATES.items() if values[0] <= untuned[name] <= values[-1])
+        drawn = {threshold: float(rng.choice(CANDIDATES[threshold])) for threshold in on}
+        changes = {name: value for name, value in drawn.items() if value != untuned[name]}
         yield _label(" ".join(limited), descent.label_of(changes))

@@ -58,9 +58,9 @@ class AllOfSpmv(SpmvTunable):
         """Return the best time of each choice that ``auto`` is compared with: schemes, kernels, each kernel by itself."""
         times = {label: seconds for label, seconds in measured.items() if label != "auto"}
         singles = {label.removeprefix(_SINGLE): seconds for label, seconds in times.items() if label.startswith(_SINGLE)}
-        found = {"the best kernel for all rows": min(singles.values())}
+        results = {"the best kernel for all rows": min(singles.values())}
         for label, seconds in singles.items():
             kernel = KernelChoice.parse(label).name
-            found[kernel] = min(seconds, found.get(kernel, math.inf))
+            results[kernel] = min(seconds, results.get(kernel, math.inf))
         binned = [seconds for label, seconds in times.items() if not label.startswith(_SINGLE)]
-        return found | ({"the best scheme with bins": min(binned)} if binned else {})
+        return results | ({"the best scheme with bins": min(binned)} if binned else {})

@@ -41,15 +41,15 @@ def filled(page: Path) -> str:
         If a comment names a table, an operation, a dtype or a contestant that there is not.
     """
 
-    def table(found: re.Match[str]) -> str:
-        begin, file, kind, of, end = found.groups()
+    def table(result: re.Match[str]) -> str:
+        begin, file, kind, of, end = result.groups()
         path = page.parent / file
         if not path.exists():
             return begin + end
         return f"{begin}\n{_sheet(path, kind, of.split()).as_markdown(title=False)}\n{end}"
 
-    def figure(found: re.Match[str]) -> str:
-        begin, file, operation, dtype, contestant, statistic, way, end = found.groups()
+    def figure(result: re.Match[str]) -> str:
+        begin, file, operation, dtype, contestant, statistic, way, end = result.groups()
         ratios = glance.ratios(results.read(page.parent / file), operation, dtype, contestant, way or "back_to_back")
         number = _STATISTICS[statistic](ratios)
         return f"{begin}{number if statistic == 'count' else f'{number:.2f}'}{end}"

@@ -30,7 +30,7 @@ _CHOICES = ("serial", "vector", "adaptive", "the best scheme with bins")
 def hou(folder: Path) -> Sheet:
     """Return Hou et al., Figures 6, 7 and 9, on what stands for the matrices of Table II."""
     tables = json.loads((folder / "oracle-h100.json").read_text())["tables"]
-    table = next(each for each in tables if (each["family"], each["dtype"]) == ("suite-table2", "float64"))
+    table = next(table for table in tables if (table["family"], table["dtype"]) == ("suite-table2", "float64"))
     cases = {case["case"]: case for case in table["matrices"]}
     rows, ratios = [], []
     for real, generated in gallery.TABLE_2:
@@ -47,7 +47,7 @@ def hou(folder: Path) -> Sheet:
         "rows",
         "entries",
         "auto µs",
-        *(f"{each} / auto" for each in ("serial", "vector", "adaptive", "bins")),
+        *(f"{name} / auto" for name in ("serial", "vector", "adaptive", "bins")),
     )
     return Sheet("Hou et al., Figures 6, 7 and 9", header, tuple(rows))
 
@@ -66,7 +66,7 @@ def dalton(folder: Path) -> Sheet:
         esc = _time_ratio(entries, ours, "clsparse/esc", "clsparse/esc-local")
         chosen = _time_ratio(entries, ours, "cusparse/spgemm", "clsparse/auto")
         device = esc[1] if esc else chosen[1] if chosen else ""
-        cells = (f"{each[0]:.1f}" if each else "" for each in (esc, chosen))
+        cells = (f"{ratio[0]:.1f}" if ratio else "" for ratio in (esc, chosen))
         why = published.WITHOUT.get(ours, "" if esc and chosen else published.WITHOUT_PART.get(ours, "not measured"))
         rows.append((paper, table, f"{reference / optimised:.1f}", f"{cusparse / optimised:.1f}", ours, *cells, device, why))
     theirs = ("table", "reference / optimised", "cuSPARSE / optimised")
@@ -88,11 +88,11 @@ def dalton_phases(folder: Path) -> Sheet:
     products = _phases(folder)
     rows = []
     for paper, ours, (analysis, work, reordering) in published.DALTON_PHASES:
-        theirs = (*(f"{each:.1f}" for each in (analysis, work, reordering)), _share(analysis + reordering, work))
-        found = products.get(ours)
+        theirs = (*(f"{milliseconds:.1f}" for milliseconds in (analysis, work, reordering)), _share(analysis + reordering, work))
+        result = products.get(ours)
         cells = ("", "", "")
-        if found:
-            own = {phase: 1e3 * seconds for phase, seconds in found["seconds"]["esc-local"].items()}
+        if result:
+            own = {phase: 1e3 * seconds for phase, seconds in result["seconds"]["esc-local"].items()}
             rest = own["symbolic"] + own["allocation"] + own["numeric"]
             cells = (f"{own['analysis']:.2f}", f"{rest:.2f}", _share(own["analysis"], rest))
         rows.append((paper, *theirs, ours, *cells, published.WITHOUT.get(ours, "")))

@@ -52,7 +52,9 @@ def products(suites: Sequence[str], *, cpu: bool) -> Iterator[tuple[str, Callabl
     for suite in suites:
         for name in gallery.suite(suite, cpu=cpu):
             if suite == "paper-amg":
-                yield from ((each, lambda each=each: spgemm.galerkin(each)) for each in spgemm.inputs(name))
+                yield from (
+                    (input_name, lambda input_name=input_name: spgemm.galerkin(input_name)) for input_name in spgemm.inputs(name)
+                )
             else:
                 yield gallery.title(name), lambda name=name: spgemm.square(name)
     yield "inner", lambda: _of_table_9()[::-1]
@@ -76,8 +78,8 @@ def factors(A: sp.csr_array, B: sp.csr_array, entries: np.ndarray[Any, Any]) -> 
     lengths = np.diff(A.indptr)
     ones = sp.csr_array((np.ones(A.nnz), A.indices, A.indptr), shape=A.shape)
     of_rows = ones @ np.diff(B.indptr).astype(np.float64)
-    found = {
-        name: [float(each) for each in (ratios.min(), ratios.max(), ratios.mean(), ratios.std())]
+    results = {
+        name: [float(statistic) for statistic in (ratios.min(), ratios.max(), ratios.mean(), ratios.std())]
         for name, ratios in (
             ("expansion", of_rows[lengths > 0] / lengths[lengths > 0]),
             ("contraction", of_rows[entries > 0] / entries[entries > 0]),
@@ -85,7 +87,7 @@ def factors(A: sp.csr_array, B: sp.csr_array, entries: np.ndarray[Any, Any]) -> 
         if ratios.size
     }
     rows = np.histogram(of_rows, [0, *CLASSES, np.inf])[0]
-    return {**found, "rows": rows.tolist(), "products": int(of_rows.sum()), "entries": int(entries.sum())}
+    return {**results, "rows": rows.tolist(), "products": int(of_rows.sum()), "entries": int(entries.sum())}
 
 
 def _median_seconds(queue: cl.CommandQueue, action: Callable[[], object], rounds: int) -> float:
@@ -109,7 +111,7 @@ def phases(A: cs.csr_array, B: cs.csr_array, method: str, rounds: int) -> dict[s
 
 def sorts(queue: cl.CommandQueue, n: int, shape: tuple[int, int], rounds: int) -> dict[str, float]:
     """Return the seconds that it takes to sort as many keys as there are products: over all bits, and over those in use."""
-    rows, columns = (max(1, (each - 1).bit_length()) for each in shape)
+    rows, columns = (max(1, (size - 1).bit_length()) for size in shape)
     rng = np.random.default_rng(0)
     keys = cla.to_device(queue, rng.integers(0, 1 << rows + columns, min(n, _MOST_KEYS), np.uint64))
     out = cla.empty_like(keys)
@@ -124,36 +126,37 @@ def sorts(queue: cl.CommandQueue, n: int, shape: tuple[int, int], rounds: int) -
 def measured(queue: cl.CommandQueue, name: str, operands: Operands, rounds: int) -> dict[str, Any]:
     """Return all that there is to tell of a product."""
     left, right = (
-        cs.csr_array(to_device(queue, (each.data, each.indices, each.indptr)), shape=each.shape, queue=queue) for each in operands
+        cs.csr_array(to_device(queue, (operand.data, operand.indices, operand.indptr)), shape=operand.shape, queue=queue)
+        for operand in operands
     )
     entries = np.diff(cs.spgemm(left, right).indptr.get())
-    found: dict[str, Any] = {"input": name, "shape": [operands[0].shape[0], operands[1].shape[1]], "seconds": {}}
-    found |= factors(*operands, entries)
+    results: dict[str, Any] = {"input": name, "shape": [operands[0].shape[0], operands[1].shape[1]], "seconds": {}}
+    results |= factors(*operands, entries)
     for method in METHODS:
         try:
-            found["seconds"][method] = phases(left, right, method, rounds)
+            results["seconds"][method] = phases(left, right, method, rounds)
         except MemoryError as error:
-            found["seconds"][method] = {"refused": str(error)}
+            results["seconds"][method] = {"refused": str(error)}
         cs.free_memory()
-    return found | {"sort": sorts(queue, found["products"], found["shape"], rounds)}
+    return results | {"sort": sorts(queue, results["products"], results["shape"], rounds)}
 
 
-def sheets(found: Sequence[dict[str, Any]]) -> Iterator[Sheet]:
+def sheets(measurements: Sequence[dict[str, Any]]) -> Iterator[Sheet]:
     """Yield the tables."""
     four = ("least", "greatest", "mean", "deviation")
-    of_factors = [f"{name}, {each}" for name in _FACTORS for each in four]
+    of_factors = [f"{name}, {statistic}" for name in _FACTORS for statistic in four]
     of_rows = [f"rows under {CLASSES[0]} products", f"under {CLASSES[1]}", "more"]
     yield Sheet(
         "expansion and contraction factors of rows, and rows by their products",
         ("product", "products", "entries of C", *of_factors, *of_rows),
         tuple(
             (
-                each["input"],
-                *(f"{each[name]:,}" for name in ("products", "entries")),
-                *(f"{value:.2f}" for name in _FACTORS for value in each[name]),
-                *(f"{rows:,}" for rows in each["rows"]),
+                product["input"],
+                *(f"{product[name]:,}" for name in ("products", "entries")),
+                *(f"{value:.2f}" for name in _FACTORS for value in product[name]),
+                *(f"{rows:,}" for rows in product["rows"]),
             )
-            for each in found
+            for product in measurements
         ),
     )
     names = ("analysis", "symbolic", "allocation", "numeric")
@@ -161,8 +164,8 @@ def sheets(found: Sequence[dict[str, Any]]) -> Iterator[Sheet]:
         "milliseconds of each phase",
         ("product", *(f"{method}: {name}" for method in METHODS for name in (*names, "all"))),
         tuple(
-            (each["input"], *(cell for method in METHODS for cell in _milliseconds(each["seconds"][method], names)))
-            for each in found
+            (product["input"], *(cell for method in METHODS for cell in _milliseconds(product["seconds"][method], names)))
+            for product in measurements
         ),
     )
     yield Sheet(
@@ -170,11 +173,11 @@ def sheets(found: Sequence[dict[str, Any]]) -> Iterator[Sheet]:
         ("product", "keys", "bits in use", "all bits, ms", "those in use, ms"),
         tuple(
             (
-                each["input"],
-                *(f"{each['sort'][of]:,}" for of in ("keys", "bits")),
-                *(f"{1e3 * each['sort'][of]:.3f}" for of in ("all", "used")),
+                product["input"],
+                *(f"{product['sort'][of]:,}" for of in ("keys", "bits")),
+                *(f"{1e3 * product['sort'][of]:.3f}" for of in ("all", "used")),
             )
-            for each in found
+            for product in measurements
         ),
     )
 
@@ -206,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         document["products"].append(measured(queue, name, load(), parsed.rounds))
         print(json.dumps(document["products"][-1]), flush=True)
     write_text(parsed.out, as_text(document, 2) + "\n")
-    tables = "\n".join(each.as_markdown() for each in sheets(document["products"]))
+    tables = "\n".join(sheet.as_markdown() for sheet in sheets(document["products"]))
     write_text(parsed.out.with_suffix(".md"), tables)
     return 0
 

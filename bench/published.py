@@ -27,7 +27,7 @@ MILLISECONDS: dict[str, dict[str, float]] = {
 def scaled(name: str, cusparse_seconds: float) -> dict[str, float]:
     """Return the seconds that each implementation would have taken, cuSPARSE's own among them; none for other matrices."""
     times = MILLISECONDS.get(name, {})
-    return {peer: each / times[CUSPARSE] * cusparse_seconds for peer, each in times.items()}
+    return {peer: seconds / times[CUSPARSE] * cusparse_seconds for peer, seconds in times.items()}
 
 
 # Dalton, Olson, Bell (2015), Tesla C2075, milliseconds of CUSP's reference ESC, their optimised ESC, and cuSPARSE of CUDA 5.0:

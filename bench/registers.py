@@ -59,11 +59,11 @@ def usage(log: str) -> dict[str, Any]:
     log : str
         Of a program with one kernel, built with ``-cl-nv-verbose``.
     """
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         name: max((int(number) for number in re.findall(pattern, log)), default=0) for name, pattern in _PATTERNS.items()
     }
-    found["warnings"] = [line.strip() for line in log.splitlines() if "warning" in line.lower() and _ALWAYS not in line]
-    return found
+    results["warnings"] = [line.strip() for line in log.splitlines() if "warning" in line.lower() and _ALWAYS not in line]
+    return results
 
 
 def built(context: cl.Context, device: cl.Device, record: programs.Parameters) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def built(context: cl.Context, device: cl.Device, record: programs.Parameters) -
 
 def sheet(kernels: dict[str, dict[str, Any]]) -> Sheet:
     """Return the table of what kernels take, by name."""
-    rows = ((name, *(str(found[column]) for column in _PATTERNS)) for name, found in sorted(kernels.items()))
+    rows = ((name, *(str(result[column]) for column in _PATTERNS)) for name, result in sorted(kernels.items()))
     return Sheet("registers, and bytes of stack, spills and local memory", ("kernel", *_PATTERNS), tuple(rows))
 
 
@@ -94,13 +94,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.simplefilter("ignore", cl.CompilerWarning)  # each log is read here
     programs.build_together(context, device, "registers", lambda: [record for _, record in todo])
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = pool.map(lambda each: built(context, device, each[1]), todo)
-        kernels = {name: usage for (name, _), usage in zip(todo, found, strict=True)}
+        result = pool.map(lambda task: built(context, device, task[1]), todo)
+        kernels = {name: usage for (name, _), usage in zip(todo, result, strict=True)}
     rows = {name: [*(usage[column] for column in _PATTERNS), usage["warnings"]] for name, usage in kernels.items()}
     document = {**scripts.provenance(device, parsed.commit), "columns": [*_PATTERNS, "warnings"], "kernels": rows}
     write_text(parsed.out, as_text(document, 2) + "\n")
     write_text(parsed.out.with_suffix(".md"), sheet(kernels).as_markdown())
-    bad = [name for name, each in kernels.items() if each["spill_stores"] or each["spill_loads"] or each["warnings"]]
+    bad = [name for name, kernel in kernels.items() if kernel["spill_stores"] or kernel["spill_loads"] or kernel["warnings"]]
     for name in bad:
         print(f"{name}: {kernels[name]}")
     print(f"{len(kernels)} kernels; {len(bad)} of them spill or draw a warning")

@@ -64,11 +64,11 @@ def report(document: Document, path: Path, console: Console, *, way: str = "back
                 with replacing(plot) as file:
                     figure.savefig(file, format="png", dpi=120)
                 written.append(plot)
-    for each in shown:
-        if each.rows:
-            console.print(each.as_rich())
+    for page_table in shown:
+        if page_table.rows:
+            console.print(page_table.as_rich())
     markdown = path.with_suffix(".md")
-    write_text(markdown, "\n".join(each.as_markdown() for each in shown + details if each.rows))
+    write_text(markdown, "\n".join(page_table.as_markdown() for page_table in shown + details if page_table.rows))
     return [markdown, *written]
 
 
@@ -132,7 +132,7 @@ def _plotted(document: Document) -> dict[str, list[Document]]:
 def history_sheet(folder: Path) -> Sheet:
     """Return the table of all results files of a folder, by date: commit, device, and what was measured with whom."""
     documents = sorted(
-        ((path, document) for path in folder.glob("*.json") if (document := _results(path))), key=lambda each: each[1]["date"]
+        ((path, document) for path in folder.glob("*.json") if (document := _results(path))), key=lambda pair: pair[1]["date"]
     )
     rows = []
     for path, document in documents:
@@ -155,14 +155,14 @@ def history_sheet(folder: Path) -> Sheet:
 
 def _beside_best(entries: Sequence[Document]) -> list[str]:
     """Return each operation and dtype, with the geometric mean of the best peer's time / ours where there are peers."""
-    found = []
+    outcomes = []
     for operation, dtype in sorted({(entry["operation"], entry["dtype"]) for entry in entries}):
         own = [entry for entry in entries if (entry["operation"], entry["dtype"]) == (operation, dtype)]
         ours = ours_of(own)
         tables = [times for times in (times_of(entry, "back_to_back") for entry in own) if ours in times]
         ratios = [times[peer] / times[ours] for times in tables if (peer := best_peer(times)) is not None]
-        found.append(f"{operation} {dtype}" + (f" {geometric_mean(ratios):.2f}" if ratios else ""))
-    return found
+        outcomes.append(f"{operation} {dtype}" + (f" {geometric_mean(ratios):.2f}" if ratios else ""))
+    return outcomes
 
 
 def _results(path: Path) -> Document | None:
@@ -240,11 +240,11 @@ def _rounds(entries: Sequence[Document], way: str, what: str) -> Sheet:
         for contestant, time in times_of(entry, way).items()
     }
     rows = []
-    for (name, contestant), each in seconds.items():
+    for (name, contestant), duration in seconds.items():
         uniform = seconds.get((name.replace("skewed", "uniform"), contestant))
         share = merges[name]["floor"] / times_of(merges[name], way)[contestant]
-        more = f"{each / uniform:.2f}" if uniform and name.startswith("skewed") else ""
-        rows.append((name, contestant, f"{merges[name]['sizes']['rounds']:.2f}", f"{1e9 * each:.4f}", f"{share:.2f}", more))
+        more = f"{duration / uniform:.2f}" if uniform and name.startswith("skewed") else ""
+        rows.append((name, contestant, f"{merges[name]['sizes']['rounds']:.2f}", f"{1e9 * duration:.4f}", f"{share:.2f}", more))
     header = ("input", "contestant", "rounds", "ns", "share of copy bandwidth", "skewed / uniform")
     return Sheet(f"{what}: time an element and round, each element being read and written once", header, tuple(rows))
 
@@ -300,9 +300,9 @@ def _registers(entries: Sequence[Document], way: str, what: str) -> Sheet:
         name: [times[pair[0]] / times[pair[1]] if times.keys() >= set(pair) else None for pair in pairs]
         for name, times in tables.items()
     }
-    rows = [(name, *("" if each is None else f"{each:.2f}" for each in found)) for name, found in ratios.items() if any(found)]
+    rows = [(name, *("" if ratio is None else f"{ratio:.2f}" for ratio in row)) for name, row in ratios.items() if any(row)]
     if rows:
-        columns = ([each for each in column if each] for column in zip(*ratios.values(), strict=True))
+        columns = ([ratio for ratio in column if ratio] for column in zip(*ratios.values(), strict=True))
         rows.append(("geometric mean", *(f"{geometric_mean(column):.2f}" if column else "" for column in columns)))
     header = ("input", *(f"{original.split('/')[1]} / {own.split('/')[1]}" for original, own in pairs))
     return Sheet(f"{what}: accumulators in local memory / in registers, {way}", header, tuple(rows))
@@ -339,7 +339,7 @@ def _of_ratios(ratios: dict[str, dict[str, float]], title: str) -> Sheet:
 
 def _details(entries: Sequence[Document], way: str, what: str) -> Sheet:
     ways = ("single", "busy", "host")
-    columns = ("µs", "spread", "share", *(f"{each} µs" for each in ways), "plan ms", "first ms", "error")
+    columns = ("µs", "spread", "share", *(f"{way} µs" for way in ways), "plan ms", "first ms", "error")
     header = ("input", "contestant", *columns, "detail")
     rows = []
     for entry in entries:
@@ -356,7 +356,7 @@ def _details(entries: Sequence[Document], way: str, what: str) -> Sheet:
                     _microseconds(seconds),
                     f"{_spread(samples.get(way) or samples['back_to_back']):.0%}",
                     f"{entry['floor'] / seconds:.2f}",
-                    *(_microseconds(_median(samples.get(each))) for each in ways),
+                    *(_microseconds(_median(samples.get(way))) for way in ways),
                     _milliseconds(once.get("plan")),
                     _milliseconds(once.get("first_call")),
                     f"{record['error']:.2f}" if "error" in record else "",

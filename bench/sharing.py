@@ -37,18 +37,18 @@ _ROUNDS = 5
 
 def times_in_turns(calls: Sequence[Call], seconds: float) -> list[list[float]]:
     """Return the seconds of calls that take turns, in an order that changes, after a round that may build kernels."""
-    order, found = list(range(len(calls))), [list[float]() for _ in calls]
+    order, result = list(range(len(calls))), [list[float]() for _ in calls]
     shuffle = random.Random(0).shuffle
     for call in calls:
         call()
     end = time.monotonic() + seconds
-    while len(found[0]) < _ROUNDS or time.monotonic() < end:
+    while len(result[0]) < _ROUNDS or time.monotonic() < end:
         shuffle(order)
         for at in order:
             begin = time.perf_counter()
             calls[at]()
-            found[at].append(time.perf_counter() - begin)
-    return found
+            result[at].append(time.perf_counter() - begin)
+    return result
 
 
 @contextmanager
@@ -104,7 +104,7 @@ def measured(
     """Return times and shares for a matrix: of the whole device, of each part alone, and shared, for each number of repeats."""
     S = gallery.load(name)
     x = np.random.default_rng(0).random(S.shape[1])
-    found: dict[str, Any] = {"matrix": name, "nnz": int(S.nnz)}
+    results: dict[str, Any] = {"matrix": name, "nnz": int(S.nnz)}
     for times in repeats:
         with slowed(queues[1], times):
             require_speeds(tuple(queues), times)
@@ -113,14 +113,14 @@ def measured(
             if whole is not None and times == 1:
                 calls["whole"] = product(S, whole, x)[0]
             seconds = map(statistics.median, times_in_turns(list(calls.values()), _SECONDS * len(calls)))
-            found[str(times)] = {**dict(zip(calls, seconds, strict=True)), "shares": shares}
-    return found
+            results[str(times)] = {**dict(zip(calls, seconds, strict=True)), "shares": shares}
+    return results
 
 
-def line(found: dict[str, Any]) -> str:
+def line(result: dict[str, Any]) -> str:
     """Return a matrix's ratios as a line."""
-    said = f"{found['matrix']:<16}{found['nnz']:>11,}"
-    for times, of in found.items():
+    said = f"{result['matrix']:<16}{result['nnz']:>11,}"
+    for times, of in result.items():
         if isinstance(of, dict):
             whole = f" whole/shared {of['whole'] / of['shared']:.2f}," if "whole" in of else ""
             said += f" | x{times}{whole} shared/best {of['shared'] / min(of['first'], of['second']):.3f} ({of['shares']})"
@@ -145,8 +145,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     queues = [queue_of(device, kept) for device in halves]
     whole = queue_of(devices[0], kept) if len(devices) == 1 else None
     with slowed(queues[1], 1):
-        each = require_speeds(tuple(queues), 1)
-    print(*each, sep="\n")
+        speeds = require_speeds(tuple(queues), 1)
+    print(*speeds, sep="\n")
     rows = []
     for name in options.matrices or gallery.suite(options.suite, cpu=True):
         if time.monotonic() - begin > options.seconds:
@@ -155,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows.append(measured(name, queues, whole, [int(times) for times in options.repeats.split(",")]))
         print(line(rows[-1]), flush=True)
     if options.out:
-        options.out.write_text(json.dumps({"speeds": each, "rows": rows}))
+        options.out.write_text(json.dumps({"speeds": speeds, "rows": rows}))
 
 
 if __name__ == "__main__":

@@ -163,7 +163,7 @@ def cupys(host: scipy.sparse.csr_array) -> tuple[dict[str, Call], Callable[[], o
     A, B = csr_matrix(scipy.sparse.csr_matrix(host)), csr_matrix(scipy.sparse.csr_matrix(host[::-1]))
     x = cupy.arange(host.shape[1], dtype=np.float64)
     rows = cupy.asarray(_rows(host.shape[0]))
-    found: dict[str, Call] = {
+    results: dict[str, Call] = {
         "A @ A": lambda: A @ A,
         "A + B": lambda: A + B,
         "A.multiply(B)": lambda: A.multiply(B),
@@ -174,7 +174,7 @@ def cupys(host: scipy.sparse.csr_array) -> tuple[dict[str, Call], Callable[[], o
         "transpose(A)": lambda: A.T.tocsr(),
         "A @ x": lambda: A @ x,
     }
-    return found, cupy.cuda.get_current_stream().synchronize
+    return results, cupy.cuda.get_current_stream().synchronize
 
 
 def _rows(n: int) -> np.ndarray[Any, Any]:
@@ -198,7 +198,7 @@ def of_calls(queue: cl.CommandQueue, sizes: Sequence[int]) -> dict[str, dict[int
 def main(argv: Sequence[str]) -> int:
     """Print both tables, and return the command's exit status."""
     parser = argparse.ArgumentParser(prog="python -m bench.small_calls", description=__doc__)
-    parser.add_argument("--sizes", type=lambda text: [int(each) for each in text.split(",")], default=_SIZES)
+    parser.add_argument("--sizes", type=lambda text: [int(size) for size in text.split(",")], default=_SIZES)
     parsed = parser.parse_args(argv)
     queue = default_queue()
     print(f"{queue.device.name.strip()}, driver {queue.device.driver_version}")

@@ -89,8 +89,8 @@ def _of_record(record: Document, ways: Sequence[str]) -> list[Any] | dict[str, s
 def expanded(summary: Document) -> Document:
     """Return a summary as a results document: samples are the numbers that it keeps, and ``count`` is how many there were."""
     head = {name: part for name, part in summary.items() if name != "operations"}
-    found = [_entry(table, problem) for table in summary["operations"] for problem in table["problems"]]
-    return {**head, "copies": [_copy(copy) for copy in summary["copies"]], "entries": found}
+    results = [_entry(table, problem) for table in summary["operations"] for problem in table["problems"]]
+    return {**head, "copies": [_copy(copy) for copy in summary["copies"]], "entries": results}
 
 
 def _copy(copy: Document) -> Document:
@@ -111,7 +111,7 @@ def _record(row: list[Any] | dict[str, str], ways: Sequence[str]) -> Document:
     if isinstance(row, dict):
         return row
     count, *numbers = row
-    return {"count": count, "samples": {way: _seconds(each) for way, each in zip(ways, numbers, strict=False) if each}}
+    return {"count": count, "samples": {way: _seconds(number) for way, number in zip(ways, numbers, strict=False) if number}}
 
 
 def _seconds(numbers: Sequence[float]) -> list[float]:

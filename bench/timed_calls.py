@@ -75,9 +75,9 @@ def require_own(folder: Path) -> None:
     """
     for name, module in list(sys.modules.items()):
         if name.split(".")[0] == "clsparse_py":
-            found = Path(module.__file__ or module.__path__[0]).resolve()
-            if not found.is_relative_to(folder):
-                raise SystemExit(f"{name} is that of {found}, not that of {folder}")
+            result = Path(module.__file__ or module.__path__[0]).resolve()
+            if not result.is_relative_to(folder):
+                raise SystemExit(f"{name} is that of {result}, not that of {folder}")
 
 
 def _load(name: str, folder: Path) -> None:
@@ -204,7 +204,7 @@ class _Operations:
         y = self._operand() @ self._vector()
         # Older commits have it elsewhere.
         folder = Path(self._package.__file__).parent
-        home = next(each for each in ("_memory/memory", "memory", "transfer") if (folder / f"{each}.py").exists())
+        home = next(name for name in ("_memory/memory", "memory", "transfer") if (folder / f"{name}.py").exists())
         allocated = importlib.import_module(f"clsparse_py.{home.replace('/', '.')}").allocated
         return lambda: (allocated(self._queue, "an array", y.size, y.dtype),)
 
@@ -229,17 +229,17 @@ class Server:
 
         # The loader reads it when it is first asked for platforms; importing PyOpenCL changes it.
         os.environ.update(environment)
-        found = [
+        results = [
             device
-            for each in cl.get_platforms()
-            if each.name.strip() == platform
-            for device in each.get_devices()
+            for candidate in cl.get_platforms()
+            if candidate.name.strip() == platform
+            for device in candidate.get_devices()
             if device.name.strip() == name
         ]
-        if not found:
+        if not results:
             raise ValueError(f"there is no device {name} of {platform} in this process")
         # Kept: quirk 9.
-        self._context = cl.Context([found[0]])
+        self._context = cl.Context([results[0]])
         self._queue = cl.CommandQueue(self._context)
 
     def prepare(self, inputs: str, operation: str) -> float:

@@ -92,7 +92,7 @@ def judged(pairs: Sequence[Pair]) -> list[Judged]:
     spreads: dict[str, list[float]] = {}
     for pair in pairs:
         spreads.setdefault(pair.key[1], []).extend(_spread(run.noise) for run in pair.runs)
-    common = {operation: float(np.quantile(each, _QUANTILE)) if each else 1.0 for operation, each in spreads.items()}
+    common = {operation: float(np.quantile(spread, _QUANTILE)) if spread else 1.0 for operation, spread in spreads.items()}
     return [_judged(pair, max(common[pair.key[1]], 1 + LEAST_NOISE)) for pair in pairs]
 
 

@@ -27,21 +27,21 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what a tag links to, loads, and is called."""
-        found = {name: value for name, value in attrs if value}
-        self.anchors.update(found[name] for name in ("id", "name") if name in found)
-        if tag == "a" and "href" in found:
-            self.links.append(found["href"])
-        if tag in _LOADED and _LOADED[tag] in found:
-            self.loaded.append(found[_LOADED[tag]])
+        results = {name: value for name, value in attrs if value}
+        self.anchors.update(results[name] for name in ("id", "name") if name in results)
+        if tag == "a" and "href" in results:
+            self.links.append(results["href"])
+        if tag in _LOADED and _LOADED[tag] in results:
+            self.loaded.append(results[_LOADED[tag]])
 
 
 def wrong(site: Path) -> list[str]:
     """Return what is wrong with a site: a line each."""
     pages = {path.resolve(): Page(path.read_text("utf-8")) for path in site.rglob("*.html")}
-    found = []
+    results = []
     for path, page in pages.items():
         here = path.relative_to(site.resolve())
-        found += [f"{here}: loads {each}" for each in page.loaded if urlsplit(each).netloc]
+        results += [f"{here}: loads {address}" for address in page.loaded if urlsplit(address).netloc]
         for link in page.links:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
@@ -49,10 +49,10 @@ def wrong(site: Path) -> list[str]:
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             target = target / "index.html" if target.is_dir() else target
             if not target.exists():
-                found.append(f"{here}: {link} is not there")
+                results.append(f"{here}: {link} is not there")
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
-                found.append(f"{here}: {link} has no such anchor")
-    return sorted(set(found))
+                results.append(f"{here}: {link} has no such anchor")
+    return sorted(set(results))
 
 
 if __name__ == "__main__":

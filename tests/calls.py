@@ -389,13 +389,17 @@ def _by_rule(name: str, member: Any, about: str) -> str | None:
         return f"{about}.{name}"
     if not inspect.isfunction(member):
         return None
-    needed = [each for each in inspect.signature(member).parameters.values() if each.default is each.empty and each.kind < 2]
+    needed = [
+        parameter
+        for parameter in inspect.signature(member).parameters.values()
+        if parameter.default is parameter.empty and parameter.kind < 2
+    ]
     return f"{about}.{name}()" if len(needed) == 1 else None
 
 
 def calls() -> dict[str, str | None]:
     """Return the expression of each public name that is called; None of one that the table lacks."""
-    found: dict[str, str | None] = {}
+    results: dict[str, str | None] = {}
     modules = {"": sp} | {f"{name}.": getattr(sp, name) for name in sp.__all__ if isinstance(getattr(sp, name), ModuleType)}
     for before, module in modules.items():
         for name in module.__all__:
@@ -407,10 +411,10 @@ def calls() -> dict[str, str | None]:
                 continue
             members = dict(_members(value)) if inspect.isclass(value) else {}
             if full in TABLE or not members:
-                found[full] = TABLE.get(full)
-            for each, member in members.items():
-                found.update(_of_member(full, each, member))
-    return found
+                results[full] = TABLE.get(full)
+            for label, member in members.items():
+                results.update(_of_member(full, label, member))
+    return results
 
 
 def _of_member(cls: str, name: str, member: Any) -> dict[str, str | None]:
@@ -458,9 +462,9 @@ def read_back(value: Any) -> list[Any]:
     if scipy.sparse.issparse(value):
         return [value.toarray()]
     if isinstance(value, dict):
-        return [part for each in value.values() for part in read_back(each)]
+        return [part for item in value.values() for part in read_back(item)]
     if isinstance(value, (tuple, list)):
-        return [part for each in value for part in read_back(each)]
+        return [part for item in value for part in read_back(item)]
     if isinstance(value, (np.ndarray, np.generic, bool, int, float, complex, str, bytes, type(None))):
         return [value]
     return [type(value).__name__]

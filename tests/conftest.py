@@ -167,7 +167,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     Not in a file of the lanes' folder: the process that writes the summary reads those alone that it was pointed to.
     """
     # What a test says travels with its report, as it may have run in another process. Reports of skipped modules have none.
-    reports = (each for kind in ("passed", "failed", "skipped") for each in terminalreporter.getreports(kind))
+    reports = (report for kind in ("passed", "failed", "skipped") for report in terminalreporter.getreports(kind))
     said = [text for report in reports for name, text in getattr(report, "user_properties", ()) if name == "lane"]
     if said:
         terminalreporter.section("lanes")

@@ -34,19 +34,19 @@ def check(queue: cl.CommandQueue, expression: str, **names: Any) -> None:
     kinds = ", ".join(f"{name} {getattr(value, 'format', '')} {getattr(value, 'dtype', '')}" for name, value in names.items())
     about = f"{expression} for {kinds}"
     wanted = outcome(expression, {name: value.copy() for name, value in names.items()})
-    found = outcome(expression, {name: to_device_array(queue, value) for name, value in names.items()})
+    result = outcome(expression, {name: to_device_array(queue, value) for name, value in names.items()})
     if isinstance(wanted, Exception):
-        related = isinstance(found, type(wanted)) or isinstance(wanted, type(found))
-        assert isinstance(found, ERRORS), f"{about}: {wanted!r} is wanted, not {found!r}"
-        assert related, f"{about}: {wanted!r} is wanted, not {found!r}"
+        related = isinstance(result, type(wanted)) or isinstance(wanted, type(result))
+        assert isinstance(result, ERRORS), f"{about}: {wanted!r} is wanted, not {result!r}"
+        assert related, f"{about}: {wanted!r} is wanted, not {result!r}"
         return
-    assert not isinstance(found, Exception), f"{about}: {found!r}"
+    assert not isinstance(result, Exception), f"{about}: {result!r}"
     if scipy.sparse.issparse(wanted):
-        assert isinstance(found, getattr(clsparse_py, f"{wanted.format}_array")), f"{about}: {type(found)}"
-        assert found.nnz == wanted.nnz, about
+        assert isinstance(result, getattr(clsparse_py, f"{wanted.format}_array")), f"{about}: {type(result)}"
+        assert result.nnz == wanted.nnz, about
     else:
-        assert not isinstance(wanted, np.ndarray) or isinstance(found, np.ndarray), f"{about}: {type(found)}"
-    values, others = (each.toarray() if hasattr(each, "toarray") else np.asarray(each) for each in (found, wanted))
+        assert not isinstance(wanted, np.ndarray) or isinstance(result, np.ndarray), f"{about}: {type(result)}"
+    values, others = (matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix) for matrix in (result, wanted))
     assert (values.shape, values.dtype) == (others.shape, others.dtype), about
     tolerance = 2e-5 if values.dtype.char in "fF" else 1e-9
     np.testing.assert_allclose(values, others, rtol=tolerance, atol=tolerance / 10, err_msg=about)

@@ -81,10 +81,10 @@ def header_of(device: cl.Device) -> Path | None:
 
 def install() -> None:
     """Make this process build such kernels so from now on."""
-    build, found = programs._kernel, functools.cache(header_of)
+    build, result = programs._kernel, functools.cache(header_of)
 
     def kernel(context: cl.Context, device: cl.Device, parameters: Parameters, source: str) -> tuple[cl.Program, cl.Kernel]:
-        header = found(device)
+        header = result(device)
         if header is None:
             return build(context, device, parameters, source)
         told: Any = SimpleNamespace(name=parameters.name, options=(*parameters.options, f"-D{READ}"))

@@ -108,7 +108,7 @@ def expected(
         ]
         stacked = [
             np.stack([np.broadcast_to(part, (indptr.size - 1,)) for part in all_of], axis=1)
-            for all_of in ([each.values for each in columns], [each.bound for each in columns])
+            for all_of in ([column.values for column in columns], [column.bound for column in columns])
         ]
         return Expected(stacked[0], stacked[1], columns[0].dtype)
     dtype = semiring.result_dtype(data.dtype, x.dtype)
@@ -134,23 +134,23 @@ def expected(
     return Expected(total, bound, dtype)
 
 
-def check(found: Any, wanted: Expected) -> None:
+def check(result: Any, wanted: Expected) -> None:
     """Check a result: dtype and shape, what is not finite, and the error of the rest."""
-    found = found if isinstance(found, np.ndarray) else found.get()
-    assert found.dtype == wanted.dtype
-    assert found.shape == wanted.values.shape
-    if found.dtype.kind not in "fc":
-        np.testing.assert_array_equal(found, wanted.values)
+    result = result if isinstance(result, np.ndarray) else result.get()
+    assert result.dtype == wanted.dtype
+    assert result.shape == wanted.values.shape
+    if result.dtype.kind not in "fc":
+        np.testing.assert_array_equal(result, wanted.values)
         return
     finite = np.isfinite(wanted.values)
-    np.testing.assert_array_equal(np.isfinite(found), finite)
-    if found.dtype.kind == "f":
-        np.testing.assert_array_equal(found[~finite], wanted.values[~finite].astype(found.dtype))
-    error = np.abs(np.where(finite, found, 0) - np.where(finite, wanted.values, 0))
+    np.testing.assert_array_equal(np.isfinite(result), finite)
+    if result.dtype.kind == "f":
+        np.testing.assert_array_equal(result[~finite], wanted.values[~finite].astype(result.dtype))
+    error = np.abs(np.where(finite, result, 0) - np.where(finite, wanted.values, 0))
     excess = error - np.broadcast_to(wanted.bound, error.shape)
     worst = int(np.argmax(excess)) if excess.size else 0
     assert not excess.size or excess.flat[worst] <= 0, (
-        f"at {np.unravel_index(worst, error.shape)}: {found.flat[worst]!r} instead of {wanted.values.flat[worst]!r}, "
+        f"at {np.unravel_index(worst, error.shape)}: {result.flat[worst]!r} instead of {wanted.values.flat[worst]!r}, "
         f"error {error.flat[worst]:.3g}; {int((excess > 0).sum())} of {excess.size} are wrong"
     )
 

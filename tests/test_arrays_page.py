@@ -45,8 +45,8 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     monkeypatch.setattr(cl, "enqueue_map_buffer", mapped)
 
     def since() -> int:
-        found, n[0] = n[0], 0
-        return found
+        result, n[0] = n[0], 0
+        return result
 
     return since
 
@@ -86,7 +86,7 @@ def test_operations_read_as_often_as_the_page_says(
         eval(expression, names)  # so that plans are there, and what is kept
         reads()
         eval(expression, names)
-        found = reads()
-        if found > number or (in_loops and found != number):
-            wrong.append(f"{expression}: the page says {number}, it reads {found} times")
+        result = reads()
+        if result > number or (in_loops and result != number):
+            wrong.append(f"{expression}: the page says {number}, it reads {result} times")
     assert not wrong, "\n".join(wrong)

@@ -20,7 +20,7 @@ MODULES = (clsparse_py, amg, csgraph, distributed, graph, io, linalg, primitives
 @functools.cache
 def documented() -> dict[str, str]:
     """Return the docstring of every public name that is of this package; of an instance that of its class."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for module in MODULES:
         for name in module.__all__:
             value = getattr(module, name)
@@ -29,8 +29,8 @@ def documented() -> dict[str, str]:
             told = value if hasattr(value, "__name__") else type(value)
             # The functions of `csgraph` are SciPy's, whose examples its pages have; the module's docstring has ours.
             if told.__module__.startswith("clsparse_py") and module is not csgraph:
-                found[f"{module.__name__}.{name}"] = inspect.getdoc(told) or ""
-    return found | {module.__name__: inspect.getdoc(module) or "" for module in (amg, csgraph, io, linalg)}
+                results[f"{module.__name__}.{name}"] = inspect.getdoc(told) or ""
+    return results | {module.__name__: inspect.getdoc(module) or "" for module in (amg, csgraph, io, linalg)}
 
 
 def test_every_public_name_has_an_example() -> None:

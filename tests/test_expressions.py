@@ -86,21 +86,21 @@ def value_of(expression: str, module: Any, operands: dict[str, Any]) -> Any:
         return error
 
 
-def assert_same(found: Any, wanted: Any) -> None:
+def assert_same(result: Any, wanted: Any) -> None:
     if isinstance(wanted, Exception):
-        assert isinstance(found, Exception)
+        assert isinstance(result, Exception)
     elif isinstance(wanted, tuple):
         # Of `find`: SciPy's indices are wider if there are none.
-        for one, other in zip(found, wanted, strict=True):
+        for one, other in zip(result, wanted, strict=True):
             assert one.dtype.kind == other.dtype.kind
             np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
     elif scipy.sparse.issparse(wanted):
-        assert isinstance(found, SparseArray)
-        assert (found.format, found.shape, found.dtype) == (wanted.format, wanted.shape, wanted.dtype)
-        np.testing.assert_allclose(found.toarray(), wanted.toarray(), rtol=1e-6, atol=1e-9)
+        assert isinstance(result, SparseArray)
+        assert (result.format, result.shape, result.dtype) == (wanted.format, wanted.shape, wanted.dtype)
+        np.testing.assert_allclose(result.toarray(), wanted.toarray(), rtol=1e-6, atol=1e-9)
     else:
-        assert np.asarray(found).dtype == np.asarray(wanted).dtype
-        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-9)
+        assert np.asarray(result).dtype == np.asarray(wanted).dtype
+        np.testing.assert_allclose(result, wanted, rtol=1e-6, atol=1e-9)
 
 
 @hypothesis.settings(max_examples=40)
@@ -111,7 +111,7 @@ def test_expressions_of_several_operations(queue: cl.CommandQueue, expression: s
     if not describe(queue.device).fp64:
         pytest.skip("no double precision")
     host = matrices(seed, dtypes)
-    on_device = {name: getattr(clsparse_py, f"{each.format}_array")(each, queue=queue) for name, each in host.items()}
+    on_device = {name: getattr(clsparse_py, f"{matrix.format}_array")(matrix, queue=queue) for name, matrix in host.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert_same(value_of(expression, clsparse_py, on_device), value_of(expression, scipy.sparse, host))
@@ -133,10 +133,10 @@ def test_statements_one_after_another(queue: cl.CommandQueue, statements: list[s
     if not describe(queue.device).fp64:
         pytest.skip("no double precision")
     host = matrices(seed, DTYPES[0])
-    on_device = {name: getattr(clsparse_py, f"{each.format}_array")(each, queue=queue) for name, each in host.items()}
+    on_device = {name: getattr(clsparse_py, f"{matrix.format}_array")(matrix, queue=queue) for name, matrix in host.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        (found, of_found), (wanted, of_wanted) = after(statements, clsparse_py, on_device), after(statements, scipy.sparse, host)
-    assert_same(found, wanted)
+        (result, of_found), (wanted, of_wanted) = after(statements, clsparse_py, on_device), after(statements, scipy.sparse, host)
+    assert_same(result, wanted)
     for one, other in zip(of_found, of_wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)

@@ -35,8 +35,8 @@ int __attribute__((overloadable)) min(long x, long y);
 def test_only_what_is_named_is_declared(tmp_path: Path) -> None:
     header = tmp_path / "opencl-c.h"
     header.write_text(HEADER)
-    found = Declarations(header).before("kernel void a(global int *p) { *p = min(*p, 3); }").splitlines()
-    assert found == [
+    result = Declarations(header).before("kernel void a(global int *p) { *p = min(*p, 3); }").splitlines()
+    assert result == [
         "#ifndef _OPENCL_H_OF_TESTS",
         "#define _OPENCL_H_OF_TESTS",
         f'#include "{tmp_path}/opencl-c-base.h"',

@@ -22,49 +22,49 @@ _INSIDES = ("__class__", "__dict__")
 
 def _written(tree: ast.AST) -> list[ast.AST]:
     """Return what statements assign to or delete."""
-    return [each for each in ast.walk(tree) if isinstance(getattr(each, "ctx", None), (ast.Store, ast.Del))]
+    return [node for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))]
 
 
 def breaches(source: str) -> list[str]:
     """Return the places of a module that change the insides of an object other than ``self``, or count references."""
-    tree, found = ast.parse(source), []
-    for each in _written(tree):
-        while isinstance(each, ast.Subscript):  # an entry of the attributes
-            each = each.value
-            if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == "vars" and each.args:
-                found.append(ast.unparse(each))
-        if isinstance(each, ast.Attribute) and each.attr in _INSIDES and ast.unparse(each.value) != "self":
-            found.append(ast.unparse(each))
-    for each in ast.walk(tree):
-        if isinstance(each, ast.Call):
-            of = each.func.value if isinstance(each.func, ast.Attribute) else None
-            changes = isinstance(each.func, ast.Attribute) and each.func.attr in ("update", "setdefault", "pop", "clear")
+    tree, result = ast.parse(source), []
+    for node in _written(tree):
+        while isinstance(node, ast.Subscript):  # an entry of the attributes
+            node = node.value
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "vars" and node.args:
+                result.append(ast.unparse(node))
+        if isinstance(node, ast.Attribute) and node.attr in _INSIDES and ast.unparse(node.value) != "self":
+            result.append(ast.unparse(node))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            of = node.func.value if isinstance(node.func, ast.Attribute) else None
+            changes = isinstance(node.func, ast.Attribute) and node.func.attr in ("update", "setdefault", "pop", "clear")
             if changes and isinstance(of, ast.Attribute) and of.attr == "__dict__" and ast.unparse(of.value) != "self":
-                found.append(ast.unparse(each.func))
-            names = [each.value for each in each.args if isinstance(each, ast.Constant)]
-            if "setattr" in ast.unparse(each.func) and any(name in names for name in _INSIDES):
-                found.append(ast.unparse(each))
-        if isinstance(each, (ast.Attribute, ast.Name)) and "getrefcount" in ast.unparse(each):
-            found.append(ast.unparse(each))
-    return found
+                result.append(ast.unparse(node.func))
+            names = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+            if "setattr" in ast.unparse(node.func) and any(name in names for name in _INSIDES):
+                result.append(ast.unparse(node))
+        if isinstance(node, (ast.Attribute, ast.Name)) and "getrefcount" in ast.unparse(node):
+            result.append(ast.unparse(node))
+    return result
 
 
 def names(source: str) -> set[str]:
     """Return the names that a module uses, imports and spells out, whole."""
-    found: set[str] = set()
-    for each in ast.walk(ast.parse(source)):
-        found.update(value for value in vars(each).values() if isinstance(value, str))
-    return found
+    result: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        result.update(value for value in vars(node).values() if isinstance(value, str))
+    return result
 
 
 def test_no_module_changes_the_insides_of_what_others_made() -> None:
     package = Path(clsparse_py.__file__).parent
-    found = {
-        f"{path.relative_to(package).as_posix()}: {each}"
+    results = {
+        f"{path.relative_to(package).as_posix()}: {breach}"
         for path in sorted(package.rglob("*.py"))
-        for each in breaches(path.read_text(encoding="utf-8"))
+        for breach in breaches(path.read_text(encoding="utf-8"))
     }
-    assert found == EXCEPTIONS
+    assert results == EXCEPTIONS
 
 
 def test_the_exception_has_no_slots() -> None:
@@ -102,6 +102,8 @@ def test_what_is_no_breach_passes(source: str) -> None:
 
 def test_one_module_launches() -> None:
     package = Path(clsparse_py.__file__).parent
-    found = {path.name for path in package.rglob("*.py") if "enqueue_nd_range_kernel" in names(path.read_text(encoding="utf-8"))}
-    assert found == {"built.py"}
+    results = {
+        path.name for path in package.rglob("*.py") if "enqueue_nd_range_kernel" in names(path.read_text(encoding="utf-8"))
+    }
+    assert results == {"built.py"}
     assert "enqueue_nd_range_kernel" in names("from pyopencl import enqueue_nd_range_kernel as enqueue")

@@ -100,8 +100,8 @@ pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="
 def run(*command: str, cwd: Path, path: Path | None = None) -> str:
     """Run Python in a folder, with another one to import from, and return what it prints."""
     # What the tests were given comes after it: dependencies may lie there.
-    found = os.pathsep.join(filter(None, (str(path or ""), os.environ.get("PYTHONPATH"))))
-    environment = {**os.environ, "PYTHONPATH": found}
+    result = os.pathsep.join(filter(None, (str(path or ""), os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": result}
     done = subprocess.run([sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -18,23 +18,23 @@ FIELDS = ("Seen", "Does", "We", "Test")
 def entries() -> dict[int, dict[str, str]]:
     """Return the entries of docs/quirks.md by their numbers."""
     _, *parts = re.split(r"^### ", (DOCS / "quirks.md").read_text(), flags=re.M)
-    found: dict[int, dict[str, str]] = {}
+    results: dict[int, dict[str, str]] = {}
     for part in parts:
         number, _, body = part.partition(". ")
-        assert int(number) not in found, f"{number} is given twice"
+        assert int(number) not in results, f"{number} is given twice"
         said = re.split(rf"^- ({'|'.join(FIELDS)}): ", body.partition("\n## ")[0], flags=re.M)
-        found[int(number)] = {name: " ".join(text.split()) for name, text in zip(said[1::2], said[2::2], strict=True)}
-    return found
+        results[int(number)] = {name: " ".join(text.split()) for name, text in zip(said[1::2], said[2::2], strict=True)}
+    return results
 
 
 def cited() -> dict[int, str]:
     """Return the numbers that are cited, with a file that does."""
-    found: dict[int, str] = {}
+    results: dict[int, str] = {}
     for path in files(*CODE, "tests", "bench", "docs", "Makefile", ".ci", "README.md"):
         if path.name not in ("quirks.md", Path(__file__).name):
             for numbers in re.findall(r"[Qq]uirks? (\d+(?:(?:, | and )\d+)*)", path.read_text()):
-                found.update((int(number), str(path)) for number in re.findall(r"\d+", numbers))
-    return found
+                results.update((int(number), str(path)) for number in re.findall(r"\d+", numbers))
+    return results
 
 
 def files(*below: str) -> list[Path]:

@@ -10,14 +10,14 @@ PAGE = DOCS / "promises.md"
 
 def sections() -> dict[str, list[tuple[str, str]]]:
     """Return the rows of each table of the page."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    results: dict[str, list[tuple[str, str]]] = {}
     for line in PAGE.read_text().splitlines():
         if line.startswith("## "):
-            found[line[3:]] = []
+            results[line[3:]] = []
         elif line.startswith("| ") and not line.startswith(("| --- ", "| promise ", "| what ")):
             left, right = line.strip("| ").split(" | ")
-            found[list(found)[-1]].append((left, right))
-    return found
+            results[list(results)[-1]].append((left, right))
+    return results
 
 
 SHOWN = [row for name, rows in sections().items() if name != "Not promised" for row in rows]

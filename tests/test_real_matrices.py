@@ -55,11 +55,13 @@ def test_product_is_scipys(path: Path) -> None:
                 continue
             single = value is np.float32
             A = csr_array(matrix.astype(dtype) if single else matrix, queue=queue)
-            found = A @ x.astype(value)
-            assert found.dtype == dtype
+            result = A @ x.astype(value)
+            assert result.dtype == dtype
             assert A.nnz == matrix.nnz
             # In single precision the operands were rounded too.
-            assert (np.abs(found - wanted) <= (3 if single else 1) * np.finfo(dtype).eps * magnitude + np.finfo(dtype).tiny).all()
+            assert (
+                np.abs(result - wanted) <= (3 if single else 1) * np.finfo(dtype).eps * magnitude + np.finfo(dtype).tiny
+            ).all()
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.split(".")[0])
@@ -69,8 +71,8 @@ def test_transposed_is_scipys(queue: cl.CommandQueue, path: Path) -> None:
     matrix = matrix.astype(np.complex64 if matrix.dtype.kind == "c" else np.float32)
     wanted = matrix.T.tocsr()
     A = csr_array(matrix, queue=queue)
-    for found in (A.T.tocsr(), transpose(A, method="binned"), transpose(A, method="atomics")):
-        of = found.get()
+    for result in (A.T.tocsr(), transpose(A, method="binned"), transpose(A, method="atomics")):
+        of = result.get()
         for part in ("indptr", "indices", "data"):
             np.testing.assert_array_equal(getattr(of, part), getattr(wanted, part))
 
@@ -94,7 +96,7 @@ def square_of(path: Path, most: int, dtype: type = np.float64) -> problems.Spgem
 
 
 def check_square(queue: cl.CommandQueue, problem: problems.Spgemm, methods: tuple[str, ...]) -> None:
-    A, B = (csr_array(each, queue=queue) for each in (problem.matrix, problem.right))
+    A, B = (csr_array(matrix, queue=queue) for matrix in (problem.matrix, problem.right))
     for method in methods:
         C = spgemm(A, B, method=method)
         assert problem.error((C.indptr.get(), C.indices.get(), C.data.get())) <= 1, method

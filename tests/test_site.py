@@ -38,16 +38,16 @@ def test_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"```.*?\n```", "", page.read_text("utf-8"), flags=re.DOTALL)
     for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text):
         path, _, anchor = target.partition("#")
-        found = (page.parent / path).resolve() if path else page
-        assert found.exists(), f"{target} is not there"
-        assert not anchor or anchor in anchors(found), f"{path} has no title for #{anchor}"
+        result = (page.parent / path).resolve() if path else page
+        assert result.exists(), f"{target} is not there"
+        assert not anchor or anchor in anchors(result), f"{path} has no title for #{anchor}"
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.relative_to(DOCS).as_posix())
 def test_every_page_is_in_a_list_of_pages(page: Path) -> None:
     if "generated" in page.parts or (page.name == "index.md" and page.parent == DOCS):
         return
-    lists = "".join(each.read_text("utf-8") for each in DOCS.rglob("*.md") if "```{toctree}" in each.read_text("utf-8"))
+    lists = "".join(path.read_text("utf-8") for path in DOCS.rglob("*.md") if "```{toctree}" in path.read_text("utf-8"))
     name = page.relative_to(DOCS).with_suffix("").as_posix()
     assert name in lists.split() or page.stem in lists.split() or page.parent.name == "decisions"
 
@@ -90,7 +90,7 @@ def test_results_files_that_pages_name_are_there() -> None:
     pattern = r"`(?:bench/results/)?((?:cpu|h100|h200|intel|oracle)-[\w*-]+\.(?:json|md|png))`"
     named = {(page.name, name) for page in TEXTS for name in re.findall(pattern, page.read_text("utf-8"))}
     assert len(named) > 20
-    assert [each for each in sorted(named) if not fnmatch.filter(there, each[1])] == []
+    assert [name for name in sorted(named) if not fnmatch.filter(there, name[1])] == []
 
 
 def test_figures_that_pages_show_are_there_and_are_drawn() -> None:

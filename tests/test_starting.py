@@ -53,9 +53,9 @@ def modules(code: str, cache: Path, *arguments: str) -> set[str]:
 def test_importing_the_package_loads_nothing_that_few_processes_use(tmp_path: Path) -> None:
     loaded = "import json, sys; print(json.dumps(sorted(sys.modules)))"
     others = modules(f"import numpy, scipy.sparse, pyopencl.array; {loaded}", tmp_path)
-    found = modules(f"import clsparse_py; {loaded}", tmp_path)
-    assert not LATER & (found - others)
-    assert not LATER_OF_OURS & found
+    result = modules(f"import clsparse_py; {loaded}", tmp_path)
+    assert not LATER & (result - others)
+    assert not LATER_OF_OURS & result
 
 
 def test_a_later_process_fills_in_no_template(queue: cl.CommandQueue, tmp_path: Path) -> None:

@@ -31,12 +31,12 @@ def test_mypy_knows_what_functions_give() -> None:
     api = pytest.importorskip("mypy.api")
     limit = sys.getrecursionlimit()
     try:
-        found, errors, status = api.run(
+        result, errors, status = api.run(
             ["--config-file", str(ROOT / "pyproject.toml"), "--cache-dir", str(ROOT / ".mypy_cache"), typed.__file__]
         )
     finally:
         sys.setrecursionlimit(limit)  # mypy raises it, and other tests count on it
-    assert (status, errors) == (0, ""), found
+    assert (status, errors) == (0, ""), result
 
 
 @pytest.mark.any_platform
@@ -45,15 +45,15 @@ def test_functions_give_what_mypy_knows(queue: cl.CommandQueue, monkeypatch: pyt
 
     def look(value: Any, of: Any) -> None:
         alike = get_args(of) if get_origin(of) in (Union, UnionType) else (of,)
-        named = [getattr(get_origin(each), "__value__", each) for each in alike]  # of NumPy's aliases from 2.5 on
+        named = [getattr(get_origin(alias), "__value__", alias) for alias in alike]  # of NumPy's aliases from 2.5 on
         # Some results have a type but for cases, or versions of SciPy.
-        assert Any in alike or isinstance(value, tuple(get_origin(each) or each for each in named)), of
+        assert Any in alike or isinstance(value, tuple(get_origin(name) or name for name in named)), of
         seen.append(of)
 
     monkeypatch.setattr(typed, "assert_type", look)
     S = sp.csr_array(np.array([[1, 2, 0], [0, 3, 0], [4, 0, 5]], np.float32))
     A, host = csr_array(S, queue=queue), np.ones(3, np.float32)
-    x, X = (cl_array.to_device(queue, each) for each in (host, np.ones((3, 2), np.float32)))
+    x, X = (cl_array.to_device(queue, array) for array in (host, np.ones((3, 2), np.float32)))
     keys, ptr = (cl_array.to_device(queue, np.arange(n, dtype=np.int32)) for n in (3, 4))
     typed.products(A, x, X, host)
     typed.products_of_other_formats(A, x, host)

@@ -17,9 +17,9 @@ from clsparse_py._precision.arithmetic import Arithmetic
 @pytest.fixture
 def record() -> ProductKernel:
     """Return the record of a product's kernel."""
-    found = catalogue(describe(next(iter(PLATFORMS.values()))), Arithmetic("float32", "float32"))["adaptive"]
-    assert isinstance(found, ProductKernel)
-    return found
+    result = catalogue(describe(next(iter(PLATFORMS.values()))), Arithmetic("float32", "float32"))["adaptive"]
+    assert isinstance(result, ProductKernel)
+    return result
 
 
 def test_sizes_are_nothing_new(record: ProductKernel) -> None:
@@ -46,9 +46,9 @@ def test_few_of_a_template_are_optimised() -> None:
     choices, device = Choices(), describe(next(iter(PLATFORMS.values())))
     names = ("float32", "float64", "int32", "int64", "uint8", "complex64")
     records = [catalogue(device, Arithmetic(name, name))["adaptive"] for name in names]
-    found = [choices.has_new(each) for each in records]
-    assert found == [True] * MOST + [False] * (len(names) - MOST)
-    assert [choices.has_new(each) for each in records] == found
+    results = [choices.has_new(entry) for entry in records]
+    assert results == [True] * MOST + [False] * (len(names) - MOST)
+    assert [choices.has_new(entry) for entry in records] == results
 
 
 def test_templates_are_apart(record: ProductKernel) -> None:

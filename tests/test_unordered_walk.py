@@ -31,17 +31,17 @@ def test_without_order_as_in_order(queue: cl.CommandQueue, name: str) -> None:
     expression = CALLS[name] or ""
     wanted = called(expression, queue)
     for _ in range(ROUNDS):
-        found = called(expression, unordered)
-        assert len(found) == len(wanted)
-        for part, other in zip(found, wanted, strict=True):
+        result = called(expression, unordered)
+        assert len(result) == len(wanted)
+        for part, other in zip(result, wanted, strict=True):
             check(part, other)
 
 
-def check(found: Any, wanted: Any) -> None:
+def check(result: Any, wanted: Any) -> None:
     """Compare parts of results: sums may be added in another order."""
     if isinstance(wanted, (np.ndarray, np.generic, float, complex)) and np.asarray(wanted).dtype.kind in "fc":
         wanted = np.asarray(wanted)
         largest = np.max(abs(wanted), initial=0, where=np.isfinite(wanted))
-        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4 * largest)
+        np.testing.assert_allclose(result, wanted, rtol=1e-3, atol=1e-4 * largest)
     else:
-        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(result, wanted)

@@ -146,21 +146,21 @@ STATEMENTS = (
 )  # fmt: skip
 
 
-def same(found: Any, wanted: Any, what: str) -> None:
+def same(result: Any, wanted: Any, what: str) -> None:
     """Check that two results are alike: formats, shapes, dtypes and values."""
     if isinstance(wanted, (tuple, list)):
-        assert len(found) == len(wanted), what
-        for one, other in zip(found, wanted, strict=True):
+        assert len(result) == len(wanted), what
+        for one, other in zip(result, wanted, strict=True):
             same(one, other, what)
         return
     if scipy.sparse.issparse(wanted):
-        assert isinstance(found, SparseArray), what
-        assert found.format == {"dia": "csr", "bsr": "csr"}.get(wanted.format, wanted.format), what
-        found, wanted = found.toarray(), wanted.toarray()
-    found = found.get() if isinstance(found, cl_array.Array) else found
-    assert np.shape(found) == np.shape(wanted), what
-    assert np.asarray(found).dtype.kind == np.asarray(wanted).dtype.kind, what
-    np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-12, err_msg=what)
+        assert isinstance(result, SparseArray), what
+        assert result.format == {"dia": "csr", "bsr": "csr"}.get(wanted.format, wanted.format), what
+        result, wanted = result.toarray(), wanted.toarray()
+    result = result.get() if isinstance(result, cl_array.Array) else result
+    assert np.shape(result) == np.shape(wanted), what
+    assert np.asarray(result).dtype.kind == np.asarray(wanted).dtype.kind, what
+    np.testing.assert_allclose(result, wanted, rtol=1e-9, atol=1e-12, err_msg=what)
 
 
 @pytest.fixture

@@ -73,8 +73,8 @@ class Case:
         X = rng.integers(0, 5, (N, 3)).astype(np.float32)
         return bool(np.array_equal(spmm(self.A, cl_array.to_device(queue, X)).get(), self.host @ X))
 
-    def same(self, found: csr_array, wanted: sp.csr_array) -> bool:
-        return bool(np.array_equal(found.get().toarray(), wanted.toarray()))
+    def same(self, result: csr_array, wanted: sp.csr_array) -> bool:
+        return bool(np.array_equal(result.get().toarray(), wanted.toarray()))
 
     def times_itself(self, queue: cl.CommandQueue, rng: np.random.Generator) -> bool:  # noqa: ARG002
         return self.same(spgemm(self.A, self.A), self.square)
@@ -103,9 +103,9 @@ class Case:
     def primitive(self, queue: cl.CommandQueue, rng: np.random.Generator) -> bool:
         keys = rng.integers(0, 50, 2000).astype(np.uint32)
         values = np.arange(2000, dtype=np.uint32)
-        found = primitives.radix_sort(*(cl_array.to_device(queue, each) for each in (keys, values)))
+        result = primitives.radix_sort(*(cl_array.to_device(queue, array) for array in (keys, values)))
         order = np.argsort(keys, kind="stable")
-        return all(np.array_equal(each.get(), wanted[order]) for each, wanted in zip(found, (keys, values), strict=True))
+        return all(np.array_equal(array.get(), wanted[order]) for array, wanted in zip(result, (keys, values), strict=True))
 
     def views(self, queue: cl.CommandQueue, rng: np.random.Generator) -> bool:
         x, on_device = self.vector(queue, rng)
@@ -155,7 +155,7 @@ def main() -> None:
     """Run what the command line names: platform, mode, how many operations, and after how many seconds to give up."""
     platform, mode, operations, seconds = sys.argv[1:]
     faulthandler.dump_traceback_later(float(seconds), exit=True)
-    device = next(each for each in cl.get_platforms() if platform in each.name).get_devices()[0]
+    device = next(candidate for candidate in cl.get_platforms() if platform in candidate.name).get_devices()[0]
     if wrong := run(device, mode, int(operations)):
         raise SystemExit("\n".join(wrong[:5]))
     gc.collect()

@@ -116,8 +116,8 @@ def matrices(A: csr_array) -> None:
 
 def entries(A: csr_array, X: cl_array.Array, x: cl_array.Array, host: npt.NDArray[np.float32]) -> None:
     """Operations entry by entry of a 3 x 3 matrix, of float32, and parts of it."""
-    for found in (A + A, A - A.T, A * A, A * 2, A.multiply(A), A / np.float32(2), A > 1, A.maximum(A), -A, abs(A), A**2):
-        assert_type(found, csr_array)
+    for result in (A + A, A - A.T, A * A, A * 2, A.multiply(A), A / np.float32(2), A > 1, A.maximum(A), -A, abs(A), A**2):
+        assert_type(result, csr_array)
     assert_type(A[1:], csr_array)
     assert_type(A[::2, 1:], csr_array)
     assert_type(A + X, cl_array.Array)
@@ -135,19 +135,19 @@ def parts(A: csr_array, x: cl_array.Array, host: npt.NDArray[np.float32]) -> Non
     assert_type(A[0, :], coo_array)
     assert_type(A.tocsc()[1:, 2], coo_array)
     assert_type(A.tocsc()[1:], csc_array)
-    for each in (A, A.tocsc(), A.tocoo(), A.tobsr()):
-        assert_type(each[0, 1], np.number[Any])
-        assert_type(each.sum(), np.number[Any])
-        assert_type(each.mean(), np.number[Any])
-        assert_type(each.max(), np.number[Any])
-        assert_type(each.min(), np.number[Any])
-        assert_type(each.sum(axis=0), Host)
-        assert_type(each.mean(axis=1), Host)
-        assert_type(each.max(axis=0), coo_array)
-        assert_type(each.sum(axis=1, like=x), cl_array.Array)
-        assert_type(each.dot(x), cl_array.Array)
-        assert_type(each.dot(host), Host)
-        assert_type(linalg.norm(each), np.number[Any])
+    for matrix in (A, A.tocsc(), A.tocoo(), A.tobsr()):
+        assert_type(matrix[0, 1], np.number[Any])
+        assert_type(matrix.sum(), np.number[Any])
+        assert_type(matrix.mean(), np.number[Any])
+        assert_type(matrix.max(), np.number[Any])
+        assert_type(matrix.min(), np.number[Any])
+        assert_type(matrix.sum(axis=0), Host)
+        assert_type(matrix.mean(axis=1), Host)
+        assert_type(matrix.max(axis=0), coo_array)
+        assert_type(matrix.sum(axis=1, like=x), cl_array.Array)
+        assert_type(matrix.dot(x), cl_array.Array)
+        assert_type(matrix.dot(host), Host)
+        assert_type(linalg.norm(matrix), np.number[Any])
     assert_type(A.reshape(1, 9), coo_array | csr_array)
     assert_type(A.tocoo().reshape(9, 1), coo_array)
 
@@ -178,8 +178,8 @@ def systems(A: csr_array, b: cl_array.Array, host: npt.NDArray[np.float32]) -> N
 
 def check_constructions(A: csr_array) -> None:
     """Matrices that functions make."""
-    for found in (eye_array(3), diags_array([1.0, 2.0])):
-        assert_type(found, csr_array | Any)
+    for result in (eye_array(3), diags_array([1.0, 2.0])):
+        assert_type(result, csr_array | Any)
     for stacked in (vstack([A, A]), hstack([A, A.T], "csr"), block_array([[A, None], [None, A]])):
         assert_type(stacked, csr_array | Any)
     assert_type(kron(A, A), csr_array | coo_array | Any)

@@ -46,8 +46,8 @@ def _choices(record: object, field: str = "") -> Iterator[tuple[str, object]]:
     """Yield what of a record is no number, each value with the name of its field, and that the record is there."""
     if dataclasses.is_dataclass(record):
         yield field, type(record).__name__
-        for each in dataclasses.fields(record):
-            yield from _choices(getattr(record, each.name), f"{field}.{each.name}")
+        for field_ in dataclasses.fields(record):
+            yield from _choices(getattr(record, field_.name), f"{field}.{field_.name}")
     elif isinstance(record, tuple):
         for part in record:
             yield from _choices(part, field)

@@ -155,5 +155,5 @@ def products_a_row(rng: np.random.Generator, *, products: int, size: int = 1 << 
         # Places in the window to columns of the other parity; past the ends they go around.
         columns = (rows[:, None] + 2 * drawn - window + 1) % size
         pieces.append((np.repeat(rows, length), columns.ravel()))
-    rows, columns = (np.concatenate(each).astype(np.int64) for each in zip(*pieces, strict=True))
+    rows, columns = (np.concatenate(arrays).astype(np.int64) for arrays in zip(*pieces, strict=True))
     return from_pairs(rows, columns, (size, size))

@@ -41,8 +41,8 @@ def _call_of(problem: Union | Sums | Extremes) -> tuple[Callable[[tuple[cs.csr_a
     if isinstance(problem, Extremes):
 
         def largest(of: tuple[cs.csr_array, ...]) -> Arrays:
-            found = operate(of[0], None)
-            return *found.coords, found.data
+            result = operate(of[0], None)
+            return *result.coords, result.data
 
         return largest, "plain call"
     axis = _axis_of(problem)

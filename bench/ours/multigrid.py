@@ -41,8 +41,8 @@ def _prepared(queue: cl.CommandQueue, problem: Multigrid) -> HierarchyCalls:
         "multigrid_solve": lambda: solve(ml),
     }[problem.operation]
     is_solution = problem.operation == "multigrid_solve"
-    found = HierarchyCalls(
+    result = HierarchyCalls(
         problem, made, lambda left: (left if is_solution else solve(left)).get(), queue.finish, described(ml, problem, b)
     )
-    found.once |= once
-    return found
+    result.once |= once
+    return result

@@ -24,7 +24,7 @@ def _prepared(queue: cl.CommandQueue, problem: Sddmm) -> OpenclCalls:
     start = time.perf_counter()
     queues = (queue, opencl.profiling_queue(queue))
     operands = {
-        on: (cs.csr_array(problem.matrix, queue=on), *(cla.to_device(on, each) for each in (problem.X, problem.Z)))
+        on: (cs.csr_array(problem.matrix, queue=on), *(cla.to_device(on, array) for array in (problem.X, problem.Z)))
         for on in queues
     }
     queue.finish()

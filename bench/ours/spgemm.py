@@ -66,7 +66,7 @@ def _by_method(method: str, problem: Spgemm, queue: cl.CommandQueue) -> OpenclCa
         return _arrays(cs.spgemm(*operands.by_queue[on], method=name, deterministic=deterministic))
 
     plan = cs.spgemm_plan(*operands.by_queue[queue], method=name, deterministic=deterministic)
-    detail = ", ".join(f"{each.method} ({each.parameters}) {each.n_rows}" for each in plan.explain().bins)
+    detail = ", ".join(f"{bin_.method} ({bin_.parameters}) {bin_.n_rows}" for bin_ in plan.explain().bins)
     return OpenclCalls(problem, queue, multiply, {"transfer": operands.transfer}, detail=detail)
 
 
@@ -97,11 +97,11 @@ def _arrays(matrix: cs.csr_array) -> Arrays:
 @functools.lru_cache(maxsize=1)
 def _on_device(problem: Spgemm, queue: cl.CommandQueue) -> Operands:
     start = time.perf_counter()
-    matrices = {id(each): each for each in (problem.matrix, problem.right)}
-    parts = {name: to_device(queue, (each.data, each.indices, each.indptr)) for name, each in matrices.items()}
+    matrices = {id(matrix): matrix for matrix in (problem.matrix, problem.right)}
+    parts = {name: to_device(queue, (matrix.data, matrix.indices, matrix.indptr)) for name, matrix in matrices.items()}
     queue.finish()
     transfer = time.perf_counter() - start
-    left, right = (parts[id(each)] for each in (problem.matrix, problem.right))
+    left, right = (parts[id(matrix)] for matrix in (problem.matrix, problem.right))
     queues = (queue, opencl.profiling_queue(queue))
     return Operands({on: _operands(problem, left, right, on) for on in queues}, transfer)
 

@@ -42,7 +42,7 @@ class Variant:
             return cls(text, scheme, None)
         kernel, *assignments = rest
         try:
-            parameters = {name: int(number) for name, number in (each.split("=") for each in assignments)}
+            parameters = {name: int(number) for name, number in (assignment.split("=") for assignment in assignments)}
             return cls(text, scheme, KernelChoice(kernel, **parameters) if parameters else kernel)
         except (TypeError, ValueError) as error:
             raise ValueError(f"variant: {text!r} is not scheme:kernel:parameter=number: {error}") from error

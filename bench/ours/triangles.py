@@ -34,7 +34,7 @@ def _unmasked(_graph: cs.csr_array, edges: cs.csr_array) -> int:
 
 def _prepared(queue: cl.CommandQueue, count: Callable[[cs.csr_array, cs.csr_array], int], problem: Triangles) -> HostPrepared:
     start = time.perf_counter()
-    graph, edges = (cs.csr_array(each, queue=queue) for each in (problem.matrix, problem.edges))
+    graph, edges = (cs.csr_array(matrix, queue=queue) for matrix in (problem.matrix, problem.edges))
     queue.finish()
     transfer = time.perf_counter() - start
     prepared = HostPrepared(problem, lambda: (np.array([count(graph, edges)]),), "of the graph" if count is _plain else "of L")

@@ -33,8 +33,8 @@ def available() -> str | None:
     """Return why this peer cannot run here, or None."""
     if _compiler() is None:
         return "there is no C++ compiler"
-    found = subprocess.run(_command("-E", "-o", os.devnull), capture_output=True, check=False)
-    return None if found.returncode == 0 else "its headers are not found: AMGCL_ROOT names the folder that holds amgcl/"
+    result = subprocess.run(_command("-E", "-o", os.devnull), capture_output=True, check=False)
+    return None if result.returncode == 0 else "its headers are not found: AMGCL_ROOT names the folder that holds amgcl/"
 
 
 def versions() -> dict[str, str]:
@@ -76,8 +76,8 @@ class _Hierarchy:
         self._name = _C_NAMES[A.dtype.name]
         set_up = self._function("set_up")
         set_up.restype = ctypes.c_void_p
-        indptr, indices = (np.ascontiguousarray(each, np.int32) for each in (A.indptr, A.indices))
-        pointers = (_pointer(each) for each in (indptr, indices, A.data))
+        indptr, indices = (np.ascontiguousarray(array, np.int32) for array in (A.indptr, A.indices))
+        pointers = (_pointer(array) for array in (indptr, indices, A.data))
         self._pointer = ctypes.c_void_p(set_up(A.shape[0], *pointers, ctypes.c_double(problem.tolerance)))
         self.iterations = 0
 
@@ -93,8 +93,8 @@ class _Hierarchy:
     def __str__(self) -> str:
         text = ctypes.create_string_buffer(_WORDS)
         self._function("describe")(self._pointer, text, _WORDS)
-        found = dict(line.split(":", 1) for line in text.value.decode().splitlines() if ":" in line)
-        levels, complexity = (found[name].strip() for name in ("Number of levels", "Operator complexity"))
+        result = dict(line.split(":", 1) for line in text.value.decode().splitlines() if ":" in line)
+        levels, complexity = (result[name].strip() for name in ("Number of levels", "Operator complexity"))
         return (
             f"{self.iterations} iterations of CG, {levels} levels, operator complexity {complexity}, {machine.threads()} threads"
         )

@@ -167,10 +167,10 @@ class CudaCalls(Prepared):
 
         What has the bits of a result that was right is so too. That is found out on the device, as it takes no time there.
         """
-        found = _digests(self._results)
-        if found != self._right:
+        result = _digests(self._results)
+        if result != self._right:
             self._error = self._problem.error(tuple(array.get() for array in self._unpack(self._results)))
-            self._right = found
+            self._right = result
         return self._error
 
 
@@ -202,4 +202,4 @@ def _mixed() -> Any:
 
 def _digests(arrays: Arrays) -> Digests:
     words = (array.view(np.uint32) for array in arrays)
-    return [(array.dtype, array.shape, int(_mixed()(each).sum())) for array, each in zip(arrays, words, strict=True)]
+    return [(array.dtype, array.shape, int(_mixed()(word).sum())) for array, word in zip(arrays, words, strict=True)]

@@ -52,13 +52,13 @@ def _prepared(problem: Primitive) -> cuda.CudaCalls:
 def _spgemm(problem: Spgemm) -> cuda.CudaCalls:
     import cupyx.scipy.sparse
 
-    matrices = {id(each): each for each in (problem.matrix, problem.right)}
+    matrices = {id(matrix): matrix for matrix in (problem.matrix, problem.right)}
     operands, transfer = {}, 0.0
-    for name, each in matrices.items():
-        parts, seconds = cuda.to_device((each.data, each.indices, each.indptr))
-        operands[name] = cupyx.scipy.sparse.csr_matrix(parts, shape=each.shape)
+    for name, matrix in matrices.items():
+        parts, seconds = cuda.to_device((matrix.data, matrix.indices, matrix.indptr))
+        operands[name] = cupyx.scipy.sparse.csr_matrix(parts, shape=matrix.shape)
         transfer += seconds
-    left, right = (operands[id(each)] for each in (problem.matrix, problem.right))
+    left, right = (operands[id(matrix)] for matrix in (problem.matrix, problem.right))
 
     def multiply() -> cuda.Arrays:
         product = left @ right
@@ -81,23 +81,23 @@ def _elementwise(problem: elementwise.Union | elementwise.Sums | elementwise.Ext
 
     hosts = (problem.matrix, problem.right) if isinstance(problem, elementwise.Union) else (problem.matrix, None)
     matrices, transfer = [], 0.0
-    for each in hosts:
-        if each is not None:
-            arrays, seconds = cuda.to_device((each.data, each.indices, each.indptr))
-            matrices.append(cupyx.scipy.sparse.csr_matrix(tuple(arrays), shape=each.shape))
+    for host in hosts:
+        if host is not None:
+            arrays, seconds = cuda.to_device((host.data, host.indices, host.indptr))
+            matrices.append(cupyx.scipy.sparse.csr_matrix(tuple(arrays), shape=host.shape))
             transfer += seconds
         else:
             matrices.append(None)
     call = elementwise.CALLS[problem.operation]
 
     def compute() -> cuda.Arrays:
-        found = call(*matrices)
+        result = call(*matrices)
         if isinstance(problem, elementwise.Sums):
-            return (found.ravel(),)
+            return (result.ravel(),)
         if isinstance(problem, elementwise.Extremes):
-            found = found.tocoo()
-            return (found.row if problem.operation == "max_rows" else found.col), found.data
-        return indexing.parts(found)
+            result = result.tocoo()
+            return (result.row if problem.operation == "max_rows" else result.col), result.data
+        return indexing.parts(result)
 
     def unpack(arrays: cuda.Arrays) -> cuda.Arrays:
         if isinstance(problem, elementwise.Sums):
@@ -107,10 +107,10 @@ def _elementwise(problem: elementwise.Union | elementwise.Sums | elementwise.Ext
             kept = values != 0
             return places[kept], values[kept]
         indptr, indices, data = arrays
-        found = cupyx.scipy.sparse.csr_matrix((data, indices, indptr), shape=problem.matrix.shape)
-        found.sort_indices()
-        found.eliminate_zeros()
-        return indexing.parts(found)
+        result = cupyx.scipy.sparse.csr_matrix((data, indices, indptr), shape=problem.matrix.shape)
+        result.sort_indices()
+        result.eliminate_zeros()
+        return indexing.parts(result)
 
     return cuda.CudaCalls(problem, compute, {"transfer": transfer}, "plain call of cupyx", unpack=unpack)
 
@@ -145,12 +145,12 @@ def _in_order(problem: indexing.Indexing) -> Callable[[cuda.Arrays], cuda.Arrays
             rows, columns, data = arrays
             order = cupy.lexsort(cupy.stack((columns, rows)))
             return rows[order], columns[order], data[order]
-        wanted, found = (_row_by_row(part) for part in (problem.reference, tuple(each.get() for each in arrays)))
-        if wanted.shape != found.shape:
+        wanted, result = (_row_by_row(part) for part in (problem.reference, tuple(array.get() for array in arrays)))
+        if wanted.shape != result.shape:
             return arrays
         indptr, indices, data = arrays
         order = np.empty_like(wanted)
-        order[wanted] = found
+        order[wanted] = result
         return indptr, indices[cupy.asarray(order)], data[cupy.asarray(order)]
 
     return unpack

@@ -49,7 +49,7 @@ class CsrDescriptor:
         self.arrays = (indptr, indices, data)
         self.pointer = ctypes.c_void_p()
         index_type = INDEX_TYPES[indptr.dtype.name]
-        parts = [None if each is None else address(each) for each in self.arrays]
+        parts = [None if array is None else address(array) for array in self.arrays]
         sizes = (ctypes.c_int64(n) for n in (*shape, 0 if indices is None else indices.size))
         types = (index_type, index_type, ZERO_BASED, VALUE_TYPES[value_dtype])
         call("cusparseCreateCsr", ctypes.byref(self.pointer), *sizes, *parts, *types)

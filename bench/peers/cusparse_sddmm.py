@@ -39,7 +39,7 @@ class _Product:
         self._values = cupy.zeros(a.nnz, problem.dtype)
         self._matrix = CsrDescriptor(a.shape, problem.dtype, *structure, self._values)
         self._arrays = x, z
-        self._dense = tuple(self._descriptor(each) for each in self._arrays)
+        self._dense = tuple(self._descriptor(array) for array in self._arrays)
         scalar = SCALARS[problem.dtype]
         self._one, self._zero = scalar(1.0), scalar(0.0)
         start = time.perf_counter()
@@ -68,5 +68,5 @@ class _Product:
         return (self._values,)
 
     def __del__(self) -> None:
-        for each in self._dense:
-            cuda.library("cusparse").cusparseDestroyDnMat(each)
+        for array in self._dense:
+            cuda.library("cusparse").cusparseDestroyDnMat(array)

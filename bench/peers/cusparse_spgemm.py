@@ -100,7 +100,7 @@ class _Product:
         import cupy
 
         rows, columns, entries = (ctypes.c_int64() for _ in range(3))
-        call("cusparseSpMatGetSize", made.pointer, *(ctypes.byref(each) for each in (rows, columns, entries)))
+        call("cusparseSpMatGetSize", made.pointer, *(ctypes.byref(size) for size in (rows, columns, entries)))
         indptr = made.arrays[0]
         arrays = indptr, cupy.empty(entries.value, indptr.dtype), cupy.empty(entries.value, self._dtype)
         call("cusparseCsrSetPointers", made.pointer, *map(address, arrays))
@@ -122,10 +122,10 @@ class _Reuse(_Product):
         first = _workspace(size)
         self._symbolic("cusparseSpGEMMreuse_workEstimation", reference, address(first))
         sizes = [_sized() for _ in range(3)]
-        self._symbolic("cusparseSpGEMMreuse_nnz", *(each for _, at in sizes for each in (at, None)))
-        buffers = [_workspace(each) for each, _ in sizes]
+        self._symbolic("cusparseSpGEMMreuse_nnz", *(argument for _, at in sizes for argument in (at, None)))
+        buffers = [_workspace(size) for size, _ in sizes]
         ready = zip(sizes, buffers, strict=True)
-        self._symbolic("cusparseSpGEMMreuse_nnz", *(each for (_, at), buffer in ready for each in (at, address(buffer))))
+        self._symbolic("cusparseSpGEMMreuse_nnz", *(argument for (_, at), buffer in ready for argument in (at, address(buffer))))
         self._result = self._allocated(self._made)
         self.shared = self._result[:2]
         self._symbolic("cusparseSpGEMMreuse_copy", reference, None)

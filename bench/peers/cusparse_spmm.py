@@ -79,5 +79,5 @@ class _Product:
         return (np.reshape(arrays[0], self._shape, order=self._order),)
 
     def __del__(self) -> None:
-        for each in self._dense:
-            cuda.library("cusparse").cusparseDestroyDnMat(each)
+        for array in self._dense:
+            cuda.library("cusparse").cusparseDestroyDnMat(array)

@@ -42,8 +42,8 @@ class _Product(HostPrepared):
     def __init__(self, problem: Spgemm) -> None:
         graphblas = _interface()
         left, right = (
-            graphblas.Matrix.from_csr(each.indptr, each.indices, each.data, ncols=each.shape[1])
-            for each in (problem.matrix, problem.right)
+            graphblas.Matrix.from_csr(matrix.indptr, matrix.indices, matrix.data, ncols=matrix.shape[1])
+            for matrix in (problem.matrix, problem.right)
         )
 
         def multiply() -> Any:
@@ -70,9 +70,9 @@ def _triangles(turned: bool, what: str, problem: Triangles) -> HostPrepared:
     edges = graphblas.Matrix.from_csr(L.indptr, L.indices, L.data, ncols=L.shape[1])
 
     def count() -> Result:
-        found = graphblas.Matrix(graphblas.dtypes.INT32, *L.shape)
-        found(edges.S) << graphblas.semiring.plus_pair(edges @ (edges.T if turned else edges))
-        return (np.array([int(found.reduce_scalar(graphblas.monoid.plus[graphblas.dtypes.INT64]).new().value)]),)
+        result = graphblas.Matrix(graphblas.dtypes.INT32, *L.shape)
+        result(edges.S) << graphblas.semiring.plus_pair(edges @ (edges.T if turned else edges))
+        return (np.array([int(result.reduce_scalar(graphblas.monoid.plus[graphblas.dtypes.INT64]).new().value)]),)
 
     return HostPrepared(problem, count, f"{machine.threads()} threads, C<mask> = {what}, plus_pair")
 

@@ -51,7 +51,7 @@ def _sddmm(problem: sddmm.Sddmm) -> HostPrepared:
     if rows.size * problem.X.shape[1] * problem.X.itemsize > 1 << 30:
         raise DeclinedError("rows of X and Y, gathered, take more than a GiB")
     gathered = (lambda: problem.X[rows], lambda: problem.Z[problem.matrix.indices])
-    return HostPrepared(problem, lambda: (np.einsum("ek,ek->e", *(each() for each in gathered)),), detail="NumPy, 1 thread")
+    return HostPrepared(problem, lambda: (np.einsum("ek,ek->e", *(gather() for gather in gathered)),), detail="NumPy, 1 thread")
 
 
 def _triangles(problem: triangles.Triangles) -> HostPrepared:
@@ -78,8 +78,8 @@ def _elementwise(problem: elementwise.Union | elementwise.Sums | elementwise.Ext
         return HostPrepared(problem, lambda: (call(A, None),), detail="1 thread")
 
     def largest() -> Result:
-        found = call(A, None)
-        return *found.coords, found.data
+        result = call(A, None)
+        return *result.coords, result.data
 
     return HostPrepared(problem, largest, detail="1 thread")
 

@@ -101,7 +101,7 @@ def tasks(operations: Iterable[str], matrices: Iterable[str], dtypes: Iterable[s
         raise ValueError(f"--dtypes: got {', '.join(unknown)}, needs some of {', '.join(DTYPES)}")
     operations = list(operations)
     of_matrices = [operation for operation in operations if needs_matrices(operation)]
-    found = [
+    results = [
         (name, operation, dtype)
         for matrix in matrices
         for operation in of_matrices
@@ -111,8 +111,8 @@ def tasks(operations: Iterable[str], matrices: Iterable[str], dtypes: Iterable[s
     for operation in operations:
         if not needs_matrices(operation):
             names = _primitives.inputs(operation, suite, cpu=cpu)
-            found += [(name, operation, dtype) for name in names for dtype in PRIMITIVES[operation].makes]
-    return found
+            results += [(name, operation, dtype) for name in names for dtype in PRIMITIVES[operation].makes]
+    return results
 
 
 def make(name: str, operation: str, dtype: str) -> Problem:

@@ -98,7 +98,7 @@ def require_kinds(result: Result, like: Result) -> None:
         raise WrongResultError(f"got {got}, needs {needs}")
 
 
-def largest_error(found: Array, expected: Array, bound: Array, what: str) -> float:
+def largest_error(result: Array, expected: Array, bound: Array, what: str) -> float:
     """Return the largest distance of an element from what it has to be, in units of its bound.
 
     Parameters
@@ -112,12 +112,12 @@ def largest_error(found: Array, expected: Array, bound: Array, what: str) -> flo
         If one is off by more than its bound.
     """
     # A result of nothing but zeros has a bound of zero; NaN compares false with everything, hence "not <=".
-    distance = np.abs(found - expected)
+    distance = np.abs(result - expected)
     wrong = np.flatnonzero(~(distance <= bound))
     if wrong.size:
         first = int(wrong[0])
         raise WrongResultError(
-            f"{wrong.size} of {distance.size} {what}s are off; {what} {first} is {found[first]!r}, needs {expected[first]!r} "
+            f"{wrong.size} of {distance.size} {what}s are off; {what} {first} is {result[first]!r}, needs {expected[first]!r} "
             f"within {bound[first]:.3g}"
         )
-    return max_share(found, expected, bound)
+    return max_share(result, expected, bound)

@@ -82,9 +82,9 @@ OF_TWO = ("add", "multiply")
 
 def _reversed(A: sp.csr_array) -> sp.csr_array:
     """Return a matrix with its rows in reverse order, of the index type of A."""
-    found = A[::-1]
-    found.indices, found.indptr = found.indices.astype(A.indices.dtype), found.indptr.astype(A.indptr.dtype)
-    return found
+    result = A[::-1]
+    result.indices, result.indptr = result.indices.astype(A.indices.dtype), result.indptr.astype(A.indptr.dtype)
+    return result
 
 
 def _summed(A: sp.csr_array, axis: int) -> tuple[Array, Array]:
@@ -105,5 +105,5 @@ def make(name: str, operation: str, dtype: str) -> Union | Sums | Extremes:
     if operation.startswith("sum"):
         sums, bound = _summed(A, axis)
         return Sums(name, operation, dtype, (sums,), A, bound)
-    found = A.max(axis=axis)
-    return Extremes(name, operation, dtype, (found.coords[0], found.data), A)
+    result = A.max(axis=axis)
+    return Extremes(name, operation, dtype, (result.coords[0], result.data), A)

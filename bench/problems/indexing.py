@@ -29,16 +29,16 @@ class Indexing(MatrixProblem, ExactProblem):
     @property
     def minimal_bytes(self) -> int:
         """The bytes of the result, written once, of as many values and columns of A, and of what says which these are."""
-        found = sum(part.nbytes for part in self.reference)
+        result = sum(part.nbytes for part in self.reference)
         if self.operation == "tocoo_shared":
             return self.matrix.indptr.nbytes + self.reference[0].nbytes
         if self.operation in OF_ALL:
-            return bytes_of(self.matrix) + found
+            return bytes_of(self.matrix) + result
         indptr, indices, data = self.reference
         if self.operation == "columns":
-            return self.matrix.indptr.nbytes + self.matrix.indices.nbytes + data.nbytes + self.positions.nbytes + found
+            return self.matrix.indptr.nbytes + self.matrix.indices.nbytes + data.nbytes + self.positions.nbytes + result
         # Of each row, where it begins and where it ends.
-        return 2 * indptr.nbytes + indices.nbytes + data.nbytes + self.positions.nbytes + found
+        return 2 * indptr.nbytes + indices.nbytes + data.nbytes + self.positions.nbytes + result
 
 
 def _half(n: int) -> Array:
@@ -110,5 +110,5 @@ def make(name: str, operation: str, dtype: str) -> Indexing:
         matrix = matrix[: np.searchsorted(matrix.indptr, _MAX_PRODUCT // 3, side="right") - 1]
     made = call(matrix, second_of(matrix, positions, operation))
     # Row by row, as the library has them.
-    found = parts(made.tocsr().tocoo() if operation == "kron" else made)
-    return Indexing(name, operation, dtype, found, matrix, positions)
+    result = parts(made.tocsr().tocoo() if operation == "kron" else made)
+    return Indexing(name, operation, dtype, result, matrix, positions)

@@ -50,11 +50,11 @@ def make(name: str, operation: str, dtype: str) -> Sddmm:
     seed = np.random.default_rng([matrix.shape[1], matrix.nnz])
     X, Z = ((seed.random((n, n_inner), np.float32) - np.float32(0.5)).astype(dtype) for n in matrix.shape)
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    found, sizes = (np.empty(matrix.nnz) for _ in range(2))
+    result, sizes = (np.empty(matrix.nnz) for _ in range(2))
     for first in range(0, matrix.nnz, _PART):
         part = slice(first, first + _PART)
         terms = X[rows[part]].astype(np.float64) * Z[matrix.indices[part]]
-        found[part] = terms.sum(axis=1)
+        result[part] = terms.sum(axis=1)
         sizes[part] = np.abs(terms).sum(axis=1)
     bound = rounding_bound(np.full(matrix.nnz, n_inner), sizes, dtype, np.float64)
-    return Sddmm(name, operation, dtype, (found,), matrix, X, Z, bound)
+    return Sddmm(name, operation, dtype, (result,), matrix, X, Z, bound)

@@ -103,7 +103,7 @@ def make_amg(name: str, dtype: str) -> Spgemm:
     ValueError
         If the name is neither.
     """
-    return of_operands(name, "amg", *(each.astype(dtype, copy=False) for each in galerkin(name)))
+    return of_operands(name, "amg", *(matrix.astype(dtype, copy=False) for matrix in galerkin(name)))
 
 
 def square(name: str) -> tuple[sp.csr_array, sp.csr_array]:
@@ -120,11 +120,11 @@ def galerkin(name: str) -> tuple[sp.csr_array, sp.csr_array]:
     ValueError
         If the name is none.
     """
-    found = re.fullmatch(rf"({'|'.join(AMG)})\((.+)\)", name)
-    if not found:
+    result = re.fullmatch(rf"({'|'.join(AMG)})\((.+)\)", name)
+    if not result:
         raise ValueError(f"input: got {name!r}, amg needs one of {', '.join(f'{product}(matrix)' for product in AMG)}")
-    matrix, prolongator = _multigrid(found[2])
-    return (matrix, prolongator) if found[1] == "AP" else (_sorted(prolongator.T), _sorted(matrix @ prolongator))
+    matrix, prolongator = _multigrid(result[2])
+    return (matrix, prolongator) if result[1] == "AP" else (_sorted(prolongator.T), _sorted(matrix @ prolongator))
 
 
 @functools.lru_cache(maxsize=1)
@@ -139,10 +139,11 @@ def of_operands(name: str, operation: str, left: sp.csr_array, right: sp.csr_arr
     float64.
     """
     wide = [matrix.astype(np.float64) for matrix in (left, right)]
-    patterns = [sp.csr_array((np.ones(each.nnz), each.indices, each.indptr), shape=each.shape) for each in wide]
+    patterns = [sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape) for matrix in wide]
     structure = _sorted(patterns[0] @ patterns[1])
     magnitude, exact = (
-        _extend_to_structure(_sorted(a @ b), structure.indptr, structure.indices) for a, b in ([abs(each) for each in wide], wide)
+        _extend_to_structure(_sorted(a @ b), structure.indptr, structure.indices)
+        for a, b in ([abs(matrix) for matrix in wide], wide)
     )
     n_terms = np.repeat(np.diff(left.indptr), np.diff(structure.indptr))
     products = int(np.diff(right.indptr)[left.indices].sum(dtype=np.int64))

@@ -58,10 +58,10 @@ def make(name: str, dtype: str) -> Triangles:
 
 def _ones(rows: np.ndarray, columns: np.ndarray, n: int) -> sp.csr_array:
     """Return a pattern with 32-bit indices, in canonical format."""
-    found = sp.coo_array((np.ones(rows.size, np.int32), (rows, columns)), shape=(n, n)).tocsr()
-    found.sort_indices()
-    found.data[:] = 1
-    return found
+    result = sp.coo_array((np.ones(rows.size, np.int32), (rows, columns)), shape=(n, n)).tocsr()
+    result.sort_indices()
+    result.data[:] = 1
+    return result
 
 
 def _counted(edges: sp.csr_array) -> int:

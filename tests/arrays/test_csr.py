@@ -39,9 +39,9 @@ def assert_is_the_matrix(A: csr_array) -> None:
         assert isinstance(part, cl_array.Array)
         np.testing.assert_array_equal(part.get(), wanted)
     np.testing.assert_array_equal(A.toarray(), DENSE)
-    found = A.get()
-    assert isinstance(found, sp.csr_array)
-    np.testing.assert_array_equal(found.toarray(), DENSE)
+    result = A.get()
+    assert isinstance(result, sp.csr_array)
+    np.testing.assert_array_equal(result.toarray(), DENSE)
 
 
 @pytest.mark.parametrize("kind", ["bsr", "coo", "csc", "csr", "dia", "dok", "lil"])
@@ -195,9 +195,9 @@ def test_check_at_every_work_group_size(queue: cl.CommandQueue, work_group: int,
     broken = indices.copy()
     broken[[0, 5000, -1]] = 100, -1, 1 << 30
     device = cl_array.to_device(queue, indptr)
-    found = check_structure(queue, (3000, 100), cl_array.to_device(queue, indices), device, work_group)
-    assert (found.nnz, found.sorted, found.canonical, found.longest) == (indices.size, False, False, 13)
-    assert found.adjacent == np.count_nonzero(np.diff(indices.astype(np.int64)) == 1)
+    result = check_structure(queue, (3000, 100), cl_array.to_device(queue, indices), device, work_group)
+    assert (result.nnz, result.sorted, result.canonical, result.longest) == (indices.size, False, False, 13)
+    assert result.adjacent == np.count_nonzero(np.diff(indices.astype(np.int64)) == 1)
     with pytest.raises(ValueError, match=rf"^indices: must lie in \[0, 100\), 3 of {indices.size} do not"):
         check_structure(queue, (3000, 100), cl_array.to_device(queue, broken), device, work_group)
 
@@ -345,7 +345,7 @@ def test_bad_input(queue: cl.CommandQueue, arg1: Any, options: Any, error: type,
 def test_part_of_another_context(queue: cl.CommandQueue, part: int) -> None:
     context = cl.Context([queue.device])
     other = cl.CommandQueue(context, queue.device)
-    parts = [cl_array.to_device(queue, each) for each in (DATA, INDICES, INDPTR)]
+    parts = [cl_array.to_device(queue, array) for array in (DATA, INDICES, INDPTR)]
     parts[part] = parts[part].__class__(other, parts[part].shape, parts[part].dtype)
     name = ("data", "indices", "indptr")[part]
     with pytest.raises(ValueError, match=rf"^{name}: lives in another context than the queue of the matrix"):
@@ -389,9 +389,9 @@ def test_random_values_come_back(queue: cl.CommandQueue) -> None:
     rng = np.random.default_rng(0)
     indices, indptr = random_structure(rng.integers(0, 50, 2000), 3000, rng)
     matrix = sp.csr_array((random_values(np.float32, indices.size, rng), indices, indptr), shape=(2000, 3000))
-    found = csr_array(matrix, queue=queue).get()
+    result = csr_array(matrix, queue=queue).get()
     for name in ("data", "indices", "indptr"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(matrix, name))
+        np.testing.assert_array_equal(getattr(result, name), getattr(matrix, name))
 
 
 def test_a_matrix_keeps_the_context_of_its_queue(queue: cl.CommandQueue) -> None:
@@ -426,14 +426,14 @@ def test_shapes_with_more_columns(queue: cl.CommandQueue) -> None:
     dense = np.array([[1, 0, 2], [0, 3, 0]], np.float32)
     host = sp.csr_array(dense)
     A = csr_array(host, queue=queue)
-    for each in (host, A, dense, (host.data, host.indices, host.indptr)):
-        wide = csr_array(each, shape=(2, 5), queue=queue)
+    for matrix in (host, A, dense, (host.data, host.indices, host.indptr)):
+        wide = csr_array(matrix, shape=(2, 5), queue=queue)
         assert wide.shape == (2, 5)
         np.testing.assert_array_equal(wide @ np.arange(5, dtype=np.float32), host @ np.arange(3))
         np.testing.assert_array_equal(wide.T.toarray()[:3], dense.T)
         for shape in ((3, 3), (2, 2)):
             with pytest.raises(ValueError, match=r"^(shape|indptr|indices): "):
-                csr_array(each, shape=shape, queue=queue)
+                csr_array(matrix, shape=shape, queue=queue)
     assert A.shape == (2, 3)
     v = csr_array(dense[0], queue=queue)
     assert csr_array(v, shape=(6,)).shape == (6,)

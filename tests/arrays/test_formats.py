@@ -35,37 +35,37 @@ def host_matrix(form: str, kind: str = "canonical", dtype: Any = np.float32, ind
     if kind != "unsorted with duplicates":
         made.sum_duplicates()
     if form == "coo":
-        found = made
+        result = made
     else:
         # SciPy's own conversions add duplicates up.
         major = coordinates if kind == "unsorted with duplicates" else made.coords
         order = np.argsort(major[form == "csc"], kind="stable")
         lengths = np.bincount(major[form == "csc"], minlength=shape[form == "csc"])
         parts = made.data[order], major[form == "csr"][order], np.concatenate(([0], np.cumsum(lengths)))
-        found = getattr(sp, f"{form}_array")(parts, shape=shape)
+        result = getattr(sp, f"{form}_array")(parts, shape=shape)
     if form == "coo":
-        found.coords = tuple(each.astype(index) for each in found.coords)
+        result.coords = tuple(coord.astype(index) for coord in result.coords)
     else:
-        found.indices, found.indptr = found.indices.astype(index), found.indptr.astype(index)
-    return found
+        result.indices, result.indptr = result.indices.astype(index), result.indptr.astype(index)
+    return result
 
 
 KINDS = ("canonical", "unsorted with duplicates", "empty")
 
 
-def assert_same(found: Any, wanted: Any, *, exactly: bool = True) -> None:
+def assert_same(result: Any, wanted: Any, *, exactly: bool = True) -> None:
     """Compare with a result of SciPy's: format, dtypes, values."""
     if not sp.issparse(wanted):
-        np.testing.assert_allclose(found, wanted, rtol=1e-5)
-        assert np.asarray(found).dtype == np.asarray(wanted).dtype
+        np.testing.assert_allclose(result, wanted, rtol=1e-5)
+        assert np.asarray(result).dtype == np.asarray(wanted).dtype
         return
-    assert isinstance(found, FORMATS[wanted.format]), (type(found), type(wanted))
-    assert (found.format, found.shape, found.dtype) == (wanted.format, wanted.shape, wanted.dtype)
-    host = found.get()
+    assert isinstance(result, FORMATS[wanted.format]), (type(result), type(wanted))
+    assert (result.format, result.shape, result.dtype) == (wanted.format, wanted.shape, wanted.dtype)
+    host = result.get()
     assert type(host) is type(wanted)
     np.testing.assert_allclose(host.toarray(), wanted.toarray(), rtol=1e-5)
     if exactly:
-        assert found.nnz == wanted.nnz
+        assert result.nnz == wanted.nnz
         for name in ("indices", "indptr", "coords"):
             if hasattr(wanted, name):
                 np.testing.assert_array_equal(getattr(host, name), getattr(wanted, name))
@@ -82,10 +82,10 @@ def test_conversions(queue: cl.CommandQueue, kind: str, index: Any) -> None:
         assert A.queue is queue
         for to, cls in FORMATS.items():
             wanted = host.copy().asformat(to)
-            for found in (A.asformat(to), getattr(A, f"to{to}")(copy=True), cls(A), cls(host, queue=queue)):
-                assert_same(found, wanted, exactly=to != "coo")
+            for result in (A.asformat(to), getattr(A, f"to{to}")(copy=True), cls(A), cls(host, queue=queue)):
+                assert_same(result, wanted, exactly=to != "coo")
                 if to == "coo" and form != "coo":
-                    np.testing.assert_array_equal(found.get().coords, wanted.coords)
+                    np.testing.assert_array_equal(result.get().coords, wanted.coords)
         assert A.asformat(form) is A
         assert A.asformat(None) is A
         assert getattr(A, f"to{form}")(copy=False) is A
@@ -112,7 +112,10 @@ def test_constructors(queue: cl.CommandQueue) -> None:
             (dense.tolist(), {"dtype": np.float32}),
             ((values, coordinates), {}),
             ((values, np.stack(coordinates)), {"shape": (20, 30)}),
-            ((values, tuple(cl_array.to_device(queue, each.astype(np.int32)) for each in coordinates)), {"shape": SHAPE}),
+            (
+                (values, tuple(cl_array.to_device(queue, coordinate.astype(np.int32)) for coordinate in coordinates)),
+                {"shape": SHAPE},
+            ),
             ((values, cl_array.to_device(queue, np.stack(coordinates))), {"shape": SHAPE}),
             ((values, cl_array.to_device(queue, np.stack(coordinates, axis=1)).T), {"shape": SHAPE}),
             ((4, 0), {"dtype": np.int8}),
@@ -125,14 +128,14 @@ def test_constructors(queue: cl.CommandQueue) -> None:
             elif isinstance(arg1, tuple) and isinstance(arg1[1], cl_array.Array):
                 given = arg1[0], coordinates
             elif isinstance(arg1, tuple) and isinstance(arg1[1], tuple):
-                given = arg1[0], tuple(each.get() if isinstance(each, cl_array.Array) else each for each in arg1[1])
+                given = arg1[0], tuple(array.get() if isinstance(array, cl_array.Array) else array for array in arg1[1])
             assert_same(cls(arg1, queue=queue, **options), scipys(given, **options), exactly=form != "coo")
         for view in (lambda A: A[::-1, ::2], lambda A: A.T, lambda A: A[3:, 1:4], lambda A: A[:0], lambda A: A[:, :0]):
-            found = cls(view(cl_array.to_device(queue, dense)))
-            assert_same(found, scipys(view(dense)), exactly=form != "coo")
+            result = cls(view(cl_array.to_device(queue, dense)))
+            assert_same(result, scipys(view(dense)), exactly=form != "coo")
     parts = [
-        cl_array.to_device(queue, np.asarray(each))
-        for each in (dense[0], np.arange(9, dtype=np.int32), np.array([0, 9], np.int32))
+        cl_array.to_device(queue, np.asarray(array))
+        for array in (dense[0], np.arange(9, dtype=np.int32), np.array([0, 9], np.int32))
     ]
     for cls, shape in ((csr_array, (1, 9)), (csc_array, (9, 1))):
         A = cls(tuple(parts), shape=shape)
@@ -188,14 +191,14 @@ def test_every_pair_of_formats(queue: cl.CommandQueue, kind: str) -> None:
         for other, right in squares.items():
             B = FORMATS[other](right, queue=queue)
             wanted = host @ right
-            for found in (A @ B, A @ right, host @ B, getattr(sp, f"{form}_matrix")(host) * B):
-                assert_same(found, wanted, exactly=False)
+            for result in (A @ B, A @ right, host @ B, getattr(sp, f"{form}_matrix")(host) * B):
+                assert_same(result, wanted, exactly=False)
         for other, right in hosts.items():
             B = FORMATS[other](right, queue=queue)
             for operate in (operator.add, operator.sub, operator.mul, operator.lt, operator.ne):
                 wanted = operate(host.copy(), right.copy())
-                for found in (operate(A, B), operate(A, right)):
-                    assert_same(found, wanted, exactly=False)
+                for result in (operate(A, B), operate(A, right)):
+                    assert_same(result, wanted, exactly=False)
             assert_same(host - B, host.copy() - right.copy(), exactly=False)
             with np.errstate(all="ignore"):
                 assert_same(host / B, host / right)
@@ -223,10 +226,10 @@ def test_operations_of_every_format(queue: cl.CommandQueue) -> None:
             A = FORMATS[form](host, queue=queue)
             for operate in entrywise:
                 assert_same(operate(A), operate(host.copy()), exactly=False)
-            for found, wanted in zip(reductions(A), reductions(host.copy()), strict=True):
-                np.testing.assert_allclose(found, wanted, rtol=1e-5)
-            for found, wanted in zip(A.nonzero(), host.nonzero(), strict=True):
-                np.testing.assert_array_equal(np.sort(found), np.sort(wanted))
+            for result, wanted in zip(reductions(A), reductions(host.copy()), strict=True):
+                np.testing.assert_allclose(result, wanted, rtol=1e-5)
+            for result, wanted in zip(A.nonzero(), host.nonzero(), strict=True):
+                np.testing.assert_array_equal(np.sort(result), np.sort(wanted))
             for operate, function in ((operator.add, np.add), (operator.sub, np.subtract), (operator.eq, np.equal)):
                 for by in (operate, function):
                     assert_same(by(A, dense), operate(host, dense))
@@ -317,10 +320,10 @@ def test_copies_and_pickles(queue: cl.CommandQueue) -> None:
                 continue
             host = host_matrix(form, "unsorted with duplicates", index=np.int64) if shape == SHAPE else one_dimensional(form)
             A = FORMATS[form](host, queue=queue)
-            for found in (A.copy(), copy.deepcopy(A), copy.copy(A), pickle.loads(pickle.dumps(A))):
-                assert_same(found, host)
-                assert found.has_canonical_format == A.has_canonical_format
-                np.testing.assert_array_equal(found.data.get(), host.data)
+            for result in (A.copy(), copy.deepcopy(A), copy.copy(A), pickle.loads(pickle.dumps(A))):
+                assert_same(result, host)
+                assert result.has_canonical_format == A.has_canonical_format
+                np.testing.assert_array_equal(result.data.get(), host.data)
             assert copy.copy(A).data is A.data
             assert copy.deepcopy(A).data is not A.data
             assert pickle.loads(pickle.dumps(A)).queue is clsparse_py.default_queue()
@@ -397,14 +400,14 @@ def test_the_host_makes_other_formats(queue: cl.CommandQueue) -> None:
     errors.warn_of_fallback.cache_clear()
     for form in ("dia", "lil", "dok"):
         with pytest.warns(HostFallbackWarning, match=rf"^A\.to{form} runs on the host"):
-            found = csr_array(host, queue=queue).asformat(form)
-        assert found.format == form
-        np.testing.assert_array_equal(found.toarray(), host.toarray())
+            result = csr_array(host, queue=queue).asformat(form)
+        assert result.format == form
+        np.testing.assert_array_equal(result.toarray(), host.toarray())
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = getattr(csc_array(host, queue=queue), f"to{form}")()
-        np.testing.assert_array_equal(found.toarray(), host.toarray())
-        assert_same(csr_array(host, queue=queue) @ found.T, host @ host.T, exactly=False)
+            result = getattr(csc_array(host, queue=queue), f"to{form}")()
+        np.testing.assert_array_equal(result.toarray(), host.toarray())
+        assert_same(csr_array(host, queue=queue) @ result.T, host @ host.T, exactly=False)
 
 
 def one_dimensional(form: str, n: int = 30) -> Any:
@@ -420,14 +423,14 @@ def test_one_dimension(queue: cl.CommandQueue) -> None:
         v, cls = FORMATS[form](host, queue=queue), FORMATS[form]
         assert_same(v, host)
         assert isinstance(v, cls)
-        for found in (
+        for result in (
             cls(host.toarray().tolist(), dtype=np.float32, queue=queue),
             cls(host.toarray(), queue=queue),
             cls(cl_array.to_device(queue, host.toarray())),
             cls((host.data, (host.tocoo().coords[0],)), shape=(30,), queue=queue),
             cls(v),
         ):
-            assert_same(found, host, exactly=False)
+            assert_same(result, host, exactly=False)
         assert_same(cls((7,), dtype=np.float32, queue=queue), type(host)((7,), dtype=np.float32))
         assert_same(v.tocsr(), host.tocsr())
         assert_same(v.tocoo(), host.tocoo())
@@ -447,12 +450,12 @@ def test_one_dimension(queue: cl.CommandQueue) -> None:
             for axis, error in ((1, ValueError), ((0, 0), ValueError), (0.5, TypeError), ("x", TypeError)):
                 with pytest.raises(error, match=r"^axis: "):
                     getattr(v, function)(axis=axis)
-        for found, wanted in (
+        for result, wanted in (
             (v @ X[:, 0], host @ X[:, 0]), (v @ X, host @ X), (X.T @ v, X.T @ host), (v @ v, host @ host), (B @ v, square @ host),
             (v @ B, host @ square), (v @ square, host @ square), (square @ v, square @ host), (B.T @ v, square.T @ host),
             (B.tocoo() @ v, square.tocoo() @ host), (B @ host, square @ host), (X.T[0] @ v, X.T[0] @ host),
         ):  # fmt: skip
-            assert_same(found, wanted, exactly=False)
+            assert_same(result, wanted, exactly=False)
         assert_same((v @ cl_array.to_device(queue, X)).get(), host @ X)
         for use in (v.tocsc, v.diagonal, v.trace, lambda: v + B, lambda: v @ X.T, v.tobsr):  # noqa: B023
             with pytest.raises(ValueError):  # noqa: PT011 - each its own
@@ -502,7 +505,7 @@ def test_what_is_there_is_used(queue: cl.CommandQueue) -> None:
     A @ A
     with programs.recording() as built:
         A @ A
-    assert not [each for each in built if "transpose" in each.parameters.template]
+    assert not [program for program in built if "transpose" in program.parameters.template]
     B = csr_array(host_matrix("csr"), queue=queue)
     C = B.T @ B
     assert C.format == "csc"
@@ -529,8 +532,8 @@ def test_rows_are_csr_arrays_of_one_dimension(queue: cl.CommandQueue) -> None:
     for form in FORMATS:
         host = host_matrix(form)
         A = FORMATS[form](host, queue=queue)
-        for found, wanted in zip(A, host, strict=True):
-            assert_same(found, wanted, exactly=False)
+        for result, wanted in zip(A, host, strict=True):
+            assert_same(result, wanted, exactly=False)
 
 
 def test_tensordot(queue: cl.CommandQueue) -> None:
@@ -599,12 +602,12 @@ def test_dense_results_have_the_order_of_scipys(queue: cl.CommandQueue) -> None:
             lambda M, D: M - D, lambda M, D: D - M, lambda M, D: M + D, lambda M, D: M.maximum(D), lambda M, D: M.minimum(D),
             lambda M, D: M > D, lambda M, D: M == D, lambda M, D: M != D, lambda M, D: M <= D,
         ):  # fmt: skip
-            wanted, found = operate(S, dense), operate(A, dense)
-            np.testing.assert_array_equal(found, wanted)
-            assert found.flags.c_contiguous == wanted.flags.c_contiguous
-        found = A - on_device
-        np.testing.assert_array_equal(found.get(), host - dense)
-        assert found.flags.c_contiguous
+            wanted, result = operate(S, dense), operate(A, dense)
+            np.testing.assert_array_equal(result, wanted)
+            assert result.flags.c_contiguous == wanted.flags.c_contiguous
+        result = A - on_device
+        np.testing.assert_array_equal(result.get(), host - dense)
+        assert result.flags.c_contiguous
     assert coo_array(on_device).has_canonical_format
     with np.errstate(all="ignore"):
         if describe(queue.device).fp64:
@@ -634,10 +637,10 @@ def test_many_rows_take_memory_for_their_entries(queue: cl.CommandQueue) -> None
         A, B = (coo_array((given, (rows, columns)), shape=(n, 3), queue=queue) for _ in range(2))
         to = np.complex64 if dtype == np.float32 else np.float32
         A.sum_duplicates()
-        for found, wanted in ((A, sums), (abs(B), abs(sums)), (B.astype(to), sums.real.astype(to))):
-            assert (found.shape, found.dtype) == ((n, 3), wanted.dtype)
-            np.testing.assert_array_equal(found.data.get(), wanted)
-            for part, of in zip(found.coords, divmod(places, 3), strict=True):
+        for result, wanted in ((A, sums), (abs(B), abs(sums)), (B.astype(to), sums.real.astype(to))):
+            assert (result.shape, result.dtype) == ((n, 3), wanted.dtype)
+            np.testing.assert_array_equal(result.data.get(), wanted)
+            for part, of in zip(result.coords, divmod(places, 3), strict=True):
                 np.testing.assert_array_equal(part.get(), of)
         assert B.sum() == sums.sum()
         np.testing.assert_array_equal(B.sum(axis=0), [sums[places % 3 == j].sum() for j in range(3)])

@@ -46,9 +46,9 @@ def test_each_says_so_once() -> None:
             with warnings.catch_warnings(record=True) as caught, contextlib.suppress(TypeError, AttributeError):
                 warnings.simplefilter("always")
                 there[name]()
-            told = [each for each in caught if each.category is HostFallbackWarning]
-            assert [str(each.message).partition(" runs on the host")[0] for each in told] == [name] * expected
-            assert {each.filename for each in told} <= {__file__}
+            told = [warning for warning in caught if warning.category is HostFallbackWarning]
+            assert [str(warning.message).partition(" runs on the host")[0] for warning in told] == [name] * expected
+            assert {warning.filename for warning in told} <= {__file__}
 
 
 def test_what_docstrings_say_of_the_host_is_what_warns() -> None:
@@ -57,7 +57,7 @@ def test_what_docstrings_say_of_the_host_is_what_warns() -> None:
     assert said == errors.ON_HOST
     # SciPy's own function would take arrays of the device without a word.
     ours = (getattr(module, name) for module in MODULES.values() for name in module.__all__ if name[:9] != "isspmatri")
-    assert [each for each in ours if inspect.isfunction(each) and each.__module__.startswith("scipy")] == []
+    assert [result for result in ours if inspect.isfunction(result) and result.__module__.startswith("scipy")] == []
 
 
 def test_the_page_lists_them() -> None:
@@ -103,11 +103,11 @@ def test_formats_of_the_host_are_made_of_arrays_of_the_device(queue: cl.CommandQ
     for name in ("dia_array", "dok_array", "lil_array"):
         cls, scipys = getattr(clsparse_py, name), getattr(scipy.sparse, name)
         for A in (csr_array(S, queue=queue), csr_array(S, queue=queue).T, csr_array(S, queue=queue).tocoo(), S):
-            found = cls(A, dtype=np.float64)
-            assert type(found) is scipys
-            assert found.dtype == np.float64
-            np.testing.assert_array_equal(found.toarray(), A.toarray())
-            assert isinstance(found, cls)
+            result = cls(A, dtype=np.float64)
+            assert type(result) is scipys
+            assert result.dtype == np.float64
+            np.testing.assert_array_equal(result.toarray(), A.toarray())
+            assert isinstance(result, cls)
             assert isinstance(getattr(A, f"to{name[:3]}")(), cls)
             assert not isinstance(A, cls)
         assert cls((2, 3)).shape == (2, 3)

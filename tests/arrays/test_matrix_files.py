@@ -36,10 +36,10 @@ def equal(a: sp.csr_array, b: Any) -> bool:
 
 @pytest.mark.parametrize("name", ["a.mtx", "a.mtx.gz", "a.npz"])
 def test_reads_what_was_written(tmp_path: Path, name: str) -> None:
-    found = read_matrix(written(tmp_path / name))
-    assert isinstance(found, sp.csr_array)
-    assert found.has_canonical_format
-    assert equal(found, MATRIX)
+    result = read_matrix(written(tmp_path / name))
+    assert isinstance(result, sp.csr_array)
+    assert result.has_canonical_format
+    assert equal(result, MATRIX)
     assert equal(read_matrix(str(tmp_path / name)), MATRIX)
 
 
@@ -51,8 +51,8 @@ def test_reads_every_format_that_scipy_saves(tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize("field", ["pattern", "integer", "complex"])
 def test_reads_every_field(tmp_path: Path, field: str) -> None:
     values = sp.coo_array(np.array([[1, 0], [3, 4]]).astype(complex if field == "complex" else int))
-    found = read_matrix(written(tmp_path / "a.mtx", values, field=field))
-    assert equal(found, values if field != "pattern" else values.astype(bool).astype(int))
+    result = read_matrix(written(tmp_path / "a.mtx", values, field=field))
+    assert equal(result, values if field != "pattern" else values.astype(bool).astype(int))
 
 
 @pytest.mark.parametrize("name", ["a.mtx", "a.mtx.gz"])
@@ -149,8 +149,8 @@ def test_missing_files_and_folders_are_errors_of_the_system(tmp_path: Path) -> N
 def test_what_is_written_is_read(tmp_path: Path, suffix: str, dtype: str) -> None:
     matrix = sp.csr_array(np.array([[0, 1, 0], [2, 0, 3]], dtype))
     write_matrix(tmp_path / f"a{suffix}", matrix)
-    found = read_matrix(tmp_path / f"a{suffix}")
-    np.testing.assert_array_equal(found.toarray(), matrix.toarray())
+    result = read_matrix(tmp_path / f"a{suffix}")
+    np.testing.assert_array_equal(result.toarray(), matrix.toarray())
 
 
 def test_a_name_that_is_none_of_a_matrix_is_not_written(tmp_path: Path) -> None:
@@ -201,11 +201,11 @@ def test_a_file_of_many_rows_and_few_entries_is_read_by_its_entries(tmp_path: Pa
     usual.sum_duplicates()
     # SciPy's conversion passes over all rows, again and again: 10^9 of them took it 20 s.
     monkeypatch.setattr(scipy.sparse.coo_array, "tocsr", None)
-    found = read_matrix(path)
-    assert found.has_canonical_format
+    result = read_matrix(path)
+    assert result.has_canonical_format
     for name in ("data", "indices", "indptr"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(usual, name))
-        assert getattr(found, name).dtype == getattr(usual, name).dtype
+        np.testing.assert_array_equal(getattr(result, name), getattr(usual, name))
+        assert getattr(result, name).dtype == getattr(usual, name).dtype
     path.write_text(f"{head}40000 30 0\n")
     assert read_matrix(path).nnz == 0
     path.write_text(f"{head}900000000000000000 3 1\n5 1 1\n")

@@ -57,17 +57,17 @@ def outcome(operate: Callable[[Any, Any], Any], *operands: Any) -> Any:
             return type(error)
 
 
-def same(found: Any, wanted: Any, kind: str, *, of_any_format: bool) -> bool:
+def same(result: Any, wanted: Any, kind: str, *, of_any_format: bool) -> bool:
     """Return whether a result is SciPy's: its kind, format and values."""
-    if isinstance(wanted, type) or isinstance(found, type):
-        return found is wanted
+    if isinstance(wanted, type) or isinstance(result, type):
+        return result is wanted
     if sp.issparse(wanted):
-        if not isinstance(found, SparseArray) or not (of_any_format or found.format == wanted.format):
+        if not isinstance(result, SparseArray) or not (of_any_format or result.format == wanted.format):
             return False
-    elif not isinstance(found, cl_array.Array if kind.startswith("device") else type(wanted)):
+    elif not isinstance(result, cl_array.Array if kind.startswith("device") else type(wanted)):
         return False
-    host = found.get() if isinstance(found, cl_array.Array) else found
-    values, expected = (each.toarray() if hasattr(each, "toarray") else np.asarray(each) for each in (host, wanted))
+    host = result.get() if isinstance(result, cl_array.Array) else result
+    values, expected = (matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix) for matrix in (host, wanted))
     # On the device 32-bit floats stay what they are; Python's lists are of doubles.
     return values.dtype.kind == expected.dtype.kind and np.allclose(values, expected, equal_nan=True)
 
@@ -81,9 +81,9 @@ def test_every_operator_has_every_left_operand(queue: cl.CommandQueue, form: str
             wanted = outcome(operate, make(None), host)
             if getattr(wanted, "dtype", None) == np.float64 and not describe(queue.device).fp64:
                 continue
-            found = outcome(operate, make(queue), A)
-            if not same(found, wanted, kind, of_any_format=kind.startswith("SciPy's") and operate in COMPARISONS):
-                wrong.append(f"{kind} {operate.__name__} {form}: {found!r:.200}, not {wanted!r:.200}")
+            result = outcome(operate, make(queue), A)
+            if not same(result, wanted, kind, of_any_format=kind.startswith("SciPy's") and operate in COMPARISONS):
+                wrong.append(f"{kind} {operate.__name__} {form}: {result!r:.200}, not {wanted!r:.200}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -137,8 +137,8 @@ def test_functions_of_numpy_are_methods_or_say_what_to_call(queue: cl.CommandQue
             (np.copy,), (np.round, 1), (np.around, 1), (np.reshape, (1, 9)), (np.dot, column), (np.shape,), (np.ndim,),
             (np.iscomplexobj,),
         ):  # fmt: skip
-            found, wanted = function(A, *arguments), function(dense, *arguments)
-            np.testing.assert_allclose(found.toarray() if isinstance(found, SparseArray) else found, wanted, rtol=1e-6)
+            result, wanted = function(A, *arguments), function(dense, *arguments)
+            np.testing.assert_allclose(result.toarray() if isinstance(result, SparseArray) else result, wanted, rtol=1e-6)
         assert np.size(A) == A.nnz
         assert np.result_type(A, np.int64, A) == np.float64
         np.testing.assert_allclose(np.sum(A, **row), dense.sum(**row))

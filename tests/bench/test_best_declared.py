@@ -45,7 +45,7 @@ def test_ratios_count_as_equal_within_the_noise() -> None:
         observation("a", auto=1.0, **{"single:serial_64_2": 0.99}),
         observation("b", auto=2.0, **{"single:serial_64_2": 1.0}),
     ]
-    of_serial = next(each for each in oracle.comparisons(cases) if each.name == "serial")
+    of_serial = next(comparison for comparison in oracle.comparisons(cases) if comparison.name == "serial")
     assert of_serial.ratios == (0.99, 0.5)
     assert of_serial.row()[1:] == ["0.704", "0.50", "b", "1.95", "1 of 2"]
 
@@ -56,14 +56,14 @@ def test_a_run_measures_all_and_forgets_nothing_on_its_way(queue: cl.CommandQueu
     assert oracle.main([*given, "--budget", "0.00001", "--out", str(out)]) == 1
     assert json.loads(out.read_text())["tables"] == []
     assert oracle.main([*given, "--out", str(out)]) == 0
-    found = json.loads(out.read_text())
-    (table,) = found["tables"]
+    result = json.loads(out.read_text())
+    (table,) = result["tables"]
     assert table["choices"][:2] == ["auto", "the best of all (oracle)"]
     assert {"the best kernel for all rows", "the best scheme with bins"} <= set(table["choices"])
-    for each in table["matrices"]:
-        assert len(each["microseconds"]) == len(table["choices"])
-        assert each["microseconds"][0] >= each["microseconds"][1] > 0
-    assert found["device"]["platform"] == queue.device.platform.name.strip()
+    for matrix in table["matrices"]:
+        assert len(matrix["microseconds"]) == len(table["choices"])
+        assert matrix["microseconds"][0] >= matrix["microseconds"][1] > 0
+    assert result["device"]["platform"] == queue.device.platform.name.strip()
     assert "the best of all (oracle)" in out.with_suffix(".md").read_text()
     assert not out.with_suffix(".jsonl").exists()
 
@@ -94,7 +94,7 @@ def test_a_run_measures_products_made_in_many_ways(
     assert oracle.main([*given, "--kept-aside", "1", "--smallest", "10000", "--largest", "10000"]) == 0
     (table,) = json.loads(out.read_text())["tables"]
     assert {"auto", "untuned", "the best of those searched", "the best of those drawn"} <= set(table["choices"])
-    assert all(each["microseconds"][0] > 0 for each in table["matrices"])
+    assert all(matrix["microseconds"][0] > 0 for matrix in table["matrices"])
     text = out.with_suffix(".md").read_text()
     assert "the best of those searched" in text
     assert "untuned" in text

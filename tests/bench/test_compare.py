@@ -70,14 +70,14 @@ def test_slower_is_what_is_beyond_the_noise_in_both_runs(
 def test_noise_is_that_of_the_operation() -> None:
     # Half of all differences between the old side and itself are 1.3; a problem that shows none by chance is no exception.
     calm, loud = pair((1.2, 1.2), name="calm"), pair((1.2, 1.2), (1.3, 1.3), name="loud")
-    assert [each.verdict for each in judged([calm, loud])] == ["", ""]
+    assert [judgement.verdict for judgement in judged([calm, loud])] == ["", ""]
     # One in twenty is too rare to count.
     rare = pair((1.2, 1.2), (1.3, 1.0), name="rare")
-    verdicts = {each.pair.key[0]: each.verdict for each in judged([rare, *[calm] * 9])}
+    verdicts = {judgement.pair.key[0]: judgement.verdict for judgement in judged([rare, *[calm] * 9])}
     assert verdicts == {"calm": "slower", "rare": ""}
     # Other operations have noise of their own.
     other = replace(loud, key=("m", "sptrans", "float64"))
-    assert [each.verdict for each in judged([calm, other])] == ["slower", ""]
+    assert [judgement.verdict for judgement in judged([calm, other])] == ["slower", ""]
 
 
 def test_ratios_are_taken_within_rounds() -> None:
@@ -90,9 +90,9 @@ def test_ratios_are_taken_within_rounds() -> None:
 
 def test_what_fails_on_the_old_side_alone_is_not_compared() -> None:
     key = ("m", "spmv", "float64")
-    found = judged([Pair(key, failed="old", reason="no such thing"), Pair(key, failed="new", reason="wrong")])
-    assert [each.verdict for each in found] == ["not compared", "failed"]
-    rows = compare.sheets(found)[0].rows
+    result = judged([Pair(key, failed="old", reason="no such thing"), Pair(key, failed="new", reason="wrong")])
+    assert [judgement.verdict for judgement in result] == ["not compared", "failed"]
+    rows = compare.sheets(result)[0].rows
     assert rows[0][-1] == "not compared: old: no such thing"
 
 
@@ -158,9 +158,9 @@ def test_every_operation_is_timed(tmp_path: Path) -> None:
         for operation in compare.OPERATIONS:
             inputs = tmp_path / (operation if operation in compare.DEFAULT else "spmv")
             seconds = process.result_of("prepare", inputs=str(inputs), operation=operation)
-            found = process.result_of("sample", seconds=seconds)
-            assert set(found) == {"back_to_back", "wall", "host", "cpu"}
-            assert all(found.values())
+            result = process.result_of("sample", seconds=seconds)
+            assert set(result) == {"back_to_back", "wall", "host", "cpu"}
+            assert all(result.values())
 
 
 def test_a_process_uses_the_kernels_of_its_folder(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_folder_that_lacks_something_is_refused(tmp_path: Path, lacks: str, to
 
 def measured(path: Path, seconds: float) -> Path:
     """Write a file of samples of ours."""
-    record = {"name": times.PLAIN, "samples": samples(*(seconds * each for each in (1.0, 1.01, 0.99, 1.0)))}
+    record = {"name": times.PLAIN, "samples": samples(*(seconds * factor for factor in (1.0, 1.01, 0.99, 1.0)))}
     problem = {"input": "m", "operation": "spmv", "dtype": "float64", "bytes": 1000, "floor": 1e-6, "date": "today"}
     document = {
         "schema": results.VERSION,

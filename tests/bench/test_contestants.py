@@ -89,11 +89,11 @@ def test_every_peer_that_is_here_is_right(name: str, task: problems.Task, first_
 
 
 def test_hierarchies_of_ours_and_of_peers_solve_their_systems(first_queue: cl.CommandQueue) -> None:
-    found = [peer for peer in map(peers.load, ("pyamg", "amgcl")) if peer.available() is None]
+    results = [peer for peer in map(peers.load, ("pyamg", "amgcl")) if peer.available() is None]
     for operation in problems.GROUPS["multigrid"]:
         task = make_problem(("fd2d5_100", operation, "float64"), first_queue)
         contestants = ours.contestants(operation, first_queue, variants=[], methods=None)
-        contestants += [each for peer in found for each in peer.contestants(operation, first_queue)]
+        contestants += [contestant for peer in results for contestant in peer.contestants(operation, first_queue)]
         for record in runner.measure(task, contestants, rounds=1):
             assert record["error"] <= 1, record
             assert "iterations of CG" in record["detail"]
@@ -184,13 +184,13 @@ def test_a_simple_merge_of_half_of_many_elements_is_declined_on_gpus(
     monkeypatch.setattr(opencl, "is_cpu", lambda _: False)
     task = problems.make("skewed_2e6", "segmented_merge", "uint32-uint32")
     contestants = ours.contestants("segmented_merge", first_queue, variants=[], methods=None)
-    (record,) = runner.measure(task, [each for each in contestants if each.name == "clsparse/simple"], rounds=1)
+    (record,) = runner.measure(task, [contestant for contestant in contestants if contestant.name == "clsparse/simple"], rounds=1)
     assert "one work-item" in record["declined"]
 
 
 def test_methods_are_those_of_the_operation(first_queue: cl.CommandQueue) -> None:
     def names(operation: str, methods: list[str] | None) -> list[str]:
-        return [each.name for each in ours.contestants(operation, first_queue, variants=[], methods=methods)]
+        return [contestant.name for contestant in ours.contestants(operation, first_queue, variants=[], methods=methods)]
 
     assert names("spgemm", None) == ["clsparse/plain", "clsparse/auto", "clsparse/auto-loose", "clsparse/kept-plan"]
     assert names("amg", ["binned", "reg-merge", "auto"]) == ["clsparse/reg-merge", "clsparse/auto"]

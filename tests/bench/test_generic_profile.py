@@ -51,14 +51,14 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_what_gains_on_all_devices_is_taken(base: Path, tmp_path: Path) -> None:
     files = [str(measured(tmp_path / f"{name}.jsonl", 0.5)) for name in ("one", "other")]
     assert generic_profile.main(["--type", "cpu", "--out", str(base), *files]) == 0
-    found = json.loads(base.read_text())
-    tree = found["operations"]["segmented_sort"]["any"]["shape"]
+    result = json.loads(base.read_text())
+    tree = result["operations"]["segmented_sort"]["any"]["shape"]
     # Larger problems than those measured are left to the rule.
     assert tuple(tree[:2]) == ("n", 39_000)
     assert (tree[2]["take"], tree[3]["take"]) == (BETTER, RULE)
-    assert found["operations"]["transpose"] == {"any": {"method": {"take": "binned"}}}
-    assert found["device"] == {"type": "cpu"}
-    assert {case.split()[1] for each in found["evidence"] for case in each["times"]} == {"(one)", "(other)"}
+    assert result["operations"]["transpose"] == {"any": {"method": {"take": "binned"}}}
+    assert result["device"] == {"type": "cpu"}
+    assert {case.split()[1] for record in result["evidence"] for case in record["times"]} == {"(one)", "(other)"}
 
 
 def test_what_one_device_loses_by_is_not(base: Path, tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ def test_grids_are_computed_without_their_matrix(points: int) -> None:
         division = by_rows(n**3, size)
         for rank, wanted in enumerate(of_matrix(S, division)):
             if division.length(rank):
-                found = of_grid(n, points, division, rank)
-                assert (found.halo, found.sources, found.rows) == (wanted.halo, wanted.sources, wanted.rows)
+                result = of_grid(n, points, division, rank)
+                assert (result.halo, result.sources, result.rows) == (wanted.halo, wanted.sources, wanted.rows)
 
 
 def test_products_send_as_much(capsys: pytest.CaptureFixture[str]) -> None:

@@ -60,11 +60,11 @@ def test_triangles_and_products_at_places() -> None:
     assert sp.tril(counted.ordered).nnz == 0
     made = problems.make("fd3d7_40", "sddmm_16", "float32")
     rows = np.repeat(np.arange(made.matrix.shape[0]), np.diff(made.matrix.indptr))
-    found = np.einsum("ek,ek->e", made.X[rows], made.Z[made.matrix.indices])
-    assert 0 < made.error((found,)) <= 1
-    found[9] += 1
+    result = np.einsum("ek,ek->e", made.X[rows], made.Z[made.matrix.indices])
+    assert 0 < made.error((result,)) <= 1
+    result[9] += 1
     with pytest.raises(WrongResultError, match="value 9"):
-        made.error((found,))
+        made.error((result,))
 
 
 @pytest.mark.parametrize("task", [("rmat12", "spgemm"), ("PTAP(fd2d5_256)", "amg")], ids=" ".join)
@@ -75,17 +75,17 @@ def test_a_product_of_matrices_is_right_in_any_order_of_summation(task: tuple[st
     assert made.described()["entries"] == made.reference[1].size
     # Taken apart by columns of A: another order, the same bound.
     halves = [(a[:, part] @ b[part]).astype(np.float64) for part in (slice(None, None, 2), slice(1, None, 2))]
-    found = made.with_cancelled(_parts((halves[0] + halves[1]).astype(np.float32)))
-    assert 0 < made.error(found) <= 1
-    indptr, indices, values = (part.copy() for part in found)
+    result = made.with_cancelled(_parts((halves[0] + halves[1]).astype(np.float32)))
+    assert 0 < made.error(result) <= 1
+    indptr, indices, values = (part.copy() for part in result)
     values[7] += 4 * made.bound[7] + 1e-3
     with pytest.raises(WrongResultError, match=r"1 of \d+ values are off; value 7"):
         made.error((indptr, indices, values))
     indices[5] += 1
     with pytest.raises(WrongResultError, match="indices: 1 of"):
-        made.error((indptr, indices, found[2]))
+        made.error((indptr, indices, result[2]))
     with pytest.raises(WrongResultError, match="needs int32"):
-        made.error(found[:2])
+        made.error(result[:2])
 
 
 def _parts(matrix: sp.csr_array) -> tuple[np.ndarray, ...]:

@@ -14,13 +14,13 @@ ptxas info    : Used 40 registers, used 1 barriers, 16 bytes stack, 2048 bytes s
 
 
 def test_numbers_of_a_log() -> None:
-    found = registers.usage(_LOG)
-    assert found == {"registers": 40, "stack": 16, "spill_stores": 8, "spill_loads": 12, "local_memory": 2048, "warnings": []}
+    result = registers.usage(_LOG)
+    assert result == {"registers": 40, "stack": 16, "spill_stores": 8, "spill_loads": 12, "local_memory": 2048, "warnings": []}
 
 
 def test_warnings_of_a_log() -> None:
-    found = registers.usage(_LOG + "<kernel>:3:5: warning: unused variable 'a'\n")
-    assert found["warnings"] == ["<kernel>:3:5: warning: unused variable 'a'"]
+    result = registers.usage(_LOG + "<kernel>:3:5: warning: unused variable 'a'\n")
+    assert result["warnings"] == ["<kernel>:3:5: warning: unused variable 'a'"]
 
 
 def test_what_is_said_of_every_kernel_is_no_warning() -> None:

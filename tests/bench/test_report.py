@@ -52,12 +52,12 @@ def document(*entries: Document) -> Document:
 
 
 def test_times_are_medians_and_the_best_algorithm_counts() -> None:
-    found = times.times_of(
+    result = times.times_of(
         entry("m", record("cusparse/alg1", 4.0, single=1.0), record("cusparse/alg2", 3.0), {"name": "x", "failure": "f"}),
         "back_to_back",
     )
-    assert found == {"cusparse/alg1": 4.0, "cusparse/alg2": 3.0, "cusparse/best": 3.0}
-    assert times.best_peer(found) == "cusparse/alg2"
+    assert result == {"cusparse/alg1": 4.0, "cusparse/alg2": 3.0, "cusparse/best": 3.0}
+    assert times.best_peer(result) == "cusparse/alg2"
     assert times.best_peer({"clsparse/auto": 1.0}) is None
     assert times.geometric_mean([1.0, 4.0]) == pytest.approx(2.0)
 
@@ -115,7 +115,7 @@ def test_implementations_measured_elsewhere_are_scaled_by_cusparse(tmp_path: Pat
 
 def test_accumulators_in_registers_are_held_against_their_originals(tmp_path: Path) -> None:
     def records(*seconds: float) -> list[Document]:
-        return [record(f"clsparse/{name}", each) for name, each in zip(("sort", "reg-sort", "hash"), seconds, strict=True)]
+        return [record(f"clsparse/{name}", second) for name, second in zip(("sort", "reg-sort", "hash"), seconds, strict=True)]
 
     first = entry("bin_2", *records(4.0, 1.0, 1.0), operation="spgemm")
     second = entry("bin_4", *records(1.0, 1.0, 1.0), record("clsparse/reg-hash", 0.5), operation="spgemm")

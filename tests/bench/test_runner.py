@@ -72,7 +72,7 @@ def test_a_run_writes_what_the_schema_says(tmp_path: Path, dtype: str) -> None:
     samples = results.Output(tmp_path / "samples.json", new_document(), samples=True)
     peers = scipy_peer.contestants("spmv", None)
     assert run(new_document(), path, *peers, tasks=[("qcd4", "spmv", dtype)], samples=[samples]) == 0
-    (summary,), (entry,) = (results.read(each)["entries"] for each in (path, samples.path))
+    (summary,), (entry,) = (results.read(file)["entries"] for file in (path, samples.path))
     assert (entry["input"], entry["dtype"], entry["shape"], entry["nnz"]) == ("qcd4", dtype, [1024, 1024], 36_864)
     assert {name: summary[name] for name in ("input", "dtype", "shape", "nnz", "bytes")}.items() <= entry.items()
     assert entry["row_lengths"] == [36, 36.0, 36]

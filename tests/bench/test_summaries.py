@@ -23,7 +23,7 @@ def test_five_numbers_have_the_median_and_the_quartiles_of_all_samples(count: in
     assert statistics.median(kept) == pytest.approx(1e6 * statistics.median(samples), rel=1e-6)
     assert (kept[0], kept[-1]) == pytest.approx((1e6 * min(samples), 1e6 * max(samples)), rel=5e-3)
     if count > 1:
-        quartiles = (1e6 * each for each in statistics.quantiles(samples, n=4, method="inclusive"))
+        quartiles = (1e6 * quantile for quantile in statistics.quantiles(samples, n=4, method="inclusive"))
         assert statistics.quantiles(kept, n=4, method="inclusive") == pytest.approx(list(quartiles), rel=5e-3)
 
 

@@ -24,10 +24,10 @@ def times(a: Any, b: Any) -> Any:
     """Return a product of which each operation is rounded; NumPy's own of complex values may be contracted."""
     if not np.iscomplexobj(a):
         return a * b
-    found = np.empty(np.broadcast(a, b).shape, a.dtype)
-    found.real = a.real * b.real - a.imag * b.imag
-    found.imag = a.real * b.imag + a.imag * b.real
-    return found
+    result = np.empty(np.broadcast(a, b).shape, a.dtype)
+    result.real = a.real * b.real - a.imag * b.imag
+    result.imag = a.real * b.imag + a.imag * b.real
+    return result
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
@@ -37,10 +37,10 @@ def test_products_are_rounded_before_they_are_added(queue: cl.CommandQueue, dtyp
     rng = np.random.default_rng(1)
     a, X = drawn(rng, (N, 2), dtype), drawn(rng, (2, 8), dtype)
     host = scipy.sparse.csr_array((a.ravel(), np.tile([0, 1], N), np.arange(0, 2 * N + 1, 2)), shape=(N, 2))
-    A, B = (clsparse_py.csr_array(each, queue=queue) for each in (host, scipy.sparse.csr_array(X)))
+    A, B = (clsparse_py.csr_array(matrix, queue=queue) for matrix in (host, scipy.sparse.csr_array(X)))
     wanted = times(a[:, :1], X[0]) + times(a[:, 1:], X[1])
-    for found in (A @ X, (A @ B).toarray()):
-        np.testing.assert_array_equal(found, wanted)
+    for result in (A @ X, (A @ B).toarray()):
+        np.testing.assert_array_equal(result, wanted)
     for kernel in ("auto", "serial", "vector", "merge", "adaptive", "chunked"):
         plan = None if kernel == "auto" else clsparse_py.spmv_plan(A, kernel=kernel)
         np.testing.assert_array_equal(clsparse_py.spmv(A, X[:, 0].copy(), plan=plan), wanted[:, 0])

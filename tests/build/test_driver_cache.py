@@ -62,9 +62,9 @@ def test_what_is_cut_short_is_told_from_what_is_whole(filled: Path) -> None:
         whole = part.read_bytes()
         for kept in (0, 3, 20, len(whole) // 2, len(whole) - 1):
             part.write_bytes(whole[:kept])
-            (found,) = driver_cache._cut_short(filled / "pocl")
-            assert part.is_relative_to(found)
-            assert found.parent.parent == filled / "pocl"
+            (result,) = driver_cache._cut_short(filled / "pocl")
+            assert part.is_relative_to(result)
+            assert result.parent.parent == filled / "pocl"
         part.write_bytes(b"\0" * len(whole))
         assert len([*driver_cache._cut_short(filled / "pocl")]) == 1
         part.write_bytes(whole)

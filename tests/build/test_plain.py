@@ -38,9 +38,9 @@ WITHOUT = {
 @pytest.mark.parametrize("module", ["", ".linalg", ".graph", ".csgraph", ".primitives", ".amg", ".distributed"])
 def test_public_functions_have_doors(module: str) -> None:
     of = importlib.import_module(f"clsparse_py{module}")
-    wrappers = tuple(Path(each.__file__ or "") for each in (clsparse_py._build.plain, clsparse_py._ground.errors))
+    wrappers = tuple(Path(module.__file__ or "") for module in (clsparse_py._build.plain, clsparse_py._ground.errors))
     functions = {name: getattr(of, name) for name in of.__all__ if inspect.isfunction(getattr(of, name))}
-    without = {name for name, each in functions.items() if Path(each.__code__.co_filename) not in wrappers}
+    without = {name for name, function in functions.items() if Path(function.__code__.co_filename) not in wrappers}
     assert without == WITHOUT.get(module, set())
 
 
@@ -51,11 +51,11 @@ def refused(name: str = "a kernel") -> BuildError:
 def test_a_device_is_described_as_having_nothing(queue: cl.CommandQueue) -> None:
     before = describe(queue.device)
     with plain_kernels():
-        found = describe(queue.device)
-        assert (found.max_work_group, found.local_memory, found.portability.lane_width) == (1, 0, 1)
-        assert found.lanes_are_loops
+        result = describe(queue.device)
+        assert (result.max_work_group, result.local_memory, result.portability.lane_width) == (1, 0, 1)
+        assert result.lanes_are_loops
         with plain_kernels():
-            assert describe(queue.device) == found
+            assert describe(queue.device) == result
         assert are_plain()
     assert describe(queue.device) == before
     assert not are_plain()
@@ -76,7 +76,7 @@ def test_plain_kernels_come_before_scipy(caplog: pytest.LogCaptureFixture) -> No
     with caplog.at_level(logging.WARNING):
         assert run(2, y=5) == run(2, y=5) == ("SciPy", 2, 5)
     assert calls == [False, False, True, *(False, True) * 2]
-    assert sum("runs on the host, by SciPy" in each.message for each in caplog.records) == 1
+    assert sum("runs on the host, by SciPy" in record.message for record in caplog.records) == 1
 
 
 def test_the_first_refusal_is_raised_where_there_is_no_other_way() -> None:
@@ -115,4 +115,4 @@ def test_warnings_name_the_callers_line(queue: cl.CommandQueue) -> None:
             A.tocsr(copy=True)[0, 1:] = cl_array.to_device(queue, np.full(3, 2j, np.complex64))
             clsparse_py.diags_array([1, 2, 3])
         assert len(caught) >= 5
-        assert {each.filename for each in caught} == {__file__}
+        assert {warning.filename for warning in caught} == {__file__}

@@ -66,63 +66,67 @@ MIXED = Arithmetic("int32", "complex64", "int64", "plus_pair")
 
 def records() -> list[programs.Parameters]:
     """Return a few records of every template."""
-    found: list[programs.Parameters] = [
+    results: list[programs.Parameters] = [
         Convert(64, a, b) for a in ("bool", "complex64", "float64") for b in ("int8", "bool", "complex128")
     ]
-    found += [Entries(64, index, *each) for index in ("int32", "int64") for each in (("bool", "mark"), ("complex128", "place"))]
-    found += [REGROUP.record(64, "int32", "int64"), EntryRows(64, "int64", 4, True)]
-    found += [Range(64, number) for number in ("int8", "uint64")]
-    found += [NONZEROS.record(64, number) for number in ("bool", "float64")]
+    results += [
+        Entries(64, index, *types) for index in ("int32", "int64") for types in (("bool", "mark"), ("complex128", "place"))
+    ]
+    results += [REGROUP.record(64, "int32", "int64"), EntryRows(64, "int64", 4, True)]
+    results += [Range(64, number) for number in ("int8", "uint64")]
+    results += [NONZEROS.record(64, number) for number in ("bool", "float64")]
     for index in ("int32", "int64"):
-        found += [Check(64, index), Partition(64, index), CountFeatures(64, index), ScanCounts(64, index)]
-        found += [Binning(64, index, step) for step in ("histogram", "count", "place")]
-        found += [CheckPointers(64, index, False), CheckPointers(64, index, True), CutSegments(64, index)]
-        found += [Sample(64, index), Count(64, index), Insert(64, index, 4)]
+        results += [Check(64, index), Partition(64, index), CountFeatures(64, index), ScanCounts(64, index)]
+        results += [Binning(64, index, step) for step in ("histogram", "count", "place")]
+        results += [CheckPointers(64, index, False), CheckPointers(64, index, True), CutSegments(64, index)]
+        results += [Sample(64, index), Count(64, index), Insert(64, index, 4)]
         for size in (0, 1, 16):
-            found += [Gather(64, index, size, 4), GatherChunked(64, index, size)]
-            found += [Order(64, index, size, 8)]
-        found += [PERMUTE.record(64, index, moved) for moved in ("uchar", "ulong2")]
-        found += [Compact(64, index, size) for size in (0, 8)]
-    found += [each for arithmetic in (DOUBLE, MIXED) for each in catalogue(GPU, arithmetic).values()]
-    found += [Values(64, *3 * ("int32",), "power"), Values(64, *3 * ("complex64",), "arcsin")]
+            results += [Gather(64, index, size, 4), GatherChunked(64, index, size)]
+            results += [Order(64, index, size, 8)]
+        results += [PERMUTE.record(64, index, moved) for moved in ("uchar", "ulong2")]
+        results += [Compact(64, index, size) for size in (0, 8)]
+    results += [kernel for arithmetic in (DOUBLE, MIXED) for kernel in catalogue(GPU, arithmetic).values()]
+    results += [Values(64, *3 * ("int32",), "power"), Values(64, *3 * ("complex64",), "arcsin")]
     for portability in (LANES, Portability()):
         for types in (("bool", "int64"), ("float64", "float64"), ("complex64", "complex64")):
             for inclusive in (False, True):
                 tiles = ScanTiles(64, *types, portability, False, 15, inclusive, False, False)
-                found += [tiles, replace(tiles, carried=True), tiles.sums]
-                found += [ScanChunks(1, *types, portability, False, step, inclusive) for step in ("sums", "scan")]
+                results += [tiles, replace(tiles, carried=True), tiles.sums]
+                results += [ScanChunks(1, *types, portability, False, step, inclusive) for step in ("sums", "scan")]
                 for index in ("int32", "int64"):
                     common = (*types, portability)
-                    found += [SegmentedTiles(64, *common, index, 15, inclusive)]
-                    found += [SegmentSums(64, *common, index, inclusive, 8, 2)]
-                    found += [SegmentedChunks(1, *common, index, step, inclusive) for step in ("sum", "add", "tails", "scan")]
-                    found += [SegmentedTails(64, *common, index)]
-            found += [AddPartials(64, types[1], types[1], portability)]
-            found += [ScanTiles(64, types[1], types[1], portability, False, 15, True, False, True)]
-            found += [found[-1].sums]
-        found += [ScanTiles(64, "uint64", "int32", portability, True, 15, True, True, False)]
-        found += [found[-1].sums]
-        found += [ScanChunks(1, "uint64", "int32", portability, True, step, True) for step in ("sums", "scan")]
+                    results += [SegmentedTiles(64, *common, index, 15, inclusive)]
+                    results += [SegmentSums(64, *common, index, inclusive, 8, 2)]
+                    results += [SegmentedChunks(1, *common, index, step, inclusive) for step in ("sum", "add", "tails", "scan")]
+                    results += [SegmentedTails(64, *common, index)]
+            results += [AddPartials(64, types[1], types[1], portability)]
+            results += [ScanTiles(64, types[1], types[1], portability, False, 15, True, False, True)]
+            results += [results[-1].sums]
+        results += [ScanTiles(64, "uint64", "int32", portability, True, 15, True, True, False)]
+        results += [results[-1].sums]
+        results += [ScanChunks(1, "uint64", "int32", portability, True, step, True) for step in ("sums", "scan")]
     for arithmetic in (DOUBLE, MIXED):
         for portability in (LANES, Portability(), Portability("ptx", 32, "ptx"), Portability("bpermute", 64)):
             for scaled in (False, True):
                 common = (64, arithmetic, portability, scaled)
-                found += [
+                results += [
                     Subvector(*common, width, unroll, binned)
                     for width in (1, 64)
                     for unroll in (1, 3)
                     for binned in (False, True)
                 ]
-                found += [
+                results += [
                     VectorLong(*common, 2),
                     *(Adaptive(*common, parts, 5, 32, 32) for parts in ("staged", "rests", "even")),
                     Merge(*common, 5),
                     Combine(*common, 32),
                     *spmm_records(*common),
                 ]
-                found += [Chunked(*common, vectors="none", ahead=0)]
-                found += [Chunked(*common, vectors=each, ahead=512) for each in ("uneven", "all") if arithmetic.vector_operations]
-    return found
+                results += [Chunked(*common, vectors="none", ahead=0)]
+                results += [
+                    Chunked(*common, vectors=name, ahead=512) for name in ("uneven", "all") if arithmetic.vector_operations
+                ]
+    return results
 
 
 def spmm_records(
@@ -358,15 +362,15 @@ def test_kernels_that_are_kept_are_few(queue: cl.CommandQueue, probe: list[str],
         return programs.build(queue.context, queue.device, Probe(work_group))
 
     def there() -> list[int]:
-        return sorted(each.parameters.work_group for each in programs.built())
+        return sorted(program.parameters.work_group for program in programs.built())
 
     def worked_out() -> Built:
         return programs.worked_out(queue.context, queue.device, "used", lambda: build(1))
 
     monkeypatch.setattr(programs, "_KEPT", replace(programs._KEPT, kernels=4))
     held = build(8)
-    for each in (1, 2, 3, 4, 5):
-        build(each)
+    for factor in (1, 2, 3, 4, 5):
+        build(factor)
         worked_out()
     # A plan's is there, and what is used again and again, although it was asked for long ago.
     assert there() == [1, 4, 5, 8]
@@ -375,8 +379,8 @@ def test_kernels_that_are_kept_are_few(queue: cl.CommandQueue, probe: list[str],
     build(2)
     assert len(probe) == 7
     del held
-    for each in (5, 6, 7, 9):
-        build(each)
+    for factor in (5, 6, 7, 9):
+        build(factor)
         worked_out()
     assert there() == [1, 6, 7, 9]
     monkeypatch.setattr(programs, "_KEPT", replace(programs._KEPT, kernels=2))
@@ -393,7 +397,7 @@ def test_kernels_of_plans_stay_and_others_are_let_go(queue: cl.CommandQueue, mon
 
     def left() -> list[str]:
         gc.collect()
-        return [each.parameters.name for key, each in programs._alive.items() if key[0] == context.int_ptr]
+        return [program.parameters.name for key, program in programs._alive.items() if key[0] == context.int_ptr]
 
     _ = A @ x, A @ A, A + A, A.T.tocsr(), A.sum(axis=0), A[::2]
     del _

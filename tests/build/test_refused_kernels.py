@@ -134,15 +134,15 @@ def plant(monkeypatch: pytest.MonkeyPatch, own_cache: Path) -> Iterator[Callable
         programs.forget_refused()
 
         def refusing(context: Any, device: Any, source: str, options: Any = ()) -> Any:
-            found = [name for name in programs._KERNEL.findall(source) if re.search(pattern, name)]
-            if found:
-                asked.extend(found)
+            results = [name for name in programs._KERNEL.findall(source) if re.search(pattern, name)]
+            if results:
+                asked.extend(results)
                 raise error or Verdict(REFUSED, LOG)
             return compile_source(context, device, source, options)
 
         monkeypatch.setattr(programs, "compile_source", refusing)
-        for key, each in list(programs._built.items()):
-            if re.search(pattern, each.parameters.name):
+        for key, program in list(programs._built.items()):
+            if re.search(pattern, program.parameters.name):
                 programs._built.pop(key, None)
                 programs._alive.pop(key, None)
         return asked
@@ -220,7 +220,7 @@ def test_what_two_processes_saw_is_not_tried_again(
             convert(needs_conversion)
         assert bool(asked) == tries
         assert any(record.levelno >= logging.WARNING for record in caplog.records) == tries
-    assert all(each.trusted for each in read_refusals(needs_conversion).values())
+    assert all(refusal.trusted for refusal in read_refusals(needs_conversion).values())
     # Another version of the package, and another driver, try again.
     identity = programs.identity(needs_conversion.device)
     assert refusals.load(identity + "1") == {}
@@ -308,7 +308,7 @@ refusals.note(identity, [("d", "kernel", "why")])
 
 
 def test_processes_share_what_they_saw(tmp_path: Path) -> None:
-    found = [
+    results = [
         subprocess.run(
             [sys.executable, "-c", SEES, "a device"],
             env={**os.environ, "CLSPARSE_CACHE_DIR": str(tmp_path)},
@@ -316,7 +316,7 @@ def test_processes_share_what_they_saw(tmp_path: Path) -> None:
         ).stdout.strip()
         for _ in range(3)
     ]  # fmt: skip
-    assert found == ["False", "False", "True"]
+    assert results == ["False", "False", "True"]
 
 
 #: Methods of SpGEMM with the kernels that are refused, all or those of a phase, for a kind of device: plain kernels make C.
@@ -340,7 +340,7 @@ PRODUCTS = [
 ]
 
 
-@pytest.mark.parametrize(("method", "pattern", "kind"), PRODUCTS, ids=["-".join(each) for each in PRODUCTS])
+@pytest.mark.parametrize(("method", "pattern", "kind"), PRODUCTS, ids=["-".join(product) for product in PRODUCTS])
 def test_products_whose_kernels_are_refused_take_plain_ones(
     queue: cl.CommandQueue, plant: Callable[..., list[str]], take_as: Callable[..., None],
     method: str, pattern: str, kind: str, caplog: pytest.LogCaptureFixture,
@@ -353,8 +353,8 @@ def test_products_whose_kernels_are_refused_take_plain_ones(
     plan = clsparse_py.spgemm_plan(A, A, method=method)
     wanted = scipy.sparse.csr_array(host @ host)
     wanted.sort_indices()
-    for found, factor in ((clsparse_py.spgemm(A, A, method=method), 1), (plan(), 1), (plan(A.data * 2), 2), (plan(), 1)):
-        got = found.get()
+    for result, factor in ((clsparse_py.spgemm(A, A, method=method), 1), (plan(), 1), (plan(A.data * 2), 2), (plan(), 1)):
+        got = result.get()
         np.testing.assert_array_equal(got.indptr, wanted.indptr)
         np.testing.assert_array_equal(got.indices, wanted.indices)
         np.testing.assert_allclose(got.data, wanted.data * np.float32(factor), rtol=1e-4)
@@ -447,7 +447,7 @@ def test_scipy_checks_a_structure_too(queue: cl.CommandQueue, plant: Callable[..
     ):
         arrays = [host.indices.astype(index), host.indptr.astype(index)]
         arrays[part][place] = value
-        given = tuple(cl.array.to_device(queue, each) for each in (host.data, *arrays))
+        given = tuple(cl.array.to_device(queue, array) for array in (host.data, *arrays))
         with pytest.raises(ValueError, match=message):
             clsparse_py.csr_array(given, shape=host.shape)
     assert len(asked) == len(set(asked)) > 0
@@ -472,24 +472,24 @@ OF_SCIPY += ["sort_network|merge_", "|".join(OF_SCIPY)]
 def test_scipy_applies_operators_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], dtype: str) -> None:
     asked = plant("union_|values_|dense_|pair_|complement_|scatter_|diagonal_|primitives_segmented_")
     host = scipy.sparse.csr_array(matrix().astype(dtype))
-    A, B = (clsparse_py.csr_array(each, queue=queue) for each in (host, host[::-1]))
+    A, B = (clsparse_py.csr_array(operand, queue=queue) for operand in (host, host[::-1]))
     dense = np.arange(host.shape[0] * host.shape[1]).reshape(host.shape).astype(dtype)
-    for found, wanted in (
+    for result, wanted in (
         (A + B, host + host[::-1]),
         (A.multiply(B), host.multiply(host[::-1])),
         (A * 2, host * 2),
         (abs(A), abs(host)),
     ):
-        assert found.dtype == wanted.dtype
-        assert abs(found.get().astype(np.complex64) - wanted.astype(np.complex64)).sum() == 0
+        assert result.dtype == wanted.dtype
+        assert abs(result.get().astype(np.complex64) - wanted.astype(np.complex64)).sum() == 0
     np.testing.assert_array_equal(A + dense, host + dense)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", scipy.sparse.SparseEfficiencyWarning)
-        for found, wanted in ((A == B, host == host[::-1]), (A != 2, host != 2)):
-            np.testing.assert_array_equal(found.toarray(), wanted.toarray())
+        for result, wanted in ((A == B, host == host[::-1]), (A != 2, host != 2)):
+            np.testing.assert_array_equal(result.toarray(), wanted.toarray())
     np.testing.assert_array_equal(A == dense, host == dense)
-    for found, wanted in ((A.sum(axis=1), host.sum(axis=1)), (A.sum(), host.sum()), (A.diagonal(2), host.diagonal(2))):
-        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    for result, wanted in ((A.sum(axis=1), host.sum(axis=1)), (A.sum(), host.sum()), (A.diagonal(2), host.diagonal(2))):
+        np.testing.assert_allclose(result, wanted, rtol=1e-5)
     if dtype != "bool":
         given = cl.array.to_device(queue, np.asfortranarray(dense))
         np.testing.assert_array_equal((given[::-1] - A).get(), dense[::-1] - host.toarray())
@@ -514,8 +514,8 @@ def test_scipy_does_what_no_other_kernel_does(
     indptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=40))))
     shuffled = (values[order], col[order], indptr)
 
-    def same(found: clsparse_py.csr_array, of: scipy.sparse.csr_array) -> None:
-        got = found.get()
+    def same(result: clsparse_py.csr_array, of: scipy.sparse.csr_array) -> None:
+        got = result.get()
         assert got.dtype == of.dtype
         np.testing.assert_array_equal(got.indptr, of.indptr)
         np.testing.assert_array_equal(got.indices, of.indices)
@@ -523,7 +523,9 @@ def test_scipy_does_what_no_other_kernel_does(
 
     for first in (True, False):
         same(clsparse_py.csr_array((values, (row, col)), shape=(40, 50), queue=queue), wanted)
-        parts = [cl.array.to_device(queue, each) for each in (shuffled[0], *(each.astype(np.int64) for each in shuffled[1:]))]
+        parts = [
+            cl.array.to_device(queue, array) for array in (shuffled[0], *(indices.astype(np.int64) for indices in shuffled[1:]))
+        ]
         A = clsparse_py.csr_array(tuple(parts), shape=(40, 50), queue=queue)
         # Unsorted, and with duplicates; SciPy drops zeros.
         eye = clsparse_py.csr_array(scipy.sparse.eye_array(50, dtype=dtype, format="csr"), queue=queue)
@@ -578,8 +580,8 @@ def test_plain_kernels_or_scipy_transpose_where_others_are_refused(
             assert abs(clsparse_py.transpose_plan(A, method=method)(A.data * 2).get() - host.T * np.float32(2)).nnz == 0
     else:
         plan = clsparse_py.transpose_plan(A, method=method)
-        for found, factor in ((clsparse_py.transpose(A, method=method), 1), (plan(), 1), (plan(A.data * 2), 2)):
-            assert abs(found.get() - host.T * np.float32(factor)).nnz == 0
+        for result, factor in ((clsparse_py.transpose(A, method=method), 1), (plan(), 1), (plan(A.data * 2), 2)):
+            assert abs(result.get() - host.T * np.float32(factor)).nnz == 0
     if not asked:
         pytest.skip("this device is given another method")
 
@@ -625,7 +627,7 @@ PRIMITIVES = [
 ]
 
 
-@pytest.mark.parametrize(("primitive", "pattern"), PRIMITIVES, ids=["-".join(each) for each in PRIMITIVES])
+@pytest.mark.parametrize(("primitive", "pattern"), PRIMITIVES, ids=["-".join(primitive) for primitive in PRIMITIVES])
 def test_a_refused_primitive_takes_plain_kernels(
     queue: cl.CommandQueue,
     plant: Callable[..., list[str]],
@@ -650,15 +652,15 @@ def test_a_refused_primitive_takes_plain_kernels(
             clsparse_py.primitives.inclusive_scan(a, out=a)
             np.testing.assert_array_equal(a.get(), np.cumsum(values))
         elif primitive == "segmented":
-            found = clsparse_py.primitives.segmented_sum(place(ptr), place(values))
-            np.testing.assert_array_equal(found.get(), np.bincount(segment, values, ptr.size - 1))
+            result = clsparse_py.primitives.segmented_sum(place(ptr), place(values))
+            np.testing.assert_array_equal(result.get(), np.bincount(segment, values, ptr.size - 1))
             a, sums = place(values), np.cumsum(values)
             clsparse_py.primitives.segmented_scan(place(ptr), a, out=a)
             np.testing.assert_array_equal(a.get(), sums - np.concatenate(([0], sums))[ptr[segment]])
         elif primitive == "by_key":
-            unique, found = clsparse_py.primitives.reduce_by_key(place(segment.astype(np.int32)), place(values))
+            unique, result = clsparse_py.primitives.reduce_by_key(place(segment.astype(np.int32)), place(values))
             np.testing.assert_array_equal(unique.get(), np.unique(segment))
-            np.testing.assert_array_equal(found.get(), np.bincount(segment, values)[np.unique(segment)])
+            np.testing.assert_array_equal(result.get(), np.bincount(segment, values)[np.unique(segment)])
         elif primitive == "radix":
             a, b = place(keys), place(values)
             clsparse_py.primitives.radix_sort(a, b, out=(a, b))
@@ -675,10 +677,10 @@ def test_a_refused_primitive_takes_plain_kernels(
             starts = np.append(np.arange(0, n, 7), n).astype(np.int32)
             runs = keys[np.lexsort((keys, np.arange(n) // 7))]
             segments = np.array([0, 1, 3, 100, 101, starts.size - 1], np.int32)
-            found = clsparse_py.primitives.segmented_merge(place(segments), place(starts), place(runs))
+            result = clsparse_py.primitives.segmented_merge(place(segments), place(starts), place(runs))
             bounds = starts[segments]
             wanted = [np.sort(runs[begin:end]) for begin, end in itertools.pairwise(bounds)]
-            np.testing.assert_array_equal(found.get(), np.concatenate(wanted))
+            np.testing.assert_array_equal(result.get(), np.concatenate(wanted))
     assert asked
     assert len(asked) == len(set(asked))
 
@@ -713,18 +715,18 @@ def test_an_empty_entry_of_pocls_cache_is_built_around(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bool"])
-@pytest.mark.parametrize("kernel", ["construct_" + each for each in ("kron", "block", "triangle", "diagonals")])
+@pytest.mark.parametrize("kernel", ["construct_" + name for name in ("kron", "block", "triangle", "diagonals")])
 def test_scipy_puts_arrays_together_too(queue: cl.CommandQueue, plant: Callable[..., list[str]], kernel: str, dtype: str) -> None:
     asked = plant(kernel)
     host = scipy.sparse.csr_array(matrix().astype(dtype))
     A, few = clsparse_py.csr_array(host, queue=queue), host[:4, :6]
     of_few = clsparse_py.csr_array(few, queue=queue)
     grid = [[host, None], [None, few], [None, host[:, :6]]]
-    of_grid = [[None if each is None else clsparse_py.csr_array(each, queue=queue) for each in row] for row in grid]
+    of_grid = [[None if operand is None else clsparse_py.csr_array(operand, queue=queue) for operand in row] for row in grid]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         diagonals = {"offsets": [1, -2], "shape": (9, 8), "dtype": dtype}
-        for found, wanted in (
+        for result, wanted in (
             (clsparse_py.kron(A, of_few), scipy.sparse.kron(host, few)),
             (clsparse_py.kron(of_few, A, format="csr"), scipy.sparse.kron(few, host)),
             (clsparse_py.block_array(of_grid), scipy.sparse.block_array(grid)),
@@ -735,8 +737,8 @@ def test_scipy_puts_arrays_together_too(queue: cl.CommandQueue, plant: Callable[
                 scipy.sparse.diags_array([np.arange(7), 2], **diagonals),
             ),
         ):
-            assert found.dtype == wanted.dtype
-            np.testing.assert_array_equal(found.toarray(), wanted.toarray())
+            assert result.dtype == wanted.dtype
+            np.testing.assert_array_equal(result.toarray(), wanted.toarray())
     assert asked
 
 
@@ -745,12 +747,12 @@ def test_scipy_numbers_rows_too(queue: cl.CommandQueue, plant: Callable[..., lis
     asked = plant(pattern)
     host = matrix().tocoo()
     A = clsparse_py.coo_array(host, queue=queue)
-    found, wanted = A.tocsr(), host.tocsr()
+    result, wanted = A.tocsr(), host.tocsr()
     for part in ("indptr", "indices", "data"):
-        np.testing.assert_array_equal(getattr(found, part).get(), getattr(wanted, part))
+        np.testing.assert_array_equal(getattr(result, part).get(), getattr(wanted, part))
     for copy in (True, False):
-        for each, of_host in zip(found.tocoo(copy=copy).coords, host.coords, strict=True):
-            np.testing.assert_array_equal(each.get(), of_host)
+        for coord, of_host in zip(result.tocoo(copy=copy).coords, host.coords, strict=True):
+            np.testing.assert_array_equal(coord.get(), of_host)
     assert asked
     assert len(asked) == len(set(asked))
 
@@ -761,15 +763,15 @@ def test_scipy_indexes_too(queue: cl.CommandQueue, plant: Callable[..., list[str
     host = scipy.sparse.csr_array(matrix().astype(dtype))
     rng = np.random.default_rng(3)
     places, mask = rng.integers(-60, 60, 40), rng.random(60) < 0.4
-    on_device, marks = (cl.array.to_device(queue, each) for each in (places, mask))
+    on_device, marks = (cl.array.to_device(queue, array) for array in (places, mask))
     A = clsparse_py.csr_array(host, queue=queue)
     for key, of_device in (
         (places, on_device), (slice(3, 30), slice(3, 30)), ((slice(None), slice(50, 3, -2)), (slice(None), slice(50, 3, -2))),
         (mask, marks), ((slice(None), np.unique(places % 60)), (slice(None), np.unique(places % 60))),
     ):  # fmt: skip
-        found, wanted = A[of_device], host[key]
+        result, wanted = A[of_device], host[key]
         for part in ("indptr", "indices", "data"):
-            np.testing.assert_array_equal(getattr(found, part).get(), getattr(wanted, part))
+            np.testing.assert_array_equal(getattr(result, part).get(), getattr(wanted, part))
     np.testing.assert_array_equal(A[on_device, on_device[::-1]].get(), host[places, places[::-1]])
     for key in ((places, places[::-1]), (slice(5, 9), slice(None, None, 3)), host.nonzero()):
         values = rng.integers(0, 2, np.shape(host.toarray()[key])).astype(dtype)
@@ -798,12 +800,12 @@ def test_blocks_without_their_kernels(queue: cl.CommandQueue, plant: Callable[..
     B.eliminate_zeros()
     of_rows = A.tocsr()
     assert of_rows.tobsr().blocksize == host.tocsr().tobsr().blocksize
-    for found, wanted in (
+    for result, wanted in (
         (A @ X, host @ X), (A @ X[:, 0], host @ X[:, 0]), ((A @ A.T).toarray(), (host @ host.T).toarray()),
         (B.toarray(), host.toarray()), (of_rows.tobsr((2, 3)).toarray(), host.toarray()),
         (A.sorted_indices().toarray(), host.toarray()),
     ):  # fmt: skip
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-4)
+        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-4)
     assert asked
     assert len(asked) == len(set(asked))
 

@@ -48,12 +48,12 @@ def without_devices() -> dict[str, str]:
 
 @pytest.mark.parametrize("arithmetic", [SINGLE, Arithmetic("complex128", "float64", "int64"), Arithmetic("int8", "int32")])
 def test_the_catalogue_covers_every_template(arithmetic: Arithmetic) -> None:
-    files, found = set(template_names()), catalogue(GPU, arithmetic)
+    files, result = set(template_names()), catalogue(GPU, arithmetic)
     if arithmetic.index == "int64":
         files.remove("spgemm/merge_staged")  # which takes 32 bits
-    assert files <= set(found)
-    assert {name: found[name].template for name in files} == {name: name for name in files}
-    assert set(KERNELS) <= set(found)
+    assert files <= set(result)
+    assert {name: result[name].template for name in files} == {name: name for name in files}
+    assert set(KERNELS) <= set(result)
 
 
 def test_each_template_is_registered_once() -> None:
@@ -62,12 +62,12 @@ def test_each_template_is_registered_once() -> None:
         for _, record in examples(GPU, SINGLE):
             sources_of[record.template].add(number)
     assert sources_of.keys() == set(template_names())
-    assert {template: found for template, found in sources_of.items() if len(found) > 1} == {}
+    assert {template: result for template, result in sources_of.items() if len(result) > 1} == {}
 
 
 def test_no_module_registers_kernels_that_the_catalogue_does_not_import() -> None:
-    found = subprocess.run([sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True, check=True)
-    assert found.stdout == "[]\n"
+    result = subprocess.run([sys.executable, "-c", IMPORT_ALL], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
 
 
 IMPORT_ALL = """
@@ -94,7 +94,7 @@ def test_every_kernel_of_the_catalogue_builds(platform: str) -> None:
 
 def test_the_catalogue_holds_what_plans_build(queue: cl.CommandQueue) -> None:
     all_records = catalogue(describe(queue.device), SINGLE).values()
-    records = [each for each in all_records if each.template.startswith(("spmv/", "csr/", "primitives/partition"))]
+    records = [record for record in all_records if record.template.startswith(("spmv/", "csr/", "primitives/partition"))]
     # As built: a driver may take smaller work-groups and fewer lanes.
     known = {programs.build(queue.context, queue.device, record).parameters for record in records}
     A = clsparse_py.csr_array(sp.csr_array(np.eye(3, dtype=np.float32)), queue=queue)
@@ -102,7 +102,7 @@ def test_the_catalogue_holds_what_plans_build(queue: cl.CommandQueue) -> None:
         plan = clsparse_py.spmv_plan(A, kernel=name)
         with programs.recording() as record:
             clsparse_py.spmv(A, np.ones(3, np.float32), plan=plan)
-        assert {each.parameters for each in record} <= known
+        assert {program.parameters for program in record} <= known
 
 
 # ---- warming up
@@ -170,7 +170,7 @@ def test_warming_up_leaves_out_what_the_device_lacks(queue: cl.CommandQueue, tak
 
 def test_warming_up_tries_all_that_the_profile_chooses_on_a_gpu() -> None:
     choices = [set(_warmup._choices(GPU, dtype)) for dtype in ("float32", "float64")]
-    assert all(1 < len(each) < 20 for each in choices)
+    assert all(1 < len(choice) < 20 for choice in choices)
     assert choices[0] != choices[1]
 
 
@@ -295,8 +295,8 @@ def test_double_precision_is_refused_where_there_is_none(
 
 
 def test_a_device_is_found_by_its_platform_before_its_name(queue: cl.CommandQueue) -> None:
-    found = cli.find_device(queue.device.platform.name.upper())
-    assert found.platform.name == queue.device.platform.name
+    result = cli.find_device(queue.device.platform.name.upper())
+    assert result.platform.name == queue.device.platform.name
     assert cli.find_device(queue.device.name).name == queue.device.name
     assert cli.find_device(None) == clsparse_py._device.device.choose_device()
 
@@ -419,8 +419,8 @@ def test_multiply_writes_the_product(
     sp.save_npz("a.npz", a)
     sp.save_npz("b.npz", b)
     assert cli.main(["multiply", *arguments, "-o", "c.mtx", "--explain"]) == 0
-    found, wanted = matrix_files.read_matrix("c.mtx").toarray(), product(a.toarray(), b.toarray())
-    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    result, wanted = matrix_files.read_matrix("c.mtx").toarray(), product(a.toarray(), b.toarray())
+    np.testing.assert_allclose(result, wanted, rtol=1e-5)
     printed = capsys.readouterr().out
     assert f"{wanted.shape[0]} x {wanted.shape[1]}, {np.count_nonzero(wanted)} entries, multiplied in" in printed
     assert "numeric" in printed

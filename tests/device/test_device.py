@@ -24,32 +24,32 @@ from clsparse_py._ground import cache
 
 
 def test_description_is_what_the_driver_reports(queue: cl.CommandQueue) -> None:
-    found = describe(queue.device)
-    assert found is describe(queue.device)
-    assert found.name == queue.device.name.strip()
-    assert found.fingerprint == (found.name, queue.device.driver_version)
-    assert found.max_work_group == min(queue.device.max_work_group_size, 1024)
-    assert found.local_memory == queue.device.local_mem_size > 0
-    assert found.compute_units == queue.device.max_compute_units > 0
-    assert found.preferred_multiple > 0
-    assert found.fp64 == ("cl_khr_fp64" in queue.device.extensions) == found.portability.fp64
-    assert found.lanes_are_loops == bool(queue.device.type & cl.device_type.CPU)
-    assert found.type in ("gpu", "accelerator", "cpu", "custom")
+    result = describe(queue.device)
+    assert result is describe(queue.device)
+    assert result.name == queue.device.name.strip()
+    assert result.fingerprint == (result.name, queue.device.driver_version)
+    assert result.max_work_group == min(queue.device.max_work_group_size, 1024)
+    assert result.local_memory == queue.device.local_mem_size > 0
+    assert result.compute_units == queue.device.max_compute_units > 0
+    assert result.preferred_multiple > 0
+    assert result.fp64 == ("cl_khr_fp64" in queue.device.extensions) == result.portability.fp64
+    assert result.lanes_are_loops == bool(queue.device.type & cl.device_type.CPU)
+    assert result.type in ("gpu", "accelerator", "cpu", "custom")
 
 
 def test_lanes_were_seen_to_exchange(queue: cl.CommandQueue) -> None:
-    found = describe(queue.device).portability
-    assert found.lane_width & (found.lane_width - 1) == 0
-    assert (found.lane_width > 1) == (found.lanes != "local")
+    result = describe(queue.device).portability
+    assert result.lane_width & (result.lane_width - 1) == 0
+    assert (result.lane_width > 1) == (result.lanes != "local")
     if "cl_khr_subgroup_shuffle" in queue.device.extensions.split():
-        assert found.lanes == "sub_group"
-    if found.lane_width > 1:
-        assert capabilities._exchanges(queue.context, queue.device, queue, found)
+        assert result.lanes == "sub_group"
+    if result.lane_width > 1:
+        assert capabilities._exchanges(queue.context, queue.device, queue, result)
     # A way that is not there is found not to work, without an error.
     for lanes in ("bpermute", "ptx", "sub_group"):
-        if lanes != found.lanes:
+        if lanes != result.lanes:
             assert not capabilities._exchanges(queue.context, queue.device, queue, Portability(lanes, 4096 * 1024))
-    if found.lanes == "local":
+    if result.lanes == "local":
         wrong = Portability("sub_group", 2)
         assert not capabilities._exchanges(queue.context, queue.device, queue, wrong)
 
@@ -73,14 +73,14 @@ def untried(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("untried")
 def test_probing_is_kept_on_disk(queue: cl.CommandQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLSPARSE_CACHE_DIR", str(tmp_path))
-    found = capabilities.probe(queue.device)
+    result = capabilities.probe(queue.device)
     assert list(tmp_path.iterdir())
 
     def refuse(*_: Any) -> None:
         raise AssertionError("probed again")
 
     monkeypatch.setattr(programs, "compile_source", refuse)
-    assert capabilities.probe(queue.device) == found
+    assert capabilities.probe(queue.device) == result
     for path in filter(Path.is_file, tmp_path.iterdir()):  # driver_cache has a folder there while PoCL builds
         path.write_bytes(b"")
     with pytest.raises(AssertionError, match="probed again"):
@@ -96,7 +96,7 @@ def test_what_another_version_kept_of_probing_is_found_anew(
     # So that probing alone keeps something.
     monkeypatch.setattr(programs, "has_src_build_cache", lambda _: True)
     monkeypatch.setattr(programs.driver_cache, "look_through", lambda: None)
-    found = capabilities.probe(queue.device)
+    result = capabilities.probe(queue.device)
     (path,) = tmp_path.iterdir()
     whole = content = json.loads(cache.read(path.name) or b"")
     if change == "a field less":
@@ -108,7 +108,7 @@ def test_what_another_version_kept_of_probing_is_found_anew(
     else:
         content = [whole]
     cache.write(path.name, json.dumps(content).encode())
-    assert capabilities.probe(queue.device) == found
+    assert capabilities.probe(queue.device) == result
     assert "cannot be used" in caplog.text
     assert json.loads(cache.read(path.name) or b"") == whole
 
@@ -118,8 +118,8 @@ def test_what_another_version_kept_of_probing_is_found_anew(
     [(64, 32, "ptx"), (32, 32, "ptx"), (31, 16, "ptx"), (2, 2, "ptx"), (1, 1, "local"), (0, 1, "local")],
 )
 def test_portability_at_most(asked: int, width: int, lanes: str) -> None:
-    found = Portability("ptx", 32, "ptx", False).at_most(asked)
-    assert found == Portability(lanes, width, "ptx", False)
+    result = Portability("ptx", 32, "ptx", False).at_most(asked)
+    assert result == Portability(lanes, width, "ptx", False)
 
 
 def test_portability_as_macros() -> None:
@@ -174,7 +174,7 @@ def test_order_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
         MadeUpPlatform(name="cpu platform", version="2", devices=[made_up("newer", kinds.CPU, 64)]),
     ]
     monkeypatch.setattr(cl, "get_platforms", lambda: platforms)
-    assert [each.name for each in devices()] == ["fast", "slow", "shared", "npu", "cpu", "newer", "small cpu", "fpga"]
+    assert [candidate.name for candidate in devices()] == ["fast", "slow", "shared", "npu", "cpu", "newer", "small cpu", "fpga"]
 
 
 def test_a_clock_that_one_driver_does_not_tell_counts_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,8 +185,8 @@ def test_a_clock_that_one_driver_does_not_tell_counts_for_none(monkeypatch: pyte
         there += [made_up("gpu", gpu, 9, 0), made_up("larger gpu", gpu, 10, 0)]
         platforms = [MadeUpPlatform(name=name, version="1", devices=there)]
         monkeypatch.setattr(cl, "get_platforms", lambda platforms=platforms: platforms)
-        found = [each.name for each in devices()]
-        assert found == ["larger gpu", "gpu", *(("narrow", "wide") if wide else ("wide", "narrow"))]
+        results = [candidate.name for candidate in devices()]
+        assert results == ["larger gpu", "gpu", *(("narrow", "wide") if wide else ("wide", "narrow"))]
 
 
 def test_a_device_tuned_here_comes_first_then_ranks_that_profiles_tell_of_all(
@@ -204,7 +204,7 @@ def test_a_device_tuned_here_comes_first_then_ranks_that_profiles_tell_of_all(
 
     def order() -> list[int]:
         monkeypatch.setattr(cl, "get_platforms", lambda: [MadeUpPlatform(name="all", version="1", devices=there)])
-        return [there.index(each) for each in devices()]
+        return [there.index(candidate) for candidate in devices()]
 
     def tuned(at: int, name: str) -> None:
         of = {"name": there[at].name, "platform": there[at].platform.name, "vendor": "", "driver": "", "compute_units": 1}
@@ -235,7 +235,7 @@ def test_a_name_of_several_platforms_means_the_one_that_can_be_used(
         platform.devices[0].platform = platform
     monkeypatch.setattr(cl, "get_platforms", lambda: platforms)
     monkeypatch.setattr(cl, "choose_devices", lambda **_: platforms[0 if named == "other" else 2].devices)
-    monkeypatch.setattr(device, "unusable", lambda each: None if each is platforms[1].devices[0] else "builds nothing")
+    monkeypatch.setattr(device, "unusable", lambda candidate: None if candidate is platforms[1].devices[0] else "builds nothing")
     monkeypatch.setenv("PYOPENCL_CTX", named)
     assert choose_device() is platforms[number].devices[0]
     if named == "portable":
@@ -315,7 +315,7 @@ def test_a_driver_that_refuses_a_context_is_passed_over(
 def test_default_queue_is_one_and_is_the_first_usable_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYOPENCL_CTX", raising=False)
     assert default_queue() is default_queue()
-    assert default_queue().device == next(each for each in devices() if device.unusable(each) is None)
+    assert default_queue().device == next(candidate for candidate in devices() if device.unusable(candidate) is None)
     A = csr_array(np.eye(3, dtype=np.float32))
     assert A.queue is default_queue()
 

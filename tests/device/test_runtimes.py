@@ -44,10 +44,10 @@ def as_installed(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs_intel
 def test_intels_runtime_is_found_beside_the_systems(tmp_path: Path) -> None:
     before = run(f"import pyopencl as cl; {PRINT_PLATFORMS}", tmp_path / "cache")
-    found = run(f"import clsparse_py, pyopencl as cl; {PRINT_PLATFORMS}", tmp_path / "cache")
+    result = run(f"import clsparse_py, pyopencl as cl; {PRINT_PLATFORMS}", tmp_path / "cache")
     again = run(f"import clsparse_py, pyopencl as cl; {PRINT_PLATFORMS}", tmp_path / "cache")
     wanted = before if "Intel(R) OpenCL" in before else [*before, "Intel(R) OpenCL"]
-    assert sorted(found) == sorted(again) == sorted(wanted)
+    assert sorted(result) == sorted(again) == sorted(wanted)
     made = list((tmp_path / "cache").rglob("*"))
     assert not any(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO) for path in [tmp_path / "cache", *made])
 
@@ -144,8 +144,8 @@ print(*((of.platform.name, of.driver_version, of.name) for of in (*sp.devices(),
 def unharmed(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The devices in their order, and the default one, where nothing is wrong."""
     folder = tmp_path_factory.mktemp("unharmed")
-    (found,) = run(_USE, folder / "cache", PLACE=str(folder))
-    return found
+    (result,) = run(_USE, folder / "cache", PLACE=str(folder))
+    return result
 
 
 @pytest.mark.parametrize(
@@ -168,8 +168,8 @@ def test_folders_that_cannot_be_used_cost_one_sentence_and_no_device(
     environment = {"PLACE": str(tmp_path / "place"), "XDG_CACHE_HOME": str(tmp_path / "cache"), name: folder}
     if name == "HOME":
         environment["XDG_CACHE_HOME"] = ""  # as if there were none
-    *lines, found = run(_USE, None if "HOME" in name else tmp_path / "cache", **environment)
-    assert found == unharmed
+    *lines, result = run(_USE, None if "HOME" in name else tmp_path / "cache", **environment)
+    assert result == unharmed
     assert len(lines) == bool(said), lines
     assert all(said in line for line in lines)
     assert not list((tmp_path / "place").iterdir())

@@ -14,7 +14,7 @@ from clsparse_py import distributed
 
 def main(platform: str, how: str) -> None:
     """Check all that differs; or fail, or end, on the last rank, which others wait for."""
-    device = next(each for each in clsparse_py.devices() if each.platform.name == platform)
+    device = next(device for device in clsparse_py.devices() if device.platform.name == platform)
     context = cl.Context([device])
     comm = distributed.world(disagreements.TIME_LIMIT, cl.CommandQueue(context))
     if how == "differ":

@@ -28,10 +28,10 @@ def check(comm: distributed.Communicator) -> None:
         y = A @ v
     assert comm.sent.messages == 3 * len(A.halo.targets)
     assert comm.sent.bytes == 3 * 8 * A.halo.sent.size
-    whole, found = y.gather(), A.gather()
+    whole, result = y.gather(), A.gather()
     if comm.rank == 0:
         assert (whole == S @ x).all()
-        assert (found != S).nnz == 0
+        assert (result != S).nnz == 0
     assert y.dot(v) == (S @ x) @ x
     assert (A @ x == S @ x).all()
     C, planned = (A @ A + A).gather(), distributed.spgemm_plan(A, A)(2 * A, A).gather()
@@ -84,7 +84,7 @@ def fail(comm: distributed.Communicator) -> str:
 
 def main(platform: str) -> None:
     """Run on a platform."""
-    device = next(each for each in clsparse_py.devices() if each.platform.name == platform)
+    device = next(device for device in clsparse_py.devices() if device.platform.name == platform)
     context = cl.Context([device])
     comm: Any = distributed.world(time_limit=60, queue=cl.CommandQueue(context))
     check(comm)

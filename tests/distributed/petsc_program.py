@@ -35,6 +35,6 @@ ksp.setTolerances(rtol=1e-10)
 ksp.solve(b, x)
 assert np.allclose(x.getArray(), scipy.sparse.linalg.spsolve(S.tocsc(), np.ones(n))[own], atol=1e-7)
 print(f"rank {comm.rank} right", flush=True)
-for each in (ksp, mat, x, b):
-    each.destroy()
+for handle in (ksp, mat, x, b):
+    handle.destroy()
 PETSc._finalize()

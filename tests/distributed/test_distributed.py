@@ -59,8 +59,8 @@ def test_products_are_scipys(queue: cl.CommandQueue, size: int) -> None:
             y = A @ v
             assert (y.gather() == S @ x).all()
             assert y.dot(v) == (S @ x) @ x
-            found = A.gather()
-            assert all((getattr(found, name) == getattr(S, name)).all() for name in ("indptr", "indices", "data"))
+            result = A.gather()
+            assert all((getattr(result, name) == getattr(S, name)).all() for name in ("indptr", "indices", "data"))
         assert (A @ np.ones((40, 0))).shape == (40, 0)
         X = np.arange(1.0, 81).reshape(40, 2)
         assert (A @ X == S @ X).all()
@@ -78,8 +78,8 @@ def test_messages_are_neighbours_and_bytes_the_halo(queue: cl.CommandQueue, cuts
         assert (y.gather() == S @ np.ones(40)).all()
         for rank, comm in enumerate(team.ranks):
             asked = [needed(S, division, other)[rank] for other in range(3)]
-            assert comm.sent.messages == 3 * sum(each.size > 0 for each in asked)
-            assert comm.sent.bytes == 3 * 8 * sum(each.size for each in asked)
+            assert comm.sent.messages == 3 * sum(program.size > 0 for program in asked)
+            assert comm.sent.bytes == 3 * 8 * sum(program.size for program in asked)
             assert (A.parts[rank].halo.columns == np.concatenate(needed(S, division, rank))).all()
 
 
@@ -88,18 +88,18 @@ def test_transposed_products_diagonals_and_norms_are_scipys(queue: cl.CommandQue
         for m, n in (12, 12), (9, 14), (14, 5), (0, 3):
             S, x, X = matrix(n, m=m), np.arange(1.0, m + 1), np.arange(2.0 * m).reshape(m, 2)
             A = team.csr_array(S)
-            for found, wanted in (A.T @ x, S.T @ x), (A.T @ X, S.T @ X), (x @ A, x @ S), (X.T @ A, X.T @ S):
-                assert found.shape == wanted.shape
-                assert (found == wanted).all()
+            for result, wanted in (A.T @ x, S.T @ x), (A.T @ X, S.T @ X), (x @ A, x @ S), (X.T @ A, X.T @ S):
+                assert result.shape == wanted.shape
+                assert (result == wanted).all()
             assert ((team.vector(x, A.rows) @ A).gather() == x @ S).all()
             for k in (-2, 0, 3):
-                found, wanted = A.diagonal(k).gather(), S.diagonal(k)
-                assert found.shape == wanted.shape
-                assert (found == wanted).all()
+                result, wanted = A.diagonal(k).gather(), S.diagonal(k)
+                assert result.shape == wanted.shape
+                assert (result == wanted).all()
             for B, wanted in (A.T.tocsr(), S.T.tocsr()), (2 * A, 2 * S), (abs(-A), S), (A.astype("f4"), S.astype("f4")):
-                found = B.gather()
-                assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
-                assert all((getattr(found, name) == getattr(wanted, name)).all() for name in ("indptr", "indices", "data"))
+                result = B.gather()
+                assert (result.shape, result.dtype) == (wanted.shape, wanted.dtype)
+                assert all((getattr(result, name) == getattr(wanted, name)).all() for name in ("indptr", "indices", "data"))
             for ord_ in ("fro", 1, np.inf) if S.nnz else ():
                 assert A.norm(ord_) == pytest.approx(scipy.sparse.linalg.norm(S, ord_))
                 assert A.T.norm(ord_) == pytest.approx(scipy.sparse.linalg.norm(S.T, ord_))
@@ -111,9 +111,9 @@ def test_few_rows_have_entries_of_others(queue: cl.CommandQueue, dtype: str) -> 
     X = (np.arange(80).reshape(40, 2) % 3).astype(dtype)
     with team_on(queue, 3) as team:
         A = team.csr_array(S)
-        for found, wanted in (A @ X, S @ X), (A @ X[:, 1], S @ X[:, 1]), (A.T @ X, S.T @ X), (A.T @ X[:, 1], S.T @ X[:, 1]):
-            assert found.dtype == wanted.dtype
-            assert (found == wanted).all()
+        for result, wanted in (A @ X, S @ X), (A @ X[:, 1], S @ X[:, 1]), (A.T @ X, S.T @ X), (A.T @ X[:, 1], S.T @ X[:, 1]):
+            assert result.dtype == wanted.dtype
+            assert (result == wanted).all()
 
 
 @pytest.mark.parametrize("unordered", [False, True])
@@ -126,12 +126,12 @@ def test_operands_on_other_queues_are_waited_for(queue: cl.CommandQueue, unorder
     def product(comm: Any, A: Any) -> Any:
         other = cl.CommandQueue(queue.context, properties=mode if unordered else 0)
         own = cl_array.to_device(other, x[A.columns.part(comm.rank)])
-        found, back = A @ (own + own), A.T @ (own + own)
-        return (found + found).get(), (back + back).get()
+        result, back = A @ (own + own), A.T @ (own + own)
+        return (result + result).get(), (back + back).get()
 
     with team_on(queue, 2) as team:
-        found, back = (np.concatenate(each) for each in zip(*team.each(product, team.csr_array(S)), strict=True))
-    assert (found == 4 * (S @ x)).all()
+        result, back = (np.concatenate(parts) for parts in zip(*team.each(product, team.csr_array(S)), strict=True))
+    assert (result == 4 * (S @ x)).all()
     assert (back == 4 * (S.T @ x)).all()
 
 
@@ -183,13 +183,13 @@ def test_shares_that_overlap_or_leave_gaps_are_refused_by_all(queue: cl.CommandQ
     with team_on(queue, 2) as team:
         for shares, word in ([(0, 4), (3, 6)], "overlap"), ([(0, 2), (3, 6)], "gap"), ([(3, 6), (0, 3)], "gap"):
             team.each(divide, shares)
-            assert [word in each for each in said] == [True, True], said
+            assert [word in message for message in said] == [True, True], said
             said.clear()
         team.each(divide, [(0, 3), (3, 6)], shape=(7, 6))
-        assert ["6 rows" in each for each in said] == [True, True], said
+        assert ["6 rows" in message for message in said] == [True, True], said
         said.clear()
         team.each(divide, [(0, 3), (3, 6)], dtype=["f4", "f8"])
-        assert ["dtype" in each and "rank 1" in each for each in said] == [True, True], said
+        assert ["dtype" in message and "rank 1" in message for message in said] == [True, True], said
 
 
 def test_divisions() -> None:
@@ -227,7 +227,7 @@ def test_a_rank_that_fails_makes_every_rank_raise(queue: cl.CommandQueue) -> Non
         with pytest.raises(KeyError, match="lost"):
             team.each(products, A, x)
         assert sorted(seen) == [0, 2]
-        assert all("rank 1" in each and "lost" in each for each in seen.values())
+        assert all("rank 1" in value and "lost" in value for value in seen.values())
         with pytest.raises(RankError, match="rank 1 has ended"):
             team.each(lambda comm: comm.barrier() if comm.rank == 0 else None)
         # The team works on.
@@ -343,11 +343,11 @@ def test_what_ranks_are_made_of_is_checked(queue: cl.CommandQueue) -> None:
 
 
 def test_devices_of_two_platforms_are_refused() -> None:
-    found = {each.platform.name: each for each in clsparse_py.devices()}
-    if len(found) < 2:
+    results = {device.platform.name: device for device in clsparse_py.devices()}
+    if len(results) < 2:
         pytest.skip("there is one platform")
     with pytest.raises(ValueError, match="of one platform, are of"):
-        distributed.over(list(found.values()))
+        distributed.over(list(results.values()))
 
 
 def test_a_rank_without_a_device_and_other_versions_are_told_to_all(
@@ -382,12 +382,12 @@ def test_vectors_are_numpys(queue: cl.CommandQueue) -> None:
     with team_on(queue, 3) as team:
         cuts = Division([0, 2, 2, 5])
         u, v = team.vector(x, cuts), team.vector(y, cuts)
-        for found, wanted in (
+        for result, wanted in (
             (u + v, x + y), (u - v, x - y), (2 * u, 2 * x), (u / 2, x / 2), (-u, -x), (1 - u, 1 - x), (u * v, x * y),
             (u.copy().axpy(3, v), x + 3 * y), (u.astype("f4"), x.astype("f4")),
         ):  # fmt: skip
-            assert found.dtype == wanted.dtype
-            assert (found.allgather() == wanted).all()
+            assert result.dtype == wanted.dtype
+            assert (result.allgather() == wanted).all()
         u += v
         assert (u.gather() == x + y).all()
         assert (u.dot(v), u.sum(), u.norm(), u.norm(1), u.norm(np.inf)) == (

@@ -24,13 +24,13 @@ def matrix(m: int, n: int, seed: int, dtype: Any = np.float64, density: float = 
     return S
 
 
-def same(found: Any, wanted: Any) -> None:
-    found = found.gather()
+def same(result: Any, wanted: Any) -> None:
+    result = result.gather()
     wanted = scipy.sparse.csr_array(wanted)
     wanted.sort_indices()
-    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+    assert (result.shape, result.dtype) == (wanted.shape, wanted.dtype)
     for name in ("indptr", "indices", "data"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+        np.testing.assert_array_equal(getattr(result, name), getattr(wanted, name))
 
 
 @pytest.mark.any_platform
@@ -72,20 +72,20 @@ def test_planned_products_take_new_values(queue: cl.CommandQueue) -> None:
             (matrix(40, 40, 1, np.complex64), matrix(40, 40, 2, np.complex64)),
             (twice, full), (full, twice), (eye, eye), (scipy.sparse.csr_array((40, 40)), full),
         ):  # fmt: skip
-            a, b = (team.csr_array(each, division=DIVISION) for each in (left, right))
+            a, b = (team.csr_array(operand, division=DIVISION) for operand in (left, right))
             plan = team.run(distributed.spgemm_plan, a, b)
             same(plan(), left @ right)
             for _ in range(2):
-                others = [each.copy() for each in (left, right)]
-                for each in others:
-                    each.data = rng.integers(1, 9, each.nnz).astype(each.dtype)
-                found = plan(*(team.csr_array(each, division=DIVISION) for each in others))
-                np.testing.assert_array_equal(found.gather().toarray(), (others[0] @ others[1]).toarray())
+                others = [operand.copy() for operand in (left, right)]
+                for other in others:
+                    other.data = rng.integers(1, 9, other.nnz).astype(other.dtype)
+                result = plan(*(team.csr_array(other, division=DIVISION) for other in others))
+                np.testing.assert_array_equal(result.gather().toarray(), (others[0] @ others[1]).toarray())
                 x = np.arange(40.0)
-                np.testing.assert_allclose(found @ x, others[0] @ (others[1] @ x), rtol=1e-6)
+                np.testing.assert_allclose(result @ x, others[0] @ (others[1] @ x), rtol=1e-6)
         # A message to each neighbour has the values of the rows that it needs, and no more.
         A, B = matrix(40, 40, 1), matrix(40, 40, 2)
-        a, b = (team.csr_array(each, division=DIVISION) for each in (A, B))
+        a, b = (team.csr_array(operand, division=DIVISION) for operand in (A, B))
         plan = team.run(distributed.spgemm_plan, a, b)
         before = [(comm.sent.messages, comm.sent.bytes) for comm in team.ranks]
         plan(a, 2 * b)

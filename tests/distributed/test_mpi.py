@@ -19,10 +19,10 @@ pytestmark = pytest.mark.any_platform
 
 def mpiexec() -> str:
     """Return the launcher that the wheel of MPI brings."""
-    found = Path(sys.executable).with_name("mpiexec")
-    if not found.exists():
+    result = Path(sys.executable).with_name("mpiexec")
+    if not result.exists():
         pytest.skip("mpich's wheel is not installed")
-    return str(found)
+    return str(result)
 
 
 def test_the_demo_by_mpi(queue: cl.CommandQueue) -> None:

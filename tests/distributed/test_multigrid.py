@@ -33,13 +33,13 @@ def wide(queue: cl.CommandQueue) -> cl.CommandQueue:
 
 def grid(n: int, dimensions: int = 2, dtype: Any = np.float64) -> Any:
     """Return the Laplacian of a grid; of a complex dtype, a Hermitian one of other phases."""
-    step = found = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
+    step = result = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
     for _ in range(dimensions - 1):
-        found = scipy.sparse.kronsum(found, step)
+        result = scipy.sparse.kronsum(result, step)
     if np.dtype(dtype).kind == "c":
-        turn = scipy.sparse.diags_array(np.exp(1j * np.arange(found.shape[0])))
-        found = turn @ found @ turn.conj()
-    return scipy.sparse.csr_array(found).astype(dtype)
+        turn = scipy.sparse.diags_array(np.exp(1j * np.arange(result.shape[0])))
+        result = turn @ result @ turn.conj()
+    return scipy.sparse.csr_array(result).astype(dtype)
 
 
 def on_ranks(size: int, n: int) -> list[int]:
@@ -80,13 +80,13 @@ def test_iterations_are_nearly_those_of_one_device(wide: cl.CommandQueue) -> Non
 
 def matrices(A: Any, options: dict[str, Any]) -> list[tuple[Any, ...]]:
     """Return what each level of a hierarchy has, whole, on each rank, and the rows that it has there."""
-    ml, found = amg.smoothed_aggregation_solver(A, max_coarse=8, **options), []
+    ml, result = amg.smoothed_aggregation_solver(A, max_coarse=8, **options), []
     for level in ml.levels:
         rho = level.rho() if level.P is not None else 0.0
         B = np.concatenate(ml.comm.allgather(level.B.get()))
         PR = (None, None) if level.P is None else (divided(level.P).whole(), divided(level.R).whole())
-        found.append((divided(level.A).whole(), *PR, B, rho, level.A.rows))
-    return found
+        result.append((divided(level.A).whole(), *PR, B, rho, level.A.rows))
+    return result
 
 
 def test_set_up_is_what_scipy_computes(wide: cl.CommandQueue) -> None:
@@ -117,21 +117,21 @@ def test_set_up_is_what_scipy_computes(wide: cl.CommandQueue) -> None:
                 for rank in range(4):
                     outside = np.delete(T[rows.part(rank)], np.r_[coarse.part(rank)], axis=1)
                     assert not outside.size or np.abs(outside).max() < 1e-10
-                has_aggregates, has_nodes = (np.diff(each.boundaries) > 0 for each in (coarse, rows))
+                has_aggregates, has_nodes = (np.diff(division.boundaries) > 0 for division in (coarse, rows))
                 assert options.get("strength") or (has_aggregates == has_nodes).all()
 
 
 def cycles(A: Any, b: Any, options: dict[str, Any], kinds: tuple[str, ...]) -> list[tuple[Any, ...]]:
     """Return residuals and solutions of cycles, and the host's for the same levels."""
     ml = amg.smoothed_aggregation_solver(A, **options)
-    found = []
+    results = []
     for kind in kinds:
         residuals, wanted = list[float](), list[float]()
         x = ml.solve(b, maxiter=3, tol=0, cycle=kind, residuals=residuals)
         y = multigrid.solve(ml.levels, b, maxiter=3, kind=kind, residuals=wanted)
-        found.append((residuals, wanted, x, y))
+        results.append((residuals, wanted, x, y))
     x = ml.aspreconditioner() @ b
-    return [*found, ([0.0], [0.0], x, multigrid.solve(ml.levels, b, maxiter=1, kind="V"))]
+    return [*results, ([0.0], [0.0], x, multigrid.solve(ml.levels, b, maxiter=1, kind="V"))]
 
 
 def test_cycles_are_those_of_the_host(wide: cl.CommandQueue) -> None:
@@ -144,8 +144,8 @@ def test_cycles_are_those_of_the_host(wide: cl.CommandQueue) -> None:
         options = {"max_coarse": 5, "presmoother": smoother}
         with team_on(wide, size) as team:
             A = team.csr_array(S, division=on_ranks(size, 144))
-            for found, wanted, x, y in team.run(cycles, A, b, options, kinds):
-                np.testing.assert_allclose(found, wanted, atol=1e-12 * wanted[0])
+            for result, wanted, x, y in team.run(cycles, A, b, options, kinds):
+                np.testing.assert_allclose(result, wanted, atol=1e-12 * wanted[0])
                 np.testing.assert_allclose(x, y, atol=1e-11 * np.abs(y).max())
 
 
@@ -186,7 +186,9 @@ def test_a_hierarchy_takes_and_gives_what_products_do(wide: cl.CommandQueue) -> 
     S = grid(10)
     scale = scipy.sparse.diags_array(1 + np.arange(100) / 100)
     with team_on(wide, 3) as team:
-        A, other = (team.csr_array(each, division=on_ranks(3, 100)) for each in (S, scipy.sparse.csr_array(scale @ S @ scale)))
+        A, other = (
+            team.csr_array(matrix, division=on_ranks(3, 100)) for matrix in (S, scipy.sparse.csr_array(scale @ S @ scale))
+        )
         team.run(everything_else, A, S, other)
         ml = team.run(amg.smoothed_aggregation_solver, A)
         assert "MultilevelSolver" in repr(ml)

@@ -21,8 +21,8 @@ HEAD = "%%MatrixMarket matrix coordinate"
 
 @pytest.fixture
 def team(queue: cl.CommandQueue) -> Any:
-    with distributed.over([queue] * 3, time_limit=30) as found:
-        yield found
+    with distributed.over([queue] * 3, time_limit=30) as result:
+        yield result
 
 
 def written(path: Path, symmetry: str, dtype: Any) -> Any:
@@ -48,10 +48,10 @@ def test_files_are_read_in_slices(tmp_path: Path, queue: cl.CommandQueue) -> Non
                 wanted = written(path, symmetry, dtype)
                 A = team.run_with(distributed.mmread, path)
                 assert A.rows == by_entries(wanted.indptr, size)
-                found = A.gather()
-                assert found.dtype == wanted.dtype
-                assert (found.indices == wanted.indices).all()
-                np.testing.assert_allclose(found.data, wanted.data)
+                result = A.gather()
+                assert result.dtype == wanted.dtype
+                assert (result.indices == wanted.indices).all()
+                np.testing.assert_allclose(result.data, wanted.data)
     cuts = [0, 0, 5, 5, 5, 40, 40, 40]
     with distributed.over([queue] * 7, time_limit=30) as team:
         A = team.run_with(distributed.mmread, str(path), division=cuts)

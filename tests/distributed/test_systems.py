@@ -26,8 +26,8 @@ def system(dtype: Any = np.float64) -> tuple[Any, np.ndarray[Any, Any]]:
     S = scipy.sparse.diags_array([-1.0, np.linspace(4, 6, 60), -1.0], offsets=[-1, 0, 1], shape=(60, 60)).tolil()
     S[3, 50] = S[50, 3] = 1.0
     b = np.arange(60) % 7 - 2.5
-    found = S.tocsr().astype(dtype)
-    return found, b.astype(dtype) * (1j if found.dtype.kind == "c" else 1)
+    result = S.tocsr().astype(dtype)
+    return result, b.astype(dtype) * (1j if result.dtype.kind == "c" else 1)
 
 
 def team_on(queue: cl.CommandQueue, division: list[int]) -> distributed.Team:
@@ -113,14 +113,14 @@ def counted(own: Any, b: Any, options: dict[str, Any]) -> list[float]:
 
     own.comm.sum = noted
     try:
-        found = []
+        results = []
         for n in (4, 9):
             sums.clear()
             linalg.cg(own, b, maxiter=n, rtol=0, check_every=100, **options)
-            found.append(len(sums))
+            results.append(len(sums))
     finally:
         del own.comm.sum
-    return own.comm.allgather((found[1] - found[0]) / 5)
+    return own.comm.allgather((results[1] - results[0]) / 5)
 
 
 @pytest.mark.any_platform
@@ -153,12 +153,12 @@ def test_a_refusal_on_one_rank_keeps_no_other_waiting(
     with distributed.over([queue] * 3, time_limit=300) as team:
         A = team.csr_array(S, division=DIVISIONS[1])
         monkeypatch.setattr(programs, "build", refusing)
-        found = team.each(lambda _, A: solve(A), A)
+        result = team.each(lambda _, A: solve(A), A)
     assert asked == {False, True}
     if not plain:
-        assert found == ["RankError", "RankError", "BuildError"]
+        assert result == ["RankError", "RankError", "BuildError"]
         return
-    for x, info in found:
+    for x, info in result:
         assert info == 0
         np.testing.assert_allclose(S @ x, b, atol=1e-8)
 
@@ -167,12 +167,12 @@ def test_ranks_go_on_after_a_wrong_argument(queue: cl.CommandQueue) -> None:
     S = scipy.sparse.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(20, 20), format="csr")
 
     def solve(A: Any) -> Any:
-        found = []
+        results = []
         for wrong in ({"x0": np.ones(20 - A.comm.rank)}, {"x0": np.ones(3)}, {"M": 3}):
             with pytest.raises((distributed.RankError, ValueError, TypeError)) as caught:
                 linalg.cg(A, np.ones(20), **wrong)
-            found.append(caught.type.__name__)
-        return found, linalg.cg(A, np.ones(20), rtol=1e-10)[0]
+            results.append(caught.type.__name__)
+        return results, linalg.cg(A, np.ones(20), rtol=1e-10)[0]
 
     with distributed.over([queue] * 2, time_limit=30) as team:
         (said, x), (of_other, _) = team.each(lambda _, A: solve(A), team.csr_array(S))
@@ -187,7 +187,7 @@ def test_ranks_agree_on_options(queue: cl.CommandQueue) -> None:
     b = np.ones(20)
 
     def solve(A: Any) -> list[tuple[str, str]]:
-        last, found = A.comm.rank == A.comm.size - 1, []
+        last, result = A.comm.rank == A.comm.size - 1, []
         for solver, ours, others in (
             (linalg.cg, {"rtol": 1e-3}, {"rtol": 1e-9}),
             (linalg.cg, {}, {"atol": 1.0}),
@@ -207,7 +207,7 @@ def test_ranks_agree_on_options(queue: cl.CommandQueue) -> None:
         ):
             with pytest.raises((distributed.RankError, ValueError)) as caught:
                 solver(A, b, **(others if last else ours))
-            found.append((caught.type.__name__, str(caught.value)))
+            result.append((caught.type.__name__, str(caught.value)))
         with pytest.raises(ValueError, match="solver: is cg on rank 0 and minres on rank 1"):
             (linalg.minres if last else linalg.cg)(A, b)
         with pytest.raises(ValueError, match=r"kind of b: is numpy\.ndarray on rank 0 and list on rank 1"):
@@ -215,7 +215,7 @@ def test_ranks_agree_on_options(queue: cl.CommandQueue) -> None:
         with pytest.raises(ValueError, match="rtol: must be a number that is not negative, is nan"):
             linalg.cg(A, b, rtol=np.nan)
         A.comm.agree(number=np.nan)
-        return [*found, ("0", str(linalg.cg(A, b, rtol=1e-10)[1]))]
+        return [*result, ("0", str(linalg.cg(A, b, rtol=1e-10)[1]))]
 
     with distributed.over([queue] * 2, time_limit=30) as team:
         ours, others = team.each(lambda _, A: solve(A), team.csr_array(S))
@@ -228,7 +228,7 @@ def test_ranks_agree_on_options(queue: cl.CommandQueue) -> None:
         assert error == "RankError"
         assert f"rank 1 failed: ValueError: {name}" in message
         assert of_other.startswith(name)
-    assert [each[0] for each in ours[13:]] == ["RankError", "0"]
+    assert [result[0] for result in ours[13:]] == ["RankError", "0"]
     assert ours[-1] == others[-1] == ("0", "0")
 
 

@@ -71,8 +71,8 @@ def scipy_parts(dtype: Any) -> sp.csr_array:
     return sp.csr_array((numbers(dtype, INDICES.size), INDICES.copy(), INDPTR.copy()), shape=SHAPE)
 
 
-def assert_parts(found: Any, wanted: sp.csr_array, index: Any = None) -> None:
-    for part, name in zip(found, ("data", "indices", "indptr"), strict=True):
+def assert_parts(result: Any, wanted: sp.csr_array, index: Any = None) -> None:
+    for part, name in zip(result, ("data", "indices", "indptr"), strict=True):
         np.testing.assert_array_equal(part.get(), getattr(wanted, name))
         assert part.dtype == (wanted.dtype if name == "data" else index or part.dtype)
 
@@ -123,11 +123,11 @@ def check_every_step(queue: cl.CommandQueue, dtype: str, index: str, group: int)
     rows = np.repeat(np.arange(SHAPE[0]), np.diff(INDPTR)).astype(index)
     order = np.random.default_rng(2).permutation(rows.size)
     data = numbers(dtype, rows.size)
-    found, shape, structure = coordinates.from_coordinates(
+    result, shape, structure = coordinates.from_coordinates(
         queue, data[order], rows[order], INDICES[order].astype(index), SHAPE, np.dtype(dtype), group
     )
     wanted = sp.coo_array((data[order], (rows[order], INDICES[order])), shape=SHAPE).tocsr()
-    assert_parts(found, wanted)
+    assert_parts(result, wanted)
     assert (shape, structure.nnz, structure.canonical) == (SHAPE, wanted.nnz, True)
 
 
@@ -222,7 +222,7 @@ def test_coordinates_of_another_context(queue: cl.CommandQueue) -> None:
     other = cl.CommandQueue(context, queue.device)
     parts = {"data": np.ones(2, np.float32), "row": np.zeros(2, np.int32), "col": np.arange(2, dtype=np.int32)}
     for name in parts:
-        placed = {each: cl_array.to_device(other if each == name else queue, part) for each, part in parts.items()}
+        placed = {label: cl_array.to_device(other if label == name else queue, part) for label, part in parts.items()}
         with pytest.raises(ValueError, match=rf"^{name}: lives in another context than the queue of the matrix"):
             csr_array((placed["data"], (placed["row"], placed["col"])), queue=queue)
 
@@ -296,9 +296,9 @@ def test_zeros_beside_duplicates_keep_their_signs(
     A = csr_array(S, queue=queue)
     A.sum_duplicates()
     for part in ("real", "imag"):
-        np.testing.assert_array_equal(*(np.signbit(getattr(each, part)) for each in (A.get().data, wanted.data)))
+        np.testing.assert_array_equal(*(np.signbit(getattr(array, part)) for array in (A.get().data, wanted.data)))
     functions = csr_array(S, queue=queue).arcsinh().get(), wanted.arcsinh()
-    np.testing.assert_allclose(*(each.data for each in functions), rtol=1e-5)
+    np.testing.assert_allclose(*(function.data for function in functions), rtol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 4), (4, 0), (3, 5)])

@@ -36,18 +36,18 @@ def test_coordinates_of_any_order(queue: cl.CommandQueue, take_as: Callable[...,
         ("sorted", True, True, True), ("repeated", True, True, False), ("unsorted", True, False, False),
         ("shuffled", False, False, False), ("none", None, None, None),
     ):  # fmt: skip
-        rows, columns = (each.astype(index) for each in coordinates(kind, rng))
+        rows, columns = (coordinate.astype(index) for coordinate in coordinates(kind, rng))
         host = sp.coo_array((np.arange(rows.size, dtype=np.float32), (rows, columns)), shape=SHAPE)
         A = coo_array(host, queue=queue)
         if rows.size:
             assert order_of(queue, *A.coords) == (by_row, by_column, canonical), kind
-        found, wanted = A.tocsr(), host.tocsr()
-        assert found.has_canonical_format, kind
+        result, wanted = A.tocsr(), host.tocsr()
+        assert result.has_canonical_format, kind
         for part in ("data", "indices", "indptr"):
-            np.testing.assert_array_equal(getattr(found, part).get(), getattr(wanted, part), err_msg=kind)
-        found.data.fill(0)
+            np.testing.assert_array_equal(getattr(result, part).get(), getattr(wanted, part), err_msg=kind)
+        result.data.fill(0)
         np.testing.assert_array_equal(A.data.get(), host.data)  # not shared
         back = csr_array(wanted, queue=queue).tocoo()
-        for each, of_host in zip((*back.coords, back.data), (*wanted.tocoo().coords, wanted.data), strict=True):
-            np.testing.assert_array_equal(each.get(), of_host, err_msg=kind)
+        for array, of_host in zip((*back.coords, back.data), (*wanted.tocoo().coords, wanted.data), strict=True):
+            np.testing.assert_array_equal(array.get(), of_host, err_msg=kind)
         np.testing.assert_array_equal(A.tocsc().toarray(), host.toarray())

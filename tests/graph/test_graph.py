@@ -20,9 +20,9 @@ from clsparse_py._run.launch import Chain
 
 
 def undirected(seed: int = 0, n: int = 60, p: float = 0.12) -> nx.Graph:
-    found = nx.gnp_random_graph(n, p, seed=seed)
-    found.add_edge(3, 3)
-    return found
+    result = nx.gnp_random_graph(n, p, seed=seed)
+    result.add_edge(3, 3)
+    return result
 
 
 def directed(seed: int = 1) -> nx.DiGraph:
@@ -33,8 +33,8 @@ def matrix(of: Any, queue: cl.CommandQueue, dtype: Any = float) -> csr_array:
     return csr_array(nx.to_scipy_sparse_array(of, format="csr", dtype=dtype, weight=None), queue=queue)
 
 
-def values(found: dict[Any, Any]) -> list[Any]:
-    return list(found.values())
+def values(result: dict[Any, Any]) -> list[Any]:
+    return list(result.values())
 
 
 def test_triangles_and_trusses(queue: cl.CommandQueue) -> None:
@@ -50,12 +50,12 @@ def test_triangles_and_trusses(queue: cl.CommandQueue) -> None:
         assert isinstance(on_device, cl_array.Array)
         assert on_device.get().tolist() == wanted
         for k in (2, 3, 4, 6):
-            found = graph.k_truss(A, k)
+            result = graph.k_truss(A, k)
             truss = nx.k_truss(G, k)
             edges = set(map(frozenset, truss.edges))
-            host = found.get().tocoo()
+            host = result.get().tocoo()
             assert set(map(frozenset, zip(host.row.tolist(), host.col.tolist(), strict=True))) == edges
-            assert found.dtype == A.dtype
+            assert result.dtype == A.dtype
     assert graph.triangle_count(csr_array((5, 5), queue=queue)) == 0
     assert graph.triangle_count(csr_array((0, 0), queue=queue)) == 0
 
@@ -154,8 +154,8 @@ def test_pagerank_ends_where_ranks_change_by_rounding_alone(queue: cl.CommandQue
         n, out = W.shape[0], W.sum(axis=1, keepdims=True)
         steps = np.where(out > 0, W / np.where(out > 0, out, 1), 1 / n)
         wanted = np.linalg.solve(np.eye(n) - 0.85 * steps.T, np.full(n, 0.15 / n))
-        found = graph.pagerank(csr_array(W.astype(dtype), queue=queue), tol=0, max_iter=300)
-        np.testing.assert_allclose(found, wanted, rtol=100 * np.finfo(dtype).eps)
+        result = graph.pagerank(csr_array(W.astype(dtype), queue=queue), tol=0, max_iter=300)
+        np.testing.assert_allclose(result, wanted, rtol=100 * np.finfo(dtype).eps)
 
 
 def test_betweenness_centrality(queue: cl.CommandQueue) -> None:
@@ -163,8 +163,8 @@ def test_betweenness_centrality(queue: cl.CommandQueue) -> None:
         A = matrix(G, queue)
         for normalized in (True, False):
             wanted = values(nx.betweenness_centrality(G, normalized=normalized))
-            found = graph.betweenness_centrality(A, normalized=normalized, directed=is_directed, batch=25)
-            np.testing.assert_allclose(found, wanted, atol=1e-12)
+            result = graph.betweenness_centrality(A, normalized=normalized, directed=is_directed, batch=25)
+            np.testing.assert_allclose(result, wanted, atol=1e-12)
     some = graph.betweenness_centrality(A, sources=[3, 8], normalized=False)
     assert (some <= graph.betweenness_centrality(A, normalized=False) + 1e-12).all()
     assert graph.betweenness_centrality(csr_array((4, 4), queue=queue)).tolist() == [0] * 4

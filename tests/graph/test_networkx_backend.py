@@ -44,8 +44,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 def test_calls_with_the_backend(environment: dict[str, str]) -> None:
     calls = Path(__file__).with_name("backend_calls.py")
-    found = subprocess.run([sys.executable, str(calls)], env=environment, capture_output=True, text=True, check=False)
-    assert found.stdout.endswith("right\n"), found.stderr
+    result = subprocess.run([sys.executable, str(calls)], env=environment, capture_output=True, text=True, check=False)
+    assert result.stdout.endswith("right\n"), result.stderr
 
 
 def test_networkxs_own_tests_pass_and_reach_every_function(environment: dict[str, str], tmp_path: Path) -> None:

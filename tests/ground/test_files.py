@@ -92,7 +92,7 @@ def test_who_may_have_written_a_file_decides_whether_it_is_trusted(tmp_path: Pat
         make_private(folder)
     finally:
         os.umask(before)
-    assert [stat.S_IMODE(each.stat().st_mode) for each in (folder, folder.parent)] == [0o700, 0o700]
+    assert [stat.S_IMODE(directory.stat().st_mode) for directory in (folder, folder.parent)] == [0o700, 0o700]
     make_private(folder)
     assert distrust(folder.stat()) is None
     for mode, trusted in ((0o755, True), (0o775, False), (0o702, False), (0o1777, False)):
@@ -100,9 +100,9 @@ def test_who_may_have_written_a_file_decides_whether_it_is_trusted(tmp_path: Pat
         reason = distrust(folder.stat())
         assert (reason is None) == trusted
         assert trusted or reason == "other users may write to it"
-    found = list(folder.stat())
-    found[stat.ST_UID] = os.geteuid() + 1
-    assert distrust(os.stat_result(found)) == f"it belongs to user {os.geteuid() + 1}, not to user {os.geteuid()}"
+    result = list(folder.stat())
+    result[stat.ST_UID] = os.geteuid() + 1
+    assert distrust(os.stat_result(result)) == f"it belongs to user {os.geteuid() + 1}, not to user {os.geteuid()}"
 
 
 def test_where_permissions_are_not_posix_all_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,13 +130,13 @@ def test_a_child_releases_nothing_of_pyopencls(queue: cl.CommandQueue) -> None:
     nested = [{"event": made.pop("in a dictionary")}, (made.pop("in a tuple"),)]
     gc.collect()
     before = (
-        {name: sys.getrefcount(each) for name, each in made.items()},
+        {name: sys.getrefcount(item) for name, item in made.items()},
         [sys.getrefcount(nested[0]["event"]), sys.getrefcount(nested[1][0])],
     )
 
     def look() -> None:
-        for name, each in made.items():
-            assert sys.getrefcount(each) > before[0][name], name
+        for name, item in made.items():
+            assert sys.getrefcount(item) > before[0][name], name
         assert sys.getrefcount(nested[0]["event"]) > before[1][0]
         assert sys.getrefcount(nested[1][0]) > before[1][1]
 

@@ -135,6 +135,6 @@ def test_without_double_precision_errors_say_what_to_ask_for(queue: cl.CommandQu
             operate(A)
     np.testing.assert_allclose((A.astype(dtype=np.float32) * (1 / 2)).toarray(), host.toarray() / 2)
     for axis in (None, 0, 1):
-        found = A.mean(axis=axis, dtype=np.float32)
-        np.testing.assert_allclose(found, host.mean(axis=axis), rtol=1e-6)
-        assert found.dtype == np.float32
+        result = A.mean(axis=axis, dtype=np.float32)
+        np.testing.assert_allclose(result, host.mean(axis=axis), rtol=1e-6)
+        assert result.dtype == np.float32

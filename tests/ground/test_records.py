@@ -73,11 +73,11 @@ def use(kinds: tuple[type, type, type]) -> list[Any]:
     a, b, c = base(1, "a"), base(1, "a", parts=[1]), base(1, name="b", listed=True, last=False)
     made = [a, b, c, derived(), derived(2, "x", lanes=(1, 2)), dataclasses.replace(c, name="d")]
     return [
-        [repr(each) for each in made],
+        [repr(result) for result in made],
         [[one == other for other in made] for one in made],
         [[hash(one) == hash(other) for other in made] for one in made],
-        [dataclasses.asdict(each) for each in made],
-        [[each.name for each in dataclasses.fields(kind)] for kind in kinds],
+        [dataclasses.asdict(result) for result in made],
+        [[field_.name for field_ in dataclasses.fields(kind)] for kind in kinds],
         [list(inspect.signature(kind).parameters) for kind in kinds],
         (a.memory is b.memory, a.parts is b.parts, a == (1, "a"), copy.copy(c) == c, base.shared),
     ]
@@ -111,10 +111,10 @@ def test_they_are_pickled() -> None:
 
 def test_the_hash_stays_in_the_process() -> None:
     # Strings have other hashes in each process: a record that brought its own along would not be found in a dictionary.
-    found = pickle.dumps(Kept(3))
+    result = pickle.dumps(Kept(3))
     record = Kept(3)
     assert {record: 1}[Kept(3)] == 1
-    assert pickle.dumps(record) == found
+    assert pickle.dumps(record) == result
     assert hash(dataclasses.replace(record, value=4)) == hash(Kept(4))
     assert hash(copy.copy(record)) == hash(record)
 

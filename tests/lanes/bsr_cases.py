@@ -31,8 +31,8 @@ def blocks(dtype: np.dtype[Any], index: type[Any], size: tuple[int, int], device
         B.sum_duplicates()
         same((B @ B.T).toarray(), (host @ host.T).toarray())
     same(A.tocsr().indices, host.tocsr().indices.astype(index))
-    for found in (A.tocsr().tobsr(size), A.sorted_indices(), B):
-        same(found.toarray(), host.toarray())
+    for result in (A.tocsr().tobsr(size), A.sorted_indices(), B):
+        same(result.toarray(), host.toarray())
     B.eliminate_zeros()
     same(B.toarray(), host.toarray())
 

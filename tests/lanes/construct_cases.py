@@ -26,13 +26,13 @@ def kronecker(dtype: np.dtype[Any], index: type[Any]) -> None:
     """Multiply two matrices, one of them with empty rows at both ends, by rows and by coordinates, and compare."""
     few = canonical(1)[:8, :9]
     for first, second in ((canonical(2), few), (few, canonical(2))):
-        A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (first, second))
+        A, B = (on_device(matrix, numbers(matrix.nnz, dtype), index) for matrix in (first, second))
         wanted = scipy.sparse.kron(of_scipy(first, dtype), of_scipy(second, dtype), format="csr")
         for form in ("csr", "coo"):
-            found = clsparse_py.kron(A, B, format=form).get().tocsr()
-            same(found.indptr, wanted.indptr.astype(found.indptr.dtype))
-            same(found.indices, wanted.indices.astype(found.indices.dtype))
-            same(found.data, wanted.data)
+            result = clsparse_py.kron(A, B, format=form).get().tocsr()
+            same(result.indptr, wanted.indptr.astype(result.indptr.dtype))
+            same(result.indices, wanted.indices.astype(result.indices.dtype))
+            same(result.data, wanted.data)
 
 
 def blocks(dtype: np.dtype[Any], index: type[Any]) -> None:

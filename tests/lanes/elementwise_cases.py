@@ -32,7 +32,7 @@ def canonical(seed: int) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((np.ones(indptr[-1]), np.concatenate(indices), indptr), shape=(len(lengths), 23))
 
 
-def check_union(operator: str, dtype: np.dtype[Any], index: type[Any], shape: tuple[int, int]) -> None:
+def united(operator: str, dtype: np.dtype[Any], index: type[Any], shape: tuple[int, int]) -> None:
     """Apply an operator to two matrices by each kind of kernels, with one, few and many tiles of a size, and compare."""
     first, second = canonical(1), canonical(2)
     values = numbers(first.nnz, dtype), numbers(second.nnz, dtype)
@@ -133,7 +133,7 @@ def elementwise_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
     """Operators, dtypes and index types, in rotation."""
     rotation = itertools.cycle(dtypes)
     for i, operator in enumerate(each.name for each in OPERATORS.values() if not each.opposite):
-        yield partial(check_union, operator, next(rotation), INDEX_TYPES[i % 2], ((7, 3), (32, 2), (128, 16))[i % 3])
+        yield partial(united, operator, next(rotation), INDEX_TYPES[i % 2], ((7, 3), (32, 2), (128, 16))[i % 3])
     for i, dtype in enumerate(dtypes):
         yield partial(values, dtype, INDEX_TYPES[i % 2])
         yield partial(compared, dtype, INDEX_TYPES[i % 2])

@@ -24,8 +24,8 @@ ALIKE = random_rows((5, 4, 5, 3, 5, 5, 1, 5, 5), 40)
 
 def searched(index: type[Any]) -> None:
     """Search a graph, count its triangles, and find its components and ranks."""
-    found = random_rows((3, 0, 1, 2, 0, 4, 1, 1, 0, 2), 10)
-    host = scipy.sparse.csr_array(found + found.T + scipy.sparse.diags_array(np.ones(10)))
+    result = random_rows((3, 0, 1, 2, 0, 4, 1, 1, 0, 2), 10)
+    host = scipy.sparse.csr_array(result + result.T + scipy.sparse.diags_array(np.ones(10)))
     host.sort_indices()
     host = host.astype(np.float32)
     A = operand(host, host.data, index)

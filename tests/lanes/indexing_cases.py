@@ -32,12 +32,12 @@ def of_scipy(pattern: Any, values: np.ndarray[Any, Any]) -> scipy.sparse.csr_arr
     return scipy.sparse.csr_array((values, pattern.indices, pattern.indptr), shape=pattern.shape, copy=True)
 
 
-def same_parts(found: csr_array, wanted: scipy.sparse.csr_array) -> None:
+def same_parts(result: csr_array, wanted: scipy.sparse.csr_array) -> None:
     """Raise where two matrices differ, also in the order of entries."""
-    assert found.shape == wanted.shape
+    assert result.shape == wanted.shape
     for part in PARTS:
-        same(getattr(found, part), getattr(wanted, part).astype(getattr(found, part).dtype))
-    same(found.data, wanted.data)
+        same(getattr(result, part), getattr(wanted, part).astype(getattr(result, part).dtype))
+    same(result.data, wanted.data)
 
 
 def read(dtype: np.dtype[Any], index: type[Any], device_type: str) -> None:

@@ -29,10 +29,10 @@ class Lane:
         """Put a text into the summary, each of its lines once."""
         self.properties += [("lane", f"{self.name}: {line}") for line in text.splitlines()]
 
-    def require(self, found: Found | None, what: str) -> Found:
+    def require(self, result: Found | None, what: str) -> Found:
         """Return ``found``; where it is None, skip the test and say so, or fail where lanes are required."""
-        if found is not None:
-            return found
+        if result is not None:
+            return result
         self.say(f"did not run: {what}")
         if os.environ.get("CLSPARSE_LANES") == "required":
             pytest.fail(what)
@@ -52,8 +52,8 @@ class Lane:
         """
         command = [*before, sys.executable, *words]
         # For modules that other tests use, too.
-        found = os.pathsep.join(filter(None, (str(HERE.parent), environment.get("PYTHONPATH"))))
-        environment = {**environment, "PYTHONPATH": found}
+        result = os.pathsep.join(filter(None, (str(HERE.parent), environment.get("PYTHONPATH"))))
+        environment = {**environment, "PYTHONPATH": result}
         done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True, timeout=2400, check=False)
         assert done.returncode == 0, f"{words[0]} ended with {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-8000:]}"
         return done
@@ -61,10 +61,10 @@ class Lane:
     def run_workload(self, *words: str, environment: dict[str, str], before: Sequence[str] = ()) -> dict[str, Any]:
         """Run the workload, or a script that reports as it does; say what ran and what was skipped, and return the report."""
         done = self.run(*(words or ("workload.py",)), environment=environment, before=before)
-        found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        kernels = found["kernels"]
+        result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        kernels = result["kernels"]
         n_templates = len(set(kernels.values()))
-        self.say(f"{found['device']}: {len(kernels)} kernels from {n_templates} templates ran in {found['cases']} cases")
-        for what, reason in found["skipped"].items():
+        self.say(f"{result['device']}: {len(kernels)} kernels from {n_templates} templates ran in {result['cases']} cases")
+        for what, reason in result["skipped"].items():
             self.say(f"skipped {what}: {reason}")
-        return {**found, "stderr": done.stderr}
+        return {**result, "stderr": done.stderr}

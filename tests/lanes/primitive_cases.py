@@ -78,8 +78,8 @@ def segments(lengths: tuple[int, ...], dtype: np.dtype[Any], index: type[Any], w
         for target, inclusive in ((scanned, True), (before, False)):
             enqueue_segmented_scan(chain, pointers, len(lengths), source, n, target, inclusive=inclusive, work_group=work_group)
     chain.finish(sums, again, scanned, before)
-    for found in (sums, again):
-        same(found.get(), reference.segmented_sum(ptr, a))
+    for result in (sums, again):
+        same(result.get(), reference.segmented_sum(ptr, a))
     same(scanned.get()[:n], reference.segmented_scan(ptr, a))
     same(before.get()[:n], reference.segmented_scan(ptr, a, exclusive=True))
 
@@ -89,9 +89,9 @@ def runs(lengths: tuple[int, ...], dtype: str, work_group: int, device_type: str
     keys = np.repeat(np.arange(len(lengths)) % 7, lengths).astype(dtype)
     source = to_device(keys)
     chain = chain_on(device_type, source)
-    found = Runs(chain, source, keys.size, work_group)
-    unique = room(found.n_runs, dtype)
-    starts = found.enqueue_list(unique)
+    result = Runs(chain, source, keys.size, work_group)
+    unique = room(result.n_runs, dtype)
+    starts = result.enqueue_list(unique)
     chain.finish(unique, starts)
     wanted = reference.reduce_by_key(keys, np.ones(keys.size, np.int32))
     same(unique.get(), wanted[0])
@@ -110,8 +110,8 @@ def functions() -> None:
     same(primitives.segmented_sum(pointers, values), reference.segmented_sum(ptr, a[101:]))
     same(primitives.segmented_scan(pointers, values, out=values), reference.segmented_scan(ptr, a[101:]))
     keys = numbers(200, np.dtype(np.uint32)) // 2
-    found = primitives.reduce_by_key(cl_array.to_device(queue, keys), cl_array.to_device(queue, a))
-    for part, wanted in zip(found, reference.reduce_by_key(keys, a), strict=True):
+    result = primitives.reduce_by_key(cl_array.to_device(queue, keys), cl_array.to_device(queue, a))
+    for part, wanted in zip(result, reference.reduce_by_key(keys, a), strict=True):
         same(part, wanted)
 
 

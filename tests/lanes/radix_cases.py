@@ -55,9 +55,9 @@ def sorted_keys(dtype: type[Any], n: int, bits: tuple[int, int]) -> None:
     """Sort keys, and values with them, and compare."""
     rng, limits = np.random.default_rng(n), np.iinfo(dtype)
     keys, values = rng.integers(limits.min, limits.max, n, dtype, endpoint=True), np.arange(n, dtype=np.uint16)
-    found = primitives.radix_sort(placed(keys)[:n], placed(values)[:n], bits=bits)
-    for each, expected in zip(found, reference.radix_sort(keys, values, bits=bits), strict=True):
-        same(each.get(), expected)
+    result = primitives.radix_sort(placed(keys)[:n], placed(values)[:n], bits=bits)
+    for array, expected in zip(result, reference.radix_sort(keys, values, bits=bits), strict=True):
+        same(array.get(), expected)
 
 
 def radix_cases(dtypes: tuple[np.dtype[Any], ...], *, simulated: bool) -> Iterator[Case]:

@@ -30,8 +30,8 @@ def oclgrind() -> str | None:
     if program is None:
         return None
     prefix = Path(program).resolve().parent.parent
-    found = (path for folder in ("lib", "lib64") for path in sorted((prefix / folder).glob("**/liboclgrind-rt-icd.so")))
-    return next((str(path) for path in found), None)
+    actual = (path for folder in ("lib", "lib64") for path in sorted((prefix / folder).glob("**/liboclgrind-rt-icd.so")))
+    return next((str(path) for path in actual), None)
 
 
 def pocl() -> str | None:
@@ -51,8 +51,8 @@ def name_in(folder: Path, *libraries: str | Path) -> str:
 
 def bundled_pocl() -> str | None:
     """Return the library of PyPI's PoCL, which PyOpenCL's own loader finds beside itself, whatever else is named to it."""
-    found = (Path(pyopencl.__file__).parent / ".libs").glob("libpocl*.so*")
-    return next((str(path) for path in found), None)
+    actual = (Path(pyopencl.__file__).parent / ".libs").glob("libpocl*.so*")
+    return next((str(path) for path in actual), None)
 
 
 def environment(folder: Path, platform: str, *libraries: str, **settings: str) -> dict[str, str]:
@@ -79,11 +79,11 @@ if __name__ == "__main__":
     from clsparse_py._device.device import devices, unusable
     from clsparse_py._device.runtimes import intel
 
-    folder, found = Path(sys.argv[1]), [library for library in (intel(),) if library]
+    folder, result = Path(sys.argv[1]), [library for library in (intel(),) if library]
     # Set before `devices` asks for platforms: the loader reads the folder once.
-    os.environ["OCL_ICD_VENDORS"] = name_in(folder, *found)
-    if not found:
+    os.environ["OCL_ICD_VENDORS"] = name_in(folder, *result)
+    if not result:
         print("Intel's runtime is not installed (its wheels are for x86 only): the tests run on PoCL alone", file=sys.stderr)
     if all(unusable(device) for device in devices() if "Portable" in device.platform.name) and (system := pocl()):
         print("PyPI's PoCL builds nothing for this processor: the tests run on the system's", file=sys.stderr)
-        name_in(folder, *found, system)
+        name_in(folder, *result, system)

@@ -23,10 +23,10 @@ from clsparse_py._build import programs
 from clsparse_py._primitives import reference
 
 
-def sparse(found: csr_array, wanted: scipy.sparse.csr_array) -> None:
+def sparse(result: csr_array, wanted: scipy.sparse.csr_array) -> None:
     """Raise where two matrices differ."""
     for name in ("data", "indices", "indptr"):
-        np.testing.assert_array_equal(getattr(found, name).get(), getattr(wanted, name))
+        np.testing.assert_array_equal(getattr(result, name).get(), getattr(wanted, name))
 
 
 def main() -> None:
@@ -56,7 +56,7 @@ def main() -> None:
         given = (cl_array.to_device(queue, part) for part in (segments, ptr, keys))
         same(primitives.segmented_merge(*given), reference.segmented_merge(segments, ptr, keys))
     report = Report(f"{device.platform} {device.driver_version}, {device.name}", device.fp64, cases=6)
-    report.kernels = {each.parameters.name: each.parameters.template for each in built}
+    report.kernels = {program.parameters.name: program.parameters.template for program in built}
     print(json.dumps(asdict(report)))
 
 

@@ -77,7 +77,7 @@ def product(
     a, b = numbers(rows_of_a.nnz, dtype), numbers(rows_of_b.nnz, dtype)
     pattern = scipy.sparse.csr_array(rows_of_a @ rows_of_b)
     pattern.sort_indices()
-    left, right = (each.copy() for each in (rows_of_a, rows_of_b))
+    left, right = (matrix.copy() for matrix in (rows_of_a, rows_of_b))
     left, right = left.astype(dtype), right.astype(dtype)
     left.data, right.data = a, b
     wanted = left.toarray() @ right.toarray() if dtype.kind != "b" else (left.toarray() @ right.toarray()) > 0
@@ -114,10 +114,10 @@ def by_upper_bound(dtype: np.dtype[Any], index: type[Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("refine.suits_upper_bound", True), ("count.fits", True), ("count.speculation_for", None)):
             patch.setattr(f"clsparse_py._operations.spgemm.{name}", lambda *_, value=value: value)
-        for of, making in (*(("gpu", each) for each in of_gpus), ("cpu", (Bin("given", DenseChunked()),))):
+        for of, making in (*(("gpu", step) for step in of_gpus), ("cpu", (Bin("given", DenseChunked()),))):
             bins = Bins((EMPTY, *making))
             patch.setattr(decide, "bins_for", lambda *_, bins=bins: bins)
-            A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))
+            A, B = (on_device(matrix, numbers(matrix.nnz, dtype), index) for matrix in (LEFT, RIGHT))
             known = thresholds_of(describe(A.queue.device), types_of(A, B))
             with described_as(type=of), supposing(replace(known, max_small_products=0)):
                 same(spgemm(A, B).toarray(), (A.get() @ B.get()).toarray())
@@ -125,7 +125,7 @@ def by_upper_bound(dtype: np.dtype[Any], index: type[Any]) -> None:
 
 def by_list(dtype: np.dtype[Any], index: type[Any], rows_of_a: scipy.sparse.csr_array, rows_of_b: scipy.sparse.csr_array) -> None:
     """Make new values of a plan by a list of its products, as GPUs do after some of them, in tiles small enough to be several."""
-    A, B = (operand(each, numbers(each.nnz, dtype), index) for each in (rows_of_a, rows_of_b))
+    A, B = (operand(matrix, numbers(matrix.nnz, dtype), index) for matrix in (rows_of_a, rows_of_b))
     plan = spgemm_plan(A, B)
     plan()
     plan._list, plan._asks = plan._listing(1), False
@@ -143,7 +143,7 @@ def by_list(dtype: np.dtype[Any], index: type[Any], rows_of_a: scipy.sparse.csr_
 
 def functions() -> None:
     """Call the public functions, which give a plan its bins."""
-    A, B = (on_device(each, numbers(each.nnz, np.dtype(np.float32)), np.int32) for each in (LEFT, RIGHT))
+    A, B = (on_device(matrix, numbers(matrix.nnz, np.dtype(np.float32)), np.int32) for matrix in (LEFT, RIGHT))
     wanted = (A.get() @ B.get()).toarray()
     for C in (spgemm(A, B, method="merge"), spgemm_plan(A, B, method="merge")()):
         same(C.toarray(), wanted)
@@ -151,17 +151,17 @@ def functions() -> None:
 
 def in_one_launch(dtype: np.dtype[Any], index: type[Any]) -> None:
     """Make a product of small matrices, and compare."""
-    A, B = (operand(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))
+    A, B = (operand(matrix, numbers(matrix.nnz, dtype), index) for matrix in (LEFT, RIGHT))
     same(spgemm(A, B).toarray(), (A.get() @ B.get()).toarray())
 
 
 def estimate(dtype: np.dtype[Any], index: type[Any]) -> None:
     """Estimate the product, and compare."""
-    A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (LEFT, RIGHT))
+    A, B = (on_device(matrix, numbers(matrix.nnz, dtype), index) for matrix in (LEFT, RIGHT))
     products = np.add.reduceat(np.append(np.diff(RIGHT.indptr)[LEFT.indices], 0), LEFT.indptr[:-1]) * (np.diff(LEFT.indptr) > 0)
-    found = spgemm_estimate(A, B)
-    assert found.n_products == products.sum()
-    assert found.nnz == np.minimum(products, RIGHT.shape[1]).sum()
+    result = spgemm_estimate(A, B)
+    assert result.n_products == products.sum()
+    assert result.nnz == np.minimum(products, RIGHT.shape[1]).sum()
 
 
 def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
@@ -173,18 +173,21 @@ def spgemm_cases(dtypes: tuple[np.dtype[Any], ...]) -> list[Case]:
         for method in ("auto", *METHODS)
     ]
     # There are atomics for values of 4 and of 8 bytes.
-    atomic = itertools.cycle([each for each in dtypes if each.itemsize in (4, 8)])
+    atomic = itertools.cycle([dtype for dtype in dtypes if dtype.itemsize in (4, 8)])
     loose = [partial(product, method, next(atomic), next(index), False) for method in ("dense", "hash", "reg-hash", "large-hash")]
     even = [partial(product, method, next(dtype), next(index), True, EVEN) for method in ("reg-merge", "merge")]
     even.append(partial(product, "auto", next(dtype), next(index), True, SHORT))
     windows, hashes, tiles = DenseWindows(32, 32, 16, 2, 3), Hash(128, 16, 2, 32), Esc(work_group=8)
     spans = DenseSpan(64, lanes=8, entries=8, ahead=2)
-    given = [partial(by, each, next(dtype), next(index), True) for each in (DenseChunked(), windows, spans, hashes, tiles)]
+    given = [
+        partial(by, accumulator, next(dtype), next(index), True)
+        for accumulator in (DenseChunked(), windows, spans, hashes, tiles)
+    ]
     # A device that is no CPU looks at rows so anyway.
     cpu = describe(clsparse_py.default_queue().device).lanes_are_loops
     gpus = [partial(as_on_gpus, method, next(dtype), next(index)) for method in ("auto", "reg-sort") if cpu]
     gpus.append(partial(by_upper_bound, next(dtype), next(index)))
     small = [partial(in_one_launch, next(dtype), next(index)) for _ in INDEX_TYPES]
     of_lists = ((LEFT, RIGHT), (LONG, NARROW), (LONG, NARROW))
-    listed = [partial(by_list, next(dtype), next(index), *each) for each in of_lists]
+    listed = [partial(by_list, next(dtype), next(index), *case) for case in of_lists]
     return [partial(functions), *small, *estimates, *products, *loose, *even, *given, *gpus, *listed]

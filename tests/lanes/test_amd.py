@@ -70,9 +70,9 @@ def usage(name: str, said: str) -> Usage:
     of_kernel = said.partition(f"Function Name: {name} ")[2].partition("Function Name:")[0]
 
     def remark(what: str) -> int:
-        found = re.search(rf"remark: .*\b{what}[^:\n]*: (\d+)", of_kernel)
-        assert found, f"the compiler does not tell {what} of {name}:\n{of_kernel}"
-        return int(found[1])
+        result = re.search(rf"remark: .*\b{what}[^:\n]*: (\d+)", of_kernel)
+        assert result, f"the compiler does not tell {what} of {name}:\n{of_kernel}"
+        return int(result[1])
 
     return Usage(
         vgprs=remark("VGPRs"),
@@ -125,8 +125,8 @@ def test_every_kernel_compiles_without_scratch(lane: Lane, tools: tuple[str, str
     jobs = [(target, dict(sources[target][half::2]), tmp_path / f"{target}_{half}") for target in TARGETS for half in range(2)]
     takes: dict[str, dict[str, Usage]] = {target: {} for target in TARGETS}
     with ThreadPoolExecutor(2) as pool:
-        for (target, *_), found in zip(jobs, pool.map(lambda job: compiled(tools, *job), jobs), strict=True):
-            takes[target] |= found
+        for (target, *_), result in zip(jobs, pool.map(lambda job: compiled(tools, *job), jobs), strict=True):
+            takes[target] |= result
 
     # Some have the lanes of a target in their names.
     names = list(dict.fromkeys(name for of in kernels.values() for name in of))
@@ -136,7 +136,10 @@ def test_every_kernel_compiles_without_scratch(lane: Lane, tools: tuple[str, str
     lane.say(" " * width + "".join(f"{target:>23}" for target in TARGETS))
     for name in names:
         of = [takes[target].get(name) for target in TARGETS]
-        cells = (f"{each.vgprs:7}{each.sgprs:5}{each.local_memory:7}{each.occupancy:4}" if each else " " * 23 for each in of)
+        cells = (
+            f"{operand.vgprs:7}{operand.sgprs:5}{operand.local_memory:7}{operand.occupancy:4}" if operand else " " * 23
+            for operand in of
+        )
         lane.say(f"{name:{width}}{''.join(cells)}")
     wrong = [
         f"{name} on {target}: {taken}"

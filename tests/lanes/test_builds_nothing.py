@@ -76,18 +76,18 @@ def test_another_platform_takes_its_place(lane: Lane, before: tuple[str, ...], t
     assert words.count("cannot be used: its compiler builds nothing: error: unknown target CPU 'generic'.") == 1
     assert words.endswith("is used by default: it is the only one.")
     used = lane.run("-c", _USE, environment=environment, before=before)
-    found = json.loads(used.stdout)
-    assert (found["found"], found["again"], found["forked"]) == ([1, 2, 3], True, 0)
-    assert "debian" in found["version"]
-    (passed_over,) = [each for each in found["said"] if "passed over" in each[1]]
+    result = json.loads(used.stdout)
+    assert (result["found"], result["again"], result["forked"]) == ([1, 2, 3], True, 0)
+    assert "debian" in result["version"]
+    (passed_over,) = [entry for entry in result["said"] if "passed over" in entry[1]]
     assert passed_over[0] == "INFO"
-    assert not [each for each in found["said"] if each[0] not in ("INFO", "DEBUG")]
+    assert not [entry for entry in result["said"] if entry[0] not in ("INFO", "DEBUG")]
     if exhaustive():
         demo = lane.run("-m", "clsparse_py", "demo", environment=environment, before=before)
         lane.say(f"the demo: {demo.stdout.splitlines()[-1]}")
         assert not said(demo.stderr)
     assert said(listed.stderr) == said(used.stderr) == []
-    lane.say(f"PyPI's PoCL builds nothing on {PROCESSOR}, and is passed over for {found['version']}")
+    lane.say(f"PyPI's PoCL builds nothing on {PROCESSOR}, and is passed over for {result['version']}")
 
 
 def test_alone_it_is_one_sentence(lane: Lane, before: tuple[str, ...], tmp_path: Path) -> None:

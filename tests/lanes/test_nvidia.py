@@ -78,8 +78,8 @@ def tools(lane: Lane) -> Tools:
     """Return the compilers."""
     clang = lane.require(shutil.which(PROGRAM), PACKAGE)
     library = Path("/usr/lib/clc/nvptx64--nvidiacl.bc")
-    found = lane.require(library if library.exists() else None, "the built-ins are not installed (Debian: libclc-15)")
-    return Tools(clang, str(found), lane.require(ptxas(), "ptxas is not installed (PyPI: nvidia-cuda-nvcc-cu12)"))
+    result = lane.require(library if library.exists() else None, "the built-ins are not installed (Debian: libclc-15)")
+    return Tools(clang, str(result), lane.require(ptxas(), "ptxas is not installed (PyPI: nvidia-cuda-nvcc-cu12)"))
 
 
 def ptxas() -> str | None:
@@ -93,8 +93,8 @@ def ptxas() -> str | None:
 
 def number(said: str, pattern: str) -> int:
     """Return a number that ptxas tells, 0 where it does not."""
-    found = re.search(pattern, said)
-    return int(found[1]) if found else 0
+    result = re.search(pattern, said)
+    return int(result[1]) if result else 0
 
 
 def test_planted_faults_are_refused(tools: Tools, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_every_kernel_is_taken(lane: Lane, tools: Tools, templates: set[str], tm
     with ThreadPoolExecutor(2) as pool:
         made = list(pool.map(tools.to_ptx, halves.values(), halves))
         jobs = [(architecture, name, folder) for architecture in ARCHITECTURES for folder, of in halves.items() for name in of]
-        said = {job[:2]: found for job, found in zip(jobs, pool.map(lambda job: tools.assemble(*job), jobs), strict=True)}
+        said = {job[:2]: result for job, result in zip(jobs, pool.map(lambda job: tools.assemble(*job), jobs), strict=True)}
     for instruction in INSTRUCTIONS:
         assert any(instruction in text for of in made for text in of.values()), f"no kernel says {instruction}"
 
@@ -121,7 +121,7 @@ def test_every_kernel_is_taken(lane: Lane, tools: Tools, templates: set[str], tm
     width = max(map(len, kernels))
     for name in kernels:
         text = said[newest, name][0]
-        numbers = (number(text, each) for each in (r"Used (\d+) registers", r"(\d+) bytes spill stores", r"(\d+) bytes smem"))
-        lane.say(f"{name:{width}}{''.join(f'{each:7}' for each in numbers)}")
+        numbers = (number(text, name) for name in (r"Used (\d+) registers", r"(\d+) bytes spill stores", r"(\d+) bytes smem"))
+        lane.say(f"{name:{width}}{''.join(f'{count:7}' for count in numbers)}")
     refused = [f"{name} on {architecture}: {why}" for (architecture, name), (_, why) in said.items() if why]
     assert not refused, "\n".join(refused)

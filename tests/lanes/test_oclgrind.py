@@ -39,7 +39,7 @@ def environment(lane: Lane, tmp_path: Path) -> dict[str, str]:
 
 def faults(log: Path) -> list[str]:
     """Return what a log reports: each kind once for each kernel and source line, with how often."""
-    found: collections.Counter[str] = collections.Counter()
+    result: collections.Counter[str] = collections.Counter()
     for block in re.split(r"\n(?=\S)", log.read_text()):
         headline, *rest = block.strip().splitlines() or [""]
         if not headline:
@@ -47,23 +47,23 @@ def faults(log: Path) -> list[str]:
         kernel = re.search(r"Kernel:\s+(\S+)", block)
         lines = [rest[i + 1].strip() for i, line in enumerate(rest[:-1]) if line.strip().startswith("At line")]
         what = re.sub(r" address 0x[0-9a-f]+", "", headline)
-        found[f"{what} in {kernel[1] if kernel else '?'}: {' | '.join(lines)}"] += 1
-    return [f"{fault} ({times} times)" for fault, times in found.items()]
+        result[f"{what} in {kernel[1] if kernel else '?'}: {' | '.join(lines)}"] += 1
+    return [f"{fault} ({times} times)" for fault, times in result.items()]
 
 
 def test_planted_faults_are_found(lane: Lane, environment: dict[str, str]) -> None:
     lane.run("planted.py", environment=environment)
-    found = faults(Path(environment["OCLGRIND_LOG"]))
+    result = faults(Path(environment["OCLGRIND_LOG"]))
     for kernel, message in FAULTS.items():
-        assert any(message in fault and f" {kernel}:" in fault for fault in found), f"{kernel} was not found in {found}"
-    assert not any("faultless" in fault for fault in found), found
+        assert any(message in fault and f" {kernel}:" in fault for fault in result), f"{kernel} was not found in {result}"
+    assert not any("faultless" in fault for fault in result), result
 
 
 def test_every_kernel_is_free_of_faults(lane: Lane, environment: dict[str, str], templates_without_lanes: set[str]) -> None:
-    found = lane.run_workload("workload.py", "--simulated", environment=environment)
+    result = lane.run_workload("workload.py", "--simulated", environment=environment)
     reported = [fault for fault in faults(Path(environment["OCLGRIND_LOG"])) if not BY_DESIGN.match(fault)]
     lane.say(f"found {len(reported)} races, accesses out of bounds, uninitialised reads and divergent barriers")
     assert not reported, "\n".join(reported)
-    assert not found["failures"], "\n".join(found["failures"])
+    assert not result["failures"], "\n".join(result["failures"])
     left_out = {"spmv/narrow", "spmv/streamed"}  # as the workload says
-    assert templates_without_lanes - left_out == set(found["kernels"].values()) - left_out, "these templates did not run"
+    assert templates_without_lanes - left_out == set(result["kernels"].values()) - left_out, "these templates did not run"

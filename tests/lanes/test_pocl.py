@@ -19,9 +19,9 @@ def environment(lane: Lane, tmp_path: Path) -> dict[str, str]:
 
 
 def test_its_compiler_prints_nothing(lane: Lane, environment: dict[str, str]) -> None:
-    found = lane.run_workload("small.py", environment=environment)
-    assert "debian" in found["device"], "it ran on another runtime"
-    assert not found["stderr"]
+    result = lane.run_workload("small.py", environment=environment)
+    assert "debian" in result["device"], "it ran on another runtime"
+    assert not result["stderr"]
 
 
 def test_the_workload_is_right(lane: Lane, environment: dict[str, str]) -> None:
@@ -29,6 +29,6 @@ def test_the_workload_is_right(lane: Lane, environment: dict[str, str]) -> None:
         lane.say("the tests ran on it, as PyPI's PoCL builds nothing for this processor: the workload does not run again")
         return
     # Compilers take nearly all of the time: every third case, all with CLSPARSE_FULL=1.
-    found = lane.run_workload("workload.py", *([] if exhaustive() else ["--third"]), environment=environment)
-    assert not found["failures"], "\n".join(found["failures"])
-    assert not found["stderr"]
+    result = lane.run_workload("workload.py", *([] if exhaustive() else ["--third"]), environment=environment)
+    assert not result["failures"], "\n".join(result["failures"])
+    assert not result["stderr"]

@@ -38,11 +38,11 @@ def said(stderr: str) -> list[str]:
 
 def test_each_operation_is_right(lane: Lane, processor: tuple[str, ...], environment: dict[str, str]) -> None:
     lane.say(f"on {processor[-1]}:")
-    found = lane.run_workload(
+    result = lane.run_workload(
         "small.py", *([] if exhaustive() else ["--few-declarations"]), environment=environment, before=processor
     )
-    assert not found["failures"], "\n".join(found["failures"])
-    assert not said(found["stderr"])
+    assert not result["failures"], "\n".join(result["failures"])
+    assert not said(result["stderr"])
 
 
 @pytest.mark.skipif(not exhaustive(), reason="takes minutes: with CLSPARSE_FULL=1")

@@ -17,10 +17,10 @@ def test_every_kernel_runs_without_fp64(lane: Lane, templates_without_lanes: set
     library = lane.require(runtimes.rusticl(), "rusticl is not installed (Debian: mesa-opencl-icd)")
     # The device would be passed over (quirk 40). No case has loops of so many turns.
     environment = runtimes.environment(tmp_path, runtimes.RUSTICL, library, RUSTICL_ENABLE="llvmpipe", **{trial.GUARD: "1"})
-    found = lane.run_workload(environment=environment)
-    assert not found["failures"], "\n".join(found["failures"])
-    assert not found["fp64"], "the device has double precision: it does not show what a device without it does"
-    assert templates_without_lanes == set(found["kernels"].values()), "these templates did not run"
+    result = lane.run_workload(environment=environment)
+    assert not result["failures"], "\n".join(result["failures"])
+    assert not result["fp64"], "the device has double precision: it does not show what a device without it does"
+    assert templates_without_lanes == set(result["kernels"].values()), "these templates did not run"
 
 
 def test_a_device_that_leaves_long_loops_is_passed_over(lane: Lane, tmp_path: Path) -> None:

@@ -89,9 +89,9 @@ def read(program: str, target: str, sources: dict[str, str], folder: Path) -> Re
 
 def vector(signature: str) -> int:
     """Return the bytes of the longest vector that a function takes or returns, not by pointer."""
-    found = re.findall(r"<(\d+) x (i(\d+)|half|float|double|[^>]+)>(?! addrspace\(\d+\)\*|\*)", signature)
+    result = re.findall(r"<(\d+) x (i(\d+)|half|float|double|[^>]+)>(?! addrspace\(\d+\)\*|\*)", signature)
     bits = {"half": 16, "float": 32, "double": 64}
-    return max((int(n) * (int(width) if width else bits.get(kind, 64)) // 8 for n, kind, width in found), default=0)
+    return max((int(n) * (int(width) if width else bits.get(kind, 64)) // 8 for n, kind, width in result), default=0)
 
 
 def kernels(on: Device) -> dict[str, str]:
@@ -108,8 +108,8 @@ def program(lane: Lane) -> str:
 
 @pytest.mark.parametrize("target", DEVICES)
 def test_planted_faults_are_found(program: str, target: str, tmp_path: Path) -> None:
-    found = read(program, target, LONG_VECTORS | {"short": SHORT_VECTORS}, tmp_path / "vectors")
-    assert found.long_vectors == set(LONG_VECTORS)
+    result = read(program, target, LONG_VECTORS | {"short": SHORT_VECTORS}, tmp_path / "vectors")
+    assert result.long_vectors == set(LONG_VECTORS)
     warns = read(program, target, {"warns": "kernel void K(global uint *p) { *p = 1u << *p - 1; }"}, tmp_path / "warnings")
     assert len(warns.warnings) == 1
 
@@ -126,15 +126,18 @@ def test_no_function_has_a_long_vector_and_no_source_draws_a_warning(
     assert templates == {record.template for _, on in jobs for record in records(on)}, "these templates were not read"
     sources = [kernels(on) for _, on in jobs]
     with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda job, of: read(program, job[0], of, tmp_path / job[1].name), jobs, sources))
+        reports = list(pool.map(lambda job, of: read(program, job[0], of, tmp_path / job[1].name), jobs, sources))
         # One by one, as clang misplaces pragmas about warnings in all files but the first.
         wide = {
-            name: of[name] for of, each in zip(sources, found, strict=True) for name, size in each.vectors.items() if size > 16
+            name: of[name]
+            for of, report in zip(sources, reports, strict=True)
+            for name, size in report.vectors.items()
+            if size > 16
         }
         assert wide
-        found += pool.map(lambda name: read(program, OLD_CPU, {name: wide[name]}, tmp_path / "old" / name), wide)
+        reports += pool.map(lambda name: read(program, OLD_CPU, {name: wide[name]}, tmp_path / "old" / name), wide)
     numbers = ", ".join(f"{len(of)} for a made-up {on.name}" for (_, on), of in zip(jobs, sources, strict=True))
     lane.say(f"kernels read for vectors over {LONGEST} bytes and for warnings: {numbers}, {len(wide)} for an old one")
-    assert not [each.long_vectors for each in found if each.long_vectors]
-    warnings = [line for of in found for line in of.warnings]
+    assert not [report.long_vectors for report in reports if report.long_vectors]
+    warnings = [line for report in reports for line in report.warnings]
     assert not warnings, "\n".join(warnings)

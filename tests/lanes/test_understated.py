@@ -18,9 +18,9 @@ def test_every_kernel_runs_on_a_device_that_understates_everything(lane: Lane, t
     # Runtimes that are named come before PyPI's PoCL, which builds nothing for some processors.
     environment = runtimes.environment(tmp_path, "0", *filter(None, (system,)))
     options = () if exhaustive() else ("--third",)
-    found = lane.run_workload("understated.py", "64", "workload.py", *options, environment=environment)
-    assert not found["failures"], "\n".join(found["failures"])
-    assert not found["fp64"]
+    result = lane.run_workload("understated.py", "64", "workload.py", *options, environment=environment)
+    assert not result["failures"], "\n".join(result["failures"])
+    assert not result["fp64"]
 
 
 def test_random_programs_on_devices_that_understate_everything(lane: Lane, tmp_path: Path) -> None:

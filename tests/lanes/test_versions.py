@@ -65,26 +65,26 @@ def bounds() -> dict[str, str]:
     dependencies = re.search(r"^dependencies = \[\n(.*?)^\]", text, re.MULTILINE | re.DOTALL)
     tools = re.findall(rf'^ +"({"|".join(TOOLS)})>=([\d.]+)",$', text, re.MULTILINE)
     assert dependencies
-    found = {**dict(re.findall(r'"(\w+)>=([\d.]+)"', dependencies[1])), **dict(tools)}
-    assert {*COMPILED, *TOOLS} <= found.keys()
-    return found
+    results = {**dict(re.findall(r'"(\w+)>=([\d.]+)"', dependencies[1])), **dict(tools)}
+    assert {*COMPILED, *TOOLS} <= results.keys()
+    return results
 
 
 def oldest(lane: Lane) -> dict[str, str]:
     """Return the lower bounds, or what comes next of those that have no wheel for this Python."""
-    found = bounds()
+    result = bounds()
     for name in COMPILED:
         listed = lane.require(pip("index", "versions", "--only-binary", ":all:", name), "pip reaches no index")
         versions = listed.partition("Available versions: ")[2].partition("\n")[0].split(", ")
-        found[name] = min((each for each in versions if Version(each) >= Version(found[name])), key=Version)
-    return found
+        result[name] = min((version for version in versions if Version(version) >= Version(result[name])), key=Version)
+    return result
 
 
 def newest(lane: Lane) -> dict[str, str]:
     """Return the newest versions that go together."""
     words = "install", "--dry-run", "--quiet", "--ignore-installed", "--only-binary", ":all:", "--report", "-"
     report = lane.require(pip(*words, *bounds()), "pip reaches no index")
-    return {each["metadata"]["name"].lower(): each["metadata"]["version"] for each in json.loads(report)["install"]}
+    return {package["metadata"]["name"].lower(): package["metadata"]["version"] for package in json.loads(report)["install"]}
 
 
 def environment_of(versions: dict[str, str], name: str) -> Path:

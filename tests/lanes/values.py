@@ -17,11 +17,11 @@ INDEX_TYPES = (np.int32, np.int64)
 def numbers(n: int | tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return whole numbers from 0 to 3, complex ones with such an imaginary part."""
     rng = np.random.default_rng(1)
-    found = rng.integers(0, 4, n).astype(dtype)
-    return found + np.asarray(1j * rng.integers(0, 4, n)).astype(dtype) if dtype.kind == "c" else found
+    result = rng.integers(0, 4, n).astype(dtype)
+    return result + np.asarray(1j * rng.integers(0, 4, n)).astype(dtype) if dtype.kind == "c" else result
 
 
-def same(found: Any, wanted: Array) -> None:
+def same(result: Any, wanted: Array) -> None:
     """Raise where two results differ in dtype, shape or value."""
-    found = found.get() if isinstance(found, cl_array.Array) else found
-    np.testing.assert_array_equal(found, wanted, strict=True)
+    result = result.get() if isinstance(result, cl_array.Array) else result
+    np.testing.assert_array_equal(result, wanted, strict=True)

@@ -229,9 +229,9 @@ def structure(matrix: Matrix, index: type[Any], work_group: int) -> None:
     A = on_device(matrix, matrix.values(np.dtype(np.float32)), index)
     indices, indptr = matrix.structure
     lengths, n_rows = np.diff(indptr), matrix.shape[0]
-    found = check_structure(A.queue, A.shape, A.indices, A.indptr, work_group)
+    result = check_structure(A.queue, A.shape, A.indices, A.indptr, work_group)
     reference = scipy.sparse.csr_array((np.ones(indices.size), indices, indptr), shape=matrix.shape)
-    assert (found.sorted, found.canonical) == (reference.has_sorted_indices, reference.has_canonical_format)
+    assert (result.sorted, result.canonical) == (reference.has_sorted_indices, reference.has_canonical_format)
     features = inspect(A.queue, A.shape, A.nnz, A.indptr, A.indices, work_group)
     assert (features.shortest, features.longest) == (lengths.min(), lengths.max())
     assert np.isclose(features.variance, lengths.var())
@@ -306,7 +306,7 @@ def together(index: type[Any]) -> None:
             X = numbers((24, n_columns), FLOAT32)
             for plan in plans:
                 same(spmm(A, cl_array.to_device(A.queue, X), plan=plan), S @ X)
-    assert all("3 rows together" in each.kernel for each in plans[1].explain().products)
+    assert all("3 rows together" in explanation.kernel for explanation in plans[1].explain().products)
 
 
 def spmm_cases(axes: Axes) -> Iterator[Case]:
@@ -469,7 +469,7 @@ def main() -> None:
     # Another method may have taken its place.
     report.failures += [f"refused: {error}" for error in programs.list_refusals()]
     report.cases = len(cases)
-    report.kernels = {each.parameters.name: each.parameters.template for each in built}
+    report.kernels = {program.parameters.name: program.parameters.template for program in built}
     print(json.dumps(asdict(report)))
 
 

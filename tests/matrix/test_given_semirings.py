@@ -64,9 +64,9 @@ def test_products(queue: cl.CommandQueue) -> None:
         ("max_plus", [11, low, 27]), ("plus_first", [6, 0, 9]), ("plus_second", [13, 0, 30]), ("min_max", [5, 2**63 - 1, 10]),
         ("any_pair", [1, 0, 1]), ("plus_min", [4, 0, 9]),
     ):  # fmt: skip
-        found = spmv(D, X, semiring=Semiring(ring))
-        assert found.dtype == A.dtype
-        assert found.tolist() == wanted, ring
+        result = spmv(D, X, semiring=Semiring(ring))
+        assert result.dtype == A.dtype
+        assert result.tolist() == wanted, ring
     assert spmv(D, X, semiring=Semiring("xor_and")).tolist() == [False, False, False]
     given = Semiring(plus="min(a, b)", times="a + b", zero=math.inf)
     for dtype in (np.int32, np.float32):

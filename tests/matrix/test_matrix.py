@@ -28,14 +28,17 @@ def _pairs(source: str) -> Iterator[tuple[int, str]]:
     """Return where a source puts values and structure of two objects together, or does by hand what a method does."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef):
-            given = {each.arg: ast.unparse(each.annotation or ast.Name("")) for each in (*node.args.args, *node.args.kwonlyargs)}
+            given = {
+                argument.arg: ast.unparse(argument.annotation or ast.Name(""))
+                for argument in (*node.args.args, *node.args.kwonlyargs)
+            }
             loose = [name for name in ("values", "data") if "Array" in given.get(name, "")]
             if loose and "Matrix" in given.values():
                 yield node.lineno, f"{node.name}({', '.join(given)})"
             continue
         if isinstance(node, ast.Call):
-            parts = [*node.args, *(each.value for each in node.keywords)]
-            parts = [inner for each in parts for inner in (each.elts if isinstance(each, ast.Tuple) else [each])]
+            parts = [*node.args, *(keyword.value for keyword in node.keywords)]
+            parts = [inner for part in parts for inner in (part.elts if isinstance(part, ast.Tuple) else [part])]
         elif isinstance(node, (ast.Tuple, ast.List)):
             parts = node.elts
         else:

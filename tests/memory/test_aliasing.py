@@ -59,9 +59,9 @@ def test_values_given_to_plans_may_change_when_the_call_returns(queue: cl.Comman
     S = unsorted()
     A, dense, values = csr_array(S, queue=queue), S.toarray(), S.data.copy()
     transposition, product = transpose_plan(A), spgemm_plan(A, A)
-    found = [transposition(values), product(values, values)]
+    results = [transposition(values), product(values, values)]
     values[:] = np.nan
-    for matrix, wanted in zip(found, (dense.T, dense @ dense), strict=True):
+    for matrix, wanted in zip(results, (dense.T, dense @ dense), strict=True):
         np.testing.assert_array_equal(matrix.toarray(), wanted)
 
 

@@ -25,12 +25,12 @@ def test_numpys_functions_say_how_to_get_the_values(queue: cl.CommandQueue) -> N
 def test_arithmetic_is_pyopencls(queue: cl.CommandQueue) -> None:
     A = csr_array(np.array([[1, 0], [2, 4]], np.float32), queue=queue)
     two = np.float32(2)
-    for found, wanted in (
+    for result, wanted in (
         (two * A.data, [2, 4, 8]), (two - A.data, [1, 0, -2]), (two / A.data, [2, 1, 0.5]), (two + A.data, [3, 4, 6]),
         (A.data * two, [2, 4, 8]),
     ):  # fmt: skip
-        assert isinstance(found, type(A.data))
-        np.testing.assert_array_equal(found.get(), wanted)
+        assert isinstance(result, type(A.data))
+        np.testing.assert_array_equal(result.get(), wanted)
     A.data[:] *= 2
     np.testing.assert_array_equal(A.toarray(), [[2, 0], [4, 8]])
     assert (np.ndim(A.data), np.shape(A.data), np.size(A.data), np.iscomplexobj(A.data)) == (1, (3,), 3, False)
@@ -86,7 +86,7 @@ def test_a_value_is_a_number(queue: cl.CommandQueue) -> None:
 
 def test_no_array_of_numpys_is_made_value_by_value(queue: cl.CommandQueue) -> None:
     data = csr_array(np.array([[0, 1], [2, 3]], np.float32), queue=queue).data
-    for make in (np.asarray, np.array, lambda each: np.asarray(each, np.float64), lambda each: np.array([each, each])):
+    for make in (np.asarray, np.array, lambda array: np.asarray(array, np.float64), lambda array: np.array([array, array])):
         for values in (data, data[0]):
             with pytest.raises(TypeError, match=r"^np.asarray: this array is on a device.*array.get\(\)"):
                 make(values)

@@ -122,7 +122,7 @@ def test_views_and_parts_keep_their_memory(own: cl.CommandQueue) -> None:
         assert handle(filled(own, 4)) != before
         del part
         gc.collect()
-        assert before in [handle(each) for each in [filled(own, 5) for _ in range(4)]]
+        assert before in [handle(array) for array in [filled(own, 5) for _ in range(4)]]
 
 
 def test_what_is_mapped_to_the_host_stays(own: cl.CommandQueue) -> None:
@@ -157,12 +157,12 @@ def test_memory_is_lent_again_once_nothing_has_it(own: cl.CommandQueue) -> None:
         before, kept = handle(array), keep(array)
         del array
         others = [filled(own, value) for value in range(6)]
-        assert before not in [handle(each) for each in others]
-        for value, each in enumerate(others):
-            np.testing.assert_array_equal(each.get(), value)
-        del others, each, kept
-    found = {handle(new(own, 3 * N)) for _ in range(5)}
-    assert len(found) == 1
+        assert before not in [handle(peer) for peer in others]
+        for value, peer in enumerate(others):
+            np.testing.assert_array_equal(peer.get(), value)
+        del others, peer, kept
+    results = {handle(new(own, 3 * N)) for _ in range(5)}
+    assert len(results) == 1
     used = memory_info(own).used
     of_sizes = [filled(own, 1, n) for n in range(100, 3000, 100) for _ in range(6)]
     del of_sizes
@@ -185,7 +185,7 @@ def test_threads_never_share_memory(own: cl.CommandQueue) -> None:
     def work() -> None:
         for _ in range(300):
             arrays = [new(own, 64) for _ in range(2)]
-            handles = {handle(each) for each in arrays}
+            handles = {handle(array) for array in arrays}
             if len(handles) != 2 or handles & in_use:
                 wrong.append(handles)
             in_use.update(handles)
@@ -220,7 +220,7 @@ def test_an_allocator_of_the_callers_wins(own: cl.CommandQueue) -> None:
 def test_arrays_larger_than_the_device_are_refused_at_once(own: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some drivers have memory for all, and find out when a kernel uses it (quirk 17)."""
     small, large = (10, np.dtype(np.int32)), (1000, np.dtype(np.float32))
-    assert [each.size for each in memory.allocated_each(own, "three", (small, large, (0, large[1])))] == [10, 1000, 0]
+    assert [array.size for array in memory.allocated_each(own, "three", (small, large, (0, large[1])))] == [10, 1000, 0]
     monkeypatch.setattr(arena_of(own).pool, "device_bytes", 3999)
     with pytest.raises(MemoryError, match=r"^three: 1,000 entries of float32 need 4,000 bytes; .* has 3,999 in all"):
         memory.allocated_each(own, "three", (small, large))
@@ -341,12 +341,12 @@ def test_events_stay_alive_as_long_as_a_list_of_them(own: cl.CommandQueue) -> No
         assert not array.events
         assert was == before
     gates = [cl.UserEvent(own.context) for _ in range(_MAX_EVENTS)]
-    for each in gates:
-        array.add_event(each)
+    for event in gates:
+        array.add_event(event)
     assert views[1] is not None
     assert views[1].events == gates
-    for each in gates:
-        each.set_status(cl.command_execution_status.COMPLETE)
+    for event in gates:
+        event.set_status(cl.command_execution_status.COMPLETE)
     array.add_event(cl.enqueue_marker(own))  # these are so many that the host waits
     assert gates[-1] in array.events
     assert gates[0] not in array.events
@@ -498,10 +498,10 @@ def test_a_matrix_keeps_no_operand(own: cl.CommandQueue) -> None:
     x, out = filled(own, 1), new(own)
     for _ in range(3):
         spmv(A, x, out=out)
-    watched = [weakref.ref(each) for each in (x, out)]
+    watched = [weakref.ref(array) for array in (x, out)]
     before = memory_info(own).blocks
     del x, out
-    assert [each() for each in watched] == [None, None]
+    assert [reference() for reference in watched] == [None, None]
     assert memory_info(own).blocks == before - 2
     # Counters that were set before are not used again.
     x, out = filled(own, 7), new(own)
@@ -520,8 +520,8 @@ def test_matrices_in_shared_virtual_memory(queue: cl.CommandQueue) -> None:
     host = sp.random_array((200, 200), density=0.05, format="csr", dtype=np.float32, rng=np.random.default_rng(2))
     parts = (host.data, host.indices.astype(np.int32), host.indptr.astype(np.int32))
     A = csr_array(tuple(cl_array.to_device(queue, part, allocator=allocate) for part in parts), shape=host.shape)
-    found, wanted = (A @ A).get(), host @ host
-    np.testing.assert_allclose(found.toarray(), wanted.toarray(), rtol=1e-5, atol=1e-6)
+    result, wanted = (A @ A).get(), host @ host
+    np.testing.assert_allclose(result.toarray(), wanted.toarray(), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(transpose(A).get().toarray(), host.T.toarray())
     empty = csr_array(sp.csr_array((3, 4), dtype=np.float32), queue=queue)
     assert transpose(empty).nnz == 0

@@ -60,7 +60,7 @@ class Operands:
             "rows": rng.integers(0, N, 200).astype(np.int32), "cols": rng.integers(0, N, 200).astype(np.int32),
             "ones": np.ones(200, np.float32), "dense": np.ones((N, N), np.float32),
         }  # fmt: skip
-        self.on = {name: cl_array.to_device(queue, each) for name, each in self.arrays.items()}
+        self.on = {name: cl_array.to_device(queue, array) for name, array in self.arrays.items()}
         self.out = cl_array.to_device(queue, self.arrays["x"])
         self.A = self.matrix()
         assert self.A.has_canonical_format
@@ -126,11 +126,11 @@ FUNCTIONS: dict[str, Callable[[Operands], Any]] = {
 def host_of(result: Any) -> list[np.ndarray[Any, Any]]:
     """Return what a result holds."""
     if isinstance(result, csr_array):
-        return [each.get() for each in (result.data, result.indices, result.indptr)]
+        return [array.get() for array in (result.data, result.indices, result.indptr)]
     if isinstance(result, coo_array):
-        return [each.get() for each in (result.data, *result.coords)]
+        return [array.get() for array in (result.data, *result.coords)]
     if isinstance(result, tuple):
-        return [value for each in result for value in host_of(each)]
+        return [value for part in result for value in host_of(part)]
     return [result.get() if isinstance(result, cl_array.Array) else np.asarray(result)]
 
 
@@ -183,7 +183,7 @@ def test_memory_is_missing(queue: cl.CommandQueue, name: str, what: str, monkeyp
             if failed:
                 assert not once, failed
                 assert re.search(r"[\d,]+ (bytes|in all)", failed), failed
-                assert all(np.array_equal(each.get(), operands.arrays[of]) for of, each in operands.on.items())
+                assert all(np.array_equal(array.get(), operands.arrays[of]) for of, array in operands.on.items())
                 assert same(function(operands), wanted)
             else:
                 assert same(result, wanted)

@@ -29,10 +29,10 @@ def test_equals_the_product_at_the_places(queue: cl.CommandQueue) -> None:
         wanted = np.where(M.toarray() != 0, X @ Y, 0)
         x, y = cl_array.to_device(queue, X), cl_array.to_device(queue, np.asfortranarray(Y))
         for left, right in ((X, Y), (X, np.asfortranarray(Y)), (x, y), (x, cl_array.to_device(queue, Y)), (X[::-1][::-1], y)):
-            found = sddmm(A, left, right)
-            assert found.indices is A.indices
-            assert found.dtype == wanted.dtype
-            np.testing.assert_array_equal(found.toarray(), wanted)
+            result = sddmm(A, left, right)
+            assert result.indices is A.indices
+            assert result.dtype == wanted.dtype
+            np.testing.assert_array_equal(result.toarray(), wanted)
     refusal = BuildError("refused", log="", parameters=None, source=None)
     with patch("clsparse_py._operations.sddmm.Sampled.legal", side_effect=refusal):
         np.testing.assert_array_equal(sddmm(A, X, Y).toarray(), wanted)
@@ -48,9 +48,9 @@ def test_teams_of_gpus(queue: cl.CommandQueue) -> None:
         for M in (long, alike):
             X, Z = (rng.integers(-5, 5, (n, 12)).astype(np.float32) for n in M.shape)
             x, z = cl_array.to_device(queue, X), cl_array.to_device(queue, Z)
-            found = sddmm(csr_array(M, queue=queue), x, z.T).data.get()
+            result = sddmm(csr_array(M, queue=queue), x, z.T).data.get()
             rows = np.repeat(np.arange(M.shape[0]), np.diff(M.indptr))
-            np.testing.assert_array_equal(found, np.einsum("ek,ek->e", X[rows], Z[M.indices]))
+            np.testing.assert_array_equal(result, np.einsum("ek,ek->e", X[rows], Z[M.indices]))
 
 
 def test_known_operands(queue: cl.CommandQueue) -> None:
@@ -60,13 +60,13 @@ def test_known_operands(queue: cl.CommandQueue) -> None:
     M, X, Z = csr_array(S, queue=queue), rng.random((30, 6)), rng.random((20, 6))
     rows = np.repeat(np.arange(30), np.diff(S.indptr))
     x, y = cl_array.to_device(queue, X), cl_array.to_device(queue, Z).T
-    found = [sddmm(M, x, y) for _ in range(3)]
+    results = [sddmm(M, x, y) for _ in range(3)]
     for scale in (2.0, 3.0):
         x.set(scale * X)
         for _ in range(2):
             np.testing.assert_allclose(sddmm(M, x, y).data.get(), scale * np.einsum("ek,ek->e", X[rows], Z[S.indices]))
-    for each in found:
-        np.testing.assert_allclose(each.data.get(), np.einsum("ek,ek->e", X[rows], Z[S.indices]))
+    for result in results:
+        np.testing.assert_allclose(result.data.get(), np.einsum("ek,ek->e", X[rows], Z[S.indices]))
     assert sddmm(M[:4], x[:4], y).shape == (4, 20)
 
 

@@ -43,9 +43,9 @@ def test_columns_and_orders(queue: cl.CommandQueue, columns: int) -> None:
     bound = 14 * np.finfo(np.float32).eps * (magnitudes @ np.abs(x).astype(np.float64))
     for layout in (x, np.asfortranarray(x)):
         for operand in (layout, cl_array.to_device(queue, layout)):
-            found = A @ operand
-            assert isinstance(found, type(operand))
-            values = found if isinstance(found, np.ndarray) else found.get()
+            result = A @ operand
+            assert isinstance(result, type(operand))
+            values = result if isinstance(result, np.ndarray) else result.get()
             assert values.dtype == np.float32
             assert values.shape == (70, columns)
             assert (np.abs(values - matrix.astype(np.float64) @ x) <= bound).all()
@@ -79,8 +79,8 @@ def test_shapes(queue: cl.CommandQueue, shape: tuple[int, int]) -> None:
 def test_many_rows_of_a_wide_operand(queue: cl.CommandQueue) -> None:
     matrix = sp.csr_array(sp.eye_array(70_000, dtype=np.int32))
     matrix.data[:] = np.arange(70_000)
-    found = csr_array(matrix, queue=queue) @ np.tile(np.arange(20, dtype=np.int32), (70_000, 1))
-    np.testing.assert_array_equal(found, np.outer(np.arange(70_000), np.arange(20)))
+    result = csr_array(matrix, queue=queue) @ np.tile(np.arange(20, dtype=np.int32), (70_000, 1))
+    np.testing.assert_array_equal(result, np.outer(np.arange(70_000), np.arange(20)))
 
 
 def test_alpha_and_beta(queue: cl.CommandQueue) -> None:
@@ -145,8 +145,8 @@ def test_work_group_asked_for_is_bounded_by_the_device(queue: cl.CommandQueue) -
     for asked in (1, 1 << 20):
         with programs.recording() as built:
             spmm(A, np.ones((50, 3), np.float32), work_group=asked)
-        found = [each.parameters.work_group for each in built if isinstance(each.parameters, Parts)]
-        assert 1 <= found[-1] <= min(asked, describe(queue.device).max_work_group)
+        results = [program.parameters.work_group for program in built if isinstance(program.parameters, Parts)]
+        assert 1 <= results[-1] <= min(asked, describe(queue.device).max_work_group)
 
 
 def uneven(dtype: Any, index: Any = np.int32) -> sp.csr_array:
@@ -187,7 +187,7 @@ def test_uneven_rows_in_any_layout(queue: cl.CommandQueue, kind: str) -> None:
         check(spmm(A, on_device, plan=plan), expected(host(matrix), x))
         np.testing.assert_array_equal(spmm(A, on_device).get(), spmm(A, on_device).get())
         check(spmm(A, on_device, alpha=2, beta=-1, out=y, plan=plan), expected(host(matrix), x, alpha=2, beta=-1, y=out))
-        pieces = [each.pieces for each in plan.explain().products]
+        pieces = [product.pieces for product in plan.explain().products]
         assert len(pieces) == 2
         assert all(pieces) or kind == "own"
 
@@ -222,7 +222,7 @@ def test_a_plan_serves_one_structure(queue: cl.CommandQueue) -> None:
     assert "no product yet" in repr(plan)
     spmm(A, x, plan=plan)
     explained = plan.explain()
-    assert [each.columns for each in explained.products] == [4]
+    assert [product.columns for product in explained.products] == [4]
     assert "spmm_parts" in str(explained)
     assert "products of 4 columns" in repr(plan)
     A.data = A.data * 2
@@ -341,9 +341,9 @@ def test_no_columns(queue: cl.CommandQueue) -> None:
     for _ in range(2):
         assert (A @ X[:, :0]).shape == (70, 0)
         for none in (on_device[:, :0], cl_array.empty(queue, (50, 0), np.float32)):
-            found = A @ none
-            assert (found.shape, found.dtype) == ((70, 0), np.float32)
-            assert found.get().size == 0
+            result = A @ none
+            assert (result.shape, result.dtype) == ((70, 0), np.float32)
+            assert result.get().size == 0
             out = cl_array.empty(queue, (70, 0), np.float32)
             assert spmm(A, none, out=out) is out
     with pytest.raises(ValueError, match=r"^X: must have 50 rows, as A is 70 x 50, has shape \(49, 0\)"):
@@ -381,7 +381,7 @@ def repeated(A: Any, x: cl_array.Array, **options: Any) -> list[np.ndarray[Any, 
 
 
 def kernels(A: Any) -> list[str]:
-    return [each.kernel for each in A.spmm_plan().explain().products]
+    return [product.kernel for product in A.spmm_plan().explain().products]
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
@@ -394,15 +394,15 @@ def test_rows_computed_together(queue: cl.CommandQueue, index: Any) -> None:
         wide = np.full((200, columns + 8), np.nan, np.float32)
         wide[1:199, 4:-4] = X
         for x in (cl_array.to_device(queue, X), cl_array.to_device(queue, wide)[1:199, 4:-4]):
-            for each in repeated(A, x):
-                np.testing.assert_array_equal(each, S @ X)
-    assert all("3 rows together" in each for each in kernels(A)), kernels(A)
+            for result in repeated(A, x):
+                np.testing.assert_array_equal(result, S @ X)
+    assert all("3 rows together" in kernel for kernel in kernels(A)), kernels(A)
     # Columns that are apart, other values, and alpha and beta.
     A.data = A.data * 2
     out = cl_array.to_device(queue, np.ones((199, 260), np.float32))
     np.testing.assert_array_equal((A @ cl_array.to_device(queue, np.asfortranarray(X))).get(), 2 * (S @ X))
     np.testing.assert_array_equal(spmm(A, cl_array.to_device(queue, X), alpha=2, beta=3, out=out).get(), 4 * (S @ X) + 3)
-    assert all("3 rows together" in each for each in kernels(A)), kernels(A)
+    assert all("3 rows together" in kernel for kernel in kernels(A)), kernels(A)
 
 
 def test_rows_computed_together_give_the_same_bits(queue: cl.CommandQueue) -> None:
@@ -425,8 +425,8 @@ def test_unsorted_rows_and_duplicates_computed_together(queue: cl.CommandQueue) 
         (rng.integers(-4, 5, indices.size).astype(np.float32), indices.ravel(), np.arange(0, 631, 9)), shape=(70, 30)
     )
     A, X = csr_array(S, queue=queue), rng.integers(-4, 5, (30, 32)).astype(np.float32)
-    for each in repeated(A, cl_array.to_device(queue, X)):
-        np.testing.assert_array_equal(each, S @ X)
+    for result in repeated(A, cl_array.to_device(queue, X)):
+        np.testing.assert_array_equal(result, S @ X)
     assert "2 rows together" in kernels(A)[0]
 
 
@@ -437,10 +437,10 @@ def test_of_rows_computed_together_each_has_its_own_values(queue: cl.CommandQueu
     x = np.ones((130, 32), np.float32)
     x[120:] = np.nan
     A = csr_array(sp.csr_array((S.data, S.indices, S.indptr), shape=(119, 130)), queue=queue)
-    for each in repeated(A, cl_array.to_device(queue, x)):
-        assert np.isinf(each[1]).all()
-        assert np.isnan(each[118]).all()
-        np.testing.assert_array_equal(np.delete(each, [1, 118], axis=0), np.full((117, 32), 3))
+    for result in repeated(A, cl_array.to_device(queue, x)):
+        assert np.isinf(result[1]).all()
+        assert np.isnan(result[118]).all()
+        np.testing.assert_array_equal(np.delete(result, [1, 118], axis=0), np.full((117, 32), 3))
     assert "3 rows together" in kernels(A)[0]
 
 
@@ -448,8 +448,8 @@ def test_rows_with_other_columns_stay_apart(queue: cl.CommandQueue) -> None:
     rng = np.random.default_rng(3)
     S = sp.csr_array((np.ones(1600, np.float32), rng.integers(0, 5000, 1600), np.arange(0, 1601, 8)), shape=(200, 5000))
     A, X = csr_array(S, queue=queue), rng.integers(-4, 5, (5000, 32)).astype(np.float32)
-    for each in repeated(A, cl_array.to_device(queue, X)):
-        np.testing.assert_array_equal(each, S @ X)
+    for result in repeated(A, cl_array.to_device(queue, X)):
+        np.testing.assert_array_equal(result, S @ X)
     assert "a team for each row" in kernels(A)[0]
 
 

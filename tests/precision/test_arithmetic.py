@@ -17,16 +17,16 @@ from clsparse_py._precision.semiring import SEMIRINGS
 
 def legal() -> list[Arithmetic]:
     """Return every arithmetic there is."""
-    found = []
+    results = []
     for a, x, index, name in itertools.product(OPENCL_TYPES, OPENCL_TYPES, ("int32", "int64"), SEMIRINGS):
         complex_values = "complex64" in (a, x) or "complex128" in (a, x)
         if not (complex_values and SEMIRINGS[name].ordered):
-            found.append(Arithmetic(a, x, index, name))
-    return found
+            results.append(Arithmetic(a, x, index, name))
+    return results
 
 
 def test_names_are_identifiers_and_tell_apart() -> None:
-    names = [each.name for each in legal()]
+    names = [operator.name for operator in legal()]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"\w+", name) for name in names)
     assert Arithmetic("float64", "float64").name == "f64_i32"

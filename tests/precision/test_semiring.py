@@ -26,7 +26,7 @@ def test_result_dtypes(a: str, x: str) -> None:
     assert semiring.plus_times.result_dtype(a, x) == promoted
     assert semiring.or_and.result_dtype(a, x) == np.bool_
     assert semiring.plus_pair.result_dtype(a, x) == (np.int64 if promoted == np.bool_ else promoted)
-    for ring in (each for each in SEMIRINGS.values() if each.ordered):
+    for ring in (ring for ring in SEMIRINGS.values() if ring.ordered):
         if promoted.kind == "c":
             with pytest.raises(
                 TypeError, match=rf"^semiring: {ring.name} orders its values, which complex ones \({a}, {x}\) are not"

@@ -43,7 +43,7 @@ def test_arrays_without_a_queue(queue: cl.CommandQueue) -> None:
 def test_arrays_of_another_context(queue: cl.CommandQueue) -> None:
     context = cl.Context([queue.device])
     other = cl.CommandQueue(context, queue.device)
-    here, there = (cl_array.to_device(each, np.arange(3, dtype=np.int64)) for each in (queue, other))
+    here, there = (cl_array.to_device(array, np.arange(3, dtype=np.int64)) for array in (queue, other))
     with pytest.raises(ValueError, match="values: lives in another context than keys"):
         primitives.reduce_by_key(here, there)
     with pytest.raises(ValueError, match="values: lives in another context than segment_ptr"):

@@ -21,13 +21,13 @@ def test_partition(queue: cl.CommandQueue, index: str, work_group: int) -> None:
     on_device = cl_array.to_device(queue, indptr)
     for row_weight, step, slack in ((0, 64, 0), (0, 64, 8), (1, 64, 0), (1, 64, 8), (1, 1, 0), (1, 10_000, 0)):
         n_parts = -(-(nnz + row_weight * n_rows) // step)
-        found = [cl_array.zeros(queue, n_parts + 1, index) for _ in range(3)]
-        chain = Chain(queue, on_device, writes=tuple(found))
+        results = [cl_array.zeros(queue, n_parts + 1, index) for _ in range(3)]
+        chain = Chain(queue, on_device, writes=tuple(results))
         enqueue_partition(
-            chain, on_device, n_rows, nnz, n_parts, step, found, row_weight=row_weight, slack=slack, work_group=work_group
+            chain, on_device, n_rows, nnz, n_parts, step, results, row_weight=row_weight, slack=slack, work_group=work_group
         )
-        chain.finish(*found)
-        part_row, part_entry, cut = (each.get() for each in found)
+        chain.finish(*results)
+        part_row, part_entry, cut = (array.get() for array in results)
         for part in range(n_parts + 1):
             # Walk the rows: row r begins at weight indptr[r] + row_weight * r.
             starts = indptr[:-1].astype(np.int64) + row_weight * np.arange(n_rows)

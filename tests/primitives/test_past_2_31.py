@@ -54,33 +54,33 @@ def total(keys: cl_array.Array) -> int:
 def test_scan(large: cl.CommandQueue) -> None:
     ones = cl_array.empty(large, N, np.uint32)
     ones.fill(1)
-    found = primitives.inclusive_scan(ones, out=ones)
-    assert out_of_order(found) == 0
-    assert found[:3].get().tolist() == [1, 2, 3]
-    assert found[N - 2 :].get().tolist() == [N - 1, N]
+    result = primitives.inclusive_scan(ones, out=ones)
+    assert out_of_order(result) == 0
+    assert result[:3].get().tolist() == [1, 2, 3]
+    assert result[N - 2 :].get().tolist() == [N - 1, N]
 
 
 def test_radix_sort(large: cl.CommandQueue) -> None:
     keys = scattered(large)
     wanted = total(keys)
-    found = primitives.radix_sort(keys)
-    assert found.size == N
-    assert out_of_order(found) == 0
-    assert total(found) == wanted
+    result = primitives.radix_sort(keys)
+    assert result.size == N
+    assert out_of_order(result) == 0
+    assert total(result) == wanted
 
 
 def test_segmented_sum(large: cl.CommandQueue) -> None:
     ones = cl_array.empty(large, N, np.uint32)
     ones.fill(1)
     bounds = np.array([0, 5, 5, N - 7, N], np.int64)
-    found = primitives.segmented_sum(cl_array.to_device(large, bounds), ones)
-    np.testing.assert_array_equal(found.get(), np.diff(bounds))
+    result = primitives.segmented_sum(cl_array.to_device(large, bounds), ones)
+    np.testing.assert_array_equal(result.get(), np.diff(bounds))
 
 
 def test_segmented_sort(large: cl.CommandQueue) -> None:
     keys = scattered(large)
     wanted = total(keys)
     bounds = np.array([0, N // 2, N], np.int64)
-    found = primitives.segmented_sort(cl_array.to_device(large, bounds), keys)
-    assert out_of_order(found) == int(found[N // 2 - 1].get() >= found[N // 2].get())
-    assert total(found) == wanted
+    result = primitives.segmented_sort(cl_array.to_device(large, bounds), keys)
+    assert out_of_order(result) == int(result[N // 2 - 1].get() >= result[N // 2].get())
+    assert total(result) == wanted

@@ -34,10 +34,10 @@ def on_device(queue: cl.CommandQueue, values: Any) -> cl_array.Array:
 def compare(queue: cl.CommandQueue, keys: Any, values: Any = None, bits: Any = None) -> None:
     """Sort and compare with the reference."""
     expected = reference.radix_sort(keys, values, bits=bits)
-    found = radix_sort(on_device(queue, keys), None if values is None else on_device(queue, values), bits=bits)
-    for each, wanted in zip((found,) if values is None else found, (expected,) if values is None else expected, strict=True):
-        assert each.dtype == wanted.dtype
-        np.testing.assert_array_equal(each.get(), wanted)
+    result = radix_sort(on_device(queue, keys), None if values is None else on_device(queue, values), bits=bits)
+    for array, wanted in zip((result,) if values is None else result, (expected,) if values is None else expected, strict=True):
+        assert array.dtype == wanted.dtype
+        np.testing.assert_array_equal(array.get(), wanted)
 
 
 LENGTHS = (0, 1, 2, 10, 255, 256, 257, 1019, 1024, 1029, 4091, 70_001)
@@ -125,7 +125,7 @@ def test_the_second_call_builds_nothing(queue: cl.CommandQueue) -> None:
 )
 def test_bad_input(queue: cl.CommandQueue, arguments: dict[str, Any], named: str, error: type[Exception]) -> None:
     given = {"keys": np.zeros(3, np.int32)} | arguments
-    given = {name: on_device(queue, each) if isinstance(each, np.ndarray) else each for name, each in given.items()}
+    given = {name: on_device(queue, matrix) if isinstance(matrix, np.ndarray) else matrix for name, matrix in given.items()}
     with pytest.raises(error, match=f"^{named}:"):
         radix_sort(**given)
 

@@ -38,10 +38,10 @@ def check_runs(queue: cl.CommandQueue, device_type: str, keys: np.ndarray, work_
     starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
     assert runs.n_runs == starts.size
     unique = room(queue, runs.n_runs, keys.dtype)
-    found = runs.enqueue_list(unique)
-    chain.finish(unique, found)
+    result = runs.enqueue_list(unique)
+    chain.finish(unique, result)
     np.testing.assert_array_equal(unique.get(), [*keys[starts], 77])
-    np.testing.assert_array_equal(found.get(), np.append(starts, keys.size))
+    np.testing.assert_array_equal(result.get(), np.append(starts, keys.size))
 
 
 def test_cases_hold_every_pair() -> None:
@@ -82,8 +82,8 @@ def test_any_reduction(queue: cl.CommandQueue, data: st.DataObject) -> None:
     lengths = data.draw(lengths_of_segments(50))
     keys = np.repeat(np.arange(len(lengths)) * 7 % 5 - 2, lengths).astype(np.int64)
     values = values_of("float32", keys.size, np.random.default_rng(len(lengths)))
-    found = primitives.reduce_by_key(cl_array.to_device(queue, keys), cl_array.to_device(queue, values))
-    for part, wanted in zip(found, reference.reduce_by_key(keys, values), strict=True):
+    result = primitives.reduce_by_key(cl_array.to_device(queue, keys), cl_array.to_device(queue, values))
+    for part, wanted in zip(result, reference.reduce_by_key(keys, values), strict=True):
         np.testing.assert_array_equal(part.get(), wanted, strict=True)
 
 
@@ -94,22 +94,22 @@ def test_function(queue: cl.CommandQueue, dtype: str, n: int) -> None:
     keys, values = np.sort(rng.integers(0, 200, n)).astype(np.int32), values_of(dtype, n, rng)
     k, v = cl_array.to_device(queue, keys), cl_array.to_device(queue, values)
     unique, sums = reference.reduce_by_key(keys, values)
-    found = primitives.reduce_by_key(k, v)
-    np.testing.assert_array_equal(found[0].get(), unique, strict=True)
-    np.testing.assert_array_equal(found[1].get(), sums, strict=True)
+    result = primitives.reduce_by_key(k, v)
+    np.testing.assert_array_equal(result[0].get(), unique, strict=True)
+    np.testing.assert_array_equal(result[1].get(), sums, strict=True)
     np.testing.assert_array_equal(k.get(), keys)
     np.testing.assert_array_equal(v.get(), values)
     # Arrays with room for more, and views that begin inside their buffers.
     out = cl_array.to_device(queue, np.full(n + 3, 9, keys.dtype)), cl_array.to_device(queue, np.full(n + 5, 9, sums.dtype))[2:]
-    found = primitives.reduce_by_key(k, v, out=out)
-    for part, whole, wanted in zip(found, out, (unique, sums), strict=True):
+    result = primitives.reduce_by_key(k, v, out=out)
+    for part, whole, wanted in zip(result, out, (unique, sums), strict=True):
         np.testing.assert_array_equal(part.get(), wanted)
         np.testing.assert_array_equal(whole.get(), np.append(wanted, [9] * (whole.size - wanted.size)))
     # In the place of the operands.
     if sums.dtype == values.dtype:
-        found = primitives.reduce_by_key(k, v, out=(k, v))
-        np.testing.assert_array_equal(found[0].get(), unique)
-        np.testing.assert_array_equal(found[1].get(), sums)
+        result = primitives.reduce_by_key(k, v, out=(k, v))
+        np.testing.assert_array_equal(result[0].get(), unique)
+        np.testing.assert_array_equal(result[1].get(), sums)
 
 
 def test_bad_arguments(queue: cl.CommandQueue) -> None:

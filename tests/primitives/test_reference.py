@@ -68,16 +68,16 @@ def test_a_merge_is_a_stable_sort_of_each_segment(segments: list[list[list[int]]
     places = np.arange(keys.size)
     merged = reference.segmented_merge(segment_ptr, subsegment_ptr, keys, places)
     wanted = reference.segmented_sort(subsegment_ptr[segment_ptr], keys, places)
-    for found, expected in zip(merged, wanted, strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for result, expected in zip(merged, wanted, strict=True):
+        np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize("keys", [KEYS, KEYS[:0], KEYS[:1]])
 def test_keys_alone(keys: np.ndarray) -> None:
     ptr = np.array([0, keys.size])
-    for found in (
+    for result in (
         reference.radix_sort(keys),
         reference.segmented_sort(ptr, keys),
         reference.segmented_merge(ptr, np.arange(keys.size + 1), keys),
     ):
-        np.testing.assert_array_equal(found, np.sort(keys), strict=True)
+        np.testing.assert_array_equal(result, np.sort(keys), strict=True)

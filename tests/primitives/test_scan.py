@@ -67,9 +67,9 @@ def test_kernels(case: dict[str, Any]) -> None:
         values = values_of(case["dtype"], n, rng)
         expected = wanted(values, case["kind"], sum_dtype(values.dtype))
         with programs.recording() as built:
-            found = scanned(queue, case["device_type"], values, case["kind"], work_group=work_group)
-        np.testing.assert_array_equal(found, expected, strict=True)
-        groups = {each.parameters.work_group for each in built}
+            result = scanned(queue, case["device_type"], values, case["kind"], work_group=work_group)
+        np.testing.assert_array_equal(result, expected, strict=True)
+        groups = {program.parameters.work_group for program in built}
         assert max(groups) <= work_group
         if case["in_place"] and values.dtype == expected.dtype:
             both = room(queue, n + 1, values.dtype)
@@ -107,8 +107,8 @@ def test_any_length(queue: cl.CommandQueue, device_type: str, data: st.DataObjec
     n = data.draw(st.integers(0, 3000) | st.sampled_from([239, 240, 241, 479, 480, 481, 57_599, 57_600, 57_601]))
     kind = data.draw(st.sampled_from(KINDS))
     values = values_of("int32", n, np.random.default_rng(n))
-    found = scanned(queue, device_type, values, kind, work_group=16)
-    np.testing.assert_array_equal(found, wanted(values, kind, np.int32))
+    result = scanned(queue, device_type, values, kind, work_group=16)
+    np.testing.assert_array_equal(result, wanted(values, kind, np.int32))
 
 
 def test_results_are_bitwise_the_same_at_each_call(queue: cl.CommandQueue) -> None:
@@ -126,10 +126,10 @@ def test_functions(queue: cl.CommandQueue, name: str, dtype: str, n: int) -> Non
     values = values_of(dtype, n, np.random.default_rng(6))
     a = cl_array.to_device(queue, values)
     function, expected = getattr(primitives, name), getattr(reference, name)(values)
-    found = function(a)
-    assert isinstance(found, cl_array.Array)
-    assert found.queue is a.queue
-    np.testing.assert_array_equal(found.get(), expected, strict=True)
+    result = function(a)
+    assert isinstance(result, cl_array.Array)
+    assert result.queue is a.queue
+    np.testing.assert_array_equal(result.get(), expected, strict=True)
     np.testing.assert_array_equal(a.get(), values)
     out = cl_array.empty(queue, n, expected.dtype)
     assert function(a, out=out) is out

@@ -66,40 +66,40 @@ def test_what_a_device_cannot_have_is_not_tried() -> None:
     few = replace(made_up("gpu"), max_work_group=256)
     shapes = [Shape.parse(label) for label in TUNABLE.configurations(few, "any", "shape")]
     assert shapes
-    assert max(max(each.work_group, each.merge_group) for each in shapes) <= 256
+    assert max(max(shape.work_group, shape.merge_group) for shape in shapes) <= 256
     assert len(TUNABLE.configurations(replace(few, max_work_group=64), "any", "shape")) == 1
-    assert len({str(each.legal(few, Elements("int32", 4))) for each in shapes}) == len(shapes)
+    assert len({str(shape.legal(few, Elements("int32", 4))) for shape in shapes}) == len(shapes)
 
 
 def sorters(queue: cl.CommandQueue, n: int) -> list[Any]:
     """Return the records of the kernels that sort n elements in two segments, which are then right."""
     ptr, keys = pointers_of([n - 40, 40]), np.random.default_rng(n).integers(0, 1 << 20, n).astype(np.int32)
     with programs.recording() as built:
-        found = segmented_sort(on_device(queue, ptr), on_device(queue, keys))
-    np.testing.assert_array_equal(found.get(), reference.segmented_sort(ptr, keys))
-    return [each.parameters for each in built if isinstance(each.parameters, (SortNetwork, MergeSerial))]
+        result = segmented_sort(on_device(queue, ptr), on_device(queue, keys))
+    np.testing.assert_array_equal(result.get(), reference.segmented_sort(ptr, keys))
+    return [program.parameters for program in built if isinstance(program.parameters, (SortNetwork, MergeSerial))]
 
 
 @pytest.mark.parametrize("label", ["lanes/64/128/8/32", "lanes/32/64/4/64", "chunks/1/100/8"])
 def test_a_profile_decides(queue: cl.CommandQueue, decided_by: Callable[[Device, dict[str, Any]], None], label: str) -> None:
     decided_by(describe(queue.device), {"segmented_sort": {"any": {"shape": {"take": label}}}})
-    shape, found = Shape.parse(label), sorters(queue, 1000)
-    assert {each.runs.tile for each in found if isinstance(each, MergeSerial) or each.ranges == "tiles"} == {shape.tile}
+    shape, kernels = Shape.parse(label), sorters(queue, 1000)
+    assert {kernel.runs.tile for kernel in kernels if isinstance(kernel, MergeSerial) or kernel.ranges == "tiles"} == {shape.tile}
     if shape.chunked:
-        assert {each.block for each in found} == {8}
-        assert all(isinstance(each, MergeSerial) for each in found)
+        assert {kernel.block for kernel in kernels} == {8}
+        assert all(isinstance(kernel, MergeSerial) for kernel in kernels)
     else:
-        short = next(each for each in found if each.ranges == "segments")
+        short = next(kernel for kernel in kernels if kernel.ranges == "segments")
         assert short.bins[-1] == min(shape.short, 4 * shape.work_group)
-        assert {each.work_group for each in found} == {shape.work_group}
+        assert {kernel.work_group for kernel in kernels} == {shape.work_group}
 
 
 def test_features_decide(queue: cl.CommandQueue, decided_by: Callable[[Device, dict[str, Any]], None]) -> None:
     few, many = "lanes/32/64/4/128", "chunks/1/64/24"
     split = {"feature": "n", "at_most": 500, "then": {"take": few}, "else": {"take": many}}
     decided_by(describe(queue.device), {"segmented_sort": {"any": {"shape": split}}})
-    assert {type(each) for each in sorters(queue, 400)} == {SortNetwork}
-    assert {type(each) for each in sorters(queue, 600)} == {MergeSerial}
+    assert {type(sorter) for sorter in sorters(queue, 400)} == {SortNetwork}
+    assert {type(sorter) for sorter in sorters(queue, 600)} == {MergeSerial}
 
 
 def test_all_that_is_declared_sorts(queue: cl.CommandQueue) -> None:
@@ -119,7 +119,7 @@ def check_declared(queue: cl.CommandQueue, device: Device) -> None:
     matrix = sp.csr_array((np.ones(indices.size, np.float32), indices, pointers_of(lengths)), shape=(len(lengths), 7000))
     problem = TUNABLE.problem(queue, "uneven", matrix, "any")
     subjects = TUNABLE.subjects(problem, "shape")
-    assert {(each.elements.key, each.elements.value_bytes) for each in subjects} == {("uint64", 0), ("int32", 8)}
+    assert {(subject.elements.key, subject.elements.value_bytes) for subject in subjects} == {("uint64", 0), ("int32", 8)}
     for label, subject in zip(TUNABLE.configurations(device, "any", "shape"), itertools.cycle(subjects), strict=False):
         assert TUNABLE.features(subject)["n"] == sum(lengths)
         for out in subject.out:

@@ -80,14 +80,14 @@ def check_sort(queue: cl.CommandQueue, lengths: Any, case: dict[str, Any], seed:
 
 def check_merge(queue: cl.CommandQueue, merges: Any, case: dict[str, Any], seed: int = 0) -> None:
     """Merge with the balanced algorithm's kernels of a shape and compare."""
-    segment_ptr = pointers_of([len(each) for each in merges], case["index"])
-    subsegment_ptr = pointers_of([length for each in merges for length in each], case["index"])
+    segment_ptr = pointers_of([len(merge) for merge in merges], case["index"])
+    subsegment_ptr = pointers_of([length for merge in merges for length in merge], case["index"])
     n = int(subsegment_ptr[-1])
     keys, values = keys_of(n, case["key"], seed), values_of(n, case["value"])
     for begin, end in itertools.pairwise(subsegment_ptr):
         keys[begin:end].sort()
-    x = tuple(on_device(queue, each) for each in (keys, values) if each is not None)
-    target = tuple(room(queue, n, each.dtype) for each in x)
+    x = tuple(on_device(queue, matrix) for matrix in (keys, values) if matrix is not None)
+    target = tuple(room(queue, n, array.dtype) for array in x)
     chain = chain_on(queue, case["lanes"])
     pointers = on_device(queue, segment_ptr), on_device(queue, subsegment_ptr)
     enqueue_segmented_merge(chain, pointers, x, target, n, shape=SHAPES[case["shape"]])
@@ -95,11 +95,11 @@ def check_merge(queue: cl.CommandQueue, merges: Any, case: dict[str, Any], seed:
     compare(target, wanted if values is not None else (wanted,))
 
 
-def compare(found: Any, wanted: Any) -> None:
+def compare(result: Any, wanted: Any) -> None:
     """Compare results that have an entry of 77 behind them."""
-    for each, expected in zip(found, wanted, strict=True):
+    for array, expected in zip(result, wanted, strict=True):
         if expected is not None:
-            np.testing.assert_array_equal(each.get(), np.append(expected, np.array(77, expected.dtype)))
+            np.testing.assert_array_equal(array.get(), np.append(expected, np.array(77, expected.dtype)))
 
 
 AXES = {
@@ -144,7 +144,7 @@ def test_any_structure(queue: cl.CommandQueue, data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from(("lanes7", "lanes64", "chunks7")))
     case = {"shape": shape, "key": "int32", "value": "uint32", "index": "int32", "lanes": None}
     merges, seed = data.draw(structures()), data.draw(st.integers(0, 9))
-    check_sort(queue, [sum(each) for each in merges], case, seed)
+    check_sort(queue, [sum(merge) for merge in merges], case, seed)
     check_merge(queue, merges, case, seed)
 
 
@@ -159,7 +159,7 @@ def test_pointers_of_different_types(queue: cl.CommandQueue) -> None:
     segment_ptr, subsegment_ptr = np.array([0, 2, 3]), np.array([0, 2, 5, 6])
     keys = np.array([4, 9, 1, 2, 3, 0], np.int32)
     for wide, narrow in ((np.int64, np.int32), (np.int32, np.int64)):
-        given = (on_device(queue, each) for each in (segment_ptr.astype(wide), subsegment_ptr.astype(narrow), keys))
+        given = (on_device(queue, matrix) for matrix in (segment_ptr.astype(wide), subsegment_ptr.astype(narrow), keys))
         np.testing.assert_array_equal(segmented_merge(*given).get(), [1, 2, 3, 4, 9, 0])
 
 
@@ -200,9 +200,9 @@ def test_results_on_any_queue(queue: cl.CommandQueue, out_of_order: bool) -> Non
     ptr, runs = pointers_of([1000, 0, 300]), pointers_of([400, 600, 300])
     keys = keys_of(1300, "int32", 0)
     for _ in range(3):
-        found = segmented_sort(on_device(other, ptr), on_device(other, keys))
-        found = segmented_merge(on_device(other, pointers_of([2, 0, 1])), on_device(other, runs), found)
-        np.testing.assert_array_equal(found.get(), reference.segmented_sort(ptr, keys))
+        result = segmented_sort(on_device(other, ptr), on_device(other, keys))
+        result = segmented_merge(on_device(other, pointers_of([2, 0, 1])), on_device(other, runs), result)
+        np.testing.assert_array_equal(result.get(), reference.segmented_sort(ptr, keys))
 
 
 def test_two_kernels_sort_all_segments_that_are_not_long(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
@@ -211,6 +211,6 @@ def test_two_kernels_sort_all_segments_that_are_not_long(queue: cl.CommandQueue,
     ptr = pointers_of(lengths)
     with programs.recording() as built:
         segmented_sort(on_device(queue, ptr), cl_array.zeros(queue, sum(lengths), np.uint64))
-    networks = [each.parameters for each in built if isinstance(each.parameters, SortNetwork)]
+    networks = [program.parameters for program in built if isinstance(program.parameters, SortNetwork)]
     asked = Shape.default(describe(queue.device)) if not describe(queue.device).lanes_are_loops else Shape.lanes(256, 512, 16)
-    assert sorted({each.bins[0] for each in networks}) == [asked.short_bins[0], asked.medium_bins[0]]
+    assert sorted({network.bins[0] for network in networks}) == [asked.short_bins[0], asked.medium_bins[0]]

@@ -77,8 +77,8 @@ def test_kernels(case: dict[str, Any]) -> None:
         values = values_of(case["dtype"], int(ptr[-1]), np.random.default_rng(3))
         if not values.size and case["operation"] != "sum":
             continue
-        found = computed(queue, case["device_type"], case["operation"], ptr, values, work_group)
-        np.testing.assert_array_equal(found, wanted(case["operation"], ptr, values), strict=True)
+        result = computed(queue, case["device_type"], case["operation"], ptr, values, work_group)
+        np.testing.assert_array_equal(result, wanted(case["operation"], ptr, values), strict=True)
 
 
 @pytest.mark.parametrize("device_type", DEVICE_TYPES)
@@ -94,8 +94,8 @@ def test_any_segments(queue: cl.CommandQueue, device_type: str, operation: str, 
         assert not primitives.segmented_sum(p, v).get().any()
         assert primitives.segmented_scan(p, v).size == 0
         return
-    found = computed(queue, device_type, operation, ptr, values, work_group=16)
-    np.testing.assert_array_equal(found, wanted(operation, ptr, values), strict=True)
+    result = computed(queue, device_type, operation, ptr, values, work_group=16)
+    np.testing.assert_array_equal(result, wanted(operation, ptr, values), strict=True)
 
 
 @pytest.mark.parametrize("device_type", DEVICE_TYPES)

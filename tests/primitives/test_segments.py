@@ -59,10 +59,10 @@ def some_keys(n: int, dtype: str, pattern: str) -> Any:
     ].astype(dtype)
 
 
-def compare(found: Any, wanted: Any, values: Any) -> None:
-    for each, expected in zip((found,) if values is None else found, (wanted,) if values is None else wanted, strict=True):
-        assert each.dtype == expected.dtype
-        np.testing.assert_array_equal(each.get(), expected)
+def compare(result: Any, wanted: Any, values: Any) -> None:
+    for array, expected in zip((result,) if values is None else result, (wanted,) if values is None else wanted, strict=True):
+        assert array.dtype == expected.dtype
+        np.testing.assert_array_equal(array.get(), expected)
 
 
 def legal(case: dict[str, Any]) -> bool:
@@ -94,8 +94,8 @@ def test_sort(case: dict[str, Any]) -> None:
 
 
 def pointers(merges: list[list[int]], index: str) -> tuple[Any, Any]:
-    segment_ptr = np.cumsum([0, *(len(each) for each in merges)]).astype(index)
-    return segment_ptr, np.cumsum([0, *(length for each in merges for length in each)]).astype(index)
+    segment_ptr = np.cumsum([0, *(len(merge) for merge in merges)]).astype(index)
+    return segment_ptr, np.cumsum([0, *(length for merge in merges for length in merge)]).astype(index)
 
 
 def sorted_runs(keys: Any, subsegment_ptr: Any) -> Any:
@@ -121,12 +121,12 @@ def test_merge(case: dict[str, Any]) -> None:
     keys = sorted_runs(some_keys(n, case["key"], case["pattern"]), subsegment_ptr)
     values = positions(n, case["value"])
     wanted = reference.segmented_merge(segment_ptr, subsegment_ptr, keys, values)
-    given = [on_device(queue, each) for each in (segment_ptr, subsegment_ptr, keys)]
+    given = [on_device(queue, matrix) for matrix in (segment_ptr, subsegment_ptr, keys)]
     given += [] if values is None else [on_device(queue, values)]
     if case["shape"] is None or not n:
         compare(segmented_merge(*given, algorithm=case["algorithm"], check=True), wanted, values)
         return
-    target = tuple(cl_array.empty(queue, n, each.dtype) for each in given[2:])
+    target = tuple(cl_array.empty(queue, n, array.dtype) for array in given[2:])
     chain = Chain(queue)
     enqueue_segmented_merge(
         chain, tuple(given[:2]), tuple(given[2:]), target, n, case["algorithm"], check=True, shape=case["shape"]
@@ -146,13 +146,13 @@ def test_any_structure(queue: cl.CommandQueue, data: st.DataObject) -> None:
     keys, values = keys.astype(np.uint32), np.arange(n, dtype=np.int32)
     ptr = subsegment_ptr[segment_ptr]
     compare(
-        segmented_sort(*(on_device(queue, each) for each in (ptr, keys, values))),
+        segmented_sort(*(on_device(queue, matrix) for matrix in (ptr, keys, values))),
         reference.segmented_sort(ptr, keys, values),
         values,
     )
     keys = sorted_runs(keys, subsegment_ptr)
     compare(
-        segmented_merge(*(on_device(queue, each) for each in (segment_ptr, subsegment_ptr, keys, values))),
+        segmented_merge(*(on_device(queue, matrix) for matrix in (segment_ptr, subsegment_ptr, keys, values))),
         reference.segmented_merge(segment_ptr, subsegment_ptr, keys, values),
         values,
     )
@@ -211,7 +211,9 @@ GOOD: dict[str, Any] = {
     ],
 )
 def test_bad_input_of_merge(queue: cl.CommandQueue, bad: dict[str, Any], named: str, error: type[Exception]) -> None:
-    given = {name: on_device(queue, each) if isinstance(each, np.ndarray) else each for name, each in {**GOOD, **bad}.items()}
+    given = {
+        name: on_device(queue, matrix) if isinstance(matrix, np.ndarray) else matrix for name, matrix in {**GOOD, **bad}.items()
+    }
     with pytest.raises(error, match=f"^{named}:"):
         segmented_merge(**given)
 
@@ -229,4 +231,4 @@ def test_bad_input_of_merge(queue: cl.CommandQueue, bad: dict[str, Any], named: 
 def test_bad_input_of_sort(queue: cl.CommandQueue, bad: dict[str, Any], named: str, error: type[Exception]) -> None:
     good = {"segment_ptr": GOOD["subsegment_ptr"], "keys": GOOD["keys"], "values": GOOD["values"]}
     with pytest.raises(error, match=f"^{named}:"):
-        segmented_sort(**{name: on_device(queue, each) for name, each in {**good, **bad}.items()})
+        segmented_sort(**{name: on_device(queue, matrix) for name, matrix in {**good, **bad}.items()})

@@ -168,25 +168,25 @@ def main() -> int:
     until = begin + 60 * options.minutes
     spent = dict.fromkeys(devices, 0.0)
     print(f"seed {seed}", flush=True)
-    while time.time() < until and any(each.programs < share for each in sessions):
-        for each in sessions:
-            count = min(options.block, share - each.programs)
+    while time.time() < until and any(session.programs < share for session in sessions):
+        for session in sessions:
+            count = min(options.block, share - session.programs)
             if count > 0 and time.time() < until and not (options.stop and any(other.scripts for other in sessions)):
                 at = time.time()
-                each.run_block(number if options.only is None else options.only, count, until, options.one)
-                spent[each.device] += time.time() - at
+                session.run_block(number if options.only is None else options.only, count, until, options.one)
+                spent[session.device] += time.time() - at
                 number += 1  # another device draws another block
-        if options.only is not None or (options.stop and any(each.scripts for each in sessions)):
+        if options.only is not None or (options.stop and any(session.scripts for session in sessions)):
             break
-    for each in sessions:
-        seconds = max(spent[each.device], 1e-9)
-        kinds = ", ".join(f"{kind} x{count}" for kind, count in each.kinds.items()) or "none"
+    for session in sessions:
+        seconds = max(spent[session.device], 1e-9)
+        kinds = ", ".join(f"{kind} x{count}" for kind, count in session.kinds.items()) or "none"
         print(
-            f"{each.device}: {each.programs} programs of {each.steps} steps in {seconds:.0f} s, "
-            f"{each.programs / seconds:.1f} programs a second; found: {kinds}",
+            f"{session.device}: {session.programs} programs of {session.steps} steps in {seconds:.0f} s, "
+            f"{session.programs / seconds:.1f} programs a second; found: {kinds}",
             flush=True,
         )
-    return int(any(each.scripts for each in sessions))
+    return int(any(session.scripts for session in sessions))
 
 
 def _devices() -> list[str]:
@@ -194,8 +194,8 @@ def _devices() -> list[str]:
     from clsparse_py._device.device import unusable
 
     names = {"intel": "intel", "portable computing": "pocl", "nvidia": "nvidia"}
-    found = [each.platform.name.lower() for each in clsparse_py.devices() if unusable(each) is None]
-    return list(dict.fromkeys(next((short for part, short in names.items() if part in name), name) for name in found))
+    results = [device.platform.name.lower() for device in clsparse_py.devices() if unusable(device) is None]
+    return list(dict.fromkeys(next((short for part, short in names.items() if part in name), name) for name in results))
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ class Draw:
             menu += [1, 1, 1]
         if self.has("large"):
             menu += [300, 1000, 2500]
-        self.sizes = tuple(int(each) for each in self.rng.choice(menu, 3))
+        self.sizes = tuple(int(size) for size in self.rng.choice(menu, 3))
         self.scale = int(self.rng.choice([0, 0, -40, -10, 10, 40])) if self.has("scales") else 0
 
     def has(self, feature: str) -> bool:
@@ -108,7 +108,7 @@ class Draw:
 
     def dtype(self, kinds: str = "biufc") -> str:
         """Return a dtype of the block, of some kinds."""
-        return str(self.one([each for each in self.block.dtypes if np.dtype(each).kind in kinds]))
+        return str(self.one([dtype for dtype in self.block.dtypes if np.dtype(dtype).kind in kinds]))
 
     def numbers(self, n: Any, dtype: str, *, small: bool = False, zeros: bool = False, special: str = "") -> np.ndarray:
         """Return values: small integers times a power of two, or any; ``special``: as of `integers`."""
@@ -187,11 +187,11 @@ class Draw:
         fitting = (
             []
             if small or dtype
-            else [name for name, each in self.values.items() if self._fits(each, shape, kinds, formats) and where(each)]
+            else [name for name, value in self.values.items() if self._fits(value, shape, kinds, formats) and where(value)]
         )
         if fitting and not self.chance(fresh):
             return str(self.one(fitting))
-        m, n = (self.size() if each is None else each for each in shape)
+        m, n = (self.size() if size is None else size for size in shape)
         if m * n > 4_000_000:
             raise SkipError
         dtype, kind = dtype or self.dtype(kinds), self.one(formats) if self.has("formats") else formats[0]
@@ -238,8 +238,8 @@ class Draw:
             if given
             else [
                 name
-                for name, each in self.values.items()
-                if isinstance(each, np.ndarray) and each.shape == shape and each.dtype.kind in kinds
+                for name, value in self.values.items()
+                if isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind in kinds
             ]
         )
         if fitting and not self.chance(fresh):

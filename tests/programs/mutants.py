@@ -189,8 +189,8 @@ MUTANTS = (
 def planted(mutant: Mutant, folder: Path) -> None:
     """Copy the package and its tests into a folder, with a fault."""
     text = mutant.text()
-    for each in _FOLDERS:
-        shutil.copytree(ROOT / each, folder / each, ignore=shutil.ignore_patterns("*.pyc"))
+    for directory in _FOLDERS:
+        shutil.copytree(ROOT / directory, folder / directory, ignore=shutil.ignore_patterns("*.pyc"))
     (folder / mutant.file).write_text(text, encoding="utf-8")
 
 
@@ -216,10 +216,10 @@ def sought(mutant: Mutant, options: argparse.Namespace) -> str:
     seconds = time.monotonic() - begin
     counts = [(name, int(n)) for name, n in re.findall(r"^(.+): (\d+) programs of", printed, re.MULTILINE)]
     n = sum(count for _, count in counts)
-    found = re.search(r"^--- found in seed \d+, block (\d+), program (\d+)(?: on (.+))?$\n# (.*)", printed, re.MULTILINE)
-    if found is None:
+    result = re.search(r"^--- found in seed \d+, block (\d+), program (\d+)(?: on (.+))?$\n# (.*)", printed, re.MULTILINE)
+    if result is None:
         raise MutantError(f"is not found by {n} programs in {seconds:.0f} s")
-    block, program, device, kind = found.groups()
+    block, program, device, kind = result.groups()
     alone = ("--device", device, "--only", block, "--one", program, *common)
     if "--- found" in _programs(ROOT, *alone):
         raise MutantError(f"programs fail without it: {' '.join(alone)}")
@@ -235,9 +235,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="how many are looked for at once")
     parser.add_argument("--seed", type=int, default=1, help="of the programs")
     options, options.programs_options = parser.parse_known_args()
-    chosen = [each for each in MUTANTS if not options.names or any(part in each.name for part in options.names)]
-    for each in MUTANTS:
-        each.text()
+    chosen = [mutant for mutant in MUTANTS if not options.names or any(part in mutant.name for part in options.names)]
+    for candidate in MUTANTS:
+        candidate.text()
 
     def line(mutant: Mutant) -> bool:
         try:

@@ -223,7 +223,7 @@ def _written(d: Draw) -> Step:
     A = d.matrix((d.shape(C)[0], None), formats=("csr",), where=lambda S: S.dtype == d.values[C].dtype)
     B = d.matrix((d.shape(A)[1], d.shape(C)[1]), formats=("csr",), where=lambda S: S.dtype == d.values[C].dtype)
     M = d.matrix(d.shape(C), formats=("csr",))
-    if len({d.values[each].dtype for each in (A, B, C)}) > 1 or not d.canonical(C) or max(d.shape(C)) > 300:
+    if len({d.values[matrix].dtype for matrix in (A, B, C)}) > 1 or not d.canonical(C) or max(d.shape(C)) > 300:
         raise SkipError
     how, accum, replace = f"{d.chance(0.4)}, {d.chance(0.6)}", d.one([None, "plus", "first", "second"]), d.chance(0.4)
     options = "mask={}, complement={}, structural={}".format(M, *how.split(", "))
@@ -317,7 +317,7 @@ def _by_entry(d: Draw) -> Step:
         grade="product" if product else "sum",
         magnitude=f"{A} * {B}" if product else f"{A} + {B}",
         terms=4,
-        stored=all(d.values[each].dtype.kind in "iu" for each in (A, B)),
+        stored=all(d.values[matrix].dtype.kind in "iu" for matrix in (A, B)),
     )
 
 
@@ -536,7 +536,7 @@ def _kron(d: Draw) -> Step:
     if m * n * k * j > 4_000_000 or d.values[A].nnz * d.values[B].nnz > 50_000:
         raise SkipError
     # Whether duplicates are added up before they are multiplied, or after, matters to infinities alone.
-    if not all(np.isfinite(d.values[each].data).all() for each in (A, B)) and not (d.canonical(A) and d.canonical(B)):
+    if not all(np.isfinite(d.values[matrix].data).all() for matrix in (A, B)) and not (d.canonical(A) and d.canonical(B)):
         raise SkipError
     return Step("kron", f"sp.kron({A}, {B}, format='csr')", grade="product", stored=False)
 
@@ -545,7 +545,7 @@ def positions(d: Draw, n: int) -> str:
     """Return the text of an index of n places."""
     if not n:
         raise SkipError
-    a, b = sorted(int(each) for each in d.rng.integers(-n, n + 1, 2))
+    a, b = sorted(int(integer) for integer in d.rng.integers(-n, n + 1, 2))
     which = d.one(["slice", "step", "list", "mask", "integer", "all", "permutation", "back"])
     if which in ("list", "permutation"):
         listed = d.rng.permutation(n) if which == "permutation" else d.rng.integers(-n, n, int(d.one([0, 1, 5, n])))
@@ -654,9 +654,9 @@ def product_of(d: Draw, kinds: str) -> tuple[str, str, str]:
     A = d.matrix(kinds=kinds, formats=("csr",))
     n = d.shape(A)[1]
     B = d.array((n,) if d.chance(0.5) else (n, 3), kinds=kinds) if d.chance(0.6) else d.matrix((n, None), kinds, formats=("csr",))
-    for each in (A, B):
-        sizes = np.abs(d.values[each].data if hasattr(d.values[each], "tocsr") else d.values[each])
-        if not ((sizes == 0) | ((sizes > 2.0**-12) & (sizes < 2.0**20))).all() or max(d.shape(each)) > 300:
+    for matrix in (A, B):
+        sizes = np.abs(d.values[matrix].data if hasattr(d.values[matrix], "tocsr") else d.values[matrix])
+        if not ((sizes == 0) | ((sizes > 2.0**-12) & (sizes < 2.0**20))).all() or max(d.shape(matrix)) > 300:
             raise SkipError
     return A, B, d.one(["{A} @ {B}", "{A} @ {B}", "({A}.T @ {A}) @ {B}"])
 
@@ -664,7 +664,7 @@ def product_of(d: Draw, kinds: str) -> tuple[str, str, str]:
 @operation("powers of two")
 def _powers_of_two(d: Draw) -> Step:
     A, B, text = product_of(d, "fc")
-    a, b = (f"{d.values[each].dtype.type(2.0 ** int(d.rng.integers(-9, 10)))!r}" for each in (A, B))
+    a, b = (f"{d.values[matrix].dtype.type(2.0 ** int(d.rng.integers(-9, 10)))!r}" for matrix in (A, B))
     squared = f" * {a}" if ".T" in text else ""
     scaled = text.format(A=f"({A} * {a})", B=f"({B} * {b})")
     return Step("powers of two", f"alike({scaled}, ({text.format(A=A, B=B)}) * {a}{squared} * {b})", "np.array(True)")
@@ -687,7 +687,7 @@ def _limits(d: Draw) -> Step:
 
 @operation("residues", 0.1)
 def _residues(d: Draw) -> Step:
-    dtype = d.one([each for each in d.block.dtypes if each in ("int32", "int64", "float32", "float64")])
+    dtype = d.one([dtype for dtype in d.block.dtypes if dtype in ("int32", "int64", "float32", "float64")])
     made = f"{int(d.rng.integers(1 << 30))}, {d.one([200, 1500])}, {dtype!r}, {d.few(SPGEMM)!r}"
     return Step("residues", f"residues(q, {made})", "np.array(True)")
 
@@ -804,7 +804,7 @@ def _scans(d: Draw) -> Step:
 @operation("sorts")
 def _sorts(d: Draw) -> Step:
     n = int(d.one([0, 1, 50, 700, 5000]))
-    dtype = d.one([each for each in d.block.dtypes if each in ("int32", "uint32", "int64", "uint64")] or ["uint32"])
+    dtype = d.one([dtype for dtype in d.block.dtypes if dtype in ("int32", "uint32", "int64", "uint64")] or ["uint32"])
     keys = d.array((n,), dtype=dtype, values=d.rng.integers(0, int(d.one([2, 50, 2**30])), n), on_device=True)
     if d.chance(0.5):
         return Step("radix_sort", f"primitives.radix_sort({keys})", f"np.sort({keys}, kind='stable')")
@@ -830,13 +830,13 @@ def _runs(d: Draw) -> Step:
 @operation("merges")
 def _merges(d: Draw) -> Step:
     n, count = int(d.one([1, 50, 700, 5000])), int(d.one([1, 2, 3, 40]))
-    dtype = d.one([each for each in d.block.dtypes if each in ("int32", "uint32", "int64", "uint64")] or ["uint32"])
+    dtype = d.one([dtype for dtype in d.block.dtypes if dtype in ("int32", "uint32", "int64", "uint64")] or ["uint32"])
     cuts = [0, *np.sort(d.rng.integers(0, n + 1, count - 1)).tolist(), n]
     keys = np.concatenate([np.sort(d.rng.integers(0, 50, b - a)) for a, b in itertools.pairwise(cuts)])
     middle = int(d.rng.integers(0, count + 1))
     of, segments = (
-        d.array((len(each),), dtype=d.block.index, values=each, on_device=True)
-        for each in ([0, middle, count], [0, cuts[middle], n])
+        d.array((len(cuts_of_part),), dtype=d.block.index, values=cuts_of_part, on_device=True)
+        for cuts_of_part in ([0, middle, count], [0, cuts[middle], n])
     )
     parts = d.array((len(cuts),), dtype=d.block.index, values=cuts, on_device=True)
     x = d.array((n,), dtype=dtype, values=keys, on_device=True)

@@ -34,7 +34,7 @@ def device_of(name):
         understated.install(int(name.removeprefix("understated")))
         name = "pocl"
     name = "portable computing language" if name == "pocl" else name.lower()
-    return next(each for each in sp.devices() if name in each.platform.name.lower() and unusable(each) is None)
+    return next(device for device in sp.devices() if name in device.platform.name.lower() and unusable(device) is None)
 
 
 PLACES = [(pool, "_create"), *((cl, f"enqueue_{name}") for name in ("nd_range_kernel", "copy", "fill_buffer", "map_buffer"))]
@@ -80,7 +80,7 @@ def later(array, values):
 def host(value):
     """Return NumPy's array of a result."""
     if isinstance(value, tuple):
-        return np.concatenate([np.ravel(host(each)) for each in value])
+        return np.concatenate([np.ravel(host(item)) for item in value])
     return value.toarray() if sp.issparse(value) else value.get() if hasattr(value, "get") else np.asarray(value)
 
 
@@ -131,7 +131,7 @@ def on(q, value):
     """Return a copy of a CSR matrix or an array that belongs to another queue."""
     if not sp.issparse(value):
         return cl_array.to_device(q, host(value))
-    parts = (cl_array.to_device(q, each.get()) for each in (value.data, value.indices, value.indptr))
+    parts = (cl_array.to_device(q, array.get()) for array in (value.data, value.indices, value.indptr))
     return sp.csr_array(tuple(parts), shape=value.shape, queue=q)
 
 
@@ -141,7 +141,7 @@ def limited(call, limit):
         try:
             return call(limit)
         except MemoryError as error:
-            numbers = [int(each.replace(",", "")) for each in re.findall(r"[\d,]*\d", str(error))]
+            numbers = [int(text.replace(",", "")) for text in re.findall(r"[\d,]*\d", str(error))]
             further = sum(numbers[:2]) if "beside" in str(error) else max(numbers)
         assert further > limit, f"a refusal for {limit} bytes says {further}"
         limit = further
@@ -159,7 +159,7 @@ def residues(q, seed, n, dtype, method):
         return sp.csr_array(M, queue=q), M.astype(np.int64)
 
     def times(M, x):
-        parts = [M @ np.array([int(each) >> shift & (1 << 21) - 1 for each in x]) for shift in (0, 21, 42)]
+        parts = [M @ np.array([int(array) >> shift & (1 << 21) - 1 for array in x]) for shift in (0, 21, 42)]
         return [(int(a) + (int(b) << 21) + (int(c) << 42)) % p for a, b, c in zip(*parts, strict=True)]
 
     (A, M), (B, N) = make_pair(), make_pair()
@@ -171,14 +171,14 @@ def residues(q, seed, n, dtype, method):
 def by_ranks(queues, function):
     """Return what a function makes of a team of ranks."""
     with distributed.over(queues, time_limit=60.0) as team:
-        found = function(team)
-        return found.gather() if hasattr(found, "gather") else found
+        result = function(team)
+        return result.gather() if hasattr(result, "gather") else result
 
 
-def check(found, wanted, rtol=0, signs=False):
+def check(result, wanted, rtol=0, signs=False):
     """Compare a result with NumPy's array of the right values."""
-    found = host(found)
-    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape), (found.dtype, found.shape)
-    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol * np.max(np.abs(wanted), initial=0))
+    result = host(result)
+    assert (result.dtype, result.shape) == (wanted.dtype, wanted.shape), (result.dtype, result.shape)
+    np.testing.assert_allclose(result, wanted, rtol=rtol, atol=rtol * np.max(np.abs(wanted), initial=0))
     if signs:
-        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+        np.testing.assert_array_equal(np.signbit(result), np.signbit(wanted))

@@ -120,7 +120,7 @@ class Input:
         """Return the expression that makes it of its parts."""
         names = [f"{self.target}_{i}" for i in range(len(self.parts))]
         if ours and self.on_device and self.made != "scipy":
-            names = [f"cl_array.to_device({self.queue}, {each})" for each in names]
+            names = [f"cl_array.to_device({self.queue}, {name})" for name in names]
         if self.kind == "array":
             return names[0]
         tail, module = (f", queue={self.queue}", "sp") if ours else ("", "sp")
@@ -135,7 +135,7 @@ class Input:
 
     def lines(self) -> list[str]:
         """Return what a script says of it."""
-        named = [f"{self.target}_{i} = {literal(each)}" for i, each in enumerate(self.parts)]
+        named = [f"{self.target}_{i} = {literal(part)}" for i, part in enumerate(self.parts)]
         return [*named, f"{self.target} = {self.text(True)}"]
 
 
@@ -147,7 +147,7 @@ def rtol_of(wanted: Any) -> float:
 def _dense(wanted: Any) -> np.ndarray:
     """Return NumPy's array of the right value, as ``host`` makes it of ours."""
     if isinstance(wanted, tuple):
-        return np.concatenate([np.ravel(_dense(each)) for each in wanted])
+        return np.concatenate([np.ravel(_dense(item)) for item in wanted])
     return wanted.toarray() if hasattr(wanted, "toarray") else np.asarray(wanted)
 
 
@@ -173,16 +173,16 @@ class Program:
 
     def with_steps(self, steps: list[Step | Input]) -> Program:
         """Return a program of other steps."""
-        return replace(self, steps=[copy.copy(each) for each in steps])
+        return replace(self, steps=[copy.copy(step) for step in steps])
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.steps)
 
-    def script(self, found: str, wanted: Any, bounded: bool) -> str:
+    def script(self, result: str, wanted: Any, bounded: bool) -> str:
         """Return a script that runs by itself, of a program whose last step is wrong."""
         last = self.steps[-1]
         lines = [
-            *(f"# {line}" for line in [*found.splitlines(), self.origin]),
+            *(f"# {line}" for line in [*result.splitlines(), self.origin]),
             "",
             "from tests.programs.prelude import *",
             "",

@@ -16,8 +16,8 @@ from tests import oracle
 
 def by_semiring(A: Any, x: np.ndarray, name: str) -> np.ndarray:
     """Return a product by brute force, of values as they are stored."""
-    found = oracle.expected((A.data, A.indices, A.indptr), x, SEMIRINGS[name])
-    return np.asarray(found.values, found.dtype)
+    result = oracle.expected((A.data, A.indices, A.indptr), x, SEMIRINGS[name])
+    return np.asarray(result.values, result.dtype)
 
 
 def product_from_left(A: Any, x: np.ndarray) -> np.ndarray:
@@ -68,13 +68,13 @@ def written(A: Any, B: Any, C: Any, let: np.ndarray, accum: str | None, replace:
     old = dict(zip(zip(*C.tocoo().coords, strict=True), C.data, strict=True))
     # SciPy's product lacks entries that are zero.
     there, product = (ones(A) @ ones(B)).tocoo(), (A @ B).toarray()
-    found = {at: v for at, v in old.items() if (accum if let[at] else not replace)}
+    results = {at: v for at, v in old.items() if (accum if let[at] else not replace)}
     for at in zip(*there.coords, strict=True):
         if let[at]:
             new = product[at]
-            found[at] = {"plus": old[at] + new, "first": old[at]}.get(accum or "", new) if at in found else new
-    rows, cols = np.array([*found], int).reshape(-1, 2).T
-    return sp.csr_array((np.array([*found.values()], C.dtype), (rows, cols)), shape=C.shape)
+            results[at] = {"plus": old[at] + new, "first": old[at]}.get(accum or "", new) if at in results else new
+    rows, cols = np.array([*results], int).reshape(-1, 2).T
+    return sp.csr_array((np.array([*results.values()], C.dtype), (rows, cols)), shape=C.shape)
 
 
 def sampled(M: Any, X: np.ndarray, Y: np.ndarray) -> Any:
@@ -100,9 +100,9 @@ def triangular(T: Any, b: np.ndarray, unit: bool) -> np.ndarray:
     wide = T.tocsc().astype(complex)
     if unit:
         wide.setdiag(1)
-    found = splinalg.spsolve(wide, b.astype(complex), permc_spec="NATURAL").reshape(b.shape)
+    result = splinalg.spsolve(wide, b.astype(complex), permc_spec="NATURAL").reshape(b.shape)
     dtype = splinalg.spsolve_triangular(sp.csr_array(np.eye(1, dtype=T.dtype)), np.ones(1, b.dtype)).dtype
-    return (found if dtype.kind == "c" else found.real).astype(dtype)
+    return (result if dtype.kind == "c" else result.real).astype(dtype)
 
 
 def components(A: Any) -> tuple[int, np.ndarray]:
@@ -151,13 +151,13 @@ def betweenness(A: Any) -> np.ndarray:
         step = np.where(np.isinf(distance), step @ edges, 0)
         distance[step > 0] = length
         paths += step
-    found = np.zeros(n)
+    result = np.zeros(n)
     for v in range(n):
         on = (distance[:, [v]] + distance[[v]] == distance) & np.isfinite(distance)
         on[v], on[:, v] = False, False
         np.fill_diagonal(on, False)
-        found[v] = np.sum(np.outer(paths[:, v], paths[v])[on] / paths[on])
-    return found / max((n - 1) * (n - 2), 1)
+        result[v] = np.sum(np.outer(paths[:, v], paths[v])[on] / paths[on])
+    return result / max((n - 1) * (n - 2), 1)
 
 
 def ranks(A: Any) -> np.ndarray:

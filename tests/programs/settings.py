@@ -73,13 +73,15 @@ THRESHOLDS = {
 
 def draw_block(rng: np.random.Generator, *, fp64: bool, plain: bool = False, limits: bool = True) -> Block:
     """Return what a block's programs share, half of all features on; with ``limits`` it may have those of other devices."""
-    dtypes = [each for each in DTYPES if fp64 or np.dtype(each).char not in "dD"]
-    real = [each for each in dtypes if np.dtype(each).kind == "f"]
+    dtypes = [dtype for dtype in DTYPES if fp64 or np.dtype(dtype).char not in "dD"]
+    real = [dtype for dtype in dtypes if np.dtype(dtype).kind == "f"]
     # Integers twice as often: their ranges end where kernels use others.
-    menu = [*dtypes, *(each for each in dtypes if np.dtype(each).kind == "i")]
+    menu = [*dtypes, *(dtype for dtype in dtypes if np.dtype(dtype).kind == "i")]
     chosen = {str(rng.choice(real)), *map(str, rng.choice(menu, 0 if plain else int(rng.integers(1, 3))))}
-    features = frozenset(each for each in FEATURES if rng.random() < 0.5)
-    operations = frozenset(PLAIN if plain else (each for each in OPERATIONS if rng.random() < 0.5)) or frozenset(OPERATIONS)
+    features = frozenset(feature for feature in FEATURES if rng.random() < 0.5)
+    operations = frozenset(PLAIN if plain else (operation for operation in OPERATIONS if rng.random() < 0.5)) or frozenset(
+        OPERATIONS
+    )
     settings = () if plain or rng.random() < 0.2 else _settings(rng, limits)
     mode = str(rng.choice(["ordered", "unordered"]))
     other = mode if rng.random() < 0.5 else "ordered"
@@ -113,7 +115,7 @@ def _settings(rng: np.random.Generator, limits: bool) -> tuple[str, ...]:
     for name, numbers in THRESHOLDS.items():
         if rng.random() < 0.5:
             chosen = {names: values[rng.integers(len(values))] for names, values in numbers.items() if rng.random() < 0.5}
-            drawn = {each: {"value": value} for names, value in chosen.items() for each in names.split()}
+            drawn = {text: {"value": value} for names, value in chosen.items() for text in names.split()}
             if drawn:
                 thresholds[name] = {"any": drawn}
     if operations or thresholds:

@@ -67,14 +67,14 @@ def _fewer_steps(program: Program) -> Iterator[Program]:
     if len(least.steps) < last + 1:
         yield least
     for i in range(last):
-        fewer = program.with_steps([each for k, each in enumerate(program.steps) if k != i])
-        uses = {name for each in fewer.steps for name in each.uses()}
+        fewer = program.with_steps([step for k, step in enumerate(program.steps) if k != i])
+        uses = {name for step in fewer.steps for name in step.uses()}
         if not program.steps[i].target or program.steps[i].target not in uses:
             yield fewer
     step = program.steps[-1]
-    for i, each in enumerate(program.steps):
-        if isinstance(each, Step) and each.fails:
-            yield program.with_steps([*program.steps[:i], replace(each, fails=None), *program.steps[i + 1 :]])
+    for i, operation in enumerate(program.steps):
+        if isinstance(operation, Step) and operation.fails:
+            yield program.with_steps([*program.steps[:i], replace(operation, fails=None), *program.steps[i + 1 :]])
     if isinstance(step, Step) and step.same:
         yield program.with_steps([*program.steps[:-1], replace(step, same="")])
 
@@ -91,7 +91,7 @@ def _literal(program: Program, values: dict[str, Any]) -> Program | None:
     last = program.steps[-1]
     inputs: list[Step | Input] = []
     for name in last.uses():
-        given = next((each for each in program.steps if each.target == name and isinstance(each, Input)), None)
+        given = next((step for step in program.steps if step.target == name and isinstance(step, Input)), None)
         value = values.get(name)
         if given is not None:
             inputs.append(given)
@@ -114,21 +114,21 @@ def _with(program: Program, i: int, given: Input) -> Program:
 
 def _smaller(program: Program) -> Iterator[Program]:
     """Yield programs of smaller sizes, then of fewer entries."""
-    sizes = sorted({n for each in program if isinstance(each, Input) for n in each.shape if n > 1}, reverse=True)
+    sizes = sorted({n for step in program if isinstance(step, Input) for n in step.shape if n > 1}, reverse=True)
     for n in sizes:
         for less in dict.fromkeys((1, n // 2, n * 3 // 4, n - 1)):
-            steps = [_cut(each, n, less) if isinstance(each, Input) else _renamed(each, n, less) for each in program]
+            steps = [_cut(step, n, less) if isinstance(step, Input) else _renamed(step, n, less) for step in program]
             yield program.with_steps(steps)
-    for i, each in enumerate(program):
-        if isinstance(each, Input) and each.kind != "array":
-            n = each.arrays[2].size
+    for i, operation in enumerate(program):
+        if isinstance(operation, Input) and operation.kind != "array":
+            n = operation.arrays[2].size
             for parts in (2, 4, 16, 64):
                 if n >= parts or (n and parts == 2):
                     for k in range(parts):
                         keep = np.ones(n, bool)
                         keep[k * n // parts : (k + 1) * n // parts] = False
                         if n and not keep.all():
-                            yield _with(program, i, replace(each, arrays=tuple(array[keep] for array in each.arrays)))
+                            yield _with(program, i, replace(operation, arrays=tuple(array[keep] for array in operation.arrays)))
 
 
 def _cut(given: Input, n: int, less: int) -> Input:
@@ -151,9 +151,9 @@ def _renamed(step: Step, n: int, less: int) -> Step:
 
 def _simpler(program: Program) -> Iterator[Program]:
     """Yield programs of simpler values and options."""
-    for i, each in enumerate(program):
-        if isinstance(each, Input):
-            values = each.arrays[-1]
+    for i, step in enumerate(program):
+        if isinstance(step, Input):
+            values = step.arrays[-1]
             for simple in (
                 np.ones_like(values),
                 np.where(values != values.astype(bool), np.sign(values.real), values).astype(values.dtype)
@@ -161,20 +161,20 @@ def _simpler(program: Program) -> Iterator[Program]:
                 else values,
             ):
                 if simple.tobytes() != values.tobytes():
-                    yield _with(program, i, replace(each, arrays=(*each.arrays[:-1], simple)))
-            if each.kind != "array" and not (np.diff(each.arrays[0]) >= 0).all():
-                order = np.lexsort(each.arrays[1::-1])
-                yield _with(program, i, replace(each, arrays=tuple(array[order] for array in each.arrays)))
+                    yield _with(program, i, replace(step, arrays=(*step.arrays[:-1], simple)))
+            if step.kind != "array" and not (np.diff(step.arrays[0]) >= 0).all():
+                order = np.lexsort(step.arrays[1::-1])
+                yield _with(program, i, replace(step, arrays=tuple(array[order] for array in step.arrays)))
             for name, value in (
-                ("made", "dense" if each.kind == "array" else "parts"),
+                ("made", "dense" if step.kind == "array" else "parts"),
                 ("queue", "q"),
                 ("on_device", True),
                 ("index", "int32"),
             ):
-                if getattr(each, name) not in (value, ""):
-                    yield _with(program, i, replace(each, **{name: value}))
+                if getattr(step, name) not in (value, ""):
+                    yield _with(program, i, replace(step, **{name: value}))
         else:
             for text in (r", (plan|method|work_group)=(?:sp\.\w+\([^)]*\)|[^,)]+)", r"\[:, :\]"):
-                shorter = re.sub(text, "", each.ours, count=1)
-                if shorter != each.ours and each.oracle:
-                    yield program.with_steps([*program.steps[:i], replace(each, ours=shorter), *program.steps[i + 1 :]])
+                shorter = re.sub(text, "", step.ours, count=1)
+                if shorter != step.ours and step.oracle:
+                    yield program.with_steps([*program.steps[:i], replace(step, ours=shorter), *program.steps[i + 1 :]])

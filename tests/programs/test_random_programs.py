@@ -25,8 +25,8 @@ def run(*arguments: str, platform: str) -> str:
 
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_programs_of_a_fixed_seed(platform: str) -> None:
-    found = run("-m", "tests.programs", "--programs", "100", "--seed", "20", "--plain", "--device", platform, platform=platform)
-    assert "100 programs" in found
+    result = run("-m", "tests.programs", "--programs", "100", "--seed", "20", "--plain", "--device", platform, platform=platform)
+    assert "100 programs" in result
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)

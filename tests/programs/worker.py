@@ -95,10 +95,10 @@ def replay(program: Program) -> tuple[Find | None, dict[str, Any]]:
     """Run a program again; return what is wrong, and the oracle's values before the last step."""
     machine = Machine(program)
     before: dict[str, Any] = {}
-    for number, each in enumerate(program.steps):
+    for number, step in enumerate(program.steps):
         before = dict(machine.values)
         try:
-            find = machine.make(each) if isinstance(each, Input) else machine.run(each)
+            find = machine.make(step) if isinstance(step, Input) else machine.run(step)
         except SkipError:
             find = None
         except Exception as error:  # a variable that is not there
@@ -130,10 +130,10 @@ def _block(connection: Connection, seed: int, number: int, block: Block, numbers
                 connection.send(("ran", i, (program, find) if find else None))
 
     threads = [threading.Thread(target=work, args=(numbers[k :: block.threads],), daemon=True) for k in range(block.threads)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     connection.send(("end", 0, None))
 
 

@@ -13,8 +13,8 @@ def aggregates(columns: np.ndarray[Any, Any], pointers: np.ndarray[Any, Any]) ->
     """Return the number of each node's aggregate, how many nodes before each joined one, and the number of aggregates."""
     n = pointers.size - 1
     near = [columns[pointers[i] : pointers[i + 1]] for i in range(n)]
-    has_neighbour = np.array([bool((each != i).any()) for i, each in enumerate(near)], bool)
-    shift, order, _ = _order(n, sum(int(i - min(each.min(initial=i), i)) for i, each in enumerate(near)))
+    has_neighbour = np.array([bool((neighbours != i).any()) for i, neighbours in enumerate(near)], bool)
+    shift, order, _ = _order(n, sum(int(i - min(neighbours.min(initial=i), i)) for i, neighbours in enumerate(near)))
     number = np.full(n, -1, pointers.dtype)
     for block in order:
         for i in range(int(block) << shift, min(n, (int(block) + 1) << shift)):
@@ -29,7 +29,7 @@ def aggregates(columns: np.ndarray[Any, Any], pointers: np.ndarray[Any, Any]) ->
     joined = before.copy()
     for i in np.flatnonzero((before < 0) & has_neighbour).tolist():
         of = before[near[i]]
-        counts = [(-int((of == each).sum()), int(each)) for each in of[:32] if each >= 0]
+        counts = [(-int((of == operand).sum()), int(operand)) for operand in of[:32] if operand >= 0]
         rest = of[32:][of[32:] >= 0]
         joined[i] = min(counts)[1] if counts else rest[0] if rest.size else -1
     place = np.concatenate([[0], np.cumsum(joined >= 0)]).astype(pointers.dtype)

@@ -23,14 +23,14 @@ class _Level(NamedTuple):
 
 def _copied(levels: Sequence[Level]) -> list[_Level]:
     """Return a hierarchy on the host; of its last level P is the inverse."""
-    found = []
+    results = []
     for level in levels:
         A = divided(level.A).whole()
         diagonal = A.diagonal()
         inverse = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal != 0)
-        P, R = (None if each is None else divided(each).whole() for each in (level.P, level.R))
-        found.append(_Level(A, P, R, inverse, (level.presmoother, level.postsmoother)))
-    return [*found[:-1], found[-1]._replace(P=scipy.linalg.pinv(found[-1].A.toarray()))]
+        P, R = (None if matrix is None else divided(matrix).whole() for matrix in (level.P, level.R))
+        results.append(_Level(A, P, R, inverse, (level.presmoother, level.postsmoother)))
+    return [*results[:-1], results[-1]._replace(P=scipy.linalg.pinv(results[-1].A.toarray()))]
 
 
 def _smoothed(A: Any, inverse: Any, smoother: Smoother | None, b: Any, x: Any) -> Any:
@@ -39,7 +39,7 @@ def _smoothed(A: Any, inverse: Any, smoother: Smoother | None, b: Any, x: Any) -
         assert smoother is not None
         scale = inverse if smoother.scaled else 1
         is_complex = np.iscomplexobj(x)
-        first, *others = (each if is_complex else np.real(each) for each in smoother.coefficients)
+        first, *others = (coefficient if is_complex else np.real(coefficient) for coefficient in smoother.coefficients)
         s = scale * (b - A @ x)
         h = first * s
         for gain in others:

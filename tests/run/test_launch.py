@@ -24,10 +24,10 @@ def test_counters_are_zeros_for_every_chain(queue: cl.CommandQueue, ordered: boo
         chain = Chain(own)
         first, second = chain.counters(n), chain.counters(n)
         assert first.base_data != second.base_data
-        for each in (first, second):
-            np.testing.assert_array_equal(chain.read(each, n), 0)
-            chain.fill(each, 9, n)
-            np.testing.assert_array_equal(chain.read(each, n), 9)
+        for counters in (first, second):
+            np.testing.assert_array_equal(chain.read(counters, n), 0)
+            chain.fill(counters, 9, n)
+            np.testing.assert_array_equal(chain.read(counters, n), 9)
         chain.finish()
     free_memory()
 

@@ -53,16 +53,16 @@ def test_expected_products(queue: cl.CommandQueue, expected: int | None, first: 
     host = sp.random_array((300, 200), density=0.05, dtype=np.float32, random_state=np.random.default_rng(0), format="csr")
     A, x = csr_array(host, queue=queue), cl_array.to_device(queue, np.ones(200, np.float32))
     plan = spmv_plan(A, kernel=KernelChoice("narrow", 64, items=4), expected_calls=expected)
-    found = []
+    results = []
     for _ in range(40):
-        found.append(spmv(A, x, plan=plan).get())
-        if len(found) == 1:
+        results.append(spmv(A, x, plan=plan).get())
+        if len(results) == 1:
             assert ("16 bits" in str(plan.explain().shares[0].why)) == (first or expected is None)
             assert ("narrow" in plan.explain().shares[0].built) == first
     assert ("narrow" in plan.explain().shares[0].built) == last
-    np.testing.assert_allclose(found[0], host @ np.ones(200, np.float32), rtol=1e-5)
-    for each in found:
-        np.testing.assert_array_equal(each, found[0])
+    np.testing.assert_allclose(results[0], host @ np.ones(200, np.float32), rtol=1e-5)
+    for result in results:
+        np.testing.assert_array_equal(result, results[0])
 
 
 def test_numbers_of_calls_are_checked(queue: cl.CommandQueue) -> None:

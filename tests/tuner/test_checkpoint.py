@@ -80,7 +80,7 @@ def test_damaged_lines_are_left_out_and_said(tmp_path: Path, caplog: pytest.LogC
     assert "line 2 is damaged" in caplog.text
     second.add(observed({"a": 2e-3}, {}, case="two"))
     caplog.clear()
-    assert [each.case for each in Checkpoint(path).of("made-up", "float32")] == ["one", "two"]
+    assert [operand.case for operand in Checkpoint(path).of("made-up", "float32")] == ["one", "two"]
     assert caplog.text.count("is damaged") == 1
 
 

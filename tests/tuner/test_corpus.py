@@ -91,8 +91,8 @@ def test_families_are_on_one_side_of_the_split() -> None:
     sides: dict[str, set[str]] = {}
     for case in corpus.generate(10**7):
         sides.setdefault(case.family, set()).add(case.split)
-    assert all(len(each) == 1 for each in sides.values())
-    assert Counter(side for each in sides.values() for side in each) == {TRAIN: 11, TEST: 3}
+    assert all(len(side) == 1 for side in sides.values())
+    assert Counter(side for half in sides.values() for side in half) == {TRAIN: 11, TEST: 3}
 
 
 def test_a_device_gets_what_its_memory_and_type_allow(queue: cl.CommandQueue) -> None:
@@ -113,15 +113,15 @@ def test_a_folder_is_split_by_family_and_takes_turns(tmp_path: Path, queue: cl.C
     for name in ("road1.mtx", "road2.mtx.gz", "sub/mesh_7.npz", "gas.mtx", "web-a.mtx", "web-b.mtx"):
         matrix_files.write_matrix(tmp_path / name, matrix)
     (tmp_path / "README.txt").write_text("no matrix")
-    found = corpus.from_folder(tmp_path)
-    families = {case.family: case.split for case in found}
+    result = corpus.from_folder(tmp_path)
+    families = {case.family: case.split for case in result}
     assert set(families) == {"road", "mesh", "gas", "web"}
     assert Counter(families.values()) == {TRAIN: 3, TEST: 1}
-    made = found[0].make()
+    made = result[0].make()
     assert made.dtype == np.float32
     np.testing.assert_array_equal(made.toarray(), np.eye(3))
-    begin = [case.name for case in itertools.islice(corpus.cases(describe(queue.device), found), 4)]
-    assert begin[1] == found[0].name
+    begin = [case.name for case in itertools.islice(corpus.cases(describe(queue.device), result), 4)]
+    assert begin[1] == result[0].name
     with pytest.raises(ValueError, match="holds no file"):
         corpus.from_folder(tmp_path / "sub" / "none")
 

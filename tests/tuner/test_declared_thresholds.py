@@ -81,16 +81,16 @@ def _constants(tree: ast.Module) -> Iterator[str]:
 def compared(modules: dict[str, ast.Module]) -> set[str]:
     """Return the numbers that stand in comparisons, as "MODULE.NAME"."""
     own = {module: {*_constants(tree)} for module, tree in modules.items()}
-    found = set()
+    result = set()
     for module, tree in modules.items():
         known = {name: f"{module}.{name}" for name in own[module]}
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and (of := (node.module or "").removeprefix("clsparse_py.")) in own:
-                known |= {each.asname or each.name: f"{of}.{each.name}" for each in node.names if each.name in own[of]}
+                known |= {name.asname or name.name: f"{of}.{name.name}" for name in node.names if name.name in own[of]}
         for node in ast.walk(tree):
             if isinstance(node, ast.Compare):
-                found |= {known[each.id] for each in ast.walk(node) if isinstance(each, ast.Name) and each.id in known}
-    return found
+                result |= {known[node.id] for node in ast.walk(node) if isinstance(node, ast.Name) and node.id in known}
+    return result
 
 
 def test_numbers_are_compared_in_records_alone() -> None:
@@ -98,10 +98,10 @@ def test_numbers_are_compared_in_records_alone() -> None:
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): ast.parse(path.read_text("utf-8"))
         for path in ROOT.rglob("*.py")
     }
-    found = compared(modules)
+    result = compared(modules)
     assert len(LIMITS) <= 30
-    assert LIMITS.keys() <= found, "no longer compared"
-    assert found - LIMITS.keys() == set()
+    assert LIMITS.keys() <= result, "no longer compared"
+    assert result - LIMITS.keys() == set()
 
 
 def test_what_is_compared_is_found() -> None:

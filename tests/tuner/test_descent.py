@@ -19,8 +19,8 @@ CANDIDATES = {"few": (2, 4, 8), "many": (50, 100, 200), "off": (1, 2, 4)}
 
 def cases(times: Callable[[Mapping[str, float]], float], *labels: str, n: int = 6, split: str = TRAIN) -> list[Observation]:
     """Observations of so many cases, with the time of each label."""
-    found = {label: times({**NUMBERS, **descent.changes_of(label)}) for label in (descent.UNTUNED, *labels)}
-    return [observed(found, {}, case=f"{split}{number}", split=split) for number in range(n)]
+    results = {label: times({**NUMBERS, **descent.changes_of(label)}) for label in (descent.UNTUNED, *labels)}
+    return [observed(results, {}, case=f"{split}{number}", split=split) for number in range(n)]
 
 
 def test_labels() -> None:
@@ -47,13 +47,13 @@ def test_it_goes_down_one_number_at_a_time() -> None:
         measured += cases(seconds, reached[-1], *descent.neighbours(reached[-1], NUMBERS, CANDIDATES))
         reached.append(descent.reached(measured))
     assert reached == ["untuned", "few=8", "few=8 many=200", "few=8 many=200", "few=8 many=200"]
-    found = descent.answer([*measured, *cases(seconds, reached[-1], split=TEST)])
-    assert found is not None
-    assert found.tuned
-    assert found.scores[TEST].mean == 1
-    assert found.scores[f"untuned {TEST}"].mean == pytest.approx(2.1)
+    result = descent.answer([*measured, *cases(seconds, reached[-1], split=TEST)])
+    assert result is not None
+    assert result.tuned
+    assert result.scores[TEST].mean == 1
+    assert result.scores[f"untuned {TEST}"].mean == pytest.approx(2.1)
     told = descent.evidence(measured, "few=8 many=200")
-    assert {name: each["value"] for name, each in told.items()} == {"few": 8, "many": 200}
+    assert {name: threshold["value"] for name, threshold in told.items()} == {"few": 8, "many": 200}
     assert told["many"]["gain"] > 1.01
     assert told["few"]["cases"] > 0
 
@@ -66,7 +66,7 @@ def test_steps_that_are_not_taken(why: str) -> None:
         measured.append(observed({"untuned": 1.0}, {}, case="failed", failed={"few=8": "wrong result"}))
     if why == "kept aside":
         measured += cases(lambda numbers: 2 if numbers["few"] == 8 else 1, "few=8", split=TEST)
-    found = descent.answer(measured)
-    assert found is not None
-    assert (found.tuned, found.tree.to_json()) == (False, {"take": "untuned"})
+    result = descent.answer(measured)
+    assert result is not None
+    assert (result.tuned, result.tree.to_json()) == (False, {"take": "untuned"})
     assert descent.answer([]) is None

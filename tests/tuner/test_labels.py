@@ -40,7 +40,7 @@ declared = sorted(
 def changed(draw: st.DrawFn) -> str:
     """Return a declared label with other numbers."""
     parts = draw(st.sampled_from(declared))
-    words = "".join(each if not each.isdecimal() else "#" for each in parts)
+    words = "".join(part if not part.isdecimal() else "#" for part in parts)
     while "##" in words:
         words = words.replace("##", "#")
     while "#" in words:
@@ -57,7 +57,7 @@ def integers(value: Any) -> list[int]:
     if isinstance(value, dict):
         return []  # thresholds: none but those of a list are parsed
     inside = value if isinstance(value, (tuple, list)) else [getattr(value, name) for name in value.__dataclass_fields__]
-    return [each for part in inside for each in integers(part)]
+    return [integer for part in inside for integer in integers(part)]
 
 
 def shaped(tunable: Tunable[Any], question: str, parsed: Any) -> None:
@@ -80,7 +80,7 @@ def test_any_label_is_refused_or_bounded(operation: str, question: str, label: s
     except ValueError as error:
         assert len(str(error)) < 400  # noqa: PT017 - the other branch asserts too
     else:
-        assert all(0 <= each <= HIGHEST for each in integers(parsed))
+        assert all(0 <= integer <= HIGHEST for integer in integers(parsed))
         shaped(tunable, question, parsed)
     assert time.thread_time() - begin < SECONDS
 

@@ -54,9 +54,9 @@ def run(*arguments: str) -> int:
 def line(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     """Return the line of what was printed that has these words."""
     shown = capsys.readouterr().out
-    found = [each for each in shown.splitlines() if all(word in each for word in words)]
-    assert found, f"{words} are not in\n{shown}"
-    return found[0]
+    results = [line for line in shown.splitlines() if all(word in line for word in words)]
+    assert results, f"{words} are not in\n{shown}"
+    return results[0]
 
 
 def test_show_tells_what_serves_the_device(capsys: pytest.CaptureFixture[str], mine: Path) -> None:

@@ -146,7 +146,7 @@ def test_untuned_is_what_the_closest_shipped_profile_says(alone: Path) -> None:
     thresholds = {"spgemm": {"any": {"sort_items": {"value": 2}}}}
     profiles.save({**make_profile("core", CPU, "serial/16/4"), "thresholds": thresholds}, alone / "core.json")
     assert profiles.default(CPU, "spmv", "float64", "single", FEATURES).label == "serial/16/4"
-    before, now = (Thresholds.untuned(each, "float64").items() for each in (replace(CPU, name="x", platform="y"), CPU))
+    before, now = (Thresholds.untuned(device, "float64").items() for device in (replace(CPU, name="x", platform="y"), CPU))
     assert now == {**before, "sort_items": 2} != before
 
 
@@ -259,7 +259,7 @@ def test_what_is_saved_is_whole_and_read_at_once(mine: Path) -> None:
     assert json.loads(path.read_text()) == content
     assert len([line for line in path.read_text().splitlines() if '"case-' in line]) == 3
     assert max(map(len, path.read_text().splitlines())) < 200
-    assert [each.name for each in mine.iterdir()] == ["mine.json"]
+    assert [path.name for path in mine.iterdir()] == ["mine.json"]
     assert decided(CPU).endswith("): " + "b" * 60)
     profiles.save({**content, "operations": {"spmv": {"any": {"single": {"take": "other"}}}}})
     assert decided(CPU).endswith(": other")
@@ -301,7 +301,7 @@ def test_a_full_disk_leaves_what_was_there(mine: Path, monkeypatch: pytest.Monke
     with pytest.raises(ProfileError, match=r"mine\.json: it cannot be written: No space left on device"):
         profiles.save(make_profile("mine", CPU, "other"))
     assert (mine / "mine.json").read_text() == before
-    assert [each.name for each in mine.iterdir()] == ["mine.json"]
+    assert [path.name for path in mine.iterdir()] == ["mine.json"]
 
 
 def test_a_folder_that_cannot_be_listed(mine: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -338,16 +338,16 @@ def test_shipped_profiles_are_whole(tmp_path: Path) -> None:
 def test_ranks_are_what_the_evidence_says(faster: str, other: str) -> None:
     def least(of: Mapping[str, Any]) -> dict[tuple[str, ...], float]:
         keys = ("operation", "dtype", "question")
-        asked = {tuple(each[key] for key in keys): each["times"] for each in of["evidence"]}
+        asked = {tuple(record[key] for key in keys): record["times"] for record in of["evidence"]}
         return {(*key, case): min(times.values()) for key, by_case in asked.items() for case, times in by_case.items()}
 
     contents = [profiles.load(name).content for name in (faster, other)]
-    times = [least(each) for each in contents]
+    times = [least(content) for content in contents]
     ratios = [times[1][case] / times[0][case] for case in times[0].keys() & times[1].keys()]
-    ranks = [each["rank"]["value"] for each in contents]
+    ranks = [content["rank"]["value"] for content in contents]
     assert np.exp(np.mean(np.log(ratios))) == pytest.approx(ranks[0] / ranks[1], abs=0.005)
-    for each in contents:
-        assert f"{len(ratios)} cases" in each["rank"]["note"]
+    for content in contents:
+        assert f"{len(ratios)} cases" in content["rank"]["note"]
 
 
 def test_the_schema_is_one(mine: Path) -> None:

@@ -73,7 +73,7 @@ def test_a_run_ends_with_a_profile(queue: cl.CommandQueue, monkeypatch: pytest.M
     content = profile.content
     assert content["device"]["driver"] == queue.device.driver_version.strip()
     # A busy machine may disturb one or the other.
-    fastest = [min(times, key=times.get) for each in content["evidence"] for times in each["times"].values()]
+    fastest = [min(times, key=times.get) for record in content["evidence"] for times in record["times"].values()]
     assert fastest.count("fill/1") > len(fastest) / 2
     assert content["scores"]["made-up"]["float32"]["method"]["tuned"] is True
     assert "hubs are not for this operation" in said
@@ -85,10 +85,10 @@ def test_what_cannot_be_built_or_is_wrong_is_recorded_and_never_taken(
     tuned(queue, MadeUp(), monkeypatch)
     kept = Checkpoint(path_for(describe(queue.device)))
     taken = [name for name in corpus if not name.startswith("hubs")]
-    assert [each.case for each in kept.of("made-up", "float32")] == taken
-    for each in kept.of("made-up", "float32"):
-        assert each.failed == {"unbuildable": "BuildError: it does not build", "wrong": "wrong result"}
-        assert set(each.times) == {"fill/1", "fill/4", "fill/16"}
+    assert [operand.case for operand in kept.of("made-up", "float32")] == taken
+    for operand in kept.of("made-up", "float32"):
+        assert operand.failed == {"unbuildable": "BuildError: it does not build", "wrong": "wrong result"}
+        assert set(operand.times) == {"fill/1", "fill/4", "fill/16"}
     assert {why for (_, _, case), why in kept.done.items() if case.startswith("hubs")} == {"hubs are not for this operation"}
 
 
@@ -173,7 +173,7 @@ def test_a_lost_device_ends_the_run_and_keeps_what_was_measured(
     code, said = tuned(queue, MadeUp(lose), monkeypatch)
     assert code == 1
     assert "does not answer any more" in said
-    assert len({each.case for each in Checkpoint(path_for(describe(queue.device))).of("made-up", "float32")}) == 5
+    assert len({operand.case for operand in Checkpoint(path_for(describe(queue.device))).of("made-up", "float32")}) == 5
     # What it was lost with does not get another chance.
     assert "fill/4 is left out from now on" in said
     assert Checkpoint(path_for(describe(queue.device))).fatal == {("made-up", "float32", "method", "fill/4")}
@@ -335,9 +335,9 @@ def paced(queue: cl.CommandQueue) -> Paced:
 
 
 def test_races_measure_the_default_to_the_end_and_stop_others_early(paced: Paced) -> None:
-    found = search.race(["default", "slow", "best", "close", "slow"], Pace, lambda: True, paced, keep=["default"])
-    assert found.best == "best"
-    assert found.rough == {"slow"}
+    result = search.race(["default", "slow", "best", "close", "slow"], Pace, lambda: True, paced, keep=["default"])
+    assert result.best == "best"
+    assert result.rough == {"slow"}
     assert paced.counts["default"] > 2 * paced.counts["slow"]
     assert paced.counts["best"] > 20
     with pytest.raises(search.OutOfTimeError):
@@ -353,15 +353,15 @@ def test_where_results_take_long_to_verify_those_are_that_could_win(paced: Paced
         return Pace.last != "wrong"
 
     labels = ["default", "slow", "best", "close", "wrong"]
-    found = search.race(labels, Pace, verify, paced)
+    result = search.race(labels, Pace, verify, paced)
     assert verified[0] == "default"
     assert verified[1:] == ["wrong", "best"]
-    assert found.failed == {"wrong": "wrong result"}
-    assert found.best == "best"
+    assert result.failed == {"wrong": "wrong result"}
+    assert result.best == "best"
     verified.clear()
-    found = search.race(labels[:-1], Pace, verify, paced)
+    result = search.race(labels[:-1], Pace, verify, paced)
     assert sorted(verified) == ["best", "close", "default"]
-    assert found.best == "best"
+    assert result.best == "best"
 
 
 def test_runs_that_wait_for_the_device_are_timed_by_the_host(queue: cl.CommandQueue) -> None:
@@ -426,8 +426,8 @@ def test_a_run_descends_and_its_profile_tells_what_made_it(queue: cl.CommandQueu
     assert (made["command"], made["commit"]) == ("clsparse tune --budget 1 --largest 300", "abc")
     assert len(made["corpus"]) == 16
     assert 0 < made["minutes"] <= 1.5
-    measured = [each for each in profile.content["evidence"] if each["question"] == "numbers"]
-    assert any("fills=2" in times for each in measured for times in each["times"].values())
+    measured = [record for record in profile.content["evidence"] if record["question"] == "numbers"]
+    assert any("fills=2" in times for measurement in measured for times in measurement["times"].values())
     # The same again: what is there is enough, and the profile says that it comes from earlier runs.
     assert tuned(queue, Descending(), monkeypatch)[0] == 0
     again = profiles.find(describe(queue.device))[0]
@@ -449,5 +449,5 @@ def test_a_question_may_be_asked_alone_and_answers_to_others_stay(
     assert again.content["made"]["command"] == "clsparse tune --questions numbers --budget 1"
     assert again.tree("made-up", "float32", "method") == profile.tree("made-up", "float32", "method")
     assert again.thresholds("made-up", "float32") == {"fills": 2}
-    assert {each["question"] for each in again.content["evidence"]} == {"method", "numbers"}
+    assert {record["question"] for record in again.content["evidence"]} == {"method", "numbers"}
     assert set(again.content["scores"]["made-up"]["float32"]) >= {"method", "numbers"}

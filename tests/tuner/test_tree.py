@@ -88,6 +88,6 @@ def test_evaluation_looks_at_one_feature_a_level() -> None:
             looked.append(name)
             return super().__getitem__(name)
 
-    found, _ = trees.evaluate(trees.from_json(tree), Watched({f"f{depth}": float(depth) for depth in range(12)}))
-    assert found.label == "leaf"
+    result, _ = trees.evaluate(trees.from_json(tree), Watched({f"f{depth}": float(depth) for depth in range(12)}))
+    assert result.label == "leaf"
     assert looked == [f"f{depth}" for depth in reversed(range(12))]

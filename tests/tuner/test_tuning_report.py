@@ -26,11 +26,11 @@ pytest.importorskip("matplotlib")
 
 def outcome_of(observations: list[Observation]) -> Outcome:
     answers = {}
-    for question in dict.fromkeys(each.question for each in observations):
-        asked = [each for each in observations if each.question == question]
-        found = training.answer(asked, Leaf(asked[0].default))
-        assert found is not None
-        answers[question] = found
+    for question in dict.fromkeys(observation.question for observation in observations):
+        asked = [observation for observation in observations if observation.question == question]
+        result = training.answer(asked, Leaf(asked[0].default))
+        assert result is not None
+        answers[question] = result
     together = whole(observations, answers)
     return Outcome(answers, together, scores_of(together), observations)
 
@@ -57,14 +57,12 @@ def test_all_questions_together_are_scored_by_what_runs() -> None:
     outcome = outcome_of(two_questions())
     assert outcome.scores["tuned test"].mean < 1.05
     assert outcome.scores["untuned test"].mean > 1.2
-    labels = {each.tuned for each in outcome.whole}
+    labels = {row.tuned for row in outcome.whole}
     assert labels <= {"single: serial/64/2", "single: adaptive/128/6", "coarse-10", "hybrid-100", "fine"}
     assert len(labels) > 1
-    assert {each.untuned for each in outcome.whole} == {"single: serial/64/2"}
-    for each in outcome.whole:
-        assert each.observation.best <= min(
-            time for label, time in each.observation.times.items() if label.startswith("single: ")
-        )
+    assert {row.untuned for row in outcome.whole} == {"single: serial/64/2"}
+    for row in outcome.whole:
+        assert row.observation.best <= min(time for label, time in row.observation.times.items() if label.startswith("single: "))
 
 
 def test_a_report_has_the_plots_of_the_paper(queue: cl.CommandQueue, tmp_path: Path) -> None:
@@ -95,7 +93,7 @@ def test_a_plot_of_hundreds_of_families_names_the_largest(recwarn: pytest.Warnin
     named = [text.get_text() for text in figure.legends[0].get_texts()]
     assert {"family-0", "family-1", "family-2", "others"} <= set(named)
     assert len(named) == 16
-    assert not [each for each in recwarn if "constrained_layout" in str(each.message)]
+    assert not [warning for warning in recwarn if "constrained_layout" in str(warning.message)]
 
 
 def labels_of(figure: Any) -> list[Any]:

@@ -47,18 +47,18 @@ def make_operands(case: Any, queue: cl.CommandQueue) -> tuple[Any, bsr_array]:
     return A, sp.bsr_array(A, queue=queue)
 
 
-def same(found: Any, wanted: Any) -> None:
+def same(result: Any, wanted: Any) -> None:
     """Check that a result is SciPy's: class, format, size of blocks, dtype and values."""
     if scipy.sparse.issparse(wanted):
-        assert isinstance(found, SparseArray)
-        assert found.format == wanted.format
-        assert getattr(found, "blocksize", None) == getattr(wanted, "blocksize", None)
-        assert found.shape == wanted.shape
-        found.check_format() if found.format != "coo" else None
-        assert found.get().has_canonical_format == found.has_canonical_format
-        found, wanted = found.toarray(), wanted.toarray()
-    found = found.get() if isinstance(found, cl_array.Array) else found
-    np.testing.assert_array_equal(found, wanted, strict=True)
+        assert isinstance(result, SparseArray)
+        assert result.format == wanted.format
+        assert getattr(result, "blocksize", None) == getattr(wanted, "blocksize", None)
+        assert result.shape == wanted.shape
+        result.check_format() if result.format != "coo" else None
+        assert result.get().has_canonical_format == result.has_canonical_format
+        result, wanted = result.toarray(), wanted.toarray()
+    result = result.get() if isinstance(result, cl_array.Array) else result
+    np.testing.assert_array_equal(result, wanted, strict=True)
 
 
 def dense(dtype: str, *shape: int) -> Any:
@@ -75,32 +75,32 @@ def test_conversions(queue: cl.CommandQueue, case: Any) -> None:
     assert (ours.blocksize, ours.nnz, ours.dtype, ours.shape, ours.format) == (size, A.nnz, A.dtype, A.shape, "bsr")
     assert (ours.has_sorted_indices, ours.has_canonical_format) == (A.has_sorted_indices, A.has_canonical_format)
     assert str(ours) == str(A)
-    for found, wanted in (
+    for result, wanted in (
         (ours, A), (ours.get(), A), (ours.copy(), A), (ours.tocsr(), A.tocsr()), (ours.tocsc(), A.tocsc()),
         (ours.tocoo(), A.tocoo()), (ours.T, A.T), (ours.tobsr(size), A), (ours.tocsr().tobsr(size), A.tocsr().tobsr(size)),
         (pickle.loads(pickle.dumps(ours)), A),
         (sp.csc_array(A, queue=queue).tobsr(size), A), (sp.bsr_array(A.toarray(), blocksize=size, queue=queue), A),
         (sp.bsr_array(ours.tocoo(), blocksize=(1, 1)), A.tobsr((1, 1))),
     ):  # fmt: skip
-        np.testing.assert_array_equal(found.toarray(), wanted.toarray(), strict=True)
-        assert getattr(found, "blocksize", None) == getattr(wanted, "blocksize", None)
-        assert found.format == wanted.format
+        np.testing.assert_array_equal(result.toarray(), wanted.toarray(), strict=True)
+        assert getattr(result, "blocksize", None) == getattr(wanted, "blocksize", None)
+        assert result.format == wanted.format
     np.testing.assert_array_equal(ours.tocsr().indices.get(), A.tocsr().indices)
     for method in ("sort_indices", "sum_duplicates", "eliminate_zeros"):
-        wanted, found = A.copy(), ours.copy()
+        wanted, result = A.copy(), ours.copy()
         if method == "eliminate_zeros":
             wanted.sum_duplicates()  # SciPy's own leaves out wrong blocks else
-            found.sum_duplicates()
+            result.sum_duplicates()
         getattr(wanted, method)()
-        getattr(found, method)()
-        assert (found.nnz, found.has_sorted_indices) == (wanted.nnz, True)
-        np.testing.assert_array_equal(found.indptr.get(), wanted.indptr)
-        np.testing.assert_array_equal(found.toarray(), A.toarray(), strict=True)
-        assert found.has_canonical_format or method == "sort_indices"
+        getattr(result, method)()
+        assert (result.nnz, result.has_sorted_indices) == (wanted.nnz, True)
+        np.testing.assert_array_equal(result.indptr.get(), wanted.indptr)
+        np.testing.assert_array_equal(result.toarray(), A.toarray(), strict=True)
+        assert result.has_canonical_format or method == "sort_indices"
 
 
 @pytest.mark.parametrize(
-    ("case", "device_type"), [*((each, "cpu") for each in (CASES[0], CASES[1], CASES[3], CASES[5])), (CASES[2], "gpu")], ids=str
+    ("case", "device_type"), [*((case, "cpu") for case in (CASES[0], CASES[1], CASES[3], CASES[5])), (CASES[2], "gpu")], ids=str
 )
 def test_products(queue: cl.CommandQueue, case: Any, device_type: str, take_as: Callable[..., None]) -> None:
     A, ours = make_operands(case, queue)
@@ -108,20 +108,20 @@ def test_products(queue: cl.CommandQueue, case: Any, device_type: str, take_as: 
     x, X = dense(case[0], A.shape[1]), dense(case[0], A.shape[1], 5)
     y, Y = dense(case[0], A.shape[0]), dense(case[0], 3, A.shape[0])
     wide = np.repeat(x, 2)
-    for found, wanted in (
+    for result, wanted in (
         (ours @ x, A @ x), (ours @ X, A @ X), (ours @ np.asfortranarray(X), A @ X), (ours @ wide[::2], A @ x), (y @ ours, y @ A),
         (Y @ ours, Y @ A), (ours @ cl_array.to_device(queue, X), A @ X), (ours @ cl_array.to_device(queue, wide)[::2], A @ x),
         (ours @ X[:, :1], A @ X[:, :1]), (ours @ X.astype("complex64"), A @ X.astype("complex64")), (ours.dot(2), A * 2),
         (ours @ x[:, None], A @ x[:, None]),
     ):  # fmt: skip
-        same(found, wanted)
+        same(result, wanted)
     B = sp.csr_array(A.T.tocsr(), queue=queue)
-    for found, wanted in (
+    for result, wanted in (
         (ours @ ours.T, A @ A.T), (ours.T @ ours, A.T @ A), (ours @ B, A @ A.T.tocsr()), (B @ ours, A.T.tocsr() @ A),
         (ours @ A.T, A @ A.T), (A.T.tocsr() @ ours, A.T.tocsr() @ A), (ours @ B.tocsc(), A @ A.T.tocsc()),
     ):  # fmt: skip
-        assert (found.format, getattr(found, "blocksize", 0)) == (wanted.format, getattr(wanted, "blocksize", 0))
-        np.testing.assert_array_equal(found.toarray(), wanted.toarray(), strict=True)
+        assert (result.format, getattr(result, "blocksize", 0)) == (wanted.format, getattr(wanted, "blocksize", 0))
+        np.testing.assert_array_equal(result.toarray(), wanted.toarray(), strict=True)
 
 
 def test_operations(queue: cl.CommandQueue) -> None:
@@ -134,13 +134,17 @@ def test_operations(queue: cl.CommandQueue) -> None:
         "A ** 2", "A.conj()", "A.sum()", "A.sum(axis=0)", "A.count_nonzero()", "A != B", "A + D", "A + 0", "A.diagonal(-2)",
         "A.astype('complex64')",
     )  # fmt: skip
-    for each in expressions:
-        wanted, found = (eval(each, {"A": of_A, "B": of_B, "C": of_C, "D": D}) for of_A, of_B, of_C in ((A, B, C), (a, b, c)))
+    for expression in expressions:
+        wanted, result = (
+            eval(expression, {"A": of_A, "B": of_B, "C": of_C, "D": D}) for of_A, of_B, of_C in ((A, B, C), (a, b, c))
+        )
         if scipy.sparse.issparse(wanted):
-            assert (found.format, getattr(found, "blocksize", 0)) == (wanted.format, getattr(wanted, "blocksize", 0)), each
-            found, wanted = found.toarray(), wanted.toarray()
-        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6, err_msg=each)
-        assert np.asarray(found).dtype == np.asarray(wanted).dtype, each
+            assert (result.format, getattr(result, "blocksize", 0)) == (wanted.format, getattr(wanted, "blocksize", 0)), (
+                expression
+            )
+            result, wanted = result.toarray(), wanted.toarray()
+        np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6, err_msg=expression)
+        assert np.asarray(result).dtype == np.asarray(wanted).dtype, expression
     np.testing.assert_array_equal(a[1:5, ::2].toarray(), D[1:5, ::2])
     with pytest.warns(scipy.sparse.SparseEfficiencyWarning) if A.tocsr()[0, 8] == 0 else contextlib.nullcontext():
         a[0, 8] = D[0, 8] = 5
@@ -172,7 +176,7 @@ def test_without_blocks_or_rows(queue: cl.CommandQueue) -> None:
             for of, named in ((scipy.sparse, {}), (sp, {"queue": queue}))
         )
         x = np.ones(shape[1], np.float32)
-        for found, wanted in (
+        for result, wanted in (
             (ours, A),
             (ours.T, A.T),
             (ours @ x, A @ x),
@@ -180,7 +184,7 @@ def test_without_blocks_or_rows(queue: cl.CommandQueue) -> None:
             (ours + ours, A + A),
             (ours.tocsr(), A.tocsr()),
         ):
-            same(found, wanted)
+            same(result, wanted)
         ours.sum_duplicates()
         ours.eliminate_zeros()
         assert ours.tocsr().tobsr(size).blocksize == size
@@ -189,7 +193,7 @@ def test_without_blocks_or_rows(queue: cl.CommandQueue) -> None:
 def test_parts(queue: cl.CommandQueue) -> None:
     A = host("float32", np.int32, (2, 3), True)
     parts = A.data, A.indices, A.indptr
-    on_device = tuple(cl_array.to_device(queue, each) for each in parts)
+    on_device = tuple(cl_array.to_device(queue, part) for part in parts)
     shared, own = sp.bsr_array(on_device, shape=A.shape), sp.bsr_array(on_device, shape=A.shape, copy=True)
     on_device[0].fill(1)
     assert (shared.data.get() == 1).all()
@@ -286,6 +290,6 @@ def test_larger_values_than_a_scalar_have_scipys_formats(queue: cl.CommandQueue)
     H = host("float32", np.int32, (2, 3), False)
     A = bsr_array(H, queue=queue)
     for name, scalar in (("maximum", 1), ("minimum", -1), ("maximum", -1), ("minimum", 1), ("maximum", 0)):
-        wanted, found = getattr(H, name)(scalar), getattr(A, name)(scalar)
-        assert found.format == wanted.format
-        np.testing.assert_array_equal(found.toarray(), wanted.toarray())
+        wanted, result = getattr(H, name)(scalar), getattr(A, name)(scalar)
+        assert result.format == wanted.format
+        np.testing.assert_array_equal(result.toarray(), wanted.toarray())

@@ -37,17 +37,17 @@ def host(
     return A
 
 
-def same(found: Any, wanted: Any, what: str = "") -> None:
+def same(actual: Any, wanted: Any, what: str = "") -> None:
     """Check that an array on the device is SciPy's: format, shape, dtype and values, and that its structure is valid."""
-    assert isinstance(found, SparseArray), what
-    assert found.format == ON_DEVICE.get(wanted.format, wanted.format), what
-    assert found.shape == wanted.shape, what
-    assert found.dtype == wanted.dtype, what
-    result = found.get()
+    assert isinstance(actual, SparseArray), what
+    assert actual.format == ON_DEVICE.get(wanted.format, wanted.format), what
+    assert actual.shape == wanted.shape, what
+    assert actual.dtype == wanted.dtype, what
+    result = actual.get()
     if result.format in ("csr", "csc"):
         result.check_format()
         assert (
-            not found.has_canonical_format
+            not actual.has_canonical_format
             or scipy.sparse.csr_array(
                 (result.data, result.indices, result.indptr), shape=result.shape[:: 1 if result.format == "csr" else -1]
             ).has_canonical_format
@@ -58,7 +58,7 @@ def same(found: Any, wanted: Any, what: str = "") -> None:
 def on_device(value: Any, queue: cl.CommandQueue) -> Any:
     """Return SciPy's array of CSR, CSC or COO format on the device, and lists of them so."""
     if isinstance(value, (list, tuple)):
-        return type(value)(on_device(each, queue) for each in value)
+        return type(value)(on_device(matrix, queue) for matrix in value)
     if not scipy.sparse.issparse(value):
         return value
     return getattr(clsparse_py, f"{value.format}_array")(value, queue=queue)
@@ -84,15 +84,15 @@ def agree(name: str, operands: Any, queue: cl.CommandQueue, **named: Any) -> Non
             return
         if getattr(wanted, "dtype", np.dtype(bool)).name in ("float64", "complex128") and not describe(queue.device).fp64:
             return
-        found = getattr(clsparse_py, name)(*on_device(operands, queue), **named)
+        result = getattr(clsparse_py, name)(*on_device(operands, queue), **named)
     if named.get("format") == "bsr":
-        assert (found.format, found.blocksize) == ("bsr", wanted.blocksize)
-        np.testing.assert_array_equal(found.toarray(), wanted.toarray())
+        assert (result.format, result.blocksize) == ("bsr", wanted.blocksize)
+        np.testing.assert_array_equal(result.toarray(), wanted.toarray())
     elif named.get("format") in ("dia", "lil", "dok"):
-        assert type(found) is type(wanted)
-        np.testing.assert_array_equal(found.toarray(), wanted.toarray())
+        assert type(result) is type(wanted)
+        np.testing.assert_array_equal(result.toarray(), wanted.toarray())
     else:
-        same(found, wanted, f"{name} {named}")
+        same(result, wanted, f"{name} {named}")
 
 
 CASES = (
@@ -128,7 +128,7 @@ def test_stacks(queue: cl.CommandQueue, dtype: str, canonical: bool, index: type
     assert clsparse_py.hstack(on_device([A, small], queue)).dtype == scipy.sparse.hstack([A, small]).dtype
     for grid in ([[A, wide], [tall, None]], [[A, wide], [B, wide]], [[None, A], [wide, None]], [[A, None], [None, None]]):
         agree("block_array", (grid,), queue)
-    turned = [[each.T for each in row] for row in ([A, tall.T.reshape(20, 7).T.tocsr().T], [A, A])]
+    turned = [[block.T for block in row] for row in ([A, tall.T.reshape(20, 7).T.tocsr().T], [A, A])]
     agree("block_array", (turned,), queue)
     for blocks in ([A, wide, tall], [A, 3, [1, 2]], [A.tocsc(), np.arange(6.0, dtype=np.float32).reshape(2, 3)], [none, A]):
         agree("block_diag", (blocks,), queue)
@@ -219,9 +219,9 @@ def test_rows_of_a_kronecker_product_that_are_cut_by_work_groups(queue: cl.Comma
     few = host("float32", (9, 4), 2)
     for pair in ((long, few), (few, long)):
         wanted = scipy.sparse.kron(*pair, format="csr")
-        found = clsparse_py.kron(*on_device(pair, queue), format="csr").get()
+        result = clsparse_py.kron(*on_device(pair, queue), format="csr").get()
         for part in ("data", "indices", "indptr"):
-            np.testing.assert_array_equal(getattr(found, part), getattr(wanted, part))
+            np.testing.assert_array_equal(getattr(result, part), getattr(wanted, part))
     wanted = scipy.sparse.hstack([long, long])
     assert (clsparse_py.hstack(on_device([long, long], queue)).get() != wanted).nnz == 0
     assert (clsparse_py.triu(on_device(long, queue), 300, format="csr").get() != scipy.sparse.triu(long, 300)).nnz == 0
@@ -236,10 +236,10 @@ def test_diagonals(queue: cl.CommandQueue) -> None:
                 with pytest.raises(failed):
                     getattr(clsparse_py, name)(*operands, queue=queue, **named)
                 return
-            found = getattr(clsparse_py, name)(*operands, queue=queue, **named)
+            result = getattr(clsparse_py, name)(*operands, queue=queue, **named)
         on = wanted.tocsr() if wanted.format == "dia" else wanted
-        same(found, on, f"{name} {operands} {named}")
-        assert found.nnz == on.nnz
+        same(result, on, f"{name} {operands} {named}")
+        assert result.nnz == on.nnz
 
     shapes = ((5, 5), (4, 7), (7, 4), (1, 3), (0, 0), (300, 300))
     for (m, n), k, form in itertools.product(shapes, (-3, -1, 0, 2), (None, "coo")):
@@ -263,10 +263,10 @@ def test_diagonals(queue: cl.CommandQueue) -> None:
     ):
         compare("diags_array", *operands, **named)
     on_it = cl_array.to_device(queue, values)
-    found = clsparse_py.diags_array([on_it, 2, values[:3]], offsets=[0, -1, 2], shape=(5, 5), dtype="float32")
-    assert found.queue == queue
+    result = clsparse_py.diags_array([on_it, 2, values[:3]], offsets=[0, -1, 2], shape=(5, 5), dtype="float32")
+    assert result.queue == queue
     wanted = scipy.sparse.diags_array([values, 2, values[:3]], offsets=[0, -1, 2], shape=(5, 5), dtype="float32")
-    np.testing.assert_array_equal(found.toarray(), wanted.toarray())
+    np.testing.assert_array_equal(result.toarray(), wanted.toarray())
 
 
 @pytest.mark.any_platform
@@ -289,9 +289,9 @@ def test_triangles_and_entries(queue: cl.CommandQueue, dtype: str, canonical: bo
             agree("tril", (A, k), queue)
             agree("triu", (A.tocsc(), k), queue, format="csr")
         a = on_device(A, queue)
-        for found, wanted in zip(clsparse_py.find(a), scipy.sparse.find(A.copy()), strict=True):
-            np.testing.assert_array_equal(found, wanted)
-            assert found.dtype == wanted.dtype or found.dtype.kind == "i"
+        for result, wanted in zip(clsparse_py.find(a), scipy.sparse.find(A.copy()), strict=True):
+            np.testing.assert_array_equal(result, wanted)
+            assert result.dtype == wanted.dtype or result.dtype.kind == "i"
     agree("tril", (A.tocoo(),), queue, format="csc")
     with pytest.raises(ValueError, match=r"^A: must have two dimensions, has 1"):
         clsparse_py.tril(clsparse_py.coo_array(np.ones(3, dtype), queue=queue))
@@ -309,9 +309,9 @@ def test_axes(queue: cl.CommandQueue) -> None:
             agree("swapaxes", (form, *axes), queue)
         # Functions of SciPy 1.18.
         ours = on_device(form, queue)
-        for found in (clsparse_py.matrix_transpose(ours), clsparse_py.matrix_transpose(form), ours.mT):
-            assert isinstance(found, clsparse_py.csr_array | clsparse_py.csc_array | clsparse_py.coo_array)
-            same(found, form.T)
+        for result in (clsparse_py.matrix_transpose(ours), clsparse_py.matrix_transpose(form), ours.mT):
+            assert isinstance(result, clsparse_py.csr_array | clsparse_py.csc_array | clsparse_py.coo_array)
+            same(result, form.T)
     with pytest.raises(ValueError, match=r"^A: must have two dimensions, has 1"):
         clsparse_py.matrix_transpose(on_line)
     assert clsparse_py.permute_dims(a, (0, 1)) is a
@@ -366,7 +366,7 @@ def test_kinds(queue: cl.CommandQueue) -> None:
         # As for SciPy's own arrays.
         assert not clsparse_py.isspmatrix_csr(value)
     assert not clsparse_py.issparse(a.data)
-    assert all(isinstance(each, clsparse_py.sparray) for each in (a, a.T, scipy.sparse.eye_array(3)))
+    assert all(isinstance(matrix, clsparse_py.sparray) for matrix in (a, a.T, scipy.sparse.eye_array(3)))
     assert not isinstance(a.data, clsparse_py.sparray)
     assert issubclass(clsparse_py.csr_array, clsparse_py.sparray)
 
@@ -387,13 +387,15 @@ def test_index_arrays_of_another_dtype(queue: cl.CommandQueue) -> None:
     for form in ("csr", "csc", "coo"):
         A = getattr(clsparse_py, f"{form}_array")(host, queue=queue)
         for dtype in (np.int32, np.int64):
-            found, wanted = (each.safely_cast_index_arrays(of, dtype) for each, of in ((clsparse_py, A), (scipy.sparse, A.get())))
-            for ours, theirs in zip(found, wanted, strict=True):
+            result, wanted = (
+                library.safely_cast_index_arrays(of, dtype) for library, of in ((clsparse_py, A), (scipy.sparse, A.get()))
+            )
+            for ours, theirs in zip(result, wanted, strict=True):
                 assert ours.dtype == dtype
                 np.testing.assert_array_equal(ours.get(), theirs)
             of_own = A.coords if form == "coo" else (A.indices, A.indptr)
-            for each in (of_own, of_own[0]):
-                assert clsparse_py.get_index_dtype(each, maxval=7) == A._index_dtype()
+            for array in (of_own, of_own[0]):
+                assert clsparse_py.get_index_dtype(array, maxval=7) == A._index_dtype()
     many = clsparse_py.coo_array((np.ones(2, np.float32), (wide, wide)), queue=queue)
     with pytest.raises(ValueError, match=r"^coords\[0\]: values too large for int8s"):
         clsparse_py.safely_cast_index_arrays(many, np.int8, "int8s")
@@ -408,8 +410,8 @@ def test_stacks_by_way_of_coordinates_have_no_duplicates(queue: cl.CommandQueue)
     C = scipy.sparse.csc_array((R.data, R.indices, R.indptr), shape=(2, 2))
     for form, name, blocks in itertools.product((None, "csr", "csc"), ("vstack", "hstack"), ((R, R), (C, C), (R, C))):
         wanted = getattr(scipy.sparse, name)(blocks, format=form)
-        found = getattr(clsparse_py, name)(
-            [getattr(clsparse_py, f"{each.format}_array")(each, queue=queue) for each in blocks], form
+        result = getattr(clsparse_py, name)(
+            [getattr(clsparse_py, f"{block.format}_array")(block, queue=queue) for block in blocks], form
         )
-        assert (found.format, found.nnz) == (wanted.format, wanted.nnz)
-        np.testing.assert_array_equal(found.toarray(), wanted.toarray())
+        assert (result.format, result.nnz) == (wanted.format, wanted.nnz)
+        np.testing.assert_array_equal(result.toarray(), wanted.toarray())

@@ -39,22 +39,22 @@ def test_comparisons(queue: cl.CommandQueue, dtype: str, symbol: str) -> None:
     ):
         host, second = matrix(dtype, shape, form, 1), matrix(other, shape, "canonical", 2)
         dense = np.random.default_rng(3).integers(0, 4, shape).astype(other)
-        for operand in (*(f"A {symbol} {each}" for each in OPERANDS), f"S {symbol} A", f"D {symbol} A", f"1 {symbol} A"):
+        for operand in (*(f"A {symbol} {operand}" for operand in OPERANDS), f"S {symbol} A", f"D {symbol} A", f"1 {symbol} A"):
             # SciPy adds the duplicates of its operands up in place.
             wanted = outcome(operand, A=host.copy(), B=second, S=second, D=dense)
-            found = outcome(operand, A=csr_array(host, queue=queue), B=csr_array(second, queue=queue), S=second, D=dense)
-            if isinstance(found, TypeError) and not fp64 and "lacks" in str(found):
+            result = outcome(operand, A=csr_array(host, queue=queue), B=csr_array(second, queue=queue), S=second, D=dense)
+            if isinstance(result, TypeError) and not fp64 and "lacks" in str(result):
                 continue
             if isinstance(wanted, bool):
-                assert found is wanted, operand
+                assert result is wanted, operand
                 continue
             try:
-                assert_agrees(found, wanted)
+                assert_agrees(result, wanted)
             except AssertionError as error:
                 raise AssertionError(f"{operand}: {error}") from error
-            if isinstance(found, csr_array):
-                assert found.has_canonical_format
-                assert found.nnz == wanted.nnz, operand
+            if isinstance(result, csr_array):
+                assert result.has_canonical_format
+                assert result.nnz == wanted.nnz, operand
 
 
 @pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
@@ -64,10 +64,10 @@ def test_dense_operands_on_the_device(queue: cl.CommandQueue) -> None:
     A = csr_array(host, queue=queue)
     for values in (dense, np.asfortranarray(dense), dense.astype(np.int16)):
         given: Any = cl_array.to_device(queue, values)
-        for found, wanted in ((A == given, host == dense), (A > given, host > dense), (A <= given, host <= dense)):
-            assert isinstance(found, cl_array.Array)
-            assert found.dtype == bool
-            np.testing.assert_array_equal(found.get(), wanted)
+        for result, wanted in ((A == given, host == dense), (A > given, host > dense), (A <= given, host <= dense)):
+            assert isinstance(result, cl_array.Array)
+            assert result.dtype == bool
+            np.testing.assert_array_equal(result.get(), wanted)
 
 
 @pytest.mark.any_platform
@@ -80,9 +80,9 @@ def test_results_that_are_nearly_full_draw_scipys_warning(queue: cl.CommandQueue
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 outcome(expression, A=operand)
-            said.append([(each.category, str(each.message), each.filename) for each in caught])
+            said.append([(warning.category, str(warning.message), warning.filename) for warning in caught])
         assert said[0]
-        assert [each[0] for each in said[0]] == [sp.SparseEfficiencyWarning]
+        assert [message[0] for message in said[0]] == [sp.SparseEfficiencyWarning]
         assert said[0][0][1] == said[1][0][1]
 
 

@@ -73,14 +73,14 @@ def outcome(expression: str, **operands: Any) -> Any:
         return error
 
 
-def assert_agrees(found: Any, wanted: Any) -> None:
+def assert_agrees(result: Any, wanted: Any) -> None:
     if isinstance(wanted, Exception):
-        assert type(found) is type(wanted), (found, wanted)
+        assert type(result) is type(wanted), (result, wanted)
         return
-    assert not isinstance(found, Exception), found
-    assert getattr(found, "format", None) == getattr(wanted, "format", None)
-    assert found.dtype == wanted.dtype
-    dense = [each.toarray() if hasattr(each, "toarray") else np.asarray(each) for each in (found, wanted)]
+    assert not isinstance(result, Exception), result
+    assert getattr(result, "format", None) == getattr(wanted, "format", None)
+    assert result.dtype == wanted.dtype
+    dense = [operand.toarray() if hasattr(operand, "toarray") else np.asarray(operand) for operand in (result, wanted)]
     np.testing.assert_allclose(*dense, rtol=1e-6)
 
 
@@ -96,13 +96,13 @@ def test_expressions(queue: cl.CommandQueue, dtype: str, form: str) -> None:
     for name in EXPRESSIONS:
         # SciPy adds the duplicates of its operands up in place.
         wanted = outcome(name, A=host.copy(), B=second, S=second, D=dense)
-        found = outcome(name, A=csr_array(host, queue=queue), B=csr_array(second, queue=queue), S=second, D=dense)
+        result = outcome(name, A=csr_array(host, queue=queue), B=csr_array(second, queue=queue), S=second, D=dense)
         if not fp64 and getattr(wanted, "dtype", None) in (np.float64, np.complex128):
-            assert isinstance(found, TypeError), name
-            assert "double precision" in str(found)
+            assert isinstance(result, TypeError), name
+            assert "double precision" in str(result)
             continue
         try:
-            assert_agrees(found, wanted)
+            assert_agrees(result, wanted)
         except AssertionError as error:
             raise AssertionError(f"{name}: {error}") from error
 
@@ -110,14 +110,14 @@ def test_expressions(queue: cl.CommandQueue, dtype: str, form: str) -> None:
 def test_dense_operands_on_the_device(queue: cl.CommandQueue) -> None:
     host, dense = matrix("float32", SHAPE, "unsorted with duplicates", 1), np.arange(1200, dtype=np.float32).reshape(SHAPE)
     A, given = csr_array(host, queue=queue), cl_array.to_device(queue, dense)
-    for found, wanted in (
+    for result, wanted in (
         (A + given, host + dense),
         (A - given, host - dense),
         (given - A, dense - host),
         (given + A, dense + host),
     ):
-        assert isinstance(found, cl_array.Array)
-        np.testing.assert_array_equal(found.get(), wanted)
+        assert isinstance(result, cl_array.Array)
+        np.testing.assert_array_equal(result.get(), wanted)
     strided = cl_array.to_device(queue, np.asfortranarray(dense))
     np.testing.assert_array_equal((A + strided).get(), host + dense)
     np.testing.assert_array_equal(given.get(), dense)
@@ -137,10 +137,10 @@ def test_dense_operands_in_another_byte_order(queue: cl.CommandQueue) -> None:
 @pytest.mark.any_platform
 def test_what_shares_a_structure(queue: cl.CommandQueue) -> None:
     A = csr_array(matrix("float32", SHAPE, "canonical", 1), queue=queue)
-    for found in (-A, abs(A), A * np.float32(2), A + 0, A.conj()):
-        assert found.indices is A.indices
-        assert found.structure is A.structure
-        assert found.data is not A.data
+    for result in (-A, abs(A), A * np.float32(2), A + 0, A.conj()):
+        assert result.indices is A.indices
+        assert result.structure is A.structure
+        assert result.data is not A.data
     assert A.real.data is not A.data
     # SpMV's plan is made for one dtype.
     assert (A * 1j).structure is A.structure
@@ -177,10 +177,10 @@ def test_solvers_of_scipy_take_the_matrix(queue: cl.CommandQueue) -> None:
         np.testing.assert_allclose(solve(A, b)[0], solve(host, b)[0], rtol=1e-3)
     np.testing.assert_allclose(linalg.eigsh(A, k=2)[0], linalg.eigsh(host, k=2)[0], rtol=1e-4)
     skew = matrix("complex64", SHAPE, "canonical", 4)
-    found, wanted = (linalg.aslinearoperator(each) for each in (csr_array(skew, queue=queue), skew))
+    result, wanted = (linalg.aslinearoperator(operand) for operand in (csr_array(skew, queue=queue), skew))
     y = np.arange(40, dtype=np.complex64) * (1 + 2j)
-    np.testing.assert_allclose(found.rmatvec(y), wanted.rmatvec(y), rtol=1e-5)
-    np.testing.assert_allclose(found.H @ np.stack([y, -y], 1), wanted.H @ np.stack([y, -y], 1), rtol=1e-5)
+    np.testing.assert_allclose(result.rmatvec(y), wanted.rmatvec(y), rtol=1e-5)
+    np.testing.assert_allclose(result.H @ np.stack([y, -y], 1), wanted.H @ np.stack([y, -y], 1), rtol=1e-5)
     on_device = cl_array.to_device(queue, y)
     np.testing.assert_allclose(csr_array(skew, queue=queue).rmatvec(on_device).get(), wanted.rmatvec(y), rtol=1e-5)
 
@@ -192,10 +192,10 @@ def test_names_of_scipy(queue: cl.CommandQueue) -> None:
     assert (A.format, A.size) == ("csr", host.size)
     assert A.tocsr() is A
     assert A.tocsr(copy=True).data is not A.data
-    found = A.sorted_indices()
-    assert found.has_sorted_indices
+    result = A.sorted_indices()
+    assert result.has_sorted_indices
     assert not A.has_sorted_indices
-    np.testing.assert_array_equal(found.todense(), host.toarray())
+    np.testing.assert_array_equal(result.todense(), host.toarray())
     np.testing.assert_array_equal(A.dot(np.float32(2)).toarray(), host.toarray() * 2)
     np.testing.assert_allclose(A.dot(np.ones(30, np.float32)), host.toarray().sum(axis=1), rtol=1e-5)
 
@@ -211,14 +211,14 @@ def test_zeros_have_the_signs_of_scipys(queue: cl.CommandQueue) -> None:
         ours = csr_array(S, queue=queue)
         for M in (ours, ours.tocsc(), ours.tocoo()):
             there = cl_array.to_device(queue, dense)
-            for found, wanted in (
+            for result, wanted in (
                 (M - dense, S - dense),
                 ((M - there).get(), S - dense),
                 (dense - M, dense - S),
                 ((there - M).get(), dense - S),
             ):
                 for part in ("real", "imag"):
-                    np.testing.assert_array_equal(np.signbit(getattr(found, part)), np.signbit(getattr(wanted, part)))
+                    np.testing.assert_array_equal(np.signbit(getattr(result, part)), np.signbit(getattr(wanted, part)))
         if dtype == np.float32 and describe(queue.device).fp64:
             with np.errstate(all="ignore"):
                 np.testing.assert_array_equal(ours / csr_array(B, queue=queue), S / B)
@@ -251,6 +251,6 @@ def test_integers_are_compared_exactly(queue: cl.CommandQueue) -> None:
         for scalar in (*beyond, np.uint64(2**63), np.uint64(2**64 - 1), np.int64(-1)):
             for name in ("eq", "ne", "lt", "le", "gt", "ge"):
                 compare = getattr(operator, name)
-                found = compare(A, scalar).toarray()
+                result = compare(A, scalar).toarray()
                 wanted = [[compare(int(value), int(scalar)) for value in host[0]]]
-                np.testing.assert_array_equal(found, wanted, err_msg=f"{dtype.__name__} {name} {scalar!r}")
+                np.testing.assert_array_equal(result, wanted, err_msg=f"{dtype.__name__} {name} {scalar!r}")

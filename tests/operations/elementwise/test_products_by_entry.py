@@ -79,9 +79,9 @@ def test_dense_operands_on_the_device_may_have_any_strides(queue: cl.CommandQueu
     np.testing.assert_array_equal((ours * dense[:, ::-2]).toarray(), (A * D[:, ::-2]).toarray())
     np.testing.assert_array_equal((ours * dense[0, 3:8]).toarray(), (A * D[0, 3:8]).toarray())
     np.testing.assert_allclose((ours / dense[:, :5]).toarray(), (A / D[:, :5]).toarray(), rtol=1e-6)
-    found = ours.maximum(dense[:, 1::2])
-    assert isinstance(found, cl_array.Array)
-    np.testing.assert_array_equal(found.get(), A.maximum(D[:, 1::2]))
+    result = ours.maximum(dense[:, 1::2])
+    assert isinstance(result, cl_array.Array)
+    np.testing.assert_array_equal(result.get(), A.maximum(D[:, 1::2]))
     assert isinstance(csr_array(A[:1, :1], queue=queue) * dense, cl_array.Array)
     with pytest.raises(ValueError, match="other: must go with shape"):
         ours * dense
@@ -133,7 +133,7 @@ def test_duplicates_are_added_up_in_their_own_dtype(queue: cl.CommandQueue) -> N
     for operate in (
         lambda A: A.maximum(D), lambda A: A.minimum(D), lambda A: A < D, lambda A: A < solid, lambda A: A.minimum(solid),
     ):  # fmt: skip
-        for each in (A, A.T.T):
-            np.testing.assert_array_equal(operate(each), operate(host.copy()))
+        for operand in (A, A.T.T):
+            np.testing.assert_array_equal(operate(operand), operate(host.copy()))
     with pytest.raises(TypeError, match=r"^other: must be a sparse or dense array of numbers"):
         A.multiply(np.array([None, 2]))

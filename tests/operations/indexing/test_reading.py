@@ -40,18 +40,18 @@ OF_ONE_AXIS = (
 )  # fmt: skip
 
 
-def agree(found: Any, wanted: Any, what: str) -> None:
+def agree(result: Any, wanted: Any, what: str) -> None:
     """Raise where a result differs from SciPy's in its kind, shape, dtype or values, or its facts are wrong."""
     if isinstance(wanted, Exception):
-        assert type(found) is type(wanted), (what, found)
+        assert type(result) is type(wanted), (what, result)
         return
-    assert isinstance(found, type(wanted)) or sp.issparse(wanted) == hasattr(found, "toarray"), (what, found)
-    assert getattr(found, "format", None) == getattr(wanted, "format", None), what
-    np.testing.assert_array_equal(dense(found), dense(wanted), err_msg=what, strict=True)
-    if isinstance(found, Matrix):
-        facts = found.facts
+    assert isinstance(result, type(wanted)) or sp.issparse(wanted) == hasattr(result, "toarray"), (what, result)
+    assert getattr(result, "format", None) == getattr(wanted, "format", None), what
+    np.testing.assert_array_equal(dense(result), dense(wanted), err_msg=what, strict=True)
+    if isinstance(result, Matrix):
+        facts = result.facts
         if facts is not None:
-            host = found.get()
+            host = result.get()
             assert (facts.nnz, facts.sorted, facts.canonical) == (
                 host.nnz, bool(host.has_sorted_indices), bool(host.has_canonical_format),
             ), what  # fmt: skip
@@ -129,7 +129,7 @@ def test_positions_on_the_device(queue: cl.CommandQueue, take_as: Callable[..., 
     rng = np.random.default_rng(1)
     rows, columns = rng.integers(-40, 40, 25), rng.integers(-30, 30, 25)
     for dtype in (np.int64, np.int8):
-        on_device = [cl_array.to_device(queue, each.astype(dtype)) for each in (rows, columns)]
+        on_device = [cl_array.to_device(queue, array.astype(dtype)) for array in (rows, columns)]
         agree(A[on_device[0]], host[rows], "rows")
         agree(A[on_device[0][::2]], host[rows[::2]], "every second row")
         agree(A[:, on_device[1]], host[:, columns], "columns")
@@ -162,10 +162,10 @@ def test_rows_of_any_lengths(queue: cl.CommandQueue, take_as: Callable[..., None
     A = csr_array(host, queue=queue)
     rows = (rng.permutation(lengths.size), rng.integers(0, lengths.size, 2000), np.full(7, 500), np.zeros(3000, int))
     columns = (slice(1, None, 3), slice(None, 4000), rng.permutation(9000)[:5000])
-    for key in (*rows, *((slice(None), each) for each in columns)):
-        found, wanted = A[key], host[key]
+    for key in (*rows, *((slice(None), column) for column in columns)):
+        result, wanted = A[key], host[key]
         for part in ("indptr", "indices", "data"):
-            np.testing.assert_array_equal(getattr(found, part).get(), getattr(wanted, part))
+            np.testing.assert_array_equal(getattr(result, part).get(), getattr(wanted, part))
 
 
 @pytest.mark.any_platform
@@ -173,9 +173,9 @@ def test_results_are_no_views(queue: cl.CommandQueue) -> None:
     host = matrix("float32", (6, 6), canonical=True)
     A = csr_array(host, queue=queue)
     for key in (slice(None), (slice(None), slice(None)), Ellipsis, slice(0, 6), [0, 1]):
-        found = A[key]
+        result = A[key]
         for part in ("data", "indices", "indptr"):
-            assert getattr(found, part).base_data is not getattr(A, part).base_data
+            assert getattr(result, part).base_data is not getattr(A, part).base_data
 
 
 @pytest.mark.any_platform
@@ -193,7 +193,7 @@ def _axes(n: int) -> st.SearchStrategy[Any]:
     bounds = st.one_of(st.none(), st.integers(-n - 2, n + 2))
     steps = st.sampled_from([None, 1, 2, -1, -2, 5])
     return st.one_of(
-        st.builds(slice, bounds, bounds, steps), st.lists(numbers, max_size=6).map(lambda each: np.array(each, np.int64))
+        st.builds(slice, bounds, bounds, steps), st.lists(numbers, max_size=6).map(lambda numbers_: np.array(numbers_, np.int64))
     )
 
 
@@ -205,5 +205,5 @@ def test_rows_and_columns_of_any_kind(queue: cl.CommandQueue, rows: Any, columns
     A = csr_array(host, queue=queue)
     one, other = A[rows][:, columns], host.toarray()[rows][:, columns]
     np.testing.assert_array_equal(one.toarray(), other)
-    listed = [each if isinstance(each, np.ndarray) else np.arange(n)[each] for each, n in ((rows, 7), (columns, 5))]
+    listed = [key if isinstance(key, np.ndarray) else np.arange(n)[key] for key, n in ((rows, 7), (columns, 5))]
     np.testing.assert_array_equal(A[np.ix_(*listed)].toarray(), other)

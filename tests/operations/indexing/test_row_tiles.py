@@ -30,9 +30,9 @@ def ragged(index: Any, rng: np.random.Generator) -> sp.csr_array:
     return made
 
 
-def same(found: csr_array, wanted: sp.csr_array, what: str) -> None:
+def same(result: csr_array, wanted: sp.csr_array, what: str) -> None:
     """Raise where the arrays of two matrices differ."""
-    host = found.get()
+    host = result.get()
     assert host.shape == wanted.shape, what
     for part in PARTS:
         np.testing.assert_array_equal(getattr(host, part), getattr(wanted, part), err_msg=what)
@@ -47,9 +47,9 @@ def test_ragged_rows(queue: cl.CommandQueue, take_as: Callable[..., None], devic
     A = csr_array(host, queue=queue)
     assert A.indptr.dtype == index
     wanted = np.repeat(np.arange(n), np.diff(host.indptr))
-    found = rows_of(queue, A.indptr, A.nnz)
-    assert found.dtype == index
-    np.testing.assert_array_equal(found.get(), wanted)
+    result = rows_of(queue, A.indptr, A.nnz)
+    assert result.dtype == index
+    np.testing.assert_array_equal(result.get(), wanted)
 
     def on_device(values: Any) -> cl_array.Array:
         return cl_array.to_device(queue, np.asarray(values))
@@ -80,10 +80,10 @@ def test_few_rows_are_taken_at_once(queue: cl.CommandQueue) -> None:
             )  # fmt: skip
             for given in map(np.asarray, listed):
                 for rows in (given, cl_array.to_device(queue, given)):
-                    found = A[rows]
-                    same(found, host[given], f"{given.size} rows")
-                    assert found.has_canonical_format
-                    same(found[[-1, 0]], host[given][[-1, 0]], "rows of a result, whose longest is not known")
+                    result = A[rows]
+                    same(result, host[given], f"{given.size} rows")
+                    assert result.has_canonical_format
+                    same(result[[-1, 0]], host[given][[-1, 0]], "rows of a result, whose longest is not known")
             for given in ([90], [0, -91, 2**40]):
                 with pytest.raises(IndexError, match=r"^index \(.*\) out of range: axis 0 has 90 positions"):
                     A[np.asarray(given)]
@@ -92,13 +92,13 @@ def test_few_rows_are_taken_at_once(queue: cl.CommandQueue) -> None:
                 ):
                     A[cl_array.to_device(queue, np.asarray(given))]
             np.testing.assert_array_equal(A[-np.arange(9)[::-2]].toarray(), host[-np.arange(9)[::-2]].toarray())
-    assert all("lengths" not in each.parameters.name for each in asked)
+    assert all("lengths" not in program.parameters.name for program in asked)
     # More entries than columns, as many are of one place.
     host = sp.csr_array((np.arange(90, dtype=np.float32), np.zeros(90, np.int32), [0, 45, 45, 90]), shape=(3, 1))
     given = [0, 2, 0, 0, 2, 1]
-    found = csr_array(host, queue=queue)[np.asarray(given)]
-    same(found, host[given], "rows with duplicates")
-    same(found[np.asarray(given)], host[given][given], "rows of these, whose facts are not known")
+    result = csr_array(host, queue=queue)[np.asarray(given)]
+    same(result, host[given], "rows with duplicates")
+    same(result[np.asarray(given)], host[given][given], "rows of these, whose facts are not known")
     with pytest.raises(IndexError, match="axis 0 has 0 positions"):
         csr_array((0, 5), dtype=np.float32, queue=queue)[np.array([0])]
 
@@ -111,8 +111,8 @@ def test_rows_of_other_formats(queue: cl.CommandQueue) -> None:
     for form in ("csr", "csc", "coo"):
         A = csr_array(host.tocsr(), queue=queue).asformat(form)
         for on_device, key in zip(given, (mask, [3, -1, 3]), strict=True):
-            found, wanted = A[on_device], host.asformat(form)[key] if form != "coo" else host.tocsr()[key]
-            assert found.format == form
-            np.testing.assert_array_equal(dense(found), wanted.toarray())
+            result, wanted = A[on_device], host.asformat(form)[key] if form != "coo" else host.tocsr()[key]
+            assert result.format == form
+            np.testing.assert_array_equal(dense(result), wanted.toarray())
     with pytest.raises(IndexError, match="mask"):
         A[cl_array.to_device(queue, mask[:5])]

@@ -36,11 +36,11 @@ STATEMENTS = (
 
 def agree(A: Any, host: Any, what: str) -> None:
     """Raise where a matrix differs from SciPy's, or its facts are wrong."""
-    found = A.get()
-    assert (found.shape, found.dtype, found.nnz) == (host.shape, host.dtype, host.nnz), what
-    np.testing.assert_array_equal(found.toarray(), host.toarray(), err_msg=what)
-    found.sum_duplicates()
-    assert A.has_canonical_format == (found.nnz == A.nnz and bool(np.array_equal(found.indices, A.indices.get()))), what
+    result = A.get()
+    assert (result.shape, result.dtype, result.nnz) == (host.shape, host.dtype, host.nnz), what
+    np.testing.assert_array_equal(result.toarray(), host.toarray(), err_msg=what)
+    result.sum_duplicates()
+    assert A.has_canonical_format == (result.nnz == A.nnz and bool(np.array_equal(result.indices, A.indices.get()))), what
 
 
 @pytest.mark.parametrize(("dtype", "index", "form"), [
@@ -57,8 +57,8 @@ def test_writing(queue: cl.CommandQueue, dtype: str, index: Any, form: str) -> N
     for i, statement in enumerate(STATEMENTS):
         host, A = given.copy(), make(given, queue=queue)
         other = csr_array(B, queue=queue) if i % 2 else B.copy()
-        wanted, found = perform(statement, host, B=B.copy()), perform(statement, A, B=other)
-        assert type(found) is type(wanted), (statement, found, wanted)
+        wanted, result = perform(statement, host, B=B.copy()), perform(statement, A, B=other)
+        assert type(result) is type(wanted), (statement, result, wanted)
         agree(A, host, statement)
 
 
@@ -68,12 +68,12 @@ def test_writing_to_other_arrays(queue: cl.CommandQueue) -> None:
     given = matrix("float32", (6, 6), canonical=False)
     B = matrix("float32", (6, 6), canonical=True, seed=6)
     for statement in STATEMENTS:
-        if any(each in statement for each in ("[3, 3, 4]", "[3, 0, 3]", "[4, 4]", "A.dtype", "array([])")):
+        if any(name in statement for name in ("[3, 3, 4]", "[3, 0, 3]", "[4, 4]", "A.dtype", "array([])")):
             continue
         host, A = sp.coo_array(given), coo_array(given, queue=queue)
-        wanted, found = perform(statement, host, B=B), perform(statement, A, B=B)
+        wanted, result = perform(statement, host, B=B), perform(statement, A, B=B)
         if wanted is None:
-            assert found is None, (statement, found)
+            assert result is None, (statement, result)
             np.testing.assert_array_equal(A.toarray(), host.toarray(), err_msg=statement)
     B.eliminate_zeros()
     for statement in ("A[...] = 0", "A[0] = 0", "A[1:3] = np.eye(2, 6)", "A[2, 2] = 0", "A[0] *= 0", "A[A > 1] = 0"):
@@ -108,7 +108,7 @@ def test_a_transposed_does_not_follow(queue: cl.CommandQueue) -> None:
 
 def test_writing_to_duplicates_adds_them_up_before(queue: cl.CommandQueue) -> None:
     given = matrix("float32", (6, 6), canonical=False)
-    row, column = (int(each[0]) for each in given.nonzero())
+    row, column = (int(positions[0]) for positions in given.nonzero())
     for key in ((row, column), (slice(None), 1), (slice(None), slice(None))):
         host, A = given.toarray(), csr_array(given, queue=queue)
         perform("A[key] = 5", A, key=key)
@@ -146,8 +146,8 @@ def test_a_kept_transposed_is_dropped(queue: cl.CommandQueue) -> None:
     x = np.ones(40, np.float32)
     np.testing.assert_array_equal(x @ A, x @ host)
     for key in ((0, host.indices[0]), (0, slice(None))):
-        for each in (host, A):
-            perform("A[key] = 3", each, key=key)
+        for operand in (host, A):
+            perform("A[key] = 3", operand, key=key)
         np.testing.assert_array_equal(x @ A, x @ host)
 
 
@@ -175,8 +175,8 @@ def test_what_the_dtype_cannot_hold(queue: cl.CommandQueue) -> None:
     given = matrix("int8", (6, 6), canonical=True)
     for value in ("300", "2.7", "np.int64(300)", "np.nan", "1j", "[300, 1]"):
         host, A = given.copy(), csr_array(given, queue=queue)
-        wanted, found = perform(f"A[0, 0:2] = {value}", host), perform(f"A[0, 0:2] = {value}", A)
-        assert type(found) is type(wanted), (value, found, wanted)
+        wanted, result = perform(f"A[0, 0:2] = {value}", host), perform(f"A[0, 0:2] = {value}", A)
+        assert type(result) is type(wanted), (value, result, wanted)
         np.testing.assert_array_equal(A.toarray(), host.toarray())
 
 
@@ -248,10 +248,10 @@ def test_a_box_of_many_places_takes_memory_for_its_entries(queue: cl.CommandQueu
         values.sum_duplicates()
         A = getattr(clsparse_py, f"{form}_array")(given, queue=queue)
         A[rows, columns] = values
-        there, found = (sp.coo_array(each.tocsr()) for each in (given, A.get()))
+        there, result = (sp.coo_array(operand.tocsr()) for operand in (given, A.get()))
         wanted = dict(zip(zip(*there.coords, strict=True), there.data, strict=True))
         wanted |= {(i, j): 0 for i, j in wanted if i in of_rows and j in of_columns}
         wanted |= {(of_rows[i], of_columns[j]): v for i, j, v in zip(*values.coords, values.data, strict=True)}
         kept = {place: value for place, value in wanted.items() if value}
-        got = {place: value for place, value in zip(zip(*found.coords, strict=True), found.data, strict=True) if value}
+        got = {place: value for place, value in zip(zip(*result.coords, strict=True), result.data, strict=True) if value}
         assert got == kept

@@ -44,17 +44,17 @@ def n(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, take_as: 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     every = {on for on in _N if exhaustive() or (on == "cpu" and metafunc.definition.name == "test_reductions")}
-    cases = [(on, each) for on in _N for each in OPENCL_TYPES if on in every or each in _FEW]
+    cases = [(on, opencl_type) for on in _N for opencl_type in OPENCL_TYPES if on in every or opencl_type in _FEW]
     metafunc.parametrize(("n", "dtype"), cases, indirect=True)
 
 
 @pytest.fixture
 def dtype(request: pytest.FixtureRequest, queue: cl.CommandQueue) -> np.dtype:
     """Each dtype that a device has."""
-    found = np.dtype(request.param)
-    if found.char in "dD" and not describe(queue.device).fp64:
+    result = np.dtype(request.param)
+    if result.char in "dD" and not describe(queue.device).fp64:
         pytest.skip("no double precision")
-    return found
+    return result
 
 
 def matrices(dtype: np.dtype, n: int) -> Iterator[scipy.sparse.csr_array]:
@@ -82,7 +82,7 @@ def test_reductions(queue: cl.CommandQueue, dtype: np.dtype, n: int) -> None:
 def test_segments_and_scans(queue: cl.CommandQueue, dtype: np.dtype, n: int) -> None:
     for A in matrices(dtype, n):
         target = sum_dtype(dtype)
-        pointers, values = (cl_array.to_device(queue, each) for each in (A.indptr, A.data))
+        pointers, values = (cl_array.to_device(queue, array) for array in (A.indptr, A.data))
         rows = np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
         sums = np.zeros(A.shape[0], target)
         np.add.at(sums, rows, A.data)
@@ -101,5 +101,5 @@ def test_masked_products(queue: cl.CommandQueue, dtype: np.dtype, n: int) -> Non
         ours = clsparse_py.csr_array(A, queue=queue)
         pattern = scipy.sparse.random_array((A.shape[0], A.shape[0]), density=min(1, 2000 / A.shape[0] ** 2), rng=1)
         M = scipy.sparse.csr_array(pattern + scipy.sparse.eye_array(A.shape[0], format="csr"))
-        found = clsparse_py.spgemm(ours, ours.T.tocsr(), mask=clsparse_py.csr_array(M, queue=queue))
-        np.testing.assert_array_equal(found.toarray(), np.where(M.toarray() != 0, (A @ A.T).toarray(), 0))
+        result = clsparse_py.spgemm(ours, ours.T.tocsr(), mask=clsparse_py.csr_array(M, queue=queue))
+        np.testing.assert_array_equal(result.toarray(), np.where(M.toarray() != 0, (A @ A.T).toarray(), 0))

@@ -62,15 +62,15 @@ def test_reductions(queue: cl.CommandQueue, dtype: str, canonical: bool) -> None
             if of_later_scipy(expression, A):
                 continue
             # SciPy adds the duplicates of its operands up in place.
-            wanted, found = outcome(expression, host.copy()), outcome(expression, A)
+            wanted, result = outcome(expression, host.copy()), outcome(expression, A)
             if isinstance(wanted, Exception):
-                assert type(found) is type(wanted), (expression, found)
+                assert type(result) is type(wanted), (expression, result)
                 continue
-            if isinstance(found, TypeError) and "double precision" in str(found):
+            if isinstance(result, TypeError) and "double precision" in str(result):
                 assert not describe(queue.device).fp64
                 continue
-            assert np.asarray(found).dtype == np.asarray(wanted).dtype, expression
-            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6, err_msg=expression)
+            assert np.asarray(result).dtype == np.asarray(wanted).dtype, expression
+            np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6, err_msg=expression)
 
 
 @pytest.mark.any_platform
@@ -97,10 +97,10 @@ def test_results_go_where_they_are_wanted(queue: cl.CommandQueue) -> None:
     for axis in (0, 1, None):
         for like, dtype in ((queue, None), (A.data, np.int32)):
             for name in ("sum", "mean"):
-                found, wanted = getattr(A, name)(axis, dtype, like=like), getattr(host, name)(axis, dtype)
-                assert isinstance(found, cl_array.Array)
-                np.testing.assert_allclose(found.get(), np.asarray(wanted), rtol=1e-5, atol=1e-6)
-                assert found.dtype == wanted.dtype
+                result, wanted = getattr(A, name)(axis, dtype, like=like), getattr(host, name)(axis, dtype)
+                assert isinstance(result, cl_array.Array)
+                np.testing.assert_allclose(result.get(), np.asarray(wanted), rtol=1e-5, atol=1e-6)
+                assert result.dtype == wanted.dtype
     np.testing.assert_array_equal(A.tocsc().sum(axis=1, like=queue).get(), host.sum(axis=1))
 
 
@@ -155,8 +155,8 @@ def test_sums_have_the_dtype_asked_for_before_they_go_elsewhere(queue: cl.Comman
                     np.testing.assert_allclose(on_device.get(), wanted, rtol=1e-6)
                 np.testing.assert_allclose(A.sum(axis, dtype, like=queue).get(), X.sum(axis).astype(dtype), rtol=1e-6)
             # All of them: each value is.
-            for found in (A.sum(dtype=dtype), A.sum(dtype=dtype, out=np.zeros((), to)), A.sum(dtype=dtype, like=queue).get()):
-                np.testing.assert_allclose(found, X.sum(dtype=dtype), rtol=1e-6)
+            for result in (A.sum(dtype=dtype), A.sum(dtype=dtype, out=np.zeros((), to)), A.sum(dtype=dtype, like=queue).get()):
+                np.testing.assert_allclose(result, X.sum(dtype=dtype), rtol=1e-6)
 
 
 @pytest.mark.any_platform
@@ -167,7 +167,7 @@ def test_many_values_in_single_precision_keep_their_digits(queue: cl.CommandQueu
     host = sp.csr_array(np.full((2, 300_000), 0.1 + (0.7j if dtype == "complex64" else 0), dtype))
     A = csr_array(host, queue=queue)
     exact = host.astype(complex if dtype == "complex64" else float)
-    for found, wanted in (
+    for result, wanted in (
         (A.sum(), exact.sum()),
         (A.sum(axis=1), exact.sum(axis=1)),
         (A.T.sum(axis=0), exact.sum(axis=1)),
@@ -175,5 +175,5 @@ def test_many_values_in_single_precision_keep_their_digits(queue: cl.CommandQueu
         (A.mean(), exact.mean()),
         (linalg.norm(A), np.linalg.norm(exact.data)),
     ):
-        assert np.asarray(found).dtype == np.asarray(wanted).astype(dtype if np.iscomplexobj(wanted) else "float32").dtype
-        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        assert np.asarray(result).dtype == np.asarray(wanted).astype(dtype if np.iscomplexobj(wanted) else "float32").dtype
+        np.testing.assert_allclose(result, wanted, rtol=1e-6)

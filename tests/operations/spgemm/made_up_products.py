@@ -23,8 +23,8 @@ TYPES = KernelTypes("numeric", "int32", arithmetic=Arithmetic("float64", "float6
 def device(kind: str) -> Device:
     """A device of a type with two compute units, and with 32 lanes that exchange values where it is a GPU."""
     sizes = {"compute_units": 2, "local_memory": 48 << 10, "max_work_group": 1024}
-    found = replace(describe(next(iter(PLATFORMS.values()))), type=kind, **sizes)
-    return replace(found, portability=Portability("ptx", 32)) if kind == "gpu" else found
+    result = replace(describe(next(iter(PLATFORMS.values()))), type=kind, **sizes)
+    return replace(result, portability=Portability("ptx", 32)) if kind == "gpu" else result
 
 
 def limits(kind: str = "gpu") -> Thresholds:
@@ -40,5 +40,5 @@ def kind_on(name: str) -> Kind:
 def square(n: int, mean: int, longest: int | None = None, adjacent: float = 0.0, longest_of_b: int | None = None) -> Features:
     """Return the features of a product of n x n matrices; ``adjacent``: the share of neighbouring columns of A."""
     nnz = n * mean
-    A, B = (Facts(nnz, True, True, each, int(adjacent * nnz)) for each in (longest, longest_of_b or longest))
+    A, B = (Facts(nnz, True, True, length, int(adjacent * nnz)) for length in (longest, longest_of_b or longest))
     return Features((n, n, n), (nnz, nnz), A, B)

@@ -38,22 +38,22 @@ def device_matrix(queue: cl.CommandQueue, matrix: sp.csr_array, index: Any = np.
 
 def pattern_product(A: sp.csr_array, B: sp.csr_array) -> sp.csr_array:
     """Return the structure of A @ B: entries whose products cancel stay."""
-    ones = (sp.csr_array((np.ones(each.nnz), each.indices, each.indptr), shape=each.shape) for each in (A, B))
+    ones = (sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape) for matrix in (A, B))
     left, right = ones
-    found = sp.csr_array(left @ right)
-    found.sort_indices()
-    return found
+    result = sp.csr_array(left @ right)
+    result.sort_indices()
+    return result
 
 
 def assert_product(C: csr_array, A: sp.csr_array, B: sp.csr_array, semiring: Semiring = plus_times) -> None:
     """Assert that C is A @ B: the structure exactly, values to rounding."""
-    found, structure = C.get(), pattern_product(A, B)
+    result, structure = C.get(), pattern_product(A, B)
     assert C.shape == structure.shape
-    np.testing.assert_array_equal(found.indptr, structure.indptr)
-    np.testing.assert_array_equal(found.indices, structure.indices)
+    np.testing.assert_array_equal(result.indptr, structure.indptr)
+    np.testing.assert_array_equal(result.indices, structure.indices)
     dtype = semiring.result_dtype(A.dtype, B.dtype)
-    assert found.dtype == dtype
-    np.testing.assert_allclose(found.data, _values(A, B, structure, semiring, dtype), rtol=_tolerance(dtype), atol=1e-12)
+    assert result.dtype == dtype
+    np.testing.assert_allclose(result.data, _values(A, B, structure, semiring, dtype), rtol=_tolerance(dtype), atol=1e-12)
 
 
 def _tolerance(dtype: np.dtype[Any]) -> float:

@@ -33,7 +33,9 @@ class Allocations:
 
     def peak(self, *results: Any) -> int:
         """Return the most bytes that were in use at a time, but for those of results: csr_arrays."""
-        own = {part.base_data.number for each in results for part in (each.data, each.indices, each.indptr) if part.nbytes}
+        own = {
+            part.base_data.number for result in results for part in (result.data, result.indices, result.indptr) if part.nbytes
+        }
         held = most = 0
         for number, change in self._log:
             if number not in own:
@@ -45,16 +47,16 @@ class Allocations:
 @contextmanager
 def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Allocations]:
     """Count every buffer of the device that is made inside: scratch memory, results, and what PyOpenCL's own arrays take."""
-    found = Allocations()
+    result = Allocations()
 
     class Counted(cl.Buffer):
         def __init__(self, context: cl.Context, flags: int, size: int = 0, hostbuf: Any = None) -> None:
             super().__init__(context, flags, size, hostbuf)
             self.n_bytes = size or hostbuf.nbytes
-            self.number = found.add(self.n_bytes)
+            self.number = result.add(self.n_bytes)
 
         def __del__(self) -> None:
-            found.drop(self.number, self.n_bytes)
+            result.drop(self.number, self.n_bytes)
 
     def lend(arena: Arena, _queue: cl.CommandQueue, n_bytes: int) -> cl.Buffer:
         """Return memory of the driver's, which it has back as soon as it is let go."""
@@ -63,4 +65,4 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Allocations]:
     with monkeypatch.context() as patched:
         patched.setattr(cl, "Buffer", Counted)
         patched.setattr(Arena, "allocate", lend)
-        yield found
+        yield result

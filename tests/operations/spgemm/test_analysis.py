@@ -57,11 +57,11 @@ def test_analysis(queue: cl.CommandQueue, take_as: Callable[..., None], device_t
     left, right = device_matrix(queue, A), device_matrix(queue, B)
     take_as(type=device_type)
     structure = left.indptr, left.indices, right.indptr, right.indices
-    found = analyse(Chain(queue, *structure), (300, 500), A.nnz, structure, BINS, work_group)
+    result = analyse(Chain(queue, *structure), (300, 500), A.nnz, structure, BINS, work_group)
     products, bins, bounds = taken_by(A, B)
-    np.testing.assert_array_equal(found.products.get()[:300], products)
-    np.testing.assert_array_equal(found.bin.get()[:300], bins)
-    work = found.work
+    np.testing.assert_array_equal(result.products.get()[:300], products)
+    np.testing.assert_array_equal(result.bin.get()[:300], bins)
+    work = result.work
     assert (work.n_products, work.max_products) == (products.sum(), products.max())
     assert (work.longest_row, work.bound) == (lengths.max(), bounds.sum())
     assert work.taken == tuple(np.bincount(bins, minlength=len(BINS)))
@@ -84,9 +84,9 @@ def test_one_kernel_serves_all_rules(queue: cl.CommandQueue, monkeypatch: pytest
     few, many = Bins((EMPTY, Bin("", None))), range(1, Analysis.MAX_BINS - 1)
     most = Bins((EMPTY, *(Bin("", None, max_products=n) for n in many), Bin("", None)))
     with programs.recording() as asked:
-        found = [analyse(Chain(queue, *structure), (300, 300), A.nnz, structure, bins) for bins in (few, most, few, most)]
-    taken = [each.work.taken for each in found]
-    assert len({each for each in asked if isinstance(each.parameters, Analysis)}) == 1
+        results = [analyse(Chain(queue, *structure), (300, 300), A.nnz, structure, bins) for bins in (few, most, few, most)]
+    taken = [result.work.taken for result in results]
+    assert len({program for program in asked if isinstance(program.parameters, Analysis)}) == 1
     # The limits of bins are copied once, not in each call.
     assert len(copied) == 2
     products = np.diff(A.indptr)[A.indices]
@@ -101,7 +101,7 @@ def test_a_sample_tells_how_much_compresses(queue: cl.CommandQueue, take_as: Cal
     # Rows of A name rows of B that are alike, so that each column is met as often as there are such rows.
     A = sp.csr_array(sp.kron(sp.eye_array(100), np.ones((1, copies))), dtype=np.float32)
     B = sp.csr_array(sp.kron(rows_of(np.full(100, 5), 900, rng, np.float32), np.ones((copies, 1))), dtype=np.float32)
-    left, right = (device_matrix(queue, sp.csr_array(each)) for each in (A, B))
+    left, right = (device_matrix(queue, sp.csr_array(matrix)) for matrix in (A, B))
     take_as(type="gpu")
     structure = left.indptr, left.indices, right.indptr, right.indices
     assert analyse(Chain(queue, *structure), (100, 900), A.nnz, structure, BINS).work.compression == copies
@@ -122,7 +122,7 @@ def test_a_guess_knows_whether_it_was_right(queue: cl.CommandQueue, take_as: Cal
     if wrong == "a long row of B":
         A.indices[A.indptr[4321]] = 7
         A.sum_duplicates()
-    left, right = (transpose(device_matrix(queue, sp.csr_array(each.T))) for each in (A, B))
+    left, right = (transpose(device_matrix(queue, sp.csr_array(matrix.T))) for matrix in (A, B))
     take_as(type="gpu")
     plan = spgemm_plan(left, right)
     assert_product(plan(), A, B)
@@ -160,7 +160,7 @@ def test_a_guess_counts_what_tells_where_rows_begin(
     take_as(type="gpu")
     with programs.recording() as built:
         C = spgemm(left, right)
-    names = {type(each.parameters).__name__ for each in built}
+    names = {type(program.parameters).__name__ for program in built}
     assert "Analysis" not in names
     assert "TileSums" not in names
     assert_product(C, A, B)

@@ -41,11 +41,11 @@ def bytes_of(matrix: csr_array) -> tuple[bytes, ...]:
 @pytest.mark.parametrize("kind", ["csr_array", "csc_array", "coo_array", "csr_matrix", "lil_array", "dia_array"])
 def test_operators_take_scipys_matrices_on_both_sides(queue: cl.CommandQueue, pair: Operands, kind: str) -> None:
     A, B = pair
-    left, right = (csr_array(each, queue=queue) for each in pair)
+    left, right = (csr_array(operand, queue=queue) for operand in pair)
     assert_product(left @ right, A, B)
-    for found in (left @ getattr(sp, kind)(B), getattr(sp, kind)(A) @ right):
-        assert found.queue is queue
-        assert_product(found.tocsr(), A, B)
+    for result in (left @ getattr(sp, kind)(B), getattr(sp, kind)(A) @ right):
+        assert result.queue is queue
+        assert_product(result.tocsr(), A, B)
 
 
 def test_operators_find_operands_that_do_not_fit(queue: cl.CommandQueue, pair: Operands) -> None:
@@ -56,7 +56,7 @@ def test_operators_find_operands_that_do_not_fit(queue: cl.CommandQueue, pair: O
 
 
 def test_names(queue: cl.CommandQueue, pair: Operands) -> None:
-    left, right = (csr_array(each, queue=queue) for each in pair)
+    left, right = (csr_array(operand, queue=queue) for operand in pair)
     plan = clsparse_py.spgemm_plan(left, right)
     assert isinstance(plan, SpgemmPlan)
     assert repr(plan).startswith(f"<SpgemmPlan of a 90 x 80 product with {plan.nnz} entries on ")
@@ -133,12 +133,12 @@ def test_a_plan_knows_its_structure_and_its_work(queue: cl.CommandQueue, pair: O
     assert explanation.compression_ratio == pytest.approx(plan.n_products / plan.nnz)
     printed = str(explanation)
     assert f"{plan.n_products:,} products, {plan.nnz:,} entries" in " ".join(printed.split())
-    for each in explanation.bins:
-        assert each.method in printed
+    for bin_ in explanation.bins:
+        assert bin_.method in printed
 
 
 def test_results_of_a_plan_share_its_structure_and_plans(queue: cl.CommandQueue, pair: Operands) -> None:
-    plan = spgemm_plan(*(csr_array(each, queue=queue) for each in pair))
+    plan = spgemm_plan(*(csr_array(operand, queue=queue) for operand in pair))
     first, second = plan(), plan()
     assert first.indices is second.indices is plan.indices
     assert first.data.base_data != second.data.base_data
@@ -149,7 +149,7 @@ def test_a_plan_reads_nothing_and_builds_nothing(queue: cl.CommandQueue, pair: O
     A, B = pair
     plan = spgemm_plan(csr_array(A, queue=queue), csr_array(B, queue=queue))
     plan()
-    a, b = (cl_array.to_device(queue, 2 * each.data) for each in pair)
+    a, b = (cl_array.to_device(queue, 2 * operand.data) for operand in pair)
 
     def refuse(*_arguments: Any, **_named: Any) -> None:
         raise AssertionError
@@ -193,9 +193,9 @@ def test_unsorted_and_duplicated_operands_with_new_values(queue: cl.CommandQueue
     """Values come in the order of the entries as they were given. Duplicates are summed, whatever the semiring."""
     rng = np.random.default_rng(0)
     A, B = (rough((40, 30), 5, rng), rough((30, 50), 5, rng))
-    plan = spgemm_plan(*(device_matrix(queue, each) for each in (A, B)), semiring=semiring)
+    plan = spgemm_plan(*(device_matrix(queue, matrix) for matrix in (A, B)), semiring=semiring)
     for _ in range(2):
-        a, b = (rng.integers(-4, 5, each.nnz).astype(np.float32) for each in (A, B))
+        a, b = (rng.integers(-4, 5, matrix.nnz).astype(np.float32) for matrix in (A, B))
         canonical = []
         for matrix, data in ((A, a), (B, b)):
             other = sp.csr_array((data.copy(), matrix.indices.copy(), matrix.indptr.copy()), shape=matrix.shape)
@@ -216,7 +216,7 @@ def rough(shape: tuple[int, int], length: int, rng: np.random.Generator) -> sp.c
 
 def test_planning_computes_no_values(queue: cl.CommandQueue, pair: Operands) -> None:
     """The first product makes the columns; asking for them makes one."""
-    A, B = (csr_array(each, queue=queue) for each in pair)
+    A, B = (csr_array(operand, queue=queue) for operand in pair)
     firsts: tuple[Callable[[SpgemmPlan], Any], ...] = (lambda plan: plan(), lambda plan: plan.indices)
     for first in firsts:
         with programs.recording() as planned:
@@ -224,7 +224,8 @@ def test_planning_computes_no_values(queue: cl.CommandQueue, pair: Operands) -> 
         with programs.recording() as made:
             first(plan)
         phases = [
-            {each.parameters.types.phase for each in built if hasattr(each.parameters, "types")} for built in (planned, made)
+            {program.parameters.types.phase for program in built if hasattr(program.parameters, "types")}
+            for built in (planned, made)
         ]
         assert phases == [{"symbolic"}, {"numeric"}]
         np.testing.assert_array_equal(plan.indices.get(), pattern_product(*pair).indices)
@@ -232,10 +233,10 @@ def test_planning_computes_no_values(queue: cl.CommandQueue, pair: Operands) -> 
 
 
 def test_the_time_of_each_phase(queue: cl.CommandQueue, pair: Operands) -> None:
-    C, seconds = spgemm(*(csr_array(each, queue=queue) for each in pair), profile=True)
+    C, seconds = spgemm(*(csr_array(operand, queue=queue) for operand in pair), profile=True)
     assert_product(C, *pair)
     assert {"analysis", "symbolic", "allocation", "numeric"} <= set(seconds)
-    assert all(each >= 0 for each in seconds.values())
+    assert all(duration >= 0 for duration in seconds.values())
 
 
 # ---- operands stay as they are
@@ -247,7 +248,7 @@ def test_operands_do_not_change(queue: cl.CommandQueue, pair: Operands, method: 
     # Operands that are not canonical are copied before any method sees them.
     for A, B in (pair, (rough((40, 30), 5, rng), rough((30, 50), 5, rng)))[: 2 if method == "auto" else 1]:
         left, right = device_matrix(queue, A), device_matrix(queue, B)
-        parts = [(each.data, each.indices, each.indptr) for each in (left, right)]
+        parts = [(matrix.data, matrix.indices, matrix.indptr) for matrix in (left, right)]
         before = bytes_of(left), bytes_of(right)
         plan = spgemm_plan(left, right, method=method)
         plan(2 * A.data, 2 * B.data)
@@ -262,7 +263,9 @@ def test_a_matrix_that_begins_inside_its_buffers(queue: cl.CommandQueue, pair: O
     def shifted(part: np.ndarray) -> cl_array.Array:
         return cl_array.to_device(queue, np.concatenate((part[:3], part)))[3:]
 
-    left, right = (csr_array(tuple(map(shifted, (each.data, each.indices, each.indptr))), shape=each.shape) for each in pair)
+    left, right = (
+        csr_array(tuple(map(shifted, (operand.data, operand.indices, operand.indptr))), shape=operand.shape) for operand in pair
+    )
     plan = spgemm_plan(left, right)
     assert_product(plan(), A, B)
     assert_product(plan(shifted(A.data), shifted(B.data)), A, B)
@@ -280,8 +283,8 @@ def test_queues_of_every_kind(queue: cl.CommandQueue, pair: Operands, properties
     for method in ("auto", *METHODS):
         left, right = csr_array(A, queue=other), csr_array(B, queue=other)
         plan = spgemm_plan(left, right, method=method)
-        found = [plan(cl_array.to_device(other, i * A.data)) for i in range(1, 4)]
-        for i, C in enumerate(found, 1):
+        results = [plan(cl_array.to_device(other, i * A.data)) for i in range(1, 4)]
+        for i, C in enumerate(results, 1):
             assert C.queue is other
             assert_product(C, sp.csr_array((i * A.data, A.indices, A.indptr), A.shape), B)
 
@@ -291,8 +294,8 @@ def test_duplicates_on_a_queue_without_order(queue: cl.CommandQueue) -> None:
     rng = np.random.default_rng(0)
     A, B = rough((40, 30), 12, rng), rough((30, 50), 12, rng)
     canonical = A.copy(), B.copy()
-    for each in canonical:
-        each.sum_duplicates()
+    for matrix in canonical:
+        matrix.sum_duplicates()
     # Which command comes first is chance: a missing event shows in some rounds alone.
     for _ in range(20):
         assert_product(csr_array(A, queue=other) @ csr_array(B, queue=other), *canonical)
@@ -320,7 +323,7 @@ def test_threads_plan_and_multiply_at_once(queue: cl.CommandQueue, pair: Operand
         start.wait()
         try:
             queue_of_its_own = cl.CommandQueue(queue.context, queue.device)
-            own = [csr_array(each, queue=queue_of_its_own) for each in pair]
+            own = [csr_array(operand, queue=queue_of_its_own) for operand in pair]
             wrong.extend(1 for _ in range(10) if bytes_of(own[0] @ own[1]) != wanted)
             wrong.extend(2 for _ in range(10) if bytes_of(left @ right) != wanted)
             wrong.extend(3 for _ in range(10) if bytes_of(shared(A.data, B.data)) != wanted)

@@ -29,28 +29,28 @@ def decided(request: Request, on: str = "gpu", budget: Budget = PLENTY) -> Decis
 
 def test_bins_that_are_given_are_the_bins() -> None:
     bins = Bins((EMPTY, Bin("mine", Esc())))
-    found = decided(Request(bins=bins))
-    assert (found.bins, str(found.reason)) == (bins, "the bins were given")
-    assert (found.is_auto, found.may_skip_counting, found.is_uneven) == (False, False, False)
+    result = decided(Request(bins=bins))
+    assert (result.bins, str(result.reason)) == (bins, "the bins were given")
+    assert (result.is_auto, result.may_skip_counting, result.is_uneven) == (False, False, False)
     assert str(decided(Request(bins=bins, why="for a reason")).reason) == "for a reason"
 
 
 def test_a_named_method_has_its_bins_first() -> None:
-    found = decided(Request("hash"))
-    assert (found.bins[1].method, str(found.reason)) == ("hash", "the method was named")
-    assert (found.is_auto, found.may_skip_counting) == (False, False)
+    result = decided(Request("hash"))
+    assert (result.bins[1].method, str(result.reason)) == ("hash", "the method was named")
+    assert (result.is_auto, result.may_skip_counting) == (False, False)
 
 
 def test_the_profile_or_a_strategy_gives_the_bins_of_auto() -> None:
-    found, given = decided(Request()), decided(Request(strategy=parse("esc-local")))
-    assert found.reason.ruling is not None
-    assert {bin_.method for bin_ in found.bins[1:]} <= {
-        each.method.removesuffix("-span") for each in found.reason.ruling.value.entries
+    result, given = decided(Request()), decided(Request(strategy=parse("esc-local")))
+    assert result.reason.ruling is not None
+    assert {bin_.method for bin_ in result.bins[1:]} <= {
+        entry.method.removesuffix("-span") for entry in result.reason.ruling.value.entries
     }
     assert ({bin_.method for bin_ in given.bins[1:]}, str(given.reason)) == ({"esc-local"}, "the strategy was given")
-    for each in (found, given):
-        assert each.is_auto
-        assert each.may_skip_counting
+    for decision in (result, given):
+        assert decision.is_auto
+        assert decision.may_skip_counting
 
 
 def test_rows_are_counted_if_someone_asks_for_their_number() -> None:
@@ -70,9 +70,9 @@ def test_plain_kernels_make_all_rows_whatever_is_asked_for(on: str) -> None:
     kind = Kind(plainly(device(on)), TYPES)
     assert speculation_for(kind, GRID) is None
     for request in (Request(), Request("hash"), Request(strategy=parse("esc-local"))):
-        found = decide(kind, GRID, request, PLENTY)
-        assert (found.bins, str(found.reason)) == (PLAIN, "plain kernels")
-        assert (found.is_auto, found.may_skip_counting, found.is_uneven) == (False, False, False)
+        result = decide(kind, GRID, request, PLENTY)
+        assert (result.bins, str(result.reason)) == (PLAIN, "plain kernels")
+        assert (result.is_auto, result.may_skip_counting, result.is_uneven) == (False, False, False)
     given = Bins((EMPTY, Bin("mine", Esc())))
     assert decide(kind, GRID, Request(bins=given), PLENTY).bins is given
 
@@ -130,19 +130,19 @@ def test_guesses(
     capacity: int | None,
 ) -> None:
     shape, nnz = (n_rows, n_rows, n_rows), (n_rows * mean_row, n_rows * mean_products // mean_row)
-    known = (Facts(nnz[0], True, True, each, int(adjacent * nnz[0])) for each in longest or (None, None))
-    found = speculation_for(kind_on(kind), Features(shape, nnz, *known))
-    assert (found and found.accumulator.length) == capacity
-    assert found is None or found.max_products == (limits(kind).max_small_products if n_rows == 100 else None)
-    assert found == speculation_for(kind_on(kind), Features(shape, nnz)) or longest
+    known = (Facts(nnz[0], True, True, length, int(adjacent * nnz[0])) for length in longest or (None, None))
+    result = speculation_for(kind_on(kind), Features(shape, nnz, *known))
+    assert (result and result.accumulator.length) == capacity
+    assert result is None or result.max_products == (limits(kind).max_small_products if n_rows == 100 else None)
+    assert result == speculation_for(kind_on(kind), Features(shape, nnz)) or longest
 
 
 def test_a_device_with_work_items_left_gives_rows_more_lanes() -> None:
     gpu = replace(device("gpu"), compute_units=10)  # 20480 work-items
     shapes = []
     for n_rows, longest in [(10_000, 30), (1000, 30), (200, 100), (200, 1000)]:
-        found = speculation_for(Kind(gpu, TYPES), square(n_rows, 20, longest, adjacent=1, longest_of_b=40))
-        merging = found and found.accumulator
+        result = speculation_for(Kind(gpu, TYPES), square(n_rows, 20, longest, adjacent=1, longest_of_b=40))
+        merging = result and result.accumulator
         shapes.append(merging and (merging.lanes, merging.items))
     # Rows as long as 100 are not uniform, but all are made at a time.
     assert shapes == [(4, 8), (8, 4), (32, 4), None]

@@ -30,7 +30,7 @@ def whole(workers: int | None = None) -> Bin:
 
 def check(queue: cl.CommandQueue, A: Any, B: Any, *bins: Bin) -> None:
     """Check a product, and one with the values of the plan."""
-    A, B = (sp.csr_array(each).astype(np.float32) for each in (A, B))
+    A, B = (sp.csr_array(matrix).astype(np.float32) for matrix in (A, B))
     plan = planned(queue, A, B, *(bins or (whole(),)))
     assert_product(plan(), A, B)
     assert_product(plan(), A, B)

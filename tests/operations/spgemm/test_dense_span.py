@@ -38,7 +38,7 @@ def check(
         plan = spgemm_plan(left, right, method="dense", semiring=of)
         again = plan()
         other = plan(A.data + A.data, B.data)
-    phases = {each.parameters.types.phase for each in built if isinstance(each.parameters, DenseSpanKernel)}
+    phases = {program.parameters.types.phase for program in built if isinstance(program.parameters, DenseSpanKernel)}
     assert phases == {"symbolic", "numeric", "values"}
     assert_product(C, A, B, of)
     assert_product(again, A, B, of)
@@ -91,7 +91,7 @@ def test_spans(give: Give, case: dict[str, Any]) -> None:
     B = sp.csr_array((rng.integers(1, 5, indices.size).astype(np.float32), indices, indptr), shape=(len(ranges), n))
     of_a = ([0], [1], [2], [3], [4], [5], [6], [7], [], [1, 2, 3], [0, 1, 6], [4, 5], [1, 7], [])
     A_indptr = np.cumsum([0, *map(len, of_a)]).astype(np.int32)
-    A_indices = np.concatenate([np.asarray(each, np.int32) for each in of_a])
+    A_indices = np.concatenate([np.asarray(array, np.int32) for array in of_a])
     A = sp.csr_array((rng.integers(1, 5, A_indices.size).astype(np.float32), A_indices, A_indptr), shape=(len(of_a), len(ranges)))
     check(queue, A, B, index)
 
@@ -138,7 +138,7 @@ def test_rows_that_are_listed(team: Team, give: Give, monkeypatch: pytest.Monkey
     A, B = random_matrix((90, 60), 5, rng, np.float32), random_matrix((60, 300), 10, rng, np.float32)
     with programs.recording() as built:
         check(queue, A, B)
-    assert {each.parameters.listed for each in built if isinstance(each.parameters, DenseSpanKernel)} == {True}
+    assert {program.parameters.listed for program in built if isinstance(program.parameters, DenseSpanKernel)} == {True}
 
 
 @over_teams
@@ -146,15 +146,15 @@ def test_order_of_sums(team: Team, give: Give) -> None:
     queue = queue_on(team[0])
     rng = np.random.default_rng(6)
     A, B = (random_matrix(shape, 12, rng, np.float32) for shape in ((60, 40), (40, 30)))
-    for each in (A, B):
-        each.data[:] = rng.standard_normal(each.nnz) * 3
+    for matrix in (A, B):
+        matrix.data[:] = rng.standard_normal(matrix.nnz) * 3
     left, right = device_matrix(queue, A), device_matrix(queue, B)
     wanted = spgemm(left, right, method="hash").data.get()
     for lanes, entries, ahead in ((1, 5, 1), (16, 64, 4), (48, 9, 8)):
         give(DenseSpan(512, lanes, None, entries, ahead), team)
         for deterministic in (True, True, False):
-            found = spgemm(left, right, method="dense", deterministic=deterministic)
-            np.testing.assert_array_equal(found.data.get(), wanted)
+            result = spgemm(left, right, method="dense", deterministic=deterministic)
+            np.testing.assert_array_equal(result.data.get(), wanted)
             np.testing.assert_array_equal(spgemm_plan(left, right, method="dense")().data.get(), wanted)
 
 
@@ -186,11 +186,11 @@ def test_local_memory_is_what_records_say(team: Team, give: Give) -> None:
     rng = np.random.default_rng(8)
     with programs.recording() as built:
         check(queue, random_matrix((30, 20), 3, rng, np.float32), random_matrix((20, 30), 3, rng, np.float32))
-    for each in built:
-        if isinstance(each.parameters, DenseSpanKernel):
-            kernel = cl.Kernel(each.program, each.parameters.name)
+    for program in built:
+        if isinstance(program.parameters, DenseSpanKernel):
+            kernel = cl.Kernel(program.program, program.parameters.name)
             told = kernel.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, queue.device)
-            assert told <= each.parameters.row_bytes + 64
+            assert told <= program.parameters.row_bytes + 64
 
 
 def of_gpu(portability: Portability, local_memory: int = 48 << 10) -> Device:
@@ -219,8 +219,8 @@ def types(dtype: str) -> KernelTypes:
 )
 def test_teams(portability: Portability, lanes: int, fence: str) -> None:
     device = of_gpu(portability)
-    found = DenseSpan(1024).record(device, types("float32"), listed=True)
-    assert (found.lanes, found.work_group, found.team_sync) == (lanes, lanes, fence)
+    result = DenseSpan(1024).record(device, types("float32"), listed=True)
+    assert (result.lanes, result.work_group, result.team_sync) == (lanes, lanes, fence)
     # Several teams share a work-group where they meet without barriers, as far as local memory goes.
     many = DenseSpan(512, work_group=256).record(device, types("float32"), listed=True)
     assert many.work_group == (64 if fence == "barrier" else 256)
@@ -235,11 +235,15 @@ def test_teams(portability: Portability, lanes: int, fence: str) -> None:
 def test_bins() -> None:
     shipped = limits()
     wide = replace(types("float32"), index="int64", wide=True)
-    assert [each.columns for each in dense_spans(of_gpu(PTX), types("float32"), shipped)] == [512, 1024, 2048, 4096]
-    assert [each.columns for each in dense_spans(of_gpu(PTX), types("float64"), shipped)] == [512, 1024, 2048]
-    assert [each.columns for each in dense_spans(of_gpu(PTX), types("complex128"), shipped)] == [512, 1024]
-    assert [each.columns for each in dense_spans(of_gpu(PTX), wide, shipped)] == [512, 1024, 2048, 4096]
-    assert [each.columns for each in dense_spans(of_gpu(WAVE, 64 << 10), types("float64"), shipped)] == [512, 1024, 2048]
+    assert [dense_span.columns for dense_span in dense_spans(of_gpu(PTX), types("float32"), shipped)] == [512, 1024, 2048, 4096]
+    assert [dense_span.columns for dense_span in dense_spans(of_gpu(PTX), types("float64"), shipped)] == [512, 1024, 2048]
+    assert [dense_span.columns for dense_span in dense_spans(of_gpu(PTX), types("complex128"), shipped)] == [512, 1024]
+    assert [dense_span.columns for dense_span in dense_spans(of_gpu(PTX), wide, shipped)] == [512, 1024, 2048, 4096]
+    assert [dense_span.columns for dense_span in dense_spans(of_gpu(WAVE, 64 << 10), types("float64"), shipped)] == [
+        512,
+        1024,
+        2048,
+    ]
     assert DenseSpan(4096).legal(of_gpu(PTX), types("float64"))
     assert not DenseSpan(4096).legal(of_gpu(PTX), types("complex128"))
     assert dense_spans(of_gpu(PTX, 2 << 10), types("float64"), shipped) == ()

@@ -27,7 +27,7 @@ def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, index: type 
     left, right = device_matrix(queue, A, index), device_matrix(queue, B, index)
     with programs.recording() as built:
         C = spgemm(left, right, method="dense")
-    assert {each.parameters.types.phase for each in built if isinstance(each.parameters, DenseWindowsKernel)} == {
+    assert {program.parameters.types.phase for program in built if isinstance(program.parameters, DenseWindowsKernel)} == {
         "symbolic",
         "numeric",
     }
@@ -89,15 +89,15 @@ def test_order_of_sums(team: Team, give: Give) -> None:
     queue = queue_on(team[0])
     rng = np.random.default_rng(4)
     A, B = (random_matrix(shape, 12, rng, np.float32) for shape in ((60, 40), (40, 30)))
-    for each in (A, B):
-        each.data[:] = rng.standard_normal(each.nnz) * 3
+    for matrix in (A, B):
+        matrix.data[:] = rng.standard_normal(matrix.nnz) * 3
     left, right = device_matrix(queue, A), device_matrix(queue, B)
-    found = []
+    results = []
     for lanes, columns, entries in ((1, 32, 5), (16, 32, 256), (48, None, 9)):
         give(DenseWindows(columns, lanes, entries), team)
-        found += [spgemm(left, right, method="dense").data.get() for _ in range(2)]
-    for each in found[1:]:
-        np.testing.assert_array_equal(each, found[0])
+        results += [spgemm(left, right, method="dense").data.get() for _ in range(2)]
+    for matrix in results[1:]:
+        np.testing.assert_array_equal(matrix, results[0])
 
 
 @over_teams
@@ -107,11 +107,11 @@ def test_local_memory_is_what_records_say(team: Team, give: Give) -> None:
     queue = give(DenseWindows(), team)
     with programs.recording() as built:
         spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method="dense")()
-    for each in built:
-        if isinstance(each.parameters, DenseWindowsKernel):
-            kernel = cl.Kernel(each.program, each.parameters.name)
+    for program in built:
+        if isinstance(program.parameters, DenseWindowsKernel):
+            kernel = cl.Kernel(program.program, program.parameters.name)
             told = kernel.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, queue.device)
-            assert told <= each.parameters.row_bytes + 128 <= 32 << 10
+            assert told <= program.parameters.row_bytes + 128 <= 32 << 10
 
 
 @pytest.mark.parametrize("local_memory", [16 << 10, 32 << 10, 48 << 10])

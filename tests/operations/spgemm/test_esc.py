@@ -33,8 +33,8 @@ def planned(
 def slices_of(plan: SpgemmPlan) -> tuple[Slice, ...]:
     """Return the slices of the one step of a plan."""
     (step,) = plan._steps
-    found: tuple[Slice, ...] = step.state.slices
-    return found
+    result: tuple[Slice, ...] = step.state.slices
+    return result
 
 
 @pytest.mark.parametrize("work_group", [1, 7, 48, 64, 1 << 20])
@@ -78,8 +78,8 @@ def test_slices_stay_within_the_budget(queue: cl.CommandQueue, monkeypatch: pyte
 def test_slices_are_as_large_as_fits() -> None:
     products = np.concatenate(([0], np.cumsum([5, 5, 5, 100, 1, 1, 1])))
     entries = np.arange(8)
-    found = list(cut_into_slices(entries, products, 10, lambda part: part.n, 100))
-    assert [(part.begin, part.n_rows, part.n_entries, part.n) for part in found] == [(0, 3, 3, 15), (3, 1, 1, 100), (4, 3, 3, 3)]
+    result = list(cut_into_slices(entries, products, 10, lambda part: part.n, 100))
+    assert [(part.begin, part.n_rows, part.n_entries, part.n) for part in result] == [(0, 3, 3, 15), (3, 1, 1, 100), (4, 3, 3, 3)]
     with pytest.raises(
         MemoryError, match="100 intermediate products, whose expansion needs 100 bytes; the workspace may have 99"
     ):
@@ -97,7 +97,9 @@ def test_kept_order_is_not_made_again(queue: cl.CommandQueue) -> None:
     with programs.recording() as built:
         C = plan()
     assert_product(C, A, B)
-    assert {each.parameters.template for each in built} <= {f"spgemm/esc_{name}" for name in ("expand", "contract", "carry")}
+    assert {program.parameters.template for program in built} <= {
+        f"spgemm/esc_{name}" for name in ("expand", "contract", "carry")
+    }
 
 
 @pytest.mark.parametrize("columns", [1, 40, 1 << 20])

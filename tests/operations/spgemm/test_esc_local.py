@@ -109,10 +109,10 @@ def test_groups_take_what_local_memory_does_not_hold(queue: cl.CommandQueue) -> 
     assert isinstance(group.accumulator, EscGroup)
     assert last.takes_all
     plan = planned(queue, (*esc_local(Setting(device, DOUBLE, limits()))[:2], group, last), A, B)
-    assert [each.n_rows for each in plan.explain().bins if "global memory, a work-group" in each.parameters] == [1]
+    assert [bin_.n_rows for bin_ in plan.explain().bins if "global memory, a work-group" in bin_.parameters] == [1]
     # Where the workspace has no room for one work-group's, others take such a row.
     named = [bin_.accumulator for bin_ in bins_for("esc-local", device, DOUBLE, 5000, group.min_bytes - 1)]
-    assert not any(isinstance(each, EscGroup) for each in named)
+    assert not any(isinstance(name, EscGroup) for name in named)
 
 
 def test_rows_in_global_memory_are_made_beside_others(
@@ -166,8 +166,8 @@ def test_semirings(queue: cl.CommandQueue, semiring: str) -> None:
 
 def limits(of_item: int = 32, of_team: int = 736, of_group: int = 6144) -> Thresholds:
     """Thresholds with these bins."""
-    found = thresholds_of(describe(next(iter(PLATFORMS.values()))), DOUBLE)
-    return replace(found, esc_item_products=of_item, esc_team_products=of_team, esc_group_products=of_group)
+    result = thresholds_of(describe(next(iter(PLATFORMS.values()))), DOUBLE)
+    return replace(result, esc_item_products=of_item, esc_team_products=of_team, esc_group_products=of_group)
 
 
 @pytest.mark.parametrize("thresholds", [(1, 2, 3), (32, 736, 6144), (32, 5000, 60000)])
@@ -179,19 +179,19 @@ def test_thresholds(queue: cl.CommandQueue, thresholds: tuple[int, int, int]) ->
     plan = planned(queue, esc_local(Setting(device, DOUBLE, limits(*thresholds))), A, B)
     products = np.diff(B.indptr)[A.indices]
     products = np.add.reduceat(np.append(products, 0), A.indptr[:-1]) * (np.diff(A.indptr) > 0)
-    for each in plan.explain().bins:
-        assert each.method == "esc-local"
-        limit = each.max_products
-        assert limit is None or each.n_rows <= np.count_nonzero(products <= limit)
-    assert sum(each.n_rows for each in plan.explain().bins) == np.count_nonzero(products)
+    for bin_ in plan.explain().bins:
+        assert bin_.method == "esc-local"
+        limit = bin_.max_products
+        assert limit is None or bin_.n_rows <= np.count_nonzero(products <= limit)
+    assert sum(bin_.n_rows for bin_ in plan.explain().bins) == np.count_nonzero(products)
 
 
 def test_bins_follow_the_thresholds(queue: cl.CommandQueue) -> None:
     device = replace(describe(queue.device), local_memory=48 << 10)
-    found = esc_bins(device, DOUBLE, limits(30, 700, 900))
-    assert [type(each) for each in found][:2] == [EscItem, EscTeam]
-    assert found[0].products == 30
-    assert {700, 900} <= {each.products for each in found}
+    bins = esc_bins(device, DOUBLE, limits(30, 700, 900))
+    assert [type(bin_) for bin_ in bins][:2] == [EscItem, EscTeam]
+    assert bins[0].products == 30
+    assert {700, 900} <= {bin_.products for bin_ in bins}
     # No more than local memory holds, with as many columns as there may be.
     *_, widest, packed, group = esc_bins(device, DOUBLE, limits(32, 736, 60_000))
     assert isinstance(group, EscGroup)
@@ -216,10 +216,10 @@ def test_rows_are_not_reordered_where_all_are_short(queue: cl.CommandQueue) -> N
     A, B = rows_of(rng.integers(0, 5, 100), 50, rng, np.float32), rows_of(rng.integers(0, 8, 50), 90, rng, np.float32)
     with programs.recording() as built:
         planned(queue, esc_local(Setting(describe(queue.device), DOUBLE, limits())), A, B)
-    of_rows = [each.parameters for each in built if each.parameters.template == "spgemm/esc_item"]
+    of_rows = [program.parameters for program in built if program.parameters.template == "spgemm/esc_item"]
     assert of_rows
-    assert not any(each.listed for each in of_rows)
-    assert not any("radix" in each.parameters.template for each in built)
+    assert not any(kernel.listed for kernel in of_rows)
+    assert not any("radix" in program.parameters.template for program in built)
 
 
 def test_words_hold_numbers_where_columns_leave_room(queue: cl.CommandQueue) -> None:

@@ -23,17 +23,17 @@ def test_products_bound_and_histogram(queue: cl.CommandQueue, columns: int) -> N
     rng = np.random.default_rng(0)
     A, B = random_matrix((300, 50), 4, rng, np.float32), random_matrix((50, columns), 6, rng, np.float32)
     products = products_of(A, B)
-    found = spgemm_estimate(device_matrix(queue, A), device_matrix(queue, B))
-    assert not found.exact
-    assert found.shape == (300, columns)
-    assert found.n_products == products.sum()
-    assert found.nnz == np.minimum(products, columns).sum() >= pattern_product(A, B).nnz
-    assert found.expansion_factor == pytest.approx(products.sum() / A.nnz)
-    assert found.c_bytes == 301 * 4 + found.nnz * 8
-    assert found.expansion_bytes == found.n_products * 8
-    assert sum(rows for _, rows in found.histogram) == 300
+    result = spgemm_estimate(device_matrix(queue, A), device_matrix(queue, B))
+    assert not result.exact
+    assert result.shape == (300, columns)
+    assert result.n_products == products.sum()
+    assert result.nnz == np.minimum(products, columns).sum() >= pattern_product(A, B).nnz
+    assert result.expansion_factor == pytest.approx(products.sum() / A.nnz)
+    assert result.c_bytes == 301 * 4 + result.nnz * 8
+    assert result.expansion_bytes == result.n_products * 8
+    assert sum(rows for _, rows in result.histogram) == 300
     below = -1
-    for most, rows in found.histogram:
+    for most, rows in result.histogram:
         assert rows == np.count_nonzero((products > below if most else products == 0) & (products <= most)), most
         below = most if below < 0 or most else 0
 
@@ -48,18 +48,18 @@ def test_workspace_is_told(queue: cl.CommandQueue, columns: int, exact: bool, mo
     left, right = device_matrix(queue, A), device_matrix(queue, wide)
     assert left.has_canonical_format
     assert right.has_canonical_format
-    found = spgemm_estimate(left, right, exact=exact)
-    for limit in (None, found.min_bytes):
+    result = spgemm_estimate(left, right, exact=exact)
+    for limit in (None, result.min_bytes):
         with counted(monkeypatch) as allocations:
             C = spgemm(left, right, memory_limit=limit)
-        assert 0 < allocations.peak(C) <= (found.workspace_bytes if limit is None else limit)
+        assert 0 < allocations.peak(C) <= (result.workspace_bytes if limit is None else limit)
         assert_product(C, A, wide)
-    with pytest.raises(MemoryError, match=f"needs {found.min_bytes:,} bytes of workspace"):
-        spgemm(left, right, memory_limit=found.min_bytes - 1)
+    with pytest.raises(MemoryError, match=f"needs {result.min_bytes:,} bytes of workspace"):
+        spgemm(left, right, memory_limit=result.min_bytes - 1)
     plan = spgemm_plan(left, right)
     explanation = plan.explain()
-    assert 0 <= explanation.kept_bytes <= explanation.workspace_bytes <= found.workspace_bytes
-    assert explanation.c_bytes == sum(part.nbytes for part in (C.data, C.indices, C.indptr)) <= found.c_bytes
+    assert 0 <= explanation.kept_bytes <= explanation.workspace_bytes <= result.workspace_bytes
+    assert explanation.c_bytes == sum(part.nbytes for part in (C.data, C.indices, C.indptr)) <= result.c_bytes
     assert f"workspace {explanation.workspace_bytes:,}, kept {explanation.kept_bytes:,}" in " ".join(str(explanation).split())
 
 
@@ -68,29 +68,29 @@ def test_exact(queue: cl.CommandQueue, index: type) -> None:
     rng = np.random.default_rng(1)
     A, B = random_matrix((200, 50), 4, rng, np.float32), random_matrix((50, 20), 6, rng, np.float32)
     left, right = device_matrix(queue, A, index), device_matrix(queue, B, index)
-    found = spgemm_estimate(left, right, exact=True)
-    assert found.exact
-    assert found.nnz == pattern_product(A, B).nnz == spgemm(left, right).nnz
-    assert found.compression_ratio == pytest.approx(products_of(A, B).sum() / found.nnz)
+    result = spgemm_estimate(left, right, exact=True)
+    assert result.exact
+    assert result.nnz == pattern_product(A, B).nnz == spgemm(left, right).nnz
+    assert result.compression_ratio == pytest.approx(products_of(A, B).sum() / result.nnz)
 
 
 def test_rows_past_every_class(queue: cl.CommandQueue) -> None:
     """Rows of 2^26 products, which no class has."""
     A, B = (sp.csr_array(np.ones(shape, np.float32)) for shape in ((2, 1 << 13), (1 << 13, 1 << 11)))
     long = sp.hstack([A] * 4, format="csr")
-    found = spgemm_estimate(csr_array(long, queue=queue), csr_array(sp.vstack([B] * 4, format="csr"), queue=queue))
-    assert found.n_products == 2 << 26
-    assert found.nnz == 2 << 11
-    assert found.histogram == ((-1, 2),)
+    result = spgemm_estimate(csr_array(long, queue=queue), csr_array(sp.vstack([B] * 4, format="csr"), queue=queue))
+    assert result.n_products == 2 << 26
+    assert result.nnz == 2 << 11
+    assert result.histogram == ((-1, 2),)
 
 
 def test_more_products_than_32_bits_hold(queue: cl.CommandQueue) -> None:
     full = csr_array(sp.csr_array(np.ones((1 << 11, 1 << 11), np.int8)), queue=queue)
-    found = spgemm_estimate(full, full)
-    assert found.n_products == 1 << 33
-    assert found.nnz == 1 << 22
-    assert found.expansion_bytes == 5 << 33
-    assert found.histogram == ((1 << 22, 1 << 11),)
+    result = spgemm_estimate(full, full)
+    assert result.n_products == 1 << 33
+    assert result.nnz == 1 << 22
+    assert result.expansion_bytes == 5 << 33
+    assert result.histogram == ((1 << 22, 1 << 11),)
     # Neither is a multiple of 2^32.
     uneven = csr_array(sp.csr_array(np.ones((1999, 1 << 11), np.int8)), queue=queue)
     assert spgemm_estimate(uneven, full).n_products == 1999 << 22
@@ -101,10 +101,10 @@ def test_more_products_than_32_bits_hold(queue: cl.CommandQueue) -> None:
 def test_nothing_to_multiply(queue: cl.CommandQueue, shape: tuple[int, int, int], exact: bool) -> None:
     m, k, n = shape
     A, B = (csr_array(sp.csr_array(size, dtype=np.float32), queue=queue) for size in ((m, k), (k, n)))
-    found = spgemm_estimate(A, B, exact=exact)
-    assert (found.n_products, found.nnz, found.exact) == (0, 0, exact)
-    assert found.histogram == (((0, m),) if m else ())
-    assert found.expansion_factor == found.compression_ratio == 0
+    result = spgemm_estimate(A, B, exact=exact)
+    assert (result.n_products, result.nnz, result.exact) == (0, 0, exact)
+    assert result.histogram == (((0, m),) if m else ())
+    assert result.expansion_factor == result.compression_ratio == 0
 
 
 def test_operands_of_any_format(queue: cl.CommandQueue) -> None:
@@ -113,8 +113,8 @@ def test_operands_of_any_format(queue: cl.CommandQueue) -> None:
         (np.ones(4, np.float32), np.array([2, 0, 2, 1], np.int32), np.array([0, 3, 4], np.int32)), shape=(2, 3), queue=queue
     )
     B = sp.csr_array(np.ones((3, 5), np.float32))
-    found = spgemm_estimate(twice, B)
-    assert (found.nnz_a, found.n_products, found.nnz) == (3, 15, 10)
+    result = spgemm_estimate(twice, B)
+    assert (result.nnz_a, result.n_products, result.nnz) == (3, 15, 10)
     assert twice.nnz == 4
 
 

@@ -22,7 +22,7 @@ def test_rows_without_products(queue: cl.CommandQueue, method: str) -> None:
     B = rows_of(np.full(40, 3), 50, rng, np.float32)
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method=method)
     assert_product(plan(), A, B)
-    assert sum(each.n_rows for each in plan.explain().bins) == np.count_nonzero(np.diff(A.indptr))
+    assert sum(bin_.n_rows for bin_ in plan.explain().bins) == np.count_nonzero(np.diff(A.indptr))
 
 
 def test_products_that_are_alike(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
@@ -32,7 +32,7 @@ def test_products_that_are_alike(queue: cl.CommandQueue, take_as: Callable[..., 
     other = sp.csr_array(A[rng.permutation(A.shape[0])])
     B = sp.csr_array(sp.kron(sp.eye_array(10_000), np.ones((1, 2))), dtype=np.float32)
     take_as(type="gpu")
-    left, right = [device_matrix(queue, each) for each in (A, other)], device_matrix(queue, B)
+    left, right = [device_matrix(queue, matrix) for matrix in (A, other)], device_matrix(queue, B)
     for values in (1, 2, 3, 4):
         for host, on_device in zip((A, other), left, strict=True):
             assert_product(on_device * np.float32(values) @ right, host * np.float32(values), B)

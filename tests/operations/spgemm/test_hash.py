@@ -45,7 +45,7 @@ def multiply(
     """Return a product by "hash", and the kernels of it that ran."""
     with programs.recording() as built:
         C = spgemm(device_matrix(queue, A), device_matrix(queue, B), method="hash", deterministic=deterministic)
-    return C, {each.parameters for each in built if isinstance(each.parameters, (HashKernel, HashRowsKernel))}
+    return C, {program.parameters for program in built if isinstance(program.parameters, (HashKernel, HashRowsKernel))}
 
 
 def table(products: int, lanes: int, items: int) -> Hash | HashRows:
@@ -58,9 +58,9 @@ def check(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array) -> set[HashK
     C, kernels = multiply(queue, A, B)
     assert_product(C, A, B)
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method="hash")
-    assert {each.method for each in plan.explain().bins} == {"hash"}
+    assert {bin_.method for bin_ in plan.explain().bins} == {"hash"}
     assert_product(plan(A.data * 2, B.data), sp.csr_array((A.data * 2, A.indices, A.indptr), shape=A.shape), B)
-    assert {each.types.phase for each in kernels} == {"symbolic", "numeric"}
+    assert {kernel.types.phase for kernel in kernels} == {"symbolic", "numeric"}
     return kernels
 
 
@@ -83,7 +83,7 @@ def test_teams(queue: cl.CommandQueue, give: Give, work_group: int, lanes: int, 
 def test_teams_that_are_no_power_of_two(queue: cl.CommandQueue, give: Give, lanes: int) -> None:
     give(Hash(64, lanes, 2, 48))
     rng = np.random.default_rng(2)
-    assert {each.lanes for each in check(queue, random_matrix((30, 40), 4, rng), random_matrix((40, 50), 5, rng))} == {lanes}
+    assert {kernel.lanes for kernel in check(queue, random_matrix((30, 40), 4, rng), random_matrix((40, 50), 5, rng))} == {lanes}
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,10 @@ def test_tables_sized_by_the_mean_row_leave_fuller_rows_to_larger_ones(queue: cl
     columns = [*np.tile(np.arange(30), 100), *np.arange(30, 70), *range(29)]
     A = sp.csr_array((np.ones(len(columns), np.float32), columns, [*range(0, 3001, 30), 3040, 3040, 3069]), (103, 70))
     kernels = check(queue, A, B)
-    assert {(each.slots, each.min_entries) for each in kernels if each.types.phase == "numeric"} == {(128, 0), (1024, 129)}
+    assert {(kernel.slots, kernel.min_entries) for kernel in kernels if kernel.types.phase == "numeric"} == {
+        (128, 0),
+        (1024, 129),
+    }
 
 
 @pytest.mark.parametrize("lanes", [1, 32])
@@ -156,8 +159,11 @@ def test_rows_of_more_entries_than_any_table_has_slots(
         (rng.random(indptr[-1]).astype(np.float32), np.concatenate([*map(list, lists)]).astype(int), indptr), (156, 105)
     )
     kernels = check(queue, A, B)
-    assert {(each.slots, each.min_entries) for each in kernels if each.types.phase == "symbolic"} == {(1024, 0), (4096, 1025)}
-    numeric = sorted((each.slots, each.min_entries) for each in kernels if each.types.phase == "numeric")
+    assert {(kernel.slots, kernel.min_entries) for kernel in kernels if kernel.types.phase == "symbolic"} == {
+        (1024, 0),
+        (4096, 1025),
+    }
+    numeric = sorted((kernel.slots, kernel.min_entries) for kernel in kernels if kernel.types.phase == "numeric")
     assert len(numeric) == 2
     assert numeric[1][1] == numeric[0][0] + 1
     assert numeric[1][0] < 4096
@@ -184,14 +190,14 @@ def test_tables_for_fewer_columns_than_products(queue: cl.CommandQueue, give: Gi
     assert_product(C, A, B)
     loose = multiply(queue, A, B, deterministic=False)[0]
     np.testing.assert_allclose(loose.data.get(), C.data.get(), rtol=1e-4)
-    assert {each.types.phase for each in kernels} == ({"symbolic", "numeric"} if counts else {"numeric"})
+    assert {kernel.types.phase for kernel in kernels} == ({"symbolic", "numeric"} if counts else {"numeric"})
     lengths = np.diff(C.indptr.get())
     assert lengths.min() == 0
     assert {64, 65} <= set(lengths)
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method="hash")
     with programs.recording() as built:
         assert_product(plan(A.data * 2, B.data), sp.csr_array((A.data * 2, A.indices, A.indptr), shape=A.shape), B)
-    assert {type(each.parameters) for each in built} == {HashKernel, DenseWindowsKernel}
+    assert {type(program.parameters) for program in built} == {HashKernel, DenseWindowsKernel}
 
 
 def test_large_rows(queue: cl.CommandQueue, give: Give) -> None:
@@ -200,31 +206,31 @@ def test_large_rows(queue: cl.CommandQueue, give: Give) -> None:
     C = spgemm(device_matrix(queue, A), device_matrix(queue, B), method="large-hash")
     assert_product(C, A, B)
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method="large-hash")
-    assert {each.method for each in plan.explain().bins} == {"large-hash"}
+    assert {bin_.method for bin_ in plan.explain().bins} == {"large-hash"}
     # With as many work-items as on GPUs.
     give(LargeHash(32768, 128, 4, 128, slots=2048, counts=False))
     C, kernels = multiply(queue, A, B)
     assert_product(C, A, B)
-    assert {each.lanes for each in kernels} == {min(128, describe(queue.device).max_work_group)}
+    assert {kernel.lanes for kernel in kernels} == {min(128, describe(queue.device).max_work_group)}
 
 
 def noisy() -> tuple[sp.csr_array, sp.csr_array]:
     """Return operands whose product depends on the order of its sums: many products to each entry."""
     rng = np.random.default_rng(5)
     A, B = random_matrix((60, 40), 12, rng, np.float32), random_matrix((40, 30), 12, rng, np.float32)
-    for each in (A, B):
-        each.data[:] = rng.standard_normal(each.nnz)
+    for matrix in (A, B):
+        matrix.data[:] = rng.standard_normal(matrix.nnz)
     return A, B
 
 
 def test_order_of_sums_is_that_of_the_row_in_every_shape(queue: cl.CommandQueue, give: Give) -> None:
     A, B = noisy()
-    found = []
+    results = []
     for lanes, items in ((1, 2), (16, 2), (64, 1), (48, 2)):
         give(Hash(512, lanes, items))
-        found += [multiply(queue, A, B)[0].data.get() for _ in range(2)]
-    for each in found[1:]:
-        np.testing.assert_array_equal(each, found[0])
+        results += [multiply(queue, A, B)[0].data.get() for _ in range(2)]
+    for result in results[1:]:
+        np.testing.assert_array_equal(result, results[0])
 
 
 @pytest.mark.parametrize(("lanes", "items"), [(1, 2), (8, 2), (48, 2)])
@@ -236,12 +242,12 @@ def test_values_by_atomics(
     if dtype in ("float64", "complex128") and not device.fp64:
         pytest.skip("the device has no double precision")
     give(Hash(512, lanes, items))
-    A, B = (each.astype(dtype) for each in noisy())
+    A, B = (matrix.astype(dtype) for matrix in noisy())
     with caplog.at_level(logging.INFO):
         C, kernels = multiply(queue, A, B, deterministic=False)
     atomic = np.dtype(dtype).itemsize == 4 or (np.dtype(dtype).itemsize == 8 and device.int64_atomics)
-    assert {each.ordered for each in kernels if each.types.phase == "numeric"} == {not atomic}
-    assert any("added in order" in each.message for each in caplog.records) == (not atomic)
+    assert {kernel.ordered for kernel in kernels if kernel.types.phase == "numeric"} == {not atomic}
+    assert any("added in order" in record.message for record in caplog.records) == (not atomic)
     if dtype == "uint8":
         np.testing.assert_array_equal(C.data.get(), multiply(queue, A, B)[0].data.get())
     else:
@@ -262,10 +268,10 @@ def test_local_memory_is_what_records_say(queue: cl.CommandQueue, give: Give) ->
         give(Hash(64, lanes, items))
         with programs.recording() as built:
             spgemm(device_matrix(queue, A), device_matrix(queue, B), method="hash", deterministic=deterministic)
-        for each in built:
-            record = each.parameters
+        for program in built:
+            record = program.parameters
             if isinstance(record, HashKernel):
-                kernel = cl.Kernel(each.program, each.parameters.name)
+                kernel = cl.Kernel(program.program, program.parameters.name)
                 told = kernel.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, queue.device)
                 rows = record.work_group // record.lanes
                 assert told <= rows * record.row_bytes + 64

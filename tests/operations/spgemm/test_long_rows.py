@@ -44,11 +44,13 @@ def test_merged_and_not_sorted(queue: cl.CommandQueue) -> None:
     A, B = random_matrix((200, 100), 8, rng, np.float32), random_matrix((100, 300), 8, rng, np.float32)
     with programs.recording() as built:
         plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method="long-rows")
-    assert not any(each.parameters.name.startswith("radix_scatter_words") for each in built)
+    assert not any(program.parameters.name.startswith("radix_scatter_words") for program in built)
     with programs.recording() as built:
         C = plan()
     assert_product(C, A, B)
-    assert {each.parameters.template for each in built} <= {f"spgemm/esc_{name}" for name in ("expand", "contract", "carry")}
+    assert {program.parameters.template for program in built} <= {
+        f"spgemm/esc_{name}" for name in ("expand", "contract", "carry")
+    }
 
 
 def test_memory_is_spared(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +63,7 @@ def test_memory_is_spared(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatc
             C = planned(queue, accumulator, A, B)()
         assert_product(C, A, B)
         most[accumulator] = allocations.peak(C)
-    arrays = sum(part.nbytes for each in (left, right, C) for part in (each.data, each.indices, each.indptr))
+    arrays = sum(part.nbytes for matrix in (left, right, C) for part in (matrix.data, matrix.indices, matrix.indptr))
     reference, *spared = most.values()
     assert max(spared) <= 2 * arrays < reference
 
@@ -76,4 +78,6 @@ def test_order_is_kept_where_memory_allows(queue: cl.CommandQueue) -> None:
     with programs.recording() as built:
         C = plan()
     assert_product(C, A, B)
-    assert {each.parameters.template for each in built} == {f"spgemm/esc_{name}" for name in ("expand", "contract", "carry")}
+    assert {program.parameters.template for program in built} == {
+        f"spgemm/esc_{name}" for name in ("expand", "contract", "carry")
+    }

@@ -37,7 +37,7 @@ def test_500_products_are_those_of_graphblas(queue: cl.CommandQueue) -> None:
         if name == "max_times":
             A.data, B.data = abs(A.data), abs(B.data)
         M.data[rng.random(M.nnz) < 0.3] = 0
-        complement, structural, replace, has_out = (bool(each) for each in rng.random(4) < 0.5)
+        complement, structural, replace, has_out = (bool(flag) for flag in rng.random(4) < 0.5)
         accum = ACCUM[rng.integers(len(ACCUM))] if has_out and not of_truth else None
         out = random_matrix((m, n), int(min(n, 5)), rng, dtype) if has_out else None
 
@@ -47,12 +47,12 @@ def test_500_products_are_those_of_graphblas(queue: cl.CommandQueue) -> None:
         binary = [getattr(graphblas.binary, accum)] if accum else []
         wanted(~mask if complement else mask, *binary, replace=replace and has_out) << product
 
-        found = spgemm(
+        result = spgemm(
             device_matrix(queue, A), device_matrix(queue, B), mask=M, complement=complement, structural=structural, accum=accum,
             out=None if out is None else device_matrix(queue, out), replace=replace and has_out, semiring=Semiring(name),
         ).get()  # fmt: skip
         rows, columns, values = wanted.to_coo()
         entries = f"case {case}, {name}"
-        np.testing.assert_array_equal(np.repeat(np.arange(m), np.diff(found.indptr)), rows, entries)
-        np.testing.assert_array_equal(found.indices, columns, entries)
-        np.testing.assert_array_equal(found.data.astype(float), values.astype(float), entries)
+        np.testing.assert_array_equal(np.repeat(np.arange(m), np.diff(result.indptr)), rows, entries)
+        np.testing.assert_array_equal(result.indices, columns, entries)
+        np.testing.assert_array_equal(result.data.astype(float), values.astype(float), entries)

@@ -48,11 +48,11 @@ def test_every_shape(queue: cl.CommandQueue, case: dict[str, Any], narrow_lanes:
     merge = Merge(lanes, items, case["registers"], case["work_group"], case["staged_c"], case["staged_b"])
     with programs.recording() as built:
         check_accumulator(queue, merge, *operands(merge.length, case["listed"], np.random.default_rng(7)))
-    records = [each.parameters for each in built if isinstance(each.parameters, MergeKernel)]
-    assert {each.types.phase for each in records} == {"symbolic", "numeric", "values"}
-    assert {each.listed for each in records} == {case["listed"]}
-    assert all(each.lanes * each.items == merge.length for each in records)
-    assert all(each.registers == case["registers"] for each in records)
+    records = [program.parameters for program in built if isinstance(program.parameters, MergeKernel)]
+    assert {record.types.phase for record in records} == {"symbolic", "numeric", "values"}
+    assert {record.listed for record in records} == {case["listed"]}
+    assert all(record.lanes * record.items == merge.length for record in records)
+    assert all(record.registers == case["registers"] for record in records)
 
 
 def test_rows_of_c_that_are_not_staged(queue: cl.CommandQueue) -> None:
@@ -72,10 +72,12 @@ def test_rows_of_one_work_item_are_staged_on_gpus(queue: cl.CommandQueue, take_a
         take_as(type=device)
         with programs.recording() as built:
             check_accumulator(queue, Merge(1, 4), A, B)
-        found = {
-            each.parameters.types.phase: each.parameters.staged_c for each in built if isinstance(each.parameters, MergeKernel)
+        results = {
+            program.parameters.types.phase: program.parameters.staged_c
+            for program in built
+            if isinstance(program.parameters, MergeKernel)
         }
-        assert found == {"symbolic": 0, "numeric": staged, "values": staged}
+        assert results == {"symbolic": 0, "numeric": staged, "values": staged}
 
 
 def stencil(n: int, offsets: tuple[int, ...], columns: int, rng: np.random.Generator) -> sp.csr_array:
@@ -105,11 +107,11 @@ def test_rows_of_b_that_neighbours_name(queue: cl.CommandQueue, case: str) -> No
         merge = Merge(1, 12, True, 64, staged_c, staged_b)
         with programs.recording() as built:
             check_accumulator(queue, merge, A.astype(np.float32), B.astype(np.float32))
-        records = [each.parameters for each in built if isinstance(each.parameters, MergeKernel)]
+        records = [program.parameters for program in built if isinstance(program.parameters, MergeKernel)]
         width = describe(queue.device).portability.lane_width
-        staged = {each.types.phase: each for each in records if each.staged_b}
+        staged = {record.types.phase: record for record in records if record.staged_b}
         assert staged.keys() == ({"numeric", "values"} if width > 1 else set())
-        assert all((each.staged_b, each.work_group) == (staged_b, each.lane_width) for each in staged.values())
+        assert all((kernel.staged_b, kernel.work_group) == (staged_b, kernel.lane_width) for kernel in staged.values())
 
 
 def test_nothing_of_b_is_staged_where_it_does_not_fit() -> None:

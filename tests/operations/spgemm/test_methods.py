@@ -44,7 +44,7 @@ def test_axes(case: dict[str, Any]) -> None:
     rng = np.random.default_rng(1)
     # Rows of one length: each bin of a method has kernels of its own to be built.
     A, B = rows_of([0] * 5 + [4] * 50 + [0] * 5, 50, rng, dtype), rows_of([6] * 50, 70, rng, dtype)
-    left, right = (device_matrix(queue, each, case["index"]) for each in (A, B))
+    left, right = (device_matrix(queue, matrix, case["index"]) for matrix in (A, B))
     assert_product(spgemm(left, right, method=case["method"], semiring=semiring), A, B, semiring)
 
 
@@ -63,7 +63,7 @@ def test_new_values(queue: cl.CommandQueue, method: str) -> None:
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B), method=method)
     first = plan()
     assert_product(first, A, B)
-    a, b = (rng.integers(-4, 5, each.nnz).astype(np.float32) for each in (A, B))
+    a, b = (rng.integers(-4, 5, matrix.nnz).astype(np.float32) for matrix in (A, B))
     again = plan(cl.array.to_device(queue, a), cl.array.to_device(queue, b))
     A2, B2 = sp.csr_array((a, A.indices, A.indptr), shape=A.shape), sp.csr_array((b, B.indices, B.indptr), shape=B.shape)
     assert_product(again, A2, B2)
@@ -75,8 +75,8 @@ def test_new_values(queue: cl.CommandQueue, method: str) -> None:
 def test_deterministic(queue: cl.CommandQueue, method: str) -> None:
     rng = np.random.default_rng(4)
     A, B = random_matrix((100, 80), 20, rng, np.float32), random_matrix((80, 90), 20, rng, np.float32)
-    for each in (A, B):
-        each.data[:] = rng.standard_normal(each.nnz)
+    for matrix in (A, B):
+        matrix.data[:] = rng.standard_normal(matrix.nnz)
     left, right = device_matrix(queue, A), device_matrix(queue, B)
     first = spgemm(left, right, method=method).data.get()
     for _ in range(3):
@@ -92,9 +92,9 @@ def test_what_was_named_ran(queue: cl.CommandQueue, method: str) -> None:
     left, right = device_matrix(queue, A), device_matrix(queue, B)
     with programs.recording() as built:
         plan = spgemm_plan(left, right, method=method)
-    assert {each.method for each in plan.explain().bins} == {method}
-    assert sum(each.n_rows for each in plan.explain().bins) == np.count_nonzero(np.diff(A.indptr) > 0) - _without_products(A, B)
-    assert any(each.parameters.template.startswith("spgemm/") for each in built)
+    assert {bin_.method for bin_ in plan.explain().bins} == {method}
+    assert sum(bin_.n_rows for bin_ in plan.explain().bins) == np.count_nonzero(np.diff(A.indptr) > 0) - _without_products(A, B)
+    assert any(program.parameters.template.startswith("spgemm/") for program in built)
 
 
 def _without_products(A: sp.csr_array, B: sp.csr_array) -> int:

@@ -38,13 +38,13 @@ def launched(A: csr_array, B: csr_array, **asked: Any) -> tuple[csr_array, set[s
     """Return a product, and the templates of its kernels."""
     with programs.recording() as built:
         C = spgemm(A, B, **asked)
-    return C, {each.parameters.template for each in built}
+    return C, {program.parameters.template for program in built}
 
 
 def pairs(rng: np.random.Generator, dtype: Any) -> list[tuple[sp.csr_array, sp.csr_array]]:
     """Return operands of all shapes that are small: one column, many words to a row, full rows, products without entries."""
     shapes = ((1, 1, 1), (10, 12, 31), (33, 32, 32), (100, 90, 100), (3, 500, 33), (1000, 3, 30), (1, 1, 20_000), (120, 4, 225))
-    found = [
+    results = [
         (random_matrix((m, k), min(3, k), rng, dtype), rows_of(rng.integers(0, min(n, 7) + 1, k), n, rng, dtype))
         for m, k, n in shapes
     ]
@@ -53,7 +53,7 @@ def pairs(rng: np.random.Generator, dtype: Any) -> list[tuple[sp.csr_array, sp.c
         sp.csr_array((np.ones(2, dtype), [0, 1], [0, 0, 2, 2]), (3, 4)),
         sp.csr_array((np.ones(2, dtype), [1, 4], [0, 0, 0, 2, 2]), (4, 5)),
     )
-    return [*((A, B) for A, B in found if A.nnz and B.nnz), full, apart]
+    return [*((A, B) for A, B in results if A.nnz and B.nnz), full, apart]
 
 
 @pytest.mark.parametrize("case", combinations(CASES, legal), ids=str)
@@ -124,7 +124,7 @@ def test_other_products_go_through_the_phases(queue: cl.CommandQueue) -> None:
         assert_product(C, right, right)
     with programs.recording() as built:
         C = spgemm_plan(A, A)()
-    assert OneLaunch.template not in [each.parameters.template for each in built]
+    assert OneLaunch.template not in [program.parameters.template for program in built]
     assert_product(C, small, small)
     with pytest.raises(ValueError, match=r"^max_nnz: the product has \d+ entries, more than 3"):
         spgemm(A, A, max_nnz=3)

@@ -41,11 +41,11 @@ def plainly(queue: cl.CommandQueue) -> Iterator[None]:
     programs.forget_refused()  # and what is worked out
     with plain_kernels(), programs.recording() as built:
         yield
-    assert any(each.parameters.template.startswith("spgemm/") for each in built)
-    for each in built:
-        if each.parameters.template.startswith("spgemm/"):
-            kernel = cl.Kernel(each.program, each.parameters.name)
-            assert each.parameters.work_group == 1
+    assert any(program.parameters.template.startswith("spgemm/") for program in built)
+    for program in built:
+        if program.parameters.template.startswith("spgemm/"):
+            kernel = cl.Kernel(program.program, program.parameters.name)
+            assert program.parameters.work_group == 1
             # NVIDIA's driver names one byte for kernels without any.
             assert kernel.get_work_group_info(cl.kernel_work_group_info.LOCAL_MEM_SIZE, queue.device) <= 1
 
@@ -95,7 +95,7 @@ def test_a_plan_of_other_kernels_is_made_anew(queue: cl.CommandQueue, operands: 
 def test_products_under_a_mask(queue: cl.CommandQueue, complement: bool) -> None:
     rng = np.random.default_rng(4)
     A, B, M = (random_matrix(shape, 6, rng, np.float32) for shape in ((60, 50), (50, 70), (60, 70)))
-    left, right, mask = (device_matrix(queue, each) for each in (A, B, M))
+    left, right, mask = (device_matrix(queue, matrix) for matrix in (A, B, M))
     there = (M.toarray() != 0) != complement
     wanted = (A @ B).toarray() * there
     C = spgemm(left, right, mask=mask, complement=complement)

@@ -27,7 +27,7 @@ from clsparse_py._operations.spgemm.row_partition import Step
 from clsparse_py._precision.semiring import max_times, min_plus, or_and, plus_times
 
 Listing = Callable[..., SpgemmPlan]
-SEMIRINGS = {each.name: each for each in (plus_times, min_plus, max_times, or_and)}
+SEMIRINGS = {semiring.name: semiring for semiring in (plus_times, min_plus, max_times, or_and)}
 
 
 @pytest.fixture
@@ -55,12 +55,12 @@ def check(plan: SpgemmPlan, A: sp.csr_array, B: sp.csr_array) -> product_list.Pr
     for factor in (2, 3):
         with programs.recording() as built:
             C = plan(A.data * A.dtype.type(factor), B.data)
-        assert any(isinstance(each.parameters, product_list.ListedProducts) for each in built)
+        assert any(isinstance(program.parameters, product_list.ListedProducts) for program in built)
         assert_product(C, sp.csr_array((A.data * A.dtype.type(factor), A.indices, A.indptr), shape=A.shape), B)
-    found = get_list(plan)
-    assert found is not None
+    result = get_list(plan)
+    assert result is not None
     assert "list of products" in str(plan.explain().rule)
-    return found
+    return result
 
 
 CASES = {"platform": PLATFORMS, "index": [np.int32, np.int64], "dtype": ["float32", "float64", "complex64", "int16"]}
@@ -71,7 +71,7 @@ def test_rows_of_any_kind(listing: Listing, case: dict[str, Any]) -> None:
     queue, rng, dtype = queue_on(case["platform"]), np.random.default_rng(1), np.dtype(case["dtype"])
     for mean, other in ((0.5, 3), (4, 4), (30, 20)):
         A, B = random_matrix((300, 200), mean, rng, dtype), random_matrix((200, 400), other, rng, dtype)
-        check(listing(*(device_matrix(queue, each, case["index"]) for each in (A, B))), A, B)
+        check(listing(*(device_matrix(queue, matrix, case["index"]) for matrix in (A, B))), A, B)
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -92,8 +92,8 @@ def test_entries_of_many_products(listing: Listing, platform: str, length: int) 
     queue, rng = queue_on(platform), np.random.default_rng(length)
     A = rows_of([length, 3, length, 0, length, 1, 600, length], length, rng)
     B = sp.csr_array(np.ones((length, 3)))
-    found = check(listing(device_matrix(queue, A), device_matrix(queue, B)), A, B)
-    assert found.kernel.window < found.kernel.work_group * found.kernel.items
+    result = check(listing(device_matrix(queue, A), device_matrix(queue, B)), A, B)
+    assert result.kernel.window < result.kernel.work_group * result.kernel.items
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -182,7 +182,7 @@ def test_which_rows_are_worth_it() -> None:
     product = spgemm_plan(A, A)._product._replace(n_products=1000, memory_limit=1 << 20)
 
     def steps(*accumulators: Any) -> list[Step]:
-        return [Step(Bin("named", each), Rows(n), None) for each, n in zip(accumulators, (10, 11), strict=False)]
+        return [Step(Bin("named", accumulator), Rows(n), None) for accumulator, n in zip(accumulators, (10, 11), strict=False)]
 
     sort, item, team, span = Sort(4, 4, registers=True), Merge(1, 8), Merge(8, 8), DenseSpan(256)
     limits = product.kind.thresholds

@@ -46,7 +46,7 @@ def operands(draw: st.DrawFn) -> tuple[sp.csr_array, sp.csr_array]:
 @settings(max_examples=60)
 def test_any_product(product: tuple[sp.csr_array, sp.csr_array], method: str, semiring: str, platform: str) -> None:
     A, B = product
-    left, right = (csr_array(each, queue=queue_on(platform)) for each in (A, B))
+    left, right = (csr_array(matrix, queue=queue_on(platform)) for matrix in (A, B))
     assert_product(spgemm(left, right, method=method, semiring=SEMIRINGS[semiring]), A, B, SEMIRINGS[semiring])
 
 
@@ -55,11 +55,11 @@ def test_any_product(product: tuple[sp.csr_array, sp.csr_array], method: str, se
 def test_any_values(product: tuple[sp.csr_array, sp.csr_array], method: str, platform: str, data: st.DataObject) -> None:
     """A plan takes whatever values, and a plan and a product of the same values give the same bits."""
     A, B = product
-    left, right = (csr_array(each, queue=queue_on(platform)) for each in product)
+    left, right = (csr_array(matrix, queue=queue_on(platform)) for matrix in product)
     plan = spgemm_plan(left, right, method=method)
-    a, b = (data.draw(hnp.arrays(np.float32, each.nnz, elements=st.integers(-9, 9).map(float))) for each in product)
-    A, B = (sp.csr_array((v, each.indices, each.indptr), shape=each.shape) for v, each in ((a, A), (b, B)))
-    found = plan(a, b)
-    assert_product(found, A, B)
+    a, b = (data.draw(hnp.arrays(np.float32, matrix.nnz, elements=st.integers(-9, 9).map(float))) for matrix in product)
+    A, B = (sp.csr_array((v, matrix.indices, matrix.indptr), shape=matrix.shape) for v, matrix in ((a, A), (b, B)))
+    result = plan(a, b)
+    assert_product(result, A, B)
     again = spgemm(csr_array(A, queue=queue_on(platform)), csr_array(B, queue=queue_on(platform)), method=method)
-    assert again.data.get().tobytes() == found.data.get().tobytes()
+    assert again.data.get().tobytes() == result.data.get().tobytes()

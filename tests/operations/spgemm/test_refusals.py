@@ -68,8 +68,8 @@ def test_arguments(on_device: Any, function: Any, arguments: dict[str, Any], err
 
 
 def test_semirings_that_a_dtype_does_not_have(queue: cl.CommandQueue, pair: Operands) -> None:
-    A, B = (csr_array(each.astype(np.complex64), queue=queue) for each in pair)
-    for semiring in (each for each in SEMIRINGS.values() if each.ordered):
+    A, B = (csr_array(operand.astype(np.complex64), queue=queue) for operand in pair)
+    for semiring in (semiring for semiring in SEMIRINGS.values() if semiring.ordered):
         with pytest.raises(TypeError, match=rf"{semiring.name}.*complex64"):
             spgemm(A, B, semiring=semiring)
 
@@ -114,7 +114,9 @@ def test_a_structure_that_became_wrong(queue: cl.CommandQueue, on_device: Any) -
 def test_what_a_plan_refuses(on_device: Any, pair: Operands, arguments: dict[str, Any], error: type, message: str) -> None:
     plan = spgemm_plan(*on_device)
     sizes = {"a_data": pair[0].nnz, "b_data": pair[1].nnz}
-    given = {name: np.ones(sizes[name], each) if isinstance(each, type) else each for name, each in arguments.items()}
+    given = {
+        name: np.ones(sizes[name], argument) if isinstance(argument, type) else argument for name, argument in arguments.items()
+    }
     with pytest.raises(error, match=message):
         plan(**given)
 
@@ -269,7 +271,7 @@ def test_allocation_of_the_workspace_fails(
 @pytest.mark.parametrize("method", ALL)
 def test_nan_and_inf_stay_where_they_belong(queue: cl.CommandQueue, pair: Operands, method: str) -> None:
     """They meet stored entries alone, never implicit zeros."""
-    A, B = (each.copy() for each in pair)
+    A, B = (operand.copy() for operand in pair)
     A.data[::7], A.data[3::11] = np.nan, np.inf
     B.data[::9], B.data[4::13] = -np.inf, 0
     left, right = device_matrix(queue, A), device_matrix(queue, B)

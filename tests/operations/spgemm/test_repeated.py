@@ -48,7 +48,7 @@ def test_new_values_of_the_same_structures(queue: cl.CommandQueue, method: Any) 
     A, B = device_matrix(queue, S), device_matrix(queue, T)
     for _ in range(4):
         S, T = values(rng, S), values(rng, T)
-        A, B = (each.with_values(cl.array.to_device(queue, of.data)) for each, of in ((A, S), (B, T)))
+        A, B = (matrix.with_values(cl.array.to_device(queue, of.data)) for matrix, of in ((A, S), (B, T)))
         assert_product(spgemm(A, B, method=method), S, T)
 
 
@@ -73,10 +73,10 @@ def test_kinds_of_products(queue: cl.CommandQueue, case: str) -> None:
     T = S if case == "itself" else uneven(rng, np.int32 if case == "mixed" else np.float32)
     A = device_matrix(queue, S, np.int64 if case == "wide" else np.int32)
     B = A if case == "itself" else device_matrix(queue, T)
-    found = [spgemm(A, B, semiring=semiring) for _ in range(4)]
-    for C in found:
+    results = [spgemm(A, B, semiring=semiring) for _ in range(4)]
+    for C in results:
         assert_product(C, S, T, semiring)
-        np.testing.assert_array_equal(C.data.get(), found[0].data.get())
+        np.testing.assert_array_equal(C.data.get(), results[0].data.get())
     # Indices that are narrowed for kernels come from elsewhere.
     assert is_recorded(A, B, semiring=semiring) or case == "wide"
 
@@ -98,7 +98,7 @@ def test_a_matrix_and_another_of_its_structure(queue: cl.CommandQueue) -> None:
 def test_matrices_that_change(queue: cl.CommandQueue) -> None:
     rng = np.random.default_rng(4)
     S, T, U = (uneven(rng) for _ in range(3))
-    A, B, other = (device_matrix(queue, each) for each in (S, T, U))
+    A, B, other = (device_matrix(queue, matrix) for matrix in (S, T, U))
     for _ in range(3):
         assert_product(A @ B, S, T)
     B.data *= 2
@@ -115,7 +115,7 @@ def test_a_matrix_that_is_not_in_canonical_format(queue: cl.CommandQueue) -> Non
     rng = np.random.default_rng(5)
     S = uneven(rng)
     coo = ss.coo_array(S)
-    rows, columns, data = (np.concatenate([each, each[::-1]]) for each in (coo.row, coo.col, coo.data))
+    rows, columns, data = (np.concatenate([array, array[::-1]]) for array in (coo.row, coo.col, coo.data))
     order = np.argsort(rows, kind="stable")
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=N))])
     A = sp.csr_array((data[order], columns[order], indptr), shape=(N, N), queue=queue)
@@ -138,7 +138,7 @@ def test_nothing_is_kept_of_structures_that_went(queue: cl.CommandQueue) -> None
         assert is_recorded(A, B)
         gone = weakref.ref(B.structure), weakref.ref(repeated.former_of(A, B, Request()))
         del B, left, right
-        assert [each() for each in gone] == [None, None]
+        assert [reference() for reference in gone] == [None, None]
     finally:
         gc.enable()
 
@@ -199,7 +199,7 @@ def test_other_thresholds(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatc
     assert_product(A @ A, S, S)
     with supposing(Thresholds()):
         assert_product(A @ A, S, S)
-    assert [each is None for each in made] == [False, True]
+    assert [result is None for result in made] == [False, True]
 
 
 def test_a_bound_of_entries(queue: cl.CommandQueue) -> None:
@@ -222,5 +222,5 @@ def test_values_that_were_indices_of_an_operand(queue: cl.CommandQueue) -> None:
         A @ A
     A.data = host.data
     for _ in range(2):
-        found = (A @ A).get()
-        np.testing.assert_array_equal((found - host @ host).data, 0)
+        result = (A @ A).get()
+        np.testing.assert_array_equal((result - host @ host).data, 0)

@@ -130,8 +130,8 @@ def nothing_met() -> Operands:
 
 
 SHAPES: dict[str, Callable[[], Operands]] = {
-    each.__name__: each
-    for each in (
+    build.__name__: build
+    for build in (
         identity, permutation, dense_row, dense_column, squared_dense_row, transposed_times, times_transposed, outer, inner,
         rectangular, full, compressing, power_law, smoothed, galerkin, no_entries, nothing_met,
     )

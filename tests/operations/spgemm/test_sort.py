@@ -55,12 +55,12 @@ def test_every_shape(queue: cl.CommandQueue, case: dict[str, Any], narrow_lanes:
     sort = Sort(*case["shape"], case["registers"], case["work_group"], case["columns"])
     with programs.recording() as built:
         check_accumulator(queue, sort, *operands(sort.products, case["listed"], np.random.default_rng(7)))
-    records = [each.parameters for each in built if isinstance(each.parameters, SortKernel)]
-    assert {each.types.phase for each in records} == {"symbolic", "numeric", "values"}
-    assert {each.listed for each in records} == {case["listed"]}
+    records = [program.parameters for program in built if isinstance(program.parameters, SortKernel)]
+    assert {record.types.phase for record in records} == {"symbolic", "numeric", "values"}
+    assert {record.listed for record in records} == {case["listed"]}
     in_registers = case["registers"] and sort.items <= SortKernel.MAX_REGISTER_ITEMS
-    assert {(each.products, each.registers) for each in records} == {(sort.products, in_registers)}
-    narrow_words = {each.types.phase: each.word_bytes == 4 for each in records}
+    assert {(record.products, record.registers) for record in records} == {(sort.products, in_registers)}
+    narrow_words = {record.types.phase: record.word_bytes == 4 for record in records}
     few = case["columns"] is None
     assert narrow_words == {"symbolic": True, "numeric": few or sort.products <= 4, "values": few or sort.products <= 4}
 
@@ -69,16 +69,16 @@ def test_every_shape(queue: cl.CommandQueue, case: dict[str, Any], narrow_lanes:
 def test_products_are_added_in_the_order_of_a(queue: cl.CommandQueue, method: str) -> None:
     rng = np.random.default_rng(8)
     A, B = rows_of(rng.integers(1, 60, 80), 90, rng, np.float32), rows_of(rng.integers(1, 9, 90), 40, rng, np.float32)
-    for each in (A, B):
-        each.data[:] = rng.standard_normal(each.nnz)
+    for matrix in (A, B):
+        matrix.data[:] = rng.standard_normal(matrix.nnz)
     # No products are added that round differently: b is a power of two.
     B.data[:] = np.exp2(rng.integers(-4, 5, B.nnz)).astype(np.float32)
-    found = spgemm(device_matrix(queue, A), device_matrix(queue, B), method=method).get().toarray()
-    dense, wanted = B.toarray(), np.zeros(found.shape, np.float32)
+    result = spgemm(device_matrix(queue, A), device_matrix(queue, B), method=method).get().toarray()
+    dense, wanted = B.toarray(), np.zeros(result.shape, np.float32)
     for i in range(A.shape[0]):
         for k in range(A.indptr[i], A.indptr[i + 1]):
             wanted[i] += A.data[k] * dense[A.indices[k]]
-    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(result, wanted)
 
 
 def test_fewer_work_items_have_more_products() -> None:

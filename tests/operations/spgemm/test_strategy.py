@@ -35,10 +35,10 @@ DecidedBy = Callable[[Device, dict[str, Any]], None]
 
 def made_up(kind: str) -> Device:
     """A device of a type that no profile names, with 32 lanes that exchange values where it is a GPU."""
-    found = replace(
+    result = replace(
         describe(next(iter(PLATFORMS.values()))), name="made up", type=kind, local_memory=48 << 10, max_work_group=1024
     )
-    return replace(found, portability=Portability("ptx", 32)) if kind == "gpu" else found
+    return replace(result, portability=Portability("ptx", 32)) if kind == "gpu" else result
 
 
 def test_a_label_names_a_recipe() -> None:
@@ -74,9 +74,9 @@ def test_limits_are_those_of_rules() -> None:
     device = made_up("gpu")
     bins = auto(device, TYPES, parse("reg-merge:32:500:50 hash long-rows"))
     merging = [(bin_, bin_.accumulator) for bin_ in bins if isinstance(bin_.accumulator, Merge)]
-    assert max(each.length for _, each in merging) == 32
-    assert {bin_.max_products for bin_, each in merging if each.lanes == 1} == {50}
-    assert {bin_.max_products for bin_, each in merging if each.lanes > 1} == {500}
+    assert max(merge.length for _, merge in merging) == 32
+    assert {bin_.max_products for bin_, merge in merging if merge.lanes == 1} == {50}
+    assert {bin_.max_products for bin_, merge in merging if merge.lanes > 1} == {500}
     assert list(dict.fromkeys(bin_.method for bin_ in bins)) == ["reg-merge", "hash", "long-rows"]
     assert all(bin_.even for bin_, _ in merging)
     assert max(bin_.max_length or 0 for bin_ in auto(device, TYPES, parse("reg-merge esc"))) > 32
@@ -98,11 +98,11 @@ def test_what_is_declared_takes_all_rows(kind: str) -> None:
 
 
 def test_features_are_what_is_known_before() -> None:
-    found = Features((10, 20, 30), (50, 100)).by_name()
-    assert (found["mean"], found["mean_of_b"], found["products"], found["mean_products"]) == (5, 5, 250, 25)
-    assert found["fill"] == 25 / 30
-    assert found["longest_by_mean"] == 1
-    assert found["adjacent"] == 0.5
+    result = Features((10, 20, 30), (50, 100)).by_name()
+    assert (result["mean"], result["mean_of_b"], result["products"], result["mean_products"]) == (5, 5, 250, 25)
+    assert result["fill"] == 25 / 30
+    assert result["longest_by_mean"] == 1
+    assert result["adjacent"] == 0.5
     known = Features((10, 20, 30), (50, 100), Facts(50, True, True, 15, 5)).by_name()
     assert (known["longest_by_mean"], known["adjacent"]) == (3, 0.1)
     assert Features((0, 0, 0), (0, 0), Facts(0, True, True, 0)).by_name()["products"] == 0
@@ -129,7 +129,7 @@ def test_a_profile_decides(
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B))
     explanation = plan.explain()
     assert plan.n_products > thresholds_of(describe(queue.device), TYPES).max_small_products
-    assert {each.method for each in explanation.bins} == methods
+    assert {bin_.method for bin_ in explanation.bins} == methods
     assert explanation.rule.startswith(f"{label}, by profile made-up")
     assert "as measured" in str(explanation)
     assert_product(plan(), A, B)
@@ -143,8 +143,8 @@ def test_features_of_bins_decide(queue: cl.CommandQueue, real: np.dtype[Any], de
     B = random_matrix((400, 20_000), 20, rng, real)
     plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B))
     # Neighbours with one accumulator are one bin.
-    assert [each.method for each in plan.explain().bins].count("dense") == 1
-    assert {each.method for each in plan.explain().bins} == {"hash", "dense"}
+    assert [bin_.method for bin_ in plan.explain().bins].count("dense") == 1
+    assert {bin_.method for bin_ in plan.explain().bins} == {"hash", "dense"}
     assert "; dense-windows, by profile made-up" in plan.explain().rule
     assert_product(plan(), A, B)
 
@@ -162,7 +162,7 @@ def test_bins_are_measured(queue: cl.CommandQueue, real: np.dtype[Any]) -> None:
         TUNABLE.prepare(subject, "bin", given)
     with programs.recording() as after:
         TUNABLE.prepare(subject, "bin", other)
-    assert {each.parameters.name for each in before} != {each.parameters.name for each in after}
+    assert {program.parameters.name for program in before} != {program.parameters.name for program in after}
     assert TUNABLE.verify(subject)
 
 
@@ -174,7 +174,7 @@ def test_features_decide(queue: cl.CommandQueue, real: np.dtype[Any], decided_by
     for lengths, method in (([18] * 200, "hash"), ([30] * 100, "esc")):
         A = rows_of(lengths, 300, rng, real)
         plan = spgemm_plan(device_matrix(queue, A), device_matrix(queue, B))
-        assert {each.method for each in plan.explain().bins} == {method}
+        assert {bin_.method for bin_ in plan.explain().bins} == {method}
         assert plan.explain().rule.startswith("hash esc, by" if method == "hash" else "esc, by")
         assert_product(plan(), A, B)
 
@@ -251,13 +251,13 @@ def test_thresholds_are_tuned_where_they_make_a_difference(
     matrix = rows_of([0, *([25] * 1600), 30], 40_000, np.random.default_rng(8), real)
     problem = TUNABLE.problem(queue, "even", sp.csr_array(matrix), real.name)
     usual, before = TUNABLE.thresholds(device, real.name), thresholds_of(device, TYPES).items()
-    found = TUNABLE.around(device, real.name, problem, "thresholds", "untuned")
+    result = TUNABLE.around(device, real.name, problem, "thresholds", "untuned")
     assert TUNABLE.default(device, real.name, "thresholds", problem.features) == "untuned"
-    changed = {name for label in found for name in TUNABLE.parse("thresholds", label)}
+    changed = {name for label in result for name in TUNABLE.parse("thresholds", label)}
     # What is off on CPU devices stays so, and with one method there is little else to change.
     assert changed <= {name for name, value in usual.items() if value}
     assert ("sort_items" in changed or "merge_items" in changed) == (kind == "gpu")
-    for label in ("untuned", *found[:2]):
+    for label in ("untuned", *result[:2]):
         assert TUNABLE.prepare(problem, "thresholds", label)()
         assert TUNABLE.verify(problem), label
     assert thresholds_of(device, TYPES).items() == before

@@ -28,8 +28,8 @@ DecidedBy = Callable[..., None]
 
 def device(kind: str = "gpu") -> Device:
     """A device of a type that no profile names."""
-    found = replace(describe(next(iter(PLATFORMS.values()))), name="made up", platform="made up", vendor="made up", type=kind)
-    return replace(found, local_memory=48 << 10, max_work_group=1024, portability=Portability("ptx", 32))
+    result = replace(describe(next(iter(PLATFORMS.values()))), name="made up", platform="made up", vendor="made up", type=kind)
+    return replace(result, local_memory=48 << 10, max_work_group=1024, portability=Portability("ptx", 32))
 
 
 def test_shipped_profiles_hold_what_is_better_elsewhere() -> None:
@@ -37,7 +37,9 @@ def test_shipped_profiles_hold_what_is_better_elsewhere() -> None:
         profile = profiles.read(path, shipped=True)
         usual = Thresholds.defaults(on_cores=profile.device["type"] == "cpu")
         for by_name in profile.content["thresholds"].get("spgemm", {}).values():
-            assert all(each.get("cases") or each.get("note") for each in by_name.values()), f"{path}: a threshold has no evidence"
+            assert all(array.get("cases") or array.get("note") for array in by_name.values()), (
+                f"{path}: a threshold has no evidence"
+            )
             assert by_name.keys() <= usual.keys()
         assert "name" in profile.device or not profile.content["thresholds"], f"{path}: defaults are declared"
         assert profile.content["made"].keys() & {"command", "note"}, path
@@ -45,13 +47,13 @@ def test_shipped_profiles_hold_what_is_better_elsewhere() -> None:
 
 def test_shapes_follow_thresholds() -> None:
     gpu, limits = device(), thresholds_of(device(), TYPES)
-    assert [each.products for each in sorts(limits, registers=True)] == [1 << bit for bit in range(1, 10)]
-    assert [(each.lanes, each.items) for each in sorts(limits, registers=True)][:4] == [(1, 2), (2, 2), (2, 4), (4, 4)]
-    assert [(each.lanes, each.items) for each in sorts(replace(limits, sort_items=8), registers=True)][3] == (2, 8)
-    shapes = [(each.lanes, each.items) for each in merges(gpu, TYPES, limits, registers=True)]
+    assert [sort.products for sort in sorts(limits, registers=True)] == [1 << bit for bit in range(1, 10)]
+    assert [(sort.lanes, sort.items) for sort in sorts(limits, registers=True)][:4] == [(1, 2), (2, 2), (2, 4), (4, 4)]
+    assert [(sort.lanes, sort.items) for sort in sorts(replace(limits, sort_items=8), registers=True)][3] == (2, 8)
+    shapes = [(merge.lanes, merge.items) for merge in merges(gpu, TYPES, limits, registers=True)]
     assert shapes == [(1, 1), (1, 2), (1, 4), (1, 8), (1, 16), (4, 8), (8, 8), (16, 8), (32, 8), (32, 16), (32, 32)]
     few = replace(limits, merge_items=4, merge_item_length=8, max_merge_lanes=8)
-    shapes = [(each.lanes, each.items) for each in merges(gpu, TYPES, few, registers=True)]
+    shapes = [(merge.lanes, merge.items) for merge in merges(gpu, TYPES, few, registers=True)]
     assert shapes == [(1, 1), (1, 2), (1, 4), (1, 8), (4, 4), (8, 4), (8, 8), (8, 16)]
 
 
@@ -99,7 +101,7 @@ def test_a_product_is_made_by_its_thresholds(queue: cl.CommandQueue, real: np.dt
     left = device_matrix(queue, A)
     types = replace(TYPES, arithmetic=Arithmetic(real.name, real.name))
     usual = thresholds_of(describe(queue.device), types)
-    assert {each.method for each in spgemm_plan(left, left).explain().bins} == {"reg-merge"}
+    assert {bin_.method for bin_ in spgemm_plan(left, left).explain().bins} == {"reg-merge"}
     with supposing(replace(usual, max_small_products=0)):
         plan = spgemm_plan(left, left)
         assert_product(plan(), A, A)

@@ -36,9 +36,9 @@ def multiply(
     with programs.recording() as built:
         C = spgemm(left, right, **asked)
     return C, {
-        "compact" if isinstance(each.parameters, (Compaction, CompactionChunked)) else each.parameters.types.phase
-        for each in built
-        if hasattr(each.parameters, "types")
+        "compact" if isinstance(program.parameters, (Compaction, CompactionChunked)) else program.parameters.types.phase
+        for program in built
+        if hasattr(program.parameters, "types")
     }
 
 
@@ -136,7 +136,7 @@ def test_what_only_counts_makes_no_values(queue: cl.CommandQueue, take_as: Calla
         nnz = spgemm_estimate(left, left, exact=True).nnz
         with pytest.raises(ValueError, match=f"max_nnz: the product has {nnz:,} entries, more than 10"):
             spgemm(left, left, max_nnz=10)
-    assert {each.parameters.types.phase for each in built if hasattr(each.parameters, "types")} == {"symbolic"}
+    assert {program.parameters.types.phase for program in built if hasattr(program.parameters, "types")} == {"symbolic"}
 
 
 @pytest.mark.parametrize("missing", ["room", "C"])

@@ -47,9 +47,9 @@ def grid(side: int) -> sp.csr_array:
     line = sp.diags_array(
         [np.ones(1), np.ones(side - 1), np.ones(side), np.ones(side - 1), np.ones(1)], offsets=[1 - side, -1, 0, 1, side - 1]
     )
-    found = sp.csr_array(sp.kron(line, line), dtype=np.float32)
-    found.sort_indices()
-    return found
+    result = sp.csr_array(sp.kron(line, line), dtype=np.float32)
+    result.sort_indices()
+    return result
 
 
 def ones(n: int) -> sp.csr_array:
@@ -115,28 +115,28 @@ def placed(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array) -> tuple[cs
 
 
 def bytes_of(*matrices: csr_array) -> int:
-    return sum(part.nbytes for each in matrices for part in (each.data, each.indices, each.indptr))
+    return sum(part.nbytes for matrix in matrices for part in (matrix.data, matrix.indices, matrix.indptr))
 
 
 def assert_same(C: csr_array, wanted: sp.csr_array) -> None:
     """Assert that C is SciPy's product, of small whole numbers without a sign: exactly."""
-    found = C.get()
-    np.testing.assert_array_equal(found.indptr, wanted.indptr)
-    np.testing.assert_array_equal(found.indices, wanted.indices)
-    np.testing.assert_array_equal(found.data, wanted.data)
+    result = C.get()
+    np.testing.assert_array_equal(result.indptr, wanted.indptr)
+    np.testing.assert_array_equal(result.indices, wanted.indices)
+    np.testing.assert_array_equal(result.data, wanted.data)
 
 
 def product(A: sp.csr_array, B: sp.csr_array) -> sp.csr_array:
-    found = sp.csr_array(A @ B)
-    found.sort_indices()
-    return found
+    result = sp.csr_array(A @ B)
+    result.sort_indices()
+    return result
 
 
 def needed(error: MemoryError) -> int:
     """Return the bytes that a message says are needed."""
-    found = re.search(r"^memory_limit: the product needs ([\d,]+) bytes of workspace, the limit is [\d,]+$", str(error))
-    assert found, error
-    return int(found[1].replace(",", ""))
+    result = re.search(r"^memory_limit: the product needs ([\d,]+) bytes of workspace, the limit is [\d,]+$", str(error))
+    assert result, error
+    return int(result[1].replace(",", ""))
 
 
 @pytest.mark.parametrize(("case", "units"), [*((case, 0) for case in CASES), ("one-long-row", 16)])
@@ -167,17 +167,17 @@ def test_a_limit_is_kept_or_what_is_needed_is_said(
         least = 0
         for limit in LIMITS:
             try:
-                found = peak(method, limit)
+                result = peak(method, limit)
             except MemoryError as error:  # noqa: PERF203 - products take far longer
                 least = needed(error)
                 assert limit is not None
                 assert least > limit
             else:
                 if limit is not None:
-                    assert found <= limit, method
+                    assert result <= limit, method
                 elif method != "esc":
                     arrays = bytes_of(left, right) + wanted.nnz * 8 + wanted.indptr.nbytes
-                    assert found <= 2 * arrays + (1 << 20) + (accumulators if kind == "cpu" and case != "wide" else 0), method
+                    assert result <= 2 * arrays + (1 << 20) + (accumulators if kind == "cpu" and case != "wide" else 0), method
         if A.nnz:
             assert peak(method, least) <= least
             with pytest.raises(MemoryError, match=f"needs {least:,} bytes"):
@@ -224,7 +224,7 @@ def test_rows_without_entries_take_little(
         rows_of(np.full(2000, 5), 3000, np.random.default_rng(10), np.float32),
         queue_on(device[0]),
     )
-    left, right = (device_matrix(queue, each, index) for each, index in zip((A, B), indices, strict=True))
+    left, right = (device_matrix(queue, matrix, index) for matrix, index in zip((A, B), indices, strict=True))
     assert left.has_canonical_format
     assert right.has_canonical_format
     wanted = product(A, B)
@@ -296,8 +296,8 @@ def test_values_that_are_made_another_way_keep_the_limit(
     def refusing(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> Sequence[Step]:
         if phase == "values" and not are_plain():
             raise BuildError("planted", log="", parameters="planted", source=None)
-        found: Sequence[Step] = enqueued(chain, product, steps, C, phase)
-        return found
+        result: Sequence[Step] = enqueued(chain, product, steps, C, phase)
+        return result
 
     monkeypatch.setattr(plan_module, "enqueue", refusing)
     for limit in (30_000, 50_000):

@@ -78,7 +78,7 @@ class TestBadInput:
         with pytest.raises(TypeError, match=r"^out: must be a pyopencl.array.Array, as x is, is ndarray"):
             spmv(A, on_device, out=x)
 
-    @pytest.mark.parametrize("semiring", [each for each in SEMIRINGS.values() if each.ordered], ids=repr)
+    @pytest.mark.parametrize("semiring", [semiring for semiring in SEMIRINGS.values() if semiring.ordered], ids=repr)
     def test_complex_values_have_no_order(self, queue: cl.CommandQueue, semiring: Any) -> None:
         A = csr_array(sp.csr_array(np.ones((2, 2), np.complex64)), queue=queue)
         with pytest.raises(

@@ -46,13 +46,13 @@ def test_sides() -> None:
 
 def bins_of(lengths: np.ndarray, side: Side) -> np.ndarray:
     """Return the bin of each virtual row, -1 for those of another side: Algorithm 2, row by row."""
-    found = []
+    results = []
     for first in range(0, lengths.size, side.granularity):
         bin_number = min(int(lengths[first : first + side.granularity].sum()) // side.granularity, N_BINS - 1)
         start = first // side.block * side.block
         is_long = int(lengths[start : start + side.block].sum()) >= side.threshold * side.block
-        found.append(bin_number if side.threshold < 0 or is_long == side.side else -1)
-    return np.array(found, int)
+        results.append(bin_number if side.threshold < 0 or is_long == side.side else -1)
+    return np.array(results, int)
 
 
 LENGTHS = np.concatenate(

@@ -26,9 +26,9 @@ SPLIT = KernelChoice("merge", 16, items=4)
 @pytest.fixture
 def host() -> sp.csr_array:
     rng = np.random.default_rng(0)
-    found = random_csr(rng.integers(0, 20, SHAPE[0]), SHAPE[1], 0)
-    found.data = rng.integers(1, 5, found.nnz).astype(np.float32)
-    return found
+    result = random_csr(rng.integers(0, 20, SHAPE[0]), SHAPE[1], 0)
+    result.data = rng.integers(1, 5, result.nnz).astype(np.float32)
+    return result
 
 
 def vectors(queue: cl.CommandQueue) -> tuple[cl_array.Array, cl_array.Array]:
@@ -147,9 +147,9 @@ def test_memory_that_was_released(queue: cl.CommandQueue, host: sp.csr_array, of
         A = csr_array(host, queue=queue)
         arrays = {"x": np.ones(SHAPE[1], np.float32), "out": np.zeros(SHAPE[0], np.float32), "A.data": host.data}
         if of_the_pool:
-            of = {each: lent(queue, values) for each, values in arrays.items()}
+            of = {name: lent(queue, values) for name, values in arrays.items()}
         else:
-            of = {each: cl_array.to_device(queue, values) for each, values in arrays.items()}
+            of = {name: cl_array.to_device(queue, values) for name, values in arrays.items()}
         A.data, x, y = of["A.data"], of["x"], of["out"]
         run = spmv_plan(A).bind(A, x, y)
         for _ in range(3):

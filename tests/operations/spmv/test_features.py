@@ -26,7 +26,7 @@ def matrix(lengths: Any, n_cols: int, seed: int = 0) -> tuple[np.ndarray[Any, An
 def of(
     queue: cl.CommandQueue, lengths: Any, index: Any = np.int32, work_group: int | None = None, n_cols: int = 17, **how: int
 ) -> Features:
-    indptr, indices = (cl_array.to_device(queue, each.astype(index)) for each in matrix(lengths, n_cols))
+    indptr, indices = (cl_array.to_device(queue, array.astype(index)) for array in matrix(lengths, n_cols))
     return inspect(queue, (len(lengths), n_cols), indices.size, indptr, indices, work_group, **how)
 
 
@@ -55,17 +55,17 @@ def locality(lengths: np.ndarray[Any, Any], n_cols: int) -> tuple[float, float]:
     return float(np.mean(distances or 0)), float(np.mean(gaps or 0))
 
 
-def check(found: Features, lengths: Any, n_cols: int = 17) -> None:
+def check(result: Features, lengths: Any, n_cols: int = 17) -> None:
     lengths = np.asarray(lengths, np.int64)
-    assert (found.n_rows, found.n_cols, found.nnz) == (lengths.size, n_cols, lengths.sum())
-    assert (found.shortest, found.longest) == (lengths.min(), lengths.max())
-    assert found.mean == lengths.mean()
-    np.testing.assert_allclose(found.variance, lengths.var(), rtol=1e-9, atol=1e-9 * max(1.0, float(lengths.max()) ** 2))
+    assert (result.n_rows, result.n_cols, result.nnz) == (lengths.size, n_cols, lengths.sum())
+    assert (result.shortest, result.longest) == (lengths.min(), lengths.max())
+    assert result.mean == lengths.mean()
+    np.testing.assert_allclose(result.variance, lengths.var(), rtol=1e-9, atol=1e-9 * max(1.0, float(lengths.max()) ** 2))
     # Class 0 is empty rows, class c those of more than 2^(c - 2) and up to 2^(c - 1) entries.
     classes = np.where(lengths == 0, 0, 1 + np.ceil(np.log2(np.maximum(lengths, 1))).astype(int))
-    np.testing.assert_array_equal(found.classes, np.bincount(classes[counted(lengths.size)]))
-    np.testing.assert_allclose(found.jumps, np.abs(np.diff(lengths)).sum() / max(lengths.sum(), 1))
-    np.testing.assert_allclose((found.distance, found.gap), locality(lengths, n_cols))
+    np.testing.assert_array_equal(result.classes, np.bincount(classes[counted(lengths.size)]))
+    np.testing.assert_allclose(result.jumps, np.abs(np.diff(lengths)).sum() / max(lengths.sum(), 1))
+    np.testing.assert_allclose((result.distance, result.gap), locality(lengths, n_cols))
 
 
 @pytest.mark.parametrize("index", [np.int32, np.int64])
@@ -81,9 +81,9 @@ def test_features(queue: cl.CommandQueue, work_group: int | None, index: Any) ->
 
 
 def test_no_rows(queue: cl.CommandQueue) -> None:
-    found = inspect(queue, (0, 17), 0, cl_array.zeros(queue, 1, np.int32), cl_array.zeros(queue, 0, np.int32))
-    assert found == Features(0, 17, 0, 0, 0, 0.0, (0,))
-    assert found.mean == 0
+    result = inspect(queue, (0, 17), 0, cl_array.zeros(queue, 1, np.int32), cl_array.zeros(queue, 0, np.int32))
+    assert result == Features(0, 17, 0, 0, 0, 0.0, (0,))
+    assert result.mean == 0
 
 
 def of_huge(queue: cl.CommandQueue, lengths: Any) -> Features:
@@ -93,10 +93,10 @@ def of_huge(queue: cl.CommandQueue, lengths: Any) -> Features:
 
 
 def test_lengths_beyond_32_bits(queue: cl.CommandQueue) -> None:
-    found = of_huge(queue, [1 << 31, 1, 0])
-    assert (found.longest, found.shortest) == (1 << 31, 0)
-    assert found.classes[0] == found.classes[1] == found.classes[32] == 1
-    assert found.variance > 1e18
+    result = of_huge(queue, [1 << 31, 1, 0])
+    assert (result.longest, result.shortest) == (1 << 31, 0)
+    assert result.classes[0] == result.classes[1] == result.classes[32] == 1
+    assert result.variance > 1e18
 
 
 def test_squares_beyond_64_bits(queue: cl.CommandQueue) -> None:
@@ -118,14 +118,14 @@ def test_features_of_random_rows(lengths: list[int], n_cols: int) -> None:
 def test_many_groups_are_put_together_on_the_device(queue: cl.CommandQueue, index: Any) -> None:
     lengths = np.random.default_rng(1).integers(0, 9, 3000)
     with programs.recording() as built:
-        found = of(queue, lengths, index, 16, 3000, few_groups=0)
+        result = of(queue, lengths, index, 16, 3000, few_groups=0)
     assert len(built) == 2
-    check(found, lengths, 3000)
+    check(result, lengths, 3000)
 
 
 def test_what_trees_compare(queue: cl.CommandQueue) -> None:
-    found = of(queue, [0, 1, 2, 5, 40], n_cols=30)
-    numbers = found.numbers(compute_units=4, itemsize=8)
+    result = of(queue, [0, 1, 2, 5, 40], n_cols=30)
+    numbers = result.numbers(compute_units=4, itemsize=8)
     assert (numbers["rows"], numbers["columns"], numbers["nnz"], numbers["bytes"]) == (5, 30, 48, 576)
     assert numbers["longest_by_mean"] == 40 / 9.6
     assert numbers["longest_by_share"] == 40 / 12
@@ -145,9 +145,10 @@ def test_columns_near_each_other_and_far_apart(queue: cl.CommandQueue) -> None:
     n = 5000
     band = scipy.sparse.diags_array([np.ones(n)] * 3, offsets=[-1, 0, 1], shape=(n, n)).tocsr()
     far = scipy.sparse.random_array((n, n), density=3 / n, rng=np.random.default_rng(2)).tocsr()
-    found = [
-        inspect(A.queue, A.shape, A.nnz, A.indptr, A.indices) for A in (csr_array(each, queue=queue) for each in (band, far))
+    results = [
+        inspect(A.queue, A.shape, A.nnz, A.indptr, A.indices)
+        for A in (csr_array(operand, queue=queue) for operand in (band, far))
     ]
-    assert 0.5 < found[0].distance < 1 < n / 5 < found[1].distance
-    assert found[0].gap == 1 < n / 10 < found[1].gap
-    assert found[0].jumps < 0.001 < 0.1 < found[1].jumps
+    assert 0.5 < results[0].distance < 1 < n / 5 < results[1].distance
+    assert results[0].gap == 1 < n / 10 < results[1].gap
+    assert results[0].jumps < 0.001 < 0.1 < results[1].jumps

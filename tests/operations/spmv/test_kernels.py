@@ -131,16 +131,16 @@ def test_kernel(case: dict[str, Any], lengths: np.ndarray, narrow_lanes: Callabl
                 plan = spmv_plan(A, scheme="fine", kernel=choice)
             else:
                 plan = spmv_plan(A, kernel=KernelChoice(case["kernel"].split()[0], work_group, items=5, unroll=2))
-        found = multiply()
-    check(found, expected(parts, x, semiring, y=y, **scale))
-    np.testing.assert_array_equal(found.view(np.uint8), multiply().view(np.uint8))  # bitwise
+        result = multiply()
+    check(result, expected(parts, x, semiring, y=y, **scale))
+    np.testing.assert_array_equal(result.view(np.uint8), multiply().view(np.uint8))  # bitwise
     _check_built(case, built, queue, work_group)
 
 
 def _check_built(case: Mapping[str, Any], built: list[Built], queue: cl.CommandQueue, work_group: int) -> None:
     """Check that the kernel which ran is the one asked for, at the nearest legal work-group size."""
-    records = [each.parameters for each in built if each.parameters.name.startswith(BUILT_AS[case["kernel"]])]
-    assert records, [each.parameters.name for each in built]
+    records = [program.parameters for program in built if program.parameters.name.startswith(BUILT_AS[case["kernel"]])]
+    assert records, [program.parameters.name for program in built]
     record: Any = records[-1]
     assert (record.portability.lane_width == 1) or case["lanes"] == "own"
     assert record.arithmetic.index == case["index"]
@@ -212,11 +212,11 @@ def _check_combine(
         else:
             for piece in part:
                 wanted[row] = add(wanted[row], piece)
-    found = on_device.get()
+    result = on_device.get()
     if dtype.kind in "fc":
-        np.testing.assert_allclose(found, wanted, rtol=1100 * np.finfo(dtype).eps)
+        np.testing.assert_allclose(result, wanted, rtol=1100 * np.finfo(dtype).eps)
     else:
-        np.testing.assert_array_equal(found, wanted)
+        np.testing.assert_array_equal(result, wanted)
 
 
 MADE_UP = Device(
@@ -240,9 +240,9 @@ def test_empty_rows_behind_a_long_one(queue: cl.CommandQueue) -> None:
         A = csr_array(tuple(cl_array.to_device(queue, part) for part in parts), shape=(lengths.size, N_COLS), check=False)
         for choice in (KernelChoice("adaptive", 64, items=5), KernelChoice("adaptive", 256, items=4)):
             with programs.recording() as record:
-                found = spmv(A, x, plan=spmv_plan(A, kernel=choice))
-            check(found, expected(parts, x, plus_times))
-            built += [each.parameters.name for each in record]
+                result = spmv(A, x, plan=spmv_plan(A, kernel=choice))
+            check(result, expected(parts, x, plus_times))
+            built += [program.parameters.name for program in record]
     assert any(name.startswith(BUILT_AS["adaptive"]) for name in built)
 
 

@@ -22,13 +22,13 @@ CHOICE = KernelChoice("narrow", 64, items=4)
 
 def multiplied(A: csr_array, x: cl_array.Array, plan: SpmvPlan, **options: Any) -> list[np.ndarray]:
     """Return products until the plan has made up its mind, and two more."""
-    found = []
+    results = []
     for _ in range(50):
-        found.append(spmv(A, x, plan=plan, **options).get())
+        results.append(spmv(A, x, plan=plan, **options).get())
         A.queue.finish()
-        if len(found) > 32 and not plan._upgrades:
+        if len(results) > 32 and not plan._upgrades:
             break
-    return [*found, spmv(A, x, plan=plan, **options).get(), spmv(A, x, plan=plan, **options).get()]
+    return [*results, spmv(A, x, plan=plan, **options).get(), spmv(A, x, plan=plan, **options).get()]
 
 
 @pytest.mark.parametrize(("dtype", "index"), [("float32", np.int32), ("complex64", np.int64), ("int8", np.int32)])

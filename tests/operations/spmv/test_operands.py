@@ -27,9 +27,9 @@ def test_views_of_x(square: tuple[sp.csr_array, csr_array], view: Any) -> None:
     wanted = expected(host(matrix), view(x))
     check(A @ view(x), wanted)
     on_device = cl_array.to_device(A.queue, x)
-    found = A @ view(on_device)
-    assert isinstance(found, cl_array.Array)
-    check(found, wanted)
+    result = A @ view(on_device)
+    assert isinstance(result, cl_array.Array)
+    check(result, wanted)
     out = cl_array.to_device(A.queue, np.ones(900, np.float32))
     again = spmv(A, view(on_device), alpha=2, beta=3, out=out[100:400])
     check(again, expected(host(matrix), view(x), alpha=2, beta=3, y=np.ones(300, np.float32)))
@@ -89,10 +89,10 @@ def test_numpy_in_numpy_out_and_device_in_device_out(square: tuple[sp.csr_array,
     assert isinstance(A @ x, np.ndarray)
     assert isinstance(A @ list(x), np.ndarray)
     on_device = cl_array.to_device(A.queue, x)
-    found = A @ on_device
-    assert isinstance(found, cl_array.Array)
-    assert found.queue is A.queue
-    check(found, wanted)
+    result = A @ on_device
+    assert isinstance(result, cl_array.Array)
+    assert result.queue is A.queue
+    check(result, wanted)
     own, other = np.zeros(300, np.float32), cl_array.zeros(A.queue, 300, np.float32)
     assert spmv(A, x, out=own) is own
     assert spmv(A, on_device, out=other) is other
@@ -142,6 +142,6 @@ def test_out_that_overlaps_x_is_refused(square: tuple[sp.csr_array, csr_array]) 
 def test_x_as_a_column_keeps_its_two_dimensions(square: tuple[sp.csr_array, csr_array], order: str) -> None:
     matrix, A = square
     x = np.asarray(random_values(np.float32, (300, 1), np.random.default_rng(1)), order=order)
-    found = A @ x
-    assert found.shape == (300, 1)
-    check(found, expected(host(matrix), x))
+    result = A @ x
+    assert result.shape == (300, 1)
+    check(result, expected(host(matrix), x))

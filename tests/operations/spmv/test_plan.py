@@ -73,7 +73,7 @@ def test_explanation_says_what_was_built(queue: cl.CommandQueue, scheme: str) ->
     with programs.recording() as built:
         spmv(A, x, plan=plan)
     after = plan.explain()
-    names = {each.parameters.name for each in built}
+    names = {program.parameters.name for program in built}
     assert {share.built for share in after.shares} <= names
     (product,) = plan._products.values()
     assert after.launches == product.recording.n_commands <= 4

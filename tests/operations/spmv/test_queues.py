@@ -33,9 +33,9 @@ def test_queues_of_every_kind(queue: cl.CommandQueue, properties: str) -> None:
     plan = spmv_plan(A, kernel=SPLIT)
     for _ in range(3):
         vectors = [cl_array.to_device(other, np.full(60_000, i, np.float32)) for i in range(8)]
-        found = [spmv(A, x, plan=plan) for x in vectors]
-        assert all(y.queue is other for y in found)
-        for i, y in enumerate(found):
+        results = [spmv(A, x, plan=plan) for x in vectors]
+        assert all(y.queue is other for y in results)
+        for i, y in enumerate(results):
             np.testing.assert_array_equal(y.get(), i * 60_000)
 
 
@@ -45,9 +45,9 @@ def test_two_queues_share_a_plan(queue: cl.CommandQueue) -> None:
     plan = spmv_plan(A, kernel=SPLIT)
     for _ in range(3):
         vectors = [cl_array.to_device(queues[i % 2], np.full(60_000, i, np.float32)) for i in range(8)]
-        found = [spmv(A, x, plan=plan) for x in vectors]
-        assert [y.queue for y in found] == [x.queue for x in vectors]
-        for i, y in enumerate(found):
+        results = [spmv(A, x, plan=plan) for x in vectors]
+        assert [y.queue for y in results] == [x.queue for x in vectors]
+        for i, y in enumerate(results):
             np.testing.assert_array_equal(y.get(), i * 60_000)
 
 

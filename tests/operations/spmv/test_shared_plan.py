@@ -78,9 +78,9 @@ def test_products_are_those_of_one_device(
         divided(*speeds)
         plan = sp.spmv_plan(A, queues=queues)
         for of, values in ((A, S), (other, (2 * S).astype(dtype))):
-            found = sp.spmv(of, x, plan=plan)
-            assert found.dtype == dtype
-            np.testing.assert_array_equal(found, values @ x)
+            result = sp.spmv(of, x, plan=plan)
+            assert result.dtype == dtype
+            np.testing.assert_array_equal(result, values @ x)
             on_device = sp.spmv(of, cl_array.to_device(queues[0], x), plan=plan)
             np.testing.assert_array_equal(on_device.get(), values @ x)
         y = (np.arange(n) % 7).astype(dtype)
@@ -240,8 +240,8 @@ def test_a_device_that_was_not_measured_has_a_number_of_its_own(queue: cl.Comman
     monkeypatch.setattr(speed, "describe", described)
     monkeypatch.setattr(speed, "known_speed", lambda of: measured.get(of.name))
     monkeypatch.setattr(speed, "standing", lambda name, *_: (False, {"CPU 1": 1.2, "CPU 2": 1.0}.get(name)))
-    found, told = speed.speeds_of([gpu, cpu])
-    assert found == (4 * 32 * 2000, 4 * 8 * 3000)
+    result, told = speed.speeds_of([gpu, cpu])
+    assert result == (4 * 32 * 2000, 4 * 8 * 3000)
     assert told.startswith("compute units times lanes times clock rate: GPU 1 2.56e+05, CPU 1 9.6e+04; `clsparse tune`")
     assert speed.speeds_of([gpu, silent])[0] == (4 * 32, 4 * 16)
     assert speed.speeds_of([cpu, silent]) == (
@@ -249,8 +249,8 @@ def test_a_device_that_was_not_measured_has_a_number_of_its_own(queue: cl.Comman
     )  # fmt: skip
     # What was measured on some of them says nothing beside what is known of others.
     measured["CPU 1"] = 2e10
-    found, told = speed.speeds_of([gpu, cpu])
-    assert found == (4 * 32 * 2000, 4 * 8 * 3000)
+    result, told = speed.speeds_of([gpu, cpu])
+    assert result == (4 * 32 * 2000, 4 * 8 * 3000)
     assert told.endswith("did not measure GPU 1")
     measured["GPU 1"] = 2e12
     assert speed.speeds_of([gpu, cpu])[0] == (2e12, 2e10)

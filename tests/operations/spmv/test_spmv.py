@@ -28,9 +28,9 @@ def test_shapes_without_and_with_entries(queue: cl.CommandQueue, shape: tuple[in
     x = np.linspace(-1, 1, shape[1]).astype(np.float32)
     for matrix in (sp.csr_array(shape, dtype=np.float32), sp.csr_array(np.ones(shape, np.float32))):
         A = csr_array(matrix, queue=queue)
-        found = multiply(A, x, kernel)
-        assert isinstance(found, np.ndarray)
-        check(found, expected(host(matrix), x))
+        result = multiply(A, x, kernel)
+        assert isinstance(result, np.ndarray)
+        check(result, expected(host(matrix), x))
         out = np.full(shape[0], np.nan, np.float32)
         assert multiply(A, x, kernel, out=out) is out
         check(out, expected(host(matrix), x))
@@ -43,8 +43,8 @@ def test_empty_rows_at_both_ends(queue: cl.CommandQueue, kernel: str | None) -> 
     A = csr_array(matrix, queue=queue)
     x = random_values(np.float32, 500, np.random.default_rng(5))
     y = np.ones(matrix.shape[0], np.float32)
-    found = multiply(A, cl_array.to_device(queue, x), kernel, alpha=2, beta=-0.5, out=cl_array.to_device(queue, y))
-    check(found, expected(host(matrix), x, alpha=2, beta=-0.5, y=y))
+    result = multiply(A, cl_array.to_device(queue, x), kernel, alpha=2, beta=-0.5, out=cl_array.to_device(queue, y))
+    check(result, expected(host(matrix), x, alpha=2, beta=-0.5, y=y))
 
 
 @pytest.mark.parametrize("kernel", FAMILIES)
@@ -85,9 +85,9 @@ def test_schemes_on_uneven_matrices(queue: cl.CommandQueue, make: Any, scheme: s
     x = random_values(np.float32, matrix.shape[1], np.random.default_rng(7))
     wanted = expected(host(matrix), x)
     for kernel in (None, "subvector2", "vector") if scheme != "auto" else (None, *BALANCED):
-        found = multiply(A, x, kernel, scheme)
-        check(found, wanted)
-        np.testing.assert_allclose(found, matrix.astype(np.float64) @ x, rtol=1e-3, atol=1e-2)
+        result = multiply(A, x, kernel, scheme)
+        check(result, wanted)
+        np.testing.assert_allclose(result, matrix.astype(np.float64) @ x, rtol=1e-3, atol=1e-2)
 
 
 def test_every_granularity(queue: cl.CommandQueue) -> None:
@@ -155,9 +155,9 @@ def test_promotion_is_scipys(queue: cl.CommandQueue, a: str, x: str) -> None:
     rng = np.random.default_rng(10)
     matrix = random_csr(rng.integers(0, 12, 60), 40, 13, a)
     vector = random_values(x, 40, rng)
-    found = csr_array(matrix, queue=queue) @ vector
-    assert found.dtype == (matrix @ vector).dtype
-    check(found, expected(host(matrix), vector))
+    result = csr_array(matrix, queue=queue) @ vector
+    assert result.dtype == (matrix @ vector).dtype
+    check(result, expected(host(matrix), vector))
 
 
 @pytest.mark.parametrize("semiring", list(SEMIRINGS.values())[1:], ids=repr)
@@ -173,15 +173,15 @@ def test_semirings_at_their_limits(queue: cl.CommandQueue, semiring: Any) -> Non
         matrix.data[1:3] = limit
         x = np.abs(random_values(dtype, 50, np.random.default_rng(2)))
         x[3:9] = limit
-        found = multiply(csr_array(matrix, queue=queue), x, "serial", semiring=semiring)
-        check(found, expected(host(matrix), x, semiring))
+        result = multiply(csr_array(matrix, queue=queue), x, "serial", semiring=semiring)
+        check(result, expected(host(matrix), x, semiring))
 
 
 def test_min_plus_and_max_times_propagate_nan(queue: cl.CommandQueue) -> None:
     matrix = sp.csr_array(np.array([[1, 2, 3], [4, 5, 6]], np.float32))
     x = np.array([1, np.nan, 2], np.float32)
     A = csr_array(matrix, queue=queue)
-    for semiring in (each for each in SEMIRINGS.values() if each.ordered):
+    for semiring in (semiring for semiring in SEMIRINGS.values() if semiring.ordered):
         assert np.isnan(spmv(A, x, semiring=semiring)).all()
     assert not np.isnan(spmv(csr_array(matrix[:, [0, 2]], queue=queue), x[[0, 2]], semiring=min_plus)).any()
 

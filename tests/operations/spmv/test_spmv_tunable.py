@@ -148,9 +148,9 @@ def test_loads_are_those_of_the_bins(scheme: str, queue: cl.CommandQueue) -> Non
     lengths, indptr = np.diff(host.indptr).astype(np.int64), cl_array.to_device(queue, host.indptr)
     for side in Scheme.parse(scheme).sides:
         counts = count_bins(queue, lengths.size, indptr, side)
-        found = Loads(lengths).of(side)
-        assert found.size == len(CLASSES)
-        for (begin, end), load in zip(CLASSES, found, strict=True):
+        result = Loads(lengths).of(side)
+        assert result.size == len(CLASSES)
+        for (begin, end), load in zip(CLASSES, result, strict=True):
             n_virtual = counts[begin:end].sum()
             assert (load > 0) == (n_virtual > 0)
             # A virtual row of bin b has from b to b + 1 entries for each of its rows, and each row counts for one more.

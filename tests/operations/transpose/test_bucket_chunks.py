@@ -69,8 +69,8 @@ def test_scattered_columns_take_buckets_and_others_do_not(queue: cl.CommandQueue
     for host, is_scattered in ((random, True), (band, False)):
         A = csr_array(host, queue=queue)
         for _ in range(2):
-            found = transpose(A, method="binned")
-            np.testing.assert_array_equal(found.toarray(), host.T.toarray())
+            result = transpose(A, method="binned")
+            np.testing.assert_array_equal(result.toarray(), host.T.toarray())
         assert A.structure.scattered is is_scattered
     # The sample is a fact of the structure, and is read once.
     assert sum(arguments[2:] == (1,) for arguments in reads) == 2
@@ -86,6 +86,6 @@ def test_counting_by_column_takes_the_place_of_what_is_refused(queue: cl.Command
 
     monkeypatch.setattr(methods, "enqueue_bucket_chunks", refuse)
     host = sp.csr_array(scattered(301, 20_000, 5000), dtype=np.float32)
-    found = transpose(csr_array(host, queue=queue), method="binned")
+    result = transpose(csr_array(host, queue=queue), method="binned")
     assert asked
-    np.testing.assert_array_equal(found.toarray(), host.T.toarray())
+    np.testing.assert_array_equal(result.toarray(), host.T.toarray())

@@ -55,13 +55,13 @@ def transposed(
     task = Transposition(indptr, indices, None if positions else data, *made, moved, host.shape, host.nnz)
     enqueue_buckets(chain, task, shape)
     chain.finish(moved, *made)
-    found = moved.get()
-    return made[0].get(), made[1].get(), parts[0][found] if positions else found, parts[0]
+    result = moved.get()
+    return made[0].get(), made[1].get(), parts[0][result] if positions else result, parts[0]
 
 
-def check(found: tuple[np.ndarray, ...], host: sp.csr_array) -> None:
+def check(result: tuple[np.ndarray, ...], host: sp.csr_array) -> None:
     """Compare with SciPy's transposed."""
-    indptr, indices, moved, values = found
+    indptr, indices, moved, values = result
     wanted = sp.csr_array((np.arange(host.nnz), host.indices, host.indptr), shape=host.shape).T.tocsr()
     np.testing.assert_array_equal(indptr, wanted.indptr)
     np.testing.assert_array_equal(indices, wanted.indices)
@@ -126,6 +126,6 @@ def test_a_radix_sort_takes_the_place_of_what_is_refused(
     monkeypatch.setattr(methods, "shape_of", lambda *_: STEPS["two steps"])
     monkeypatch.setattr(methods, "enqueue_buckets", refuse)
     host = UNEVEN[:50]
-    found = transpose(csr_array(host, queue=queue), method="binned")
+    result = transpose(csr_array(host, queue=queue), method="binned")
     assert asked == [STEPS["two steps"]]
-    np.testing.assert_array_equal(found.toarray(), host.T.toarray())
+    np.testing.assert_array_equal(result.toarray(), host.T.toarray())

@@ -96,16 +96,16 @@ def on_device(queue: cl.CommandQueue, matrix: sp.csr_array, index: Any = np.int3
     return csr_array(tuple(cl_array.to_device(queue, part) for part in parts), shape=matrix.shape, **options)
 
 
-def assert_same(found: Any, wanted: sp.csr_array) -> None:
+def assert_same(result: Any, wanted: sp.csr_array) -> None:
     """Check a matrix bit by bit."""
-    assert isinstance(found, csr_array)
-    assert found.shape == wanted.shape
+    assert isinstance(result, csr_array)
+    assert result.shape == wanted.shape
     for name in ("data", "indices", "indptr"):
-        part = getattr(found, name).get()
+        part = getattr(result, name).get()
         np.testing.assert_array_equal(part, getattr(wanted, name))
         assert part.dtype == getattr(wanted, name).dtype or name != "data"
-    assert found.has_sorted_indices
-    assert found.has_canonical_format == found.get().has_canonical_format
+    assert result.has_sorted_indices
+    assert result.has_canonical_format == result.get().has_canonical_format
 
 
 @pytest.mark.parametrize("case", combinations(AXES, legal), ids=lambda case: "-".join(map(str, case.values())))
@@ -141,12 +141,12 @@ def test_transpose(queue: cl.CommandQueue, real: np.dtype, method: str, ordered:
             with pytest.raises(ValueError, match=r"^method: gather does not take this matrix: it is 70 x 300"):
                 transpose(A, method=method)
             continue
-        found = transpose(A, method=method)
-        assert_same(found, matrix.T.tocsr())
-        assert found.queue is queue
+        result = transpose(A, method=method)
+        assert_same(result, matrix.T.tocsr())
+        assert result.queue is queue
         assert_same(transpose_plan(A, method=method)(), matrix.T.tocsr())
         # The same again, as far as values go: A is not written to.
-        assert_same(transpose(found), sp.csr_array(matrix.T.tocsr().T.tocsr()))
+        assert_same(transpose(result), sp.csr_array(matrix.T.tocsr().T.tocsr()))
         assert_same_parts(A, matrix)
 
 
@@ -187,10 +187,10 @@ def test_random_structures(structure: tuple[int, list[list[int]]], mirrored: boo
 def test_no_entries(queue: cl.CommandQueue, shape: tuple[int, int], method: str) -> None:
     A = csr_array(sp.csr_array(shape, dtype=np.float32), queue=queue)
     plan = transpose_plan(A, method=method)
-    for found in (transpose(A, method=method), plan(), A.T.tocsr()):
-        assert (found.shape, found.nnz, found.dtype) == (shape[::-1], 0, np.float32)
-        np.testing.assert_array_equal(found.indptr.get(), np.zeros(shape[1] + 1))
-        assert found.has_canonical_format
+    for result in (transpose(A, method=method), plan(), A.T.tocsr()):
+        assert (result.shape, result.nnz, result.dtype) == (shape[::-1], 0, np.float32)
+        np.testing.assert_array_equal(result.indptr.get(), np.zeros(shape[1] + 1))
+        assert result.has_canonical_format
     assert "no entries" in str(plan.explain())
     np.testing.assert_array_equal(np.ones(shape[0], np.float32) @ A, np.zeros(shape[1]))
 
@@ -211,10 +211,10 @@ def test_a_symmetric_pattern_shares_what_is_known_of_it(queue: cl.CommandQueue, 
     plan = transpose_plan(A, method="gather")
     assert str(plan) == plan.explain().method == "gather"
     assert "the pattern is symmetric" in str(plan.explain())
-    found = transpose(A, method="gather")
-    assert found.indices is A.indices
-    assert found.indptr is A.indptr
-    assert found.spmv_plan() is A.spmv_plan()
+    result = transpose(A, method="gather")
+    assert result.indices is A.indices
+    assert result.indptr is A.indptr
+    assert result.spmv_plan() is A.spmv_plan()
 
 
 @pytest.mark.parametrize("method", ["gather", "atomics"])
@@ -269,12 +269,12 @@ def test_gather_looks_itself_whether_a_format_is_canonical(
         matrix.indices[matrix.indptr[291] + 1] = 300
         matrix.indices[matrix.indptr[309] : matrix.indptr[309] + 2] = 300
     A = csr_array(
-        tuple(cl_array.to_device(queue, each) for each in (matrix.data, matrix.indices, matrix.indptr)), (n, n), check=False
+        tuple(cl_array.to_device(queue, array) for array in (matrix.data, matrix.indices, matrix.indptr)), (n, n), check=False
     )
     chain, moved, why_not = Chain(queue, A.data), cl_array.empty_like(A.data), {}
     with programs.recording() as asked:
         pattern, method = attempt(chain, A, True, moved, Strategy((("gather", 0),)), why_not)
-    assert not any("check" in each.parameters.name for each in asked)
+    assert not any("check" in program.parameters.name for program in asked)
     assert A.facts is None
     chain.finish(moved)
     expected = matrix.T.tocsr()
@@ -368,8 +368,8 @@ def test_a_plan_takes_new_values(queue: cl.CommandQueue, host: sp.csr_array) -> 
         padded = cl_array.to_device(queue, np.concatenate((values[:3], values)))
         twice = cl_array.to_device(queue, np.repeat(values, 2))
         for given_values in (values, list(values), cl_array.to_device(queue, values), padded[3:], twice[::2]):
-            found = plan(given_values)
-            np.testing.assert_array_equal(found.data.get(), other.data)
+            result = plan(given_values)
+            np.testing.assert_array_equal(result.data.get(), other.data)
         assert_same(plan(values), other)
     assert first.indices is plan(values).indices is plan.indices
     assert first.spmv_plan() is plan(host.data).spmv_plan()
@@ -430,9 +430,9 @@ def test_a_plan_says_what_ran_and_why(queue: cl.CommandQueue, host: sp.csr_array
 def test_the_transposed_is_over_the_same_arrays(queue: cl.CommandQueue, host: sp.csr_array) -> None:
     A = on_device(queue, host)
     with programs.recording() as built:
-        for found in (A.T, A.transpose(), A.transpose((1, 0)), A.T.T, A.T.T.T):
-            assert found.shape == (host.shape if isinstance(found, csr_array) else host.shape[::-1])
-            assert (found.data, found.indices, found.indptr) == (A.data, A.indices, A.indptr) or found.data is A.data
+        for result in (A.T, A.transpose(), A.transpose((1, 0)), A.T.T, A.T.T.T):
+            assert result.shape == (host.shape if isinstance(result, csr_array) else host.shape[::-1])
+            assert (result.data, result.indices, result.indptr) == (A.data, A.indices, A.indptr) or result.data is A.data
     assert not built
     own = A.transpose(copy=True)
     own.data.fill(0)
@@ -519,13 +519,13 @@ def test_product_from_the_left(queue: cl.CommandQueue, kind: str) -> None:
     n = host.shape[0]
     for x in (rng.integers(-3, 4, n), rng.integers(-3, 4, (3, n)), rng.integers(-3, 4, (n, 4)).T, rng.integers(0, 3, (1, n))):
         x = x.astype(np.int32) if x.flags.c_contiguous else np.asfortranarray(x.astype(np.int32))
-        found = x @ A
-        assert isinstance(found, np.ndarray)
-        np.testing.assert_array_equal(found, x @ host, strict=True)
+        result = x @ A
+        assert isinstance(result, np.ndarray)
+        np.testing.assert_array_equal(result, x @ host, strict=True)
         device = cl_array.to_device(queue, x)
-        found = device @ A
-        assert isinstance(found, cl_array.Array)
-        np.testing.assert_array_equal(found.get(), x @ host)
+        result = device @ A
+        assert isinstance(result, cl_array.Array)
+        np.testing.assert_array_equal(result.get(), x @ host)
         np.testing.assert_array_equal(list(map(list, x)) @ A if x.ndim == 2 else list(x) @ A, x @ host)
     padded = cl_array.to_device(queue, np.arange(n + 5, dtype=np.int32))
     np.testing.assert_array_equal((padded[5:] @ A).get(), np.arange(5, n + 5) @ host)

@@ -57,15 +57,15 @@ def test_scipys_result(
         order = np.argsort(host.indices, kind="stable")
         rows = np.repeat(np.arange(host.shape[0]), np.diff(host.indptr))[order]
         with programs.recording() as built:
-            found, plan = transpose(A), transpose_plan(A)
-        assert {each.parameters.template for each in built} == {"transpose/at_once"}
+            result, plan = transpose(A), transpose_plan(A)
+        assert {program.parameters.template for program in built} == {"transpose/at_once"}
         assert plan.explain().method == "at once"
-        for each in (found, plan()):
-            np.testing.assert_array_equal(each.data.get(), host.data[order])
-            np.testing.assert_array_equal(each.indices.get(), rows)
-            np.testing.assert_array_equal(np.diff(each.indptr.get()), np.bincount(host.indices, minlength=host.shape[1]))
-            assert each.indices.dtype == each.indptr.dtype == index
-            assert each.has_sorted_indices
+        for matrix in (result, plan()):
+            np.testing.assert_array_equal(matrix.data.get(), host.data[order])
+            np.testing.assert_array_equal(matrix.indices.get(), rows)
+            np.testing.assert_array_equal(np.diff(matrix.indptr.get()), np.bincount(host.indices, minlength=host.shape[1]))
+            assert matrix.indices.dtype == matrix.indptr.dtype == index
+            assert matrix.has_sorted_indices
     programs.clear()
 
 

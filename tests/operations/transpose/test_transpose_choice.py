@@ -99,9 +99,9 @@ def test_a_profile_decides(
     assert explanation.method == method
     assert explanation.rule.startswith(f"{label}, by profile made-up")
     assert "so it was measured" in str(explanation)
-    found, wanted = transpose(csr_array(matrix, queue=queue)), matrix.T.tocsr()
-    np.testing.assert_array_equal(found.indices.get(), wanted.indices)
-    np.testing.assert_array_equal(found.data.get(), wanted.data)
+    result, wanted = transpose(csr_array(matrix, queue=queue)), matrix.T.tocsr()
+    np.testing.assert_array_equal(result.indices.get(), wanted.indices)
+    np.testing.assert_array_equal(result.data.get(), wanted.data)
 
 
 def test_a_structure_is_asked_for_symmetry_from_its_second_transposition_on(
@@ -114,9 +114,9 @@ def test_a_structure_is_asked_for_symmetry_from_its_second_transposition_on(
         matrix = MATRICES[name].astype(np.float32)
         A = csr_array(matrix, queue=queue)
         for call in range(3):
-            found = transpose(A)
-            np.testing.assert_array_equal(found.toarray(), matrix.T.toarray())
-            assert (found.indices is A.indices) == (name in taken and call > 0)
+            result = transpose(A)
+            np.testing.assert_array_equal(result.toarray(), matrix.T.toarray())
+            assert (result.indices is A.indices) == (name in taken and call > 0)
             if name != "any":
                 assert (A.structure.symmetry is not None) == (call > 0)
 

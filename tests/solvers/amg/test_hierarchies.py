@@ -42,11 +42,11 @@ def default(wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> cl.Comman
 def grid(n: int = 24, dtype: Any = np.float64) -> scipy.sparse.csr_array:
     """Return the 5-point matrix of n x n points; of a complex dtype, a Hermitian one of other phases."""
     step = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
-    found = scipy.sparse.kronsum(step, step).tocsr()
+    result = scipy.sparse.kronsum(step, step).tocsr()
     if np.dtype(dtype).kind == "c":
         turn = scipy.sparse.diags_array(np.exp(1j * np.arange(n * n)))
-        found = turn @ found @ turn.conj()
-    return scipy.sparse.csr_array(found).astype(dtype)
+        result = turn @ result @ turn.conj()
+    return scipy.sparse.csr_array(result).astype(dtype)
 
 
 def solver(queue: cl.CommandQueue, host: Any, **options: Any) -> amg.MultilevelSolver:
@@ -87,7 +87,7 @@ def test_candidates_of_several_columns_and_blocks(default: cl.CommandQueue) -> N
         np.testing.assert_allclose(P @ below.B.get(), fine, atol=1e-11 * np.abs(fine).max())
         Q = (P.T @ P).toarray()
         np.testing.assert_allclose(Q, np.diag(np.diag(Q)), atol=1e-12)
-        assert all(min(abs(each), abs(each - 1)) < 1e-12 for each in np.diag(Q))
+        assert all(min(abs(entry), abs(entry - 1)) < 1e-12 for entry in np.diag(Q))
     b = np.arange(288) % 5 - 1.0
     ml = amg.smoothed_aggregation_solver(A, B=B, max_coarse=4, strength=("symmetric", {"theta": 0.05}))
     x, info = ml.solve(b, tol=1e-9, accel="cg", return_info=True)
@@ -108,11 +108,11 @@ def test_cycles_and_smoothers_are_those_of_the_host(wide: cl.CommandQueue) -> No
         for at, smoother in enumerate(smoothers):
             ml = solver(wide, host, B=candidates, presmoother=smoother, postsmoother=smoothers[at - 1], max_coarse=5)
             for cycle in ("V", "W", "F", "K", "AMLI")[at % 2 :: 2]:
-                found: list[float] = []
+                results: list[float] = []
                 wanted: list[float] = []
-                x = ml.solve(b, maxiter=4, tol=0, cycle=cycle, residuals=found)
+                x = ml.solve(b, maxiter=4, tol=0, cycle=cycle, residuals=results)
                 y = multigrid.solve(ml.levels, b, maxiter=4, kind=cycle, residuals=wanted)
-                np.testing.assert_allclose(found, wanted, atol=1e-12 * wanted[0])
+                np.testing.assert_allclose(results, wanted, atol=1e-12 * wanted[0])
                 np.testing.assert_allclose(x, y, atol=1e-11 * np.abs(y).max())
     M = ml.aspreconditioner()
     np.testing.assert_allclose(M @ b, multigrid.solve(ml.levels, b, maxiter=1, kind="V"), atol=1e-12 * np.abs(b).max())
@@ -129,7 +129,7 @@ def test_solve_gives_back_what_it_was_given(wide: cl.CommandQueue) -> None:
         assert info == 0
         assert isinstance(x, np.ndarray)
         np.testing.assert_allclose(x, exact, atol=1e-6)
-    assert all(isinstance(each, np.ndarray) for each in seen)
+    assert all(isinstance(value, np.ndarray) for value in seen)
     y = ml.solve(on_device, tol=1e-10)
     assert isinstance(y, cl_array.Array)
     np.testing.assert_allclose(y.get(), exact, atol=1e-6)
@@ -168,8 +168,8 @@ def test_refresh_is_another_set_up(wide: cl.CommandQueue) -> None:
         single.refresh(other.data.astype(np.float32))
         assert [level.A.structure for level in ml.levels] == plans
         wanted = solver(wide, other, improve_candidates=None)
-        for found, level in zip(ml.levels, wanted.levels, strict=True):
-            np.testing.assert_allclose(found.A.toarray(), level.A.toarray(), rtol=1e-10, atol=1e-10)
+        for result, level in zip(ml.levels, wanted.levels, strict=True):
+            np.testing.assert_allclose(result.A.toarray(), level.A.toarray(), rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(ml.solve(b, tol=1e-8), wanted.solve(b, tol=1e-8), rtol=1e-6)
         exact = wanted.aspreconditioner() @ b
         np.testing.assert_allclose(M @ b, exact, atol=1e-10 * np.abs(exact).max())
@@ -195,13 +195,13 @@ def test_prolongators_are_those_of_products(
         host = scipy.sparse.block_diag([grid(12, dtype), scipy.sparse.diags_array([3.0, 5.0])], format="csr")
         for degree in (1, 2):
             options = {"smooth": ("jacobi", {"degree": degree}), "max_coarse": 30}
-            found = solver(wide, host, **options)
-            found.refresh(2 * host.data)
+            result = solver(wide, host, **options)
+            result.refresh(2 * host.data)
             with monkeypatch.context() as patched:
                 patched.setattr("clsparse_py._solvers.amg.setup.MAX_ROW", {True: 0, False: 0})
                 wanted = solver(wide, host, **options)
                 wanted.refresh(2 * host.data)
-            P, Q = found.levels[0].P.get(), wanted.levels[0].P.get()
+            P, Q = result.levels[0].P.get(), wanted.levels[0].P.get()
             np.testing.assert_array_equal(P.indptr, Q.indptr)
             np.testing.assert_array_equal(P.indices, Q.indices)
             np.testing.assert_allclose(P.data, Q.data, atol=1e-13)
@@ -292,22 +292,22 @@ def test_aggregates_are_the_same_everywhere(
     rng = np.random.default_rng(3)
     some = scipy.sparse.random_array((300, 300), density=0.01, rng=rng, format="csr")
     cases = (grid(20), some + some.T, some, scipy.sparse.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(700, 700)))
-    found = []
+    results = []
     for kind in ("cpu", "gpu", "gpu"):
         take_as(type=kind)
-        if len(found) == 2 * len(cases):
+        if len(results) == 2 * len(cases):
             # More nodes look than a work-group lists.
             monkeypatch.setattr("clsparse_py._solvers.aggregation.kernels._LISTED", 4)
             monkeypatch.setattr("clsparse_py._solvers.aggregation.kernels._WOKEN", 3)
         for case in cases:
             A = clsparse_py.csr_array(scipy.sparse.csr_array(case, dtype=np.float32), queue=queue)
-            found.append(aggregates(queue, A.indices, A.indptr))
+            results.append(aggregates(queue, A.indices, A.indptr))
             joined, place, n = of_host.aggregates(A.indices.get(), A.indptr.get())
-            assert (n, place[-1]) == (found[-1].n, found[-1].n_joined)
-            np.testing.assert_array_equal(joined, found[-1].joined.get())
-            np.testing.assert_array_equal(place, found[-1].place.get())
+            assert (n, place[-1]) == (results[-1].n, results[-1].n_joined)
+            np.testing.assert_array_equal(joined, results[-1].joined.get())
+            np.testing.assert_array_equal(place, results[-1].place.get())
             # Connected, in a symmetric graph: each node of an aggregate is within two edges of another of it.
-            assert set(joined[joined >= 0]) == set(range(found[-1].n))
+            assert set(joined[joined >= 0]) == set(range(results[-1].n))
             alone = np.diff(case.tocsr().indptr) == 0
             assert (joined[alone] == -1).all()
 
@@ -322,10 +322,10 @@ def test_coarsest_inverses(queue: cl.CommandQueue, take_as: Callable[..., None])
             one, dense = np.eye(n), rng.random((n, n)) + 1j * rng.random((n, n))
             definite = dense @ dense.conj().T + one
             # Those that are not definite, or not Hermitian, are left to the host.
-            for each in (definite, definite - 30 * one, dense + one):
-                host = each.astype(np.complex64)
-                found = inverse(clsparse_py.csr_array(host, queue=queue)).toarray()
-                np.testing.assert_allclose(found @ host, one, atol=2e-3)
+            for matrix in (definite, definite - 30 * one, dense + one):
+                host = matrix.astype(np.complex64)
+                result = inverse(clsparse_py.csr_array(host, queue=queue)).toarray()
+                np.testing.assert_allclose(result @ host, one, atol=2e-3)
 
 
 def test_triple_products(queue: cl.CommandQueue) -> None:
@@ -363,16 +363,16 @@ def test_plain_kernels_take_over_if_others_are_refused(default: cl.CommandQueue,
         return build(context, device, parameters)
 
     monkeypatch.setattr(programs, "build", refusing)
-    found = solver(wide, host)
+    result = solver(wide, host)
     again = amg.smoothed_aggregation_solver(blocks, max_coarse=10, strength=("symmetric", {"theta": 0.1}))
-    for one, other in ((wanted, found), (of_blocks, again)):
+    for one, other in ((wanted, result), (of_blocks, again)):
         other.refresh(one.levels[0].A.data)
         for level, of_plain in zip(one.levels, other.levels, strict=True):
             np.testing.assert_allclose(level.A.toarray(), of_plain.A.toarray(), atol=1e-12)
     norms: list[float] = []
-    np.testing.assert_allclose(found.solve(b, tol=1e-8, residuals=norms), x, atol=1e-10)
+    np.testing.assert_allclose(result.solve(b, tol=1e-8, residuals=norms), x, atol=1e-10)
     np.testing.assert_allclose(norms, residuals, atol=1e-10)
-    assert found.solve(b, tol=1e-8, accel="cg", return_info=True)[1] == 0
+    assert result.solve(b, tol=1e-8, accel="cg", return_info=True)[1] == 0
     plain = False
     with pytest.raises(BuildError, match="planted"):
         solver(wide, host)

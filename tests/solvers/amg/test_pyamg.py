@@ -51,11 +51,11 @@ def test_residuals_are_pyamgs(wide: cl.CommandQueue) -> None:
         b = (np.arange(n) % 7 - 2.5).astype(dtype) * (1 + 0.5j if dtype.kind == "c" else 1)
         for cycle in ("V", "W", "F", "AMLI") if len(theirs.levels) > 1 else ("V",):
             wanted: list[float] = []
-            found: list[float] = []
+            results: list[float] = []
             x, info = theirs.solve(b, tol=1e-7, maxiter=20, cycle=cycle, residuals=wanted, return_info=True)
-            y, of_ours = ours.solve(b, tol=1e-7, maxiter=20, cycle=cycle, residuals=found, return_info=True)
-            assert (of_ours, len(found)) == (info, len(wanted)), (name, cycle)
-            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-10 * wanted[0])
+            y, of_ours = ours.solve(b, tol=1e-7, maxiter=20, cycle=cycle, residuals=results, return_info=True)
+            assert (of_ours, len(results)) == (info, len(wanted)), (name, cycle)
+            np.testing.assert_allclose(results, wanted, rtol=0, atol=1e-10 * wanted[0])
             np.testing.assert_allclose(y, x, rtol=1e-8, atol=1e-8 * np.abs(x).max())
 
 
@@ -64,12 +64,12 @@ def test_residuals_of_cg_are_pyamgs(wide: cl.CommandQueue) -> None:
         ours = amg.from_pyamg(theirs, queue=wide)
         b = np.arange(theirs.levels[0].A.shape[0]) % 7 - 2.5
         wanted: list[float] = []
-        found: list[float] = []
+        results: list[float] = []
         theirs.solve(b, tol=1e-7, accel="cg", residuals=wanted)
-        ours.solve(b, tol=1e-7, accel="cg", residuals=found)
-        both = min(len(wanted), len(found))
-        assert abs(len(wanted) - len(found)) <= 1
-        np.testing.assert_allclose(found[:both], wanted[:both], rtol=1e-5, atol=1e-6 * wanted[0])
+        ours.solve(b, tol=1e-7, accel="cg", residuals=results)
+        both = min(len(wanted), len(results))
+        assert abs(len(wanted) - len(results)) <= 1
+        np.testing.assert_allclose(results[:both], wanted[:both], rtol=1e-5, atol=1e-6 * wanted[0])
 
 
 def test_smoothers_that_a_device_cannot_run_are_replaced_or_refused(wide: cl.CommandQueue) -> None:
@@ -110,15 +110,15 @@ def test_own_hierarchies_need_as_many_iterations(wide: cl.CommandQueue, monkeypa
         ours = amg.smoothed_aggregation_solver(A, **options)
         b = np.arange(A.shape[0]) % 7 - 2.5
         counts = []
-        for each in (theirs, ours):
+        for hierarchy in (theirs, ours):
             residuals: list[float] = []
-            each.solve(b, tol=1e-8, accel="cg", residuals=residuals)
+            hierarchy.solve(b, tol=1e-8, accel="cg", residuals=residuals)
             counts.append(len(residuals) - 1)
         assert counts[1] <= 1.3 * counts[0] + 1, (name, counts)
         # Back in PyAMG, it is the same method.
         again = ours.to_pyamg()
         wanted: list[float] = []
-        found: list[float] = []
+        results: list[float] = []
         ours.solve(b, maxiter=4, residuals=wanted)
-        again.solve(b, maxiter=4, residuals=found)
-        np.testing.assert_allclose(found, wanted, rtol=1e-8)
+        again.solve(b, maxiter=4, residuals=results)
+        np.testing.assert_allclose(results, wanted, rtol=1e-8)

@@ -33,11 +33,11 @@ def wide(queue: cl.CommandQueue) -> cl.CommandQueue:
 def grid(dtype: Any = np.float64, n: int = 10) -> scipy.sparse.csr_array:
     """Return a Hermitian positive definite matrix of a grid of n x n points, with a diagonal that varies."""
     step = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
-    found = scipy.sparse.kronsum(step, step).tocsr() + scipy.sparse.diags_array(np.linspace(0, 1, n * n))
+    result = scipy.sparse.kronsum(step, step).tocsr() + scipy.sparse.diags_array(np.linspace(0, 1, n * n))
     if np.dtype(dtype).kind == "c":
         turn = scipy.sparse.diags_array(np.exp(1j * np.arange(n * n)))
-        found = turn @ found @ turn.conj()
-    return scipy.sparse.csr_array(found).astype(dtype)
+        result = turn @ result @ turn.conj()
+    return scipy.sparse.csr_array(result).astype(dtype)
 
 
 def check(host: Any, values: Any, vectors: Any, wanted: Any, near: float, B: Any = None) -> None:
@@ -219,8 +219,8 @@ def test_factors_that_do_not_fit_are_refused(queue: cl.CommandQueue, real: np.dt
     shifted = scipy.sparse.csc_array(host - real.type(2.1) * scipy.sparse.eye_array(100, dtype=real))
     options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.01, "options": {"SymmetricMode": True}}
     factors = of_scipy.splu(shifted, **options)
-    each, bound = real.itemsize + 4, eigen._bytes_of_factors(shifted)
-    assert (factors.L.nnz + factors.U.nnz) * each <= bound <= 2 * 100**2 * each
+    bytes_of_entry, bound = real.itemsize + 4, eigen._bytes_of_factors(shifted)
+    assert (factors.L.nnz + factors.U.nnz) * bytes_of_entry <= bound <= 2 * 100**2 * bytes_of_entry
     monkeypatch.setattr(eigen, "_free_host_memory", lambda: 10_000)
     with pytest.raises(MemoryError, match=r"may take .* MB, by a bound of their fill.*give OPinv=.*minres.*multigrid"):
         linalg.eigsh(A, k=2, sigma=2.1)

@@ -40,8 +40,8 @@ def grid(n: int = 12) -> scipy.sparse.csr_array:
 def random(dtype: Any) -> scipy.sparse.csr_array:
     """Return a matrix of 200 rows with a strong diagonal."""
     rng = np.random.default_rng(0)
-    found = scipy.sparse.random_array((200, 200), density=0.02, rng=rng) + 4 * scipy.sparse.eye_array(200)
-    return scipy.sparse.csr_array(found * (1 + 0.3j) if np.dtype(dtype).kind == "c" else found).astype(dtype)
+    result = scipy.sparse.random_array((200, 200), density=0.02, rng=rng) + 4 * scipy.sparse.eye_array(200)
+    return scipy.sparse.csr_array(result * (1 + 0.3j) if np.dtype(dtype).kind == "c" else result).astype(dtype)
 
 
 def test_triangular_systems_are_scipys(wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,12 +56,12 @@ def test_triangular_systems_are_scipys(wide: cl.CommandQueue, monkeypatch: pytes
                 part = (scipy.sparse.tril if lower else scipy.sparse.triu)(host).tocsr()
                 for b in (rng.standard_normal(200).astype(dtype), rng.standard_normal((200, 3)).astype(dtype)):
                     wanted = of_scipy.spsolve_triangular(part.copy(), b, lower, unit_diagonal=unit)
-                    found = linalg.spsolve_triangular(A, b, lower, unit_diagonal=unit)
-                    assert found.dtype == wanted.dtype
-                    np.testing.assert_allclose(found, wanted, rtol=near, atol=near)
+                    result = linalg.spsolve_triangular(A, b, lower, unit_diagonal=unit)
+                    assert result.dtype == wanted.dtype
+                    np.testing.assert_allclose(result, wanted, rtol=near, atol=near)
                     on_device = linalg.spsolve_triangular(A, cl_array.to_device(wide, b), lower, unit_diagonal=unit)
                     assert isinstance(on_device, cl_array.Array)
-                    np.testing.assert_array_equal(on_device.get(), found)
+                    np.testing.assert_array_equal(on_device.get(), result)
     host, b = random("float64"), rng.standard_normal(200)
     part = scipy.sparse.tril(host).tocsr()
     wanted = of_scipy.spsolve_triangular(part, b)
@@ -90,10 +90,12 @@ def test_triangles_in_any_format_are_converted_as_they_stand(wide: cl.CommandQue
             A = clsparse_py.csr_array((np.array(values, dtype), indices, indptr), shape=(3, 3), queue=wide)
             for of_b in (np.int32, np.float32, np.float64, np.complex64, np.complex128):
                 for b in (np.array([7, 5, 8], of_b), cl_array.to_device(wide, np.array([7, 5, 8], of_b))):
-                    found = linalg.spsolve_triangular(A, b)
-                    np.testing.assert_allclose(found.get() if isinstance(found, cl_array.Array) else found, [1, 2, 2], rtol=1e-6)
+                    result = linalg.spsolve_triangular(A, b)
+                    np.testing.assert_allclose(
+                        result.get() if isinstance(result, cl_array.Array) else result, [1, 2, 2], rtol=1e-6
+                    )
             # Levels are found once for all dtypes.
-            assert len({id(levels.kept_levels(each, upper=False)) for each in (A, A.with_values(A.indices))}) == 1
+            assert len({id(levels.kept_levels(matrix, upper=False)) for matrix in (A, A.with_values(A.indices))}) == 1
 
 
 def test_triangles_of_other_devices(wide: cl.CommandQueue, take_as: Callable[..., None], monkeypatch: Any) -> None:

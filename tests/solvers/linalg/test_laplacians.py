@@ -50,10 +50,10 @@ def laplacian(kind: str, size: int) -> scipy.sparse.csr_array:
         line[0, -1] = line[-1, 0] = -1
     if kind == "path":
         line[0, 0] = line[-1, -1] = 1
-    found = scipy.sparse.csr_array(line)
+    result = scipy.sparse.csr_array(line)
     for _ in range({"square": 1, "cube": 2}.get(kind, 0)):
-        found = scipy.sparse.kronsum(found, scipy.sparse.csr_array(line))
-    return scipy.sparse.csr_array(found)
+        result = scipy.sparse.kronsum(result, scipy.sparse.csr_array(line))
+    return scipy.sparse.csr_array(result)
 
 
 @functools.cache
@@ -63,10 +63,10 @@ def spectrum_of(kind: str, size: int) -> Any:
         return np.linalg.eigvalsh(laplacian(kind, size).toarray())
     j = np.arange(size)
     angles = {"ring": 2 * np.pi * j / size, "path": np.pi * j / size}.get(kind, np.pi * (j + 1) / (size + 1))
-    found = of_line = 4 * np.sin(angles / 2) ** 2
+    result = of_line = 4 * np.sin(angles / 2) ** 2
     for _ in range({"square": 1, "cube": 2}.get(kind, 0)):
-        found = np.add.outer(found, of_line).ravel()
-    return np.sort(found)
+        result = np.add.outer(result, of_line).ravel()
+    return np.sort(result)
 
 
 @pytest.mark.any_platform

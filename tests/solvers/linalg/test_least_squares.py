@@ -33,13 +33,13 @@ def wide(queue: cl.CommandQueue) -> cl.CommandQueue:
 def problem(shape: tuple[int, int], dtype: Any = np.float64) -> tuple[scipy.sparse.csr_array, np.ndarray[Any, Any]]:
     """Return a matrix with entries off the diagonal, of small condition, and b."""
     rng = np.random.default_rng(0)
-    found = 0.3 * scipy.sparse.random_array(shape, density=0.05, rng=rng) + scipy.sparse.diags_array(
+    result = 0.3 * scipy.sparse.random_array(shape, density=0.05, rng=rng) + scipy.sparse.diags_array(
         np.linspace(1, 4, min(shape)), shape=shape
     )
     b = rng.standard_normal(shape[0])
     if np.dtype(dtype).kind == "c":
-        found, b = found + 0.3j * scipy.sparse.random_array(shape, density=0.05, rng=rng), b * (1 + 0.5j)
-    return found.tocsr().astype(dtype), b.astype(dtype)
+        result, b = result + 0.3j * scipy.sparse.random_array(shape, density=0.05, rng=rng), b * (1 + 0.5j)
+    return result.tocsr().astype(dtype), b.astype(dtype)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -56,11 +56,11 @@ def test_all_results_are_scipys(wide: cl.CommandQueue, method: str) -> None:
                 {"calc_var": True} if method == "lsqr" else {"atol": 1e-3},
             ]  # fmt: skip
             for case in cases:
-                wanted, found = theirs(host, b, **case), ours(A, b, **case)
-                assert len(wanted) == len(found)
-                assert found[0].dtype == np.dtype(dtype)
-                assert found[1:3] == wanted[1:3], (dtype, shape, case)
-                for which, (one, other) in enumerate(zip(found, wanted, strict=True)):
+                wanted, result = theirs(host, b, **case), ours(A, b, **case)
+                assert len(wanted) == len(result)
+                assert result[0].dtype == np.dtype(dtype)
+                assert result[1:3] == wanted[1:3], (dtype, shape, case)
+                for which, (one, other) in enumerate(zip(result, wanted, strict=True)):
                     if shape[0] <= shape[1] and 3 <= which <= 7 and which not in (5, 6) and "damp" not in case:
                         continue  # norms of a residual that rounding alone makes
                     if method == "lsqr" and case == {"calc_var": True} and dtype == "complex128" and which == 9:
@@ -68,7 +68,7 @@ def test_all_results_are_scipys(wide: cl.CommandQueue, method: str) -> None:
                         continue
                     np.testing.assert_allclose(one, other, **near)
                 again = ours(A, b, **case, check_every=5)
-                for one, other in zip(found, again, strict=True):
+                for one, other in zip(result, again, strict=True):
                     np.testing.assert_array_equal(one, other)
 
 
@@ -83,9 +83,9 @@ def test_operands_of_any_kind(wide: cl.CommandQueue, method: str, capsys: pytest
     for given in (of_scipy.aslinearoperator(host), linalg.aslinearoperator(A)):
         np.testing.assert_allclose(solver(given, b)[0], wanted[0], rtol=1e-7)
     on_device = cl_array.to_device(wide, b)
-    found = solver(A, on_device, x0=cl_array.zeros(wide, 50, np.float64))
-    assert all(isinstance(each, cl_array.Array) for each in (found[0], *(found[9:])))
-    np.testing.assert_array_equal(found[0].get(), wanted[0])
+    result = solver(A, on_device, x0=cl_array.zeros(wide, 50, np.float64))
+    assert all(isinstance(array, cl_array.Array) for array in (result[0], *(result[9:])))
+    np.testing.assert_array_equal(result[0].get(), wanted[0])
     np.testing.assert_array_equal(solver(A, b[:, None])[0], wanted[0])
     np.testing.assert_array_equal(solver(A, list(b))[0], wanted[0])
     row = clsparse_py.csr_array([[1.0, 2.0]], queue=wide)
@@ -106,16 +106,16 @@ def test_what_has_no_solution_or_needs_no_iteration(wide: cl.CommandQueue, metho
     assert solver(A, with_nan)[1] == 7
     assert solver(A * np.nan, b)[1] == 7
     for case in ({}, {"x0": np.ones(60)}):
-        wanted, found = getattr(of_scipy, method)(host, 0 * b, **case), solver(A, 0 * b, **case)
-        np.testing.assert_allclose(found[0], wanted[0], atol=1e-5)
+        wanted, result = getattr(of_scipy, method)(host, 0 * b, **case), solver(A, 0 * b, **case)
+        np.testing.assert_allclose(result[0], wanted[0], atol=1e-5)
     assert solver(0 * A, b)[1:3] == (0, 0)
     # Singular, and b outside its range.
     singular = host.copy()
     singular.data[singular.indptr[5] : singular.indptr[6]] = 0
     wanted = getattr(of_scipy, method)(singular, b)
-    found = solver(clsparse_py.csr_array(singular, queue=wide), b)
-    assert found[1] == wanted[1]
-    np.testing.assert_allclose(found[0], wanted[0], rtol=1e-4, atol=1e-7)
+    result = solver(clsparse_py.csr_array(singular, queue=wide), b)
+    assert result[1] == wanted[1]
+    np.testing.assert_allclose(result[0], wanted[0], rtol=1e-4, atol=1e-7)
     for shape in ((0, 0), (5, 0), (0, 5)):
         empty = clsparse_py.csr_array(shape, queue=wide)
         assert solver(empty, np.ones(shape[0]))[0].shape == (shape[1],)
@@ -170,15 +170,15 @@ def test_least_squares_do_not_depend_on_the_size_of_values(queue: cl.CommandQueu
             continue
         host, b = problem((90, 50), dtype)
         for case in ({}, {"damp": 0.3}, {"x0": np.ones(50, dtype)}, {"calc_var": True} if method == "lsqr" else {"conlim": 3.0}):
-            found = []
+            results = []
             for scale in (1.0, *scales):
                 A = clsparse_py.csr_array((host * scale).astype(dtype), queue=queue)
                 scaled = {"damp": case["damp"] * scale} if "damp" in case else case
-                found.append(getattr(linalg, method)(A, (b * scale).astype(dtype), **scaled))
-            for scale, (x, stop, itn, *norms) in zip(scales, found[1:], strict=True):
-                assert stop == found[0][1]
-                assert abs(itn - found[0][2]) <= 1
+                results.append(getattr(linalg, method)(A, (b * scale).astype(dtype), **scaled))
+            for scale, (x, stop, itn, *norms) in zip(scales, results[1:], strict=True):
+                assert stop == results[0][1]
+                assert abs(itn - results[0][2]) <= 1
                 rounding = 64 * np.finfo(dtype).eps
-                np.testing.assert_allclose(x, found[0][0], rtol=0, atol=rounding * np.abs(found[0][0]).max())
-                np.testing.assert_allclose(norms[0] / scale, found[0][3], rtol=rounding)
-            np.testing.assert_array_equal(found[-1][0], found[0][0])
+                np.testing.assert_allclose(x, results[0][0], rtol=0, atol=rounding * np.abs(results[0][0]).max())
+                np.testing.assert_allclose(norms[0] / scale, results[0][3], rtol=rounding)
+            np.testing.assert_array_equal(results[-1][0], results[0][0])

@@ -48,21 +48,23 @@ def test_iterative_solvers(wide: cl.CommandQueue, solver: str) -> None:
     A, b = spd(), np.arange(40.0)
     wanted, of_wanted = getattr(of_scipy, solver)(A, b, rtol=1e-10)
     for form in (A, A.tocsc(), A.tocoo()):
-        found, info = getattr(linalg, solver)(on(wide, form), b, rtol=1e-10)
+        result, info = getattr(linalg, solver)(on(wide, form), b, rtol=1e-10)
         assert info == of_wanted == 0
-        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        np.testing.assert_allclose(result, wanted, rtol=1e-6)
 
 
 def test_least_squares_and_eigenvalues(wide: cl.CommandQueue) -> None:
     A = spd()
     a, b, v0 = on(wide, A), np.arange(40.0), np.ones(40)
     for name in ("lsqr", "lsmr"):
-        found, wanted = (getattr(of, name)(each, b, atol=1e-12, btol=1e-12)[0] for of, each in ((linalg, a), (of_scipy, A)))
-        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        result, wanted = (getattr(of, name)(matrix, b, atol=1e-12, btol=1e-12)[0] for of, matrix in ((linalg, a), (of_scipy, A)))
+        np.testing.assert_allclose(result, wanted, rtol=1e-6)
     for sigma in (None, 4.5):
         for name in ("eigsh", "eigs"):
-            found, wanted = (getattr(of, name)(each, k=3, sigma=sigma, v0=v0)[0] for of, each in ((linalg, a), (of_scipy, A)))
-            np.testing.assert_allclose(np.sort(found.real), np.sort(wanted.real), rtol=1e-9)
+            result, wanted = (
+                getattr(of, name)(matrix, k=3, sigma=sigma, v0=v0)[0] for of, matrix in ((linalg, a), (of_scipy, A))
+            )
+            np.testing.assert_allclose(np.sort(result.real), np.sort(wanted.real), rtol=1e-9)
     for of_all in (linalg.eigs, linalg.eigsh):
         with pytest.warns(RuntimeWarning, match="k >= N"), pytest.raises(TypeError, match="k >= N"):
             of_all(a, k=40)
@@ -70,9 +72,9 @@ def test_least_squares_and_eigenvalues(wide: cl.CommandQueue) -> None:
     X = np.linalg.qr(np.random.default_rng(1).random((40, 2)))[0]
     np.testing.assert_allclose(linalg.lobpcg(a, X, maxiter=100)[0], of_scipy.lobpcg(A, X, maxiter=100)[0], rtol=1e-6)
     norms = []
-    for of, each in ((linalg, a), (of_scipy, A)):
+    for of, matrix in ((linalg, a), (of_scipy, A)):
         np.random.seed(0)
-        norms.append(of.onenormest(each))
+        norms.append(of.onenormest(matrix))
     assert norms[0] == pytest.approx(norms[1])
 
 
@@ -81,20 +83,20 @@ def test_functions(wide: cl.CommandQueue) -> None:
     a = on(wide, A)
     few, ones = A[:6, :6], on(wide, scipy.sparse.eye_array(6, format="csr"))
     with pytest.warns(UserWarning, match="dense eigensolver"):  # as of all small problems
-        found, wanted = linalg.lobpcg(on(wide, few), np.eye(6, 2), ones), of_scipy.lobpcg(few, np.eye(6, 2))
-    found, wanted = found[0], wanted[0]
-    np.testing.assert_allclose(found, wanted)
+        result, wanted = linalg.lobpcg(on(wide, few), np.eye(6, 2), ones), of_scipy.lobpcg(few, np.eye(6, 2))
+    result, wanted = result[0], wanted[0]
+    np.testing.assert_allclose(result, wanted)
     np.testing.assert_allclose(linalg.expm_multiply(a, b), of_scipy.expm_multiply(A, b))
-    by_place, wanted = (of.expm_multiply(each, b, 0, 1, 3, False) for of, each in ((linalg, a), (of_scipy, A)))
+    by_place, wanted = (of.expm_multiply(matrix, b, 0, 1, 3, False) for of, matrix in ((linalg, a), (of_scipy, A)))
     np.testing.assert_allclose(by_place, wanted)
-    by_place, wanted = (of.eigs(each, 1, None, None, "LR", b)[0] for of, each in ((linalg, a), (of_scipy, A)))
+    by_place, wanted = (of.eigs(matrix, 1, None, None, "LR", b)[0] for of, matrix in ((linalg, a), (of_scipy, A)))
     np.testing.assert_allclose(by_place, wanted)
-    found, wanted = (of.expm_multiply(each, b, start=0, stop=1, num=3) for of, each in ((linalg, a), (of_scipy, A)))
-    np.testing.assert_allclose(found, wanted)
+    result, wanted = (of.expm_multiply(matrix, b, start=0, stop=1, num=3) for of, matrix in ((linalg, a), (of_scipy, A)))
+    np.testing.assert_allclose(result, wanted)
     B = scipy.sparse.eye_array(40, 3, format="csr")
     for given in (B, on(wide, B)):
         np.testing.assert_allclose(linalg.expm_multiply(a, given), of_scipy.expm_multiply(A, B.toarray()), atol=1e-15)
-    krylov = [of.funm_multiply_krylov(scipy.linalg.expm, each, b) for of, each in ((linalg, a), (of_scipy, A))]
+    krylov = [of.funm_multiply_krylov(scipy.linalg.expm, matrix, b) for of, matrix in ((linalg, a), (of_scipy, A))]
     np.testing.assert_allclose(*krylov, rtol=1e-6)
     operator = linalg.aslinearoperator(a)
     np.testing.assert_allclose(operator @ np.eye(40), A.toarray())
@@ -105,19 +107,19 @@ def test_functions(wide: cl.CommandQueue) -> None:
         for name in ("inv", "expm"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", scipy.sparse.SparseEfficiencyWarning)
-                found, wanted = getattr(linalg, name)(on(wide, form)), getattr(of_scipy, name)(form)
-            assert found.format == wanted.format
-            assert found.queue == wide
-            np.testing.assert_allclose(found.toarray(), wanted.toarray(), atol=1e-12)
+                result, wanted = getattr(linalg, name)(on(wide, form)), getattr(of_scipy, name)(form)
+            assert result.format == wanted.format
+            assert result.queue == wide
+            np.testing.assert_allclose(result.toarray(), wanted.toarray(), atol=1e-12)
     for power in (0, 1, 2, 5):
-        found, wanted = linalg.matrix_power(a, power), of_scipy.matrix_power(A, power)
-        assert found is not a
-        assert found.format == "csr"
-        np.testing.assert_allclose(found.toarray(), wanted.toarray(), rtol=1e-12, atol=1e-14)
+        result, wanted = linalg.matrix_power(a, power), of_scipy.matrix_power(A, power)
+        assert result is not a
+        assert result.format == "csr"
+        np.testing.assert_allclose(result.toarray(), wanted.toarray(), rtol=1e-12, atol=1e-14)
     for wrong, power, error in ((A, -1, ValueError), (A, 1.5, ValueError), (A[:3], 2, TypeError)):
-        for of, each in ((of_scipy, wrong), (linalg, on(wide, wrong))):
+        for of, matrix in ((of_scipy, wrong), (linalg, on(wide, wrong))):
             with pytest.raises(error):
-                of.matrix_power(each, power)
+                of.matrix_power(matrix, power)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "int32", "float32"])
@@ -129,11 +131,11 @@ def test_norms(wide: cl.CommandQueue, dtype: str) -> None:
     a = on(wide, A)
     for order in (None, "fro", 1, -1, np.inf, -np.inf):
         wanted = of_scipy.norm(A.copy(), order)
-        for each in (a, a.T.T, a.tocoo()):
-            found = linalg.norm(each, order)
-            np.testing.assert_allclose(found, wanted, rtol=1e-6)
+        for matrix in (a, a.T.T, a.tocoo()):
+            result = linalg.norm(matrix, order)
+            np.testing.assert_allclose(result, wanted, rtol=1e-6)
             if scipy.__version__.startswith("1.17."):  # later ones have float64 for all
-                assert np.asarray(found).dtype == np.asarray(wanted).dtype
+                assert np.asarray(result).dtype == np.asarray(wanted).dtype
     for axis, order in ((0, None), (1, 1), (0, np.inf), ((1, 0), 1), ((1, 0), np.inf), ((-1, 0), -1), ((0, -1), -np.inf)):
         np.testing.assert_allclose(linalg.norm(a, order, axis), of_scipy.norm(A.copy(), order, axis), rtol=1e-6)
     if dtype == "float64":
@@ -162,19 +164,19 @@ def test_direct_solvers(wide: cl.CommandQueue) -> None:
         np.testing.assert_allclose(linalg.factorized(a)(b), of_scipy.factorized(host)(b))
         np.testing.assert_allclose(linalg.spilu(a).solve(b), of_scipy.spilu(host).solve(b))
         for right in (b, B, b[:, None], b.astype(np.float32), b + 1j, list(b)):
-            found, wanted = linalg.spsolve(a, right), of_scipy.spsolve(host, right)
-            assert found.dtype == wanted.dtype
-            assert found.shape == wanted.shape
-            np.testing.assert_allclose(found, wanted)
+            result, wanted = linalg.spsolve(a, right), of_scipy.spsolve(host, right)
+            assert result.dtype == wanted.dtype
+            assert result.shape == wanted.shape
+            np.testing.assert_allclose(result, wanted)
         for right in (b, B):
-            found = linalg.spsolve(a, cl_array.to_device(wide, right))
-            assert isinstance(found, cl_array.Array)
-            np.testing.assert_allclose(found.get(), of_scipy.spsolve(host, right))
+            result = linalg.spsolve(a, cl_array.to_device(wide, right))
+            assert isinstance(result, cl_array.Array)
+            np.testing.assert_allclose(result.get(), of_scipy.spsolve(host, right))
             assert isinstance(factors.solve(cl_array.to_device(wide, right)), cl_array.Array)
         sparse = scipy.sparse.csc_array(B)
-        found = linalg.spsolve(a.tocsc(), on(wide, sparse))
-        np.testing.assert_allclose(found.toarray(), of_scipy.spsolve(host, sparse).toarray())
-        assert found.queue == wide
+        result = linalg.spsolve(a.tocsc(), on(wide, sparse))
+        np.testing.assert_allclose(result.toarray(), of_scipy.spsolve(host, sparse).toarray())
+        assert result.queue == wide
     lower = scipy.sparse.tril(A, format="csr")
     np.testing.assert_allclose(linalg.spsolve_triangular(on(wide, lower), b), of_scipy.spsolve_triangular(lower, b))
 
@@ -184,8 +186,8 @@ def test_factors_are_kept_until_the_array_changes(wide: cl.CommandQueue, monkeyp
     splu = of_scipy.splu
     monkeypatch.setattr(of_scipy, "splu", lambda *arguments, **named: (made.append(1), splu(*arguments, **named))[1])
     A, b = on(wide, spd()), np.arange(40.0)
-    for each in (A, A, A):
-        linalg.spsolve(each, b)
+    for matrix in (A, A, A):
+        linalg.spsolve(matrix, b)
     assert len(made) == 1
     A.data = A.data * 2
     np.testing.assert_allclose(linalg.spsolve(A, b), of_scipy.spsolve((spd() * 2).tocsc(), b))
@@ -214,10 +216,10 @@ def test_graphs(wide: cl.CommandQueue) -> None:
     np.testing.assert_array_equal(labels, of_labels)
     np.testing.assert_array_equal(csgraph.dijkstra(a, indices=[0, 3]), scipy.sparse.csgraph.dijkstra(A, indices=[0, 3]))
     for name in ("minimum_spanning_tree", "laplacian"):
-        found, wanted = getattr(csgraph, name)(a), getattr(scipy.sparse.csgraph, name)(A)
-        assert found.format == wanted.format
-        assert found.queue == wide
-        np.testing.assert_allclose(found.toarray(), wanted.toarray())
+        result, wanted = getattr(csgraph, name)(a), getattr(scipy.sparse.csgraph, name)(A)
+        assert result.format == wanted.format
+        assert result.queue == wide
+        np.testing.assert_allclose(result.toarray(), wanted.toarray())
     names = {name for name in scipy.sparse.csgraph.__all__ if callable(getattr(scipy.sparse.csgraph, name))}
     assert set(csgraph.__all__) == names
     assert "Runs on the host" in csgraph.dijkstra.__doc__
@@ -229,14 +231,14 @@ def test_files(wide: cl.CommandQueue, tmp_path: Path) -> None:
         a = on(wide, A.asformat(form))
         clsparse_py.save_npz(tmp_path / "a.npz", a)
         assert scipy.sparse.load_npz(tmp_path / "a.npz").format == form
-        found = clsparse_py.load_npz(tmp_path / "a.npz", queue=wide)
-        assert (found.format, found.queue) == (form, wide)
-        np.testing.assert_array_equal(found.toarray(), A.toarray())
+        result = clsparse_py.load_npz(tmp_path / "a.npz", queue=wide)
+        assert (result.format, result.queue) == (form, wide)
+        np.testing.assert_array_equal(result.toarray(), A.toarray())
         clsparse_py.io.mmwrite(tmp_path / "a.mtx", a, comment="of the device")
         assert clsparse_py.io.mminfo(tmp_path / "a.mtx")[:2] == (40, 40)
-        found = clsparse_py.io.mmread(tmp_path / "a.mtx", queue=wide)
-        assert found.format == "coo"
-        np.testing.assert_allclose(found.toarray(), A.toarray())
+        result = clsparse_py.io.mmread(tmp_path / "a.mtx", queue=wide)
+        assert result.format == "coo"
+        np.testing.assert_allclose(result.toarray(), A.toarray())
     scipy.sparse.save_npz(tmp_path / "b.npz", scipy.sparse.dia_array(A))
     assert isinstance(clsparse_py.load_npz(tmp_path / "b.npz"), scipy.sparse.dia_array)
     clsparse_py.io.mmwrite(file := io.BytesIO(), np.eye(2))

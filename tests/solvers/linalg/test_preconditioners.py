@@ -65,9 +65,9 @@ def test_chebyshev_is_symmetric_positive_definite_and_close_to_the_inverse(wide:
     before = np.inf
     for degree in (1, 3, 9):
         M = linalg.chebyshev(A, degree)
-        found = M @ np.eye(25)
-        np.testing.assert_allclose(found, found.T, rtol=1e-9, atol=1e-12)
-        assert np.linalg.eigvalsh(found).min() > 0
+        result = M @ np.eye(25)
+        np.testing.assert_allclose(result, result.T, rtol=1e-9, atol=1e-12)
+        assert np.linalg.eigvalsh(result).min() > 0
         error = np.linalg.norm(linalg.chebyshev(A, degree, bounds) @ (host @ np.eye(25)) - np.eye(25), 2)
         assert error < before
         before = error

@@ -43,12 +43,12 @@ def wide(queue: cl.CommandQueue) -> cl.CommandQueue:
 def system(dtype: Any = np.float64, n: int = 12) -> tuple[scipy.sparse.csr_array, np.ndarray[Any, Any]]:
     """Return a Hermitian positive definite matrix of a grid of n x n points, with a diagonal that varies, and b."""
     step = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
-    found = scipy.sparse.kronsum(step, step).tocsr() + scipy.sparse.diags_array(np.linspace(0, 1, n * n))
+    result = scipy.sparse.kronsum(step, step).tocsr() + scipy.sparse.diags_array(np.linspace(0, 1, n * n))
     b = np.arange(n * n) % 7 - 2.5
     if np.dtype(dtype).kind == "c":
         turn = scipy.sparse.diags_array(np.exp(1j * np.arange(n * n)))
-        found, b = turn @ found @ turn.conj(), b * (1 + 0.5j)
-    return scipy.sparse.csr_array(found).astype(dtype), b.astype(dtype)
+        result, b = turn @ result @ turn.conj(), b * (1 + 0.5j)
+    return scipy.sparse.csr_array(result).astype(dtype), b.astype(dtype)
 
 
 def calls(solver: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Any, int, int]:
@@ -83,18 +83,18 @@ def test_iterations_are_scipys(wide: cl.CommandQueue, method: str) -> None:
                 continue  # it has no such bound; SciPy's takes complex matrices for symmetric ones
             by_scipy = scipys_minres if method == "minres" else calls
             wanted, info, n = by_scipy(getattr(of_scipy, method), host, b, rtol=rtol, **case)
-            found, ours, n_ours = calls(getattr(linalg, method), A, b, rtol=rtol, **ours_alone, **case)
+            result, ours, n_ours = calls(getattr(linalg, method), A, b, rtol=rtol, **ours_alone, **case)
             assert ours == info, case
             assert abs(n_ours - n) <= (2 if dtype == "float32" else 1)
-            assert found.dtype == np.dtype(dtype)  # SciPy's minres computes in double precision on the way
+            assert result.dtype == np.dtype(dtype)  # SciPy's minres computes in double precision on the way
             near = {"rtol": 1e-3, "atol": 1e-3 if dtype == "float32" else 1e-7}
-            np.testing.assert_allclose(found, wanted, **near)
+            np.testing.assert_allclose(result, wanted, **near)
             # Without a callback the norm is read late, and x is that of the same iteration.
             for every in ({}, {"check_every": 5}) if method != "gmres" else ({},):
                 again, info = getattr(linalg, method)(A, b, rtol=rtol, **every, **ours_alone, **case)
                 assert info == ours
                 # One work-group makes the iterations of a small system, and adds up in another order.
-                np.testing.assert_allclose(again, found, **near)
+                np.testing.assert_allclose(again, result, **near)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -106,12 +106,12 @@ def test_vectors_are_given_back_as_they_came(wide: cl.CommandQueue, method: str)
     on_device = cl_array.to_device(wide, b)
     shown: list[Any] = []
     kind = {"callback_type": "x"} if method == "gmres" else {}
-    found, info = solver(A, on_device, x0=0 * on_device, callback=shown.append, **kind)
+    result, info = solver(A, on_device, x0=0 * on_device, callback=shown.append, **kind)
     assert info == 0
-    assert all(isinstance(each, cl_array.Array) for each in (found, *shown))
-    assert found.events  # by which other queues wait for it
+    assert all(isinstance(array, cl_array.Array) for array in (result, *shown))
+    assert result.events  # by which other queues wait for it
     # With a callback each pass is a launch, which adds up in another order than one work-group does.
-    np.testing.assert_allclose(found.get(), x, rtol=1e-12)
+    np.testing.assert_allclose(result.get(), x, rtol=1e-12)
     np.testing.assert_array_equal(on_device.get(), b)
     np.testing.assert_array_equal(solver(A, b[:, None])[0], x)
     # Views, other dtypes, lists.
@@ -142,19 +142,19 @@ def test_operators_of_any_kind(wide: cl.CommandQueue, method: str) -> None:
         lambda x: x.get() * inverse,
         scipy.sparse.diags_array(inverse),
     ]
-    for each in operators:
-        found, info = solver(clsparse_py.csr_array(host, queue=wide), b, M=each)
+    for operator in operators:
+        result, info = solver(clsparse_py.csr_array(host, queue=wide), b, M=operator)
         assert info == 0
-        np.testing.assert_allclose(found, preconditioned, rtol=1e-6)
+        np.testing.assert_allclose(result, preconditioned, rtol=1e-6)
     with pytest.raises(ValueError, match="result of shape"):
         solver(host, b, M=lambda x: x[:3])
     # Of another precision, or of integers.
     single = clsparse_py.csr_array(host.astype(np.float32), queue=wide)
-    for each in (M, operators[0], operators[2], scipy.sparse.eye_array(144, dtype=np.int64)):
-        found, info = solver(single, b.astype(np.float32), M=each)
+    for operator in (M, operators[0], operators[2], scipy.sparse.eye_array(144, dtype=np.int64)):
+        result, info = solver(single, b.astype(np.float32), M=operator)
         assert info == 0
-        assert found.dtype == np.float32
-        np.testing.assert_allclose(found, wanted, rtol=1e-2, atol=1e-3)
+        assert result.dtype == np.float32
+        np.testing.assert_allclose(result, wanted, rtol=1e-2, atol=1e-3)
     with pytest.raises(TypeError, match="complex"):
         solver(host, b, M=M * 1j)
 
@@ -196,21 +196,21 @@ def test_what_needs_no_iteration(wide: cl.CommandQueue, method: str) -> None:
         assert info == 0
         assert not x.any()
     x = of_scipy.spsolve(host, b)
-    found, info, n = calls(solver, A, b, x0=x)
+    result, info, n = calls(solver, A, b, x0=x)
     if method != "minres":  # whose tests need an iteration
         assert (info, n) == (0, 0)
-        np.testing.assert_array_equal(found, x)
-    found, info = solver(A, b, maxiter=0)
+        np.testing.assert_array_equal(result, x)
+    result, info = solver(A, b, maxiter=0)
     assert info == 1
-    assert not found.any()
-    found, info = solver(A, b, x0=x, maxiter=0)
+    assert not result.any()
+    result, info = solver(A, b, x0=x, maxiter=0)
     assert info == 0
-    np.testing.assert_array_equal(found, x)
+    np.testing.assert_array_equal(result, x)
     empty = clsparse_py.csr_array((0, 0), queue=wide)
     for right in (np.zeros(0), np.zeros((0, 2)), cl_array.empty(wide, 0, np.float64)):
-        found, info = solver(empty, right)
+        result, info = solver(empty, right)
         assert info == 0
-        assert found.shape == right.shape
+        assert result.shape == right.shape
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -227,7 +227,7 @@ def test_wrong_arguments(queue: cl.CommandQueue, method: str) -> None:
         ("x0: must be an array or 'Mb'", (A, b, "b"), {}),
         ("x0: must have b's shape", (A, np.stack([b, b], 1), b), {}),
         ("M: must be 144 x 144", (A, b), {"M": A[:5, :5]}),
-        *([("atol: must be", (A, b), {"atol": each}) for each in (-1, "legacy", np.nan)] if method != "minres" else []),
+        *([("atol: must be", (A, b), {"atol": tolerance}) for tolerance in (-1, "legacy", np.nan)] if method != "minres" else []),
         *([("check_every: must be at least 1", (A, b), {"check_every": 0})] if method != "gmres" else []),
         ("rtol: must be a number that is not negative", (A, b), {"rtol": -1e-5}),
         ("rtol: must be a number that is not negative", (A, b), {"rtol": np.nan}),
@@ -255,11 +255,11 @@ def test_kernels_of_other_devices_and_queues_without_order(
     A = clsparse_py.csr_array(host, queue=wide)
     assert A @ b is not None  # planned for the device that it is
     take_as(type="gpu")
-    found = [solver(A, b, rtol=1e-10, M=M) for M in (None, scipy.sparse.eye_array(144), None)]
-    assert [info for _, info in found] == [0, 0, 0]
-    for x, _ in found:
+    results = [solver(A, b, rtol=1e-10, M=M) for M in (None, scipy.sparse.eye_array(144), None)]
+    assert [info for _, info in results] == [0, 0, 0]
+    for x, _ in results:
         np.testing.assert_allclose(x, wanted, rtol=1e-6)
-    np.testing.assert_array_equal(found[0][0], found[2][0])
+    np.testing.assert_array_equal(results[0][0], results[2][0])
 
 
 def test_gmres_calls_back_as_scipy_does(wide: cl.CommandQueue) -> None:
@@ -272,11 +272,11 @@ def test_gmres_calls_back_as_scipy_does(wide: cl.CommandQueue) -> None:
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 x, info = solver(matrix, b, restart=7, callback=lambda told, seen=seen: seen.append(np.copy(told)), **options)
-            assert [each.category for each in said] == ([] if options else [DeprecationWarning])
+            assert [warning.category for warning in said] == ([] if options else [DeprecationWarning])
             of_each.append([info, x, *seen])
         assert len(of_each[0]) == len(of_each[1])
-        for wanted, found in zip(*of_each, strict=True):
-            np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-9)
+        for wanted, result in zip(*of_each, strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=1e-6, atol=1e-9)
     for wrong, message in (({"callback_type": "y"}, "callback_type: must be"), ({"restart": 0}, "restart: must be at least 1")):
         with pytest.raises(ValueError, match=message):
             linalg.gmres(A, b, **wrong)
@@ -385,7 +385,7 @@ def test_plain_kernels_solve_where_others_are_refused_or_else_scipy(
         assert abs(n_seen - n_calls) < 2  # not those of two attempts
         np.testing.assert_allclose(x.get() if right is not b else x, wanted, rtol=1e-3, atol=1e-3)
     assert set(asked) == {False, True}
-    assert any("runs by plain kernels" in each.message for each in caplog.records)
+    assert any("runs by plain kernels" in record.message for record in caplog.records)
     # A small system without a callback is one launch, of which there is no plain kernel.
     np.testing.assert_allclose(linalg.cg(A, b)[0], wanted, rtol=1e-3, atol=1e-3)
 
