@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 import scipy.sparse
-from primitive_cases import placed
+from primitive_cases import to_device
 from supposed import supposed
 from transpose_cases import RAGGED, on_device
 from values import INDEX_TYPES, numbers, same
@@ -75,7 +75,7 @@ def values(dtype: np.dtype[Any], index: type[Any]) -> None:
     host = scipy.sparse.csr_array((given, RAGGED.indices, RAGGED.indptr), shape=RAGGED.shape)
     dense = numbers(RAGGED.shape, dtype)
     same(A + dense, host + dense)
-    same(A + placed(dense) if dtype.kind != "b" else A + dense, host + dense)
+    same(A + to_device(dense) if dtype.kind != "b" else A + dense, host + dense)
 
 
 def compared(dtype: np.dtype[Any], index: type[Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from primitive_cases import placed
+from primitive_cases import to_device
 from scipy.sparse import csgraph
 from spgemm_cases import operand, random_rows
 from supposed import described_as
@@ -58,8 +58,8 @@ def sampled_at(places: scipy.sparse.csr_array, dtype: np.dtype[Any], index: type
     X, Y = numbers((n, k), dtype), numbers((40, k), dtype)
     rows = np.repeat(np.arange(n), np.diff(places.indptr))
     parts = np.ones(places.nnz, np.int8), places.indices.astype(index), places.indptr.astype(index)
-    M = csr_array(tuple(map(placed, parts)), shape=places.shape)
-    same(sddmm(M, placed(X), placed(Y).T).data, (X @ Y.T)[rows, places.indices])
+    M = csr_array(tuple(map(to_device, parts)), shape=places.shape)
+    same(sddmm(M, to_device(X), to_device(Y).T).data, (X @ Y.T)[rows, places.indices])
 
 
 def graph_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 import scipy.sparse
 from elementwise_cases import canonical
-from primitive_cases import TYPES, placed
+from primitive_cases import TYPES, to_device
 from supposed import described_as, supposed
 from transpose_cases import RAGGED, on_device
 from values import INDEX_TYPES, numbers, same
@@ -51,18 +51,18 @@ def _read(dtype: np.dtype[Any], index: type[Any]) -> None:
     A, host = on_device(RAGGED, values, index), of_scipy(RAGGED, values)
     # SciPy's order of a column that is given several times is that of a sort which is not stable.
     once = np.unique(COLUMNS % 23)[::-1]
-    same_parts(A[placed(ROWS.astype(np.int64))], host[ROWS])
+    same_parts(A[to_device(ROWS.astype(np.int64))], host[ROWS])
     with patch.object(Thresholds, "of", supposed(Thresholds, max_at_once=0)):
         same_parts(A[ROWS], host[ROWS])
     same_parts(A[4:11], host[4:11])
-    same_parts(A[:, placed(once.astype(np.uint8))], host[:, once])
+    same_parts(A[:, to_device(once.astype(np.uint8))], host[:, once])
     same_parts(A[:, ::-3], host[:, ::-3])
     for shown in (A, csr_array(canonical(1).astype(dtype))):
         same(shown[ROWS, COLUMNS], shown.get()[ROWS, COLUMNS])
     mask = np.arange(14) % 3 == 1
-    same_parts(A[placed(mask)], host[mask])
+    same_parts(A[to_device(mask)], host[mask])
     marks = np.arange(23) % 4 == 1
-    same_parts(A[:, placed(marks)], host[:, marks])
+    same_parts(A[:, to_device(marks)], host[:, marks])
     same(rows_of(A.queue, A.indptr, A.nnz), np.repeat(np.arange(14), np.diff(RAGGED.indptr)).astype(index))
     same(A[np.array([[5], [1]]), [1, 7]].toarray(), host[np.array([[5], [1]]), [1, 7]].toarray())
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from primitive_cases import placed
+from primitive_cases import to_device
 from spgemm_cases import operand, random_rows
 from values import INDEX_TYPES, numbers, same
 
@@ -39,7 +39,7 @@ def under_a_mask(kind: str, dtype: np.dtype[Any], index: type[Any], ring: Semiri
         "places": MaskedChunked.legal(product.arithmetic, places=True),
         "search": MaskedChunked.legal(product.arithmetic, places=False),
     }
-    sums, marks = placed(np.zeros(MASK.nnz, product.arithmetic.result)), placed(np.zeros(MASK.nnz, np.uint8))
+    sums, marks = to_device(np.zeros(MASK.nnz, product.arithmetic.result)), to_device(np.zeros(MASK.nnz, np.uint8))
     enqueue_masked(chain, product, records[kind], sums, marks)
     chain.finish(sums, marks)
     rows = np.repeat(np.arange(12), np.diff(MASK.indptr))
@@ -74,14 +74,14 @@ def in_some_rows(dtype: np.dtype[Any], index: type[Any], ring: Semiring) -> None
     x, mask = numbers(40, dtype), np.arange(12) % 3 > 0
     A = operand(LEFT, numbers(LEFT.nnz, dtype), index)
     whole = spmv(A, x, semiring=ring)
-    same(spmv(A, placed(x), mask=mask, semiring=ring), np.where(mask, whole, ring.identity(whole.dtype)).astype(whole.dtype))
+    same(spmv(A, to_device(x), mask=mask, semiring=ring), np.where(mask, whole, ring.identity(whole.dtype)).astype(whole.dtype))
 
 
 def checked(ring: Semiring) -> None:
     """Run the kernel that is compiled to check a semiring's expressions."""
     chain = Chain(clsparse_py.default_queue())
     built, _ = chain.build(SemiringCheck(1, Arithmetic("int32", "int32", "int32", ring.name)))
-    a, x, result = (placed(np.array([value], np.int32)) for value in (3, 5, 0))
+    a, x, result = (to_device(np.array([value], np.int32)) for value in (3, 5, 0))
     chain.launch(built, 1, a, x, result)
     chain.finish(result)
     same(result, np.array([15], np.int32))

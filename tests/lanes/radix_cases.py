@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from primitive_cases import placed, room
+from primitive_cases import room, to_device
 from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
@@ -37,9 +37,9 @@ def sorted_by_column(shape: Shape, size: tuple[int, int, int], index: type[Any],
     values, expected = numbers(count, dtype), matrix.T.tocsr()
     order = np.lexsort((np.repeat(np.arange(m), np.diff(matrix.indptr)), matrix.indices))
     items, moved, pointers = room(count, index), room(count, dtype), room(n + 1, index)
-    columns, given = placed(matrix.indices.astype(index)), placed(values)
-    of_rows = placed(np.repeat(np.arange(m), np.diff(matrix.indptr)).astype(index))
-    source = {"indptr": placed(matrix.indptr.astype(index))} if rows else {"items": of_rows}
+    columns, given = to_device(matrix.indices.astype(index)), to_device(values)
+    of_rows = to_device(np.repeat(np.arange(m), np.diff(matrix.indptr)).astype(index))
+    source = {"indptr": to_device(matrix.indptr.astype(index))} if rows else {"items": of_rows}
     chain = Chain(clsparse_py.default_queue(), columns, given, *source.values())
     enqueue_sort_by_key(
         chain, columns, count, n, n_items=m, sorted_items=items, values=given, sorted_values=moved, pointers=pointers,
@@ -55,7 +55,7 @@ def sorted_keys(dtype: type[Any], n: int, bits: tuple[int, int]) -> None:
     """Sort keys, and values with them, and compare."""
     rng, limits = np.random.default_rng(n), np.iinfo(dtype)
     keys, values = rng.integers(limits.min, limits.max, n, dtype, endpoint=True), np.arange(n, dtype=np.uint16)
-    result = primitives.radix_sort(placed(keys)[:n], placed(values)[:n], bits=bits)
+    result = primitives.radix_sort(to_device(keys)[:n], to_device(values)[:n], bits=bits)
     for array, expected in zip(result, reference.radix_sort(keys, values, bits=bits), strict=True):
         same(array.get(), expected)
 

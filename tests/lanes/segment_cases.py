@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from primitive_cases import placed, room
+from primitive_cases import room, to_device
 from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
@@ -48,9 +48,9 @@ def sorting(key: str, value: np.dtype[Any] | None, index: type[Any], shape: Shap
     ptr = np.cumsum((0, *lengths)).astype(index)
     n = int(ptr[-1])
     keys, values = keys_of(n, key, few=few), None if value is None else numbers(n, value)
-    given = [placed(part) for part in (keys, values) if part is not None]
+    given = [to_device(part) for part in (keys, values) if part is not None]
     chain = Chain(clsparse_py.default_queue(), *given)
-    pointers = placed(ptr)
+    pointers = to_device(ptr)
     enqueue_segmented_sort(chain, pointers, len(lengths), given[0], given[1] if len(given) > 1 else None, n, shape=shape)
     chain.finish(*given)
     wanted = reference.segmented_sort(ptr, keys, values)
@@ -65,10 +65,10 @@ def merging(algorithm: str, key: str, value: np.dtype[Any] | None, index: type[A
     keys, values = keys_of(n, key, few=few), None if value is None else numbers(n, value)
     for begin, end in itertools.pairwise(subsegment_ptr):
         keys[begin:end].sort()
-    x = tuple(placed(part) for part in (keys, values) if part is not None)
+    x = tuple(to_device(part) for part in (keys, values) if part is not None)
     target = tuple(room(n, part.dtype) for part in x)
     chain = Chain(clsparse_py.default_queue(), *x)
-    given = placed(segment_ptr), placed(subsegment_ptr)
+    given = to_device(segment_ptr), to_device(subsegment_ptr)
     enqueue_segmented_merge(chain, given, x, target, n, algorithm, check=True, shape=shape)
     chain.finish(*target)
     wanted = reference.segmented_merge(segment_ptr, subsegment_ptr, keys, values)
@@ -83,13 +83,13 @@ def functions() -> None:
     keys, values = keys_of(99, "int32", few=True), numbers(99, np.dtype(np.float32))
     for begin, end in itertools.pairwise(subsegment_ptr):
         keys[begin:end].sort()
-    runs, segments = placed(subsegment_ptr), placed(segment_ptr)
+    runs, segments = to_device(subsegment_ptr), to_device(segment_ptr)
     given, moved = (primitives_view(part) for part in (keys, values))
     wanted = reference.segmented_merge(segment_ptr, subsegment_ptr, keys, values)
     for part, expected in zip(primitives.segmented_merge(segments, runs, given, moved, check=True), wanted, strict=True):
         same(part, expected)
-    out = placed(keys[::-1].copy()), placed(values)
-    bounds = placed(subsegment_ptr)
+    out = to_device(keys[::-1].copy()), to_device(values)
+    bounds = to_device(subsegment_ptr)
     primitives.segmented_sort(bounds, *out, out=out)
     for part, expected in zip(out, reference.segmented_sort(subsegment_ptr, keys[::-1], values), strict=True):
         same(part, expected)
@@ -98,7 +98,7 @@ def functions() -> None:
 
 def primitives_view(values: Array) -> Any:
     """Return a device array that is every second entry of another."""
-    return placed(np.repeat(values, 2))[::2]
+    return to_device(np.repeat(values, 2))[::2]
 
 
 def segment_cases(dtypes: tuple[np.dtype[Any], ...], work_groups: tuple[int, ...]) -> Iterator[Case]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-from primitive_cases import placed
+from primitive_cases import to_device
 from supposed import described_as
 from transpose_cases import on_device
 from values import INDEX_TYPES, numbers, same
@@ -60,7 +60,7 @@ NARROW = random_rows((3,) * 150, 3)
 
 def operand(pattern: scipy.sparse.csr_array, values: np.ndarray[Any, Any], index: type[Any]) -> csr_array:
     """Return a matrix that is known to be canonical: the kernel that finds out has cases of its own."""
-    data, indices, indptr = (placed(part) for part in (values, pattern.indices.astype(index), pattern.indptr.astype(index)))
+    data, indices, indptr = (to_device(part) for part in (values, pattern.indices.astype(index), pattern.indptr.astype(index)))
     facts = Facts(pattern.nnz, sorted=True, canonical=True)
     return csr_array.assembled(Structure(clsparse_py.default_queue(), pattern.shape, indices, indptr, facts), data)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse
-from expressions import check, placed
+from expressions import check, to_device_array
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array
@@ -107,7 +107,7 @@ def test_matrices_without_entries(queue: cl.CommandQueue, shape: tuple[int, int]
 def test_values_change_in_place(queue: cl.CommandQueue) -> None:
     for form in ("csr", "csc", "coo"):
         host = matrix("float32").asformat(form)
-        A = placed(queue, host)
+        A = to_device_array(queue, host)
         itself, values = A, A.data
         A *= 3
         A /= 2
@@ -119,7 +119,7 @@ def test_values_change_in_place(queue: cl.CommandQueue) -> None:
         assert A is not itself
         with pytest.raises(NotImplementedError):
             A += 1
-    A = placed(queue, matrix("int8"))
+    A = to_device_array(queue, matrix("int8"))
     with pytest.raises(TypeError, match="cannot be cast"):
         A *= 2.5
     A *= 2
