@@ -102,9 +102,9 @@ def sheet(folder: Path = RESULTS) -> Sheet:
     """Return the table of all lines."""
     rows = []
     for line in LINES:
-        found = line.ratios(folder)
-        mean, least, greatest = (f"{number:.2f}" for number in (geometric_mean(found), min(found), max(found)))
-        rows.append((line.peer, line.what, mean, f"{least} to {greatest}", str(len(found)), f"`{line.file}`"))
+        result = line.ratios(folder)
+        mean, least, greatest = (f"{number:.2f}" for number in (geometric_mean(result), min(result), max(result)))
+        rows.append((line.peer, line.what, mean, f"{least} to {greatest}", str(len(result)), f"`{line.file}`"))
     header = ("beside", "operation, device", "its time / ours, geometric mean", "least to greatest", "matrices", "file")
     return Sheet("Speed at a glance", header, tuple(rows))
 
@@ -122,11 +122,11 @@ def picture(lines: Sequence[Line] = PICTURED) -> Figure:
     axes = figure.subplots()
     names = []
     place = 0.0
-    for before, line, found in zip((None, *lines), lines, spans, strict=False):
+    for before, line, result in zip((None, *lines), lines, spans, strict=False):
         place += 1.0 if before is None or before.peer == line.peer else 1.4
         colour, marker = _LOOKS[line.peer]
-        mean = geometric_mean(found)
-        axes.plot([min(found), max(found)], [place, place], color=colour, linewidth=1.2, alpha=0.7)
+        mean = geometric_mean(result)
+        axes.plot([min(result), max(result)], [place, place], color=colour, linewidth=1.2, alpha=0.7)
         axes.plot([mean], [place], marker=marker, color=colour, markersize=8, markeredgecolor="black", linestyle="none")
         axes.annotate(f"{mean:.2f}", (1.01, place), xycoords=("axes fraction", "data"), va="center", size=9)
         names.append((place, f"{line.peer}:  {line.what}, {line.date()}"))

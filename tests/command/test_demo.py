@@ -58,19 +58,19 @@ def test_samples_are_varied() -> None:
     lengths = {name: np.diff(case.load().indptr) for name, case in SAMPLES.items()}
     shapes = [case.load().shape for case in SAMPLES.values()]
     assert any(rows != cols for rows, cols in shapes)
-    assert any((each == 0).sum() > 100 for each in lengths.values())
-    assert any(each.max() > 100 * each.mean() for each in lengths.values())
-    assert any(each.min() == each.max() for each in lengths.values())
+    assert any((length == 0).sum() > 100 for length in lengths.values())
+    assert any(length.max() > 100 * length.mean() for length in lengths.values())
+    assert any(length.min() == length.max() for length in lengths.values())
 
 
 def test_the_readme_says_what_the_samples_are() -> None:
     readme = (importlib.resources.files("clsparse_py") / "samples" / "README.md").read_text(encoding="utf-8")
     for name, case in SAMPLES.items():
-        found = case.load()
+        result = case.load()
         rows, cols, entries, row = re.findall(rf"\| `{name}` \| (\d+) x (\d+) \| (\d+) \| ([^|]*) \|", readme)[0]
-        lengths = np.diff(found.indptr)
-        assert (int(rows), int(cols), int(entries)) == (*found.shape, found.nnz)
-        assert {int(each) for each in row.split(" to ")} == {int(lengths.min()), int(lengths.max())}
+        lengths = np.diff(result.indptr)
+        assert (int(rows), int(cols), int(entries)) == (*result.shape, result.nnz)
+        assert {int(bound) for bound in row.split(" to ")} == {int(lengths.min()), int(lengths.max())}
 
 
 def test_samples_are_what_their_definitions_give() -> None:
@@ -78,9 +78,9 @@ def test_samples_are_what_their_definitions_give() -> None:
     if not script.exists():
         pytest.skip("the definitions are not installed with the package")
     for name, (make, *_) in runpy.run_path(str(script))["SAMPLES"].items():
-        expected, found = sp.csr_array(make()), SAMPLES[name].load()
-        assert found.shape == expected.shape
-        assert abs(found - expected).max() == 0
+        expected, result = sp.csr_array(make()), SAMPLES[name].load()
+        assert result.shape == expected.shape
+        assert abs(result - expected).max() == 0
 
 
 @functools.cache
@@ -106,17 +106,17 @@ def test_all_samples_are_verified_and_shown(queue: cl.CommandQueue, monkeypatch:
 
 @pytest.mark.parametrize("width", [100, 160])
 def test_the_table_fits(width: int) -> None:
-    found = [
-        demo.Measurement(each, (1_048_576, 1_048_576), 5_238_784, {"A @ A": None if i == 1 else MULTIPLIED})
-        for i, each in enumerate((*demo.samples(), *demo.generate()))
+    results = [
+        demo.Measurement(matrix, (1_048_576, 1_048_576), 5_238_784, {"A @ A": None if i == 1 else MULTIPLIED})
+        for i, matrix in enumerate((*demo.samples(), *demo.generate()))
     ]
     out, _ = consoles(width)
-    out.print(demo._table("A @ A", found))
+    out.print(demo._table("A @ A", results))
     shown = text(out)
     assert "…" not in shown
     assert max(len(line.rstrip()) for line in shown.splitlines()) <= width
     # A line each, and those of the head, the two sections and the one between them.
-    assert len(shown.strip().splitlines()) == len(found) + 5
+    assert len(shown.strip().splitlines()) == len(results) + 5
 
 
 def test_a_bad_file_is_named_in_one_line_and_the_others_run(
@@ -184,9 +184,9 @@ def test_nan_and_inf_of_the_matrix_are_right_where_scipy_has_them() -> None:
 
 @pytest.mark.parametrize("shape", [(0, 5), (5, 0), (3, 3)])
 def test_empty_matrices_are_measured(queue: cl.CommandQueue, shape: tuple[int, int]) -> None:
-    found = demo.measure(queue, case_of(sp.csr_array(shape)))
-    assert found.right
-    assert found.nnz == 0
+    result = demo.measure(queue, case_of(sp.csr_array(shape)))
+    assert result.right
+    assert result.nnz == 0
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "float32", "complex128"])
@@ -217,10 +217,10 @@ def square(queue: cl.CommandQueue, matrix: sp.csr_array) -> demo.Result | None:
 
 def test_squares_are_checked(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     A = sp.random_array((60, 40), density=0.1, format="csr", rng=np.random.default_rng(0)).astype(np.float32)
-    found = square(queue, A)
-    assert found is not None
-    assert found.right
-    assert 0 <= found.error <= 1
+    result = square(queue, A)
+    assert result is not None
+    assert result.right
+    assert 0 <= result.error <= 1
     right = demo.spgemm
     for spoil in (lambda C: C.data.__imul__(1.001), lambda C: C.data.__setitem__(slice(None), np.float32(np.nan))):
 
@@ -241,9 +241,9 @@ def test_squares_are_checked(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyP
 
 def test_squares_with_nan_and_what_cancels_are_right(queue: cl.CommandQueue) -> None:
     A = sp.csr_array(np.array([[1, 1, 0], [1, -1, 0], [0, 0, np.nan]], np.float32))
-    found = square(queue, A)
-    assert found is not None
-    assert found.error == 0
+    result = square(queue, A)
+    assert result is not None
+    assert result.error == 0
 
 
 def test_squares_of_too_many_products_are_left_out(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,9 +22,9 @@ def test_parts_of_a_device_work_together(queue: cl.CommandQueue) -> None:
     with distributed.over(parts_of(queue.device, 2)) as team:
         assert len({id(comm.queue.context) for comm in team.ranks}) == 2
         shown = team.each(measure, 5, distributed.by_rows(125, 2), 1)
-    assert [each.error for each in shown] == [0, 0]
-    assert [each.halo for each in shown] == [25, 25]
-    assert [each.neighbours for each in shown] == [1, 1]
+    assert [row.error for row in shown] == [0, 0]
+    assert [row.halo for row in shown] == [25, 25]
+    assert [row.neighbours for row in shown] == [1, 1]
 
 
 def test_devices_are_taken_in_turns(queue: cl.CommandQueue) -> None:

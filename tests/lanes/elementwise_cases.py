@@ -32,7 +32,7 @@ def canonical(seed: int) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((np.ones(indptr[-1]), np.concatenate(indices), indptr), shape=(len(lengths), 23))
 
 
-def united(operator: str, dtype: np.dtype[Any], index: type[Any], shape: tuple[int, int]) -> None:
+def check_union(operator: str, dtype: np.dtype[Any], index: type[Any], shape: tuple[int, int]) -> None:
     """Apply an operator to two matrices by each kind of kernels, with one, few and many tiles of a size, and compare."""
     first, second = canonical(1), canonical(2)
     values = numbers(first.nnz, dtype), numbers(second.nnz, dtype)
@@ -50,10 +50,10 @@ def united(operator: str, dtype: np.dtype[Any], index: type[Any], shape: tuple[i
         shapes = {"tile_group": shape[0], "tile_span": shape[1], "single_group": group, "single_span": shape[1]}
         limits = supposed(Thresholds, max_few_places=places, **shapes)
         with patch.object(union, "_compute", way), patch.object(Thresholds, "of", limits):
-            found = union.combine(operator, A, B)
+            result = union.combine(operator, A, B)
         for part in ("data", "indices", "indptr"):
-            same(getattr(found, part), getattr(wanted, part).astype(getattr(found, part).dtype))
-        assert found.dtype == wanted.dtype
+            same(getattr(result, part), getattr(wanted, part).astype(getattr(result, part).dtype))
+        assert result.dtype == wanted.dtype
 
 
 def values(dtype: np.dtype[Any], index: type[Any]) -> None:
@@ -81,13 +81,13 @@ def values(dtype: np.dtype[Any], index: type[Any]) -> None:
 def compared(dtype: np.dtype[Any], index: type[Any]) -> None:
     """Compare with a scalar, a sparse and a dense matrix, so that results are sparse and nearly full."""
     first, second = canonical(1), canonical(2)
-    A, B = (on_device(each, numbers(each.nnz, dtype), index) for each in (first, second))
+    A, B = (on_device(matrix, numbers(matrix.nnz, dtype), index) for matrix in (first, second))
     host, other = (scipy.sparse.csr_array((numbers(m.nnz, dtype), m.indices, m.indptr), shape=m.shape) for m in (first, second))
     dense = numbers(first.shape, dtype)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", scipy.sparse.SparseEfficiencyWarning)
-        for found, wanted in ((A == B, host == other), (A == dtype.type(0), host == dtype.type(0)), (A != B, host != other)):
-            same(found.toarray(), wanted.toarray())
+        for result, wanted in ((A == B, host == other), (A == dtype.type(0), host == dtype.type(0)), (A != B, host != other)):
+            same(result.toarray(), wanted.toarray())
         same(A == dense, host == dense)
 
 
@@ -97,8 +97,8 @@ def with_dense(dtype: np.dtype[Any], index: type[Any]) -> None:
     A, host = on_device(form, numbers(form.nnz, dtype), index), scipy.sparse.csr_array(form, dtype=dtype)
     host.data = numbers(form.nnz, dtype)
     dense = numbers(form.shape, dtype)
-    for found, wanted in ((A * dense, host * dense), (A * dense[:, :1], host * dense[:, :1])):
-        same(found.toarray(), wanted.toarray())
+    for result, wanted in ((A * dense, host * dense), (A * dense[:, :1], host * dense[:, :1])):
+        same(result.toarray(), wanted.toarray())
     same(A.maximum(dense), host.maximum(dense))
     for shape, other in (((1, 23), dense), ((14, 1), dense)):
         one = scipy.sparse.csr_array(np.ones(shape, dtype))
@@ -125,15 +125,15 @@ def extremes(dtype: np.dtype[Any], index: type[Any]) -> None:
     A, host = on_device(form, numbers(form.nnz, dtype), index), scipy.sparse.csr_array(form, dtype=dtype)
     host.data = numbers(form.nnz, dtype)
     for name, axis in (("max", 1), ("nanmin", None), ("argmax", 1), ("argmin", None)):
-        found, wanted = (getattr(each, name)(axis) for each in (A, host))
-        same(*(each.toarray() if hasattr(each, "toarray") else np.asarray(each) for each in (found, wanted)))
+        result, wanted = (getattr(matrix, name)(axis) for matrix in (A, host))
+        same(*(matrix.toarray() if hasattr(matrix, "toarray") else np.asarray(matrix) for matrix in (result, wanted)))
 
 
 def elementwise_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
     """Operators, dtypes and index types, in rotation."""
     rotation = itertools.cycle(dtypes)
-    for i, operator in enumerate(each.name for each in OPERATORS.values() if not each.opposite):
-        yield partial(united, operator, next(rotation), INDEX_TYPES[i % 2], ((7, 3), (32, 2), (128, 16))[i % 3])
+    for i, operator in enumerate(operator.name for operator in OPERATORS.values() if not operator.opposite):
+        yield partial(check_union, operator, next(rotation), INDEX_TYPES[i % 2], ((7, 3), (32, 2), (128, 16))[i % 3])
     for i, dtype in enumerate(dtypes):
         yield partial(values, dtype, INDEX_TYPES[i % 2])
         yield partial(compared, dtype, INDEX_TYPES[i % 2])

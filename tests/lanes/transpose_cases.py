@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from primitive_cases import TYPES, chain_on, placed, room
+from primitive_cases import TYPES, chain_on, room, to_device
 from values import INDEX_TYPES, numbers, same
 
 import clsparse_py
@@ -31,11 +31,11 @@ def pattern(lengths: tuple[int, ...], n_cols: int, *, symmetric: bool = False) -
     rng = np.random.default_rng(len(lengths))
     indptr = np.cumsum((0, *lengths))
     indices = rng.integers(0, max(n_cols, 1), indptr[-1])
-    found = scipy.sparse.csr_array((np.ones(indices.size), indices, indptr), shape=(len(lengths), n_cols))
+    result = scipy.sparse.csr_array((np.ones(indices.size), indices, indptr), shape=(len(lengths), n_cols))
     if symmetric:
-        found = scipy.sparse.csr_array(found + found.T)
-        found.sum_duplicates()
-    return found
+        result = scipy.sparse.csr_array(result + result.T)
+        result.sum_duplicates()
+    return result
 
 
 #: Empty rows and columns, and a row and a column that many parts share.
@@ -50,7 +50,7 @@ MIRRORED = pattern((0, 3, 1, 0, 0, 30, 2, 9, 17, 1, 0, 5, 0, *([2] * 17)), 30, s
 def on_device(matrix: scipy.sparse.csr_array, values: Array, index: type[Any]) -> csr_array:
     """Return a matrix with these values, whose index type is ``index``. The kernel that checks structures has its own cases."""
     parts = values, matrix.indices.astype(index), matrix.indptr.astype(index)
-    return csr_array(tuple(placed(part) for part in parts), shape=matrix.shape, check=False)
+    return csr_array(tuple(to_device(part) for part in parts), shape=matrix.shape, check=False)
 
 
 def transposed(
@@ -68,11 +68,11 @@ def transposed(
     for valued in (True, False):
         moved = room(A.nnz, dtype if valued else index)
         chain = chain_on(device_type, A.data, A.indices, A.indptr)
-        found = METHODS[method](chain, A, valued, moved, **options)
+        result = METHODS[method](chain, A, valued, moved, **options)
         chain.finish(moved)
         same(moved.get(), values[wanted.data] if valued else wanted.data.astype(index))
-        same(found.indices.get(), wanted.indices.astype(index))
-        same(found.indptr.get(), wanted.indptr.astype(index))
+        same(result.indices.get(), wanted.indices.astype(index))
+        same(result.indptr.get(), wanted.indptr.astype(index))
 
 
 def in_buckets(dtype: np.dtype[Any], index: type[Any], group: int) -> None:
@@ -102,16 +102,16 @@ def in_bucket_chunks(dtype: np.dtype[Any], index: type[Any]) -> None:
         wanted = scipy.sparse.csr_array((np.arange(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape).T.tocsr()
         A = on_device(matrix, values, index)
         for given, moved in ((A.data, room(A.nnz, dtype)), (None, room(A.nnz, index))):
-            indptr, indices, found = room(A.shape[1] + 1, index), room(A.nnz, index), room(1, np.uint32)
+            indptr, indices, result = room(A.shape[1] + 1, index), room(A.nnz, index), room(1, np.uint32)
             chain = chain_on("cpu", A.data, A.indices, A.indptr)
             enqueue_bucket_chunks(chain, Transposition(A.indptr, A.indices, given, indptr, indices, moved, A.shape, A.nnz), bits)
-            enqueue_nearness(chain, A.indices, found, A.nnz)
-            chain.finish(moved, indptr, indices, found)
+            enqueue_nearness(chain, A.indices, result, A.nnz)
+            chain.finish(moved, indptr, indices, result)
             same(moved.get(), wanted.data.astype(index) if given is None else values[wanted.data])
             same(indices.get(), wanted.indices.astype(index))
             same(indptr.get(), wanted.indptr.astype(index))
             # All columns are near one another if there are two.
-            assert found.get()[0] == Nearness.SAMPLES or matrix is RAGGED
+            assert result.get()[0] == Nearness.SAMPLES or matrix is RAGGED
 
 
 def at_once(dtype: np.dtype[Any], index: type[Any], group: int) -> None:
@@ -125,7 +125,7 @@ def at_once(dtype: np.dtype[Any], index: type[Any], group: int) -> None:
             chain = chain_on("gpu", A.data, A.indices, A.indptr)
             value_bytes = 0 if given is None else dtype.itemsize
             built, _ = chain.build(AtOnce.legal(chain.device, np.dtype(index).name, value_bytes, group, 600))
-            sizes = (np.uint32(each) for each in (*A.shape, A.nnz))
+            sizes = (np.uint32(size) for size in (*A.shape, A.nnz))
             chain.launch(built, 1, *sizes, A.indptr, A.indices, *([] if given is None else [given]), indptr, indices, moved)
             chain.finish(moved, indptr, indices)
             same(moved.get(), wanted.data.astype(index) if given is None else values[wanted.data])
@@ -153,15 +153,15 @@ def permuted(dtype: np.dtype[Any], index: type[Any], work_group: int, device_typ
     """Permute values that begin inside their buffer, and add them at places, and compare."""
     n, positions = 300, np.random.default_rng(3).permutation(300).astype(index)
     values = numbers(n + 5, dtype)
-    of, source, out = placed(positions), placed(values)[5:], room(n, dtype)
+    of, source, out = to_device(positions), to_device(values)[5:], room(n, dtype)
     chain = chain_on(device_type, of, source)
     enqueue_permute(chain, of, source, out, n, work_group)
     chain.finish(out)
     same(out.get(), values[5:][positions])
-    added = placed(numbers(n, dtype))
+    added = to_device(numbers(n, dtype))
     wanted = added.get()
     wanted[positions[:200]] += values[5:205]
-    values = placed(values[5:])
+    values = to_device(values[5:])
     chain = chain_on(device_type, of, values, added)
     enqueue_add_at(chain, of, values, added, 200, work_group)
     chain.finish(added)
@@ -173,9 +173,9 @@ def whole(matrix: scipy.sparse.csr_array, dtype: np.dtype[Any]) -> None:
     values = numbers(matrix.nnz, dtype)
     A = on_device(matrix, values, np.int32)
     wanted = scipy.sparse.csr_array((values, matrix.indices, matrix.indptr), shape=matrix.shape).T.tocsr()
-    for found in (transpose(A), transpose_plan(A)(values), A.T.tocsr()):
+    for result in (transpose(A), transpose_plan(A)(values), A.T.tocsr()):
         for name in ("data", "indices", "indptr"):
-            np.testing.assert_array_equal(getattr(found, name).get(), getattr(wanted, name))
+            np.testing.assert_array_equal(getattr(result, name).get(), getattr(wanted, name))
     x = numbers(matrix.shape[0], dtype)
     if dtype.kind != "b":
         same(x @ A, x @ wanted.T)
@@ -213,17 +213,17 @@ def in_order(dtype: np.dtype[Any], index: type[Any], work_group: int) -> None:
     made, _, _ = coordinates.from_coordinates(queue, values, *numbered, RAGGED.shape, dtype)
     equal(made, scipy.sparse.coo_array((values, (rows, RAGGED.indices)), shape=RAGGED.shape).tocsr())
     places = rows * RAGGED.shape[1] + RAGGED.indices
-    found = coordinates.regroup(queue, placed(rows.astype(index)), A.indices, (RAGGED.shape[1], 1), 7, np.dtype(np.int64))
-    for each, numbers_of in zip(found, np.divmod(places.astype(np.int64), 7), strict=True):
-        same(each, numbers_of)
+    result = coordinates.regroup(queue, to_device(rows.astype(index)), A.indices, (RAGGED.shape[1], 1), 7, np.dtype(np.int64))
+    for part, numbers_of in zip(result, np.divmod(places.astype(np.int64), 7), strict=True):
+        same(part, numbers_of)
     dense = numbers((5, 9), dtype)
-    equal(entries_of(queue, placed(dense)), scipy.sparse.csr_array(dense))
-    equal(entries_of(queue, placed(dense)[::-2, 1:]), scipy.sparse.csr_array(dense[::-2, 1:]))
+    equal(entries_of(queue, to_device(dense)), scipy.sparse.csr_array(dense))
+    equal(entries_of(queue, to_device(dense)[::-2, 1:]), scipy.sparse.csr_array(dense[::-2, 1:]))
 
 
-def equal(found: tuple[Any, ...], wanted: scipy.sparse.csr_array) -> None:
+def equal(result: tuple[Any, ...], wanted: scipy.sparse.csr_array) -> None:
     """Raise where the arrays of two matrices differ."""
-    for part, name in zip(found, ("data", "indices", "indptr"), strict=True):
+    for part, name in zip(result, ("data", "indices", "indptr"), strict=True):
         np.testing.assert_array_equal(part.get(), getattr(wanted, name))
 
 
@@ -233,7 +233,7 @@ def transpose_cases(dtypes: tuple[np.dtype[Any], ...], work_groups: tuple[int, .
     for k, ((method, matrix), device_type) in enumerate(kinds):
         for i, dtype in enumerate(dtypes[:1] if simulated and matrix is LONG else dtypes):
             # A GPU's work-groups are many: of one work-item each they take ten times as long to simulate.
-            sizes = [each for each in work_groups if each > 1 or not simulated or device_type == "cpu"]
+            sizes = [work_group for work_group in work_groups if work_group > 1 or not simulated or device_type == "cpu"]
             options = {"work_group": sizes[(i + k) % len(sizes)]}
             yield partial(transposed, matrix, method, dtype, INDEX_TYPES[(i + k) % 2], device_type, options)
     for i, dtype in enumerate(dtypes):

@@ -46,7 +46,7 @@ def _parts(value: Any) -> list[np.ndarray]:
     if clsparse_py.issparse(value):
         names = ("data", "coords") if value.format == "coo" else ("data", "indices", "indptr")
         parts = [part for name in names for part in (getattr(value, name) if name == "coords" else (getattr(value, name),))]
-        return [each.get() for each in parts]
+        return [part.get() for part in parts]
     return [value.get()] if isinstance(value, cl_array.Array) else [value] if isinstance(value, np.ndarray) else []
 
 
@@ -152,15 +152,15 @@ class Machine:
         wanted = eval(given.text(False), self.oracle)
         self._keep(given.target, None, wanted)
         try:
-            found = eval(given.text(True), self.ours)
+            result = eval(given.text(True), self.ours)
         except Exception as error:
             return self._raised(given.name, error)
-        self._keep(given.target, found, wanted)
+        self._keep(given.target, result, wanted)
         summed = given.made == "coordinates" and wanted.dtype.kind in "fc"
         bound = 32 * np.finfo(wanted.dtype).eps * _largest(_absolute(wanted)) if summed else None
-        find = self._judged(given, found, wanted, bound)
+        find = self._judged(given, result, wanted, bound)
         if summed:
-            self._keep(given.target, found, _host(found))
+            self._keep(given.target, result, _host(result))
         return find
 
     def bounds(self, step: Step, wanted: Any) -> tuple[bool, Any]:
@@ -178,7 +178,7 @@ class Machine:
             raise SkipError
         wanted = wanted[-1] if isinstance(wanted, tuple) else wanted
         dtype = np.asarray(wanted.data if scipy.sparse.issparse(wanted) else wanted).dtype
-        if any(_depends_on_conversion(each) and each.dtype != dtype for each in of):
+        if any(_depends_on_conversion(operand) and operand.dtype != dtype for operand in of):
             raise SkipError
         if step.grade == "move" or (dtype.kind not in "fc" and step.grade != "round"):
             return True, None
@@ -200,17 +200,17 @@ class Machine:
         unit = (
             min([sum(units), *(_unit(self.values[name]) for name in step.apart)])
             if step.grade == "product"
-            else min([0.0, *units] if any(not _floats(each) for each in of) else units or [0.0])
+            else min([0.0, *units] if any(not _floats(operand) for operand in of) else units or [0.0])
         )
         info = np.finfo(dtype)
         # SciPy adds values up in their own dtype, whatever the dtype of the result is.
         coarsest = max(
-            [float(info.eps), *(float(np.finfo(each.dtype).eps) for each in of if step.grade == "sum" and _floats(each))]
+            [float(info.eps), *(float(np.finfo(operand.dtype).eps) for operand in of if step.grade == "sum" and _floats(operand))]
         )
         if not largest < float(info.max) / 8:
             raise SkipError
         # Sums of duplicates are rounded to their own dtype, whatever the result's is.
-        rough = [float(np.finfo(each.dtype).eps) for each in of if _rounds(each)]
+        rough = [float(np.finfo(operand.dtype).eps) for operand in of if _rounds(operand)]
         if not rough and largest * 2.0**-unit <= 1 / coarsest and unit > info.minexp + 2:
             return True, None
         if largest < float(info.tiny) / float(info.eps) * 4 and largest:
@@ -232,8 +232,8 @@ class Machine:
             # As docs/arrays.md has it of products of matrices.
             matrices = [name for name in re.findall(r"\bv\d+\b", step.oracle or step.ours) if name in copied]
             several = step.grade == "product" and step.name != "kron" and len(matrices) > 1
-            for each in copied.values() if several else ():
-                each.sum_duplicates()
+            for copied_value in copied.values() if several else ():
+                copied_value.sum_duplicates()
             try:
                 wanted: Any = eval(step.oracle or step.ours, {**self.oracle, **copied})
             except ERRORS as error:
@@ -267,7 +267,7 @@ class Machine:
             if not text:
                 continue
             try:
-                found = eval(text, self.ours)
+                result = eval(text, self.ours)
             except Exception as error:
                 if isinstance(wanted, Exception):
                     if isinstance(error, type(wanted)) or isinstance(wanted, type(error)):
@@ -282,9 +282,9 @@ class Machine:
                 return self._raised(step.name, error)
             if isinstance(wanted, Exception):
                 return Find(f"{step.name}: no error", f"{type(wanted).__name__} is wanted: {wanted}", wanted)
-            self._keep(step.target, found, wanted)
+            self._keep(step.target, result, wanted)
             of = step if text is step.ours else replace(step, name=f"{step.name}: relation")
-            find = self._judged(of, found, wanted, None if exact else bound)
+            find = self._judged(of, result, wanted, None if exact else bound)
             if find:
                 return find
         if isinstance(wanted, Exception):
@@ -294,23 +294,23 @@ class Machine:
             self._keep(step.target, self.ours[step.target], _host(self.ours[step.target]))
         return None
 
-    def _keep(self, name: str, found: Any, wanted: Any) -> None:
+    def _keep(self, name: str, result: Any, wanted: Any) -> None:
         self.parts.pop(name, None)
-        self.ours[name] = self.ours_of[name] = found
+        self.ours[name] = self.ours_of[name] = result
         self.oracle[name] = self.values[name] = wanted
 
     def forget(self, name: str) -> None:
         """Let a variable die."""
-        for each in (self.ours, self.ours_of, self.oracle, self.values, self.parts):
-            each.pop(name, None)
+        for names in (self.ours, self.ours_of, self.oracle, self.values, self.parts):
+            names.pop(name, None)
 
     @staticmethod
     def _raised(name: str, error: Exception) -> Find:
         return Find(f"{name}: {type(error).__name__}", "".join(traceback.format_exception(error)[-4:]), None)
 
-    def _judged(self, step: Any, found: Any, wanted: Any, bound: Any) -> Find | None:
+    def _judged(self, step: Any, result: Any, wanted: Any, bound: Any) -> Find | None:
         try:
-            compare(found, wanted, bound, step)
+            compare(result, wanted, bound, step)
         except DifferenceError as difference:
             return Find(f"{step.name}: {str(difference).partition(':')[0]}", str(difference), wanted)
         except Exception as error:
@@ -322,45 +322,45 @@ def _floats(value: Any) -> bool:
     return bool(getattr(value, "dtype", np.dtype(int)).kind in "fc")
 
 
-def compare(found: Any, wanted: Any, bound: Any, step: Any) -> None:
+def compare(result: Any, wanted: Any, bound: Any, step: Any) -> None:
     """Compare a value of ours with the oracle's."""
     if isinstance(wanted, tuple):
-        if not isinstance(found, tuple) or len(found) != len(wanted):
-            raise DifferenceError(f"kind: {type(found).__name__}, not a tuple of {len(wanted)}")
-        for each in zip(found, wanted, strict=True):
-            compare(*each, bound, step)
+        if not isinstance(result, tuple) or len(result) != len(wanted):
+            raise DifferenceError(f"kind: {type(result).__name__}, not a tuple of {len(wanted)}")
+        for pair in zip(result, wanted, strict=True):
+            compare(*pair, bound, step)
         return
     if scipy.sparse.issparse(wanted):
-        _compare_sparse(found, wanted, bound, step)
+        _compare_sparse(result, wanted, bound, step)
         return
-    if clsparse_py.issparse(found):
-        raise DifferenceError(f"kind: {type(found).__name__} instead of a dense result")
-    found, wanted = np.asarray(_host(found)), np.asarray(wanted)
+    if clsparse_py.issparse(result):
+        raise DifferenceError(f"kind: {type(result).__name__} instead of a dense result")
+    result, wanted = np.asarray(_host(result)), np.asarray(wanted)
     if step.name not in _INDICES:
-        _same("dtype", found.dtype, wanted.dtype)
-    _same("shape", found.shape, wanted.shape)
-    _compare_values(found, wanted, bound, step)
+        _same("dtype", result.dtype, wanted.dtype)
+    _same("shape", result.shape, wanted.shape)
+    _compare_values(result, wanted, bound, step)
 
 
-def _same(what: str, found: Any, wanted: Any) -> None:
-    if found != wanted:
-        raise DifferenceError(f"{what}: {found} instead of {wanted}")
+def _same(what: str, result: Any, wanted: Any) -> None:
+    if result != wanted:
+        raise DifferenceError(f"{what}: {result} instead of {wanted}")
 
 
-def _compare_sparse(found: Any, wanted: Any, bound: Any, step: Any) -> None:
-    if not clsparse_py.issparse(found):
-        raise DifferenceError(f"kind: {type(found).__name__} instead of {wanted.format}")
+def _compare_sparse(result: Any, wanted: Any, bound: Any, step: Any) -> None:
+    if not clsparse_py.issparse(result):
+        raise DifferenceError(f"kind: {type(result).__name__} instead of {wanted.format}")
     if wanted.format in ("csr", "csc", "coo") and not step.name.endswith("relation"):
-        _same("format", found.format, wanted.format)
-    _same("dtype", found.dtype, wanted.dtype)
-    _same("shape", found.shape, wanted.shape)
-    ours = found.get()
+        _same("format", result.format, wanted.format)
+    _same("dtype", result.dtype, wanted.dtype)
+    _same("shape", result.shape, wanted.shape)
+    ours = result.get()
     if getattr(step, "stored", True):
         _same("nnz", ours.nnz, wanted.nnz)
-    ours, others = (_entries(each) for each in (ours, wanted))
+    ours, others = (_entries(matrix) for matrix in (ours, wanted))
     if not getattr(step, "stored", True) or bound is not None:
         keys = np.union1d(ours[0], others[0])
-        ours, others = ((keys, _spread(keys, *each)) for each in (ours, others))
+        ours, others = ((keys, _spread(keys, *entries)) for entries in (ours, others))
     elif not np.array_equal(ours[0], others[0]):
         raise DifferenceError("structure: entries are at other places")
     _compare_values(ours[1], others[1], bound, step, ours[0], wanted.shape)
@@ -387,26 +387,26 @@ def _entries(S: Any) -> tuple[np.ndarray, np.ndarray]:
         return keys[first], add.reduceat(values, first).astype(values.dtype)
 
 
-def _compare_values(found: np.ndarray, wanted: np.ndarray, bound: Any, step: Any, keys: Any = None, shape: Any = None) -> None:
+def _compare_values(result: np.ndarray, wanted: np.ndarray, bound: Any, step: Any, keys: Any = None, shape: Any = None) -> None:
     if bound is None:
         signs = getattr(step, "signs", False)
-        right = (found == wanted) | ((found != found) & (wanted != wanted))
-        if signs and found.dtype.kind == "f":
-            right &= (np.signbit(found) == np.signbit(wanted)) | (found != found)
+        right = (result == wanted) | ((result != result) & (wanted != wanted))
+        if signs and result.dtype.kind == "f":
+            right &= (np.signbit(result) == np.signbit(wanted)) | (result != result)
     else:
         with np.errstate(all="ignore"):
             sizes = np.abs(wanted.astype(np.complex128 if wanted.dtype.kind == "c" else float))
             finite = np.isfinite(sizes)
             right = np.where(
                 finite,
-                np.abs(found.astype(sizes.dtype if wanted.dtype.kind != "c" else complex) - wanted) <= bound,
-                ~np.isfinite(found),
+                np.abs(result.astype(sizes.dtype if wanted.dtype.kind != "c" else complex) - wanted) <= bound,
+                ~np.isfinite(result),
             )
     if not np.all(right):
         wrong = np.flatnonzero(~np.ravel(right))
         at = int(wrong[0]) if keys is None else int(keys[wrong[0]])
-        where = tuple(map(int, np.unravel_index(at, shape or found.shape))) if found.ndim or keys is not None else ()
+        where = tuple(map(int, np.unravel_index(at, shape or result.shape))) if result.ndim or keys is not None else ()
         raise DifferenceError(
-            f"value: {np.ravel(found)[wrong[0]]!r} instead of {np.ravel(wanted)[wrong[0]]!r} at {where}, "
+            f"value: {np.ravel(result)[wrong[0]]!r} instead of {np.ravel(wanted)[wrong[0]]!r} at {where}, "
             f"{wrong.size} of {right.size} are wrong"
         )

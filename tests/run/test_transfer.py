@@ -81,16 +81,16 @@ def test_conversions(queue: cl.CommandQueue, source: str) -> None:
     values = np.array([0, 1, 2, 100, 0, 3, 4, 5, 6], source)
     for target in TYPES:
         for step in (1, -2):
-            found = convert(queue, "data", cl_array.to_device(queue, values)[::step], np.dtype(target))
-            assert found.dtype == target
-            assert (found.offset, found.strides) == (0, (np.dtype(target).itemsize,))
-            np.testing.assert_array_equal(found.get(), values.real[::step].astype(target))
+            result = convert(queue, "data", cl_array.to_device(queue, values)[::step], np.dtype(target))
+            assert result.dtype == target
+            assert (result.offset, result.strides) == (0, (np.dtype(target).itemsize,))
+            np.testing.assert_array_equal(result.get(), values.real[::step].astype(target))
 
 
 @pytest.mark.parametrize("work_group", [1, 7, 48, 64, 1 << 20])
 def test_conversion_at_every_work_group_size(queue: cl.CommandQueue, work_group: int) -> None:
     values = np.arange(100_000, dtype=np.int32)
-    found = convert(queue, "data", cl_array.to_device(queue, values), np.dtype(np.int64), work_group)
-    np.testing.assert_array_equal(found.get(), values)
+    result = convert(queue, "data", cl_array.to_device(queue, values), np.dtype(np.int64), work_group)
+    np.testing.assert_array_equal(result.get(), values)
     assert convert(queue, "data", cl_array.to_device(queue, values[:0]), np.dtype(np.int64)).size == 0
     assert Convert(64, "int32", "bool").within(0, 1) is None

@@ -17,8 +17,8 @@ from clsparse_py._operations.elementwise.union import combine
 def kernels(left: csr_array, right: csr_array) -> tuple[csr_array, list[str]]:
     """Return the sum of two matrices, and the templates of the kernels that were asked for."""
     with programs.recording() as asked:
-        found = combine("plus", left, right)
-    return found, list(dict.fromkeys(each.parameters.template for each in asked))
+        result = combine("plus", left, right)
+    return result, list(dict.fromkeys(program.parameters.template for program in asked))
 
 
 def test_up_to_a_tile_of_rows_and_entries(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,13 +27,13 @@ def test_up_to_a_tile_of_rows_and_entries(queue: cl.CommandQueue, monkeypatch: p
     for n, taken in ((17, True), (42, True), (43, False)):
         # n rows, and two times n entries: 127 places are all that there are.
         S, T = (sp.csr_array((np.ones(n, np.float32), rng.integers(0, 9, n), np.arange(n + 1)), shape=(n, 9)) for _ in range(2))
-        found, asked = kernels(csr_array(S, queue=queue), csr_array(T, queue=queue))
+        result, asked = kernels(csr_array(S, queue=queue), csr_array(T, queue=queue))
         assert (asked == ["elementwise/union_at_once"]) == taken
         wanted = S + T
         wanted.sum_duplicates()
-        assert found.has_canonical_format
+        assert result.has_canonical_format
         for part in ("indptr", "indices", "data"):
-            np.testing.assert_array_equal(getattr(found.get(), part), getattr(wanted, part))
+            np.testing.assert_array_equal(getattr(result.get(), part), getattr(wanted, part))
 
 
 @pytest.mark.any_platform
@@ -41,9 +41,9 @@ def test_only_what_is_known_to_be_canonical(queue: cl.CommandQueue) -> None:
     S = sp.csr_array((np.ones(3, np.float32), [1, 0, 1], [0, 3]), shape=(1, 2))
     A, B = csr_array(S, queue=queue), csr_array(S.toarray(), queue=queue)
     for left, right in ((A, B), (B, A), (A, A)):
-        found, asked = kernels(left, right)
+        result, asked = kernels(left, right)
         assert "elementwise/union_at_once" not in asked
-        np.testing.assert_array_equal(found.toarray(), [[2, 4]])
+        np.testing.assert_array_equal(result.toarray(), [[2, 4]])
     _, asked = kernels(B, B)
     assert asked == ["elementwise/union_at_once"]
 
@@ -51,9 +51,9 @@ def test_only_what_is_known_to_be_canonical(queue: cl.CommandQueue) -> None:
 @pytest.mark.any_platform
 def test_nothing_is_left(queue: cl.CommandQueue) -> None:
     A = csr_array(np.arange(6, dtype=np.float32).reshape(2, 3), queue=queue)
-    found = A - A
-    assert found.nnz == 0
-    assert found.data.shape == found.indices.shape == (0,)
-    np.testing.assert_array_equal((found + A).toarray(), A.toarray())
+    result = A - A
+    assert result.nnz == 0
+    assert result.data.shape == result.indices.shape == (0,)
+    np.testing.assert_array_equal((result + A).toarray(), A.toarray())
     empty = csr_array((2, 3), dtype=np.float32, queue=queue)
     np.testing.assert_array_equal((empty - A).toarray(), -A.toarray())

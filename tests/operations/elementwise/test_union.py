@@ -23,7 +23,7 @@ from clsparse_py._operations.elementwise.thresholds import Thresholds
 from clsparse_py._operations.elementwise.union import combine
 
 AXES: Mapping[str, Any] = {
-    "operator": [each.name for each in OPERATORS.values() if not each.opposite],
+    "operator": [operator.name for operator in OPERATORS.values() if not operator.opposite],
     "dtypes": [
         ("float32", "float32"), ("float64", "float64"), ("complex64", "complex64"), ("bool", "bool"), ("int8", "int8"),
         ("bool", "float32"), ("uint16", "int64"), ("float64", "complex64"),
@@ -68,19 +68,19 @@ def matrix(dtype: str, shape: tuple[int, int], form: str, seed: int, index: str 
 
 def on(queue: cl.CommandQueue, host: sp.csr_array) -> csr_array:
     """Return the matrix on a device, with the index type that it has."""
-    parts = (cl.array.to_device(queue, each) for each in (host.data.view(np.uint8), host.indices, host.indptr))
+    parts = (cl.array.to_device(queue, array) for array in (host.data.view(np.uint8), host.indices, host.indptr))
     data, indices, indptr = parts
     values = csr_array(host, queue=queue).data if host.dtype.kind == "b" else data.view(host.dtype)
     return csr_array((values, indices, indptr), shape=host.shape, queue=queue)
 
 
-def assert_same(found: csr_array, wanted: Any) -> None:
+def assert_same(result: csr_array, wanted: Any) -> None:
     wanted = sp.csr_array(wanted)
     wanted.sum_duplicates()
-    assert found.dtype == wanted.dtype
-    assert found.has_canonical_format
+    assert result.dtype == wanted.dtype
+    assert result.has_canonical_format
     for part in ("indptr", "indices", "data"):
-        np.testing.assert_array_equal(getattr(found.get(), part), getattr(wanted, part), err_msg=part)
+        np.testing.assert_array_equal(getattr(result.get(), part), getattr(wanted, part), err_msg=part)
 
 
 @pytest.mark.parametrize("case", combinations(AXES, legal), ids=lambda case: "-".join(map(str, case.values())))
@@ -89,10 +89,10 @@ def test_operators(case: Mapping[str, Any]) -> None:
     # More than are united at once.
     A = matrix(case["dtypes"][0], (250, 45), case["format"], 1, case["index"])
     B = matrix(case["dtypes"][1], (250, 45), "canonical", 2, case["index"])
-    found = combine(case["operator"], on(queue, A), on(queue, B))
-    assert found.indices.dtype == case["index"]
+    result = combine(case["operator"], on(queue, A), on(queue, B))
+    assert result.indices.dtype == case["index"]
     # SciPy adds duplicates up in place.
-    assert_same(found, OPERATORS[case["operator"]].of_scipy(A.copy(), B))
+    assert_same(result, OPERATORS[case["operator"]].of_scipy(A.copy(), B))
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (5, 0), (1, 1), (1, 3000), (3000, 1), (700, 9)], ids=str)
@@ -100,8 +100,8 @@ def test_shapes(queue: cl.CommandQueue, shape: tuple[int, int]) -> None:
     A, B = (matrix("float32", shape, "canonical", seed) for seed in (1, 2))
     empty = sp.csr_array(shape, dtype=np.float32)
     for left, right in ((A, B), (A, A), (A, empty), (empty, B), (empty, empty)):
-        found = combine("minus", csr_array(left, queue=queue), csr_array(right, queue=queue))
-        assert_same(found, left - right)
+        result = combine("minus", csr_array(left, queue=queue), csr_array(right, queue=queue))
+        assert_same(result, left - right)
 
 
 @pytest.mark.any_platform
@@ -113,8 +113,8 @@ def test_entries_of_one_column_may_lie_on_both_sides_of_a_cut(queue: cl.CommandQ
     for span in (1, 2, 3, 7, 64):
         monkeypatch.setattr(union, "_LEAST_SPAN", span)
         for operator in ("plus", "multiply"):
-            found = combine(operator, csr_array(A, queue=queue), csr_array(B, queue=queue))
-            assert_same(found, OPERATORS[operator].of_scipy(A, B))
+            result = combine(operator, csr_array(A, queue=queue), csr_array(B, queue=queue))
+            assert_same(result, OPERATORS[operator].of_scipy(A, B))
 
 
 @pytest.mark.parametrize("case", combinations(TILES, legal), ids=lambda case: "-".join(map(str, case.values())))
@@ -131,8 +131,8 @@ def test_work_groups_that_take_tiles(case: Mapping[str, Any], monkeypatch: pytes
     A = matrix(case["dtypes"][0], (n_rows, 45), "canonical", 1, case["index"])
     B = matrix(case["dtypes"][1], (n_rows, 45), "canonical", 2, case["index"])
     for operator in ("minus", "multiply"):
-        found = combine(operator, on(queue, A), on(queue, B))
-        assert_same(found, OPERATORS[operator].of_scipy(A, B))
+        result = combine(operator, on(queue, A), on(queue, B))
+        assert_same(result, OPERATORS[operator].of_scipy(A, B))
     for left, right in ((A[:0], B[:0]), (A[:1, :1], B[:1, :1]), (A[:, :0], B[:, :0]), (A, sp.csr_array(A.shape, dtype=B.dtype))):
         assert_same(combine("minus", csr_array(left, queue=queue), csr_array(right, queue=queue)), left - right)
 
@@ -143,10 +143,10 @@ def test_special_values(queue: cl.CommandQueue) -> None:
     values = np.array([np.nan, np.inf, -np.inf, 0, -0.0, 1], np.float32)
     A, B = np.meshgrid(values, values)
     left, right = sp.csr_array(A), sp.csr_array(np.where(np.arange(36).reshape(6, 6) % 5 == 0, 0, B))
-    for each in (each for each in OPERATORS.values() if not each.opposite):
+    for operator in (operator for operator in OPERATORS.values() if not operator.opposite):
         with np.errstate(all="ignore"):
-            wanted = each.of_scipy(left, right)
-        assert_same(combine(each.name, csr_array(left, queue=queue), csr_array(right, queue=queue)), wanted)
+            wanted = operator.of_scipy(left, right)
+        assert_same(combine(operator.name, csr_array(left, queue=queue), csr_array(right, queue=queue)), wanted)
 
 
 @st.composite
@@ -166,6 +166,6 @@ def pairs_of_matrices(draw: st.DrawFn) -> tuple[sp.csr_array, sp.csr_array]:
 @settings(deadline=None)
 @given(pair=pairs_of_matrices())
 def test_random_structures(queue: cl.CommandQueue, pair: tuple[sp.csr_array, sp.csr_array]) -> None:
-    left, right = (csr_array(each, queue=queue) for each in pair)
+    left, right = (csr_array(operand, queue=queue) for operand in pair)
     assert_same(left + right, pair[0] + pair[1])
     assert_same(left.multiply(right) - left, pair[0].multiply(pair[1]) - pair[0])

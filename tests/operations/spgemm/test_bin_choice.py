@@ -38,21 +38,21 @@ def work(taken: dict[int, int], n_bins: int, n_products: int, most: int, longest
     return Work(n_products, most, longest, n_products, compression, rows)
 
 
-def by_rules(kind: Kind, features: Features, bins: Bins, found: Work) -> list[Share]:
+def by_rules(kind: Kind, features: Features, bins: Bins, result: Work) -> list[Share]:
     """Return what makes how many rows by the three rules, written out, that the trees of shipped profiles stand for."""
-    limits, kept, taken, last = kind.thresholds, list(bins), list(found.taken), len(bins) - 1
-    if found.max_products > 32 * found.n_products / max(sum(taken[1:]), 1):
+    limits, kept, taken, last = kind.thresholds, list(bins), list(result.taken), len(bins) - 1
+    if result.max_products > 32 * result.n_products / max(sum(taken[1:]), 1):
         while last > 1 and (bins[last - 1].even or not taken[last - 1]):
             last -= 1
         taken[last:] = [*(0 for _ in taken[last:-1]), sum(taken[last:])]
-    elif found.compression >= 3:
-        merging = next((bin_ for bin_ in bins if bin_.even and (bin_.max_length or 0) >= found.longest_row), None)
+    elif result.compression >= 3:
+        merging = next((bin_ for bin_ in bins if bin_.even and (bin_.max_length or 0) >= result.longest_row), None)
         sorting = [number for number, bin_ in enumerate(bins) if bin_.method == "reg-sort"]
         if merging is not None and sorting:
             kept[sorting[-1]], taken[sorting[-1]] = merging, sum(taken[number] for number in sorting)
             taken[sorting[0] : sorting[-1]] = [0] * (len(sorting) - 1)
     (*_, n), (nnz, _) = features.shape, features.nnz
-    filled = found.n_products * min(DenseWindows().columns_of(kind.types), n) >= 4 * nnz * n
+    filled = result.n_products * min(DenseWindows().columns_of(kind.types), n) >= 4 * nnz * n
     if isinstance(bins[-1].accumulator, Esc) and filled:
         first = next(number for number, bin_ in enumerate(bins) if bin_.method == bins[-1].method)
         taken[first:] = [*(0 for _ in taken[first:-1]), sum(taken[first:])]
@@ -94,13 +94,13 @@ def test_shipped_trees_decide_as_rules_did() -> None:
             n_products = int(mean * sum(rows.values())) + 10**6
             most, longest = int(mean * 10 ** rng.uniform(0, 3)), int(10 ** rng.uniform(1.5, 3))
             compression = float(rng.choice([1.0, 2.9, 3.0, 8.0]))
-            found = work(rows, len(bins), n_products, most, longest, compression)
-            features = Features((sum(found.taken), n, n), (nnz, nnz))
-            shares = refine(kind, features, Decision(bins, Reason(""), True), found, PLENTY).shares
+            result = work(rows, len(bins), n_products, most, longest, compression)
+            features = Features((sum(result.taken), n, n), (nnz, nnz))
+            shares = refine(kind, features, Decision(bins, Reason(""), True), result, PLENTY).shares
             shared = [(bin_.accumulator, n) for bin_, n in shares[1:]]
-            assert shares[0] == (EMPTY, found.taken[0])
+            assert shares[0] == (EMPTY, result.taken[0])
             if len(shares) != 2 or not isinstance(shared[0][0], Merge) or shared[0][0].lanes > 1:
-                assert shared == by_rules(kind, features, bins, found), (path, label, found)
+                assert shared == by_rules(kind, features, bins, result), (path, label, result)
                 seen |= {type(accumulator) for accumulator, _ in shared}
     assert {DenseWindows, Esc, Merge, Sort} <= seen
 
@@ -129,8 +129,8 @@ def test_a_leaf_is_an_accumulator_of_a_method(by_tree: Callable[[object], Kind])
     kind = by_tree({"feature": "bin_products", "at_most": 64, "then": {"take": "reg-hash"}, "else": {"take": "large-hash"}})
     bins = sorted_and_expanded(kind)
     number = {bin_.max_products: number for number, bin_ in enumerate(bins)}
-    found = work({0: 5, number[64]: 10**5, number[128]: 10**5, number[None]: 3}, len(bins), 10**7, 20_000, longest=64)
-    made, rulings = choose(kind, product(), bins, found, PLENTY)
+    result = work({0: 5, number[64]: 10**5, number[128]: 10**5, number[None]: 3}, len(bins), 10**7, 20_000, longest=64)
+    made, rulings = choose(kind, product(), bins, result, PLENTY)
     few, more, most = (made[number[products]] for products in (64, 128, None))
     assert few.accumulator == Hash(64, 8, 8)
     assert (more.method, more.max_products) == ("large-hash", 1024)
@@ -147,16 +147,16 @@ def test_a_leaf_is_an_accumulator_of_a_method(by_tree: Callable[[object], Kind])
 def test_bins_are_made_together_or_handed_on(by_tree: Callable[[object], Kind]) -> None:
     kind = by_tree({"feature": "sorts", "at_most": 0.5, "then": {"take": "given"}, "else": {"take": "reg-hash:together"}})
     bins = sorted_and_expanded(kind)
-    found = work({1: 10**5, 3: 10**5, len(bins) - 1: 7}, len(bins), 10**7, 20_000, longest=5)
-    shares = refine(kind, product(), Decision(bins, Reason(""), True), found, PLENTY).shares
+    result = work({1: 10**5, 3: 10**5, len(bins) - 1: 7}, len(bins), 10**7, 20_000, longest=5)
+    shares = refine(kind, product(), Decision(bins, Reason(""), True), result, PLENTY).shares
     assert [(bin_.accumulator, n) for bin_, n in shares[1:]] == [(Hash(8, 1, 8), 2 * 10**5), (bins[-1].accumulator, 7)]
     # The longest row of A is in one of them, as far as is known.
-    found = found._replace(longest_row=100)
-    assert refine(kind, product(), Decision(bins, Reason(""), True), found, PLENTY).shares[1][0].accumulator == Hash(128, 16, 8)
+    result = result._replace(longest_row=100)
+    assert refine(kind, product(), Decision(bins, Reason(""), True), result, PLENTY).shares[1][0].accumulator == Hash(128, 16, 8)
     last, given = Choice("last"), Choice("given")
     for choices, n in (({1: last, 3: last}, 2 * 10**5 + 7), ({1: last, 3: given}, 7), ({1: given, 3: last}, 10**5 + 7)):
         decision = Decision(bins, Reason(""), True, choices={**choices, len(bins) - 1: given})
-        assert refine(kind, product(), decision, found, PLENTY).shares[-1] == (bins[-1], n)
+        assert refine(kind, product(), decision, result, PLENTY).shares[-1] == (bins[-1], n)
 
 
 def test_what_a_method_needs_is_there(by_tree: Callable[[object], Kind]) -> None:
@@ -175,8 +175,8 @@ def test_what_is_no_choice(label: str) -> None:
 
 def test_features_of_a_bin() -> None:
     kind, bin_ = kind_on("gpu"), Bin("reg-sort", Sort(4, 4), 16, 16)
-    found = work({0: 100, 1: 400}, 2, 4000, 500, longest=12, compression=2.0)
-    shared = ProductFeatures(kind, product(), (EMPTY, bin_), found)
+    result = work({0: 100, 1: 400}, 2, 4000, 500, longest=12, compression=2.0)
+    shared = ProductFeatures(kind, product(), (EMPTY, bin_), result)
     assert (shared["row_products"], shared["max_products_by_mean"], shared["compression"]) == (10, 50, 2)
     assert (shared["bound_by_products"], shared["mergeable"], shared["rows"]) == (1, 0, 10**5)
     own = BinFeatures(shared, 1)

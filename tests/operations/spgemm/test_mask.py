@@ -36,17 +36,17 @@ RINGS = ("plus_times", "min_plus", "max_times", "or_and", "plus_pair", "any_pair
 def dense_product(A: Array, B: Array, there: Array, ring: Semiring) -> Array:
     """Return the values of a product of dense arrays whose NaN are no entries."""
     plus, times = ring.operations
-    found = np.zeros(there.shape)
+    result = np.zeros(there.shape)
     for i, j in zip(*np.nonzero(there), strict=True):
         both = ~np.isnan(A[i]) & ~np.isnan(B[:, j])
-        found[i, j] = ADD[plus].reduce(np.asarray(MULTIPLY[times](A[i, both], B[both, j]), float))
-    return found
+        result[i, j] = ADD[plus].reduce(np.asarray(MULTIPLY[times](A[i, both], B[both, j]), float))
+    return result
 
 
 def with_gaps(A: scipy.sparse.csr_array) -> Array:
-    found = np.full(A.shape, np.nan)
-    found[np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), A.indices] = A.data
-    return found
+    result = np.full(A.shape, np.nan)
+    result[np.repeat(np.arange(A.shape[0]), np.diff(A.indptr)), A.indices] = A.data
+    return result
 
 
 def oracle(
@@ -67,9 +67,9 @@ def oracle(
 
 
 def assert_entries(C: csr_array, wanted: Array) -> None:
-    found = C.get()
+    result = C.get()
     assert C.has_canonical_format
-    np.testing.assert_array_equal(with_gaps(found.astype(float)), wanted)
+    np.testing.assert_array_equal(with_gaps(result.astype(float)), wanted)
 
 
 def test_equals_graphblas_definition(queue: cl.CommandQueue) -> None:
@@ -89,13 +89,13 @@ def test_equals_graphblas_definition(queue: cl.CommandQueue) -> None:
             accum=accum, replace=bool(replace),
         )  # fmt: skip
         target = None if out is None else device_matrix(queue, out)
-        found = spgemm(
-            *(device_matrix(queue, each, index) for each in (A, B)), mask=M, complement=bool(complement),
+        result = spgemm(
+            *(device_matrix(queue, matrix, index) for matrix in (A, B)), mask=M, complement=bool(complement),
             structural=bool(structural), accum=accum, out=target, replace=bool(replace and has_out), semiring=ring,
         )  # fmt: skip
-        assert target is None or found is target
-        assert out is None or found.dtype == out.dtype
-        assert_entries(found, wanted)
+        assert target is None or result is target
+        assert out is None or result.dtype == out.dtype
+        assert_entries(result, wanted)
 
 
 def test_out_without_a_mask(queue: cl.CommandQueue) -> None:
@@ -120,8 +120,8 @@ def test_operands_in_any_form(queue: cl.CommandQueue) -> None:
     left = device_matrix(queue, mixed)
     wanted = np.where(np.isnan(with_gaps(M)), 0, (A @ A).toarray())
     for mask in (M, twice, M.tocoo(), csr_array(M, queue=queue).tocsc(), device_matrix(queue, M, np.int64)):
-        found = spgemm(left, left, mask=mask)
-        np.testing.assert_allclose(found.toarray(), wanted)
+        result = spgemm(left, left, mask=mask)
+        np.testing.assert_allclose(result.toarray(), wanted)
     for shape in ((0, 4, 5), (4, 0, 5), (4, 5, 0)):
         m, k, n = shape
         empty = spgemm(csr_array((m, k), queue=queue), csr_array((k, n), queue=queue), mask=csr_array((m, n), queue=queue))
@@ -133,15 +133,15 @@ def test_long_rows_of_the_mask_and_of_operands(queue: cl.CommandQueue) -> None:
     rng = np.random.default_rng(4)
     A, M = random_matrix((40, 900), 300, rng, np.int32), random_matrix((40, 900), 400, rng)
     B = random_matrix((900, 900), 30, rng, np.int32)
-    left, right, mask = (device_matrix(queue, each) for each in (A, B, M))
+    left, right, mask = (device_matrix(queue, matrix) for matrix in (A, B, M))
     for ring in (plus_times, plus_pair):
         wanted = pattern_product(A, B) if ring == plus_pair else A @ B
         ones = (scipy.sparse.csr_array((np.ones(X.nnz), X.indices, X.indptr), shape=X.shape) for X in (A, B))
         dense = (wanted if ring == plus_times else next(ones) @ next(ones)).toarray()
-        found = spgemm(left, right, mask=mask, semiring=ring)
-        np.testing.assert_array_equal(found.toarray(), np.where(np.isnan(with_gaps(M)), 0, dense))
+        result = spgemm(left, right, mask=mask, semiring=ring)
+        np.testing.assert_array_equal(result.toarray(), np.where(np.isnan(with_gaps(M)), 0, dense))
         again = spgemm(left, right, mask=mask, semiring=ring)
-        assert found.data.get().tobytes() == again.data.get().tobytes()
+        assert result.data.get().tobytes() == again.data.get().tobytes()
 
 
 @pytest.mark.parametrize("ring", [plus_times, plus_pair], ids=repr)
@@ -150,7 +150,7 @@ def test_each_kernel_gives_the_same(queue: cl.CommandQueue, ring: Semiring) -> N
     A, M = random_matrix((70, 70), 9, rng, np.int32), random_matrix((70, 70), 20, rng)
     left = device_matrix(queue, A)
     product = masks.masked_operands(left, left, device_matrix(queue, M), ring).product
-    wanted = [each.get() for each in masks.masked_sums(queue, product)]
+    wanted = [masked_sum.get() for masked_sum in masks.masked_sums(queue, product)]
     assert 0 < wanted[1].sum() < M.nnz
     chain = Chain(queue)
     for record in (
@@ -221,12 +221,14 @@ def test_plans(queue: cl.CommandQueue) -> None:
         (twice, min_plus, np.int64, ((False, True), (True, False))),
     ):
         for complement, structural in terms:
-            given = (device_matrix(queue, each, index) for each in (left, B))
+            given = (device_matrix(queue, matrix, index) for matrix in (left, B))
             plan = spgemm_plan(*given, mask=M, complement=complement, structural=structural, accum="min", semiring=ring)
             made: list[csr_array] = []
             for values in ((), (3 * left.data, 2 * B.data)):
                 pairs = zip((left, B), values or (left.data, B.data), strict=True)
-                operands = [scipy.sparse.csr_array((data, each.indices, each.indptr), each.shape).copy() for each, data in pairs]
+                operands = [
+                    scipy.sparse.csr_array((data, matrix.indices, matrix.indptr), matrix.shape).copy() for matrix, data in pairs
+                ]
                 operands[0].sum_duplicates()
                 dense = with_gaps(operands[0]), with_gaps(operands[1])
                 counts = ~np.isnan(with_gaps(M)) & (structural | (np.nan_to_num(with_gaps(M)) != 0))
@@ -240,7 +242,7 @@ def test_plans(queue: cl.CommandQueue) -> None:
                     counts = np.nan_to_num(with_gaps(changed)) != 0
                     wanted = oracle(dense, counts != complement, None, ring, accum=None, replace=False)
                     assert_entries(plan(*values, mask_data=others), wanted)
-            first, second = (each.data.get() for each in made)
+            first, second = (result.data.get() for result in made)
             assert plan(3 * left.data, 2 * B.data, out=made[0]) is made[0]
             np.testing.assert_array_equal(made[0].data.get(), np.minimum(first, second))
     assert f"a mask of {M.nnz} entries" in str(plan.explain())
@@ -286,11 +288,11 @@ def test_memory(queue: cl.CommandQueue, dtype: type, index: type, monkeypatch: p
     for n_entries in (30, 11, 4, 0):
         A, M = (random_matrix((300, 300), n, rng, dtype) for n in (n_entries, 200))
         A.data[:] = rng.integers(1, 4, A.nnz)
-        left, right, mask = (device_matrix(queue, each, index) for each in (A, A, M))
+        left, right, mask = (device_matrix(queue, matrix, index) for matrix in (A, A, M))
         assert left.has_canonical_format
         assert right.has_canonical_format
         assert mask.has_canonical_format
-        of_mask = sum(each.nbytes for each in (mask.data, mask.indices, mask.indptr))
+        of_mask = sum(array.nbytes for array in (mask.data, mask.indices, mask.indptr))
         with counted(monkeypatch) as allocations:
             C = spgemm(left, right, mask=mask)
         assert allocations.peak() <= of_mask
@@ -309,17 +311,17 @@ def test_memory(queue: cl.CommandQueue, dtype: type, index: type, monkeypatch: p
 def test_marked_entries_side_by_side(queue: cl.CommandQueue) -> None:
     rng = np.random.default_rng(16)
     values, begins = rng.random(1000, np.float32), np.sort(np.append(rng.integers(0, 1001, 40), [0, 1000])).astype(np.int32)
-    on_device, indptr = (cl_array.to_device(queue, each) for each in (values, begins))
+    on_device, indptr = (cl_array.to_device(queue, array) for array in (values, begins))
     for share in (0.1, 0.8):
         marks = (rng.random(1000) < share).astype(np.uint8)
         which = find_marked(queue, cl_array.to_device(queue, marks), np.dtype(np.int32))
         assert (which.n, which.there) == (marks.sum(), share < 0.5)
         for room in (None, 1000):
             # In place in parts, if there is no more room: so of a copy.
-            found = move(queue, on_device.copy(), which, None, room)
-            np.testing.assert_array_equal(found.get(), values[marks != 0])
-        found = pointers(queue, indptr, which, None)
-        np.testing.assert_array_equal(found.get(), np.concatenate(([0], np.cumsum(marks)))[begins])
+            result = move(queue, on_device.copy(), which, None, room)
+            np.testing.assert_array_equal(result.get(), values[marks != 0])
+        result = pointers(queue, indptr, which, None)
+        np.testing.assert_array_equal(result.get(), np.concatenate(([0], np.cumsum(marks)))[begins])
 
 
 def test_accumulators_are_tuned(queue: cl.CommandQueue) -> None:

@@ -24,17 +24,17 @@ from clsparse_py._operations.spgemm.strategy import bins_for, parse
 
 @pytest.mark.parametrize(("longest", "most", "heads"), [(5, 25, 5), (2, 3, 2), (12, 1024, 12), (13, 30, None), (3, 1025, None)])
 def test_short_rows_are_merged_in_their_order(longest: int, most: int, heads: int | None) -> None:
-    found = alone(limits(), longest, most, 512)
-    assert (found and found.accumulator) == (heads and Merge(1, heads, staged_b=512))
+    result = alone(limits(), longest, most, 512)
+    assert (result and result.accumulator) == (heads and Merge(1, heads, staged_b=512))
 
 
 @pytest.mark.parametrize(
     ("kind", "longest", "length"), [("gpu", 5, 8), ("gpu", 30, 32), ("gpu", 65, None), ("cpu", 9, 16), ("cpu", 17, None)]
 )
 def test_small_products_take_one_launch(kind: str, longest: int, length: int | None) -> None:
-    found = small(kind_on(kind), limits(kind), longest)
-    assert (found and found.max_length) == length
-    assert found is None or found.method == "reg-merge"
+    result = small(kind_on(kind), limits(kind), longest)
+    assert (result and result.max_length) == length
+    assert result is None or result.method == "reg-merge"
 
 
 def test_few_long_rows_are_made_beside_others() -> None:
@@ -55,8 +55,8 @@ def test_what_a_guess_found_settles_the_numeric_phase(heads: int, n_products: in
     # As many entries as products, or a million of them.
     accumulator = Merge(heads, 8)
     guess = Speculated(cast("cl_array.Array", None), min(n_products, 10**6), n_products, 8, 0)
-    found = numeric_bin(limits(), Speculation(accumulator, Bin("reg-merge", accumulator), None), guess, 0)
-    assert (found.method if found else None) == ("reg-merge" if merged else None)
+    result = numeric_bin(limits(), Speculation(accumulator, Bin("reg-merge", accumulator), None), guess, 0)
+    assert (result.method if result else None) == ("reg-merge" if merged else None)
 
 
 def work(taken: dict[int, int], n_bins: int, n_products: int, most: int, compression: float = 1.0) -> Work:
@@ -69,18 +69,18 @@ def product(nnz: int, n_columns: int) -> Features:
     return Features((10**5, 10**5, n_columns), (nnz, 10**9))
 
 
-def in_the_end(bins: Bins, found: Work, of: Features, *, is_auto: bool = True) -> dict[str, int]:
+def in_the_end(bins: Bins, result: Work, of: Features, *, is_auto: bool = True) -> dict[str, int]:
     """Rows of each accumulator that has some."""
     decision = Decision(bins, Reason("made up"), is_auto)
-    shares = refine(kind_on("gpu"), of, decision, found, PLENTY).shares
+    shares = refine(kind_on("gpu"), of, decision, result, PLENTY).shares
     return {f"{bin_.method} {bin_.max_products}": n for bin_, n in shares if n}
 
 
 def test_one_bin_takes_all_rows_of_a_small_product() -> None:
     bins = bins_for("auto", device("gpu"), TYPES, 100)
-    found = work({0: 10, 3: 40, 5: 50}, len(bins), 1000, 30)
-    found = found._replace(longest_row=6)
-    (empty, n_empty), (bin_, n) = refine(kind_on("gpu"), square(100, 3), Decision(bins, Reason(""), True), found, PLENTY).shares
+    result = work({0: 10, 3: 40, 5: 50}, len(bins), 1000, 30)
+    result = result._replace(longest_row=6)
+    (empty, n_empty), (bin_, n) = refine(kind_on("gpu"), square(100, 3), Decision(bins, Reason(""), True), result, PLENTY).shares
     assert (empty, n_empty, n) == (EMPTY, 10, 90)
     assert bin_.accumulator == Merge(1, 8)
     assert bin_.takes_empty
@@ -89,9 +89,9 @@ def test_one_bin_takes_all_rows_of_a_small_product() -> None:
 def test_a_named_method_keeps_its_bins_unless_rows_are_short_and_merged() -> None:
     for method, short in (("hash", False), ("reg-merge", True)):
         bins = bins_for(method, device("gpu"), TYPES, 10**6)
-        found = work({1: 10, 2: 90}, len(bins), 10**6, 200)
-        found = found._replace(longest_row=5)
-        found_shares = refine(kind_on("gpu"), square(100, 3), Decision(bins, Reason("")), found, PLENTY).shares
+        result = work({1: 10, 2: 90}, len(bins), 10**6, 200)
+        result = result._replace(longest_row=5)
+        found_shares = refine(kind_on("gpu"), square(100, 3), Decision(bins, Reason("")), result, PLENTY).shares
         shares = [(bin_, n) for bin_, n in found_shares if n]
         merged = alone(limits(), 5, 200, 0)
         assert shares == ([(merged, 100)] if short else [(bins[1], 10), (bins[2], 90)])
@@ -117,8 +117,8 @@ def test_c_is_allocated_by_its_upper_bound_if_little_contracts(
 def test_few_rows_go_with_the_next_bin_of_their_method() -> None:
     bins = bins_for("auto", device("gpu"), TYPES, 10**6)
     sorted_bins = [i for i, bin_ in enumerate(bins) if bin_.method == "reg-sort"]
-    found = work({0: 7, sorted_bins[0]: 10, sorted_bins[1]: 20, sorted_bins[3]: 10**5}, len(bins), 10**6, 16)
-    assert in_the_end(bins, found, product(10**5, 10**6)) == {" 0": 7, "reg-sort 16": 10**5 + 30}
+    result = work({0: 7, sorted_bins[0]: 10, sorted_bins[1]: 20, sorted_bins[3]: 10**5}, len(bins), 10**6, 16)
+    assert in_the_end(bins, result, product(10**5, 10**6)) == {" 0": 7, "reg-sort 16": 10**5 + 30}
 
 
 def test_sorted_rows_go_with_a_larger_bin_where_that_costs_less_than_a_launch() -> None:
@@ -135,8 +135,8 @@ def test_sorted_rows_go_with_a_larger_bin_where_that_costs_less_than_a_launch() 
 def test_few_rows_stay_with_an_accumulator_that_needs_less_memory() -> None:
     bins = bins_for("auto", device("gpu"), TYPES, 10**6, strategy=parse("reg-sort dense-span esc-local"))
     group = next(i for i, bin_ in enumerate(bins) if bin_.min_bytes)
-    found = work({group: 5, len(bins) - 1: 1}, len(bins), 10**5, 16_000)
-    assert in_the_end(bins, found, product(10**5, 10**6)) == {"esc-local 16384": 5, "esc-local None": 1}
+    result = work({group: 5, len(bins) - 1: 1}, len(bins), 10**5, 16_000)
+    assert in_the_end(bins, result, product(10**5, 10**6)) == {"esc-local 16384": 5, "esc-local None": 1}
 
 
 def test_uneven_rows_are_not_merged() -> None:
@@ -162,9 +162,9 @@ def test_what_compresses_is_merged() -> None:
 
 def test_windows_take_what_is_dense_in_them() -> None:
     bins = bins_for("auto", device("gpu"), TYPES, 10**4)
-    found = work({len(bins) - 1: 10**4}, len(bins), 10**8, 10**6)
-    assert in_the_end(bins, found, product(10**6, 10**4)) == {"dense None": 10**4}
-    assert in_the_end(bins, found, product(10**6, 10**6)) == {"esc None": 10**4}
+    result = work({len(bins) - 1: 10**4}, len(bins), 10**8, 10**6)
+    assert in_the_end(bins, result, product(10**6, 10**4)) == {"dense None": 10**4}
+    assert in_the_end(bins, result, product(10**6, 10**6)) == {"esc None": 10**4}
 
 
 def test_rows_are_listed_if_several_bins_have_some() -> None:
@@ -172,7 +172,7 @@ def test_rows_are_listed_if_several_bins_have_some() -> None:
     decision = decide(kind, of, Request(), PLENTY)
     bins, last = decision.bins, len(decision.bins) - 1
     few, many = (work({0: 10**5 - n, 1: n}, last + 1, 10**6, 512) for n in (10**4, 10**5))
-    listed, whole = (partition_of(kind, of, decision, each, PLENTY) for each in (few, many))
+    listed, whole = (partition_of(kind, of, decision, rows, PLENTY) for rows in (few, many))
     assert listed.is_listed
     assert [(step.bin, step.rows.n, step.rows.first) for step in listed.steps] == [(bins[1], 10**4, 10**5 - 10**4)]
     assert not whole.is_listed

@@ -105,7 +105,7 @@ def operands(case: str) -> Operands:
     return made if isinstance(made, tuple) else (made, made)
 
 
-def placed(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array) -> tuple[csr_array, csr_array]:
+def to_device(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array) -> tuple[csr_array, csr_array]:
     """Return both on the device, their structure checked: that takes memory of its own."""
     left = device_matrix(queue, A)
     right = left if B is A else device_matrix(queue, B)
@@ -154,7 +154,7 @@ def test_a_limit_is_kept_or_what_is_needed_is_said(
     if units:
         take_as(compute_units=units)
     (A, B), queue = operands(case), queue_on(name)
-    (left, right), wanted = placed(queue, A, B), product(A, B)
+    (left, right), wanted = to_device(queue, A, B), product(A, B)
     accumulators = (describe(queue.device).compute_units + 1) * (B.shape[1] * 4 + B.shape[1] // 7 + 1024)
 
     def peak(method: str, limit: int | None) -> int:
@@ -191,7 +191,7 @@ def test_no_buffer_goes_uncounted(device: tuple[str, str], take_as: Callable[...
     """Not even those that calls without a limit keep for later ones."""
     take_as(type=device[1])
     (A, B), queue = operands("one-long-row"), queue_on(device[0])
-    (left, right), wanted = placed(queue, A, B), product(A, B)
+    (left, right), wanted = to_device(queue, A, B), product(A, B)
     for method in TAKING:
         spgemm(left, right, method=method, memory_limit=10**9)  # the pool keeps small blocks, of whole steps
         monkeypatch.setattr(programs, "_worked_out", {})
@@ -246,7 +246,7 @@ def test_pointers_that_turn_out_narrow_take_no_more(
     A, B = hypersparse(long=1200), np.zeros((2000, 600), np.float32)
     B[:, rng.choice(600, 20, replace=False)] = 1
     B = sp.csr_array(B)
-    (left, right), wanted = placed(queue, A, B), product(A, B)
+    (left, right), wanted = to_device(queue, A, B), product(A, B)
     monkeypatch.setattr(count, "INT32_MAX", wanted.shape[0])
     assert wanted.nnz < wanted.shape[0] < 1200 * 500  # long rows have 800 products in a span of over 500 columns
     with pytest.raises(MemoryError) as caught:
@@ -266,7 +266,7 @@ def test_new_values_keep_the_limit(
     """What a plan keeps counts, and it knows how much that is."""
     take_as(type=device[1])
     (A, B), queue = operands("powers"), queue_on(device[0])
-    (left, right), wanted = placed(queue, A, B), product(A, B)
+    (left, right), wanted = to_device(queue, A, B), product(A, B)
     for method in ("auto", "esc", "dense", "long-rows"):
         for limit in (10**5, 10**6, 10**8):
             request, workspace = Request(method, memory_limit=limit), Workspace(limit)
@@ -290,7 +290,7 @@ def test_values_that_are_made_another_way_keep_the_limit(
     """A plan whose kernel for values alone is refused is made anew, beside what it keeps."""
     take_as(type=device[1])
     (A, B), queue = operands("ones"), queue_on(device[0])
-    (left, right), wanted = placed(queue, A, B), product(A, B)
+    (left, right), wanted = to_device(queue, A, B), product(A, B)
     enqueued = plan_module.enqueue
 
     def refusing(chain: Chain, product: Product, steps: Sequence[Step], C: Result, phase: str) -> Sequence[Step]:
@@ -347,7 +347,7 @@ def test_copies_count_where_nothing_is_multiplied(queue: cl.CommandQueue) -> Non
 
 def test_dense_ones_of_300_rows(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each worker has an accumulator: they are as many as the limit holds."""
-    left, right = placed(queue, *(ones(300),) * 2)
+    left, right = to_device(queue, *(ones(300),) * 2)
     for limit in (10**5, 10**6):
         with counted(monkeypatch) as allocations:
             C = spgemm(left, right, memory_limit=limit)
@@ -359,7 +359,7 @@ def test_dense_ones_of_300_rows(queue: cl.CommandQueue, monkeypatch: pytest.Monk
 def test_many_columns_with_few_entries(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     """Accumulators as wide as B would take forty times the memory of A, B and C."""
     A, B = wide(3_000_000)
-    left, right = placed(queue, A, B)
+    left, right = to_device(queue, A, B)
     with counted(monkeypatch) as allocations:
         C = spgemm(left, right)
     assert_same(C, product(A, B))
@@ -369,7 +369,7 @@ def test_many_columns_with_few_entries(queue: cl.CommandQueue, monkeypatch: pyte
 def test_rows_that_are_too_long_for_the_limit_go_through_windows(queue: cl.CommandQueue) -> None:
     """A row of 20,000 products is not expanded in 100 kB."""
     A, B = (sp.csr_array(np.ones(shape, np.float32)) for shape in ((3, 100), (100, 200)))
-    left, right = placed(queue, A, B)
+    left, right = to_device(queue, A, B)
     for method in ("esc", "long-rows"):
         plan = spgemm_plan(left, right, method=method, memory_limit=100_000)
         (made,) = plan.explain().bins
@@ -383,7 +383,7 @@ def test_masks_of_columns_are_done_without(queue: cl.CommandQueue, take_as: Call
     take_as(type="cpu")
     rng = np.random.default_rng(7)
     A, B = random_matrix((50, 20_000), 2, rng, np.float32), random_matrix((20_000, 300), 30, rng, np.float32)
-    left, right = placed(queue, A, B)
+    left, right = to_device(queue, A, B)
     with counted(monkeypatch) as allocations:
         C = spgemm(left, right, method="dense")
     assert_same(C, product(A, B))
