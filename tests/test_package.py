@@ -128,6 +128,29 @@ def distributions(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return folder
 
 
+@pytest.mark.parametrize("address", ["", "https://example.org/project"])
+def test_links_of_the_readme_start_with_the_configured_address(checkout: Path, tmp_path: Path, address: str) -> None:
+    source = tmp_path / "checkout"
+    shutil.copytree(checkout, source)
+    settings = (source / "pyproject.toml").read_text("utf-8")
+    assert settings.count('\naddress = ""\n') == 1
+    (source / "pyproject.toml").write_text(settings.replace('\naddress = ""\n', f'\naddress = "{address}"\n'), "utf-8")
+    run("-c", f"from hatchling import build; build.build_wheel({str(tmp_path)!r})", cwd=source)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        shown = archive.read(name).decode("utf-8").partition("\n\n")[2]
+    readme = (ROOT / "README.md").read_text("utf-8")
+    if not address:
+        assert shown.strip() == readme.strip()
+        return
+    assert f"]({address}/raw/main/docs/figures/speed.svg)" in shown
+    assert f"]({address}/blob/main/docs/start.md)" in shown
+    targets = re.findall(r"\]\(([^)\s]+)\)", shown)
+    assert len(targets) == len(re.findall(r"\]\(([^)\s]+)\)", readme))
+    assert [target for target in targets if not re.match("https?:", target)] == []
+
+
 def installed(distributions: Path, folder: Path) -> Path:
     """Return a folder with what an installation of the wheel puts there."""
     (wheel,) = distributions.glob("*.whl")
