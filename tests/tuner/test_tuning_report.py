@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyopencl as cl
 import pytest
 from made_up import separable
+from rich.console import Console
 
 from clsparse_py._decisions.tree import Leaf
 from clsparse_py._device.device import describe
-from clsparse_py._tuner import training
+from clsparse_py._tuner import run, training
 from clsparse_py._tuner.checkpoint import Observation
 from clsparse_py._tuner.corpus import TEST, TRAIN
 from clsparse_py._tuner.outcome import Outcome, scores_of, whole
+from clsparse_py._tuner.training import Losses
 
 pytestmark = pytest.mark.any_platform
 
@@ -140,3 +144,17 @@ def test_a_legend_hides_nothing_and_curves_that_coincide_are_all_seen() -> None:
     assert all(below >= above + 1 for below, above in itertools.pairwise(widths))
     hollow = shown["speed"].axes[0].collections[0]
     assert hollow.get_facecolors().size == 0
+
+
+def test_the_summary_fits_80_columns() -> None:
+    losses = Losses(100, 0.123, 1.043, 1.27, 2.0)
+    scores = dict.fromkeys(("train", "test", "untuned test", "tuned train", "tuned test"), losses)
+    answer = SimpleNamespace(tree=Leaf("a"), scores=scores, tuned=True)
+    outcome = SimpleNamespace(answers={"accumulator": answer, "thresholds": answer}, scores=scores)
+    text = io.StringIO()
+    Console(file=text, width=80).print(run.summary({("segmented_sort", "float64"): outcome, ("spgemm", "any"): outcome}))
+    lines = text.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert sum(line.count("1.04 (1.27)") for line in lines) == 3 * 6
+    assert sum("12, 12" in line for line in lines) == 6
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text.getvalue()
