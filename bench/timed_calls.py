@@ -202,11 +202,12 @@ class _Operations:
     def allocate(self) -> Callable[[], Arrays]:
         """Allocate an array like y of A @ x as the package does, which has no public name."""
         y = self._operand() @ self._vector()
-        # Older commits have it elsewhere.
+        # Older commits have it elsewhere, by another name.
         folder = Path(self._package.__file__).parent
         home = next(name for name in ("_memory/memory", "memory", "transfer") if (folder / f"{name}.py").exists())
-        allocated = importlib.import_module(f"clsparse_py.{home.replace('/', '.')}").allocated
-        return lambda: (allocated(self._queue, "an array", y.size, y.dtype),)
+        module = importlib.import_module(f"clsparse_py.{home.replace('/', '.')}")
+        allocate = getattr(module, "allocate", None) or module.allocated
+        return lambda: (allocate(self._queue, "an array", y.size, y.dtype),)
 
 
 def _parts(matrix: Any) -> Arrays:
