@@ -1,4 +1,4 @@
-"""`coo_array`: entries with their coordinates on an OpenCL device, in any order; operations are those of its CSR form."""
+"""`coo_array`: coordinates on the device, in any order; most operations convert to CSR."""
 
 from __future__ import annotations
 

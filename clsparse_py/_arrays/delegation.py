@@ -1,4 +1,4 @@
-"""Operations that arrays of other formats leave to a `csr_array`: which there are, and the methods that pass them on."""
+"""Methods that other formats delegate to `csr_array`."""
 
 from __future__ import annotations
 

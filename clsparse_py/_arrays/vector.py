@@ -1,4 +1,4 @@
-"""One-dimensional `csr_array`: held as the matrix of one row, to which it leaves operations."""
+"""One-dimensional `csr_array`, delegated to a matrix of one row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels are declared: the base of their records, and the list of those that are registered.
+"""Declaration and registration of kernels.
 
 A kernel is declared in one place: a record, which names its template, and `examples` beside it. The decorator `kernel`
 registers it. The command's list of kernels, the compilers' lanes and the tests walk over what is registered.

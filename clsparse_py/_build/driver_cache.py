@@ -1,4 +1,4 @@
-"""Removes truncated entries of PoCL's own cache before PoCL loads them, which would end the process (quirk 7).
+"""Remove truncated files from PoCL's cache before PoCL loads them and ends the process (quirk 7).
 
 A full disk truncates files, and so does a machine that stops. Checking all entries takes too long to be done by every process. So
 each process that builds with PoCL leaves a mark file, and removes it when it ends normally, unless it met a broken entry. A

@@ -1,4 +1,4 @@
-"""Plain kernels: those without local memory, lanes and work-groups, which every OpenCL device can run.
+"""Plain kernels: no local memory, no lanes, work-groups of one; every OpenCL device can run them.
 
 They are what operations choose for a device with nothing (`plainly`): a loop for each work-item, in a work-group of its own.
 While a thread is `with plain_kernels()`, `device.describe` describes its devices so, and all decisions follow.

@@ -1,4 +1,4 @@
-"""Refusals of kernels by a driver's compiler: kept for this process and, by files on disk, for later ones.
+"""Kernels that a driver's compiler refuses: remembered in the process and on disk.
 
 One process may see a refusal that is not the kernel's fault. So a refusal on disk is trusted once a second process saw it too;
 from then on no process compiles such a kernel again, until `forget`. It is kept under the digest of the source, and in a file for

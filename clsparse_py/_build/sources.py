@@ -1,4 +1,4 @@
-"""Templates filled in, and OpenCL C with what it includes put in place.
+"""Render templates, and resolve includes of OpenCL C.
 
 Rendered sources are kept on disk under the template's text and arguments: rendering takes milliseconds, and importing Mako takes
 longer than everything else that a later process does before its first product.

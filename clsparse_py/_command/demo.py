@@ -1,4 +1,4 @@
-"""Real matrices multiplied, transposed and squared, checked against SciPy and timed: what ``clsparse demo`` does."""
+"""The command ``clsparse demo``: multiplies, transposes and squares real matrices, checks them against SciPy and times them."""
 
 from __future__ import annotations
 

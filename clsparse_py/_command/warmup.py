@@ -1,4 +1,4 @@
-"""Building early what the first products would build."""
+"""Build kernels before the first products need them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles: decision trees and what they were made of, as JSON, looked up by device.
+"""Profiles: decision trees and thresholds as JSON, looked up by device.
 
 The user's own lie in a folder, others are shipped. Of those that suit a device the closest comes first: one of that very
 device, then one of its kin, then that for its type, then the default; the user's before a shipped one. A question that

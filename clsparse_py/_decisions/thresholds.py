@@ -1,4 +1,4 @@
-"""Thresholds: the numbers that operations decide by, declared beside their code; profiles hold what is better elsewhere."""
+"""Thresholds: numbers declared beside the code, overridden by profiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decision trees as plain JSON, evaluated in microseconds, with the path that was taken in words.
+"""Decision trees as JSON: evaluation, and the path in words.
 
 A tree is a leaf, ``{"take": LABEL}``, or a split, ``[FEATURE, NUMBER, TREE, TREE]``: what follows if the feature is at most that
 number, and if not. In earlier profiles it is ``{"feature": NAME, "at_most": NUMBER, "then": TREE, "else": TREE}``. Leaves may

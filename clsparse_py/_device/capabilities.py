@@ -1,4 +1,4 @@
-"""What a driver does not tell of its device: capabilities that small kernels find out, by answers that are checked.
+"""Capabilities that drivers do not report, found by small kernels whose answers are checked.
 
 They are kept on disk under the device's fingerprint, so that a later process builds no probe.
 """

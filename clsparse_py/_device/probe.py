@@ -1,4 +1,4 @@
-"""Tries a device's compiler: ``python -m clsparse_py._device.probe IDENTITY``, which `trial` runs as a process of its own.
+"""Try a device's compiler in a process of its own: ``python -m clsparse_py._device.probe IDENTITY``.
 
 The kernels hold what compilers were seen to die of, to hang on or to get wrong (quirks 2, 4 and 40): barriers in loops, vectors
 passed by value to functions and built-ins, atomics on local memory, loops of many turns. The process prints `BEGINS` before the

@@ -1,6 +1,6 @@
 """How a device stands among others, as the heads of profiles tell: whether it was tuned here, and its rank.
 
-`device` asks, which `tuning.profiles` needs: so the files are found, and what stands before their trees is read, here.
+`device` asks, which `_decisions.profiles` needs: so the files are found, and what stands before their trees is read, here.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def standing(name: str, platform: str, kind: str) -> tuple[bool, float | None]:
     """
     try:
         own = sorted(folder().glob("*.json"))
-    except OSError:  # `tuning.profiles` says so
+    except OSError:  # `_decisions.profiles` says so
         own = []
     tuned = any((of.get("name"), of.get("platform")) == (name, platform) for of, _ in _read_heads(own))
     ranks = {
@@ -86,7 +86,7 @@ def standing(name: str, platform: str, kind: str) -> tuple[bool, float | None]:
 
 
 def _read_heads(paths: list[Path]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield the device and the rank of each profile of a device; damaged ones are passed over, as `tuning.profiles` says."""
+    """Yield the device and the rank of each profile of a device; damaged ones are passed over, as `_decisions.profiles` says."""
     for path in paths:
         try:
             found = head(path)

@@ -1,4 +1,4 @@
-"""OpenCL runtimes that pip installed: made known to the OpenCL loader, and looked for where no device can be used.
+"""Find OpenCL runtimes that pip installed, and register them with the OpenCL loader.
 
 A loader learns of runtimes from files in ``/etc/OpenCL/vendors``, where pip cannot write. PyOpenCL's wheels bring a loader that
 reads the files in ``$PYOPENCL_HOME/.libs`` besides; Khronos's loader reads the list ``OCL_ICD_FILENAMES`` besides. Both add to

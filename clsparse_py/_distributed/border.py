@@ -1,4 +1,4 @@
-"""The product of a rank's entries in others' columns, added to y in the rows that have some: on grids those are few."""
+"""Product with a rank's entries in columns of other ranks, added to the few rows that have such entries."""
 
 from __future__ import annotations
 

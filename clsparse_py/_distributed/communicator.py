@@ -1,4 +1,4 @@
-"""What ranks say to one another: the interface that MPI and the threads of a team have in common."""
+"""The interface of communication between ranks, for MPI and for threads."""
 
 from __future__ import annotations
 

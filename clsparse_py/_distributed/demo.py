@@ -1,4 +1,4 @@
-"""The demo: a product over ranks on any machine; who has what, the halo, time and error."""
+"""Demo of a product over ranks: division, halo, time and error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks that are threads of one process."""
+"""Communication between ranks that are threads of one process."""
 
 from __future__ import annotations
 

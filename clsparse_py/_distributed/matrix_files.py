@@ -1,4 +1,4 @@
-"""Matrix Market files read in slices: each rank parses as many bytes, and sends the entries to the ranks of their rows."""
+"""Read Matrix Market files in slices: each rank parses an equal part and sends entries to the ranks that own their rows."""
 
 from __future__ import annotations
 

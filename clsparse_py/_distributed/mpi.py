@@ -1,4 +1,4 @@
-"""Ranks that are processes of MPI. mpi4py is imported when a communicator is made."""
+"""Communication between ranks by MPI; mpi4py is imported with the first communicator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Smoothed aggregation over ranks: aggregates are a rank's own, everything else is made by products over all of them."""
+"""Smoothed aggregation over ranks: each rank aggregates its own rows, products run over all ranks."""
 
 from __future__ import annotations
 

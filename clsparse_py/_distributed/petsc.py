@@ -1,4 +1,4 @@
-"""A matrix over ranks as PETSc sees it: a `Mat` of type PYTHON, whose products are made on devices."""
+"""A distributed matrix as a PETSc `Mat` of type PYTHON, multiplied on devices."""
 
 from __future__ import annotations
 

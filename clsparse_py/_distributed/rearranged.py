@@ -1,4 +1,4 @@
-"""Values of a matrix over ranks brought to where another one, such as its transposed, has them: found by numbering entries."""
+"""Redistribute the values of a distributed matrix to another one's layout, such as its transposed's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all objects over ranks have in common."""
+"""The base of distributed matrices and vectors, and checks of collective calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rank's rows cut, on the host, into what its own entries of x multiply and what those of others do; and put together again."""
+"""Split a rank's rows on the host into a local and a remote part, and join them again."""
 
 from __future__ import annotations
 

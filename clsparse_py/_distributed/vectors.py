@@ -1,4 +1,4 @@
-"""Dense vectors over ranks, which know how they are divided."""
+"""Dense vectors divided among ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coordinates of entries: placed and checked, to CSR and from it, and those of another shape; all on the device."""
+"""Coordinate (COO) arrays on the device: placement, checks, conversion to CSR and back, reshaping."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries with their rows and columns that are sorted already: whether they are, and their row pointers."""
+"""Row pointers of coordinates that are sorted by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A matrix on the memory of arrays of the host, which cannot be written to as long as a device works on them."""
+"""Matrices on the memory of host arrays, which are read-only meanwhile."""
 
 from __future__ import annotations
 

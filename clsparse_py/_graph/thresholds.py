@@ -1,4 +1,4 @@
-"""The numbers by which graph algorithms share work out."""
+"""Thresholds of graph algorithms."""
 
 from __future__ import annotations
 

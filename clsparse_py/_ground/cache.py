@@ -1,4 +1,4 @@
-"""Bytes kept on disk across processes: built programs and results of probes.
+"""A cache of bytes on disk, shared by processes: built programs and results of probes.
 
 Several processes may share the folder. An entry is written to a file of its own and moved into place, so that a reader sees
 all of it or nothing, and it carries a checksum of its key and content. Whatever goes wrong (a damaged file, a folder that cannot

@@ -1,4 +1,4 @@
-"""The cache folders of PyOpenCL and PoCL, which cannot do without them (quirk 8).
+"""Cache folders for PyOpenCL and PoCL, which fail without them (quirk 8).
 
 A home folder may not be there, may be a file, may belong to root after a ``sudo``, or lie on a disk that is read only. Then a
 temporary folder takes its place for this process, so that a product costs the time to build its kernels and nothing else.

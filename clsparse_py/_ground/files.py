@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and whether a file may be trusted."""
+"""Atomic writes of files, and checks of their owner and permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that the package lacks when it is imported: modules that are loaded late; SciPy's older names, which say what to use."""
+"""Lazy imports of modules, and errors for older names of SciPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frozen dataclasses that are made quickly.
+"""Frozen dataclasses that import quickly.
 
 `dataclasses` compiles six functions for each frozen class, which took most of the time of importing the package. Here only
 ``__init__`` is compiled; the others are the same code for all classes. `dataclasses` takes them for its own: ``fields``,

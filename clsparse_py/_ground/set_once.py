@@ -1,4 +1,4 @@
-"""Attributes that are set once, so that what the code relies on cannot be changed behind its back."""
+"""Attributes that can be set only once."""
 
 from __future__ import annotations
 

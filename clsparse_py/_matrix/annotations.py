@@ -1,4 +1,4 @@
-"""Types that signatures name: what type checkers are told of arguments."""
+"""Types of arguments, for signatures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Semirings that are given by expressions in OpenCL C: compiled before a product relies on them."""
+"""Compile semirings that users define by OpenCL C expressions, as a check before use."""
 
 from __future__ import annotations
 

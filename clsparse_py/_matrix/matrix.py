@@ -1,4 +1,4 @@
-"""A sparse matrix as operations take it: a `Structure`, which has facts and plans, and values."""
+"""Sparse matrices as operations take them: values, and a `Structure` with its facts and plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of device memory, and the buffers by which arrays have them: a block goes back to its pool with its last buffer."""
+"""Blocks of device memory, which return to their pool with their last buffer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Device arrays that the package makes: PyOpenCL's, which say in one sentence what to call if NumPy is asked to work on them."""
+"""PyOpenCL arrays of the package, with an error for use by NumPy functions."""
 
 from __future__ import annotations
 

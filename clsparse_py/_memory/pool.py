@@ -1,4 +1,4 @@
-"""Memory that is let go and kept for the next allocation: a pool for each context and device, an arena in it for each queue.
+"""Memory pools: one for each context and device, with an arena for each queue.
 
 A block is used again at once on the queue of its arena, as the queue's order lets earlier commands finish first. If commands of
 other queues may still use the block, the queue waits for them; the host never waits.

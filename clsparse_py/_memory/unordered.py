@@ -1,4 +1,4 @@
-"""Queues without order: what operations enqueue there runs on a queue in order beside, between two markers.
+"""Out-of-order queues: operations run on an in-order queue beside, between two markers.
 
 This is the one rule for such queues, kept where commands are enqueued (`memory.submit`, `launch.Chain`). Everything else takes
 any queue for one in order.

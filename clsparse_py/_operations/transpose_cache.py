@@ -1,4 +1,4 @@
-"""What arrays keep for later operations: the CSR of the transposed, or of a `coo_array`; and how many bytes that takes."""
+"""Cached conversions of an array (CSR of the transposed, CSR of COO), and their bytes."""
 
 from __future__ import annotations
 

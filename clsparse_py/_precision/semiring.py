@@ -1,4 +1,4 @@
-"""Semirings: what a kernel puts for addition, multiplication and their identity.
+"""Semirings: the OpenCL C of addition, multiplication and the identity.
 
 ==============  ============  ==============  ========  ==============================  ================================
 semiring        addition      multiplication  identity  values                          result

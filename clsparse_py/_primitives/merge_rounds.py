@@ -1,4 +1,4 @@
-"""The rounds in which the runs of long segments are merged pair by pair, each element at the work-item that writes it.
+"""Pairwise merge rounds of long segments.
 
 The balanced algorithm of Ji et al., "Segmented merge" (Algorithm 2): a tile holds a fixed number of elements of one segment, and
 its work-items find their entries by merge path. Merged runs stay within their segment, so that the same tiles serve all rounds,

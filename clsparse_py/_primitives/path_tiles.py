@@ -1,4 +1,4 @@
-"""Tiles of the path of rows and entries (merge-based SpMV): as many of both to each work-group, however long rows are."""
+"""Tiles of the merge path of rows and entries: equal work for each work-group."""
 
 from __future__ import annotations
 

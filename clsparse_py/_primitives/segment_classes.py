@@ -1,4 +1,4 @@
-"""Segments grouped by length on the device, and those too long for one work-group cut into tiles.
+"""Group segments by length on the device, and cut long ones into tiles.
 
 The host waits once, for the numbers that later launches need. Kernels that sort segments of similar lengths are launched before
 that, for the largest possible number of work-groups, and read from a plan on the device how many segments there are.

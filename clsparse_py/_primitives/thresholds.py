@@ -1,4 +1,4 @@
-"""The numbers by which primitives share work out."""
+"""Thresholds of primitives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The launches of an operation of several kernels: in order on any queue, with scratch memory that is kept for the next call."""
+"""Chains of launches: enqueued in order on any queue, with reusable scratch memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Upgrades of plans: what later calls take in place of what the first ones take, as to make it pays behind some calls alone."""
+"""Upgrades of plans: costlier preparations that replace the first ones after enough calls."""
 
 from __future__ import annotations
 

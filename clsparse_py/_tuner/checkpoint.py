@@ -1,4 +1,4 @@
-"""Measurements, kept line by line, so that a run that was stopped goes on where it was."""
+"""Measurements on disk, line by line, from which a stopped run continues."""
 
 from __future__ import annotations
 

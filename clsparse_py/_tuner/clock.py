@@ -1,4 +1,4 @@
-"""How long a device takes: by its own clock where that tells anything, else by the host's over batches."""
+"""Times of a device, by its profiling clock or by the host's clock over batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrices to tune with: generated ones that span what decides between kernels, and those in a folder of the user's.
+"""Training matrices: generated families, and files of the user's.
 
 A generated matrix is a function of its name alone, which seeds it. Families are kinds of structure: all matrices of a family are
 on one side of the split, so that what is tested is of a kind that training never saw.

@@ -1,4 +1,4 @@
-"""Coordinate descent: numbers that are the same for all matrices, changed one at a time from what is decided untuned.
+"""Coordinate descent over thresholds that are the same for all matrices.
 
 A label tells the numbers that differ from the untuned ones, as in "merge_items=4 sort_items=8"; "untuned" if none does. A label
 makes no difference on a case that has no time for it.

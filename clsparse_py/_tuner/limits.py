@@ -1,4 +1,4 @@
-"""The numbers by which the tuner measures and trains: no device's, hence in no profile."""
+"""Limits of measuring and training, the same for all devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles as text for people: which serve a device, which there are, and the content of one."""
+"""Print profiles: those that serve a device, all there are, and the content of one."""
 
 from __future__ import annotations
 

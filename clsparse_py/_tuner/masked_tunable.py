@@ -1,4 +1,4 @@
-"""Tunables of products under a mask: which accumulator makes the sums at the mask's places."""
+"""Tunable of masked products: the accumulator."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class MaskedProblem:
 
 
 class MaskedTunable(Tunable[MaskedProblem]):
-    """Products under a mask as the tuner takes them, see `tuning.tunable.Tunable`."""
+    """Products under a mask as the tuner takes them, see `tunable.Tunable`."""
 
     operation = "masked"
     questions = ("accumulator",)

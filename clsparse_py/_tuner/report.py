@@ -1,4 +1,4 @@
-"""The report of a tuning run: what it brought, as tables and plots to show to a colleague.
+"""Report of a tuning run: tables and plots.
 
 The plots are those of Hou, Feng and Che, "Auto-Tuning Strategies for Parallelizing SpMV on Multi- and Many-Core Processors",
 Figures 6 to 9, and the distribution of what is lost against the best that was measured.

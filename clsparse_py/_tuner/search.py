@@ -1,4 +1,4 @@
-"""The search: which configuration of an operation is fastest on a subject, with hopeless ones stopped early."""
+"""Search for the fastest configuration on a subject, with early stops."""
 
 from __future__ import annotations
 

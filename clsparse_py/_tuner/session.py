@@ -1,4 +1,4 @@
-"""A tuning run: which operation is measured on which matrix next, within the time that there is."""
+"""A tuning run: choose the next operation and matrix to measure within a time budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tunables of segmented sort: which segments go to which sort, and how much a work-group takes."""
+"""Tunable of segmented sort: the method by segment length, and work-group sizes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class SortProblem:
 
 
 class SegmentedSortTunable(Tunable[SortProblem]):
-    """Segmented sort as the tuner takes it, see `tuning.tunable.Tunable`."""
+    """Segmented sort as the tuner takes it, see `tunable.Tunable`."""
 
     operation = "segmented_sort"
     questions = ("shape",)

@@ -1,4 +1,4 @@
-"""The tunables of SpGEMM: the strategy, by which methods share the rows of a product, and the thresholds of all products."""
+"""Tunables of SpGEMM: the strategy (methods by rows), and thresholds."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _with_most_work(bins: Bins, work: Work) -> list[int]:
 
 
 class SpgemmTunable(Tunable[SpgemmProblem]):
-    """SpGEMM as the tuner takes it, see `tuning.tunable.Tunable`: a matrix times itself or, if not square, its transposed."""
+    """SpGEMM as the tuner takes it, see `tunable.Tunable`: a matrix times itself or, if not square, its transposed."""
 
     operation = "spgemm"
     questions = ("bin", "strategy", "thresholds")

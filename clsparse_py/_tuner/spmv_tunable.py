@@ -1,4 +1,4 @@
-"""SpMV's tunables: how rows are binned, and which kernel takes all rows or those of a bin."""
+"""Tunables of SpMV: the binning scheme, and the kernel of each bin."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _HOPELESS = 2.0
 
 
 class SpmvTunable(Tunable[Subject]):
-    """SpMV as the tuner takes it, see `tuning.tunable.Tunable`.
+    """SpMV as the tuner takes it, see `tunable.Tunable`.
 
     Kernels are measured on all rows and on those of classes of bins. From these a scheme with bins is composed, and those that
     are likely to be the fastest are measured whole.

@@ -1,4 +1,4 @@
-"""Training: from what was measured to decision trees that lose little time.
+"""Train decision trees that minimise lost time.
 
 The time lost counts, not how often the fastest label is missed. So labels are first reduced to the few with which every
 case can be served, ties within the noise count as ties, cases weigh as much as a wrong choice costs there, and a leaf takes the

@@ -1,4 +1,4 @@
-"""SpTRANS's tunables: which methods are tried on a matrix, and up to which limits."""
+"""Tunable of SpTRANS: the methods to try, and their limits."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TransposeProblem:
 
 
 class SpTransTunable(Tunable[TransposeProblem]):
-    """SpTRANS as the tuner takes it, see `tuning.tunable.Tunable`."""
+    """SpTRANS as the tuner takes it, see `tunable.Tunable`."""
 
     operation = "transpose"
     questions = ("method",)

@@ -1,4 +1,4 @@
-"""The interface between the tuner and an operation, of which the tuner knows nothing else."""
+"""The interface between the tuner and an operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks made of the entries of a CSR matrix, and these of blocks; blocks put into another order."""
+"""Conversion between CSR entries and dense blocks, and reordering of blocks."""
 
 from __future__ import annotations
 

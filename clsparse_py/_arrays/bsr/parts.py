@@ -1,4 +1,4 @@
-"""From what `bsr_array` takes to the structure of its blocks, and their values."""
+"""Construct the structure and values of a `bsr_array` from its arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dtypes of indices: which one holds them, and index arrays of another."""
+"""Index dtypes: choice and conversion."""
 
 from __future__ import annotations
 

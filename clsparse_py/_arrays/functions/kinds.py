@@ -1,4 +1,4 @@
-"""Questions about what an object is; the classes of formats that live on the host."""
+"""Type predicates (`issparse` and others), and classes of host formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CSR of a matrix given by its diagonals."""
+"""Diagonal matrices in CSR form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operators that apply to matrices entry by entry: their dtypes, and what they are in OpenCL C."""
+"""Element-wise operators: dtypes and OpenCL C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An operator on two small matrices, entry by entry, by one launch into memory for as many entries as the result may have."""
+"""Element-wise operations on two small matrices in one launch, with memory for the upper bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers by which sums and products of two sparse matrices are shared out."""
+"""Thresholds of element-wise operations on two sparse matrices."""
 
 from __future__ import annotations
 

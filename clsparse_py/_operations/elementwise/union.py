@@ -1,4 +1,4 @@
-"""An operator on two sparse matrices, entry by entry, on the union of their patterns; results that are 0 are left out."""
+"""Element-wise operations on the union of two patterns; zero results are dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values assigned to places of a sparse matrix: to the entries that are there, and to new ones, which are inserted."""
+"""Assign values to positions of a sparse matrix, and insert new entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the brackets of ``A[...]``: checked, and brought to one index an axis."""
+"""Keys of ``A[...]``: checked, one index for each axis."""
 
 from __future__ import annotations
 

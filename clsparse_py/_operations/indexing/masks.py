@@ -1,4 +1,4 @@
-"""The positions at which a mask on the device is True, found there."""
+"""Positions at which a device mask is True."""
 
 from __future__ import annotations
 

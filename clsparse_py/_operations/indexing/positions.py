@@ -1,4 +1,4 @@
-"""Positions along an axis as kernels take them, and the check of those that come from the device."""
+"""Positions along an axis, checked on the device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Some rows of a sparse matrix: adjacent ones are copied, others gathered, with as many entries to each work-group."""
+"""Select rows of a sparse matrix: adjacent rows by copy, others by gather."""
 
 from __future__ import annotations
 

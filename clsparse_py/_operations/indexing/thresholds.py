@@ -1,4 +1,4 @@
-"""The numbers by which indexing shares work out."""
+"""Thresholds of indexing."""
 
 from __future__ import annotations
 

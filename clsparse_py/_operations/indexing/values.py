@@ -1,4 +1,4 @@
-"""What stands to the right of ``A[...] =``: checked, and brought to the device."""
+"""Values assigned by ``A[...] = values``: checked, on the device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The axes along which matrices are reduced, and how long what is reduced is."""
+"""Axes of reductions, and their lengths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bins by which one kernel merges all rows of a product, in their order: no row is listed."""
+"""Bins of products whose rows one kernel merges in order, without a row list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inspect a product before it is made: how much work each row is, which bin takes it, and which rows each bin has."""
+"""Analysis of a product: work of each row, its bin, and the rows of each bin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes the rows of a bin, as profiles name it.
+"""Labels of accumulators, as profiles have them.
 
 A label is a method, whose accumulator for such rows makes them: "hash". With ":together" one accumulator makes the rows of all
 bins with that label, even if the longest row of A is among them: "reg-merge:together". "given" is the accumulator that the

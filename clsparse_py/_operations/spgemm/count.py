@@ -1,4 +1,4 @@
-"""Count the entries of C: by speculation, or by analysis and a symbolic phase, or bounded from above and made at once."""
+"""Count the entries of C: by speculation, by a symbolic phase, or by the upper bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decide how a product is made, before its rows are analysed: pure functions of features, limits and the device's profile."""
+"""Decisions before the analysis of rows: pure functions of features, limits and profile."""
 
 from __future__ import annotations
 

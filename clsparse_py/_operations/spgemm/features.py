@@ -1,4 +1,4 @@
-"""What is known of a product before its rows are analysed, and what it may take."""
+"""Features of a product before its analysis, and its limits of memory."""
 
 from __future__ import annotations
 

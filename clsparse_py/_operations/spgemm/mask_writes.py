@@ -1,4 +1,4 @@
-"""What a mask and an accumulation make of a result: entries that a mask lets through, and the union of two matrices."""
+"""Write a product under a mask, and accumulate it into C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A planned product under a mask: its structure is found once, its values are made as often as they are asked for."""
+"""Plans of masked products: structure once, values at each call."""
 
 from __future__ import annotations
 

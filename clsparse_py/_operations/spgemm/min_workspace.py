@@ -1,4 +1,4 @@
-"""The least workspace, which every product needs, however its rows are made."""
+"""The least workspace of any product."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""C = A @ B of small matrices by one launch, into memory for as many entries as C may have; the host reads how many it has."""
+"""Products of small matrices in one launch, with memory for the upper bound of C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A planned product: its structure is counted once, its values are made as often as they are asked for."""
+"""Plans of products: structure once, values at each call."""
 
 from __future__ import annotations
 

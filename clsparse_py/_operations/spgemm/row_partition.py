@@ -1,4 +1,4 @@
-"""Decide what the work of rows tells: pure functions of the analysis, features and the device's profile."""
+"""Decisions after the analysis of rows: pure functions of work, features and profile."""
 
 from __future__ import annotations
 

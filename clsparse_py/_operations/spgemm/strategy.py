@@ -1,4 +1,4 @@
-"""Strategies: which methods share the rows of a product, in which order, and up to which limits rows are merged.
+"""Strategies: methods, their order, and merge limits.
 
 A strategy is what profiles choose. Its label is a list of names, of which those that merge may have limits, as in
 "reg-sort dense-span reg-merge:256:65536:1024 esc".

@@ -1,4 +1,4 @@
-"""The numbers by which SpGEMM decides."""
+"""Thresholds of SpGEMM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""C allocated by its upper bound, then compacted: each row is made with room for all its products, and moved to its place."""
+"""C allocated by its upper bound and compacted afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What products with several columns read beside A: parts of equal rows and entries, or groups of rows."""
+"""Partitions of A for SpMM: parts of equal work, or groups of rows."""
 
 from __future__ import annotations
 

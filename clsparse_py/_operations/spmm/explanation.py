@@ -1,4 +1,4 @@
-"""The explanation of a plan: which kernel products with so many columns take, and why."""
+"""Explanations of SpMM plans: kernels by number of columns, with reasons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decide which kernels take which rows with which parameters, from features, capabilities and profiles, without a device."""
+"""Choose scheme, kernels and parameters of SpMV from features, capabilities and profiles, without a device."""
 
 from __future__ import annotations
 

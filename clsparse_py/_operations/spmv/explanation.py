@@ -1,4 +1,4 @@
-"""The explanation of a plan: which rows go to which kernel with which parameters, and why."""
+"""Explanations of SpMV plans: rows, kernels, parameters, reasons."""
 
 from __future__ import annotations
 

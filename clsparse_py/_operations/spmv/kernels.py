@@ -1,4 +1,4 @@
-"""The SpMV kernels: a parameter record beside each template, and which values of it are legal on a device."""
+"""Records of the SpMV kernels, and their legal values on a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast devices are beside each other: a number each, by which products are divided between them; no device is asked."""
+"""Relative speeds of devices, by which products are divided among them."""
 
 from __future__ import annotations
 

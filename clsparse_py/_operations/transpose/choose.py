@@ -1,4 +1,4 @@
-"""Decide how to transpose: which methods are tried, in which order and up to which limits. Testable with no device's work."""
+"""Choose the methods of SpTRANS and their limits, without a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The methods of SpTRANS: from the arrays of a matrix to those of its transposed, each by a few launches.
+"""The methods of SpTRANS.
 
 A method is a function ``method(chain, A, valued, moved) -> Pattern``. It enqueues commands that put the values of A into
 ``moved`` in the order of the transposed, and returns the structure of the transposed. Without values it puts the positions of

@@ -1,4 +1,4 @@
-"""The numbers by which transposition decides."""
+"""Thresholds of SpTRANS."""
 
 from __future__ import annotations
 

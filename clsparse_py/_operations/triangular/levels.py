@@ -1,4 +1,4 @@
-"""The rows of a triangular matrix by level: rows of a level need none of each other. Kept with the structure."""
+"""Level sets of a triangular matrix, kept with its structure."""
 
 from __future__ import annotations
 

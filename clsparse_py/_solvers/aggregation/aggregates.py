@@ -1,4 +1,4 @@
-"""Aggregates of a graph: a maximal independent set of distance 2, and what each node joins. Integers alone decide."""
+"""Aggregates of a graph by a distance-2 maximal independent set, in integer arithmetic."""
 
 from __future__ import annotations
 

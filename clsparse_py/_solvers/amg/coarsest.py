@@ -1,4 +1,4 @@
-"""The inverse of the coarsest level's matrix, made once for a set-up: by one work-group, else by the host."""
+"""Inverse of the coarsest matrix, by one work-group or by LAPACK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multigrid cycles: the commands of one, found once, on vectors that stay on the device. A cycle reads nothing."""
+"""Multigrid cycles as recorded commands on device vectors, without reads by the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A level of a hierarchy: its matrices, its smoothers, and what is known of its matrix."""
+"""A level of a multigrid hierarchy: matrices, smoothers, facts."""
 
 from __future__ import annotations
 

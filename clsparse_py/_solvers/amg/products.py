@@ -1,4 +1,4 @@
-"""Products ``y = A x`` and ``y += A x`` with all arguments set, over ranks too: what a cycle enqueues again and again."""
+"""Products ``y = A x`` and ``y += A x`` with bound arguments, also over ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The passes over vectors of a multigrid cycle: smoothers that are polynomials, residuals, and the sums of K-cycles."""
+"""Vector passes of multigrid: polynomial smoothers, residuals, sums of K-cycles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conjugate gradient method with all sums of an iteration at once: one reduction over ranks, where `cg` has two or three.
+"""Conjugate gradients with one reduction an iteration, for ranks.
 
 Chronopoulos and Gear, "s-step iterative methods for symmetric linear systems": products with A are made of the residual (or of
 what M makes of it), and those of the direction follow by recurrence, at the cost of a vector more.

@@ -1,4 +1,4 @@
-"""Inner products and combinations of several vectors at once, with small matrices that the host has."""
+"""Inner products and linear combinations of blocks of vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preconditioners that are polynomials of a matrix: Jacobi, of degree 0, and Chebyshev."""
+"""Polynomial preconditioners: Jacobi (degree 0) and Chebyshev."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passes over vectors: several updates and sums at once, on the device, with scalars that never leave it.
+"""Fused vector passes: updates and sums in one kernel, with scalars on the device.
 
 A method declares its scalars, its sums and its passes as data; one template makes a kernel of each pass. A sum is made in two
 stages: a pass leaves what each of its work-groups has, and the pass that needs the sum adds these up, in each of its work-groups.

@@ -1,4 +1,4 @@
-"""The numbers by which solvers share work out and decide how to go on."""
+"""Thresholds of iterative solvers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iterations, and what a method tells the host, which looks at it while the device goes on."""
+"""Convergence checks by the host while the device continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preconditioners made of parts of a matrix: incomplete factors, inverses in its pattern, inverses of its diagonal blocks."""
+"""Incomplete factorisations, sparse approximate inverses and block-Jacobi preconditioners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SciPy does on the host: a row for each function."""
+"""Functions of ``scipy.sparse.linalg`` that run on the host: a table."""
 
 from __future__ import annotations
 

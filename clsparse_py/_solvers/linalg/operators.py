@@ -1,4 +1,4 @@
-"""What solvers multiply with: matrices, operators and functions of any origin, as functions of device vectors."""
+"""Linear operators of any origin (matrices, operators, functions) as functions of device vectors."""
 
 from __future__ import annotations
 

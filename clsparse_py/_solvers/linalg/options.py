@@ -1,4 +1,4 @@
-"""How a solver iterates: what its caller gave, checked."""
+"""Options of iterative solvers, checked."""
 
 from __future__ import annotations
 

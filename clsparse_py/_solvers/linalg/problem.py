@@ -1,4 +1,4 @@
-"""Systems ``A x = b`` as solvers take them: arguments checked, vectors on the device, and the solution as b was given."""
+"""Linear systems ``A x = b``: arguments checked, vectors on the device, the solution in b's form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hashing accumulators: "hash", whose lanes walk rows of B, "reg-hash", which shares products out, and "large-hash"."""
+"""Hash accumulators: "hash" (lanes walk rows of B), "reg-hash" (products shared among lanes), "large-hash"."""
 
 from __future__ import annotations
 

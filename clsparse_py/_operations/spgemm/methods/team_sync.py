@@ -1,4 +1,4 @@
-"""Teams that exchange through local memory: how lanes see each other's writes."""
+"""Synchronisation of a team's lanes through local memory."""
 
 from __future__ import annotations
 
