@@ -153,6 +153,7 @@ class MpiCommunicator(Communicator):
     def until(self, done: Callable[[], bool]) -> None:
         """Wait until something is done, until a rank fails, or until the time limit is over."""
         begin, tests = time.monotonic(), 0
+        noticed = begin
         while not done():
             tests += 1
             if tests < _PATIENCE.tests:
@@ -160,11 +161,13 @@ class MpiCommunicator(Communicator):
             while self._notices.iprobe(source=self._mpi.ANY_SOURCE, tag=_NOTICE):
                 rank, said, has_ended = self._notices.recv(source=self._mpi.ANY_SOURCE, tag=_NOTICE)
                 if has_ended:
-                    self._ended = f"rank {rank} has ended"
+                    # Another rank's failure, for which this one ended, may still be under way.
+                    self._ended, noticed = f"rank {rank} has ended", time.monotonic()
                 if said is not None and self._lost is None:
                     self._lost = f"rank {rank} failed: {said}"
                     raise RankError(self._lost)
-            if time.monotonic() > begin + (min(_PATIENCE.grace, self.time_limit) if self._ended else self.time_limit):
+            until = begin + self.time_limit
+            if time.monotonic() > (min(noticed + _PATIENCE.grace, until) if self._ended else until):
                 message = f"rank {self.rank} waited {self.time_limit:g} s for other ranks"
                 error = RankError(f"{self._ended}, and rank {self.rank} waits for it") if self._ended else TimeoutError(message)
                 self.fail(error)
