@@ -60,7 +60,7 @@ MUTANTS = (
     Mutant(
         "values of a converted copy with the original's indices",
         "clsparse_py/_solvers/linalg/triangular.py",
-        'rows.with_values(converted(queue, "A", rows.data, dtype))',
+        'rows.with_values(convert(queue, "A", rows.data, dtype))',
         "rows.with_values(rows.astype(dtype).data)",
     ),
     Mutant(
