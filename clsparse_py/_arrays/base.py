@@ -67,8 +67,8 @@ def on_device(queue: cl.CommandQueue, value: Any) -> SparseArray:
     if isinstance(value, SparseArray):
         return value
     name = value.format if value.format in ON_DEVICE else "csr"
-    found: SparseArray = class_of_format(name, one_dimensional=value.ndim == 1)(value, queue=queue)
-    return found
+    array: SparseArray = class_of_format(name, one_dimensional=value.ndim == 1)(value, queue=queue)
+    return array
 
 
 def with_scipys(name: str, A: SparseArray, other: Any) -> Any:
@@ -93,15 +93,15 @@ def dense_operand_of(other: Any) -> Any:
         return dense
     if dense.ndim == 0 and dense.dtype.kind == "O":
         return None
-    what = (
+    problem = (
         f"is a scalar of type {type(other).__name__}: use A * x (Scalar operands are not allowed)"
         if dense.ndim == 0
         else f"has shape {dense.shape}"
     )
-    raise ValueError(f"x: must be an array of one or two dimensions, {what}")
+    raise ValueError(f"x: must be an array of one or two dimensions, {problem}")
 
 
-def checked_cast(own: np.dtype[Any], dtype: Any, casting: str) -> np.dtype[Any]:
+def checked_cast(current: np.dtype[Any], dtype: Any, casting: str) -> np.dtype[Any]:
     """Return the dtype that values are to be converted to.
 
     Raises
@@ -109,10 +109,10 @@ def checked_cast(own: np.dtype[Any], dtype: Any, casting: str) -> np.dtype[Any]:
     TypeError
         It is not supported, or ``casting``, one of NumPy's rules, forbids the conversion.
     """
-    wanted = value_dtype("dtype", dtype)
-    if not np.can_cast(own, wanted, casting):  # type: ignore[arg-type] # one of NumPy's rules, or NumPy says so
-        raise TypeError(f"dtype: {own} values cannot be cast to {wanted} by the rule {casting!r}")
-    return wanted
+    target = value_dtype("dtype", dtype)
+    if not np.can_cast(current, target, casting):  # type: ignore[arg-type] # one of NumPy's rules, or NumPy says so
+        raise TypeError(f"dtype: {current} values cannot be cast to {target} by the rule {casting!r}")
+    return target
 
 
 def require_reversed(axes: Any) -> None:
@@ -127,7 +127,7 @@ def require_reversed(axes: Any) -> None:
         raise ValueError(f"axes: must be None or (1, 0), are {axes!r}")
 
 
-def _new_shape(lengths: tuple[Any, ...], of: tuple[int, ...]) -> tuple[int, ...]:
+def _new_shape(lengths: tuple[Any, ...], old_shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape that `SparseArray.reshape` is asked for.
 
     Raises
@@ -137,18 +137,18 @@ def _new_shape(lengths: tuple[Any, ...], of: tuple[int, ...]) -> tuple[int, ...]
     """
     if not lengths:
         raise TypeError("shape: is missing")
-    given = lengths[0] if len(lengths) == 1 and np.ndim(lengths[0]) else lengths
-    shape, size = [operator.index(each) for each in given], math.prod(of)
+    new_lengths = lengths[0] if len(lengths) == 1 and np.ndim(lengths[0]) else lengths
+    shape, size = [operator.index(number) for number in new_lengths], math.prod(old_shape)
     if len(shape) not in (1, 2):
         raise ValueError(f"shape: must have one or two dimensions, is {tuple(shape)}")
     unknown = [axis for axis, length in enumerate(shape) if length < 0]
     if len(unknown) > 1:
         raise ValueError("shape: can only specify one unknown dimension")
     for axis in unknown:
-        others = math.prod(length for length in shape if length >= 0)
-        shape[axis] = size // others if others else 0
+        product = math.prod(length for length in shape if length >= 0)
+        shape[axis] = size // product if product else 0
     if math.prod(shape) != size:
-        raise ValueError(f"shape: cannot reshape array of {size} places, {of}, into {tuple(given)}")
+        raise ValueError(f"shape: cannot reshape array of {size} places, {old_shape}, into {tuple(new_lengths)}")
     return tuple(shape)
 
 
@@ -304,12 +304,12 @@ class SparseArray(InPlace, Sparse):
         TypeError, ValueError
             The shape has another number of places, or is none.
         """
-        wanted = _new_shape(shape, self.shape)
-        if wanted == self.shape:
+        new_shape = _new_shape(shape, self.shape)
+        if new_shape == self.shape:
             return self.copy() if copy else self
         if order not in ("C", "F"):
             raise ValueError(f"order: must be C or F, is {order!r}")
-        return self.tocoo(copy=copy)._reshaped(wanted, order)
+        return self.tocoo(copy=copy)._reshaped(new_shape, order)
 
     @runs_on_host("A.todia")
     def todia(self, copy: bool = False) -> Any:  # noqa: ARG002 - always its own
@@ -333,8 +333,8 @@ class SparseArray(InPlace, Sparse):
         """
         if self.ndim == 1:
             raise ValueError("A: Cannot convert an array of one dimension; bsr_array takes two")
-        found: bsr_array = class_of_format("bsr")(self._as_csr(), blocksize=blocksize, copy=copy)
-        return found
+        blocks: bsr_array = class_of_format("bsr")(self._as_csr(), blocksize=blocksize, copy=copy)
+        return blocks
 
     @runs_on_host("A.tolil")
     def tolil(self, copy: bool = False) -> Any:  # noqa: ARG002 - always its own
@@ -372,8 +372,8 @@ class SparseArray(InPlace, Sparse):
         """
         if isinstance(out, cl_array.Array):
             return self._into(out, order)
-        found = self.get().toarray(order=order, out=out)
-        return np.asarray(found) if out is None else out
+        dense = self.get().toarray(order=order, out=out)
+        return np.asarray(dense) if out is None else out
 
     todense = toarray
 
@@ -442,9 +442,9 @@ class SparseArray(InPlace, Sparse):
         if dense is None:
             return NotImplemented
         if dense.shape[-1] != self.shape[0]:
-            of = f"{self.shape[0]} {'entries' if dense.ndim == 1 else 'columns'}"
+            expected = f"{self.shape[0]} {'entries' if dense.ndim == 1 else 'columns'}"
             shown = " x ".join(map(str, self.shape))
-            raise ValueError(f"x: must have {of}, as A is {shown}, has shape {dense.shape} (dimension mismatch)")
+            raise ValueError(f"x: must have {expected}, as A is {shown}, has shape {dense.shape} (dimension mismatch)")
         return self._dense_times(dense)
 
     @overload
@@ -496,20 +496,22 @@ class SparseArray(InPlace, Sparse):
         """Apply a function of NumPy's, such as ``np.add`` or ``np.matmul``, as the operator or method that it stands for."""
         if out and options.get("axes") in _IN_PLACE:
             options = {}
-        found = NotImplemented if method != "__call__" or options else _apply(ufunc, inputs)
-        if found is NotImplemented and all(isinstance(each, (SparseArray, np.ndarray, np.generic, Number)) for each in inputs):
-            given = " and ".join(type(each).__name__ for each in inputs)
-            raise TypeError(f"unsupported operand types for np.{ufunc.__name__}{_way(method, options)}: {given}; see A.get()")
-        if found is NotImplemented or not out:
-            return found
+        result = NotImplemented if method != "__call__" or options else _apply(ufunc, inputs)
+        if result is NotImplemented and all(
+            isinstance(operand, (SparseArray, np.ndarray, np.generic, Number)) for operand in inputs
+        ):
+            types = " and ".join(type(operand).__name__ for operand in inputs)
+            raise TypeError(f"unsupported operand types for np.{ufunc.__name__}{_way(method, options)}: {types}; see A.get()")
+        if result is NotImplemented or not out:
+            return result
         (target,) = out
         if not isinstance(target, np.ndarray):
             return NotImplemented
-        is_alike = isinstance(found, np.ndarray) and found.shape == target.shape
-        fits = is_alike and np.can_cast(found.dtype, target.dtype, "same_kind")
+        is_alike = isinstance(result, np.ndarray) and result.shape == target.shape
+        fits = is_alike and np.can_cast(result.dtype, target.dtype, "same_kind")
         if not fits:
-            return found  # x *= A gives x what x * A is, as with SciPy's arrays
-        target[...] = found
+            return result  # x *= A gives x what x * A is, as with SciPy's arrays
+        target[...] = result
         return target
 
     def __array_function__(self, function: Callable[..., Any], types: Any, arguments: Any, options: Any) -> Any:
@@ -536,14 +538,14 @@ class SparseArray(InPlace, Sparse):
             """
             if dtype is not None and np.dtype(dtype) != object:
                 self._refuse_number()
-            one = np.empty((), object)
-            one[()] = self
-            return one
+            boxed = np.empty((), object)
+            boxed[()] = self
+            return boxed
 
-    def _refuse_number(self, what: str = "A") -> NoReturn:
+    def _refuse_number(self, name: str = "A") -> NoReturn:
         """Raise a TypeError that says what to call."""
         reason = f"is a {self.format}_array on a device, where NumPy does not compute"
-        raise TypeError(f"{what}: {reason}: A.get() returns it as SciPy's, A.toarray() as NumPy's")
+        raise TypeError(f"{name}: {reason}: A.get() returns it as SciPy's, A.toarray() as NumPy's")
 
     __index__ = __int__ = __float__ = __complex__ = _refuse_number
 
@@ -596,13 +598,13 @@ class SparseArray(InPlace, Sparse):
         kinds = f"{self._n_stored():,}", str(self.dtype), str(self._index_dtype()), self.queue.device.name
         lengths = ("rows", "columns") if self.ndim == 2 else ("length",)
         heads = *lengths, "stored entries", "values", "indices", "device"
-        return Table(f"{self.format}_array", heads, [(*(f"{each:,}" for each in self.shape), *kinds)]).as_html()
+        return Table(f"{self.format}_array", heads, [(*(f"{length:,}" for length in self.shape), *kinds)]).as_html()
 
 
 def _load(format: str, host: Any, device: str) -> SparseArray:  # noqa: A002, ARG001 - the name is there to be read in a pickle
     """Return a pickled array on the default queue."""
-    found: SparseArray = class_of_format(format, one_dimensional=host.ndim == 1)(host, copy=True)
-    return found
+    array: SparseArray = class_of_format(format, one_dimensional=host.ndim == 1)(host, copy=True)
+    return array
 
 
 def _conjugate(values: Any) -> Any:
@@ -668,7 +670,7 @@ def _apply(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     left, right = inputs
     for operand, other, name in ((left, right, forward), (right, left, reflected)):
         if isinstance(operand, (SparseArray, Matrix)) and hasattr(operand, name):
-            found = getattr(operand, name)(other)
-            if found is not NotImplemented:
-                return found
+            result = getattr(operand, name)(other)
+            if result is not NotImplemented:
+                return result
     return NotImplemented

@@ -116,22 +116,22 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         check: bool = True,
         maxprint: int | None = None,
     ) -> None:
-        wanted = None if shape is None else _shape_of(shape)
+        expected_shape = None if shape is None else _shape_of(shape)
         is_own = isinstance(arg1, cl_array.Array)
         if is_own:
             arg1 = csr_array(arg1, queue=queue)
-        values, coordinates, own, is_canonical = _entries_of(arg1, wanted, dtype)
-        if wanted not in (None, own) and own is not None:
-            raise ValueError(f"shape: {wanted} differs from that of arg1, {own} (inconsistent shapes)")
+        values, coordinates, own_shape, is_canonical = _entries_of(arg1, expected_shape, dtype)
+        if expected_shape not in (None, own_shape) and own_shape is not None:
+            raise ValueError(f"shape: {expected_shape} differs from that of arg1, {own_shape} (inconsistent shapes)")
         queue = queue_for((values, *coordinates), queue)
-        if own is None and not values.size:
+        if own_shape is None and not values.size:
             raise ValueError("shape: cannot be told from arrays without entries; give it")
         data = place_part(queue, "data", values, value_dtype_on(queue, values.dtype, dtype), copy=copy)
         names = _NAMES[len(coordinates)]
         numbers = dict(zip(names, coordinates, strict=True))
-        found, shape = placed_coordinates(queue, numbers, own, copy=copy, check=check, n=values.size)
+        placed, shape = placed_coordinates(queue, numbers, own_shape, copy=copy, check=check, n=values.size)
         # As in SciPy: who shares arrays with another one does not answer for them.
-        self._hold(queue, shape, found, data, is_canonical=is_canonical and (copy or is_own or not is_sparse(arg1)))
+        self._hold(queue, shape, placed, data, is_canonical=is_canonical and (copy or is_own or not is_sparse(arg1)))
         self._print_at_most(maxprint)
 
     @classmethod
@@ -139,9 +139,9 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         cls, queue: cl.CommandQueue, shape: tuple[int, ...], coordinates: tuple[cl_array.Array, ...], data: cl_array.Array
     ) -> Self:
         """Return the array of entries on the device; nothing is checked or copied."""
-        made = object.__new__(cls)
-        made._hold(queue, shape, coordinates, data, is_canonical=False)
-        return made
+        array = object.__new__(cls)
+        array._hold(queue, shape, coordinates, data, is_canonical=False)
+        return array
 
     def _hold(
         self,
@@ -164,9 +164,9 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def _alias(self) -> Self:
-        made = self.over(self._queue, self._shape, self._coords, self._data)
-        made._canonical, made._csr, made._checked = self._canonical, self._csr, self._checked
-        return made
+        alias = self.over(self._queue, self._shape, self._coords, self._data)
+        alias._canonical, alias._csr, alias._checked = self._canonical, self._csr, self._checked
+        return alias
 
     # ---- attributes
 
@@ -200,8 +200,8 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     @data.setter
     def data(self, values: Any) -> None:
         part = vector("data", values)
-        placed = place_part(self._queue, "data", part, value_dtype_on(self._queue, part.dtype, None), copy=False)
-        self._become(self._coords, placed, is_canonical=self._canonical)
+        on_device = place_part(self._queue, "data", part, value_dtype_on(self._queue, part.dtype, None), copy=False)
+        self._become(self._coords, on_device, is_canonical=self._canonical)
         self._checked = False
 
     @property
@@ -214,8 +214,8 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         if len(coordinates) != self.ndim:
             raise ValueError(f"coords: must have {self.ndim} arrays, has {len(coordinates)}")
         names = _NAMES[self.ndim]
-        given = {name: index_vector(name, each) for name, each in zip(names, coordinates, strict=True)}
-        placed, _ = placed_coordinates(self._queue, given, self._shape, check=False)
+        by_name = {name: index_vector(name, coordinate) for name, coordinate in zip(names, coordinates, strict=True)}
+        placed, _ = placed_coordinates(self._queue, by_name, self._shape, check=False)
         self._become(placed, self._data, is_canonical=False)
         self._checked = False
 
@@ -251,12 +251,12 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     def _zeros(self) -> cl_array.Array:
         """Return a coordinate of each entry that is 0."""
         n = self._data.size
-        found = allocate(self._queue, "rows", n, self._coords[0].dtype)
+        zeros = allocate(self._queue, "rows", n, self._coords[0].dtype)
         if n:
-            chain = Chain(self._queue, writes=(found,))
-            chain.fill(found, 0, n)
-            chain.finish(found)
-        return found
+            chain = Chain(self._queue, writes=(zeros,))
+            chain.fill(zeros, 0, n)
+            chain.finish(zeros)
+        return zeros
 
     def _require_valid(self) -> None:
         """Check what was set since the last look."""
@@ -283,8 +283,8 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         if self._has_many_rows():
             flat = self._flat()
             flat.sum_duplicates()
-            places, index = flat._coords[0], self._coords[0].dtype
-            self._become(regroup(self._queue, places, places, (0, 1), self._shape[1], index), flat._data, is_canonical=True)
+            columns, index = flat._coords[0], self._coords[0].dtype
+            self._become(regroup(self._queue, columns, columns, (0, 1), self._shape[1], index), flat._data, is_canonical=True)
             return
         (data, indices, indptr), _ = self._sorted(by_column=False)
         coordinates = (indices,) if self.ndim == 1 else (rows_of(self._queue, indptr, indices.size), indices)
@@ -316,33 +316,33 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         self._require_valid()
         n, index = int(self._data.size), self._coords[0].dtype
         ends = place_part(self._queue, "segment", np.array([0, n], index), index, copy=False)
-        kept = [without_zeros(self._queue, (self._data, each, ends)) for each in self._coords]
-        if kept[0][0] is not self._data:
-            self._become(tuple(each[1] for each in kept), kept[0][0], is_canonical=self._canonical)
+        remaining = [without_zeros(self._queue, (self._data, coordinate, ends)) for coordinate in self._coords]
+        if remaining[0][0] is not self._data:
+            self._become(tuple(coordinate[1] for coordinate in remaining), remaining[0][0], is_canonical=self._canonical)
 
     @override
     def copy(self) -> Self:
         """Return an array with device arrays of its own."""
-        coordinates = tuple(copied(self._queue, "coordinates", each) for each in self._coords)
-        made = self.over(self._queue, self._shape, coordinates, copied(self._queue, "data", self._data))
-        made._canonical, made._checked = self._canonical, self._checked
-        return made
+        coordinates = tuple(copied(self._queue, "coordinates", coordinate) for coordinate in self._coords)
+        result = self.over(self._queue, self._shape, coordinates, copied(self._queue, "data", self._data))
+        result._canonical, result._checked = self._canonical, self._checked
+        return result
 
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Self:
         """Return the array with values of another dtype; duplicates are summed then, as in SciPy. See `csr_array.astype`."""
-        wanted = checked_cast(self.dtype, dtype, casting)
-        if wanted == self.dtype:
+        target = checked_cast(self.dtype, dtype, casting)
+        if target == self.dtype:
             return self.copy() if copy else self
-        value_dtype_on(self._queue, wanted, None)
-        made = self._with_values(convert(self._queue, "data", self._data, wanted))
-        made.sum_duplicates()
-        return made
+        value_dtype_on(self._queue, target, None)
+        result = self._with_values(convert(self._queue, "data", self._data, target))
+        result.sum_duplicates()
+        return result
 
     def _with_values(self, values: cl_array.Array) -> Self:
         """Return an array of the same coordinates with other values."""
-        made = self.over(self._queue, self._shape, self._coords, values)
-        made._canonical, made._checked = self._canonical, self._checked
-        return made
+        array = self.over(self._queue, self._shape, self._coords, values)
+        array._canonical, array._checked = self._canonical, self._checked
+        return array
 
     # ---- conversions
 
@@ -367,20 +367,20 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
             ``axes`` are no axes of the array, each once.
         """
         order = tuple(range(self.ndim))[::-1] if axes is None else tuple(np.atleast_1d(axes).tolist())
-        if len(order) != self.ndim or any(not -self.ndim <= each < self.ndim for each in order):
+        if len(order) != self.ndim or any(not -self.ndim <= axis < self.ndim for axis in order):
             raise ValueError(f"axes: axes don't match matrix dimensions, A has {self.ndim}, are {axes!r}")
-        order = tuple(each % self.ndim for each in order)
+        order = tuple(axis % self.ndim for axis in order)
         if len(set(order)) < self.ndim:
             raise ValueError(f"axes: repeated axis in transpose, are {axes!r}")
         if self.ndim == 1 and not copy:
             return self
         A = self.copy() if copy else self
-        made = self.over(
-            self._queue, tuple(self._shape[each] for each in order), tuple(A._coords[each] for each in order), A._data
+        result = self.over(
+            self._queue, tuple(self._shape[axis] for axis in order), tuple(A._coords[axis] for axis in order), A._data
         )
-        made._checked = self._checked
-        made._canonical = self._canonical and order == tuple(range(self.ndim))
-        return made
+        result._checked = self._checked
+        result._canonical = self._canonical and order == tuple(range(self.ndim))
+        return result
 
     @override
     def get(self) -> Any:
@@ -388,9 +388,9 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         use_device()
         self._require_valid()
         data, *coordinates = (copy_to_host(part, self._queue) for part in (self._data, *self._coords))
-        found = scipy.sparse.coo_array((data, tuple(coordinates)), shape=self._shape)
-        found.has_canonical_format = self._canonical
-        return found
+        array = scipy.sparse.coo_array((data, tuple(coordinates)), shape=self._shape)
+        array.has_canonical_format = self._canonical
+        return array
 
     @override
     def tocsr(self, copy: bool = False) -> csr_array:
@@ -458,17 +458,17 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         if len(shape) == 2:
             columns = max(shape[1], 1)
             self.resize(-(-self._shape[0] // columns) * columns)
-            found = self._reshaped((self._shape[0] // columns, columns), "C")
+            reshaped = self._reshaped((self._shape[0] // columns, columns), "C")
         else:
-            found = self._reshaped((math.prod(self._shape),), "C")
-        self._shape = found.shape
-        self._become(found._coords, found._data, is_canonical=self._canonical)
+            reshaped = self._reshaped((math.prod(self._shape),), "C")
+        self._shape = reshaped.shape
+        self._become(reshaped._coords, reshaped._data, is_canonical=self._canonical)
 
     @override
-    def _of_compressed(self, found: csr_array) -> Self:
+    def _of_compressed(self, rows: csr_array) -> Self:
         if self.ndim == 2:
-            return found.tocoo(copy=False)  # type: ignore[return-value] # a coo_array
-        return self.over(found.queue, found.shape[1:], (found.indices,), found.data)
+            return rows.tocoo(copy=False)  # type: ignore[return-value] # a coo_array
+        return self.over(rows.queue, rows.shape[1:], (rows.indices,), rows.data)
 
     # ---- operations
 
@@ -485,9 +485,9 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     def _csr_beside(self, dtype: np.dtype[Any]) -> csr_array:
         """Return the CSR form for an operation with a dense operand of a dtype: duplicates are added up in that of the result."""
-        found, wide = self._kept_csr(), np.result_type(self.dtype, dtype)
-        is_exact = self.dtype.kind not in "biu" or wide == self.dtype or found.nnz == self.nnz
-        return found if is_exact else self.astype(wide).tocsr()
+        rows, wide = self._kept_csr(), np.result_type(self.dtype, dtype)
+        is_exact = self.dtype.kind not in "biu" or wide == self.dtype or rows.nnz == self.nnz
+        return rows if is_exact else self.astype(wide).tocsr()
 
     @override
     def _times(self, dense: Any) -> Any:
@@ -524,16 +524,18 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         """
         B = on_device(self._queue, other).tocoo() if is_sparse(other) else np.asarray(other)
         of_A, of_B = _summed_axes(axes, self.shape, B.shape)
-        left, right = ([axis for axis in range(each.ndim) if axis not in of] for each, of in ((self, of_A), (B, of_B)))
-        shape = tuple(self.shape[axis] for axis in left) + tuple(B.shape[axis] for axis in right)
+        free_of_A, free_of_B = (
+            [axis for axis in range(operand.ndim) if axis not in summed] for operand, summed in ((self, of_A), (B, of_B))
+        )
+        shape = tuple(self.shape[axis] for axis in free_of_A) + tuple(B.shape[axis] for axis in free_of_B)
         if len(shape) > 2:
             raise ValueError(f"axes: leave {len(shape)} axes of A and other, at most 2 are possible")
-        n, rows = (math.prod(self.shape[axis] for axis in of) for of in (of_A, left))
-        columns = math.prod(B.shape[axis] for axis in right)
-        found: Any = self.transpose((*left, *of_A)).reshape(rows, n) @ B.transpose((*of_B, *right)).reshape(n, columns)
+        n, rows = (math.prod(self.shape[axis] for axis in summed) for summed in (of_A, free_of_A))
+        columns = math.prod(B.shape[axis] for axis in free_of_B)
+        product: Any = self.transpose((*free_of_A, *of_A)).reshape(rows, n) @ B.transpose((*of_B, *free_of_B)).reshape(n, columns)
         if not shape:
-            return np.asarray((found.toarray() if is_sparse(found) else found)[0, 0])
-        return found.reshape(shape).tocoo(copy=False) if is_sparse(found) else found.reshape(shape)
+            return np.asarray((product.toarray() if is_sparse(product) else product)[0, 0])
+        return product.reshape(shape).tocoo(copy=False) if is_sparse(product) else product.reshape(shape)
 
     def diagonal(self, k: int = 0) -> np.ndarray[Any, Any]:
         """Return the values on the k-th diagonal, where duplicates are added up; as `csr_array.diagonal`."""
@@ -547,7 +549,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         """Return the coordinates of stored entries that are not 0, in their order, as NumPy arrays."""
         self._require_valid()
         data, *coordinates = (copy_to_host(part, self._queue) for part in (self._data, *self._coords))
-        return tuple(each[data != 0] for each in coordinates)
+        return tuple(coordinate[data != 0] for coordinate in coordinates)
 
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
@@ -556,16 +558,16 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         if not of_values and name not in OF_SUMS:
             is_dense_sum = name in ("__add__", "__radd__") and isinstance(arguments[0], (np.ndarray, cl_array.Array))
             rows = self._csr_beside(arguments[0].dtype) if is_dense_sum else self.tocsr()
-            found = result_of(rows, name, *arguments, **named)
-            return found.tocoo(copy=False) if _is_of_coo(name, arguments) else found
+            result = result_of(rows, name, *arguments, **named)
+            return result.tocoo(copy=False) if _is_of_coo(name, arguments) else result
         A = self
         if not self._canonical and not of_values:
             A = self.copy()
             A.sum_duplicates()
         elif not self._canonical and name == "__truediv__" and self.dtype.kind != "c" and describe(self._queue.device).fp64:
             A = self.astype(np.float64, copy=False)  # the quotient's; as in SciPy, a cast to another dtype sums duplicates
-        found = result_of(A._values_as_row(), name, *arguments, **named)
-        return A._with_values(found.data) if isinstance(found, csr_array) else found
+        result = result_of(A._values_as_row(), name, *arguments, **named)
+        return A._with_values(result.data) if isinstance(result, csr_array) else result
 
     def _values_as_row(self) -> csr_array:
         """Return a matrix whose stored values are those of the array, for operations that read values alone."""
@@ -589,13 +591,13 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         if along == 0 and A.ndim == 2:
             # Sums of columns need no rows.
             A, axis = A.T, 1
-        found = getattr(A.tocsr(), name)(axis, *arguments, **named)
-        return found if name not in ("count_nonzero", "getnnz") or along is None else found.astype(np.int64)
+        result = getattr(A.tocsr(), name)(axis, *arguments, **named)
+        return result if name not in ("count_nonzero", "getnnz") or along is None else result.astype(np.int64)
 
     def explain(self) -> MemoryReport:
         """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
-        own = {"data": self._data, **dict(zip(_NAMES[self.ndim], self._coords, strict=True))}
-        return report_memory(repr(self), own, None, {"CSR": (self._csr, "products")})
+        arrays = {"data": self._data, **dict(zip(_NAMES[self.ndim], self._coords, strict=True))}
+        return report_memory(repr(self), arrays, None, {"CSR": (self._csr, "products")})
 
     @override
     def _index_dtype(self) -> np.dtype[Any]:
@@ -625,14 +627,16 @@ def _summed_axes(axes: Any, A: tuple[int, ...], B: tuple[int, ...]) -> tuple[lis
     """
     if isinstance(axes, (int, np.integer)):
         axes = range(len(A) - int(axes), len(A)), range(int(axes))
-    of_A, of_B = (np.atleast_1d(np.asarray(each, int)).tolist() for each in axes)
-    for name, of, shape in (("A", of_A, A), ("other", of_B, B)):
-        if any(not -len(shape) <= axis < len(shape) for axis in of) or len({axis % len(shape) for axis in of}) < len(of):
-            raise ValueError(f"axes: must be axes of {name}, each once, which has {len(shape)}, are {of}")
-    of_A, of_B = ([axis % len(shape) for axis in of] for of, shape in ((of_A, A), (of_B, B)))
+    of_A, of_B = (np.atleast_1d(np.asarray(axes_of_one, int)).tolist() for axes_of_one in axes)
+    for name, axes_of_one, shape in (("A", of_A, A), ("other", of_B, B)):
+        if any(not -len(shape) <= axis < len(shape) for axis in axes_of_one) or len(
+            {axis % len(shape) for axis in axes_of_one}
+        ) < len(axes_of_one):
+            raise ValueError(f"axes: must be axes of {name}, each once, which has {len(shape)}, are {axes_of_one}")
+    of_A, of_B = ([axis % len(shape) for axis in axes_of_one] for axes_of_one, shape in ((of_A, A), (of_B, B)))
     if [A[axis] for axis in of_A] != [B[axis] for axis in of_B]:
-        given = f"{of_A} of A, which has shape {A}, and {of_B} of other, which has {B}, differ in length"
-        raise ValueError(f"axes: {given} (sizes of the corresponding axes must match)")
+        difference = f"{of_A} of A, which has shape {A}, and {of_B} of other, which has {B}, differ in length"
+        raise ValueError(f"axes: {difference} (sizes of the corresponding axes must match)")
     return of_A, of_B
 
 
@@ -660,19 +664,21 @@ def _entries_of(
         entries = scipy.sparse.coo_array(dense)
         return entries.data, entries.coords, tuple(map(int, entries.shape)), True
     if is_shape(arg1):
-        own = _shape_of(arg1)
-        return np.zeros(0), (np.zeros(0, np.int32),) * len(own), own, True
+        own_shape = _shape_of(arg1)
+        return np.zeros(0), (np.zeros(0, np.int32),) * len(own_shape), own_shape, True
     coordinates = coordinates_of(arg1)
     if coordinates is None or len(coordinates) not in (1, 2):
         raise ValueError("arg1: a tuple must be (data, (row, col)), (data, (col,)) or a shape")
     values = vector("data", arg1[0], dtype)
-    given = tuple(index_vector(name, each) for name, each in zip(_NAMES[len(coordinates)], coordinates, strict=True))
-    for name, part in zip(_NAMES[len(given)], given, strict=True):
+    vectors = tuple(
+        index_vector(name, coordinate) for name, coordinate in zip(_NAMES[len(coordinates)], coordinates, strict=True)
+    )
+    for name, part in zip(_NAMES[len(vectors)], vectors, strict=True):
         if part.size != values.size:
             raise ValueError(f"{name}: must have as many entries as data, has {part.size}, not {values.size}")
-    if shape is not None and len(shape) != len(given):
-        raise ValueError(f"shape: must have {len(given)} lengths, as there are so many coordinates, is {shape}")
-    return values, given, shape, False
+    if shape is not None and len(shape) != len(vectors):
+        raise ValueError(f"shape: must have {len(vectors)} lengths, as there are so many coordinates, is {shape}")
+    return values, vectors, shape, False
 
 
 delegate(coo_array)

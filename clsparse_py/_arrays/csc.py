@@ -118,16 +118,16 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
     @classmethod
     def over(cls, transposed: csr_array) -> Self:
         """Return the matrix whose transposed is a `csr_array`, which is held and not to be used by others."""
-        made = object.__new__(cls)
-        made._columns = transposed
-        return made
+        array = object.__new__(cls)
+        array._columns = transposed
+        return array
 
     @classmethod
     def _of(cls, rows: csr_array) -> Self:
         """Return the matrix that a product made in CSR form; it is transposed when its columns are asked for."""
-        made = object.__new__(cls)
-        made._columns, made._rows = None, rows
-        return made
+        array = object.__new__(cls)
+        array._columns, array._rows = None, rows
+        return array
 
     @property
     def _t(self) -> csr_array:
@@ -251,8 +251,8 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Self:
         """Return the matrix with values of another dtype; as `csr_array.astype`."""
-        found = self._t.astype(dtype, casting, copy)
-        return self if found is self._t else self.over(found)
+        converted = self._t.astype(dtype, casting, copy)
+        return self if converted is self._t else self.over(converted)
 
     # ---- conversions
 
@@ -274,8 +274,8 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
     @override
     def tocsr(self, copy: bool = False) -> csr_array:
         """Return the matrix in CSR form, its rows sorted: SpTRANS, see `clsparse_py.transpose`."""
-        kept: csr_array | None = self._rows if self._rows is not None else self._t._kept.transposed
-        return transpose(self._t) if kept is None else kept.copy()
+        cached: csr_array | None = self._rows if self._rows is not None else self._t._kept.transposed
+        return transpose(self._t) if cached is None else cached.copy()
 
     @override
     def tocsc(self, copy: bool = False) -> csc_array:
@@ -298,8 +298,8 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         return self._t, True
 
     @override
-    def _of_compressed(self, found: csr_array) -> Self:
-        return self.over(found)
+    def _of_compressed(self, rows: csr_array) -> Self:
+        return self.over(rows)
 
     # ---- products
 
@@ -340,11 +340,11 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         if name in _DENSE and not is_scalar(arguments[0]) and is_sparse(arguments[0]) == (name == "__truediv__"):
             # Dense, row by row: not made by columns, and turned.
             return result_of(self._as_csr(), name, *arguments, **named)
-        found = result_of(self._t, name, *map(_turn, arguments), **{key: _turn(each) for key, each in named.items()})
+        result = result_of(self._t, name, *map(_turn, arguments), **{key: _turn(argument) for key, argument in named.items()})
         if name not in _PRODUCTS or not is_sparse(arguments[0]) or arguments[0].shape == self.shape:
-            return _turn(found) if getattr(found, "ndim", 0) > 1 else found
-        wanted = format_of_product(("csc", arguments[0].format), self.shape, tuple(arguments[0].shape))
-        return found.T.asformat(wanted if wanted in ("csc", "coo") else "csr")
+            return _turn(result) if getattr(result, "ndim", 0) > 1 else result
+        target = format_of_product(("csc", arguments[0].format), self.shape, tuple(arguments[0].shape))
+        return result.T.asformat(target if target in ("csc", "coo") else "csr")
 
     @override
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
@@ -366,8 +366,8 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
     def explain(self) -> MemoryReport:
         """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
         A = self._t
-        own = {"data": A.data, "indices": A.indices, "indptr": A.indptr}
-        return report_memory(repr(self), own, A, {"CSR": (A._kept.transposed, "A @ x, A @ B, sums of columns of A.T")})
+        arrays = {"data": A.data, "indices": A.indices, "indptr": A.indptr}
+        return report_memory(repr(self), arrays, A, {"CSR": (A._kept.transposed, "A @ x, A @ B, sums of columns of A.T")})
 
     @override
     def _index_dtype(self) -> np.dtype[Any]:
@@ -414,16 +414,16 @@ def _transposed_of(
 def _from_coordinates(data: Any, coordinates: Any, shape: Any, dtype: Any, queue: cl.CommandQueue | None) -> csr_array:
     """Return the CSR of the transposed of the matrix of entries; ``shape`` is that of the transposed."""
     values = vector("data", data, dtype)
-    row, col = (index_vector(*each) for each in zip(("row", "col"), coordinates, strict=True))
+    row, col = (index_vector(*named) for named in zip(("row", "col"), coordinates, strict=True))
     for name, part in (("row", row), ("col", col)):
         if part.size != values.size:
             raise ValueError(f"{name}: must have as many entries as data, has {part.size}, not {values.size}")
     if shape is None and not values.size:
         raise ValueError("shape: cannot be told from arrays without entries; give it")
     queue = queue_for((values, row, col), queue)
-    own = place_part(queue, "data", values, value_dtype_on(queue, values.dtype, dtype), copy=False)
+    on_device = place_part(queue, "data", values, value_dtype_on(queue, values.dtype, dtype), copy=False)
     (col, row), (columns, rows) = placed_coordinates(queue, {"col": col, "row": row}, shape, n=values.size)
-    (new, indices, indptr), facts = sorted_entries(queue, own, col, row, (columns, rows))
+    (new, indices, indptr), facts = sorted_entries(queue, on_device, col, row, (columns, rows))
     return csr_array.assembled(Structure(queue, (columns, rows), indices, indptr, facts), new)
 
 

@@ -116,11 +116,11 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
 
     def __new__(cls, arg1: Any = None, shape: Any = None, *options: Any, **named: Any) -> Self:
         """Return an empty array, of the class of one-dimensional ones if such a one is asked for."""
-        made = class_of_format("csr", one_dimensional=True) if is_one_dimensional(arg1, shape) else cls
-        if issubclass(made, cls):
-            return object.__new__(made)  # type: ignore[no-any-return] # csr_vector is a csr_array
+        array_class = class_of_format("csr", one_dimensional=True) if is_one_dimensional(arg1, shape) else cls
+        if issubclass(array_class, cls):
+            return object.__new__(array_class)  # type: ignore[no-any-return] # csr_vector is a csr_array
         # Of a class that a user derived: Python initialises instances of that one alone.
-        return made(arg1, shape, *options, **named)
+        return array_class(arg1, shape, *options, **named)
 
     def __init__(
         self,
@@ -147,9 +147,9 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
 
     @override
     def _alias(self) -> Self:
-        made = self.sharing(self)
-        made._kept, made._plan = self._kept, self._plan
-        return made
+        alias = self.sharing(self)
+        alias._kept, alias._plan = self._kept, self._plan
+        return alias
 
     @property
     def data(self) -> cl_array.Array:
@@ -216,10 +216,12 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
     def eliminate_zeros(self) -> None:
         """Leave out entries whose value is zero, in place: where there are some, all arrays are new, and plans are dropped."""
         self.require_valid()
-        (data, indices, indptr), known = without_zeros(self.queue, self.parts), self.facts
+        (data, indices, indptr), facts_before = without_zeros(self.queue, self.parts), self.facts
         if indices is not self.indices:
             # Without some entries, rows may be sorted that were not, and duplicates may be none.
-            facts = Facts(indices.size, sorted=True, canonical=True) if known is not None and known.canonical else None
+            facts = (
+                Facts(indices.size, sorted=True, canonical=True) if facts_before is not None and facts_before.canonical else None
+            )
             self._become(Structure(self.queue, self._structure.shape, indices, indptr, facts), data)
 
     @property
@@ -231,8 +233,8 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
         transposes each further one by a gather. Values written into `data` in place go unnoticed by these products: after that
         say ``A.data = A.data``.
         """
-        found: csc_array = class_of_format("csc").over(self._alias())
-        return found
+        transposed: csc_array = class_of_format("csc").over(self._alias())
+        return transposed
 
     def transpose(self, axes: Any = None, copy: bool = False) -> csc_array:
         """Return the transposed matrix, as SciPy's method does.
@@ -255,12 +257,12 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
     @override
     def _transposed(self) -> csr_array:
         """Return the transposed matrix in CSR form, to be read alone: it is kept until A changes."""
-        kept = self._kept
-        if kept.transposed is None:
+        cache = self._kept
+        if cache.transposed is None:
             # The first one is made without the permutation, which costs more to make and to keep.
-            kept.transposed = self.transpose_plan()(self.data) if kept.again else transpose(self)
-        found: csr_array = kept.transposed
-        return found
+            cache.transposed = self.transpose_plan()(self.data) if cache.again else transpose(self)
+        transposed: csr_array = cache.transposed
+        return transposed
 
     @override
     def _prepare_for(self, shape: tuple[int, ...]) -> None:
@@ -272,10 +274,10 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
         self.__class__ = class_of_format("csr", one_dimensional=is_flat)
 
     @override
-    def _vector(self, values: cl_array.Array, places: cl_array.Array, n: int) -> coo_array:
-        made: coo_array = class_of_format("coo").over(self.queue, (n,), (places,), values)
-        made.has_canonical_format = True
-        return made
+    def _vector(self, values: cl_array.Array, positions: cl_array.Array, n: int) -> coo_array:
+        vector: coo_array = class_of_format("coo").over(self.queue, (n,), (positions,), values)
+        vector.has_canonical_format = True
+        return vector
 
     @override
     def _as_csr(self) -> csr_array:
@@ -297,8 +299,8 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
     @override
     def tocsc(self, copy: bool = False) -> csc_array:
         """Return the matrix in CSC form, its columns sorted: SpTRANS, see `clsparse_py.transpose`."""
-        found: csc_array = class_of_format("csc").over(transpose(self))
-        return found
+        columns: csc_array = class_of_format("csc").over(transpose(self))
+        return columns
 
     @override
     def tocoo(self, copy: bool = True) -> coo_array:
@@ -315,15 +317,15 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
             values, col, row = copied_coordinates(queue, (values, col, self.indptr))
         else:
             row = rows_of(queue, self.indptr, col.size)
-        made: coo_array = class_of_format("coo").over(queue, self.shape, (row, col), values)
-        made.has_canonical_format = facts is not None and facts.canonical
-        return made
+        array: coo_array = class_of_format("coo").over(queue, self.shape, (row, col), values)
+        array.has_canonical_format = facts is not None and facts.canonical
+        return array
 
     def sorted_indices(self) -> Self:
         """Return a copy of the matrix with the columns of each row in ascending order, as `sort_indices` leaves them."""
-        found = self.copy()
-        found.sort_indices()
-        return found
+        result = self.copy()
+        result.sort_indices()
+        return result
 
     @override
     def copy(self) -> Self:
@@ -350,12 +352,12 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
         TypeError
             The dtype is not supported, or ``casting`` forbids the conversion.
         """
-        wanted = checked_cast(self.dtype, dtype, casting)
-        if self.dtype == wanted:
+        target = checked_cast(self.dtype, dtype, casting)
+        if self.dtype == target:
             return self.copy() if copy else self
-        found = self.assembled(*made_of(self, dtype=wanted, copy=copy))
-        found.sum_duplicates()
-        return found
+        result = self.assembled(*made_of(self, dtype=target, copy=copy))
+        result.sum_duplicates()
+        return result
 
     # ---- products
 
@@ -376,8 +378,8 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
         """
         if isinstance(other, cl_array.Array):  # before SciPy is asked, which takes microseconds
             plan: SpmvPlan | None = self._structure.find_plan((SpmvPlan, self._data.dtype))
-            if plan is not None and (again := plan.again(self._data, other)) is not None:
-                return again
+            if plan is not None and (repeated := plan.again(self._data, other)) is not None:
+                return repeated
             if 0 < len(other.shape) < 3:
                 return self._times(other)
         return super().__matmul__(other)
@@ -447,15 +449,15 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
     def transpose_plan(self) -> TransposePlan[csr_array]:
         """Return the plan that transposes new values of A, made at the first call and kept until the structure is replaced."""
         if self._plan is None:
-            found = self._structure.get_plan(Permutation, lambda: permutation(self, "auto"))
-            self._plan = TransposePlan(self, found)
+            order = self._structure.get_plan(Permutation, lambda: permutation(self, "auto"))
+            self._plan = TransposePlan(self, order)
         return self._plan
 
     def explain(self) -> MemoryReport:
         """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
-        own = {"data": self.data, "indices": self.indices, "indptr": self.indptr}
-        needed = "A.T @ x, x @ A, A.T @ B, sums of columns"
-        return report_memory(repr(self), own, self, {"CSR of the transposed": (self._kept.transposed, needed)})
+        arrays = {"data": self.data, "indices": self.indices, "indptr": self.indptr}
+        uses = "A.T @ x, x @ A, A.T @ B, sums of columns"
+        return report_memory(repr(self), arrays, self, {"CSR of the transposed": (self._kept.transposed, uses)})
 
     @override
     def _index_dtype(self) -> np.dtype[Any]:
@@ -468,7 +470,7 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
 
 def _as_vector(column: csr_array) -> coo_array:
     """Return a matrix of one column as a one-dimensional array."""
-    found: coo_array = class_of_format("coo").over(
+    vector: coo_array = class_of_format("coo").over(
         column.queue, column.shape[:1], (rows_of(column.queue, column.indptr, column.nnz),), column.data
     )
-    return found
+    return vector

@@ -108,28 +108,28 @@ class Delegating(SparseArray):
 
 def result_of(A: Any, name: str, *arguments: Any, **named: Any) -> Any:
     """Return the result of a method, or the value of a property."""
-    found = getattr(A, name)
-    return found(*arguments, **named) if callable(found) else found
+    attribute = getattr(A, name)
+    return attribute(*arguments, **named) if callable(attribute) else attribute
 
 
 def delegate(cls: type[Any]) -> None:
     """Give a class the methods of `csr_array` that it leaves to one, with their names, signatures and docstrings."""
-    for names, way in ((ENTRYWISE, "_entrywise"), (ALONG, "_along")):
+    for names, method in ((ENTRYWISE, "_entrywise"), (ALONG, "_along")):
         for name in names:
             of_csr = inspect.getattr_static(csr_array, name, None)
             if of_csr is not None and name not in vars(cls):
-                setattr(cls, name, _passed_on(name, way, of_csr))
+                setattr(cls, name, _passed_on(name, method, of_csr))
 
 
-def _passed_on(name: str, way: str, of_csr: Any) -> Any:
-    """Return the method or property that passes an operation on to another method, ``way``."""
+def _passed_on(name: str, passing: str, of_csr: Any) -> Any:
+    """Return the method or property that passes an operation on to another method, ``passing``."""
     if isinstance(of_csr, property):
-        return property(lambda self: getattr(self, way)(name), doc=of_csr.__doc__)
+        return property(lambda self: getattr(self, passing)(name), doc=of_csr.__doc__)
 
     @functools.wraps(of_csr)
     def method(self: Any, *arguments: Any, **named: Any) -> Any:
         if name in REFLECTED and scipy.sparse.issparse(arguments[0]):
             return with_scipys(name, self, arguments[0])
-        return getattr(self, way)(name, *arguments, **named)
+        return getattr(self, passing)(name, *arguments, **named)
 
     return method

@@ -46,19 +46,19 @@ def on_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
 def doors(cls: _Array) -> _Array:
     """Give doors to what a class of arrays shares with its namesake in SciPy, and to its products."""
     for name in (*dir(getattr(scipy.sparse, cls.__name__)), *_PARTS):
-        ours = inspect.getattr_static(cls, name, None)
-        if isinstance(ours, property) and ours.fset is not None:
-            ours = property(ours.fget, door(_edit_on_host(cls, name, setattr))(ours.fset), ours.fdel, ours.__doc__)
-            _put(cls, name, ours)
+        member = inspect.getattr_static(cls, name, None)
+        if isinstance(member, property) and member.fset is not None:
+            member = property(member.fget, door(_edit_on_host(cls, name, setattr))(member.fset), member.fdel, member.__doc__)
+            _put(cls, name, member)
         if name in _WITHOUT or f"A.{name}" in ON_HOST or (name.startswith("_") and not name.endswith("__")):
             continue
-        if isinstance(ours, property) and ours.fget is not None:
-            read = door(on_scipy(operator.attrgetter(name)))(ours.fget)
-            _put(cls, name, property(read, ours.fset, ours.fdel, ours.__doc__))
-        elif inspect.isfunction(ours):
-            setattr(cls, name, door(_edit_on_host(cls, name) if name in _IN_PLACE else on_scipy(_method(name)))(ours))
-    for name, theirs in _PRODUCTS.items():
-        setattr(cls, name, door(on_scipy(_method(theirs)))(getattr(cls, name)))
+        if isinstance(member, property) and member.fget is not None:
+            read = door(on_scipy(operator.attrgetter(name)))(member.fget)
+            _put(cls, name, property(read, member.fset, member.fdel, member.__doc__))
+        elif inspect.isfunction(member):
+            setattr(cls, name, door(_edit_on_host(cls, name) if name in _IN_PLACE else on_scipy(_method(name)))(member))
+    for name, scipy_name in _PRODUCTS.items():
+        setattr(cls, name, door(on_scipy(_method(scipy_name)))(getattr(cls, name)))
     setattr(cls, "__init__", door(_replace_constructor(cls))(cls.__init__))  # noqa: B010 - mypy takes no assignment to it
     return cls
 
@@ -88,9 +88,9 @@ def _edit_on_host(cls: type[Any], name: str, change: Callable[..., Any] | None =
     def call(A: Any, *arguments: Any, **named: Any) -> Any:
         host = A.get()
         method = getattr(host, name) if change is None else functools.partial(change, host, name)
-        found = method(*map(on_host, arguments), **{key: on_host(each) for key, each in named.items()})
+        result = method(*map(on_host, arguments), **{key: on_host(argument) for key, argument in named.items()})
         make(A, host, queue=A.queue, check=False, maxprint=A.maxprint)
-        return A if found is host else None
+        return A if result is host else None
 
     return call
 
@@ -100,10 +100,13 @@ def _replace_constructor(cls: type[Any]) -> Callable[..., Any]:
     make: Callable[..., None] = cls.__init__
 
     def call(A: Any, *arguments: Any, queue: Any = None, check: bool = True, **named: Any) -> None:
-        queue, own = queue or queue_in(arguments), {key: named.pop(key) for key in ("maxprint", "zero_copy") if key in named}
+        queue, own_options = (
+            queue or queue_in(arguments),
+            {key: named.pop(key) for key in ("maxprint", "zero_copy") if key in named},
+        )
         host = getattr(scipy.sparse, cls.__name__)(*map(on_host, arguments), **named)
         if check and hasattr(host, "check_format"):  # coordinates are checked when they are made
             host.check_format()
-        make(A, host, queue=queue, check=False, **own)
+        make(A, host, queue=queue, check=False, **own_options)
 
     return call

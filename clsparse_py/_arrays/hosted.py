@@ -20,20 +20,20 @@ from clsparse_py._run.transfer import from_host
 __all__ = ["array_on", "as_given", "by_scipy", "hosted", "on_host", "queue_in"]
 
 
-def on_host(given: Any) -> Any:
+def on_host(operand: Any) -> Any:
     """Return an operand on the host: sparse arrays as SciPy's, device arrays as NumPy's, in lists, too; else as it is."""
-    if type(given) in (list, tuple):
-        return type(given)(map(on_host, given))
-    if isinstance(given, cl_array.Array) and not given.flags.forc:
-        return _strided_on_host(given)
-    return given.get() if isinstance(given, (SparseArray, cl_array.Array)) else given
+    if type(operand) in (list, tuple):
+        return type(operand)(map(on_host, operand))
+    if isinstance(operand, cl_array.Array) and not operand.flags.forc:
+        return _strided_on_host(operand)
+    return operand.get() if isinstance(operand, (SparseArray, cl_array.Array)) else operand
 
 
 def _strided_on_host(array: cl_array.Array) -> np.ndarray[Any, Any]:
     """Return the values of a device array of any strides: those of its buffer from its first value to its last are read."""
     item = array.dtype.itemsize
     reach = [(length - 1) * step // item for length, step in zip(array.shape, array.strides, strict=True)]
-    below, n = -sum(min(each, 0) for each in reach), sum(map(abs, reach)) + 1
+    below, n = -sum(min(offset, 0) for offset in reach), sum(map(abs, reach)) + 1
     read = Chain(array.queue or default_queue(), array).read(array, n, array.offset // item - below)
     return np.ndarray(array.shape, array.dtype, read, below * item, array.strides)
 
@@ -49,8 +49,12 @@ def _each(operands: Iterable[Any]) -> Iterator[Any]:
 
 def queue_in(operands: Iterable[Any]) -> cl.CommandQueue | None:
     """Return the queue of the first operand on a device, in lists, too; None if there is none."""
-    found = (each.queue for each in _each(operands) if isinstance(each, (SparseArray, cl_array.Array)) and each.queue is not None)
-    return next(found, None)
+    queues = (
+        operand.queue
+        for operand in _each(operands)
+        if isinstance(operand, (SparseArray, cl_array.Array)) and operand.queue is not None
+    )
+    return next(queues, None)
 
 
 def array_on(queue: cl.CommandQueue, values: Any) -> cl_array.Array:
@@ -94,8 +98,8 @@ def by_scipy(
     def moved(operand: Any) -> Any:
         if multiplies and isinstance(operand, SparseArray):
             return operand
-        there = on_host(operand)
-        return there.asformat(takes) if takes and scipy.sparse.issparse(there) else there
+        host = on_host(operand)
+        return host.asformat(takes) if takes and scipy.sparse.issparse(host) else host
 
     def back(result: Any) -> Any:
         if isinstance(result, tuple):

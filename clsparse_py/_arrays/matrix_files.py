@@ -103,10 +103,10 @@ def suffix_of(path: Path) -> str:
     ValueError
         None of them.
     """
-    found = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), None)
-    if found is None:
+    ending = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), None)
+    if ending is None:
         raise ValueError(f"{path}: not a name of a matrix file, which ends with {', '.join(SUFFIXES)}")
-    return found
+    return ending
 
 
 def _load(path: Path, suffix: str) -> Any:
@@ -122,29 +122,32 @@ def _load(path: Path, suffix: str) -> Any:
     return scipy.sparse.load_npz(path)
 
 
-def _check(found: Any) -> scipy.sparse.csr_array:
+def _check(loaded: Any) -> scipy.sparse.csr_array:
     """Return a matrix in CSR form, in order and without duplicates."""
-    if found.ndim != 2:
-        raise ValueError(f"has {found.ndim} dimensions, a matrix has 2")
-    if found.dtype.name not in OPENCL_TYPES:
-        raise ValueError(f"dtype {found.dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
-    if hasattr(found, "check_format"):
+    if loaded.ndim != 2:
+        raise ValueError(f"has {loaded.ndim} dimensions, a matrix has 2")
+    if loaded.dtype.name not in OPENCL_TYPES:
+        raise ValueError(f"dtype {loaded.dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
+    if hasattr(loaded, "check_format"):
         # Before any conversion: SciPy converts compressed formats without looking, whatever the indices in the file are.
-        found.check_format(full_check=True)
-    if getattr(found, "format", "") == "coo" and 8 * found.shape[0] > found.row.nbytes + found.col.nbytes + found.data.nbytes:
-        return _of_few_entries(found)
-    matrix = scipy.sparse.csr_array(found)
+        loaded.check_format(full_check=True)
+    if (
+        getattr(loaded, "format", "") == "coo"
+        and 8 * loaded.shape[0] > loaded.row.nbytes + loaded.col.nbytes + loaded.data.nbytes
+    ):
+        return _of_few_entries(loaded)
+    matrix = scipy.sparse.csr_array(loaded)
     matrix.sum_duplicates()
     return matrix
 
 
-def _of_few_entries(found: Any) -> scipy.sparse.csr_array:
+def _of_few_entries(coordinates: Any) -> scipy.sparse.csr_array:
     """Return the CSR form of a matrix in coordinates that takes less memory than the pointers of its rows.
 
     SciPy passes over all rows several times; this writes each row's pointer once.
     """
-    found.sum_duplicates()
-    order = np.lexsort((found.col, found.row))
-    steps = np.diff(found.row[order].astype(np.int64), prepend=-1, append=found.shape[0])
-    indptr = np.repeat(np.arange(order.size + 1, dtype=found.col.dtype), steps)
-    return scipy.sparse.csr_array((found.data[order], found.col[order], indptr), shape=found.shape)
+    coordinates.sum_duplicates()
+    order = np.lexsort((coordinates.col, coordinates.row))
+    steps = np.diff(coordinates.row[order].astype(np.int64), prepend=-1, append=coordinates.shape[0])
+    indptr = np.repeat(np.arange(order.size + 1, dtype=coordinates.col.dtype), steps)
+    return scipy.sparse.csr_array((coordinates.data[order], coordinates.col[order], indptr), shape=coordinates.shape)

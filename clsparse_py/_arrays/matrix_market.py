@@ -85,8 +85,8 @@ def mmread(source: Any, *, spmatrix: bool = False, queue: cl.CommandQueue | None
     """
     if spmatrix:
         raise ValueError("spmatrix: must be False, as there are arrays alone on the device; use scipy.io.mmread for a matrix")
-    found = scipy.io.mmread(source, spmatrix=False)
-    return coo_array(found, queue=queue) if scipy.sparse.issparse(found) else found
+    host = scipy.io.mmread(source, spmatrix=False)
+    return coo_array(host, queue=queue) if scipy.sparse.issparse(host) else host
 
 
 @runs_on_host("io.mmwrite")

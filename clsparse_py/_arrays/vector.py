@@ -57,9 +57,9 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
     @property
     def _row(self) -> csr_array:
         """The matrix of one row, over the same arrays."""
-        made = csr_array.sharing(self)
-        made._kept = self._kept
-        return made
+        matrix = csr_array.sharing(self)
+        matrix._kept = self._kept
+        return matrix
 
     def as_column(self) -> csr_array:
         """Return the matrix of one column, to be read alone: it is kept until the array changes."""
@@ -92,9 +92,9 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
         """Return the array in COO form; without ``copy`` over the same arrays."""
         self.require_valid()
         A = self.copy() if copy else self
-        made: coo_array = class_of_format("coo").over(A.queue, self.shape, (A.indices,), A.data)
-        made.has_canonical_format = self.facts is not None and self.facts.canonical
-        return made
+        array: coo_array = class_of_format("coo").over(A.queue, self.shape, (A.indices,), A.data)
+        array.has_canonical_format = self.facts is not None and self.facts.canonical
+        return array
 
     @override
     def _compressed(self) -> tuple[csr_array, bool]:
@@ -105,8 +105,8 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
         self._become(A.structure, A.data)
 
     @override
-    def _of_compressed(self, found: csr_array) -> Self:
-        return self.sharing(found)
+    def _of_compressed(self, rows: csr_array) -> Self:
+        return self.sharing(rows)
 
     @override
     def spmv_plan(self) -> SpmvPlan:
@@ -139,25 +139,30 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
 
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
         """Return the result of an operation on all places, which the matrix of one row does with such operands."""
-        if any(is_sparse(each) and each.ndim == 2 for each in arguments) and name not in ("multiply", "__mul__", "__rmul__"):
+        if any(is_sparse(argument) and argument.ndim == 2 for argument in arguments) and name not in (
+            "multiply",
+            "__mul__",
+            "__rmul__",
+        ):
             if name in _OTHER_SHAPES:
                 return _OTHER_SHAPES[name]
             raise ValueError(f"other: must have shape {self.shape} as A has, has {arguments[0].shape} (inconsistent shapes)")
         if name in NO_LISTS and isinstance(arguments[0], (list, tuple)):
             return NotImplemented
-        found = result_of(self._row, name, *map(_as_row, arguments), **named)
+        result = result_of(self._row, name, *map(_as_row, arguments), **named)
         is_flat = all(
-            np.ndim(each) < 2 if isinstance(each, (list, tuple)) else getattr(each, "ndim", 0) < 2 for each in arguments
+            np.ndim(argument) < 2 if isinstance(argument, (list, tuple)) else getattr(argument, "ndim", 0) < 2
+            for argument in arguments
         )
-        return _flat(found) if is_flat and getattr(found, "ndim", 0) == 2 else found
+        return _flat(result) if is_flat and getattr(result, "ndim", 0) == 2 else result
 
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
         """Return the result of a reduction over all places."""
         try:
-            of = None if axis is None else [operator.index(each) for each in (axis if isinstance(axis, tuple) else (axis,))]
+            axes = None if axis is None else [operator.index(number) for number in (axis if isinstance(axis, tuple) else (axis,))]
         except TypeError:
             raise TypeError(f"axis: must be None or an integer, is {axis!r} (axis must be an integer)") from None
-        if of not in (None, [0], [-1]):
+        if axes not in (None, [0], [-1]):
             raise ValueError(f"axis: must be None, 0 or -1, is {axis!r} (axis out of range)")
         return getattr(self._row, name)(None, *arguments, **named)
 
@@ -177,11 +182,11 @@ def _as_row(operand: Any) -> Any:
     return operand.reshape(1, operand.shape[0])
 
 
-def _flat(found: Any) -> Any:
+def _flat(row: Any) -> Any:
     """Return a result of one row as one of one dimension."""
-    if isinstance(found, csr_array):
-        return csr_vector.sharing(found)
-    return found.reshape(found.shape[1])
+    if isinstance(row, csr_array):
+        return csr_vector.sharing(row)
+    return row.reshape(row.shape[1])
 
 
 delegate(csr_vector)

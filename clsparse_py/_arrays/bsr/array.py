@@ -141,9 +141,9 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
     @classmethod
     def over(cls, structure: Structure, data: cl_array.Array) -> Self:
         """Return the matrix of a structure of blocks and their values, three-dimensional; nothing is checked or copied."""
-        made = object.__new__(cls)
-        made._hold(structure, data)
-        return made
+        array = object.__new__(cls)
+        array._hold(structure, data)
+        return array
 
     @classmethod
     def of_rows(cls, A: csr_array, blocksize: Any = None) -> Self:
@@ -167,9 +167,9 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def _alias(self) -> Self:
-        made = self.over(self._structure, self._data)
-        made._csr, made._turned = self._csr, self._turned
-        return made
+        alias = self.over(self._structure, self._data)
+        alias._csr, alias._turned = self._csr, self._turned
+        return alias
 
     # ---- attributes
 
@@ -217,18 +217,18 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @data.setter
     def data(self, blocks: Any) -> None:
-        found = placed_blocks(self.queue, blocks, None, copy=False)
-        if found.shape != self._data.shape:
-            raise ValueError(f"data: must have shape {self._data.shape}, has {found.shape}")
-        self._hold(self._structure, found)
+        values = placed_blocks(self.queue, blocks, None, copy=False)
+        if values.shape != self._data.shape:
+            raise ValueError(f"data: must have shape {self._data.shape}, has {values.shape}")
+        self._hold(self._structure, values)
 
     def require_valid(self) -> None:
         """Check the structure if nobody did, and cut off blocks behind the last row."""
         self._structure.require_valid()
-        n, given = self._structure.indices.size, self._data.shape[0]
-        if given != n:
-            if given != self._structure.n_given:
-                raise ValueError(f"data: must have the {n} blocks of indices, has {given}")
+        n, n_data = self._structure.indices.size, self._data.shape[0]
+        if n_data != n:
+            if n_data != self._structure.n_given:
+                raise ValueError(f"data: must have the {n} blocks of indices, has {n_data}")
             rows, columns = self.blocksize
             self._data = seen_as_blocks(flat(self.queue, self._data, n * rows * columns), self.blocksize)
 
@@ -278,19 +278,21 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
     def eliminate_zeros(self) -> None:
         """Leave out blocks of which all entries are zero, in place: if there are some, all arrays are new."""
         self.require_valid()
-        known, numbers = self._structure.facts, self._numbers()
+        facts_before, numbers = self._structure.facts, self._numbers()
         parts = numbers, self.indices, self.indptr
-        kept, indices, indptr = with_marked(self.queue, parts, marks_of(self.queue, self._data))
-        if kept is not numbers:
-            facts = Facts(indices.size, sorted=True, canonical=True) if known is not None and known.canonical else None
-            data = gather(self.queue, self._data, kept, "moved")
+        remaining, indices, indptr = with_marked(self.queue, parts, marks_of(self.queue, self._data))
+        if remaining is not numbers:
+            facts = (
+                Facts(indices.size, sorted=True, canonical=True) if facts_before is not None and facts_before.canonical else None
+            )
+            data = gather(self.queue, self._data, remaining, "moved")
             self._hold(Structure(self.queue, self._structure.shape, indices, indptr, facts), data)
 
     def sorted_indices(self) -> Self:
         """Return a copy of the matrix with sorted rows of blocks, as `sort_indices` leaves them."""
-        found = self.copy()
-        found.sort_indices()
-        return found
+        result = self.copy()
+        result.sort_indices()
+        return result
 
     @override
     def copy(self) -> Self:
@@ -301,12 +303,12 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Self:
         """Return the matrix with values of another dtype; duplicates are summed then, as in SciPy. See `csr_array.astype`."""
-        wanted = checked_cast(self.dtype, dtype, casting)
-        if wanted == self.dtype:
+        target = checked_cast(self.dtype, dtype, casting)
+        if target == self.dtype:
             return self.copy() if copy else self
-        found = type(self)(self, dtype=wanted)
-        found.sum_duplicates()
-        return found
+        result = type(self)(self, dtype=target)
+        result.sum_duplicates()
+        return result
 
     # ---- conversions
 
@@ -332,9 +334,9 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         """
         require_reversed(axes)
         pattern = self._pattern()
-        found = self._structure.get_plan(Permutation, lambda: permutation(pattern, "auto"))
-        data = gather(self.queue, self._data, found.positions, "transposed")
-        return self.over(found.transposed or self._structure, data)
+        order = self._structure.get_plan(Permutation, lambda: permutation(pattern, "auto"))
+        data = gather(self.queue, self._data, order.positions, "transposed")
+        return self.over(order.transposed or self._structure, data)
 
     def _transposed(self) -> Self:
         """Return the transposed matrix, to be read alone: it is kept until the matrix changes."""
@@ -355,11 +357,13 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         """Return the matrix in CSR form, zeros of blocks included; without ``copy``, blocks of one entry share their arrays."""
         self.require_valid()
         if self.blocksize == (1, 1):
-            found = csr_array.assembled(self._structure, flat(self.queue, self._data))
-            return found.copy() if copy else found
+            rows = csr_array.assembled(self._structure, flat(self.queue, self._data))
+            return rows.copy() if copy else rows
         data, indices, indptr = to_csr(self.queue, (self._data, self.indices, self.indptr), self.shape)
-        known = self._structure.facts
-        facts = None if known is None else Facts(int(indices.size), sorted=known.sorted, canonical=known.canonical)
+        block_facts = self._structure.facts
+        facts = (
+            None if block_facts is None else Facts(int(indices.size), sorted=block_facts.sorted, canonical=block_facts.canonical)
+        )
         if facts is not None and facts.sorted and not facts.canonical:
             facts = None  # columns of blocks of one place come one block after another
         return csr_array.assembled(Structure(self.queue, self.shape, indices, indptr, facts), data)
@@ -465,11 +469,11 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         """Return the result of an operation on all places: of blocks, if SciPy's is."""
         if name in OF_VALUES or name in OF_SUMS or (name in BY_SCALAR and is_scalar(arguments[0])):
             return self._on_values(name, *arguments, **named)
-        found = result_of(self._as_csr(), name, *arguments, **named)
+        result = result_of(self._as_csr(), name, *arguments, **named)
         if name in ("maximum", "minimum") and is_scalar(arguments[0]) and getattr(np, name)(0, arguments[0]):
-            return self.of_rows(found)  # it has an entry at each place
+            return self.of_rows(result)  # it has an entry at each place
         is_pair = name in _OF_BLOCKS and is_sparse(arguments[0]) and arguments[0].shape == self.shape
-        return self.of_rows(found, self.blocksize) if is_pair else found
+        return self.of_rows(result, self.blocksize) if is_pair else result
 
     def _on_values(self, name: str, *arguments: Any, **named: Any) -> Any:
         """Return the result of an operation on stored values alone."""
@@ -477,10 +481,10 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         if name in OF_SUMS and not self.has_canonical_format:
             A = self.copy()
             A.sum_duplicates()
-        found = result_of(A._values_as_row(), name, *arguments, **named)
-        if not isinstance(found, csr_array):
-            return found
-        return self.over(A._structure, seen_as_blocks(found.data, self.blocksize))
+        result = result_of(A._values_as_row(), name, *arguments, **named)
+        if not isinstance(result, csr_array):
+            return result
+        return self.over(A._structure, seen_as_blocks(result.data, self.blocksize))
 
     @override
     def _scale(self, factor: Any) -> None:
@@ -503,10 +507,10 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     def explain(self) -> MemoryReport:
         """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
-        own = {"data": self._data, "indices": self.indices, "indptr": self.indptr}
+        arrays = {"data": self._data, "indices": self.indices, "indptr": self.indptr}
         turned: Any = self._turned
-        kept = {"CSR": (self._csr, "operations by way of CSR"), "blocks of the transposed": (turned, "x @ A")}
-        return report_memory(repr(self), own, None, kept)
+        caches = {"CSR": (self._csr, "operations by way of CSR"), "blocks of the transposed": (turned, "x @ A")}
+        return report_memory(repr(self), arrays, None, caches)
 
     @override
     def _index_dtype(self) -> np.dtype[Any]:

@@ -31,15 +31,15 @@ _WORK_GROUP = 64
 
 def flat(queue: cl.CommandQueue, values: cl_array.Array, n: int | None = None) -> cl_array.Array:
     """Return the first n values of an array, by default all, as an array of one dimension over the same memory."""
-    found = array_of(queue, values.size if n is None else n, np.dtype(values.dtype), values.base_data)
-    found.events.extend(values.events)
-    return found
+    view = array_of(queue, values.size if n is None else n, np.dtype(values.dtype), values.base_data)
+    view.events.extend(values.events)
+    return view
 
 
 def _enqueue_over(chain: Chain, record: Parameters, n: int, *arguments: Any) -> None:
     """Enqueue a kernel of n work-items."""
-    built, taken = chain.build(record)
-    chain.launch(built, -(-n // taken.work_group), *arguments)
+    built, built_record = chain.build(record)
+    chain.launch(built, -(-n // built_record.work_group), *arguments)
 
 
 def _group(chain: Chain) -> int:
@@ -58,14 +58,16 @@ def count_of(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size:
 
 
 def _pointers(
-    chain: Chain, parts: Parts, shape: tuple[int, int], size: Size, places: cl_array.Array
+    chain: Chain, parts: Parts, shape: tuple[int, int], size: Size, positions: cl_array.Array
 ) -> tuple[cl_array.Array, int]:
     """Return where block rows begin, and how many blocks there are, which waits for the device."""
     data, indices, indptr = parts
     n, index = shape[0] // size[0], indptr.dtype
     pointers = allocate(chain.queue, "indptr", n + 1, index)
     record = FromCsr(_group_of_rows(chain), name_of(index), name_of(data.dtype), "count")
-    _enqueue_over(chain, record, n, *(index.type(each) for each in (n, shape[1], *size)), indptr, indices, places, pointers)
+    _enqueue_over(
+        chain, record, n, *(index.type(number) for number in (n, shape[1], *size)), indptr, indices, positions, pointers
+    )
     enqueue_scan(chain, pointers, pointers, n, kind="pointers")
     return pointers, int(chain.read(pointers, 1, n)[0])
 
@@ -85,13 +87,13 @@ def from_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size:
     chain, index = Chain(queue, *parts), indptr.dtype
     record = FromCsr(_group_of_rows(chain), name_of(index), name_of(data.dtype), "fill")
     chain.build(record)
-    places = chain.scratch(shape[0], index)
-    pointers, n_blocks = _pointers(chain, parts, shape, size, places)
+    positions = chain.scratch(shape[0], index)
+    pointers, n_blocks = _pointers(chain, parts, shape, size, positions)
     blocks = allocate(queue, "data", (n_blocks, *size), data.dtype, data.allocator)
     columns = allocate(queue, "indices", n_blocks, index, data.allocator)
     n = shape[0] // size[0]
-    numbers = (index.type(each) for each in (n, shape[1], *size))
-    _enqueue_over(chain, record, n if n_blocks else 0, *numbers, indptr, indices, places, data, pointers, columns, blocks)
+    numbers = (index.type(number) for number in (n, shape[1], *size))
+    _enqueue_over(chain, record, n if n_blocks else 0, *numbers, indptr, indices, positions, data, pointers, columns, blocks)
     chain.finish(blocks, columns, pointers)
     return blocks, columns, pointers
 
@@ -149,7 +151,7 @@ def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Part
 
 
 def gather(
-    queue: cl.CommandQueue, blocks: cl_array.Array, numbers: cl_array.Array, way: str, starts: cl_array.Array | None = None
+    queue: cl.CommandQueue, blocks: cl_array.Array, numbers: cl_array.Array, kind: str, starts: cl_array.Array | None = None
 ) -> cl_array.Array:
     """Return new blocks that are those of some numbers.
 
@@ -163,16 +165,16 @@ def gather(
     starts : pyopencl.array.Array, optional
     """
     n = numbers.size if starts is None else starts.size - 1
-    size = blocks.shape[1:][:: -1 if way == "transposed" else 1]
-    made = allocate(queue, "data", (n, *size), blocks.dtype, blocks.allocator)
+    size = blocks.shape[1:][:: -1 if kind == "transposed" else 1]
+    result = allocate(queue, "data", (n, *size), blocks.dtype, blocks.allocator)
     operands = (numbers,) if starts is None else (numbers, starts)
     chain, index = Chain(queue, blocks, *operands), numbers.dtype
     entries = not chain.device.lanes_are_loops and starts is None and size[0] * size[1] <= MOST
-    built, record = chain.build(Gather(_group(chain), name_of(index), name_of(blocks.dtype), way, entries))
+    built, record = chain.build(Gather(_group(chain), name_of(index), name_of(blocks.dtype), kind, entries))
     of_group, items = (AT_ONCE, n) if entries else (record.work_group, n * size[0])
-    chain.launch(built, -(-items // of_group), np.uint64(items), *map(index.type, size), *operands, blocks, made)
-    chain.finish(made)
-    return made
+    chain.launch(built, -(-items // of_group), np.uint64(items), *map(index.type, size), *operands, blocks, result)
+    chain.finish(result)
+    return result
 
 
 def marks_of(queue: cl.CommandQueue, blocks: cl_array.Array) -> cl_array.Array:

@@ -50,12 +50,12 @@ def vectors_of(arithmetic: Arithmetic, n: int) -> tuple[tuple[int, int], ...]:
     They are single values if the arithmetic has no vectors.
     """
     longest = _VECTOR // arithmetic.result.itemsize if arithmetic.vector_operations else 1
-    found, begin = [], 0
+    vectors, begin = [], 0
     while begin < n:
         width = min(longest, 1 << (n - begin).bit_length() - 1)
-        found.append((begin, width))
+        vectors.append((begin, width))
         begin += width
-    return tuple(found)
+    return tuple(vectors)
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,12 @@ def size_of(blocksize: Any) -> Size:
     TypeError, ValueError
         They are no such, or not positive.
     """
-    given = tuple(blocksize) if np.iterable(blocksize) else None
-    if given is None:
+    lengths = tuple(blocksize) if np.iterable(blocksize) else None
+    if lengths is None:
         raise TypeError(f"blocksize: must be two integers, is {blocksize!r}")
-    if len(given) != 2:
+    if len(lengths) != 2:
         raise ValueError(f"blocksize: must be two integers, is {blocksize!r} (invalid blocksize)")
-    rows, columns = map(operator.index, given)
+    rows, columns = map(operator.index, lengths)
     if rows < 1 or columns < 1:
         raise ValueError(f"blocksize: must be positive, is {(rows, columns)} (invalid blocksize)")
     return rows, columns
@@ -91,9 +91,9 @@ def of_rows(A: csr_array, blocksize: Any = None) -> tuple[Structure, cl_array.Ar
 def seen_as_blocks(values: cl_array.Array, size: Size) -> cl_array.Array:
     """Return values that begin their buffer as blocks, over the same memory."""
     n = values.size // (size[0] * size[1])
-    found = array_of(values.queue, (n, *size), np.dtype(values.dtype), values.base_data, values.allocator)  # type: ignore[arg-type]
-    found.events.extend(values.events)
-    return found
+    blocks = array_of(values.queue, (n, *size), np.dtype(values.dtype), values.base_data, values.allocator)  # type: ignore[arg-type]
+    blocks.events.extend(values.events)
+    return blocks
 
 
 def placed_blocks(queue: cl.CommandQueue, data: Any, dtype: Any, *, copy: bool) -> cl_array.Array:
@@ -129,14 +129,14 @@ def made_of_blocks(
     ValueError, TypeError
         ``arg1`` is of no kind that is taken, or its parts do not go together; the message names the part.
     """
-    wanted = None if shape is None else shape_of(shape)
+    expected_shape = None if shape is None else shape_of(shape)
     if isinstance(arg1, tuple) and is_shape(arg1):
-        own, size = shape_of(arg1), (1, 1) if blocksize is None else size_of(blocksize)
-        n, queue = blocks_of(own, size), queue_for((), queue)
+        empty_shape, size = shape_of(arg1), (1, 1) if blocksize is None else size_of(blocksize)
+        n, queue = blocks_of(empty_shape, size), queue_for((), queue)
         empty = np.zeros((0, *size), np.float64 if dtype is None else dtype), np.zeros(0, np.int32), np.zeros(n[0] + 1, np.int32)
-        structure, data = _of_parts(empty, own, dtype, None, queue, copy=False, check=False)
+        structure, data = _of_parts(empty, empty_shape, dtype, None, queue, copy=False, check=False)
     elif isinstance(arg1, tuple) and len(arg1) == 3:
-        return _of_parts(arg1, wanted, dtype, blocksize, queue_for(arg1, queue), copy=copy, check=check)
+        return _of_parts(arg1, expected_shape, dtype, blocksize, queue_for(arg1, queue), copy=copy, check=check)
     elif getattr(arg1, "format", None) == "bsr" and (blocksize is None or tuple(arg1.blocksize) == size_of(blocksize)):
         structure, data = _of_bsr(arg1, dtype, queue, copy=copy)
     elif is_one_dimensional(arg1):
@@ -146,14 +146,14 @@ def made_of_blocks(
             arg1 = dense_values(arg1)
             if arg1.ndim != 2:
                 raise ValueError(f"arg1: must have two dimensions, has {arg1.ndim} (BSR arrays don't support {arg1.ndim}D input)")
-        rows = csr_array(arg1, wanted, dtype, queue=queue, check=check)
+        rows = csr_array(arg1, expected_shape, dtype, queue=queue, check=check)
         structure, data = of_rows(rows, blocksize)
         if copy and structure is rows.structure:
             # Blocks of one entry are the entries.
             structure, data = of_rows(rows.copy(), data.shape[1:])
-    found = structure.shape[0] * data.shape[1], structure.shape[1] * data.shape[2]
-    if wanted not in (None, found):
-        raise ValueError(f"shape: {wanted} differs from that of arg1, {found} (inconsistent shapes)")
+    shape_of_blocks = structure.shape[0] * data.shape[1], structure.shape[1] * data.shape[2]
+    if expected_shape not in (None, shape_of_blocks):
+        raise ValueError(f"shape: {expected_shape} differs from that of arg1, {shape_of_blocks} (inconsistent shapes)")
     return structure, data
 
 

@@ -31,11 +31,11 @@ def _parts_of(structure: Structure, queue: cl.CommandQueue) -> cl_array.Array:
         chain = Chain(queue, structure.indptr)
         n_rows, n = structure.shape[0], int(structure.indices.size)
         n_parts = max(1, min(n_rows, chain.device.compute_units * _PARTS_PER_CORE))
-        found = [allocate(queue, "ends of parts", n_parts + 1, structure.indptr.dtype) for _ in range(3)]
-        enqueue_partition(chain, structure.indptr, n_rows, n, n_parts, -(-(n + n_rows) // n_parts), found, slack=n)
-        chain.finish(*found)
+        ends = [allocate(queue, "ends of parts", n_parts + 1, structure.indptr.dtype) for _ in range(3)]
+        enqueue_partition(chain, structure.indptr, n_rows, n, n_parts, -(-(n + n_rows) // n_parts), ends, slack=n)
+        chain.finish(*ends)
         queue.finish()  # once, so that no product has to ask
-        return found[0]
+        return ends[0]
 
     return structure.get_plan("parts of block rows", make)
 
@@ -70,15 +70,15 @@ def enqueue_product(
 
     if x.ndim == 1 and (x.size < 2 or x.strides[0] == item):
         if parts:
-            what = ProductChunked, types, rows, columns
-            built, _ = chain.build_once(what, lambda: ProductChunked.legal(device, arithmetic(), rows, columns))
+            key = ProductChunked, types, rows, columns
+            built, _ = chain.build_once(key, lambda: ProductChunked.legal(device, arithmetic(), rows, columns))
             chain.launch(built, n, index(n), *parts, *operands, offset, y, y_offset)
         else:
             slices = Product.slices_of(device, rows, columns, indices.size / max(n_rows, 1))
-            built, taken = chain.build_once(
+            built, built_record = chain.build_once(
                 (Product, types, rows, columns, slices), lambda: Product.legal(device, arithmetic(), rows, columns, slices)
             )
-            teams = taken.work_group // (rows * columns * slices)
+            teams = built_record.work_group // (rows * columns * slices)
             chain.launch(built, -(-n // teams), index(n), *operands, offset, y, y_offset)
     else:
         n_columns = 1 if x.ndim == 1 else x.shape[1]
@@ -95,7 +95,7 @@ def _enqueue_multiply(
     queue: cl.CommandQueue, a: cl_array.Array, b: cl_array.Array, c: cl_array.Array, *structures: Structure
 ) -> None:
     """Enqueue the values c of a product of blocks a and b, of these structures; c's is that of the product."""
-    arrays = [each for of in structures for each in (of.indptr, of.indices)]
+    arrays = [array for structure in structures for array in (structure.indptr, structure.indices)]
     chain, index = Chain(queue, a, b, *arrays, writes=(c,)), arrays[0].dtype
     arithmetic = Arithmetic(name_of(a.dtype), name_of(b.dtype), name_of(index))
     parts = (_parts_of(structures[0], queue),) if chain.device.lanes_are_loops else ()
@@ -121,13 +121,13 @@ def product_of_blocks(
     a, b : tuple of Structure and pyopencl.array.Array
         Valid; B sorted, without duplicates; A has as many columns in a block as B rows.
     """
-    patterns = [Matrix.assembled(of, flat(queue, values, of.indices.size)) for of, values in (a, b)]
+    patterns = [Matrix.assembled(pattern, flat(queue, values, pattern.indices.size)) for pattern, values in (a, b)]
     structure = spgemm(*patterns).structure
     (of_a, a_data), (of_b, b_data) = a, b
     size = structure.indices.size, a_data.shape[1], b_data.shape[2]
     c = allocate(queue, "data of the product", size, np.result_type(a_data.dtype, b_data.dtype), a_data.allocator)
     index = structure.indptr.dtype
-    of_a, of_b = (_with_index(queue, each, index) for each in (of_a, of_b))
+    of_a, of_b = (_with_index(queue, pattern, index) for pattern in (of_a, of_b))
     if c.size:
         _enqueue_multiply(queue, a_data, b_data, c, of_a, of_b, structure)
     return structure, c

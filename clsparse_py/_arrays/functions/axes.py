@@ -148,16 +148,16 @@ def expand_dims(A: Any, /, *, axis: int = 0) -> Any:
     (3, 1)
     """
     try:
-        place = operator.index(axis)
+        position = operator.index(axis)
     except TypeError:
         raise ValueError(f"Invalid axis {axis}. Must be an integer.") from None
-    if not -A.ndim - 1 <= place <= A.ndim:
+    if not -A.ndim - 1 <= position <= A.ndim:
         raise ValueError(f"Invalid axis {axis} for N={A.ndim}. Must be in [-N-1, N].")
     if A.ndim > 1:
-        return _by_scipy("expand_dims", A, axis=place)
+        return _by_scipy("expand_dims", A, axis=position)
     A = on_device(queue_of((A,)), A)
     row = as_rows("A", A, A.queue).tocoo(copy=True)
-    return row if place in (0, -2) else row.transpose()
+    return row if position in (0, -2) else row.transpose()
 
 
 def _by_scipy(name: str, A: Any, *arguments: Any, **named: Any) -> Any:
@@ -169,9 +169,9 @@ def _by_scipy(name: str, A: Any, *arguments: Any, **named: Any) -> Any:
 def _axis(name: str, axis: Any, ndim: int) -> int:
     """Return an axis counted from the first."""
     try:
-        found = operator.index(axis)
+        number = operator.index(axis)
     except TypeError:
         raise TypeError(f"{name}: axis must be an integer (given {axis})") from None
-    if not -ndim <= found < ndim:
+    if not -ndim <= number < ndim:
         raise ValueError(f"{name}: {axis} is out of bounds, axis out of range for ndim={ndim}")
-    return found % ndim
+    return number % ndim

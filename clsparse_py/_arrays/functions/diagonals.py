@@ -132,20 +132,22 @@ def diags_array(
            [1, 2, 3],
            [0, 1, 2]])
     """
-    values, places = _pair(diagonals, offsets)
+    values, offset_list = _pair(diagonals, offsets)
     queue = queue or (queue_of(values) if values else default_queue())
     if shape is None:
-        m = len(values[0]) + abs(places[0])
+        m = len(values[0]) + abs(offset_list[0])
         shape = m, m
     rows, columns = (int(length) for length in shape)
-    found = [_length(j, each, offset, rows, columns) for j, (each, offset) in enumerate(zip(values, places, strict=True))]
-    if len(set(places)) < len(places):
-        raise ValueError(f"offset array contains duplicate values: {places}")
+    lengths = [
+        _length(j, diagonal, offset, rows, columns) for j, (diagonal, offset) in enumerate(zip(values, offset_list, strict=True))
+    ]
+    if len(set(offset_list)) < len(offset_list):
+        raise ValueError(f"offset array contains duplicate values: {offset_list}")
     shape_of((rows, columns))
     value = value_dtype_on(queue, _dtype(values, dtype), None if dtype is _NOT_GIVEN else dtype)
-    table, together = _table(queue, values, places, found, value)
-    index = index_for(max(rows, columns, sum(found)))
-    parts = from_diagonals(queue, table, together, rows, index)
+    table, joined = _table(queue, values, offset_list, lengths, value)
+    index = index_for(max(rows, columns, sum(lengths)))
+    parts = from_diagonals(queue, table, joined, rows, index)
     data, indices, indptr = parts if _is_full(values) else without_zeros(queue, parts)
     return in_format(csr_array.assembled(Structure.canonical(queue, (rows, columns), indices, indptr), data), format)
 
@@ -158,19 +160,19 @@ def _pair(diagonals: Any, offsets: Any) -> tuple[list[Any], list[int]]:
             raise ValueError(
                 "Different number of diagonals and offsets: offsets is one number, diagonals is a sequence of arrays"
             )
-        given = [diagonals]
+        arrays = [diagonals]
     else:
-        given = list(diagonals)
-    values = [each if isinstance(each, cl_array.Array) else np.atleast_1d(each) for each in given]
-    places = [int(each) for each in np.atleast_1d(offsets)]
-    if len(values) != len(places):
-        raise ValueError(f"Different number of diagonals and offsets: {len(values)} and {len(places)}")
+        arrays = list(diagonals)
+    values = [diagonal if isinstance(diagonal, cl_array.Array) else np.atleast_1d(diagonal) for diagonal in arrays]
+    offset_list = [int(offset) for offset in np.atleast_1d(offsets)]
+    if len(values) != len(offset_list):
+        raise ValueError(f"Different number of diagonals and offsets: {len(values)} and {len(offset_list)}")
     if not values:
         raise IndexError("diagonals: there are none")
-    for j, each in enumerate(values):
-        if each.ndim != 1:
-            raise ValueError(f"diagonals[{j}]: must have one dimension, has shape {each.shape}")
-    return values, places
+    for j, diagonal in enumerate(values):
+        if diagonal.ndim != 1:
+            raise ValueError(f"diagonals[{j}]: must have one dimension, has shape {diagonal.shape}")
+    return values, offset_list
 
 
 def _length(j: int, values: Any, offset: int, rows: int, columns: int) -> int:
@@ -188,39 +190,39 @@ def _length(j: int, values: Any, offset: int, rows: int, columns: int) -> int:
 
 def _dtype(values: list[Any], dtype: Any) -> np.dtype[Any]:
     """Return the dtype of the result by the diagonals' own."""
-    future: np.dtype[Any] = np.result_type(*(each.dtype for each in values))
+    future: np.dtype[Any] = np.result_type(*(diagonal.dtype for diagonal in values))
     if dtype is not _NOT_GIVEN:
         return future
-    found = np.dtype(np.common_type(*(np.empty(0, each.dtype) for each in values)))
-    if found != future:
-        said = f"diagonals: values of {future} become {found}, as no dtype is given (output has been cast to {found})"
+    common = np.dtype(np.common_type(*(np.empty(0, diagonal.dtype) for diagonal in values)))
+    if common != future:
+        said = f"diagonals: values of {future} become {common}, as no dtype is given (output has been cast to {common})"
         warn(f"{said}; from SciPy 1.19 on they stay. Use dtype=None for that, or name the dtype", FutureWarning)
-    return found
+    return common
 
 
 def _table(
-    queue: cl.CommandQueue, values: list[Any], places: list[int], lengths: list[int], dtype: np.dtype[Any]
+    queue: cl.CommandQueue, values: list[Any], offset_list: list[int], lengths: list[int], dtype: np.dtype[Any]
 ) -> tuple[list[Diagonal], cl_array.Array]:
     """Return the diagonals by ascending offset, and the values of all on the device."""
-    taken = [each if len(each) == 1 else each[:length] for each, length in zip(values, lengths, strict=True)]
-    begins = np.cumsum([0, *(len(each) for each in taken)])
+    trimmed = [diagonal if len(diagonal) == 1 else diagonal[:length] for diagonal, length in zip(values, lengths, strict=True)]
+    begins = np.cumsum([0, *(len(diagonal) for diagonal in trimmed)])
     table = [
-        Diagonal(offset, max(-offset, 0), length, int(begin), int(len(each) > 1))
-        for each, offset, length, begin in zip(taken, places, lengths, begins[:-1], strict=True)
+        Diagonal(offset, max(-offset, 0), length, int(begin), int(len(diagonal) > 1))
+        for diagonal, offset, length, begin in zip(trimmed, offset_list, lengths, begins[:-1], strict=True)
     ]
-    if not any(isinstance(each, cl_array.Array) for each in taken):
-        together = from_host(queue, np.concatenate(taken, dtype=dtype, casting="unsafe"), copy=False)
+    if not any(isinstance(diagonal, cl_array.Array) for diagonal in trimmed):
+        joined = from_host(queue, np.concatenate(trimmed, dtype=dtype, casting="unsafe"), copy=False)
     else:
-        together = allocate(queue, "values of diagonals", int(begins[-1]), dtype)
-        for each, begin in zip(taken, begins[:-1], strict=True):
-            on_device = each if isinstance(each, cl_array.Array) else from_host(queue, each.astype(dtype), copy=True)
-            part = convert(queue, "diagonals", on_device, dtype) if len(each) else on_device
-            chain = Chain(queue, part, writes=(together,))
-            chain.copy(together, part, len(each), int(begin))
-            chain.finish(together)
-    return sorted(table), together
+        joined = allocate(queue, "values of diagonals", int(begins[-1]), dtype)
+        for diagonal, begin in zip(trimmed, begins[:-1], strict=True):
+            on_device = diagonal if isinstance(diagonal, cl_array.Array) else from_host(queue, diagonal.astype(dtype), copy=True)
+            part = convert(queue, "diagonals", on_device, dtype) if len(diagonal) else on_device
+            chain = Chain(queue, part, writes=(joined,))
+            chain.copy(joined, part, len(diagonal), int(begin))
+            chain.finish(joined)
+    return sorted(table), joined
 
 
 def _is_full(values: list[Any]) -> bool:
     """Return whether no value is known to be 0."""
-    return all(isinstance(each, np.ndarray) and bool(each.all()) for each in values)
+    return all(isinstance(diagonal, np.ndarray) and bool(diagonal.all()) for diagonal in values)

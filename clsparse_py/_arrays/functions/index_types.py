@@ -40,8 +40,8 @@ def get_index_dtype(arrays: Any = (), maxval: Any = None, check_contents: bool =
     >>> sp.get_index_dtype(sp.csr_array([[1, 0]]).indices, maxval=2**40)
     <class 'numpy.int64'>
     """
-    given = arrays if isinstance(arrays, (tuple, list)) else (arrays,)
-    hosts = tuple(_on_host(each, with_values=check_contents) for each in given)
+    sequence = arrays if isinstance(arrays, (tuple, list)) else (arrays,)
+    hosts = tuple(_on_host(array, with_values=check_contents) for array in sequence)
     return scipy.sparse.get_index_dtype(hosts, maxval, check_contents)
 
 
@@ -87,11 +87,13 @@ def safely_cast_index_arrays(A: Any, idx_dtype: Any = np.int32, msg: str = "") -
         return scipy.sparse.safely_cast_index_arrays(A, idx_dtype, msg)
     of_any: Any = A
     if A.format == "coo":
-        parts = {f"coords[{axis}]": (each, n) for axis, (each, n) in enumerate(zip(of_any.coords, A.shape, strict=True))}
+        parts = {
+            f"coords[{axis}]": (coordinate, n) for axis, (coordinate, n) in enumerate(zip(of_any.coords, A.shape, strict=True))
+        }
     else:
         parts = {"indices": (of_any.indices, max(A.shape)), "indptr": (of_any.indptr, A.nnz)}
-    wanted = np.dtype(idx_dtype)
+    target = np.dtype(idx_dtype)
     for name, (part, bound) in parts.items():
-        if bound > np.iinfo(wanted).max and part.size and copy_to_host(part, A.queue).max() > np.iinfo(wanted).max:
-            raise ValueError(f"{name}: values too large for {msg or f'dtype {wanted}'}")
-    return tuple(part if part.dtype == wanted else convert(A.queue, name, part, wanted) for name, (part, _) in parts.items())
+        if bound > np.iinfo(target).max and part.size and copy_to_host(part, A.queue).max() > np.iinfo(target).max:
+            raise ValueError(f"{name}: values too large for {msg or f'dtype {target}'}")
+    return tuple(part if part.dtype == target else convert(A.queue, name, part, target) for name, (part, _) in parts.items())

@@ -67,17 +67,17 @@ def kron(A: Any, B: Any, format: str | None = None) -> csr_array | coo_array | A
     shape = a.shape[0] * b.shape[0], a.shape[1] * b.shape[1]
     empty = not a.nnz or not b.nnz
     if ndim == 2 and not empty and (format in ("csr", "bsr") or (format is None and dense)):
-        found = _of_rows(a, b, shape)
-        return found.tobsr(b.shape) if format == "bsr" else found
+        result_rows = _of_rows(a, b, shape)
+        return result_rows.tobsr(b.shape) if format == "bsr" else result_rows
     if empty:
         # As in SciPy, where a product without entries has the default dtype.
         dtype = np.float64 if describe(queue.device).fp64 else np.result_type(a.dtype, b.dtype)
         return in_format(coo_array(shape[-ndim:], dtype=dtype, queue=queue), format)
     data, columns, rows = kron_entries(queue, *_parts(a, b, shape), b.shape[1], coordinates=True)
     coords = (rows, columns) if ndim == 2 else (columns,)
-    made = coo_array.over(queue, shape[-ndim:], coords, data)
-    made.has_canonical_format = _is_canonical(a, b)
-    return in_format(made, format)
+    result = coo_array.over(queue, shape[-ndim:], coords, data)
+    result.has_canonical_format = _is_canonical(a, b)
+    return in_format(result, format)
 
 
 @door(on_scipy(scipy.sparse.kronsum))
@@ -114,13 +114,13 @@ def kronsum(A: Any, B: Any, format: str | None = None) -> Any:
     if not issparse(A) and not issparse(B):
         # Of dense vectors alone SciPy makes matrices of a row.
         A, B = np.atleast_2d(A), np.atleast_2d(B)
-    for name, each in (("A", A), ("B", B)):
-        if _dimensions(name, each) != 2:
-            raise ValueError(f"{name}: kronsum requires 2D inputs, is {_dimensions(name, each)}D")
+    for name, operand in (("A", A), ("B", B)):
+        if _dimensions(name, operand) != 2:
+            raise ValueError(f"{name}: kronsum requires 2D inputs, is {_dimensions(name, operand)}D")
     a, b = as_rows("A", A, queue), as_rows("B", B, queue)
-    for name, each in (("A", a), ("B", b)):
-        if each.shape[0] != each.shape[1]:
-            raise ValueError(f"{name} is not square: {each.shape[0]} x {each.shape[1]}")
+    for name, operand in (("A", a), ("B", b)):
+        if operand.shape[0] != operand.shape[1]:
+            raise ValueError(f"{name} is not square: {operand.shape[0]} x {operand.shape[1]}")
     dtype = np.result_type(a.dtype, b.dtype)
     eyes = [eye_array(n, dtype=dtype, queue=queue) for n in (b.shape[0], a.shape[0])]
     return in_format(kron(eyes[0], a, format="csr") + kron(b, eyes[1], format="csr"), format)
@@ -128,23 +128,23 @@ def kronsum(A: Any, B: Any, format: str | None = None) -> Any:
 
 def _dimensions(name: str, operand: Any) -> int:
     """Return an operand's dimensions; raise a ValueError if it is a scalar, a TypeError if it has more than two."""
-    found = getattr(operand, "ndim", None)
-    found = np.ndim(operand) if found is None else int(found)
-    if not found:
+    ndim = getattr(operand, "ndim", None)
+    ndim = np.ndim(operand) if ndim is None else int(ndim)
+    if not ndim:
         raise ValueError(f"{name}: must have one or two dimensions, is a scalar")
-    if found > 2:
-        raise TypeError(f"{name}: expected 2D array or matrix, or one dimension, has {found}")
-    return found
+    if ndim > 2:
+        raise TypeError(f"{name}: expected 2D array or matrix, or one dimension, has {ndim}")
+    return ndim
 
 
 def _parts(a: csr_array, b: csr_array, shape: tuple[int, int]) -> tuple[Any, Any]:
     """Return the parts of both operands, of one index dtype that holds the product."""
     index = index_dtype((a, b), *shape, a.nnz * b.nnz)
 
-    def of(each: csr_array) -> tuple[Any, ...]:
-        names = {"indices": each.indices, "indptr": each.indptr}
-        found = (part if part.dtype == index else convert(a.queue, name, part, index) for name, part in names.items())
-        return each.data, *found
+    def of(matrix: csr_array) -> tuple[Any, ...]:
+        names = {"indices": matrix.indices, "indptr": matrix.indptr}
+        converted = (part if part.dtype == index else convert(a.queue, name, part, index) for name, part in names.items())
+        return matrix.data, *converted
 
     return of(a), of(b)
 
@@ -154,8 +154,8 @@ def _of_rows(a: csr_array, b: csr_array, shape: tuple[int, int]) -> csr_array:
     queue, parts = a.queue, _parts(a, b, shape)
     data, indices = kron_entries(queue, *parts, b.shape[1], coordinates=False)
     indptr = kron_pointers(queue, parts[0][2], parts[1][2])
-    known = a.facts is not None and b.facts is not None
-    facts = Facts(int(indices.size), sorted=_is_sorted(a, b), canonical=_is_canonical(a, b)) if known else None
+    is_known = a.facts is not None and b.facts is not None
+    facts = Facts(int(indices.size), sorted=_is_sorted(a, b), canonical=_is_canonical(a, b)) if is_known else None
     return csr_array.assembled(Structure(queue, shape, indices, indptr, facts), data)
 
 

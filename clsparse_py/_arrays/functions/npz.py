@@ -72,7 +72,7 @@ def load_npz(file: Any, *, queue: cl.CommandQueue | None = None) -> Any:
     >>> sp.load_npz(io.BytesIO(file.getvalue())).nnz
     2
     """
-    found = scipy.sparse.load_npz(file)
-    if found.format not in ON_DEVICE:
-        return getattr(scipy.sparse, f"{found.format}_array")(found)
-    return class_of_format(found.format, one_dimensional=found.ndim == 1)(found, queue=queue)
+    host = scipy.sparse.load_npz(file)
+    if host.format not in ON_DEVICE:
+        return getattr(scipy.sparse, f"{host.format}_array")(host)
+    return class_of_format(host.format, one_dimensional=host.ndim == 1)(host, queue=queue)

@@ -20,14 +20,16 @@ __all__ = ["as_rows", "format_of", "in_format", "index_dtype", "queue_of"]
 
 def queue_of(operands: Iterable[Any]) -> cl.CommandQueue:
     """Return the queue of the first operand that has one, else the default queue."""
-    own = (each.queue for each in operands if isinstance(each, (SparseArray, cl_array.Array)) and each.queue is not None)
-    return next(own, None) or default_queue()
+    queues = (
+        operand.queue for operand in operands if isinstance(operand, (SparseArray, cl_array.Array)) and operand.queue is not None
+    )
+    return next(queues, None) or default_queue()
 
 
 def format_of(operand: Any) -> str:
     """Return the format of a sparse array, of SciPy's too; "" for anything else."""
-    found = getattr(operand, "format", "")
-    return found if isinstance(found, str) else ""
+    name = getattr(operand, "format", "")
+    return name if isinstance(name, str) else ""
 
 
 def as_rows(name: str, operand: Any, queue: cl.CommandQueue) -> csr_array:
@@ -44,13 +46,13 @@ def as_rows(name: str, operand: Any, queue: cl.CommandQueue) -> csr_array:
         return operand._as_csr()
     if operand.context != queue.context:
         raise ValueError(f"{name}: lives in another context than the operands before it")
-    found = operand._as_csr()
-    return found if found.queue == queue else csr_array(found, queue=queue)
+    rows = operand._as_csr()
+    return rows if rows.queue == queue else csr_array(rows, queue=queue)
 
 
 def index_dtype(operands: Iterable[Matrix], *numbers: int) -> np.dtype[Any]:
     """Return the index dtype of a result: int64 if an operand has that, or a number needs it, else int32."""
-    return index_for(max(numbers), *(each.indptr.dtype for each in operands))
+    return index_for(max(numbers), *(operand.indptr.dtype for operand in operands))
 
 
 def in_format(result: Any, format: str | None) -> Any:

@@ -67,8 +67,8 @@ def random_array(
     500
     """
     seed = random_state if rng is None else {"rng": rng, **random_state}
-    drawn = scipy.sparse.random_array(shape, density=density, dtype=dtype, data_sampler=data_sampler, format="coo", **seed)
+    host = scipy.sparse.random_array(shape, density=density, dtype=dtype, data_sampler=data_sampler, format="coo", **seed)
     if len(shape) > 2:
         warn_of_fallback("random_array of more than two dimensions")
-        return drawn.asformat(format)
-    return in_format(coo_array(drawn, queue=queue, check=False), format)
+        return host.asformat(format)
+    return in_format(coo_array(host, queue=queue, check=False), format)

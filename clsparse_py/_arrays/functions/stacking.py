@@ -161,24 +161,24 @@ def block_diag(mats: Sequence[Any], format: str | None = None, dtype: Any = None
     if not len(mats):
         raise ValueError("mats: need at least one array to concatenate")
     queue = queue_of(mats)
-    rows = [_of_diagonal(f"mats[{i}]", each, queue) for i, each in enumerate(mats)]
-    columns = list(itertools.accumulate((each.shape[1] for each in rows), initial=0))
-    grid = [[(each, column)] for each, column in zip(rows, columns[:-1], strict=True)]
-    lengths = [each.shape[0] for each in rows]
+    rows = [_of_diagonal(f"mats[{i}]", block, queue) for i, block in enumerate(mats)]
+    columns = list(itertools.accumulate((block.shape[1] for block in rows), initial=0))
+    grid = [[(block, column)] for block, column in zip(rows, columns[:-1], strict=True)]
+    lengths = [block.shape[0] for block in rows]
     return in_format(_join_blocks(queue, grid, lengths, columns[-1], dtype), format or "coo")
 
 
-def _of_diagonal(name: str, given: Any, queue: cl.CommandQueue) -> csr_array:
+def _of_diagonal(name: str, block: Any, queue: cl.CommandQueue) -> csr_array:
     """Return an array of `block_diag`, of a dense one with its zeros, as in SciPy."""
-    if isinstance(given, (list, numbers.Number)):
-        given = np.atleast_2d(np.asarray(given))
-    elif isinstance(given, np.ndarray):
-        if given.ndim != 2:
-            raise ValueError(f"{name}: a dense array must have two dimensions, has {given.ndim} (shape {given.shape})")
-        n_rows, n_columns = given.shape
+    if isinstance(block, (list, numbers.Number)):
+        block = np.atleast_2d(np.asarray(block))
+    elif isinstance(block, np.ndarray):
+        if block.ndim != 2:
+            raise ValueError(f"{name}: a dense array must have two dimensions, has {block.ndim} (shape {block.shape})")
+        n_rows, n_columns = block.shape
         indices, indptr = np.tile(np.arange(n_columns), n_rows), np.arange(n_rows + 1) * n_columns
-        return csr_array((given.ravel(), indices, indptr), shape=given.shape, queue=queue)
-    return as_rows(name, given, queue)
+        return csr_array((block.ravel(), indices, indptr), shape=block.shape, queue=queue)
+    return as_rows(name, block, queue)
 
 
 def _block(blocks: Grid, format: str | None, dtype: Any) -> Any:
@@ -192,11 +192,11 @@ def _block(blocks: Grid, format: str | None, dtype: Any) -> Any:
         # The same of the transposed blocks, whose rows are columns.
         turned = [[block.T for block in column] for column in zip(*blocks, strict=True)]
         return _of_rows(turned, dtype, transposed=True).T
-    kept = "csr" if formats == {"csr"} else "coo"
-    found, wanted = _of_rows(blocks, dtype), format or kept
-    if wanted not in (kept, "coo"):
-        found.sum_duplicates()  # as in SciPy, which goes by way of coordinates
-    return in_format(found, wanted)
+    natural = "csr" if formats == {"csr"} else "coo"
+    joined, target = _of_rows(blocks, dtype), format or natural
+    if target not in (natural, "coo"):
+        joined.sum_duplicates()  # as in SciPy, which goes by way of coordinates
+    return in_format(joined, target)
 
 
 def _of_rows(blocks: Grid, dtype: Any, *, transposed: bool = False) -> csr_array:
@@ -211,8 +211,8 @@ def _of_rows(blocks: Grid, dtype: Any, *, transposed: bool = False) -> csr_array
     ]
     heights = _lengths(grid, 0, transposed=transposed)
     columns = list(itertools.accumulate(_lengths(grid, 1, transposed=transposed), initial=0))
-    placed = [[(each, columns[j]) for j, each in enumerate(row) if each is not None] for row in grid]
-    return _join_blocks(queue, placed, heights, columns[-1], dtype)
+    placed_blocks = [[(array, columns[j]) for j, array in enumerate(row) if array is not None] for row in grid]
+    return _join_blocks(queue, placed_blocks, heights, columns[-1], dtype)
 
 
 def _lengths(grid: list[list[csr_array | None]], axis: int, *, transposed: bool) -> list[int]:
@@ -224,22 +224,22 @@ def _lengths(grid: list[list[csr_array | None]], axis: int, *, transposed: bool)
         Blocks that stand in one line differ.
     """
     lines = grid if axis == 0 else list(zip(*grid, strict=True))
-    found = []
+    totals = []
     for i, line in enumerate(lines):
-        lengths = [each.shape[axis] for each in line if each is not None]
+        lengths = [block.shape[axis] for block in line if block is not None]
         length = lengths[0] if lengths else 0
         if lengths.count(length) < len(lengths):
-            there = ((j, each.shape[axis]) for j, each in enumerate(line) if each is not None)
-            j, other = next(each for each in there if each[1] != length)
-            of = 1 - axis if transposed else axis
-            name = f"blocks[{i},{j}]" if of == 0 else f"blocks[{j},{i}]"
-            line_of = f"blocks[{i},:] has incompatible row" if of == 0 else f"blocks[:,{i}] has incompatible column"
+            candidates = ((j, block.shape[axis]) for j, block in enumerate(line) if block is not None)
+            j, other = next(block for block in candidates if block[1] != length)
+            axis_of_user = 1 - axis if transposed else axis
+            name = f"blocks[{i},{j}]" if axis_of_user == 0 else f"blocks[{j},{i}]"
+            line_of = f"blocks[{i},:] has incompatible row" if axis_of_user == 0 else f"blocks[:,{i}] has incompatible column"
             # In SciPy's words, which differ by the way it takes.
-            how = f"incompatible dimensions for axis {of}"
-            how = how if axis else f"Mismatching dimensions along axis {of}: {{{length}, {other}}}"
-            raise ValueError(f"{line_of} dimensions. Got {name}.shape[{of}] == {other}, expected {length}: {how}")
-        found.append(length)
-    return found
+            how = f"incompatible dimensions for axis {axis_of_user}"
+            how = how if axis else f"Mismatching dimensions along axis {axis_of_user}: {{{length}, {other}}}"
+            raise ValueError(f"{line_of} dimensions. Got {name}.shape[{axis_of_user}] == {other}, expected {length}: {how}")
+        totals.append(length)
+    return totals
 
 
 def _join_blocks(
@@ -248,8 +248,8 @@ def _join_blocks(
     """Return the CSR of rows of blocks, each with its first column."""
     blocks = [block for row in grid for block, _ in row]
     dtypes = {block.dtype for block in blocks} or {np.dtype(np.float64)}
-    own = dtypes.pop() if len(dtypes) == 1 else np.result_type(*(block.dtype for block in blocks))
-    value = value_dtype_on(queue, own, dtype)
+    common = dtypes.pop() if len(dtypes) == 1 else np.result_type(*(block.dtype for block in blocks))
+    value = value_dtype_on(queue, common, dtype)
     shape, nnz = (sum(heights), n_columns), sum([block.nnz for block in blocks])
     index = index_for(max(*shape, nnz), *{block.indptr.dtype for block in blocks})
     rows = [
@@ -271,15 +271,15 @@ def _convert_block(queue: cl.CommandQueue, block: csr_array, column: int, index:
 
 def _facts(grid: list[list[csr_array]], nnz: int) -> Facts | None:
     """Return what is known of the result: sorted or canonical blocks make one that is so. None if a block is unknown."""
-    found = [block.facts for row in grid for block in row]
-    known = [each for each in found if each is not None]
-    if len(known) < len(found):
+    all_facts = [block.facts for row in grid for block in row]
+    known_facts = [facts for facts in all_facts if facts is not None]
+    if len(known_facts) < len(all_facts):
         return None
-    longest = [each.longest for each in known if each.longest is not None]
-    alone = len(longest) == len(known) and max(map(len, grid)) <= 1
+    longest = [facts.longest for facts in known_facts if facts.longest is not None]
+    alone = len(longest) == len(known_facts) and max(map(len, grid)) <= 1
     return Facts(
         nnz,
-        sorted=all(each.sorted for each in known),
-        canonical=all(each.canonical for each in known),
+        sorted=all(facts.sorted for facts in known_facts),
+        canonical=all(facts.canonical for facts in known_facts),
         longest=max(longest, default=0) if alone else None,
     )

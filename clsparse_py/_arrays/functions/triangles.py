@@ -95,14 +95,14 @@ def _triangle(A: Any, k: int, format: str | None, *, upper: bool) -> Any:
     rows.require_valid()
     parts = rows.parts
     marks = in_triangle(rows.queue, rows.indices, rows.indptr, k, upper=upper)
-    data, indices, indptr = found = with_marked(rows.queue, parts, marks)
-    if found is parts:
+    data, indices, indptr = remaining = with_marked(rows.queue, parts, marks)
+    if remaining is parts:
         data = copied(rows.queue, "data", data)
     facts = rows.facts and Facts(int(indices.size), sorted=rows.facts.sorted, canonical=rows.facts.canonical)
-    made = csr_array.assembled(Structure(rows.queue, rows.shape, indices, indptr, facts), data)
+    array = csr_array.assembled(Structure(rows.queue, rows.shape, indices, indptr, facts), data)
     if format not in (None, "coo"):
-        made.sum_duplicates()
-    return in_format(made, format or "coo")
+        array.sum_duplicates()
+    return in_format(array, format or "coo")
 
 
 @door(on_scipy(scipy.sparse.find))
@@ -127,6 +127,6 @@ def find(A: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray
     """
     rows = as_rows("A", A, queue_of((A,)))
     data, indices, indptr = (copy_to_host(part, rows.queue) for part in canonical_parts(rows, rows.dtype))
-    kept = data != 0
-    places = np.repeat(np.arange(rows.shape[0], dtype=indices.dtype), np.diff(indptr))
-    return places[kept], indices[kept], data[kept]
+    is_nonzero = data != 0
+    row = np.repeat(np.arange(rows.shape[0], dtype=indices.dtype), np.diff(indptr))
+    return row[is_nonzero], indices[is_nonzero], data[is_nonzero]
