@@ -79,8 +79,8 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
     chain, index, n = Chain(queue, indices, indptr), indptr.dtype, indptr.size - 1
     group, name = work_group_of(chain.device), name_of(indptr.dtype)
     begin, roots, near, far = (
-        chain.build(each)[0]
-        for each in (BEGIN.record(group, name), ROOTS.record(group, name), Join(group, name, True), Join(group, name, False))
+        chain.build(record)[0]
+        for record in (BEGIN.record(group, name), ROOTS.record(group, name), Join(group, name, True), Join(group, name, False))
     )
     in_loops = chain.device.lanes_are_loops
     choose, _ = chain.build(Choose(group, name, in_loops))
@@ -98,16 +98,16 @@ def aggregates(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array
         if not _advance(chain, phases, (groups, sizes), graph, state):
             state = _choose(chain, choose, (groups, sizes), graph, state)
     chain.launch(roots, groups, *sizes, state, numbers)
-    number, place = chain.scratch(n + 1, index), allocate(queue, "places", n + 1, index)
+    number, positions = chain.scratch(n + 1, index), allocate(queue, "places", n + 1, index)
     enqueue_scan(chain, numbers, number, n, kind="pointers")
-    before, joined = numbers, allocate(queue, "aggregates", n, index)
-    chain.launch(near, groups, *sizes, indptr, indices, state, number, before)
+    neighbours, joined = numbers, allocate(queue, "aggregates", n, index)
+    chain.launch(near, groups, *sizes, indptr, indices, state, number, neighbours)
     has_joined = chain.scratch(n, index)
-    chain.launch(far, groups, *sizes, indptr, indices, before, joined, has_joined)
-    enqueue_scan(chain, has_joined, place, n, kind="pointers")
-    n_aggregates, n_joined = (int(chain.read(each, 1, n)[0]) for each in (number, place))
-    chain.finish(joined, place)
-    return Aggregates(joined, place, n_aggregates, n_joined)
+    chain.launch(far, groups, *sizes, indptr, indices, neighbours, joined, has_joined)
+    enqueue_scan(chain, has_joined, positions, n, kind="pointers")
+    n_aggregates, n_joined = (int(chain.read(counts, 1, n)[0]) for counts in (number, positions))
+    chain.finish(joined, positions)
+    return Aggregates(joined, positions, n_aggregates, n_joined)
 
 
 class _Graph(NamedTuple):
@@ -134,22 +134,22 @@ def _advance(
     n, index = state.size, graph.indptr.dtype
     if n >= _NONE - 1:
         return False
-    waiting, after = (chain.scratch(n, np.uint32) for _ in range(2))
+    waiting, next_waiting = (chain.scratch(n, np.uint32) for _ in range(2))
     lists, counters = chain.scratch(3 * n, index), chain.scratch(4, np.uint32)
     chain.fill(waiting, _NONE, n)
     chain.fill(counters, 0, 4)
-    chain.launch(first, launch[0], *launch[1], *graph, state, waiting, after, lists, counters)
+    chain.launch(first, launch[0], *launch[1], *graph, state, waiting, next_waiting, lists, counters)
     n_left, *_, is_asymmetric = chain.read(counters, 4)
     if is_asymmetric:
         return False
     groups = min(chain.device.compute_units * _ITEMS_PER_UNIT // record.work_group, n)
-    arguments = *graph, state, waiting, after, lists, counters
-    arrays = [each.base_data if isinstance(each, cl_array.Array) else each for each in arguments]
+    arguments = *graph, state, waiting, next_waiting, lists, counters
+    arrays = [array.base_data if isinstance(array, cl_array.Array) else array for array in arguments]
     steps = [Bound(chain.queue, (step, groups, (turn, np.uint64(n), *arrays))) for turn in np.arange(3, dtype=np.uint32)]
     while n_left:
         for _ in range(Thresholds.of(chain.device).launches_ahead // 3):
-            for each in steps:
-                each()
+            for advance_step in steps:
+                advance_step()
         (n_left,) = chain.read(counters, 1)
     return True
 
@@ -159,14 +159,14 @@ def _choose(
 ) -> cl_array.Array:
     """Return which nodes are in the set, by steps for all of them; waits."""
     groups, sizes = launch
-    after, undecided = chain.scratch(state.size, np.uint32), chain.scratch(1, np.uint32)
+    next_state, undecided = chain.scratch(state.size, np.uint32), chain.scratch(1, np.uint32)
     steps = Thresholds.of(chain.device).steps_ahead
     while True:
         chain.fill(undecided, 0, 1)
         for step in range(steps):
             counts = np.uint32(step == steps - 1)
             of_order = graph.shift, counts, graph.rank
-            chain.launch(choose, groups, *sizes, *of_order, graph.indptr, graph.indices, state, after, undecided)
-            state, after = after, state
+            chain.launch(choose, groups, *sizes, *of_order, graph.indptr, graph.indices, state, next_state, undecided)
+            state, next_state = next_state, state
         if not chain.read(undecided, 1)[0]:
             return state

@@ -65,11 +65,11 @@ def inverse_diagonal(queue: cl.CommandQueue, A: Matrix) -> cl_array.Array:
     data, indices, indptr = A.parts
     chain, n = Chain(queue, *A.parts), indptr.size - 1
     built, record = chain.build(Inverse(work_group_of(chain.device), name_of(indptr.dtype), name_of(data.dtype)))
-    found = allocate(queue, "a diagonal", n, data.dtype)
+    inverse = allocate(queue, "a diagonal", n, data.dtype)
     groups, sizes = spread(chain.device, n, record.work_group, 64)
-    chain.launch(built, groups, *sizes, np.uint32(A.has_sorted_indices), indptr, indices, data, found)
-    chain.finish(found)
-    return found
+    chain.launch(built, groups, *sizes, np.uint32(A.has_sorted_indices), indptr, indices, data, inverse)
+    chain.finish(inverse)
+    return inverse
 
 
 @door()
@@ -83,9 +83,9 @@ def smoothing_values(
     data, indices, indptr = parts
     chain, index = Chain(queue, *parts, inverse), indptr.dtype
     built, record = chain.build(Smoothing(work_group_of(chain.device), name_of(index), name_of(data.dtype)))
-    found = allocate(queue, "values", data.size, data.dtype)
+    values = allocate(queue, "values", data.size, data.dtype)
     groups, sizes = tiles(chain.device, indices.size, record.work_group)
     scalars = index.type(indptr.size - 1), index.type(first), np.zeros(0, data.dtype).real.dtype.type(gain)
-    chain.launch(built, groups, *sizes, *scalars, indptr, indices, data, inverse, found)
-    chain.finish(found)
-    return found
+    chain.launch(built, groups, *sizes, *scalars, indptr, indices, data, inverse, values)
+    chain.finish(values)
+    return values

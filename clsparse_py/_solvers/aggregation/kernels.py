@@ -284,9 +284,9 @@ class Prolongator(OfNumbers):
         adjacent, group = device.lanes_are_loops and phase != "values", work_group_of(device)
         if device.lanes_are_loops or phase == "pack":
             return cls(group, index, dtype, phase, adjacent)
-        room = 8 if longest <= 8 else _ROOM
-        fit = _LOCAL // (room * (np.dtype(index).itemsize + np.dtype(dtype).itemsize)) // 32 * 32
-        return cls(min(group, fit), index, dtype, phase, adjacent, room)
+        capacity = 8 if longest <= 8 else _ROOM
+        fit = _LOCAL // (capacity * (np.dtype(index).itemsize + np.dtype(dtype).itemsize)) // 32 * 32
+        return cls(min(group, fit), index, dtype, phase, adjacent, capacity)
 
     @classmethod
     @override

@@ -59,15 +59,17 @@ def smoothed_prolongator(
     data, indices, indptr = A.parts
     chain, index, n_rows = Chain(queue, *A.parts, inverse, *T.parts), indptr.dtype, indptr.size - 1
     (make, sizes), (pack, sizes_of_pack) = (_built(chain, A.parts, phase, longest) for phase in ("make", "pack"))
-    counts, columns, sums = (chain.scratch(*each) for each in ((n_rows, index), (data.size, index), (data.size, data.dtype)))
+    counts, columns, sums = (
+        chain.scratch(*scratch) for scratch in ((n_rows, index), (data.size, index), (data.size, data.dtype))
+    )
     chain.launch(make, *sizes, indptr, indices, data, inverse, *_of(gain, T.parts), counts, columns, sums)
     pointers = allocate(queue, "indptr", n_rows + 1, index)
     enqueue_scan(chain, counts, pointers, n_rows, kind="pointers")
     nnz = int(chain.read(pointers, 1, n_rows)[0])
-    found = allocate(queue, "values", nnz, data.dtype), allocate(queue, "indices", nnz, index)
-    chain.launch(pack, *sizes_of_pack, indptr, columns, sums, pointers, found[1], found[0])
-    chain.finish(*found, pointers)
-    return A.assembled(Structure.canonical(queue, T.shape, found[1], pointers), found[0])
+    entries = allocate(queue, "values", nnz, data.dtype), allocate(queue, "indices", nnz, index)
+    chain.launch(pack, *sizes_of_pack, indptr, columns, sums, pointers, entries[1], entries[0])
+    chain.finish(*entries, pointers)
+    return A.assembled(Structure.canonical(queue, T.shape, entries[1], pointers), entries[0])
 
 
 def smoothed_values(

@@ -26,39 +26,39 @@ _TOLERANCE = 1e-10
 
 def _normalise(chain: Chain, of_nodes: Parts, block: int, T: Parts, norms: cl_array.Array) -> None:
     """Enqueue the prolongator of one candidate, and its norm in each aggregate, which one work-item adds up."""
-    joined, place, candidate = of_nodes
+    joined, positions, candidate = of_nodes
     values, indices, indptr = T
-    types = name_of(place.dtype), name_of(candidate.dtype)
+    types = name_of(positions.dtype), name_of(candidate.dtype)
     (norm, _), (fill, record) = chain.build(Norms(1, *types)), chain.build(Tentative(1, *types, normed=True))
     sizes = np.uint64(joined.size), np.uint64(norms.size), np.uint64(block)
     chain.launch(norm, 1, *sizes, joined, candidate, norms)
     groups, rows = spread(chain.device, indptr.size, record.work_group, 64)
     blocks = np.uint64(block), np.uint64(1)
-    chain.launch(fill, groups, *rows, *blocks, joined, place, candidate, indptr, indices, values, norms)
+    chain.launch(fill, groups, *rows, *blocks, joined, positions, candidate, indptr, indices, values, norms)
 
 
 def _orthonormal(chain: Chain, of_nodes: Parts, sizes: tuple[int, int], T: Parts, coarse: cl_array.Array) -> None:
     """Enqueue the prolongator, and the coarse candidates: columns are made orthonormal for each aggregate's list of nodes."""
-    joined, place, candidates = of_nodes
+    joined, positions, candidates = of_nodes
     values, indices, indptr = T
     queue, device, dtype = chain.queue, chain.device, candidates.dtype
-    group, types, blocks = work_group_of(device), (name_of(place.dtype), name_of(dtype)), tuple(map(np.uint64, sizes))
+    group, types, blocks = work_group_of(device), (name_of(positions.dtype), name_of(dtype)), tuple(map(np.uint64, sizes))
     fill, _ = chain.build(Tentative(group, *types))
     orthonormal, _ = chain.build(Orthonormal(min(64, group), *types))
-    members, n = allocate(queue, "members", values.size // math.prod(sizes), place.dtype), coarse.size // sizes[1] ** 2
+    members, n = allocate(queue, "members", values.size // math.prod(sizes), positions.dtype), coarse.size // sizes[1] ** 2
     groups, rows = spread(device, indptr.size, group, 64)
     chain.launch(fill, groups, *rows, *blocks, *of_nodes, indptr, indices, values, members)
     chain.finish(members)
-    lists = transpose(Matrix.assembled(Structure.canonical(queue, (joined.size, n), members, place), members))
+    lists = transpose(Matrix.assembled(Structure.canonical(queue, (joined.size, n), members, positions), members))
     groups, rows = spread(device, n, min(64, group), 64)
     tolerance = np.zeros(0, dtype).real.dtype.type(max(_TOLERANCE, 10 * float(np.finfo(dtype).eps)))
-    of_lists = lists.indptr, lists.indices, place
+    of_lists = lists.indptr, lists.indices, positions
     chain.launch(orthonormal, groups, *rows, *blocks, tolerance, *of_lists, values, coarse)
 
 
 @door()
 def tentative_prolongator(
-    queue: cl.CommandQueue, of: Aggregates, candidates: cl_array.Array, block: int
+    queue: cl.CommandQueue, groups: Aggregates, candidates: cl_array.Array, block: int
 ) -> tuple[Matrix, cl_array.Array]:
     """Return a prolongator that holds candidates exactly, and the coarse candidates.
 
@@ -73,20 +73,20 @@ def tentative_prolongator(
     block : int
         Unknowns of a node.
     """
-    joined, place, columns = of.joined, of.place, candidates.shape[1]
+    joined, positions, columns = groups.joined, groups.place, candidates.shape[1]
     flat = candidates.reshape(candidates.size)  # type: ignore[no-untyped-call] # PyOpenCL's
-    chain, index, dtype = Chain(queue, joined, place, flat), place.dtype, candidates.dtype
-    n_rows, nnz = joined.size * block, of.n_joined * block * columns
+    chain, index, dtype = Chain(queue, joined, positions, flat), positions.dtype, candidates.dtype
+    n_rows, nnz = joined.size * block, groups.n_joined * block * columns
     T = (
         allocate(queue, "values", nnz, dtype),
         allocate(queue, "indices", nnz, index),
         allocate(queue, "indptr", n_rows + 1, index),
     )
-    coarse = allocate(queue, "candidates", (of.n * columns, columns), dtype)
+    coarse = allocate(queue, "candidates", (groups.n * columns, columns), dtype)
     if columns == 1 and chain.device.lanes_are_loops:
-        _normalise(chain, (joined, place, flat), block, T, coarse)
+        _normalise(chain, (joined, positions, flat), block, T, coarse)
     else:
-        _orthonormal(chain, (joined, place, flat), (block, columns), T, coarse)
+        _orthonormal(chain, (joined, positions, flat), (block, columns), T, coarse)
     chain.finish(*T, coarse)
     values, indices, indptr = T
-    return Matrix.assembled(Structure.canonical(queue, (n_rows, of.n * columns), indices, indptr), values), coarse
+    return Matrix.assembled(Structure.canonical(queue, (n_rows, groups.n * columns), indices, indptr), values), coarse

@@ -15,23 +15,25 @@ from clsparse_py._solvers.linalg.problem import divided
 __all__ = ["as_pyamgs"]
 
 
-def as_pyamgs(given: Sequence[Level]) -> Any:
+def as_pyamgs(ours: Sequence[Level]) -> Any:
     """Return levels as PyAMG's hierarchy; see `clsparse_py.amg.MultilevelSolver.to_pyamg`."""
     from pyamg.multilevel import MultilevelSolver as OfPyamg
 
     levels = []
-    for level in given:
-        made = OfPyamg.Level()
-        made.A = divided(level.A).whole()
+    for level in ours:
+        copied = OfPyamg.Level()
+        copied.A = divided(level.A).whole()
         if level.P is not None and level.R is not None:
-            made.P, made.R = divided(level.P).whole(), divided(level.R).whole()
-            made.presmoother, made.postsmoother = (_on_host(each, made.A) for each in (level.presmoother, level.postsmoother))
+            copied.P, copied.R = divided(level.P).whole(), divided(level.R).whole()
+            copied.presmoother, copied.postsmoother = (
+                _on_host(smoother, copied.A) for smoother in (level.presmoother, level.postsmoother)
+            )
         if level.B is not None and divided(level.A).all_sum is None:
-            made.B = level.B.get()
-        levels.append(made)
-    found = OfPyamg(levels, coarse_solver="pinv")
-    found.symmetric_smoothing = all(level.presmoother == level.postsmoother for level in given[:-1])
-    return found
+            copied.B = level.B.get()
+        levels.append(copied)
+    hierarchy = OfPyamg(levels, coarse_solver="pinv")
+    hierarchy.symmetric_smoothing = all(level.presmoother == level.postsmoother for level in ours[:-1])
+    return hierarchy
 
 
 def _on_host(smoother: Smoother | None, A: Any) -> Any:
@@ -55,11 +57,11 @@ def _on_host(smoother: Smoother | None, A: Any) -> Any:
 
 def _smooth(A: Any, inverse: Any, smoother: Smoother, b: Any, x: Any) -> Any:
     """Return x after a smoother; ``inverse`` is that of the diagonal, or 1."""
-    first, *others = (each if np.iscomplexobj(x) else np.real(each) for each in smoother.coefficients)
+    first, *further = (gain_of_step if np.iscomplexobj(x) else np.real(gain_of_step) for gain_of_step in smoother.coefficients)
     for _ in range(smoother.iterations):
         s = inverse * (b - A @ x)
         h = first * s
-        for gain in others:
+        for gain in further:
             h = gain * s + inverse * (A @ h)
         x = x + h
     return x

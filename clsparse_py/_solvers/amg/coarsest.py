@@ -44,8 +44,8 @@ def inverse(A: csr_array) -> csr_array:
 
 def inverse_values(A: csr_array) -> cl_array.Array:
     """Return the values of `inverse`, row by row."""
-    found = _by_group(A.queue, A.parts)
-    return copy_to_device(A.queue, "an inverse", invert(A.get()).data) if found is None else found
+    values = _by_group(A.queue, A.parts)
+    return copy_to_device(A.queue, "an inverse", invert(A.get()).data) if values is None else values
 
 
 @door()
@@ -57,14 +57,14 @@ def _by_group(queue: cl.CommandQueue, parts: Parts) -> cl_array.Array | None:
         return None
     group = 1 if chain.device.lanes_are_loops else min(_WORK_GROUP, chain.device.max_work_group)
     built, _ = chain.build(DenseInverse(group, name_of(indptr.dtype), name_of(dtype)))
-    found = allocate(queue, "an inverse", n * n, dtype)
-    told = chain.scratch(4, np.zeros(0, dtype).real.dtype)
-    chain.launch(built, 1, np.uint64(n), indptr, indices, data, found, chain.scratch(n, dtype), told)
-    least, most, largest, difference = chain.read(told, 4).tolist()
-    chain.finish(found)
+    inverse = allocate(queue, "an inverse", n * n, dtype)
+    report = chain.scratch(4, np.zeros(0, dtype).real.dtype)
+    chain.launch(built, 1, np.uint64(n), indptr, indices, data, inverse, chain.scratch(n, dtype), report)
+    least, greatest, largest, difference = chain.read(report, 4).tolist()
+    chain.finish(inverse)
     rounding = _ROUNDING * float(np.finfo(dtype).eps)
-    is_definite = difference <= rounding * largest and least > rounding * n * most
-    return found if is_definite and np.isfinite(largest + most) else None
+    is_definite = difference <= rounding * largest and least > rounding * n * greatest
+    return inverse if is_definite and np.isfinite(largest + greatest) else None
 
 
 def _structure(n: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -86,8 +86,8 @@ def invert(A: Any) -> Any:
     dense = A.toarray()
     if not np.isfinite(dense).all():
         raise ValueError("A: has values that are not finite, or too large")
-    found = _inverse(dense) if n else dense
-    return scipy.sparse.csr_array((found.ravel(), *_structure(n)), shape=(n, n))
+    inverse = _inverse(dense) if n else dense
+    return scipy.sparse.csr_array((inverse.ravel(), *_structure(n)), shape=(n, n))
 
 
 def _inverse(A: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -102,7 +102,7 @@ def _inverse(A: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
             # The square of their ratio is at most the condition number.
             pivots = np.diagonal(factor[0]).real
             if pivots.min() > np.sqrt(_ROUNDING * A.shape[0] * eps) * pivots.max():
-                found: np.ndarray[Any, Any] = scipy.linalg.cho_solve(factor, np.eye(*A.shape, dtype=A.dtype))
-                return found
+                inverse: np.ndarray[Any, Any] = scipy.linalg.cho_solve(factor, np.eye(*A.shape, dtype=A.dtype))
+                return inverse
     pseudo: np.ndarray[Any, Any] = scipy.linalg.pinv(A)
     return pseudo

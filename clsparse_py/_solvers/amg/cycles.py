@@ -35,7 +35,7 @@ class _Room:
         self._chain, self._level, self._dtype, self._vectors = Chain(queue), level, dtype, dict[str, cl_array.Array]()
         n = divided(level.A).local.shape[0]
         self.sweeps = Sweeps(self._chain, n, dtype, passes.LAYOUT, max(len(self._gains), 1), divided(level.A).all_sum)
-        self.A, self.P, self.R = (None if each is None else _as(each, dtype) for each in (level.A, level.P, level.R))
+        self.A, self.P, self.R = (None if matrix is None else _as(matrix, dtype) for matrix in (level.A, level.P, level.R))
         self._matrices = level.A, level.P, level.R
         self._set_gains()
 
@@ -46,7 +46,7 @@ class _Room:
 
     @property
     def _gains(self) -> list[complex]:
-        return [gain for each in self.smoothers if each is not None for gain in each.coefficients]
+        return [gain for smoother in self.smoothers if smoother is not None for gain in smoother.coefficients]
 
     def _set_gains(self) -> None:
         gains = self._gains
@@ -57,8 +57,8 @@ class _Room:
     def follows(self) -> bool:
         """Take over what changed in the level; return False if commands that are known would not see it."""
         current = self._level.A, self._level.P, self._level.R
-        own = self.A, self.P, self.R
-        if any(a is not b or b is not c for a, b, c in zip(self._matrices, current, own, strict=True)):
+        present = self.A, self.P, self.R
+        if any(a is not b or b is not c for a, b, c in zip(self._matrices, current, present, strict=True)):
             return False
         self._set_gains()
         if "inverse" in self._vectors:
@@ -83,21 +83,21 @@ class _Room:
                 self.sweeps.fill(inverse, 1)
         return self._vectors[name]
 
-    def bind(self, of: Pass, part: int = 0, **vectors: cl_array.Array) -> Command:
+    def bind(self, step: Pass, part: int = 0, **vectors: cl_array.Array) -> Command:
         """Return a pass over vectors; part is the place of a smoother's coefficient among those of both."""
-        return self.sweeps.bind(of, part, 0, **vectors)
+        return self.sweeps.bind(step, part, 0, **vectors)
 
     def parts(self, is_after: bool) -> range:
         """Return the parts that hold the coefficients of a smoother."""
-        before, after = (0 if each is None else len(each.coefficients) for each in self.smoothers)
-        return range(before, before + after) if is_after else range(before)
+        n_before, n_after = (0 if smoother is None else len(smoother.coefficients) for smoother in self.smoothers)
+        return range(n_before, n_before + n_after) if is_after else range(n_before)
 
 
 def _as(A: Any, dtype: np.dtype[Any]) -> Any:
     """Return a matrix whose products with vectors of a dtype are of that dtype."""
-    found = A if np.result_type(A.dtype, dtype) == dtype else cast_to(A, dtype)
-    divided(found).mapped(_ready, _ready)
-    return found
+    matrix = A if np.result_type(A.dtype, dtype) == dtype else cast_to(A, dtype)
+    divided(matrix).mapped(_ready, _ready)
+    return matrix
 
 
 def _ready(A: csr_array) -> csr_array:
@@ -140,8 +140,8 @@ class Workspace:
 
     def follows(self) -> bool:
         """Take over what changed in the levels; return False if another workspace is needed."""
-        found = [room.follows() for room in self._rooms]
-        return self._is_plain and all(found)
+        followed = [room.follows() for room in self._rooms]
+        return self._is_plain and all(followed)
 
     @contextmanager
     def borrowed(self, b: cl_array.Array, x: cl_array.Array) -> Iterator[tuple[cl_array.Array, cl_array.Array, cl_array.Array]]:
@@ -151,18 +151,18 @@ class Workspace:
         """
         with self.lock:
             is_other, self._is_lent = self._is_lent, True
-        kept = tuple(self.finest.vector() for _ in range(3)) if is_other else self._own
-        self.finest.copy(kept[0], b)
-        self.finest.copy(kept[1], x)
+        vectors = tuple(self.finest.vector() for _ in range(3)) if is_other else self._own
+        self.finest.copy(vectors[0], b)
+        self.finest.copy(vectors[1], x)
         try:
-            yield kept[0], kept[1], kept[2]
+            yield vectors[0], vectors[1], vectors[2]
         finally:
-            self.finest.copy(x, kept[1])
+            self.finest.copy(x, vectors[1])
             self._is_lent = is_other
 
     def _once(self, key: tuple[Any, ...], vector: cl_array.Array, make: Callable[[], list[Command]]) -> list[Command]:
         """Return commands on vectors, found once if these are those that are lent."""
-        if not any(vector is each for each in self._own):
+        if not any(vector is own_vector for own_vector in self._own):
             return make()
         if key not in self._known:
             self._known[key] = make()
@@ -175,11 +175,11 @@ class Workspace:
 
     def residual(self, b: cl_array.Array, x: cl_array.Array, r: cl_array.Array) -> list[Command]:
         """Return what makes ``r = b - A x``, and begins the sum of its squares."""
-        room = self._rooms[0]
-        assert room.A is not None
-        A, q = room.A, room.vector("q")
+        level = self._rooms[0]
+        assert level.A is not None
+        A, q = level.A, level.vector("q")
         return self._once(
-            ("residual",), b, lambda: [product(self.queue, A, x, q), room.bind(passes.RESIDUAL_NORM, b=b, q=q, r=r)]
+            ("residual",), b, lambda: [product(self.queue, A, x, q), level.bind(passes.RESIDUAL_NORM, b=b, q=q, r=r)]
         )
 
     def norm(self, r: cl_array.Array) -> float:
@@ -194,7 +194,7 @@ class Workspace:
             return float(np.sqrt(self.finest.totals()["rr"].real))
 
     def cycle(
-        self, kind: str, again: int, b: cl_array.Array, x: cl_array.Array, r: cl_array.Array | None = None
+        self, kind: str, repeats: int, b: cl_array.Array, x: cl_array.Array, r: cl_array.Array | None = None
     ) -> list[Command]:
         """Return the commands of one cycle on the finest level.
 
@@ -209,79 +209,79 @@ class Workspace:
         r : pyopencl.array.Array, optional
             The residual of x. None: x is to be made from 0, whatever is in it.
         """
-        key = "cycle", kind, again, r is None
-        return self._once(key, b, lambda: self._level(0, kind, again, b, x, from_zero=r is None, r=r))
+        key = "cycle", kind, repeats, r is None
+        return self._once(key, b, lambda: self._level(0, kind, repeats, b, x, from_zero=r is None, r=r))
 
-    def _inner(self, at: int, kind: str, again: int, *, from_zero: bool) -> list[Command]:
+    def _inner(self, number: int, kind: str, repeats: int, *, from_zero: bool) -> list[Command]:
         """Return the commands of a cycle on a coarser level, on its own vectors."""
-        key = at, kind, again, from_zero
+        key = number, kind, repeats, from_zero
         if key not in self._known:
-            room = self._rooms[at]
-            self._known[key] = self._level(at, kind, again, room.vector("b"), room.vector("x"), from_zero=from_zero)
+            level = self._rooms[number]
+            self._known[key] = self._level(number, kind, repeats, level.vector("b"), level.vector("x"), from_zero=from_zero)
         return self._known[key]
 
     def _level(
         self,
-        at: int,
+        number: int,
         kind: str,
-        again: int,
+        repeats: int,
         b: cl_array.Array,
         x: cl_array.Array,
         *,
         from_zero: bool,
         r: cl_array.Array | None = None,
     ) -> list[Command]:
-        if at == len(self._rooms) - 1:
+        if number == len(self._rooms) - 1:
             return [product(self.queue, self._coarse, b, x)]
-        room, below = self._rooms[at], self._rooms[at + 1]
-        assert room.A is not None
-        assert room.R is not None
-        assert room.P is not None
-        commands = self._smoothed(room, False, b, x, from_zero=from_zero, r=r)
-        q, residual = room.vector("q"), room.vector("r")
-        commands.append(product(self.queue, room.A, x, q))
-        commands.append(room.bind(passes.RESIDUAL, b=b, q=q, r=residual))
-        commands.append(product(self.queue, room.R, residual, below.vector("b")))
-        commands += self._corrected(at + 1, kind, again)
-        commands.append(product(self.queue, room.P, below.vector("x"), x, adds=True))
-        return commands + self._smoothed(room, True, b, x)
+        level, below = self._rooms[number], self._rooms[number + 1]
+        assert level.A is not None
+        assert level.R is not None
+        assert level.P is not None
+        commands = self._smoothed(level, False, b, x, from_zero=from_zero, r=r)
+        q, residual = level.vector("q"), level.vector("r")
+        commands.append(product(self.queue, level.A, x, q))
+        commands.append(level.bind(passes.RESIDUAL, b=b, q=q, r=residual))
+        commands.append(product(self.queue, level.R, residual, below.vector("b")))
+        commands += self._corrected(number + 1, kind, repeats)
+        commands.append(product(self.queue, level.P, below.vector("x"), x, adds=True))
+        return commands + self._smoothed(level, True, b, x)
 
-    def _corrected(self, at: int, kind: str, again: int) -> list[Command]:
+    def _corrected(self, number: int, kind: str, repeats: int) -> list[Command]:
         """Return what solves for the correction on a coarser level: from its own b to its own x."""
-        if at == len(self._rooms) - 1 or kind == "V":
-            return self._inner(at, "V", 0, from_zero=True)
+        if number == len(self._rooms) - 1 or kind == "V":
+            return self._inner(number, "V", 0, from_zero=True)
         if kind == "W":
-            return self._inner(at, "W", 0, from_zero=True) + self._inner(at, "W", 0, from_zero=False)
+            return self._inner(number, "W", 0, from_zero=True) + self._inner(number, "W", 0, from_zero=False)
         if kind == "F":
-            return self._inner(at, "F", again, from_zero=True) + again * self._inner(at, "V", 0, from_zero=False)
-        return self._k_cycle(at, kind, again)
+            return self._inner(number, "F", repeats, from_zero=True) + repeats * self._inner(number, "V", 0, from_zero=False)
+        return self._k_cycle(number, kind, repeats)
 
-    def _k_cycle(self, at: int, kind: str, again: int) -> list[Command]:
+    def _k_cycle(self, number: int, kind: str, repeats: int) -> list[Command]:
         """Return two steps of the conjugate gradient method, preconditioned by a cycle on the same level."""
-        room = self._rooms[at]
-        assert room.A is not None
-        b, x = room.vector("b"), room.vector("x")
-        directions = [(room.vector(f"p{i}"), room.vector(f"q{i}")) for i in (0, 1)]
+        level = self._rooms[number]
+        assert level.A is not None
+        b, x = level.vector("b"), level.vector("x")
+        directions = [(level.vector(f"p{i}"), level.vector(f"q{i}")) for i in (0, 1)]
 
         def solve(p: cl_array.Array, q: cl_array.Array) -> list[Command]:
             ones = kind == "AMLI"
-            begin: list[Command] = [functools.partial(room.sweeps.fill, p, 1)] if ones else []
-            return [*begin, *self._level(at, kind, again, b, p, from_zero=not ones), product(self.queue, room.A, p, q)]
+            begin: list[Command] = [functools.partial(level.sweeps.fill, p, 1)] if ones else []
+            return [*begin, *self._level(number, kind, repeats, b, p, from_zero=not ones), product(self.queue, level.A, p, q)]
 
         (p, q), (p_second, q_second) = directions
         return [
             *solve(p, q),
-            room.bind(passes.K_SUMS, p=p, q=q, b=b),
-            room.bind(passes.K_FIRST, p=p, q=q, b=b, x=x),
+            level.bind(passes.K_SUMS, p=p, q=q, b=b),
+            level.bind(passes.K_FIRST, p=p, q=q, b=b, x=x),
             *solve(p_second, q_second),
-            room.bind(passes.K_CROSS, p=p, q=q_second),
-            room.bind(passes.K_ORTHOGONAL, p_first=p, q_first=q, b=b, p=p_second, q=q_second),
-            room.bind(passes.K_SECOND, p=p_second, x=x),
+            level.bind(passes.K_CROSS, p=p, q=q_second),
+            level.bind(passes.K_ORTHOGONAL, p_first=p, q_first=q, b=b, p=p_second, q=q_second),
+            level.bind(passes.K_SECOND, p=p_second, x=x),
         ]
 
     def _smoothed(
         self,
-        room: _Room,
+        level: _Room,
         is_after: bool,
         b: cl_array.Array,
         x: cl_array.Array,
@@ -291,21 +291,21 @@ class Workspace:
     ) -> list[Command]:
         """Return the commands of a smoother; r is the residual of x, if it is there."""
         commands: list[Command] = []
-        smoother, parts = room.smoothers[is_after], room.parts(is_after)
+        smoother, parts = level.smoothers[is_after], level.parts(is_after)
         steps = 0 if smoother is None else smoother.iterations
         if from_zero and (not steps or (smoother is not None and len(smoother.coefficients) > 1)):
-            commands.append(functools.partial(room.sweeps.fill, x))
+            commands.append(functools.partial(level.sweeps.fill, x))
         for step in range(steps):
             assert smoother is not None
-            given = (b if from_zero else r) if not step else None
+            residual = (b if from_zero else r) if not step else None
             is_first = from_zero and not step
-            one = self._jacobi if len(smoother.coefficients) == 1 else self._polynomial
-            commands += one(room, smoother, parts, b, x, given, is_first)
+            smooth = self._jacobi if len(smoother.coefficients) == 1 else self._polynomial
+            commands += smooth(level, smoother, parts, b, x, residual, is_first)
         return commands
 
     def _jacobi(
         self,
-        room: _Room,
+        level: _Room,
         smoother: Smoother,
         parts: range,
         b: cl_array.Array,
@@ -314,17 +314,17 @@ class Workspace:
         from_zero: bool,
     ) -> list[Command]:
         """Return one step of a Jacobi method, from a residual if it is there."""
-        (gain,), inverse = parts, room.inverse(smoother)
+        (gain,), inverse = parts, level.inverse(smoother)
         if r is not None:
-            of = passes.JACOBI_BEGIN if from_zero else passes.JACOBI_OF_RESIDUAL
-            return [room.bind(of, gain, r=r, inverse=inverse, x=x)]
-        assert room.A is not None
-        q = room.vector("q")
-        return [product(self.queue, room.A, x, q), room.bind(passes.JACOBI, gain, b=b, q=q, inverse=inverse, x=x)]
+            step = passes.JACOBI_BEGIN if from_zero else passes.JACOBI_OF_RESIDUAL
+            return [level.bind(step, gain, r=r, inverse=inverse, x=x)]
+        assert level.A is not None
+        q = level.vector("q")
+        return [product(self.queue, level.A, x, q), level.bind(passes.JACOBI, gain, b=b, q=q, inverse=inverse, x=x)]
 
     def _polynomial(
         self,
-        room: _Room,
+        level: _Room,
         smoother: Smoother,
         parts: range,
         b: cl_array.Array,
@@ -333,15 +333,15 @@ class Workspace:
         from_zero: bool,  # noqa: ARG002 - as the other smoothers take it
     ) -> list[Command]:
         """Return one step of a smoother that is a polynomial; x is 0 at the first, if it begins from there."""
-        (first, *between, last), inverse = parts, room.inverse(smoother)
-        assert room.A is not None
-        q, s, h = (room.vector(name) for name in ("q", "s", "h"))
-        multiply = product(self.queue, room.A, h, q)
+        (first, *between, last), inverse = parts, level.inverse(smoother)
+        assert level.A is not None
+        q, s, h = (level.vector(name) for name in ("q", "s", "h"))
+        multiply = product(self.queue, level.A, h, q)
         commands: list[Command] = []
         if r is None:
-            r = room.vector("r")
-            commands += [product(self.queue, room.A, x, q), room.bind(passes.RESIDUAL, b=b, q=q, r=r)]
-        commands.append(room.bind(passes.POLYNOMIAL_BEGIN, first, r=r, inverse=inverse, s=s, h=h))
+            r = level.vector("r")
+            commands += [product(self.queue, level.A, x, q), level.bind(passes.RESIDUAL, b=b, q=q, r=r)]
+        commands.append(level.bind(passes.POLYNOMIAL_BEGIN, first, r=r, inverse=inverse, s=s, h=h))
         for gain in between:
-            commands += [multiply, room.bind(passes.POLYNOMIAL_STEP, gain, s=s, q=q, inverse=inverse, h=h)]
-        return [*commands, multiply, room.bind(passes.POLYNOMIAL_END, last, s=s, q=q, inverse=inverse, x=x)]
+            commands += [multiply, level.bind(passes.POLYNOMIAL_STEP, gain, s=s, q=q, inverse=inverse, h=h)]
+        return [*commands, multiply, level.bind(passes.POLYNOMIAL_END, last, s=s, q=q, inverse=inverse, x=x)]

@@ -102,28 +102,30 @@ def rap_plan(R: Any, A: Any, P: Any, *, order: Order = "auto") -> RapPlan:
     """
     require_name("order", order, ("auto", "R(AP)", "(RA)P"))
     queue = queue_in((R, A, P)) or default_queue()
-    R, A, P = (on_device(queue, each).tocsr() for each in (R, A, P))
-    products = {"R(AP)": _products(A, P, R, left=True), "(RA)P": _products(R, A, P, left=False)} if order == "auto" else {}
-    chosen = min(products, key=lambda each: products[each]) if products else order
-    if chosen == "R(AP)":
+    R, A, P = (on_device(queue, operand).tocsr() for operand in (R, A, P))
+    products = (
+        {"R(AP)": _products(A, P, R, from_left=True), "(RA)P": _products(R, A, P, from_left=False)} if order == "auto" else {}
+    )
+    cheapest = min(products, key=lambda name: products[name]) if products else order
+    if cheapest == "R(AP)":
         first = spgemm_plan(A, P)
-        return RapPlan(first, spgemm_plan(R, first()), chosen, products)
+        return RapPlan(first, spgemm_plan(R, first()), cheapest, products)
     first = spgemm_plan(R, A)
-    return RapPlan(first, spgemm_plan(first(), P), chosen, products)
+    return RapPlan(first, spgemm_plan(first(), P), cheapest, products)
 
 
 def planned_rap(R: csr_array, A: csr_array, P: csr_array) -> tuple[RapPlan, csr_array]:
     """Return a plan of ``R (A P)`` and the product, each part of which is made once for both."""
     first, product = planned_product(A, P)
-    last, found = planned_product(R, product)
-    return RapPlan(first, last, "R(AP)", {}), found
+    last, product_values = planned_product(R, product)
+    return RapPlan(first, last, "R(AP)", {}), product_values
 
 
-def _products(X: csr_array, Y: csr_array, other: csr_array, *, left: bool) -> float:
+def _products(X: csr_array, Y: csr_array, other: csr_array, *, from_left: bool) -> float:
     """Return about how many multiplications X Y takes, and the product of ``other`` with it, from the left or from the right."""
-    found = spgemm_estimate(X, Y)
+    estimate = spgemm_estimate(X, Y)
     # Each product of a smoothed prolongator with its matrix meets others at its place: entries are at most so many.
-    entries = min(found.nnz, X.shape[0] * Y.shape[1])
-    if left:
-        return found.n_products + other.nnz * entries / max(X.shape[0], 1)
-    return found.n_products + entries * other.nnz / max(other.shape[0], 1)
+    entries = min(estimate.nnz, X.shape[0] * Y.shape[1])
+    if from_left:
+        return estimate.n_products + other.nnz * entries / max(X.shape[0], 1)
+    return estimate.n_products + entries * other.nnz / max(other.shape[0], 1)

@@ -56,37 +56,40 @@ def from_pyamg(ml: Any, smoother: Any = None, *, queue: cl.CommandQueue | None =
     if exact not in _EXACT:
         raise ValueError(f"ml: its coarse solver is {exact}; set it to one of {', '.join(_EXACT)}")
     levels = []
-    for at, given in enumerate(ml.levels):
-        is_last = at == len(ml.levels) - 1
-        parts = (given.A, None, None) if is_last else (given.A, given.P, given.R)
-        level = Level(*(None if each is None else _csr(each, queue) for each in parts))  # type: ignore[arg-type]
-        level.symmetric = getattr(given.A, "symmetry", None) == "symmetric"
+    for number, theirs in enumerate(ml.levels):
+        is_last = number == len(ml.levels) - 1
+        parts = (theirs.A, None, None) if is_last else (theirs.A, theirs.P, theirs.R)
+        level = Level(*(None if matrix is None else _csr(matrix, queue) for matrix in parts))  # type: ignore[arg-type]
+        level.symmetric = getattr(theirs.A, "symmetry", None) == "symmetric"
         if not is_last and smoother is not None:
             level.presmoother = level.postsmoother = smoother_of("smoother", smoother, level.rho)
         elif not is_last:
-            level.presmoother, level.postsmoother = (_smoother(at, each) for each in (given.presmoother, given.postsmoother))
+            level.presmoother, level.postsmoother = (
+                _smoother(number, matrix) for matrix in (theirs.presmoother, theirs.postsmoother)
+            )
         levels.append(level)
     return MultilevelSolver(levels)
 
 
 def _csr(A: Any, queue: cl.CommandQueue | None) -> csr_array:
-    found = A.tocsr()
-    return csr_array(found if found.dtype.kind in "fc" else found.astype(np.float64), queue=queue)
+    rows = A.tocsr()
+    return csr_array(rows if rows.dtype.kind in "fc" else rows.astype(np.float64), queue=queue)
 
 
-def _smoother(at: int, given: Any) -> Smoother | None:
+def _smoother(number: int, theirs: Any) -> Smoother | None:
     """Return a smoother of PyAMG, a function that it made."""
-    function = given.func if isinstance(given, functools.partial) else given
+    function = theirs.func if isinstance(theirs, functools.partial) else theirs
     name = getattr(function, "__name__", "")
-    if isinstance(given, functools.partial) and name == "jacobi":
-        return Smoother("jacobi", (complex(given.keywords["omega"]),), True, given.keywords["iterations"])
+    if isinstance(theirs, functools.partial) and name == "jacobi":
+        return Smoother("jacobi", (complex(theirs.keywords["omega"]),), True, theirs.keywords["iterations"])
     if name in ("chebyshev", "richardson"):
-        known = inspect.getclosurevars(function).nonlocals
-        coefficients = (known["omega"],) if name == "richardson" else known["coefficients"]
-        return Smoother(name, tuple(map(complex, coefficients)), False, known["iterations"])
+        closure = inspect.getclosurevars(function).nonlocals
+        coefficients = (closure["omega"],) if name == "richardson" else closure["coefficients"]
+        return Smoother(name, tuple(map(complex, coefficients)), False, closure["iterations"])
     if name == "none":
         return None
-    shown = getattr(given, "__name__", name) or type(given).__name__
+    shown = getattr(theirs, "__name__", name) or type(theirs).__name__
     raise ValueError(
-        f"ml: the smoother {shown} of level {at} does not run on the device; smoother=('jacobi', {{'omega': 4 / 3}}) replaces it"
+        f"ml: the smoother {shown} of level {number} does not run on the device; "
+        "smoother=('jacobi', {'omega': 4 / 3}) replaces it"
     )

@@ -92,14 +92,14 @@ class Level:
             A = self.A
             queue, steps, begin = A.queue, min(_STEPS, A.shape[0]), divided(A).begin
             multiply = functools.partial(product, queue, A)
-            found = spectral_radius(
+            radius = spectral_radius(
                 Chain(queue), multiply, self.inverse(), steps, begin, divided(A).all_sum, symmetric=self.symmetric
             )
-            if not np.isfinite(found):
+            if not np.isfinite(radius):
                 self._fail("A: has values that are not finite, or too large")
-            if not found:
+            if not radius:
                 self._fail("A: has no entry on its diagonal that is not 0")
-            self._rho = found
+            self._rho = radius
         return self._rho
 
     def _fail(self, message: str) -> None:
@@ -113,12 +113,12 @@ class Level:
             event.wait()
         sweeps = Sweeps(Chain(queue), x.size, x.dtype, passes.LAYOUT)
         sweeps.fill(sweeps.scalars, -gain)
-        found, q = sweeps.vector(), sweeps.vector()
-        sweeps.copy(found, x)
-        commands = product(queue, A, found, q), sweeps.bind(passes.JACOBI_OF_RESIDUAL, r=q, inverse=self.inverse(), x=found)
+        result, q = sweeps.vector(), sweeps.vector()
+        sweeps.copy(result, x)
+        commands = product(queue, A, result, q), sweeps.bind(passes.JACOBI_OF_RESIDUAL, r=q, inverse=self.inverse(), x=result)
         for command in iterations * commands:
             command()
-        return found.reshape(x.shape)  # type: ignore[no-any-return, no-untyped-call] # PyOpenCL's
+        return result.reshape(x.shape)  # type: ignore[no-any-return, no-untyped-call] # PyOpenCL's
 
     def smoothing(self, omega: float) -> Any:
         """Return the matrix ``1 - omega / rho D^-1 A``, of A's structure."""

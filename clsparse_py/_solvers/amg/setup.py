@@ -89,24 +89,24 @@ class Options:
         if max_levels < 1 or (max_coarse is not None and max_coarse < 1):
             raise ValueError(f"max_levels, max_coarse: must be at least 1, are {max_levels} and {max_coarse}")
         readers: dict[str, Callable[[Any], Any]] = {"strength": _theta, "smooth": _omegas, "improve_candidates": _improvement}
-        found: dict[str, list[Any]] = {
-            name: [readers[name](each) for each in as_list(name, given)] for name, given in named.items()
+        lists: dict[str, list[Any]] = {
+            name: [readers[name](entry) for entry in as_list(name, option)] for name, option in named.items()
         }
-        for name, given in smoothers.items():
-            found[name] = as_list(name, given)
-            for each in found[name]:
-                smoother_of(name, each, lambda: 1.0)
-        return cls(symmetry, max_levels=max_levels, max_coarse=max_coarse, **found)
+        for name, option in smoothers.items():
+            lists[name] = as_list(name, option)
+            for entry in lists[name]:
+                smoother_of(name, entry, lambda: 1.0)
+        return cls(symmetry, max_levels=max_levels, max_coarse=max_coarse, **lists)
 
     def at(self, name: str, level: int) -> Any:
         """Return an option that counts for a level."""
-        given = getattr(self, name)
-        return given[min(level, len(given) - 1)]
+        values = getattr(self, name)
+        return values[min(level, len(values) - 1)]
 
     def is_coarse(self, level: Level) -> bool:
         """Return whether a level has so few nodes that it is the coarsest."""
-        most = _MAX_COARSE[level.blocksize > 1] if self.max_coarse is None else self.max_coarse
-        return bool(level.A.shape[0] // level.blocksize <= most)
+        max_nodes = _MAX_COARSE[level.blocksize > 1] if self.max_coarse is None else self.max_coarse
+        return bool(level.A.shape[0] // level.blocksize <= max_nodes)
 
 
 class _Step:
@@ -131,8 +131,8 @@ class _Step:
         is_conjugate = P.dtype.kind == "c" and self._symmetry == "hermitian"
         level.R = self._transposed(map_values(queue, P.data, "conjugate") if is_conjugate else P.data, out=level.R)
         if self._galerkin is None:
-            self._galerkin, found = planned_rap(level.R, A, P)
-            return found
+            self._galerkin, coarse = planned_rap(level.R, A, P)
+            return coarse
         return self._galerkin(level.R.data, A.data, P.data, out=below)
 
     def _prolongator(self, queue: cl.CommandQueue, level: Level) -> csr_array:
@@ -141,25 +141,25 @@ class _Step:
         P: csr_array = A.sharing(self._T)
         omegas = self._omegas
         if self._is_direct is None:
-            few = self.B.shape[1] == 1 and level.longest_row() <= MAX_ROW[describe(queue.device).lanes_are_loops]
-            self._is_direct = bool(omegas) and few
+            is_narrow = self.B.shape[1] == 1 and level.longest_row() <= MAX_ROW[describe(queue.device).lanes_are_loops]
+            self._is_direct = bool(omegas) and is_narrow
         if self._is_direct:
-            of = queue, A, level.inverse(), omegas[0] / level.rho(), P, level.longest_row()
+            operands = queue, A, level.inverse(), omegas[0] / level.rho(), P, level.longest_row()
             if len(omegas) == 1 and level.P is not None:
-                level.P.data = smoothed_values(*of, level.P)
+                level.P.data = smoothed_values(*operands, level.P)
                 return level.P  # type: ignore[no-any-return] # a csr_array
             try:
-                P, omegas = smoothed_prolongator(*of), omegas[1:]
+                P, omegas = smoothed_prolongator(*operands), omegas[1:]
             except MemoryError as error:
                 if level.P is not None:
                     raise
                 _log.info("a prolongator is made by products: %s", error)
                 self._is_direct = False
-        for at, omega in enumerate(omegas):
+        for number, omega in enumerate(omegas):
             smoothing = level.smoothing(omega)
-            if at == len(self._smoothed):
+            if number == len(self._smoothed):
                 self._smoothed.append(spgemm_plan(smoothing, P))
-            P = self._smoothed[at](smoothing.data, P.data, out=level.P if at == len(omegas) - 1 else None)
+            P = self._smoothed[number](smoothing.data, P.data, out=level.P if number == len(omegas) - 1 else None)
         return P
 
 
@@ -251,8 +251,8 @@ def smoothed_aggregation_solver(
     named = {"strength": strength, "smooth": smooth, "improve_candidates": improve_candidates}
     smoothers = {"presmoother": presmoother, "postsmoother": postsmoother}
     read = functools.partial(Options.read, symmetry, named, smoothers, max_levels, max_coarse)
-    found: MultilevelSolver = divided(A).multigrid(B, read, _on_one_device)
-    return found
+    solver: MultilevelSolver = divided(A).multigrid(B, read, _on_one_device)
+    return solver
 
 
 @door()
@@ -306,22 +306,22 @@ def levels_of(
 
 def _smooth(levels: list[Level], options: Options) -> None:
     """Set the smoothers of all levels but the coarsest."""
-    for at, level in enumerate(levels[:-1]):
-        level.presmoother = smoother_of("presmoother", options.at("presmoother", at), level.rho)
-        level.postsmoother = smoother_of("postsmoother", options.at("postsmoother", at), level.rho)
+    for number, level in enumerate(levels[:-1]):
+        level.presmoother = smoother_of("presmoother", options.at("presmoother", number), level.rho)
+        level.postsmoother = smoother_of("postsmoother", options.at("postsmoother", number), level.rho)
 
 
-def _step(level: Level, at: int, options: Options) -> _Step | None:
+def _step(level: Level, number: int, options: Options) -> _Step | None:
     """Return what leads from a level to the next, of which nothing but the candidates is made; None if it were no smaller."""
-    graph = strong_entries(nodes_of(level.A, level.blocksize), options.at("strength", at))
+    graph = strong_entries(nodes_of(level.A, level.blocksize), options.at("strength", number))
     queue = level.A.queue
-    found = aggregates(queue, graph.indices, graph.indptr)
-    improve(level, *options.at("improve_candidates", at))
+    groups = aggregates(queue, graph.indices, graph.indptr)
+    improve(level, *options.at("improve_candidates", number))
     assert level.B is not None
-    if not found.n or found.n * level.B.shape[1] >= level.A.shape[0]:
+    if not groups.n or groups.n * level.B.shape[1] >= level.A.shape[0]:
         return None
-    T, coarse = tentative_prolongator(queue, found, level.B, level.blocksize)
-    return _Step(coarse, T, options.at("smooth", at), options.symmetry)
+    T, coarse = tentative_prolongator(queue, groups, level.B, level.blocksize)
+    return _Step(coarse, T, options.at("smooth", number), options.symmetry)
 
 
 def improve(level: Level, omega: float, iterations: int) -> None:
@@ -339,9 +339,9 @@ def improve(level: Level, omega: float, iterations: int) -> None:
     level.B = B
 
 
-def _improvement(given: Any) -> tuple[float, int]:
+def _improvement(option: Any) -> tuple[float, int]:
     """Return the gain of steps that smooth candidates, and how many."""
-    name, options = unpack(given)
+    name, options = unpack(option)
     if name not in ("jacobi", None):
         raise ValueError(f"improve_candidates: must be 'jacobi' or None, is {name!r}")
     if name is None:
@@ -352,9 +352,9 @@ def _improvement(given: Any) -> tuple[float, int]:
     return omega, iterations
 
 
-def _theta(given: Any) -> float:
+def _theta(option: Any) -> float:
     """Return the threshold of strong entries."""
-    name, options = unpack(given)
+    name, options = unpack(option)
     if name not in ("symmetric", None):
         raise ValueError(f"strength: must be 'symmetric' or None, is {name!r}")
     theta = float(options.pop("theta", 0.0)) if name else 0.0
@@ -365,9 +365,9 @@ def _theta(given: Any) -> float:
     return theta
 
 
-def _omegas(given: Any) -> tuple[float, ...]:
+def _omegas(option: Any) -> tuple[float, ...]:
     """Return the gain of each step by which prolongators are smoothed."""
-    name, options = unpack(given)
+    name, options = unpack(option)
     if name not in ("jacobi", None):
         raise ValueError(f"smooth: must be 'jacobi' or None, is {name!r}")
     if name is None:
@@ -386,26 +386,26 @@ def _matrix(A: Any) -> tuple[csr_array, int]:
         if rows != columns:
             raise ValueError(f"A: must have square blocks, has {rows} x {columns}")
         blocksize, A = int(rows), A.tocsr()
-    found = (on_device(queue_in((A,)) or default_queue(), A) if hasattr(A, "tocsr") else csr_array(A)).tocsr()
-    if found.ndim != 2 or found.shape[0] != found.shape[1]:
-        raise ValueError(f"A: must be square, has shape {found.shape}")
-    if found.dtype.kind not in "fc":
-        found = found.astype(np.float64)
-    if not found.has_canonical_format:
-        found = found.copy()
-        found.sum_duplicates()
-        blocksize = blocksize if found.nnz % blocksize**2 == 0 else 1
+    matrix = (on_device(queue_in((A,)) or default_queue(), A) if hasattr(A, "tocsr") else csr_array(A)).tocsr()
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"A: must be square, has shape {matrix.shape}")
+    if matrix.dtype.kind not in "fc":
+        matrix = matrix.astype(np.float64)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+        blocksize = blocksize if matrix.nnz % blocksize**2 == 0 else 1
     # The caller's may change: this one shares its arrays, but not its attributes.
-    return csr_array.sharing(found), blocksize
+    return csr_array.sharing(matrix), blocksize
 
 
 def _candidates(B: Any, A: csr_array, blocksize: int) -> cl_array.Array:
     """Return the candidates on the device, a row for each unknown."""
     if B is None and blocksize == 1 and A.shape[0]:
-        found, chain = allocate(A.queue, "candidates", (A.shape[0], 1), A.dtype), Chain(A.queue)
-        chain.fill(found, 1, A.shape[0])
-        chain.finish(found)
-        return found
+        ones, chain = allocate(A.queue, "candidates", (A.shape[0], 1), A.dtype), Chain(A.queue)
+        chain.fill(ones, 1, A.shape[0])
+        chain.finish(ones)
+        return ones
     if B is None:
         B = np.kron(np.ones((A.shape[0] // blocksize, 1)), np.eye(blocksize))
     host = checked_candidates(B, A.shape[0], A.dtype)

@@ -42,15 +42,15 @@ class Smoother:
     iterations: int
 
 
-def unpack(given: Any) -> tuple[Any, dict[str, Any]]:
+def unpack(option: Any) -> tuple[Any, dict[str, Any]]:
     """Return a method's name and its options, of a name or of both as PyAMG takes them."""
-    if isinstance(given, tuple):
-        name, options = given
+    if isinstance(option, tuple):
+        name, options = option
         return name, dict(options)
-    return given, {}
+    return option, {}
 
 
-def as_list(name: str, given: Any) -> list[Any]:
+def as_list(name: str, option: Any) -> list[Any]:
     """Return what is given for each level, the last one for all that follow; a tuple without options is a list.
 
     Raises
@@ -58,11 +58,11 @@ def as_list(name: str, given: Any) -> list[Any]:
     ValueError
         It is none of a name, a name with options, None, and a list of these.
     """
-    of_levels = isinstance(given, list) or (isinstance(given, tuple) and not (len(given) == 2 and isinstance(given[1], dict)))
-    found = list(given) if of_levels else [given]
-    if not found or not all(each is None or isinstance(each, (str, tuple)) for each in found):
-        raise ValueError(f"{name}: must be a name, (name, options), None or a list of these, is {given!r}")
-    return found
+    of_levels = isinstance(option, list) or (isinstance(option, tuple) and not (len(option) == 2 and isinstance(option[1], dict)))
+    entries = list(option) if of_levels else [option]
+    if not entries or not all(entry is None or isinstance(entry, (str, tuple)) for entry in entries):
+        raise ValueError(f"{name}: must be a name, (name, options), None or a list of these, is {option!r}")
+    return entries
 
 
 def _jacobi(rho: Callable[[], float], iterations: int = 1, omega: float = 1.0, withrho: bool = True) -> Smoother:
@@ -80,21 +80,21 @@ def _chebyshev(
     low, high = rho() * lower_bound, rho() * upper_bound
     roots = (high + low) / 2 + (high - low) / 2 * np.cos(np.pi * (np.arange(degree) + 0.5) / degree)
     # The polynomial that is 1 at 0 and has these roots is 1 - t p(t).
-    whole = np.poly(roots)
-    return Smoother("chebyshev", tuple((-whole / whole[-1])[:-1].tolist()), True, _count(iterations))
+    polynomial = np.poly(roots)
+    return Smoother("chebyshev", tuple((-polynomial / polynomial[-1])[:-1].tolist()), True, _count(iterations))
 
 
 def _count(iterations: Any) -> int:
-    found = operator.index(iterations)
-    if found < 0:
-        raise ValueError(f"iterations: must not be negative, is {found}")
-    return found
+    number = operator.index(iterations)
+    if number < 0:
+        raise ValueError(f"iterations: must not be negative, is {number}")
+    return number
 
 
 _KINDS: Mapping[str, Callable[..., Smoother]] = {"jacobi": _jacobi, "chebyshev": _chebyshev}
 
 
-def smoother_of(name: str, given: Any, rho: Callable[[], float]) -> Smoother | None:
+def smoother_of(name: str, option: Any, rho: Callable[[], float]) -> Smoother | None:
     """Return a smoother for one level.
 
     Parameters
@@ -113,7 +113,7 @@ def smoother_of(name: str, given: Any, rho: Callable[[], float]) -> Smoother | N
     TypeError
         An option is unknown.
     """
-    kind, options = unpack(given)
+    kind, options = unpack(option)
     if kind is None:
         return None
     if kind not in _KINDS:

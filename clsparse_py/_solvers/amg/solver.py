@@ -82,8 +82,8 @@ class MultilevelSolver:
             "  level   unknowns     nonzeros",
         ]
         lines += [
-            f"{at:>6} {level.A.shape[1]:>11} {n:>12} [{100 * n / max(sum(nnz), 1):2.2f}%]"
-            for at, (level, n) in enumerate(zip(self.levels, nnz, strict=True))
+            f"{number:>6} {level.A.shape[1]:>11} {n:>12} [{100 * n / max(sum(nnz), 1):2.2f}%]"
+            for number, (level, n) in enumerate(zip(self.levels, nnz, strict=True))
         ]
         return "\n".join([*lines, ""])
 
@@ -242,15 +242,15 @@ class MultilevelSolver:
         ValueError, TypeError
             An argument has a wrong shape, dtype or value; the message names it.
         """
-        given = cycle, accel, tol, maxiter, cycles_per_level, residuals is not None
-        kind, method, tol, maxiter, again = self._checked(*given)
+        arguments = cycle, accel, tol, maxiter, cycles_per_level, residuals is not None
+        kind, method, tol, maxiter, repeats = self._checked(*arguments)
         if method is not None:
             x, info = self._accelerated(method, accel, b, x0, tol, maxiter, kind, callback, residuals)
         else:
-            own: dict[str, Any] = {"kind": kind, "again": again, "residuals": residuals}
+            options: dict[str, Any] = {"kind": kind, "again": repeats, "residuals": residuals}
 
             def read() -> Options:
-                by_cycles = functools.partial(self._iterate, **own)
+                by_cycles = functools.partial(self._iterate, **options)
                 return Options.checked("multigrid", by_cycles, None, rtol=tol, maxiter=maxiter, callback=callback)
 
             x, info = solved(read, self.levels[0].A, b, x0, None)
@@ -262,7 +262,7 @@ class MultilevelSolver:
         accel: Any,
         tol: Any,
         maxiter: Any,
-        again: Any,
+        repeats: Any,
         is_told: bool,  # noqa: ARG002 - of ranks
     ) -> tuple[str, Callable[..., Any] | None, float, int, int]:
         """Return the options of `solve`, checked."""
@@ -271,15 +271,15 @@ class MultilevelSolver:
             raise ValueError(f"accel: must be a solver of clsparse_py.linalg, such as 'cg', or a function, is {accel!r}")
         if method is not None and not {"M", "kwargs"} & set(inspect.signature(method).parameters):
             raise ValueError(f"accel: must take a preconditioner M, which {accel!r} does not; use 'cg', 'minres' or 'gmres'")
-        return cycle_named(cycle), method, tolerance("tol", tol), limit("maxiter", maxiter), operator.index(again)
+        return cycle_named(cycle), method, tolerance("tol", tol), limit("maxiter", maxiter), operator.index(repeats)
 
-    def _iterate(self, system: System, kind: str, again: int, residuals: list[float] | None) -> int:
+    def _iterate(self, system: System, kind: str, repeats: int, residuals: list[float] | None) -> int:
         """Solve a system by cycles, and return info."""
         space = self._workspace(system.chain.queue, system.dtype)
         if kind != "AMLI":  # whose cycles begin with ones, beside which the size of b counts
             system.scaling.scale_b()
         with space.borrowed(system.b, system.x) as (b, x, r):
-            measured, cycle = space.residual(b, x, r), space.cycle(kind, again, b, x, r)
+            measured, cycle = space.residual(b, x, r), space.cycle(kind, repeats, b, x, r)
             with space.lock:
                 norm_of_b, unit = space.norm(b), 2.0**system.scaling.b
             if not norm_of_b:
@@ -352,7 +352,7 @@ def _overwrite(A: csr_array, values: cl_array.Array) -> None:
     chain.finish(A.data)
 
 
-def _values_of(given: Any, A: csr_array) -> cl_array.Array:
+def _values_of(values: Any, A: csr_array) -> cl_array.Array:
     """Return the values of a matrix of A's structure.
 
     Raises
@@ -360,18 +360,18 @@ def _values_of(given: Any, A: csr_array) -> cl_array.Array:
     ValueError
         It has another structure.
     """
-    found: Any = on_device(A.queue, given).tocsr()
-    if found.shape == A.shape and not found.has_canonical_format:
-        found = found.copy()
-        found.sum_duplicates()
-    own = found.structure is A.structure
+    matrix: Any = on_device(A.queue, values).tocsr()
+    if matrix.shape == A.shape and not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    shares_structure = matrix.structure is A.structure
     if (
-        found.shape != A.shape
-        or found.nnz != A.nnz
-        or not (own or (_same(found.indptr, A.indptr) and _same(found.indices, A.indices)))
+        matrix.shape != A.shape
+        or matrix.nnz != A.nnz
+        or not (shares_structure or (_same(matrix.indptr, A.indptr) and _same(matrix.indices, A.indices)))
     ):
         raise ValueError("values: the matrix has another structure than A; set up another hierarchy")
-    return found.data  # type: ignore[no-any-return]
+    return matrix.data  # type: ignore[no-any-return]
 
 
 def _same(a: cl_array.Array, b: cl_array.Array) -> bool:
@@ -389,10 +389,10 @@ def _run(space: Workspace, commands: list[Callable[[], object]]) -> float:
 
 def cycle_named(cycle: Any) -> str:
     """Return the name of a kind of cycle, as `CYCLES` has it."""
-    found = str(cycle).upper()
-    if found not in CYCLES:
+    name = str(cycle).upper()
+    if name not in CYCLES:
         raise ValueError(f"cycle: must be one of {', '.join(CYCLES)}, is {cycle!r}")
-    return found
+    return name
 
 
 class Preconditioner(DeviceOperator):
@@ -406,14 +406,14 @@ class Preconditioner(DeviceOperator):
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
         space = self._hierarchy._workspace(queue, dtype)
-        known: list[Any] = [None, None, []]
+        bound_cycle: list[Any] = [None, None, []]
 
         def apply(x: cl_array.Array, y: cl_array.Array) -> None:
             # A solver comes with the same two vectors again and again.
-            if known[0] is not x or known[1] is not y:
-                known[:] = [x, y, space.cycle(self._kind, 1, x, y)]
+            if bound_cycle[0] is not x or bound_cycle[1] is not y:
+                bound_cycle[:] = [x, y, space.cycle(self._kind, 1, x, y)]
             with space.lock:
-                for command in known[2]:
+                for command in bound_cycle[2]:
                     command()
 
         return apply

@@ -118,25 +118,25 @@ class Basis:
         self.passes.enqueue(_NORM, w=self.w)
         self.passes.enqueue(_SCALING, w=self.w, v=self.vectors[0])
 
-    def extend(self, column: int, others: int | None = None, target: cl_array.Array | None = None) -> _Column:
+    def extend(self, column: int, n_earlier: int | None = None, target: cl_array.Array | None = None) -> _Column:
         """Enqueue what makes the next vector of the basis, and the read of its column of the Hessenberg matrix.
 
-        The vector is what the product of that of this column has beside the first ``others``, by default those to this column;
+        The vector is what the product of that of this column has beside the first ``n_earlier``, by default those to this column;
         it comes behind these, or to ``target``.
         """
-        others = column + 1 if others is None else others
+        n_earlier = column + 1 if n_earlier is None else n_earlier
         if self._M is None:
             self._A(self.vectors[column], self.w)
         else:
             self._A(self.vectors[column], self.q)
             self._M(self.q, self.w)
-        part, used, first = 0, -(-others // _AT_ONCE), column % 2 * 2 * self.blocks
-        for again in (0, 1):
+        part, used, first = 0, -(-n_earlier // _AT_ONCE), column % 2 * 2 * self.blocks
+        for sweep in (0, 1):
             for number in range(used):
-                part = first + again * self.blocks + number
+                part = first + sweep * self.blocks + number
                 self.passes.enqueue(_PRODUCTS, part, w=self.w, **self.block(number))
                 self.passes.enqueue(_SUBTRACTION, part, w=self.w, **self.block(number))
-        scaled = self.passes.enqueue(_SCALING, part, w=self.w, v=self.vectors[others] if target is None else target)
+        scaled = self.passes.enqueue(_SCALING, part, w=self.w, v=self.vectors[n_earlier] if target is None else target)
         queue, n = self.sweeps.chain.queue, len(LAYOUT.scalars)
         host = np.empty((2, self.blocks, n), self.sweeps.dtype)
         queue.flush()
@@ -144,23 +144,23 @@ class Basis:
             "a read", cl.enqueue_copy, self._reading, host, self.sweeps.scalars.base_data, is_blocking=False,
             src_offset=first * n * host.itemsize, wait_for=None if self._reading is queue else [scaled],
         )  # fmt: skip
-        return _Column(event, host, others - 1, used)
+        return _Column(event, host, n_earlier - 1, used)
 
     def columns(self) -> Iterator[tuple[np.ndarray[Any, Any], float]]:
         """Yield the columns of the Hessenberg matrix, and the numbers below them, while the device makes the next one."""
-        made: list[_Column] = []
+        columns: list[_Column] = []
         try:
             for column in range(self.size):
-                made.append(self.extend(column))
+                columns.append(self.extend(column))
                 # The first column is waited for: with a preconditioner that is almost the inverse there is no other one.
                 if column != 1:
-                    yield made[max(column - 1, 0)].values()
+                    yield columns[max(column - 1, 0)].values()
             if self.size > 1:
-                yield made[-1].values()
+                yield columns[-1].values()
         finally:
             # What is being read is not written to before.
-            for each in made[-2:]:
-                each.event.wait()
+            for column_read in columns[-2:]:
+                column_read.event.wait()
 
     def replace(self, number: int, values: np.ndarray[Any, Any]) -> None:
         """Make a vector of the basis from other values: what of them is orthogonal to the vectors before."""
@@ -169,15 +169,15 @@ class Basis:
 
     def assign(self, vector: cl_array.Array, values: np.ndarray[Any, Any]) -> None:
         """Copy values of the host to a vector."""
-        ready = np.ascontiguousarray(values, self.sweeps.dtype)
-        submit("a vector", cl.enqueue_copy, self.sweeps.chain.queue, vector.base_data, ready, is_blocking=True)
+        contiguous = np.ascontiguousarray(values, self.sweeps.dtype)
+        submit("a vector", cl.enqueue_copy, self.sweeps.chain.queue, vector.base_data, contiguous, is_blocking=True)
 
     def product(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the product of the operator, without M, with values of the host, in double precision; waits."""
         self.assign(self.q, values)
         self._A(self.q, self.w)
-        found = self.sweeps.chain.read(self.w, values.size)
-        return found.astype(np.result_type(found, np.float64))
+        product = self.sweeps.chain.read(self.w, values.size)
+        return product.astype(np.result_type(product, np.float64))
 
     def orthogonalise(self, number: int, values: cl_array.Array) -> None:
         """Make a vector of the basis what of a vector of the device is orthogonal to the vectors before."""

@@ -109,8 +109,8 @@ def bicgstab(system: System) -> int:
         return 0
     if norm <= bound:
         return 0
-    for each in (p, v):
-        sweeps.fill(each)
+    for vector in (p, v):
+        sweeps.fill(vector)
     tiny = float(np.finfo(system.dtype).eps) ** 2
     sweeps.set(bound=bound, tolerance=tiny * np.sqrt(norm), tiny=tiny, code_after=1, rho_before=1, alpha=1, omega=1)
 

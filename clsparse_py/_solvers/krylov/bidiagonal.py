@@ -63,14 +63,14 @@ def left(
     """
     return Pass(
         f"{name}_left", reads=("q",), updates=("u",), totals=totals,
-        takes=(*(f"{each}_1" for each in carried), *(f"{each}_set" for each in CONSTANTS)),
+        takes=(*(f"{scalar}_1" for scalar in carried), *(f"{scalar}_set" for scalar in CONSTANTS)),
         first=(
             unpack(carried, "_1"), unpack(CONSTANTS, "_set"), *first, "const bool active = stop == 0;",
             "const R scale = alpha > 0 ? 1 / alpha : 0, back = beta > 0 ? alpha / beta : 0;",
         ),
         lines=("if (active) u = q * scale - u * back;",), sums=(("uu", "of_real(square(u))"),),
-        keeps=(*((f"{each}_0", f"of_real({each})") for each in carried), *keeps),
-        tells=tuple((each, f"of_real({each})") for each in tells), guarded=True,
+        keeps=(*((f"{scalar}_0", f"of_real({scalar})") for scalar in carried), *keeps),
+        tells=tuple((scalar, f"of_real({scalar})") for scalar in tells), guarded=True,
     )  # fmt: skip
 
 
@@ -138,7 +138,7 @@ class Bidiagonal:
         eps = float(np.finfo(problem.dtype).eps)
         return dict(
             zip(
-                (f"{each}_set" for each in CONSTANTS),
+                (f"{constant}_set" for constant in CONSTANTS),
                 (problem.damp * problem.scaling.A.alpha, problem.atol, problem.btol, ctol, self.bnorm, eps),
                 strict=True,
             )
@@ -156,7 +156,7 @@ class Bidiagonal:
             sweeps.bind(of_right, t=self.t, v=self.v),
             sweeps.bind(update, 0, 0, v=self.v, x=problem.x, **vectors),
         )
-        found: list[tuple[float, ...]] = []
+        report: list[tuple[float, ...]] = []
 
         def begin(_: int, turn: int, goes_on: bool) -> cl.Event:
             if goes_on:
@@ -168,23 +168,23 @@ class Bidiagonal:
             to_right()
             to_solution()
 
-        def info(*told: float) -> int | None:
-            found[:] = [tuple(map(float, told))]
-            return int(told[0]) or None
+        def info(*values: float) -> int | None:
+            report[:] = [tuple(map(float, values))]
+            return int(values[0]) or None
 
-        def last(*told: float) -> int:
-            return info(*told) or 0
+        def last(*values: float) -> int:
+            return info(*values) or 0
 
         iterate(problem, sweeps, Iteration(begin, rest, info, last))
-        return found[0]
+        return report[0]
 
 
-def scalars(carried: tuple[str, ...], *others: str) -> tuple[str, ...]:
+def scalars(carried: tuple[str, ...], *further: str) -> tuple[str, ...]:
     """Return the names of a method's scalars."""
-    of_iterations = (f"{each}_{which}" for which in (1, 0) for each in carried)
-    return (*of_iterations, *(f"{each}_set" for each in CONSTANTS), "beta_new", *others)
+    of_iterations = (f"{name}_{parity}" for parity in (1, 0) for name in carried)
+    return (*of_iterations, *(f"{name}_set" for name in CONSTANTS), "beta_new", *further)
 
 
 def initial(carried: tuple[str, ...], **values: Any) -> dict[str, Any]:
     """Return values of what is carried into the first iteration, under the names of the scalars."""
-    return {f"{each}_1": values[each] for each in carried if each in values}
+    return {f"{name}_1": values[name] for name in carried if name in values}

@@ -60,7 +60,7 @@ class _Rotations:
         return y
 
 
-def gmres(system: System, restart: int, told: Callable[[float], object] | None, by_columns: bool) -> int:
+def gmres(system: System, restart: int, report: Callable[[float], object] | None, by_columns: bool) -> int:
     """Solve a system by the method, and return info.
 
     Parameters
@@ -85,9 +85,9 @@ def gmres(system: System, restart: int, told: Callable[[float], object] | None, 
     if norm <= limit:
         return 0
     basis.preconditioned(system.b, basis.w)
-    b_norm, most, eps = float(np.sqrt(bb)), 1.0, float(np.finfo(system.dtype).eps)
-    bound = basis.norm() * min(most, limit / b_norm)
-    made = 0
+    b_norm, factor, eps = float(np.sqrt(bb)), 1.0, float(np.finfo(system.dtype).eps)
+    bound = basis.norm() * min(factor, limit / b_norm)
+    n_steps = 0
     for _ in range(maxiter):
         if not np.isfinite(norm):
             break
@@ -96,22 +96,22 @@ def gmres(system: System, restart: int, told: Callable[[float], object] | None, 
         for column, below in basis.columns():
             exact = below <= eps * float(np.linalg.norm([*np.abs(column), below]))
             estimate = rotations.add(column, 0.0 if exact else below)
-            made += 1
-            if told is not None:
-                told(np.float64(estimate / b_norm / system.scaling.M.alpha))
-            if estimate <= bound or exact or (by_columns and made == maxiter):
+            n_steps += 1
+            if report is not None:
+                report(np.float64(estimate / b_norm / system.scaling.M.alpha))
+            if estimate <= bound or exact or (by_columns and n_steps == maxiter):
                 break
         basis.add(x, rotations.solution())
         system.guessed = True
         residual()
         norm = float(np.sqrt(basis.sweeps.totals()["ww"].real))
-        if by_columns and made == maxiter:
+        if by_columns and n_steps == maxiter:
             break
         if system.callback is not None:
             system.callback(x)
         if norm <= limit or exact:
             break
         # The next cycle is to bring the preconditioned residual down as far as the residual still has to come.
-        most = max(eps, 0.25 * most) if estimate <= bound else min(1.0, 1.5 * most)
-        bound = estimate * min(most, limit / norm)
+        factor = max(eps, 0.25 * factor) if estimate <= bound else min(1.0, 1.5 * factor)
+        bound = estimate * min(factor, limit / norm)
     return 0 if norm <= limit and np.isfinite(norm) else maxiter

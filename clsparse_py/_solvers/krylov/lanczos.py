@@ -95,26 +95,26 @@ def lanczos(
     basis = Basis(chain, n, dtype, A, None, size)
     if floor and n <= (1 + limits.search) * (size + 1):
         return _of_all_products(basis, k, which)
-    room = [basis.sweeps.vector() for _ in range(k + max(1, (size - k) // 2))]
+    spare = [basis.sweeps.vector() for _ in range(k + max(1, (size - k) // 2))]
     projected = np.zeros((size, size), np.result_type(dtype, np.float64))
     basis.begin(first)
     values, norm = np.zeros(0), 0.0
     # Locked are the wanted pairs while a random vector's products, until there have been ``end``, look for others.
-    kept, locked, restarts, products, end = 0, 0, 0, 0, 0
+    n_kept, locked, restarts, products, end = 0, 0, 0, 0, 0
 
     def few(errors: np.ndarray[Any, Any], values: np.ndarray[Any, Any], times: float = 1.0) -> np.ndarray[Any, Any]:
         """Return which errors are small."""
         least = times * floor * norm * eps if floor else (tol or eps) * eps ** (2 / 3)
-        found: np.ndarray[Any, Any] = errors <= np.maximum((tol or eps) * np.abs(values), least)
-        return found
+        is_small: np.ndarray[Any, Any] = errors <= np.maximum((tol or eps) * np.abs(values), least)
+        return is_small
 
     def most(converged: int) -> int:
         """Return how many pairs a restart keeps: more than are wanted once some have converged, as ARPACK."""
         return min(max(k + min(converged, (size - k) // 2), size // 2), filled - 1)
 
     while True:
-        below, filled = 0.0, min(size, kept + max(1, end - products)) if locked else size
-        for number in range(kept, filled):
+        below, filled = 0.0, min(size, n_kept + max(1, end - products)) if locked else size
+        for number in range(n_kept, filled):
             column, below = basis.extend(number).values()
             products += 1
             if not np.isfinite(column).all() or not np.isfinite(below):
@@ -123,52 +123,52 @@ def lanczos(
             if below <= limits.noise * eps * float(np.linalg.norm([*np.abs(column), below])):
                 below = 0.0
                 basis.replace(number + 1, rng.standard_normal(n).astype(dtype))
-        others, vectors = scipy.linalg.eigh(projected[locked:filled, locked:filled])
-        _part_copies(others, vectors, limits.noise * eps * float(np.abs(others).max()))
-        values, vectors = np.concatenate([values[:locked], others]), scipy.linalg.block_diag(np.eye(locked), vectors)
+        new_values, vectors = scipy.linalg.eigh(projected[locked:filled, locked:filled])
+        _part_copies(new_values, vectors, limits.noise * eps * float(np.abs(new_values).max()))
+        values, vectors = np.concatenate([values[:locked], new_values]), scipy.linalg.block_diag(np.eye(locked), vectors)
         rank, norm = np.argsort(values, kind="stable"), max(norm, float(np.abs(values).max()))
         order = rank[WANTED[which](values[rank])]
-        chosen, following = rank[np.isin(rank, order[:k])], basis.vectors[filled]
-        fine = few(below * np.abs(vectors[-1]), values)[chosen]
-        if locked and few(np.abs(values[chosen] - values[:k]), values[:k], _DRIFT_OF_VALUES).all():
+        selected, following = rank[np.isin(rank, order[:k])], basis.vectors[filled]
+        fine = few(below * np.abs(vectors[-1]), values)[selected]
+        if locked and few(np.abs(values[selected] - values[:k]), values[:k], _DRIFT_OF_VALUES).all():
             if products >= end:
                 return Eigenpairs(values[:k], basis.vectors[:k], np.ones(k, bool), restarts)
-            chosen = np.concatenate([np.arange(k), order[order >= k]])[: most(k)]
-            _rotate(basis, room, vectors[:, chosen])
-            values = values[chosen]
+            selected = np.concatenate([np.arange(k), order[order >= k]])[: most(k)]
+            _rotate(basis, spare, vectors[:, selected])
+            values = values[selected]
         else:
             # A locked basis that is left has met a better value: a copy that was missed.
             end, locked, restarts = 0 if locked else end, 0, restarts + 1
             if restarts >= maxiter and not fine.all():
-                _rotate(basis, room, vectors[:, chosen])
-                return Eigenpairs(values[chosen], basis.vectors[:k], fine, restarts)
+                _rotate(basis, spare, vectors[:, selected])
+                return Eigenpairs(values[selected], basis.vectors[:k], fine, restarts)
             if not fine.all():
-                chosen = order[: most(int(fine.sum()))]
-                _rotate(basis, room, vectors[:, chosen])
-                values = values[chosen]
+                selected = order[: most(int(fine.sum()))]
+                _rotate(basis, spare, vectors[:, selected])
+                values = values[selected]
             else:
                 # Where a cycle or two were enough, there may be few distinct eigenvalues: another cycle is the least then.
                 least = (k if floor else 0) + (size - k if k > 1 else 0)
                 end = end or max(int((1 + limits.search) * products), products + least)
-                _rotate(basis, room, vectors[:, chosen], anew=True)
-                values = values[chosen]
+                _rotate(basis, spare, vectors[:, selected], anew=True)
+                values = values[selected]
                 if floor:
                     # What rounding has left in many restarts is seen by products alone.
-                    values, vectors, errors = _by_products(basis, room[k], k)
-                    fine, products, following = few(errors, values, _DRIFT), products + k, room[k]
-                    _rotate(basis, room, vectors)
+                    values, vectors, errors = _by_products(basis, spare[k], k)
+                    fine, products, following = few(errors, values, _DRIFT), products + k, spare[k]
+                    _rotate(basis, spare, vectors)
                 if fine.all() and products < end and size < n:
                     locked = k
                 elif fine.all() or restarts >= maxiter:
                     return Eigenpairs(values, basis.vectors[:k], fine, restarts)
-        kept = values.size
-        basis.sweeps.copy(basis.vectors[kept], following)
-        for vector in basis.vectors[kept + 1 :]:
+        n_kept = values.size
+        basis.sweeps.copy(basis.vectors[n_kept], following)
+        for vector in basis.vectors[n_kept + 1 :]:
             basis.sweeps.fill(vector)
-        if locked == kept:
-            basis.replace(kept, rng.standard_normal(n).astype(dtype))
+        if locked == n_kept:
+            basis.replace(n_kept, rng.standard_normal(n).astype(dtype))
         projected[:] = 0
-        projected[range(kept), range(kept)] = values
+        projected[range(n_kept), range(n_kept)] = values
 
 
 def _part_copies(values: np.ndarray[Any, Any], vectors: np.ndarray[Any, Any], near: float) -> None:
@@ -189,10 +189,10 @@ def _of_all_products(basis: Basis, k: int, which: str) -> Eigenpairs:
     if not np.isfinite(entries).all():
         return Eigenpairs(np.full(k, np.nan), basis.vectors[:k], np.zeros(k, bool), 1)
     values, vectors = scipy.linalg.eigh((entries + entries.conj().T) / 2)
-    chosen = np.sort(WANTED[which](values)[:k])
-    for vector, column in zip(basis.vectors, vectors[:, chosen].T, strict=False):
+    selected = np.sort(WANTED[which](values)[:k])
+    for vector, column in zip(basis.vectors, vectors[:, selected].T, strict=False):
         basis.assign(vector, column)
-    return Eigenpairs(values[chosen], basis.vectors[:k], np.ones(k, bool), 1)
+    return Eigenpairs(values[selected], basis.vectors[:k], np.ones(k, bool), 1)
 
 
 def _by_products(
@@ -211,19 +211,19 @@ def _by_products(
     return values, factors, norms @ np.abs(factors)
 
 
-def _rotate(basis: Basis, room: list[cl_array.Array], factors: np.ndarray[Any, Any], anew: bool = False) -> None:
+def _rotate(basis: Basis, spare: list[cl_array.Array], factors: np.ndarray[Any, Any], anew: bool = False) -> None:
     """Make the first vectors of a basis combinations of its first ones, one for each column of factors.
 
     If ``anew``, these are made orthogonal again, and the others 0.
     """
     columns = factors.shape[1]
-    for target, column in zip(room[:columns], factors.T, strict=True):
+    for target, column in zip(spare[:columns], factors.T, strict=True):
         basis.sweeps.fill(target)
         basis.add(target, column)
     if anew:
         for vector in basis.vectors:
             basis.sweeps.fill(vector)
-    for number, target in enumerate(room[:columns]):
+    for number, target in enumerate(spare[:columns]):
         if anew:
             basis.orthogonalise(number, target)
         else:

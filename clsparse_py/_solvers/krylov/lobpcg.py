@@ -51,8 +51,8 @@ class _Part:
     @classmethod
     def of(cls, problem: Problem, x: Columns) -> _Part:
         """Return columns with room for what is made of them."""
-        room = problem.panel.columns
-        return cls(x, room(len(x)), x if problem.B is None else room(len(x)))
+        columns = problem.panel.columns
+        return cls(x, columns(len(x)), x if problem.B is None else columns(len(x)))
 
     def multiply(self, problem: Problem) -> None:
         """Enqueue the products with A and B."""
@@ -61,17 +61,17 @@ class _Part:
             if problem.B is not None:
                 problem.B(x, bx)
 
-    def replace(self, panel: Panel, *sources: tuple[_Part, np.ndarray[Any, Any]], room: Columns) -> None:
+    def replace(self, panel: Panel, *sources: tuple[_Part, np.ndarray[Any, Any]], spare: Columns) -> None:
         """Enqueue making the columns combinations of those of parts, and what A and B make of them likewise."""
-        panel.replace(self.ax, *((part.ax, factors) for part, factors in sources), room=room)
+        panel.replace(self.ax, *((part.ax, factors) for part, factors in sources), spare=spare)
         if self.bx is not self.x:
-            panel.replace(self.bx, *((part.bx, factors) for part, factors in sources), room=room)
-        panel.replace(self.x, *((part.x, factors) for part, factors in sources), room=room)
+            panel.replace(self.bx, *((part.bx, factors) for part, factors in sources), spare=spare)
+        panel.replace(self.x, *((part.x, factors) for part, factors in sources), spare=spare)
 
-    def chosen(self, which: np.ndarray[Any, Any]) -> _Part:
+    def chosen(self, numbers: np.ndarray[Any, Any]) -> _Part:
         """Return some of the columns."""
-        x = [self.x[i] for i in which]
-        return _Part(x, [self.ax[i] for i in which], x if self.bx is self.x else [self.bx[i] for i in which])
+        x = [self.x[i] for i in numbers]
+        return _Part(x, [self.ax[i] for i in numbers], x if self.bx is self.x else [self.bx[i] for i in numbers])
 
 
 def lobpcg(problem: Problem, x: Columns) -> Block:
@@ -89,18 +89,18 @@ def lobpcg(problem: Problem, x: Columns) -> Block:
     if problem.M is not None:
         problem.M = scaling.scaled(problem.M, scaling.M)
     eps = float(np.finfo(panel.sweeps.dtype).eps)
-    room, best = panel.columns(k), panel.columns(k)
+    spare, best = panel.columns(k), panel.columns(k)
     X, W, P = (_Part.of(problem, columns) for columns in (x, panel.columns(k), panel.columns(k)))
-    constrain = _constraint(problem, room)
+    constrain = _constraint(problem, spare)
     constrain(X.x)
-    values = _begin(problem, X, room)
+    values = _begin(problem, X, spare)
     unit = 2.0 ** (scaling.A.exponent or 0)
     tol = problem.tol / unit
     all_values, all_norms = [values], []
     least, active, has_directions = np.inf, np.ones(k, bool), False
     for iteration in range(problem.maxiter + 1):
         identity = np.eye(k)
-        panel.replace(W.x, (X.ax, identity), (X.bx, -np.diag(values)), room=room)
+        panel.replace(W.x, (X.ax, identity), (X.bx, -np.diag(values)), spare=spare)
         norms = np.sqrt(np.abs(np.diag(panel.products(W.x, W.x)).real))
         all_norms.append(norms)
         if norms.mean() < least:
@@ -110,62 +110,62 @@ def lobpcg(problem: Problem, x: Columns) -> Block:
         if not active.any() or iteration == problem.maxiter or not np.isfinite(norms).all():
             break
         if problem.M is not None:
-            for column, target in zip(W.x, room, strict=True):
+            for column, target in zip(W.x, spare, strict=True):
                 problem.M(column, target)
-            panel.copy(W.x, room)
+            panel.copy(W.x, spare)
         constrain(W.x)
-        panel.replace(W.x, (W.x, identity), (X.x, -panel.products(X.bx, W.x)), room=room)
+        panel.replace(W.x, (W.x, identity), (X.x, -panel.products(X.bx, W.x)), spare=spare)
         W.multiply(problem)
-        which = np.flatnonzero(active)
-        parts = [X, W.chosen(which), *([P.chosen(which)] if has_directions else [])]
+        numbers = np.flatnonzero(active)
+        parts = [X, W.chosen(numbers), *([P.chosen(numbers)] if has_directions else [])]
         values, factors = _ritz(panel, parts, k, problem.largest, eps)
         if factors is None:
             break
         all_values.append(values)
         cuts = np.cumsum([len(part.x) for part in parts])[:-1]
         of_x, *of_others = np.split(factors, cuts)
-        P.replace(panel, *zip(parts[1:], of_others, strict=True), room=room)
-        X.replace(panel, (X, of_x), (P, identity), room=room)
+        P.replace(panel, *zip(parts[1:], of_others, strict=True), spare=spare)
+        X.replace(panel, (X, of_x), (P, identity), spare=spare)
         has_directions = True
     panel.copy(X.x, best)
-    values = _begin(problem, X, room)
-    panel.replace(W.x, (X.ax, np.eye(k)), (X.bx, -np.diag(values)), room=room)
+    values = _begin(problem, X, spare)
+    panel.replace(W.x, (X.ax, np.eye(k)), (X.bx, -np.diag(values)), spare=spare)
     norms = np.sqrt(np.abs(np.diag(panel.products(W.x, W.x)).real))
     return Block(
-        values * unit, X.x, norms * unit, [each * unit for each in all_values], [each * unit for each in all_norms]
+        values * unit, X.x, norms * unit, [history * unit for history in all_values], [history * unit for history in all_norms]
     )  # fmt: skip
 
 
-def _constraint(problem: Problem, room: Columns) -> Any:
+def _constraint(problem: Problem, spare: Columns) -> Any:
     """Return the function that makes columns B-orthogonal to the constraints."""
     panel, y = problem.panel, problem.constraints
     if not y:
         return lambda _: None
-    by = y
+    b_of_y = y
     if problem.B is not None:
-        by = panel.columns(len(y))
-        for source, target in zip(y, by, strict=True):
+        b_of_y = panel.columns(len(y))
+        for source, target in zip(y, b_of_y, strict=True):
             problem.B(source, target)
     try:
-        factor = scipy.linalg.cho_factor(panel.products(y, by))
+        factor = scipy.linalg.cho_factor(panel.products(y, b_of_y))
     except np.linalg.LinAlgError as error:
         raise ValueError("Y: linearly dependent constraints") from error
 
     def constrain(columns: Columns) -> None:
-        factors = scipy.linalg.cho_solve(factor, panel.products(by, columns))
-        panel.replace(columns, (columns, np.eye(len(columns))), (y, -factors), room=room)
+        factors = scipy.linalg.cho_solve(factor, panel.products(b_of_y, columns))
+        panel.replace(columns, (columns, np.eye(len(columns))), (y, -factors), spare=spare)
 
     return constrain
 
 
-def _begin(problem: Problem, X: _Part, room: Columns) -> np.ndarray[Any, Any]:
+def _begin(problem: Problem, X: _Part, spare: Columns) -> np.ndarray[Any, Any]:
     """Make columns B-orthonormal Ritz vectors, and return their values."""
     panel, k = problem.panel, len(X.x)
     X.multiply(problem)
     values, factors = _ritz(panel, [X], k, problem.largest, float(np.finfo(panel.sweeps.dtype).eps))
     if factors is None or factors.shape[1] < k:
         raise ValueError("X: linearly dependent initial approximations, or products with A or B are no numbers")
-    X.replace(panel, (X, factors), room=room)
+    X.replace(panel, (X, factors), spare=spare)
     return values
 
 
@@ -181,13 +181,13 @@ def _ritz(
         return np.full(k, np.nan), None
     sizes = np.sqrt(np.maximum(np.diag(of_B).real, 0))
     scale = np.divide(1, sizes, out=np.zeros_like(sizes), where=sizes > 0)
-    of_A, of_B = (scale[:, None] * (each + each.conj().T) / 2 * scale for each in (of_A, of_B))
+    of_A, of_B = (scale[:, None] * (product + product.conj().T) / 2 * scale for product in (of_A, of_B))
     weights, directions = np.linalg.eigh(of_B)
     # Directions that depend on others are left out.
-    kept = weights > 100 * eps * weights[-1]
-    if kept.sum() < k:
+    is_kept = weights > 100 * eps * weights[-1]
+    if is_kept.sum() < k:
         return np.full(k, np.nan), None
-    directions = directions[:, kept] / np.sqrt(weights[kept])
+    directions = directions[:, is_kept] / np.sqrt(weights[is_kept])
     values, vectors = np.linalg.eigh(directions.conj().T @ of_A @ directions)
     order = np.arange(values.size)[::-1][:k] if largest else np.arange(k)
     return values[order], scale[:, None] * (directions @ vectors[:, order])

@@ -31,7 +31,7 @@ def _update(name: str, *, variance: bool) -> Pass:
     """Return the pass that ends an iteration: rotations, x and w, and the tests."""
     return Pass(
         name, reads=("v",), updates=("x", "w", *(("var",) if variance else ())), totals=("vv",),
-        takes=(*(f"{each}_0" for each in _CARRIED), *(f"{each}_set" for each in CONSTANTS), "beta_new", "of_w"),
+        takes=(*(f"{scalar}_0" for scalar in _CARRIED), *(f"{scalar}_set" for scalar in CONSTANTS), "beta_new", "of_w"),
         first=(
             "const bool active = real_part(stop_0) == 0;",
             unpack(_CARRIED),
@@ -78,7 +78,8 @@ def _update(name: str, *, variance: bool) -> Pass:
             *(("var += of_real(square(w) * inverse * inverse);",) if variance else ()),
             "if (active) { x += w * step; w = v * scale + w * kept; }",
         ),
-        sums=(("ww", "of_real(square(w))"),), keeps=tuple((f"{each}_1", f"of_real({each})") for each in _CARRIED), guarded=True,
+        sums=(("ww", "of_real(square(w))"),),
+        keeps=tuple((f"{scalar}_1", f"of_real({scalar})") for scalar in _CARRIED), guarded=True,
     )  # fmt: skip
 
 

@@ -106,7 +106,9 @@ def minres(system: System) -> int:
     v, *older = (sweeps.vector() for _ in range(6))
     y, w = older[:3], older[3:]
     z = [*y] if M is None else [sweeps.vector()] * 3
-    inner = [sweeps.bind(_PRECONDITIONED, y=each, z=of_each) for each, of_each in zip(y, z, strict=True)] if M is not None else []
+    inner = (
+        [sweeps.bind(_PRECONDITIONED, y=vector, z=of_each) for vector, of_each in zip(y, z, strict=True)] if M is not None else []
+    )
 
     def start() -> None:
         system.begin(_START, sweeps, q=y[0], r=y[2])
@@ -126,8 +128,8 @@ def minres(system: System) -> int:
         return 0
     if np.isnan(square):
         return maxiter
-    for each in (y[1], *w):
-        sweeps.fill(each)
+    for vector in (y[1], *w):
+        sweeps.fill(vector)
     eps = np.finfo(system.dtype)
     beta = np.sqrt(square)
     # How far the residual has to fall, and with it this norm, which is its own without M.
@@ -151,11 +153,11 @@ def minres(system: System) -> int:
         return lanczos[number % 3, turn]()
 
     def rest(number: int) -> None:
-        at = number % 3
-        orthogonal[at]()
+        slot = number % 3
+        orthogonal[slot]()
         if M is not None:
-            M(y[at], z[at])
-            inner[at]()
+            M(y[slot], z[slot])
+            inner[slot]()
         end[number % 6]()
 
     def info(stop: float) -> int | None:

@@ -72,13 +72,13 @@ class Script:
     @property
     def carried(self) -> tuple[str, ...]:
         """The sums that an iteration ends before it begins them: those of the iteration before."""
-        begun: set[str] = set()
-        found: dict[str, None] = {}
+        begun_sums: set[str] = set()
+        names: dict[str, None] = {}
         for step in self.steps:
             if isinstance(step, Pass):
-                found.update(dict.fromkeys(name for name in step.totals if name not in begun))
-                begun.update(name for name, _ in step.sums)
-        return tuple(found)
+                names.update(dict.fromkeys(name for name in step.totals if name not in begun_sums))
+                begun_sums.update(name for name, _ in step.sums)
+        return tuple(names)
 
     @property
     def matrices(self) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ _declared: list[tuple[Script, Layout]] = []
 
 def declare_scripts(layout: Layout, *scripts: Script) -> None:
     """Register the scripts of a method, so that compilers are shown them."""
-    _declared.extend((each, layout) for each in scripts)
+    _declared.extend((script, layout) for script in scripts)
 
 
 @kernel
@@ -146,13 +146,13 @@ class Iterations(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        most = max(len(step.sums) for step in (*self.of.steps, self.of.ending, *_CHECK) if isinstance(step, Pass))
+        max_sums = max(len(step.sums) for step in (*self.of.steps, self.of.ending, *_CHECK) if isinstance(step, Pass))
         return {
             "work_group": self.work_group,
             "most": np.finfo(self.dtype).maxexp - 2,
             "near": near(np.dtype(self.dtype)),
             "needs_box": self.work_group > self.portability.lane_width,
-            "boxes": max(-(-most // 8), 1),
+            "boxes": max(-(-max_sums // 8), 1),
             "scalars": self.layout.scalars,
             "sums": self.layout.sums,
             "carried": self.of.carried,
@@ -206,29 +206,29 @@ def iterate_together(
     """
     chain = sweeps.chain
     matrices = {"A": of_group.A} if of_group.M is None else {"A": of_group.A, "M": of_group.M}
-    indices = tuple((name, of[0].dtype.name if len(of) == 3 else "") for name, of in matrices.items())
+    indices = tuple((name, parts[0].dtype.name if len(parts) == 3 else "") for name, parts in matrices.items())
     built, _ = chain.build(Iterations.legal(chain.device, sweeps.dtype.name, script, sweeps.layout, indices))
     real = np.zeros(0, sweeps.dtype).real.dtype.type
     vectors = {**vectors, "b": system.b}
     arrays = [sweeps.scalars, sweeps.sums, *(vectors[name] for name in script.vectors)]
-    arrays += [each for of in matrices.values() for each in of]
+    arrays += [array for parts in matrices.values() for array in parts]
     sizes = [np.uint64(size) for size in (sweeps.n, sweeps.groups, sweeps.told_at)]
     powers = [getattr(system.scaling, name) for name in matrices]
-    left, told = system.maxiter, len(sweeps.layout.told)
-    known = told + len(powers)
-    most = Thresholds.of(chain.device).together_at_once
+    remaining, n_told = system.maxiter, len(sweeps.layout.told)
+    n_known = n_told + len(powers)
+    max_iterations = Thresholds.of(chain.device).together_at_once
     while True:
-        count = min(left, most)
-        left -= count
-        numbers_of_launch = [np.uint32(count), np.uint32(left == 0)]
+        count = min(remaining, max_iterations)
+        remaining -= count
+        numbers_of_launch = [np.uint32(count), np.uint32(remaining == 0)]
         # 0: the launch finds it, by its first product.
         alphas = [real(0 if power.exponent is None else power.alpha) for power in powers]
-        arguments = [*sizes, *numbers_of_launch, *alphas, *(each.base_data for each in arrays)]
+        arguments = [*sizes, *numbers_of_launch, *alphas, *(array.base_data for array in arrays)]
         Bound(chain.queue, (built, 1, arguments))()
-        seen = chain.read(sweeps.scalars, known + len(RESIDUAL.sums), sweeps.told_at).real
-        for power, alpha in zip(powers, seen[told:known], strict=True):
+        values = chain.read(sweeps.scalars, n_known + len(RESIDUAL.sums), sweeps.told_at).real
+        for power, alpha in zip(powers, values[n_told:n_known], strict=True):
             power.exponent = 1 - math.frexp(alpha)[1] if alpha else None
-        found = info(*seen[:told]) if left else last(*seen[:told])
-        if found is not None:
-            system.checked = seen[known:]
-            return found
+        result = info(*values[:n_told]) if remaining else last(*values[:n_told])
+        if result is not None:
+            system.checked = values[n_known:]
+            return result

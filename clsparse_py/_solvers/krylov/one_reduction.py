@@ -71,9 +71,11 @@ def cg_one_reduction(system: System) -> int:
     sweeps = system.sweeps(LAYOUT)
     r, p, s, w = (sweeps.vector() for _ in range(4))
     z = r if M is None else sweeps.vector()
-    more = {} if M is None else {"z": z}
-    sums = sweeps.bind(_SUMS if M is None else _SUMS_OF_M, 0, 0, r=r, w=w, **more)
-    step = [sweeps.bind(_STEP if M is None else _STEP_OF_M, 0, turn, w=w, x=x, r=r, p=p, s=s, **more) for turn in (0, 1)]
+    preconditioned = {} if M is None else {"z": z}
+    sums = sweeps.bind(_SUMS if M is None else _SUMS_OF_M, 0, 0, r=r, w=w, **preconditioned)
+    step = [
+        sweeps.bind(_STEP if M is None else _STEP_OF_M, 0, turn, w=w, x=x, r=r, p=p, s=s, **preconditioned) for turn in (0, 1)
+    ]
     totals = system.scaling.begun(lambda: system.begin(_START, sweeps, r=r, q=w), sweeps)
     norm, bound = totals["rr"].real, system.bound(totals["bb"])
     if totals["bb"] == 0:
@@ -81,8 +83,8 @@ def cg_one_reduction(system: System) -> int:
         return 0
     if norm <= bound:
         return 0
-    for each in (p, s):
-        sweeps.fill(each)
+    for vector in (p, s):
+        sweeps.fill(vector)
     sweeps.set(bound=bound, going=1)
     if M is not None:
         M(r, z)

@@ -56,28 +56,28 @@ class Panel:
         self.sweeps = Sweeps(chain, n, dtype, LAYOUT, blocks * blocks)
         self._one, self._spare = self.sweeps.vector(1), [self.sweeps.vector() for _ in _PLACES]
         self._passes = Passes(self.sweeps)
-        for each in (self._one, *self._spare):
-            self.sweeps.fill(each)
+        for column in (self._one, *self._spare):
+            self.sweeps.fill(column)
 
     def columns(self, count: int) -> Columns:
         """Return columns that are 0."""
-        found = [self.sweeps.vector() for _ in range(count)]
-        for each in found:
-            self.sweeps.fill(each)
-        return found
+        columns = [self.sweeps.vector() for _ in range(count)]
+        for column in columns:
+            self.sweeps.fill(column)
+        return columns
 
-    def products(self, left: Columns, right: Columns) -> np.ndarray[Any, Any]:
+    def products(self, first: Columns, second: Columns) -> np.ndarray[Any, Any]:
         """Return the inner products of all columns of one matrix with all of another one; waits."""
-        rows, columns = -(-len(left) // _AT_ONCE), -(-len(right) // _AT_ONCE)
+        rows, columns = -(-len(first) // _AT_ONCE), -(-len(second) // _AT_ONCE)
         for i in range(rows):
             for j in range(columns):
                 part = i * columns + j
-                self._passes.enqueue(_PRODUCTS, part, **self._block("l", left, i), **self._block("r", right, j))
+                self._passes.enqueue(_PRODUCTS, part, **self._block("l", first, i), **self._block("r", second, j))
                 self._passes.enqueue(_TOTALS, part, any=self._one)
         host = self.sweeps.chain.read(self.sweeps.scalars, rows * columns * len(_PAIRS))
         blocks = host.reshape(rows, columns, _AT_ONCE, _AT_ONCE).transpose(0, 2, 1, 3)
-        found = blocks.reshape(rows * _AT_ONCE, columns * _AT_ONCE)[: len(left), : len(right)]
-        return found.astype(np.result_type(found, np.float64))
+        products = blocks.reshape(rows * _AT_ONCE, columns * _AT_ONCE)[: len(first), : len(second)]
+        return products.astype(np.result_type(products, np.float64))
 
     def combine(self, target: Columns, source: Columns, factors: np.ndarray[Any, Any]) -> None:
         """Enqueue the addition of combinations of a matrix's columns to those of another one; none of them is in both."""
@@ -91,21 +91,21 @@ class Panel:
                 part = i * columns + j
                 self._passes.enqueue(_COMBINATION, part, **self._block("l", source, i), **self._block("r", target, j))
 
-    def replace(self, target: Columns, *sources: tuple[Columns, np.ndarray[Any, Any]], room: Columns) -> None:
-        """Enqueue making columns the sum of combinations, which may be of themselves; ``room`` has as many."""
-        used = room[: len(target)]
-        for each in used:
-            self.sweeps.fill(each)
+    def replace(self, target: Columns, *sources: tuple[Columns, np.ndarray[Any, Any]], spare: Columns) -> None:
+        """Enqueue making columns the sum of combinations, which may be of themselves; ``spare`` has as many."""
+        used = spare[: len(target)]
+        for column in used:
+            self.sweeps.fill(column)
         for source, factors in sources:
             self.combine(used, source, factors)
         self.copy(target, used)
 
     def copy(self, target: Columns, source: Columns) -> None:
         """Enqueue the copy of columns."""
-        for to, of in zip(target, source, strict=True):
-            self.sweeps.copy(to, of)
+        for target_column, source_column in zip(target, source, strict=True):
+            self.sweeps.copy(target_column, source_column)
 
     def _block(self, names: str, columns: Columns, number: int) -> dict[str, cl_array.Array]:
         """Return some columns by the names that passes have for them; other vectors stand for those that are not there."""
-        found = columns[number * _AT_ONCE : (number + 1) * _AT_ONCE]
-        return {f"{names}{i}": each for i, each in enumerate([*found, *self._spare[len(found) :]])}
+        block = columns[number * _AT_ONCE : (number + 1) * _AT_ONCE]
+        return {f"{names}{i}": column for i, column in enumerate([*block, *self._spare[len(block) :]])}

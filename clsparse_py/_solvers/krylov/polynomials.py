@@ -64,9 +64,9 @@ def chebyshev(chain: Chain, A: Apply, inverse: cl_array.Array, degree: int, boun
     sweeps = Sweeps(chain, inverse.size, inverse.dtype, LAYOUT, degree + 1)
     factors, rho = [(0.0, 1 / middle)], half / middle
     for _ in range(degree):
-        after = 1 / (2 * middle / half - rho)
-        factors.append((after * rho, 2 * after / half))
-        rho = after
+        next_rho = 1 / (2 * middle / half - rho)
+        factors.append((next_rho * rho, 2 * next_rho / half))
+        rho = next_rho
     sweeps.set_all(np.array(factors, inverse.dtype))
     r, d, q = (sweeps.vector() for _ in range(3))
 

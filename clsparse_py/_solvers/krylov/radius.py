@@ -88,15 +88,15 @@ def spectral_radius(
     symmetric = symmetric and inverse.dtype.kind == "c"
     sweeps = Sweeps(chain, inverse.size, inverse.dtype, LAYOUT, steps, all_sum)
     sweeps.fill(sweeps.scalars, begin % _NUMBERS)
-    u, before, q = (sweeps.vector() for _ in range(3))
-    sweeps.bind(_START, inverse=inverse, u=u, before=before)()
+    u, previous, q = (sweeps.vector() for _ in range(3))
+    sweeps.bind(_START, inverse=inverse, u=u, before=previous)()
     multiply, sums_of = A(u, q), sweeps.bind(_SYMMETRIC_SUMS if symmetric else _SUMS, u=u, q=q, inverse=inverse)
-    advance = sweeps.bind(_STEP, q=q, inverse=inverse, u=u, before=before)
+    advance = sweeps.bind(_STEP, q=q, inverse=inverse, u=u, before=previous)
     for step in range(steps):
         multiply()
-        for each in (sums_of, advance):
-            each.use(step)
-            each()
+        for step_command in (sums_of, advance):
+            step_command.use(step)
+            step_command()
     sums = chain.read(sweeps.sums, steps * len(LAYOUT.sums) * sweeps.groups).reshape(steps, len(LAYOUT.sums), sweeps.groups)
     along, size = np.moveaxis(sums.sum(axis=2, dtype=np.complex128), 1, 0)
     if not (np.isfinite(along).all() and np.isfinite(size).all()):
@@ -109,8 +109,8 @@ def spectral_radius(
     # Once the space is exhausted, what follows is rounding.
     least = np.finfo(inverse.dtype).eps ** 2 * max(abs(diagonal[0]) ** 2, *squares[1:2])
     used = 1 + int(np.argmin(np.append(squares[1:] > least, False)))
-    diagonal, phases, beside = diagonal[:used], phases[:used], np.sqrt(squares[1:used])
+    diagonal, phases, off_diagonal = diagonal[:used], phases[:used], np.sqrt(squares[1:used])
     if symmetric:
-        T = np.diag(diagonal) + np.diag(beside, -1) + np.diag(beside * phases[1:] / phases[:-1], 1)
+        T = np.diag(diagonal) + np.diag(off_diagonal, -1) + np.diag(off_diagonal * phases[1:] / phases[:-1], 1)
         return float(np.abs(np.linalg.eigvals(T)).max())
-    return float(np.abs(scipy.linalg.eigvalsh_tridiagonal(diagonal.real, beside)).max())
+    return float(np.abs(scipy.linalg.eigvalsh_tridiagonal(diagonal.real, off_diagonal)).max())

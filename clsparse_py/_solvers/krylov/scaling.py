@@ -88,14 +88,14 @@ class Scaling:
         As `near`; less than 0 for methods that compare numbers of other units than each other's.
     """
 
-    def __init__(self, of: Any, n: int, all_max: Callable[[Any], Any] | None = None) -> None:
+    def __init__(self, system: Any, n: int, all_max: Callable[[Any], Any] | None = None) -> None:
         # In a cycle, vectors would be kept until the collector of such comes.
-        self._of: Any = of if isinstance(of, Vectors) else weakref.proxy(of)
+        self._of: Any = system if isinstance(system, Vectors) else weakref.proxy(system)
         self._n, self._all_max = n, all_max
         self.A, self.M = Power(_OF_A), Power(_OF_M)
-        self.near = near(of.dtype) if isinstance(of, System) else -1
+        self.near = near(system.dtype) if isinstance(system, System) else -1
         # Set on the device before they are first used.
-        self._values = np.full((3, 2), np.nan, of.dtype)
+        self._values = np.full((3, 2), np.nan, system.dtype)
         self.b, self._is_found = 0, False
 
     @functools.cached_property
@@ -136,13 +136,13 @@ class Scaling:
         """Find the exponent of the right-hand side, unless it is known, and scale by it what has its unit; waits."""
         if self._is_found:
             return
-        of, self._is_found = self._of, True
-        (self.b,) = self._exponents(of.b) or (0,)
-        self.ldexp(of.b, -self.b)
-        if of.guessed:
-            self.ldexp(of.x, -self.b)
-        if isinstance(of, System) and np.isfinite(of.atol):
-            of.atol = math.ldexp(of.atol, -self.b)
+        system, self._is_found = self._of, True
+        (self.b,) = self._exponents(system.b) or (0,)
+        self.ldexp(system.b, -self.b)
+        if system.guessed:
+            self.ldexp(system.x, -self.b)
+        if isinstance(system, System) and np.isfinite(system.atol):
+            system.atol = math.ldexp(system.atol, -self.b)
 
     def begun(self, enqueue: Callable[[], object], sweeps: Sweeps) -> dict[str, Any]:
         """Return the sums that commands begin, ``bb`` of the right-hand side among them; waits.
@@ -154,8 +154,8 @@ class Scaling:
             self.scale_b()
         enqueue()
         totals = sweeps.totals()
-        most = 2.0 ** (np.finfo(sweeps.dtype).maxexp // 4)
-        if not (self._is_found or 1 / most <= totals["bb"].real <= most):
+        limit = 2.0 ** (np.finfo(sweeps.dtype).maxexp // 4)
+        if not (self._is_found or 1 / limit <= totals["bb"].real <= limit):
             self.scale_b()
             if self.b:
                 # Of products that may have left the range.
@@ -170,30 +170,30 @@ class Scaling:
         exponents = self._exponents(x, y)
         if exponents is None:
             return
-        most = np.finfo(self._of.dtype).maxexp - 2
-        found = max(min(exponents[1] - exponents[0], most), -most)
-        power.exponent = found = 0 if abs(found) <= self.near else found
+        max_exponent = np.finfo(self._of.dtype).maxexp - 2
+        exponent = max(min(exponents[1] - exponents[0], max_exponent), -max_exponent)
+        power.exponent = exponent = 0 if abs(exponent) <= self.near else exponent
         if x is not self._of.x:
-            self.ldexp(y, -found)
+            self.ldexp(y, -exponent)
         if power is self.A and (x is self._of.x or self._of.guessed):
-            self.ldexp(self._of.x, found)
+            self.ldexp(self._of.x, exponent)
 
     def ldexp(self, y: cl_array.Array, exponent: int) -> None:
         """Enqueue the product of a vector with a power of two."""
         if exponent:
             self.enqueue(_LDEXP, _OF_VECTORS, exponent, y=y)
 
-    def enqueue(self, of: Pass, part: int, exponent: int, shift: float = 0.0, **vectors: cl_array.Array) -> None:
+    def enqueue(self, step: Pass, part: int, exponent: int, shift: float = 0.0, **vectors: cl_array.Array) -> None:
         """Enqueue a pass with the scalars of a part."""
-        if of.takes and not np.array_equal(self._values[part], [exponent, shift]):
+        if step.takes and not np.array_equal(self._values[part], [exponent, shift]):
             self._values[part] = exponent, shift
             self.sweeps.set_all(self._values.ravel())
-        self._passes.enqueue(of, part, **vectors)
+        self._passes.enqueue(step, part, **vectors)
 
     def _exponents(self, *vectors: cl_array.Array) -> list[int] | None:
         """Return the exponents of the largest entries of vectors; None if one of these is 0 or not finite. Waits."""
-        for part, each in enumerate(vectors):
-            self.sweeps.bind(_TOP, part, 0, y=each)()
+        for part, vector in enumerate(vectors):
+            self.sweeps.bind(_TOP, part, 0, y=vector)()
         parts = self.sums()[: len(vectors), 0]
         tops = parts.view(np.zeros(0, parts.dtype).real.dtype).max(axis=1)
         if self._all_max is not None:
@@ -273,13 +273,13 @@ def solve(system: System, method: Callable[[System], int]) -> int:
     if info <= 0 and not is_small:
         system.maxiter, system.guessed, system.again = max(maxiter - system.made, 0), True, True
         if system.maxiter and is_finite:
-            before, norm_before = scaling.sweeps.vector(), norm
-            scaling.sweeps.copy(before, system.x)
+            previous_x, norm_before = scaling.sweeps.vector(), norm
+            scaling.sweeps.copy(previous_x, system.x)
             info = method(system)
             is_small, is_finite, norm = _residual(system, scaling)
             if not is_small and not norm < Thresholds.of(scaling.sweeps.chain.device).better * norm_before:
                 # Of least squares x had to be kept: what rounding adds to it has no bound.
-                scaling.sweeps.copy(system.x, before)
+                scaling.sweeps.copy(system.x, previous_x)
                 is_finite = True
         if info == 0 and not is_small:
             info = max(maxiter, 1)

@@ -109,7 +109,7 @@ _declared: list[tuple[Pass, Layout]] = []
 
 def declare_passes(layout: Layout, *passes: Pass) -> None:
     """Register the passes of a method, so that compilers are shown them."""
-    _declared.extend((each, layout) for each in passes)
+    _declared.extend((step, layout) for step in passes)
 
 
 @kernel
@@ -209,9 +209,9 @@ class BoundPass(Bound):
 class SharedPass(BoundPass):
     """A pass over this rank's part of vectors: the sums that it needs are added up over all ranks before it, which waits."""
 
-    def __init__(self, sweeps: Sweeps, of: Pass, part: int, built: Built, arguments: Sequence[Any]) -> None:
+    def __init__(self, sweeps: Sweeps, step: Pass, part: int, built: Built, arguments: Sequence[Any]) -> None:
         super().__init__(sweeps.chain.queue, (built, sweeps.groups, arguments))
-        self._sweeps, self._part, self._ends_sums, self._begins = sweeps, part, bool(of.totals), {name for name, _ in of.sums}
+        self._sweeps, self._part, self._ends_sums, self._begins = sweeps, part, bool(step.totals), {name for name, _ in step.sums}
 
     @override
     def __call__(self) -> cl.Event:
@@ -261,9 +261,9 @@ class Sweeps:
         device = chain.device
         self._device = device
         limits = Thresholds.of(device)
-        most = device.compute_units * limits.groups_per_unit
+        max_groups = device.compute_units * limits.groups_per_unit
         at_once = 1 if device.lanes_are_loops else limits.work_group * limits.unroll
-        self.groups = -(-max(n, 1) // _round_up(-(-max(n, 1) // most), at_once))
+        self.groups = -(-max(n, 1) // _round_up(-(-max(n, 1) // max_groups), at_once))
         # Behind the parts is what the host is told, twice: one is read while the other is written.
         self.told_at = parts * len(layout.scalars)
         self.scalars = allocate(chain.queue, "scalars", self.told_at + 2 * len(layout.told) + _MORE, dtype)
@@ -284,7 +284,7 @@ class Sweeps:
             submit("a copy", cl.enqueue_copy, self.chain.queue, target.base_data, source.base_data, byte_count=source.nbytes)
 
     @door()
-    def bind(self, of: Pass, part: int = 0, turn: int = 0, **vectors: cl_array.Array) -> BoundPass:
+    def bind(self, step: Pass, part: int = 0, turn: int = 0, **vectors: cl_array.Array) -> BoundPass:
         """Return a pass over vectors, which are given by name.
 
         ``part`` has its scalars and sums; ``turn``, 0 or 1, says where it writes what it tells the host.
@@ -295,14 +295,14 @@ class Sweeps:
             The device's compiler refuses its kernel.
         """
         device = plainly(self._device) if are_plain() else self._device
-        built, record = self.chain.build(Sweep.legal(device, self.dtype.name, of, self.layout))
-        n = vectors[of.vectors[0]].size
+        built, record = self.chain.build(Sweep.legal(device, self.dtype.name, step, self.layout))
+        n = vectors[step.vectors[0]].size
         sizes = n, _round_up(-(-n // self.groups), record.work_group), part, self.told_at + turn * len(self.layout.told)
-        arrays = (self.scalars, self.sums, *(vectors[name] for name in of.vectors))
-        arguments = [*map(np.uint64, sizes), *(each.base_data for each in arrays)]
+        arrays = (self.scalars, self.sums, *(vectors[name] for name in step.vectors))
+        arguments = [*map(np.uint64, sizes), *(array.base_data for array in arrays)]
         if self._all_sum is None:
             return BoundPass(self.chain.queue, (built, self.groups, arguments))
-        return SharedPass(self, of, part, built, arguments)
+        return SharedPass(self, step, part, built, arguments)
 
     def add_up(self, part: int) -> None:
         """Add up what was begun of a part's sums over all ranks; waits.
@@ -316,11 +316,11 @@ class Sweeps:
         n_sums, queue = len(self.layout.sums), self.chain.queue
         parts = np.empty((n_sums, self.groups), self.dtype)
         submit("sums", cl.enqueue_copy, queue, parts, self.sums.base_data, src_offset=part * parts.nbytes, is_blocking=True)
-        places = [place for place, name in enumerate(self.layout.sums) if name in names]
+        slots = [slot for slot, name in enumerate(self.layout.sums) if name in names]
         with np.errstate(all="ignore"):
-            totals = self._all_sum(parts[places].sum(axis=1))
-        parts[places] = 0
-        parts[places, 0] = totals
+            totals = self._all_sum(parts[slots].sum(axis=1))
+        parts[slots] = 0
+        parts[slots, 0] = totals
         submit("sums", cl.enqueue_copy, queue, self.sums.base_data, parts, dst_offset=part * parts.nbytes, is_blocking=True)
 
     def set(self, **values: Any) -> None:
@@ -350,9 +350,9 @@ class Passes:
         self._sweeps = sweeps
         self._bound: dict[tuple[Any, ...], tuple[BoundPass, tuple[cl_array.Array, ...]]] = {}
 
-    def enqueue(self, of: Pass, part: int = 0, **vectors: cl_array.Array) -> cl.Event:
+    def enqueue(self, step: Pass, part: int = 0, **vectors: cl_array.Array) -> cl.Event:
         """Enqueue a pass, and return its event."""
-        key = of.name, part, *map(id, vectors.values())
+        key = step.name, part, *map(id, vectors.values())
         if key not in self._bound:
-            self._bound[key] = self._sweeps.bind(of, part, 0, **vectors), tuple(vectors.values())
+            self._bound[key] = self._sweeps.bind(step, part, 0, **vectors), tuple(vectors.values())
         return self._bound[key][0]()

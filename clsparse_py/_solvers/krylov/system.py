@@ -117,8 +117,8 @@ class System:
         real = np.zeros(0, self.dtype).real.dtype.type
         with np.errstate(all="ignore"):
             limit = real(max(self.atol, self.rtol * float(np.sqrt(bb.real))))
-            found: np.floating[Any] = limit * limit
-        return found
+            square: np.floating[Any] = limit * limit
+        return square
 
 
 @dataclasses.dataclass

@@ -43,38 +43,38 @@ class Watch:
         self._next = self._step = every
         self.turn = 0
 
-    def late(self, iterations: int, told: cl.Event) -> np.ndarray[Any, Any] | None:
+    def late(self, iterations: int, event_of_values: cl.Event) -> np.ndarray[Any, Any] | None:
         """Begin to read what a command told after some iterations, and return what the look before this one found.
 
         None if there was none, or if it is not yet time to look.
         """
         if iterations < self._next:
             return None
-        before, self._read = self._read, self._enqueued(told)
+        previous, self._read = self._read, self._enqueued(event_of_values)
         self.turn = 1 - self.turn
-        if before is not None:
-            event, host = before
+        if previous is not None:
+            event, host = previous
             is_late = event.command_execution_status == cl.command_execution_status.COMPLETE
             limits = Thresholds.of(self._sweeps.chain.device)
             rarely = min(limits.max_unwatched, iterations // limits.unwatched_share)
-            most = self._every if self._sweeps.shared else max(rarely, self._every)
-            self._step = min(self._step + 1, most) if is_late else self._every
+            max_step = self._every if self._sweeps.shared else max(rarely, self._every)
+            self._step = min(self._step + 1, max_step) if is_late else self._every
             event.wait()
         self._next = iterations + self._step
-        return None if before is None else host
+        return None if previous is None else host
 
-    def now(self, told: cl.Event) -> np.ndarray[Any, Any]:
+    def now(self, event_of_values: cl.Event) -> np.ndarray[Any, Any]:
         """Return what was told by a command, which is waited for; nothing is being read from then on."""
         self._read = None
-        event, host = self._enqueued(told)
+        event, host = self._enqueued(event_of_values)
         event.wait()
         return host
 
-    def _enqueued(self, told: cl.Event) -> tuple[cl.Event, np.ndarray[Any, Any]]:
+    def _enqueued(self, event_of_values: cl.Event) -> tuple[cl.Event, np.ndarray[Any, Any]]:
         n = len(self._sweeps.layout.told)
         host = np.empty(n, self._sweeps.dtype)
         begin = (self._sweeps.told_at + self.turn * n) * host.itemsize
-        wait_for = None if self._reading is self._queue else [told]
+        wait_for = None if self._reading is self._queue else [event_of_values]
         # The queue of a command that another one waits for has to be flushed; and so the device begins at once.
         self._queue.flush()
         event = submit(
@@ -124,12 +124,12 @@ def iterate(system: System | LeastSquares, sweeps: Sweeps, iteration: Iteration)
     number = 0
     for number in range(system.maxiter):
         system.made = number
-        told = iteration.begin(number, watch.turn, True)
-        seen = watch.late(number, told) if system.callback is None else watch.now(told)
-        if seen is not None:
-            if system.callback is not None and number and iteration.counts(*seen):
+        event = iteration.begin(number, watch.turn, True)
+        values = watch.late(number, event) if system.callback is None else watch.now(event)
+        if values is not None:
+            if system.callback is not None and number and iteration.counts(*values):
                 system.callback(system.x)
-            info = iteration.info(*seen)
+            info = iteration.info(*values)
             if info is not None:
                 return info
         is_last = iteration.rest(number)
@@ -138,7 +138,7 @@ def iterate(system: System | LeastSquares, sweeps: Sweeps, iteration: Iteration)
         ):
             break
     system.made = number + 1
-    seen = watch.now(iteration.begin(number + 1, watch.turn, False))
-    if system.callback is not None and system.maxiter and iteration.counts(*seen):
+    values = watch.now(iteration.begin(number + 1, watch.turn, False))
+    if system.callback is not None and system.maxiter and iteration.counts(*values):
         system.callback(system.x)
-    return iteration.last(*seen)
+    return iteration.last(*values)

@@ -60,8 +60,8 @@ class SuperLU:
         return self._part(self._factors.U)
 
     def _part(self, part: Any) -> Any:
-        found = scipy.sparse.csc_array(part)
-        return found if self._queue is None else on_device(self._queue, found)
+        columns = scipy.sparse.csc_array(part)
+        return columns if self._queue is None else on_device(self._queue, columns)
 
     def solve(self, rhs: Any, trans: str = "N") -> Any:
         """Return the solutions of ``A x = rhs``, on the host.
@@ -152,11 +152,11 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
         factors = _kept_factors(A, dtype, permc_spec)
     except RuntimeError:
         warn("Matrix is exactly singular", scipy.sparse.linalg.MatrixRankWarning)
-        found = np.full(right.shape, np.nan, dtype)
+        x = np.full(right.shape, np.nan, dtype)
     else:
         # Of A's rows taken for columns, which need no conversion.
-        found = factors.solve(right.astype(dtype), "T")
-    return as_given(b, found.ravel() if vector else found)
+        x = factors.solve(right.astype(dtype), "T")
+    return as_given(b, x.ravel() if vector else x)
 
 
 class _Kept(NamedTuple):
@@ -176,11 +176,11 @@ def _kept_factors(A: SparseArray, dtype: np.dtype[Any], permc_spec: str | None) 
     """Return the factors of the transposed of an array of the device, made at the first call."""
     rows = A._as_csr()
     key, kind = id(rows), (dtype, permc_spec)
-    kept = _factors.get(key)
-    if kept is None or kept.array() is not rows or kept.version != rows._version or kept.kind != kind:
+    cached = _factors.get(key)
+    if cached is None or cached.array() is not rows or cached.version != rows._version or cached.kind != kind:
         host = rows.get().astype(dtype)
         turned = scipy.sparse.csc_array((host.data, host.indices, host.indptr), shape=host.shape)
-        made = scipy.sparse.linalg.splu(turned, permc_spec=permc_spec)
-        kept = _Kept(weakref.ref(rows, lambda _: _factors.pop(key, None)), rows._version, kind, made)
-        _factors[key] = kept
-    return kept.factors
+        factors = scipy.sparse.linalg.splu(turned, permc_spec=permc_spec)
+        cached = _Kept(weakref.ref(rows, lambda _: _factors.pop(key, None)), rows._version, kind, factors)
+        _factors[key] = cached
+    return cached.factors

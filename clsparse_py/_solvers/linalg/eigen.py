@@ -165,17 +165,17 @@ def eigsh(
     multiplied = applied(A, queue, dtype) if sigma is None else _inverse(A, float(sigma), OPinv, queue, dtype)
     floor = _FLOOR if sigma is None else 0.0
     start = copied(queue, "v0", first if v0 is not None else first.astype(dtype), dtype)
-    found = lanczos(Chain(queue), multiplied, start, k, size, maxiter, float(tol), which, generator, floor)
-    values = found.values
+    pairs = lanczos(Chain(queue), multiplied, start, k, size, maxiter, float(tol), which, generator, floor)
+    values = pairs.values
     if sigma is not None:
         values = sigma + 1 / values
-        belongs = _belong(A, values, [copy_to_host(vector, queue) for vector in found.vectors], generator)
-        found = dataclasses.replace(found, converged=found.converged & belongs)
-    return _deliver(found, values, queue, isinstance(v0, cl_array.Array), dtype, n, return_eigenvectors)
+        belongs = _belong(A, values, [copy_to_host(vector, queue) for vector in pairs.vectors], generator)
+        pairs = dataclasses.replace(pairs, converged=pairs.converged & belongs)
+    return _deliver(pairs, values, queue, isinstance(v0, cl_array.Array), dtype, n, return_eigenvectors)
 
 
 def _deliver(
-    found: Eigenpairs,
+    pairs: Eigenpairs,
     values: np.ndarray[Any, Any],
     queue: cl.CommandQueue,
     on_device: bool,
@@ -186,15 +186,15 @@ def _deliver(
     """Return eigenvalues and vectors as `eigsh` does."""
     values = values.astype(np.zeros(0, dtype).real.dtype)
     order = np.argsort(values, kind="stable")
-    fine = bool(found.converged.all())
+    fine = bool(pairs.converged.all())
     if not fine:
-        order = order[found.converged[order]]
+        order = order[pairs.converged[order]]
     vectors: Any = None
     if with_vectors or not fine:
-        vectors = join([found.vectors[i] for i in order], queue, on_device, dtype, n)
+        vectors = join([pairs.vectors[i] for i in order], queue, on_device, dtype, n)
     if not fine:
         raise scipy.sparse.linalg.ArpackNoConvergence(
-            f"No convergence ({found.restarts} restarts, %d/%d eigenvectors converged)" % (order.size, found.converged.size),
+            f"No convergence ({pairs.restarts} restarts, %d/%d eigenvectors converged)" % (order.size, pairs.converged.size),
             values[order],
             vectors,
         )
@@ -253,10 +253,10 @@ def _by_factors(A: Any, sigma: float, rough: float, queue: cl.CommandQueue, dtyp
     """
     host = scipy.sparse.csc_array(on_host(A)).astype(dtype)
     shifted = scipy.sparse.csc_array(host - dtype.type(sigma) * scipy.sparse.eye_array(host.shape[0], dtype=dtype))
-    needed, free = _bytes_of_factors(shifted), _free_host_memory()
-    if free is not None and needed > free:
+    n_bytes, free = _bytes_of_factors(shifted), _free_host_memory()
+    if free is not None and n_bytes > free:
         raise MemoryError(
-            f"sigma: factors of A - {sigma} I may take {needed / 1e6:,.0f} MB, by a bound of their fill, and the host has "
+            f"sigma: factors of A - {sigma} I may take {n_bytes / 1e6:,.0f} MB, by a bound of their fill, and the host has "
             f"{free / 1e6:,.0f} MB; give OPinv=, such as minres on the device or multigrid (amg.solve)"
         )
     options = {"SymmetricMode": True}
@@ -282,11 +282,11 @@ def _bytes_of_factors(A: Any) -> int:
     """
     n = A.shape[0]
     order = scipy.sparse.csgraph.reverse_cuthill_mckee(scipy.sparse.csr_array(A), symmetric_mode=True)
-    place = np.empty(n, np.int64)
-    place[order] = np.arange(n)
+    positions = np.empty(n, np.int64)
+    positions[order] = np.arange(n)
     entries = A.tocoo()
     first = np.arange(n)
-    np.minimum.at(first, place[entries.row], place[entries.col])
+    np.minimum.at(first, positions[entries.row], positions[entries.col])
     entries_of_factors = 2 * int((np.arange(n) - first + 1).sum())
     # An entry has a number and an index of a row.
     return entries_of_factors * int(A.dtype.itemsize + np.dtype(np.int32).itemsize)
@@ -303,9 +303,11 @@ def _free_host_memory() -> int | None:
 
 def _by_scipys_lobpcg(A: Any, X: Any, B: Any = None, M: Any = None, Y: Any = None, *options: Any, **named: Any) -> Any:
     """Return what SciPy's function does, on the host."""
-    A, B, M = (aslinearoperator(each) if isinstance(each, SparseArray) else each for each in (A, B, M))
-    found = scipy.sparse.linalg.lobpcg(A, on_host(X), B, M, on_host(Y), *options, **named)
-    return (found[0], array_on(X.queue or default_queue(), found[1]), *found[2:]) if isinstance(X, cl_array.Array) else found
+    A, B, M = (aslinearoperator(operand) if isinstance(operand, SparseArray) else operand for operand in (A, B, M))
+    results = scipy.sparse.linalg.lobpcg(A, on_host(X), B, M, on_host(Y), *options, **named)
+    return (
+        (results[0], array_on(X.queue or default_queue(), results[1]), *results[2:]) if isinstance(X, cl_array.Array) else results
+    )
 
 
 @door(_by_scipys_lobpcg)
@@ -386,32 +388,34 @@ def lobpcg(
     """
     histories = retLambdaHistory, retResidualNormsHistory
     shape = np.shape(X)
-    others = 0 if Y is None else np.shape(Y)[1] if np.ndim(Y) == 2 else 0
-    if verbosityLevel or len(shape) != 2 or shape[0] - others < 5 * shape[1] or (Y is not None and not others):
+    n_constraints = 0 if Y is None else np.shape(Y)[1] if np.ndim(Y) == 2 else 0
+    if verbosityLevel or len(shape) != 2 or shape[0] - n_constraints < 5 * shape[1] or (Y is not None and not n_constraints):
         return _by_scipys_lobpcg(A, X, B, M, Y, tol, maxiter, largest, verbosityLevel, *histories, restartControl)
     n, k = shape
-    for name, each in (("A", A), ("B", B), ("M", M)):
-        if each is not None and not is_function(each) and order_of(each) != n:
-            raise ValueError(f"{name}: must be {n} x {n}, as X has {n} rows, has shape {tuple(each.shape)}")
+    for name, operand in (("A", A), ("B", B), ("M", M)):
+        if operand is not None and not is_function(operand) and order_of(operand) != n:
+            raise ValueError(f"{name}: must be {n} x {n}, as X has {n} rows, has shape {tuple(operand.shape)}")
     if Y is not None and np.shape(Y)[0] != n:
         raise ValueError(f"Y: must have {n} rows, as X has, has shape {np.shape(Y)}")
     queue = place_of_solution(A, {"b": X, "X": X, "B": B, "M": M, "Y": Y})
     dtype = dtype_of_solution(X if is_function(A) else A, X if isinstance(X, cl_array.Array) else np.asarray(X), queue)
     chain = Chain(queue)
-    panel = Panel(chain, n, dtype, 3 * max(k, others))
-    A_, B_, M_ = (None if each is None else _of_columns(each, queue, dtype) for each in (A, B, M))
+    panel = Panel(chain, n, dtype, 3 * max(k, n_constraints))
+    A_, B_, M_ = (None if operand is None else _of_columns(operand, queue, dtype) for operand in (A, B, M))
     assert A_ is not None
     limit = float(np.sqrt(np.finfo(dtype).eps)) * n if tol is None or tol <= 0 else float(tol)
     constraints = [] if Y is None else _split(Y, queue, dtype)
     problem = Problem(panel, A_, B_, M_, constraints, limit, 20 if maxiter is None else operator.index(maxiter), largest)
-    found = krylov_lobpcg.lobpcg(problem, _split(X, queue, dtype))
-    if not (found.norms <= limit).all():
-        message = f"lobpcg: ended with residuals of norms {found.norms}, not all at most {limit}"
+    block = krylov_lobpcg.lobpcg(problem, _split(X, queue, dtype))
+    if not (block.norms <= limit).all():
+        message = f"lobpcg: ended with residuals of norms {block.norms}, not all at most {limit}"
         warn(message, UserWarning)
-    values = found.values.astype(np.zeros(0, dtype).real.dtype)
-    vectors = join(found.vectors, queue, isinstance(X, cl_array.Array), dtype, n)
-    asked = [each for wanted, each in zip(histories, (found.all_values, found.all_norms), strict=True) if wanted]
-    return values, vectors, *asked
+    values = block.values.astype(np.zeros(0, dtype).real.dtype)
+    vectors = join(block.vectors, queue, isinstance(X, cl_array.Array), dtype, n)
+    histories_asked = [
+        operand for is_asked, operand in zip(histories, (block.all_values, block.all_norms), strict=True) if is_asked
+    ]
+    return values, vectors, *histories_asked
 
 
 def _of_columns(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:

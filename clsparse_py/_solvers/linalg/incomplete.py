@@ -74,17 +74,17 @@ def _canonical(A: Any) -> Any:
     ValueError
         It is not square, or its diagonal has a 0.
     """
-    found: Any = on_device(queue_in((A,)) or default_queue(), A)
-    if found.ndim != 2 or found.shape[0] != found.shape[1]:
-        raise ValueError(f"A: must be square, has shape {found.shape}")
-    found = found.tocsr(copy=True)
-    if found.dtype.char not in "fdFD":
-        found = found.astype(np.float64)
-    found.sum_duplicates()
-    zeros = np.flatnonzero(found.diagonal() == 0)
+    rows: Any = on_device(queue_in((A,)) or default_queue(), A)
+    if rows.ndim != 2 or rows.shape[0] != rows.shape[1]:
+        raise ValueError(f"A: must be square, has shape {rows.shape}")
+    rows = rows.tocsr(copy=True)
+    if rows.dtype.char not in "fdFD":
+        rows = rows.astype(np.float64)
+    rows.sum_duplicates()
+    zeros = np.flatnonzero(rows.diagonal() == 0)
     if zeros.size:
         raise ValueError(f"A: must have no zeros on its diagonal, has {zeros.size}, the first in row {zeros[0]}")
-    return found
+    return rows
 
 
 def _positive(sweeps: int) -> int:
@@ -244,17 +244,17 @@ def isai(A: Any) -> DeviceOperator:
     keys = np.repeat(np.arange(n, dtype=np.int64), lengths) * n + host.indices
     values = np.zeros_like(host.data)
     for length in np.unique(lengths):
-        alike = np.flatnonzero(lengths == length)
+        rows_of_length = np.flatnonzero(lengths == length)
         # As many rows at a time as take some 8 million entries.
-        for some in np.array_split(alike, -(-alike.size * int(length) ** 2 // (1 << 23))):
-            places = host.indptr[some][:, None] + np.arange(length)
-            columns = host.indices[places].astype(np.int64)
-            wanted = columns[:, :, None] * n + columns[:, None, :]
-            found = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-            blocks = np.where(keys[found] == wanted, host.data[found], 0)
-            unit = (columns == some[:, None]).astype(host.dtype)[:, :, None]
+        for batch in np.array_split(rows_of_length, -(-rows_of_length.size * int(length) ** 2 // (1 << 23))):
+            entries = host.indptr[batch][:, None] + np.arange(length)
+            columns = host.indices[entries].astype(np.int64)
+            pairs = columns[:, :, None] * n + columns[:, None, :]
+            candidates = np.minimum(np.searchsorted(keys, pairs), keys.size - 1)
+            blocks = np.where(keys[candidates] == pairs, host.data[candidates], 0)
+            unit = (columns == batch[:, None]).astype(host.dtype)[:, :, None]
             try:
-                values[places] = np.linalg.solve(blocks.transpose(0, 2, 1), unit)[:, :, 0]
+                values[entries] = np.linalg.solve(blocks.transpose(0, 2, 1), unit)[:, :, 0]
             except np.linalg.LinAlgError as error:
                 raise ValueError("A: has a singular matrix in the pattern of a row") from error
     return _Product(on_device(rows.queue, scipy.sparse.csr_array((values, host.indices, host.indptr), shape=host.shape)))
@@ -312,5 +312,5 @@ def block_jacobi(A: Any, block_size: int = 4) -> DeviceOperator:
         inverses = np.linalg.inv(blocks)
     except np.linalg.LinAlgError as error:
         raise ValueError("A: has a singular block on its diagonal") from error
-    whole = scipy.sparse.bsr_array((inverses, np.arange(count), np.arange(count + 1)), shape=(count * size,) * 2)
-    return _Product(on_device(queue, whole.tocsr()[:n, :n]))
+    inverse = scipy.sparse.bsr_array((inverses, np.arange(count), np.arange(count + 1)), shape=(count * size,) * 2)
+    return _Product(on_device(queue, inverse.tocsr()[:n, :n]))

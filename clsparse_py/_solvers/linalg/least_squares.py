@@ -46,10 +46,10 @@ class _Given:
 
     @staticmethod
     def _vector(name: str, values: Any, n: int) -> Any:
-        found = right_side(name, values if isinstance(values, cl_array.Array) else np.atleast_1d(values), n)
-        if found.ndim > 1 and found.shape[1] != 1:
-            raise ValueError(f"{name}: must be one vector, has shape {found.shape}")
-        return found if found.ndim == 1 else found[:, 0]
+        vector = right_side(name, values if isinstance(values, cl_array.Array) else np.atleast_1d(values), n)
+        if vector.ndim > 1 and vector.shape[1] != 1:
+            raise ValueError(f"{name}: must be one vector, has shape {vector.shape}")
+        return vector if vector.ndim == 1 else vector[:, 0]
 
     def problem(self, maxiter: int) -> LeastSquares:
         """Return the problem with all vectors on the device."""
@@ -75,11 +75,11 @@ class _Given:
         return x
 
 
-def _solve(given: _Given, method: Callable[[LeastSquares], tuple[Any, ...]], maxiter: int) -> tuple[Any, ...]:
+def _solve(operands: _Given, method: Callable[[LeastSquares], tuple[Any, ...]], maxiter: int) -> tuple[Any, ...]:
     """Return x and what the method returns."""
-    problem = given.problem(maxiter)
-    found = solve_least_squares(problem, method)
-    return given.delivered(problem.x), *found
+    problem = operands.problem(maxiter)
+    report = solve_least_squares(problem, method)
+    return operands.delivered(problem.x), *report
 
 
 def _by_scipy(function: Callable[..., Any], *arguments: Any, check_every: int = 1, **named: Any) -> Any:  # noqa: ARG001 - ours
@@ -164,14 +164,14 @@ def lsqr(
     >>> np.round(x, 6), istop
     (array([ 1., -1.]), 1)
     """
-    given = _Given(A, b, x0, (float(damp), tolerance("atol", atol), tolerance("btol", btol), float(conlim)), check_every)
-    most = 2 * given.shape[1] if iter_lim is None else limit("iter_lim", iter_lim)
-    if show or 0 in given.shape:
-        return _by_scipy(scipy.sparse.linalg.lsqr, A, given.b, *given.limits, most, show, calc_var, given.x0)  # type: ignore[no-any-return]
-    variance = allocate(given.queue, "var", given.shape[1], given.dtype) if calc_var else None
-    found = _solve(given, functools.partial(krylov_lsqr.lsqr, variance=variance), most)
-    var = np.zeros(given.shape[1]) if variance is None else copy_to_host(variance, given.queue).real.astype(np.float64)
-    return *found, cl_array.to_device(given.queue, var) if isinstance(b, cl_array.Array) else var
+    operands = _Given(A, b, x0, (float(damp), tolerance("atol", atol), tolerance("btol", btol), float(conlim)), check_every)
+    max_iterations = 2 * operands.shape[1] if iter_lim is None else limit("iter_lim", iter_lim)
+    if show or 0 in operands.shape:
+        return _by_scipy(scipy.sparse.linalg.lsqr, A, operands.b, *operands.limits, max_iterations, show, calc_var, operands.x0)  # type: ignore[no-any-return]
+    variance = allocate(operands.queue, "var", operands.shape[1], operands.dtype) if calc_var else None
+    report = _solve(operands, functools.partial(krylov_lsqr.lsqr, variance=variance), max_iterations)
+    var = np.zeros(operands.shape[1]) if variance is None else copy_to_host(variance, operands.queue).real.astype(np.float64)
+    return *report, cl_array.to_device(operands.queue, var) if isinstance(b, cl_array.Array) else var
 
 
 @door(functools.partial(_by_scipy, scipy.sparse.linalg.lsmr))
@@ -227,8 +227,8 @@ def lsmr(
     >>> np.round(x, 6), istop
     (array([ 1., -1.]), 1)
     """
-    given = _Given(A, b, x0, (float(damp), tolerance("atol", atol), tolerance("btol", btol), float(conlim)), check_every)
-    most = min(given.shape) if maxiter is None else limit("maxiter", maxiter)
-    if show or 0 in given.shape:
-        return _by_scipy(scipy.sparse.linalg.lsmr, A, given.b, *given.limits, most, show, given.x0)  # type: ignore[no-any-return]
-    return _solve(given, krylov_lsmr.lsmr, most)
+    operands = _Given(A, b, x0, (float(damp), tolerance("atol", atol), tolerance("btol", btol), float(conlim)), check_every)
+    max_iterations = min(operands.shape) if maxiter is None else limit("maxiter", maxiter)
+    if show or 0 in operands.shape:
+        return _by_scipy(scipy.sparse.linalg.lsmr, A, operands.b, *operands.limits, max_iterations, show, operands.x0)  # type: ignore[no-any-return]
+    return _solve(operands, krylov_lsmr.lsmr, max_iterations)

@@ -55,9 +55,9 @@ class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] 
     @door()
     def _matvec(self, x: Any) -> Any:
         dtype, queue = np.result_type(self.dtype, x.dtype), self.queue
-        given = copy_to_device(queue, "x", np.ravel(x).astype(dtype, copy=False))
-        result = allocate(queue, "the product", given.size, dtype)
-        self.bound(queue, dtype)(given, result)
+        operand = copy_to_device(queue, "x", np.ravel(x).astype(dtype, copy=False))
+        result = allocate(queue, "the product", operand.size, dtype)
+        self.bound(queue, dtype)(operand, result)
         return copy_to_host(result, queue).reshape(x.shape)
 
 
@@ -70,8 +70,8 @@ class Diagonal(DeviceOperator):
 
     def diagonal_in(self, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         """Return the diagonal in the dtype of the system that it preconditions."""
-        found: np.ndarray[Any, Any] = cast_to(self._diagonal, dtype)
-        return found
+        diagonal: np.ndarray[Any, Any] = cast_to(self._diagonal, dtype)
+        return diagonal
 
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
@@ -212,18 +212,18 @@ def _called(function: Callable[[Any], Any], queue: cl.CommandQueue, dtype: np.dt
     """
 
     def apply(x: cl_array.Array, y: cl_array.Array) -> None:
-        found = function(x)
-        if isinstance(found, cl_array.Array) and found.dtype == dtype and found.size == y.size and found.flags.c_contiguous:
-            chain = Chain(queue, found)
-            begin = found.offset // dtype.itemsize
-            chain.copy(y, found, y.size, 0, begin)
+        result = function(x)
+        if isinstance(result, cl_array.Array) and result.dtype == dtype and result.size == y.size and result.flags.c_contiguous:
+            chain = Chain(queue, result)
+            begin = result.offset // dtype.itemsize
+            chain.copy(y, result, y.size, 0, begin)
             return
-        host = np.asarray(found.get() if isinstance(found, cl_array.Array) else found)
+        host = np.asarray(result.get() if isinstance(result, cl_array.Array) else result)
         if host.size != y.size:
             raise ValueError(f"M: gave a result of shape {host.shape} for a vector of {x.size} entries")
         if host.dtype.kind == "c" and dtype.kind != "c":
             raise TypeError(f"M: gave a result of dtype {host.dtype} for a vector of {dtype}")
-        ready = np.ascontiguousarray(host.ravel(), dtype)
-        submit("a vector", cl.enqueue_copy, queue, y.base_data, ready, is_blocking=True)
+        contiguous = np.ascontiguousarray(host.ravel(), dtype)
+        submit("a vector", cl.enqueue_copy, queue, y.base_data, contiguous, is_blocking=True)
 
     return apply

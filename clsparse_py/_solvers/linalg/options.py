@@ -21,10 +21,10 @@ def tolerance(name: str, value: Any) -> float:
     ValueError
         It is below 0, or no number; the message has its name.
     """
-    found = math.nan if value is None or isinstance(value, str) else float(value)
-    if not found >= 0:
+    number = math.nan if value is None or isinstance(value, str) else float(value)
+    if not number >= 0:
         raise ValueError(f"{name}: must be a number that is not negative, is {value!r}")
-    return found
+    return number
 
 
 def limit(name: str, value: Any) -> int:
@@ -35,10 +35,10 @@ def limit(name: str, value: Any) -> int:
     ValueError
         It is below 0; the message has its name.
     """
-    found = operator.index(value)
-    if found < 0:
-        raise ValueError(f"{name}: must not be negative, is {found}")
-    return found
+    number = operator.index(value)
+    if number < 0:
+        raise ValueError(f"{name}: must not be negative, is {number}")
+    return number
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Options:
         check_every: Any = 1,
         atol: Any = 0.0,
         iterations_each: int = 10,
-        **own: Any,
+        **of_method: Any,
     ) -> Options:
         """Return options as the solvers take them.
 
@@ -100,13 +100,13 @@ class Options:
         every = operator.index(check_every)
         if every < 1:
             raise ValueError(f"check_every: must be at least 1, is {every}")
-        most = None if maxiter is None else limit("maxiter", maxiter)
-        return cls(name, method, of_scipy, *bounds, most, every, callback, iterations_each, own)
+        max_iterations = None if maxiter is None else limit("maxiter", maxiter)
+        return cls(name, method, of_scipy, *bounds, max_iterations, every, callback, iterations_each, of_method)
 
     @property
     def facts(self) -> dict[str, Any]:
         """What ranks that solve a system together have to agree on, by name."""
-        given = None if self.callback is None else "given"
+        callback = None if self.callback is None else "given"
         limits = {
             "solver": self.name,
             "rtol": self.rtol,
@@ -114,7 +114,7 @@ class Options:
             "maxiter": self.maxiter,
             "check_every": self.check_every,
         }
-        return {**limits, "callback": given, **self.own}
+        return {**limits, "callback": callback, **self.own}
 
     def most(self, n: int) -> int:
         """Return the number of iterations at most, for so many unknowns."""

@@ -43,14 +43,14 @@ def _with_inverse(A: Any) -> tuple[Any, np.ndarray[Any, Any]]:
     ValueError
         It is not square, or its diagonal has a 0.
     """
-    found: Any = on_device(queue_in((A,)) or default_queue(), A)
-    if found.ndim != 2 or found.shape[0] != found.shape[1]:
-        raise ValueError(f"A: must be square, has shape {found.shape}")
-    diagonal: np.ndarray[Any, Any] = found.diagonal()
+    matrix: Any = on_device(queue_in((A,)) or default_queue(), A)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"A: must be square, has shape {matrix.shape}")
+    diagonal: np.ndarray[Any, Any] = matrix.diagonal()
     zeros = np.flatnonzero(diagonal == 0)
     if zeros.size:
         raise ValueError(f"A: must have no zeros on its diagonal, has {zeros.size}, the first in row {zeros[0]}")
-    return found, 1 / (diagonal if diagonal.dtype.kind in "fc" else diagonal.astype(np.float64))
+    return matrix, 1 / (diagonal if diagonal.dtype.kind in "fc" else diagonal.astype(np.float64))
 
 
 def jacobi(A: Any) -> Any:
@@ -85,8 +85,8 @@ def jacobi(A: Any) -> Any:
 
 
 def _by_diagonal(A: Any) -> Diagonal:
-    found, inverse = _with_inverse(A)
-    return Diagonal(found.queue, inverse)
+    matrix, inverse = _with_inverse(A)
+    return Diagonal(matrix.queue, inverse)
 
 
 def chebyshev(A: Any, degree: int = 3, bounds: tuple[float, float] | None = None) -> DeviceOperator:
@@ -132,12 +132,12 @@ def chebyshev(A: Any, degree: int = 3, bounds: tuple[float, float] | None = None
     degree = operator.index(degree)
     if degree < 1:
         raise ValueError(f"degree: must be at least 1, is {degree}")
-    found, inverse = _with_inverse(A)
+    matrix, inverse = _with_inverse(A)
     if bounds is None:
         # By Gershgorin: the sums of rows of D^-1 A.
-        high = float(np.max(np.asarray(abs(found).sum(axis=1)) * np.abs(inverse), initial=1))
+        high = float(np.max(np.asarray(abs(matrix).sum(axis=1)) * np.abs(inverse), initial=1))
         bounds = high / 30, high
     low, high = map(float, bounds)
     if not 0 < low < high:
         raise ValueError(f"bounds: must be positive and ascend, are {bounds}")
-    return _Chebyshev(found, inverse, degree, (low, high))
+    return _Chebyshev(matrix, inverse, degree, (low, high))

@@ -259,12 +259,12 @@ class _Problem(Problem):
             raise ValueError(f"x0: must have b's shape, {self.b.shape}, has {self.x0.shape}")
         self.queue = place_of_solution(A, {"b": self.b, "x0": self.x0, "M": M})
         self.dtype = dtype_of_solution(A, self.b, self.queue)
-        self._on_queue = [on_device(self.queue, each) if scipy.sparse.issparse(each) else each for each in (A, M)]
+        self._on_queue = [on_device(self.queue, operand) if scipy.sparse.issparse(operand) else operand for operand in (A, M)]
 
     @override
     def operators(self) -> tuple[Apply, Apply | None, GroupMatrices | None]:
         A, M = self._on_queue
-        products = [each if each is None else applied(each, self.queue, self.dtype) for each in (A, M)]
+        products = [operand if operand is None else applied(operand, self.queue, self.dtype) for operand in (A, M)]
         small = None if self.options.callback else fit_one_group(A, M, self.queue, self.dtype)
         assert products[0] is not None
         return products[0], products[1], small
@@ -298,11 +298,11 @@ class _Problem(Problem):
 def side_by_side(queue: cl.CommandQueue, columns: list[cl_array.Array], n: int, dtype: np.dtype[Any]) -> cl_array.Array:
     """Return vectors of n entries as the columns of an array."""
     chain, joined = Chain(queue), allocate(queue, "x", (len(columns), n), dtype)
-    for column, each in enumerate(columns):
-        chain.copy(joined, each, n, column * n)
+    for column, vector in enumerate(columns):
+        chain.copy(joined, vector, n, column * n)
     chain.finish(joined)
-    found: cl_array.Array = joined.T
-    return found
+    result: cl_array.Array = joined.T
+    return result
 
 
 def order_of(A: Any) -> int:
@@ -323,10 +323,10 @@ def order_of(A: Any) -> int:
 
 def right_side(name: str, values: Any, n: int) -> Any:
     """Return a right-hand side or first guess of n rows, as it is if it is a device array, else as NumPy's."""
-    found = values if isinstance(values, cl_array.Array) else np.asarray(values)
-    if found.ndim not in (1, 2) or found.shape[0] != n:
-        raise ValueError(f"{name}: must have {n} entries or rows, as A asks for, has shape {found.shape}")
-    return found
+    vector = values if isinstance(values, cl_array.Array) else np.asarray(values)
+    if vector.ndim not in (1, 2) or vector.shape[0] != n:
+        raise ValueError(f"{name}: must have {n} entries or rows, as A asks for, has shape {vector.shape}")
+    return vector
 
 
 def _columns(values: Any) -> int:
@@ -341,7 +341,7 @@ def copied(queue: cl.CommandQueue, name: str, values: Any, dtype: np.dtype[Any])
     return copy_to_device(queue, name, np.asarray(values).astype(dtype))
 
 
-def place_of_solution(A: Any, others: dict[str, Any]) -> cl.CommandQueue:
+def place_of_solution(A: Any, operands: dict[str, Any]) -> cl.CommandQueue:
     """Return the queue of the operands, on which their system is solved.
 
     Raises
@@ -349,10 +349,10 @@ def place_of_solution(A: Any, others: dict[str, Any]) -> cl.CommandQueue:
     ValueError
         One of the others lives in another context than A; the message has its name.
     """
-    queue = queue_in((others["b"], A, *others.values())) or getattr(others.get("M"), "queue", None) or default_queue()
+    queue = queue_in((operands["b"], A, *operands.values())) or getattr(operands.get("M"), "queue", None) or default_queue()
     context = A.context if isinstance(A, SparseArray) else queue.context
-    for name, each in others.items():
-        if isinstance(each, (SparseArray, cl_array.Array)) and each.context != context:
+    for name, operand in operands.items():
+        if isinstance(operand, (SparseArray, cl_array.Array)) and operand.context != context:
             raise ValueError(f"{name}: lives in another context than A")
     return queue
 
@@ -368,11 +368,11 @@ def dtype_of_solution(A: Any, b: Any, queue: cl.CommandQueue) -> np.dtype[Any]:
     dtype = getattr(A, "dtype", None)
     if dtype is None:
         dtype = scipy.sparse.linalg.aslinearoperator(A).dtype
-    chars = [np.dtype(each).char for each in (dtype, b.dtype)]
-    found = np.result_type(*(char if char in _INEXACT else "d" for char in chars))
-    if needs_fp64(found) and not describe(queue.device).fp64:
-        raise DtypeError(f"b: {found} needs double precision, which {queue.device.name} lacks; use single precision")
-    return found
+    chars = [np.dtype(operand_dtype).char for operand_dtype in (dtype, b.dtype)]
+    common = np.result_type(*(char if char in _INEXACT else "d" for char in chars))
+    if needs_fp64(common) and not describe(queue.device).fp64:
+        raise DtypeError(f"b: {common} needs double precision, which {queue.device.name} lacks; use single precision")
+    return common
 
 
 def solved(read: Callable[[], Options], A: Any, b: Any, x0: Any, M: Any) -> tuple[Any, int]:
@@ -393,5 +393,5 @@ def solved(read: Callable[[], Options], A: Any, b: Any, x0: Any, M: Any) -> tupl
     of_ranks = divided(A)
     with of_ranks.together():
         problem = of_ranks.problem(b, x0, M, read)
-        found = [problem.solution(column) for column in range(problem.columns)]
-        return problem.delivered([x for x, _ in found]), next((int(info) for _, info in found if info), 0)
+        solutions = [problem.solution(column) for column in range(problem.columns)]
+        return problem.delivered([x for x, _ in solutions]), next((int(info) for _, info in solutions if info), 0)

@@ -234,8 +234,8 @@ def gmres(
         columns = 20 if restart is None else operator.index(restart)
         if columns < 1:
             raise ValueError(f"restart: must be at least 1, is {restart}")
-        told, by_columns = callback if kind != "x" else None, kind == "legacy" and callback is not None
-        method = functools.partial(krylov_gmres.gmres, restart=min(columns, order_of(A)), told=told, by_columns=by_columns)
+        report, by_columns = callback if kind != "x" else None, kind == "legacy" and callback is not None
+        method = functools.partial(krylov_gmres.gmres, restart=min(columns, order_of(A)), report=report, by_columns=by_columns)
 
         def of_scipy(*operands: Any, **options: Any) -> Any:
             options |= {"atol": atol, "restart": restart, "callback": callback, "callback_type": kind}

@@ -112,8 +112,8 @@ def spsolve_triangular(
         return array_on(queue, np.zeros(right.shape, dtype)) if isinstance(b, cl_array.Array) else np.zeros(right.shape, dtype)
     rows.require_valid()
     # Values alone are converted: rows stay in their order, and keep their levels.
-    own = rows.dtype == dtype
-    factor = rows if own else rows.with_values(convert(queue, "A", rows.data, dtype))
+    has_dtype = rows.dtype == dtype
+    factor = rows if has_dtype else rows.with_values(convert(queue, "A", rows.data, dtype))
     solve = solver(queue, factor, upper=not lower, unit=unit_diagonal)
     if not isinstance(right, cl_array.Array):
         values = copy_to_device(queue, "b", np.ascontiguousarray(right, dtype).ravel())
