@@ -54,8 +54,8 @@ class Border:
         self._border: csr_array | None = None
         if 0 < self._rows.size < Thresholds.of(describe(A.queue.device)).min_whole_share * A.shape[0]:
             # Without empty rows entries stand where they stood; values are each product's.
-            kept = copy_to_device(A.queue, "rows of the border", np.append(indptr[self._rows], indptr[-1]))
-            structure = Structure(A.queue, (self._rows.size, A.shape[1]), A.indices, kept, facts)
+            row_pointers = copy_to_device(A.queue, "rows of the border", np.append(indptr[self._rows], indptr[-1]))
+            structure = Structure(A.queue, (self._rows.size, A.shape[1]), A.indices, row_pointers, facts)
             self._border = csr_array.assembled(structure, A.indices)
         self._places: dict[int, cl_array.Array] = {}
 
@@ -68,15 +68,17 @@ class Border:
             _add_product(A, x, out, alpha)
             return
         rows: Any = self._border.with_values(A.data)
-        found = rows @ x if alpha is None else (spmv if x.ndim == 1 else spmm)(rows, x, alpha=alpha)
-        chain = Chain(found.queue or A.queue, found, writes=(out,))
-        enqueue_add_at(chain, self._of_columns(A, 1 if x.ndim == 1 else x.shape[1]), found, out, found.size)
+        product = rows @ x if alpha is None else (spmv if x.ndim == 1 else spmm)(rows, x, alpha=alpha)
+        chain = Chain(product.queue or A.queue, product, writes=(out,))
+        enqueue_add_at(chain, self._of_columns(A, 1 if x.ndim == 1 else x.shape[1]), product, out, product.size)
         chain.finish(out)
 
     def _of_columns(self, A: csr_array, columns: int) -> cl_array.Array:
         """Return the places of the rows' entries in a result of as many columns."""
         if columns not in self._places:
-            places = (self._rows[:, None] * columns + np.arange(columns)).reshape(-1)
-            wide = places[-1] > np.iinfo(np.int32).max
-            self._places[columns] = copy_to_device(A.queue, "rows of the border", places.astype(np.int64 if wide else np.int32))
+            positions = (self._rows[:, None] * columns + np.arange(columns)).reshape(-1)
+            wide = positions[-1] > np.iinfo(np.int32).max
+            self._places[columns] = copy_to_device(
+                A.queue, "rows of the border", positions.astype(np.int64 if wide else np.int32)
+            )
         return self._places[columns]

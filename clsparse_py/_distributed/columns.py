@@ -38,8 +38,8 @@ def renumber(A: csr_array, numbers: np.ndarray[Any, Any], n: int) -> csr_array:
     columns = allocate(A.queue, "columns", A.nnz, index)
     enqueue_permute(chain, A.indices, copy_to_device(A.queue, "columns", numbers.astype(index)), columns, A.nnz)
     chain.finish(columns)
-    known = A.structure.checked()
-    facts = Facts(known.nnz, sorted=known.sorted, canonical=known.canonical, longest=known.longest)
+    facts_before = A.structure.checked()
+    facts = Facts(facts_before.nnz, sorted=facts_before.sorted, canonical=facts_before.canonical, longest=facts_before.longest)
     return csr_array.assembled(Structure(A.queue, shape, columns, A.indptr, facts), A.data)
 
 

@@ -65,7 +65,7 @@ class Exchange(abc.ABC):
 
     def __init__(self, sends: Mapping[int, np.ndarray[Any, Any]], receives: Mapping[int, np.ndarray[Any, Any]], counter: Counter):
         self.sends, self.receives, self._counter = dict(sends), dict(receives), counter
-        self._bytes = sum(each.nbytes for each in self.sends.values())
+        self._bytes = sum(message.nbytes for message in self.sends.values())
 
     def start(self) -> None:
         """Begin: the buffers sent hold their values, and no buffer is to be touched before `wait` returns."""
@@ -179,8 +179,8 @@ class Communicator(abc.ABC):
     def gather(self, value: Any, root: int = 0, note: str = "gather") -> list[Any] | None:
         """Return the objects of all ranks on one of them, None on the others."""
         objects = [value if rank == root else None for rank in range(self.size)]
-        came = self.alltoall(objects, f"{note} to rank {root}")
-        return came if self.rank == root else None
+        received = self.alltoall(objects, f"{note} to rank {root}")
+        return received if self.rank == root else None
 
     def broadcast(self, value: Any, root: int = 0) -> Any:
         """Return the object of one rank."""
@@ -188,8 +188,8 @@ class Communicator(abc.ABC):
 
     def scatter(self, values: Sequence[Any] | None, root: int = 0) -> Any:
         """Return the object that one rank has for this one."""
-        given = values if self.rank == root and values is not None else [None] * self.size
-        return self.alltoall(given, f"scatter from rank {root}")[root]
+        objects = values if self.rank == root and values is not None else [None] * self.size
+        return self.alltoall(objects, f"scatter from rank {root}")[root]
 
     def sum(self, values: Any, note: str = "sum") -> Any:
         """Return the sum over ranks of a number or array: added in the order of ranks, so that all have the same bits."""
@@ -224,15 +224,15 @@ class Communicator(abc.ABC):
         ValueError
             A fact differs; the message has its name and two values.
         """
-        told = self.allgather((None if error is None else said_of(error), facts), "agreement")
+        reports = self.allgather((None if error is None else said_of(error), facts), "agreement")
         if error is not None:
             raise of_all_ranks(error)
-        failed = [(rank, of_rank) for rank, (of_rank, _) in enumerate(told) if of_rank is not None]
+        failed = [(rank, of_rank) for rank, (of_rank, _) in enumerate(reports) if of_rank is not None]
         if failed:
             raise RankError("rank {} failed: {}".format(*failed[0]))
-        for rank, (_, its_facts) in enumerate(told):
-            for name in {**told[0][1], **its_facts}:
-                first, value = (each.get(name, "not asked for") for each in (told[0][1], its_facts))
+        for rank, (_, its_facts) in enumerate(reports):
+            for name in {**reports[0][1], **its_facts}:
+                first, value = (facts_of_rank.get(name, "not asked for") for facts_of_rank in (reports[0][1], its_facts))
                 if value != first and repr(value) != repr(first):
                     message = f"{name}: is {first} on rank 0 and {value} on rank {rank}; it must be one for all"
                     raise of_all_ranks(ValueError(message))
@@ -256,9 +256,11 @@ class Communicator(abc.ABC):
             error = caught
         self.agree(error, **facts)
 
-    def other_kind(self, source: int, wanted: str, came: str) -> ValueError:
+    def other_kind(self, source: int, expected: str, received: str) -> ValueError:
         """Return the error of a message of a neighbour that is not what this rank waits for."""
-        return ValueError(f"ranks do not make the same call: rank {self.rank} waits for {wanted}, rank {source} sent {came}")
+        return ValueError(
+            f"ranks do not make the same call: rank {self.rank} waits for {expected}, rank {source} sent {received}"
+        )
 
     def require_one_version(self) -> None:
         """Check that all ranks run the same version of the package."""
@@ -306,9 +308,9 @@ def check_time_limit(seconds: Any) -> float:
         It is none, or not positive.
     """
     try:
-        found = float(seconds)
+        limit = float(seconds)
     except (TypeError, ValueError):
         raise ValueError(f"time_limit: must be seconds, is {seconds!r}") from None
-    if not found > 0:
+    if not limit > 0:
         raise ValueError(f"time_limit: must be positive, is {seconds!r}")
-    return found
+    return limit

@@ -104,21 +104,30 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     ) -> None:
         with comm.agreeing(shape=shape, division=columns) as facts:
             S = _as_scipys(own_rows)
-            on = comm.queue if queue is None else queue
+            target_queue = comm.queue if queue is None else queue
             facts.update(columns=S.shape[1], dtype=S.dtype)
         of_rows = _division_of_rows(comm, S.shape[0], rows)
-        found = of_rows.n, int(S.shape[1])
-        if shape is not None and tuple(shape) != found:
-            raise ValueError(f"shape: is {tuple(shape)}, but the ranks have {found[0]} rows of {found[1]} columns")
+        shape_of_ranks = of_rows.n, int(S.shape[1])
+        if shape is not None and tuple(shape) != shape_of_ranks:
+            raise ValueError(
+                f"shape: is {tuple(shape)}, but the ranks have {shape_of_ranks[0]} rows of {shape_of_ranks[1]} columns"
+            )
         if columns is None:
-            columns = of_rows if found[0] == found[1] else by_rows(found[1], comm.size)
-        elif columns.n != found[1] or columns.size != comm.size:
-            raise ValueError(f"columns: must divide {found[1]} among {comm.size} ranks, are {columns}")
+            columns = of_rows if shape_of_ranks[0] == shape_of_ranks[1] else by_rows(shape_of_ranks[1], comm.size)
+        elif columns.n != shape_of_ranks[1] or columns.size != comm.size:
+            raise ValueError(f"columns: must divide {shape_of_ranks[1]} among {comm.size} ranks, are {columns}")
         with comm.together():
-            own = columns.part(comm.rank)
-            local, remote, halo = split(S, own.start, own.stop)
-            of_others = Halo(comm, columns, halo, on)
-            self._hold(comm, of_rows, columns, device_array(local, queue=on), device_array(remote, queue=on), of_others)
+            own_columns = columns.part(comm.rank)
+            local, remote, halo = split(S, own_columns.start, own_columns.stop)
+            of_others = Halo(comm, columns, halo, target_queue)
+            self._hold(
+                comm,
+                of_rows,
+                columns,
+                device_array(local, queue=target_queue),
+                device_array(remote, queue=target_queue),
+                of_others,
+            )
 
     @classmethod
     def scattered(
@@ -157,8 +166,8 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
                 cuts = _divide(division, rows, comm.size)
                 shares = [(rows[cuts.part(rank)], cuts) for rank in range(comm.size)]
         with comm.together():
-            own, cuts = comm.scatter(shares, root)
-        return cls(own, comm, rows=cuts, columns=columns, queue=queue)
+            own_rows, cuts = comm.scatter(shares, root)
+        return cls(own_rows, comm, rows=cuts, columns=columns, queue=queue)
 
     @classmethod
     def assembled(
@@ -180,10 +189,10 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         halo : numpy.ndarray of int64
             The column of each column of ``remote``, ascending.
         """
-        made = object.__new__(cls)
+        matrix = object.__new__(cls)
         with comm.together():
-            made._hold(comm, rows, columns, local, remote, Halo(comm, columns, halo, local.queue))
-        return made
+            matrix._hold(comm, rows, columns, local, remote, Halo(comm, columns, halo, local.queue))
+        return matrix
 
     def _hold(
         self, comm: Communicator, rows: Division, columns: Division, local: device_array, remote: device_array, halo: Halo
@@ -272,10 +281,10 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     def by_root(self, function: Callable[[Any], Any]) -> Self:
         """Return the matrix that a function makes, on rank 0, of the whole one: both of SciPy, and of one shape."""
-        given = self.gather()
+        whole = self.gather()
         with self.comm.agreeing():
-            found = None if given is None else function(given)
-        return self.scattered(found, self.comm, division=self.rows, columns=self.columns, queue=self.queue)
+            result = None if whole is None else function(whole)
+        return self.scattered(result, self.comm, division=self.rows, columns=self.columns, queue=self.queue)
 
     @override
     def by_blocks(self, preconditioner: Callable[[Any], Any]) -> Any:
@@ -346,25 +355,25 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         """Return ``x @ A``, by the transposed matrix: of a `vector`, or of NumPy's whole of one or two dimensions."""
         if (isinstance(other, vector) and other.ndim == 2) or scipy.sparse.issparse(other) or isinstance(other, SparseArray):
             return NotImplemented
-        found = self.T @ (other.T if getattr(other, "ndim", 1) == 2 else other)
-        return found.T if isinstance(found, np.ndarray) else found
+        product = self.T @ (other.T if getattr(other, "ndim", 1) == 2 else other)
+        return product.T if isinstance(product, np.ndarray) else product
 
     # ---- matrices of the same structure
 
     @override
     def mapped(self, of_local: Callable[[Any], Any], of_others: Callable[[Any], Any]) -> Self:
         """Return the matrix that functions of values make of the local part and of the other; the halo's columns are the same."""
-        made = object.__new__(type(self))
-        made._hold(self.comm, self.rows, self.columns, of_local(self.local), of_others(self.remote), self.halo)
-        made.history = self.history
-        if made.remote.structure is self.remote.structure:
-            made._border = self._border
-        return made
+        matrix = object.__new__(type(self))
+        matrix._hold(self.comm, self.rows, self.columns, of_local(self.local), of_others(self.remote), self.halo)
+        matrix.history = self.history
+        if matrix.remote.structure is self.remote.structure:
+            matrix._border = self._border
+        return matrix
 
     def _mapped(self, step: str, apply: Callable[[device_array], Any]) -> Self:
-        made = self.mapped(apply, apply)
-        made.history = after(step, self)
-        return made
+        matrix = self.mapped(apply, apply)
+        matrix.history = after(step, self)
+        return matrix
 
     def __add__(self, other: Any) -> Any:
         return self._with(other, operator.add)
@@ -425,12 +434,12 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         first, last = max(0, -k), max(0, -k, min(self.shape[0], self.shape[1] - k))
         cuts = np.clip(self.rows.boundaries, first, last) - first
         if k == 0 and self.rows == self.columns:
-            own = self.local.diagonal()
+            own_entries = self.local.diagonal()
         else:
-            own = self.own_rows().diagonal(self.rows.part(self.comm.rank).start + k)
-        found = vector.over(on_device(self.queue, own), self.comm, Division(cuts))
-        found.history = after(f"diagonal {k}", self)
-        return found
+            own_entries = self.own_rows().diagonal(self.rows.part(self.comm.rank).start + k)
+        result = vector.over(on_device(self.queue, own_entries), self.comm, Division(cuts))
+        result.history = after(f"diagonal {k}", self)
+        return result
 
     @collective
     def norm(self, ord: Any = "fro") -> float:  # noqa: A002 - SciPy's name for it
@@ -512,18 +521,18 @@ def _division_of_rows(comm: Communicator, m: int, rows: tuple[int, int] | Divisi
     """Return the division that the ranks' rows make, checked on all ranks alike."""
     if isinstance(rows, Division):
         lengths = comm.allgather((rows, m))
-        for rank, (given, length) in enumerate(lengths):
-            if given != rows or given.size != comm.size:
-                raise ValueError(f"rows: rank {comm.rank} says {rows}, rank {rank} says {given}, for {comm.size} ranks")
-            if given.length(rank) != length:
-                raise ValueError(f"rows: rank {rank} gave {length} rows, the division says {given.length(rank)}")
+        for rank, (division, length) in enumerate(lengths):
+            if division != rows or division.size != comm.size:
+                raise ValueError(f"rows: rank {comm.rank} says {rows}, rank {rank} says {division}, for {comm.size} ranks")
+            if division.length(rank) != length:
+                raise ValueError(f"rows: rank {rank} gave {length} rows, the division says {division.length(rank)}")
         return rows
     shares = comm.allgather((m, rows))
-    told = [(share is not None) for _, share in shares]
-    if not any(told):
+    has_share = [(share is not None) for _, share in shares]
+    if not any(has_share):
         return Division(np.cumsum([0, *(length for length, _ in shares)]))
-    if not all(told):
-        raise ValueError(f"rows: rank {told.index(False)} does not say which rows it has, and others do")
+    if not all(has_share):
+        raise ValueError(f"rows: rank {has_share.index(False)} does not say which rows it has, and others do")
     for rank, (length, share) in enumerate(shares):
         if share[1] - share[0] != length:
             raise ValueError(f"rows: rank {rank} gave {length} rows, and says that they are {share[0]} to {share[1]}")

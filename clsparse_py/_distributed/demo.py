@@ -26,12 +26,12 @@ __all__ = ["Shown", "grid_rows", "main", "measure"]
 def grid_rows(n: int, begin: int, end: int) -> Any:
     """Return some rows of the 7-point matrix of a grid of n * n * n points, with all columns."""
     rows = np.arange(begin, end)
-    place = np.stack([rows, rows // n, rows // (n * n)]) % n
+    point = np.stack([rows, rows // n, rows // (n * n)]) % n
     steps = np.array([[-n * n, -n, -1, 0, 1, n, n * n]])
     inside = np.ones((rows.size, 7), np.bool_)
     for axis in range(3):
-        inside[:, 2 - axis] = place[axis] > 0
-        inside[:, 4 + axis] = place[axis] < n - 1
+        inside[:, 2 - axis] = point[axis] > 0
+        inside[:, 4 + axis] = point[axis] < n - 1
     values = np.broadcast_to(np.where(steps == 0, 6.0, -1.0), inside.shape)[inside]
     indptr = np.concatenate([[0], np.cumsum(inside.sum(axis=1))])
     return scipy.sparse.csr_array((values, (rows[:, None] + steps)[inside], indptr), shape=(rows.size, n**3))
@@ -66,9 +66,9 @@ def measure(comm: Communicator, n: int, division: Division, repeats: int) -> Sho
     S = grid_rows(n, part.start, part.stop)
     A = csr_array(S, comm, rows=division)
     # Whole numbers, so that the right product is exact.
-    whole = (np.arange(n**3) * 7 % 1000).astype(np.float64)
-    x = vector(whole[part], comm, division)
-    error = np.abs((A @ x).own.get() - S @ whole).max(initial=0)
+    x_of_all = (np.arange(n**3) * 7 % 1000).astype(np.float64)
+    x = vector(x_of_all[part], comm, division)
+    error = np.abs((A @ x).own.get() - S @ x_of_all).max(initial=0)
 
     def seconds(product: Any) -> float:
         product()
@@ -89,9 +89,9 @@ def measure(comm: Communicator, n: int, division: Division, repeats: int) -> Sho
 
 def _table(shown: Sequence[Shown], n: int, how: str) -> str:
     rows = [
-        (str(rank), each.device, f"{each.rows:,}", f"{each.entries:,}", f"{each.halo:,} of {each.neighbours}",
-         f"{each.seconds * 1e3:.3f}", f"{each.alone * 1e3:.3f}", f"{each.error:.1e}")
-        for rank, each in enumerate(shown)
+        (str(rank), row.device, f"{row.rows:,}", f"{row.entries:,}", f"{row.halo:,} of {row.neighbours}",
+         f"{row.seconds * 1e3:.3f}", f"{row.alone * 1e3:.3f}", f"{row.error:.1e}")
+        for rank, row in enumerate(shown)
     ]  # fmt: skip
     heads = ("rank", "device", "rows", "entries", "halo, of ranks", "A @ x, ms", "local part, ms", "error")
     return Table(f"A grid of {n} x {n} x {n} points over {len(shown)} ranks, {how}", heads, rows).as_text()
@@ -104,17 +104,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--points", type=int, default=40, help="of the grid along each axis; by default 40")
     parser.add_argument("--repeats", type=int, default=20, help="products that are timed; by default 20")
     parser.add_argument("--threads", type=int, help="so many threads of one process, without MPI")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     for name in ("points", "repeats", "threads"):
-        value = getattr(given, name)
+        value = getattr(options, name)
         if value is not None and value < 1:
             parser.error(f"--{name}: must be at least 1, is {value}")
-    if given.threads is None:
-        return _by_mpi(given.points, given.repeats)
-    places = assign_devices(like_the_default(), given.threads)
-    with over(places) as team:
-        shown = team.each(measure, given.points, by_rows(given.points**3, given.threads), given.repeats)
-    return _said(shown, given.points, "threads of one process")
+    if options.threads is None:
+        return _by_mpi(options.points, options.repeats)
+    queues = assign_devices(like_the_default(), options.threads)
+    with over(queues) as team:
+        shown = team.each(measure, options.points, by_rows(options.points**3, options.threads), options.repeats)
+    return _said(shown, options.points, "threads of one process")
 
 
 def _by_mpi(n: int, repeats: int) -> int:
@@ -130,4 +130,4 @@ def _by_mpi(n: int, repeats: int) -> int:
 
 def _said(shown: Sequence[Shown], n: int, how: str) -> int:
     plain(width=140).print(_table(shown, n, how))
-    return 0 if all(each.error == 0 for each in shown) else 1
+    return 0 if all(rank_shown.error == 0 for rank_shown in shown) else 1

@@ -42,18 +42,18 @@ class Division:
     __slots__ = ("boundaries", "n", "size")
 
     def __init__(self, boundaries: npt.ArrayLike) -> None:
-        found = np.asarray(boundaries)
-        if found.ndim != 1 or found.size < 2 or found.dtype.kind not in "iu":
+        bounds = np.asarray(boundaries)
+        if bounds.ndim != 1 or bounds.size < 2 or bounds.dtype.kind not in "iu":
             raise ValueError(f"boundaries: must be integers, one more than ranks, are {boundaries!r}")
-        found = found.astype(np.int64)
-        if found[0] != 0:
-            raise ValueError(f"boundaries: must begin at 0, begin at {found[0]}")
-        falls = np.flatnonzero(np.diff(found) < 0)
+        bounds = bounds.astype(np.int64)
+        if bounds[0] != 0:
+            raise ValueError(f"boundaries: must begin at 0, begin at {bounds[0]}")
+        falls = np.flatnonzero(np.diff(bounds) < 0)
         if falls.size:
             rank = int(falls[0])
-            raise ValueError(f"boundaries: must not descend; rank {rank} would have rows {found[rank]} to {found[rank + 1]}")
-        found.flags.writeable = False
-        self.boundaries, self.n, self.size = found, int(found[-1]), found.size - 1
+            raise ValueError(f"boundaries: must not descend; rank {rank} would have rows {bounds[rank]} to {bounds[rank + 1]}")
+        bounds.flags.writeable = False
+        self.boundaries, self.n, self.size = bounds, int(bounds[-1]), bounds.size - 1
 
     def part(self, rank: int) -> slice:
         """Return the rows of a rank."""
@@ -93,8 +93,8 @@ def by_rows(n: int, size: int) -> Division:
     >>> distributed.by_rows(10, 4)
     Division([0, 3, 6, 8, 10])
     """
-    share, more = divmod(n, size)
-    return Division(np.cumsum([0, *(share + (rank < more) for rank in range(size))]))
+    share, remainder = divmod(n, size)
+    return Division(np.cumsum([0, *(share + (rank < remainder) for rank in range(size))]))
 
 
 def by_entries(indptr: npt.ArrayLike, size: int) -> Division:
@@ -117,11 +117,11 @@ def by_entries(indptr: npt.ArrayLike, size: int) -> Division:
     n, total = begins.size - 1, int(begins[-1])
     if total == 0:
         return by_rows(n, size)
-    wanted = total * np.arange(1, size, dtype=np.float64) / size
-    above = np.searchsorted(begins, wanted)
+    targets = total * np.arange(1, size, dtype=np.float64) / size
+    above = np.searchsorted(begins, targets)
     # The boundary that is nearest, of the two beside the number that is wanted.
     below = np.maximum(above - 1, 0)
-    inner = np.where(begins[above] - wanted <= wanted - begins[below], above, below)
+    inner = np.where(begins[above] - targets <= targets - begins[below], above, below)
     return Division([0, *inner.tolist(), n])
 
 
@@ -140,12 +140,12 @@ def by_boundaries(boundaries: npt.ArrayLike, n: int, size: int) -> Division:
     ValueError
         They are no such boundaries.
     """
-    found = Division(boundaries)
-    if found.size != size:
-        raise ValueError(f"boundaries: must be {size + 1}, one more than ranks, are {found.size + 1}")
-    if found.n != n:
-        raise ValueError(f"boundaries: must end at {n}, the number of rows, end at {found.n}")
-    return found
+    division = Division(boundaries)
+    if division.size != size:
+        raise ValueError(f"boundaries: must be {size + 1}, one more than ranks, are {division.size + 1}")
+    if division.n != n:
+        raise ValueError(f"boundaries: must end at {n}, the number of rows, end at {division.n}")
+    return division
 
 
 def of_shares(shares: list[tuple[int, int]]) -> Division:
@@ -162,7 +162,7 @@ def of_shares(shares: list[tuple[int, int]]) -> Division:
             raise ValueError(f"rows: rank {rank} says {first} to {last}, which is no range")
         if first != end:
             trouble = "overlap" if first < end else "leave a gap"
-            before = f"rank {rank - 1} ends at row {end}" if rank else "rows begin at 0"
-            raise ValueError(f"rows: shares {trouble}: {before} and rank {rank} begins at row {first}")
+            previous = f"rank {rank - 1} ends at row {end}" if rank else "rows begin at 0"
+            raise ValueError(f"rows: shares {trouble}: {previous} and rank {rank} begins at row {first}")
         end = last
     return Division([0, *(last for _, last in shares)])

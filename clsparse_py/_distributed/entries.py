@@ -34,8 +34,8 @@ def collect(comm: Communicator, rows: Division, n_columns: int, entries: scipy.s
     order = np.argsort(owners, kind="stable")
     cuts = np.searchsorted(owners[order], np.arange(comm.size + 1))
     parts = (order[begin:end] for begin, end in itertools.pairwise(cuts))
-    came = comm.alltoall([(entries.row[part], entries.col[part], entries.data[part]) for part in parts])
-    row, col, data = (np.concatenate(each) for each in zip(*came, strict=True))
-    own = rows.part(comm.rank)
-    shape = own.stop - own.start, n_columns
-    return scipy.sparse.coo_array((data, (row - own.start, col)), shape=shape).tocsr()
+    received = comm.alltoall([(entries.row[part], entries.col[part], entries.data[part]) for part in parts])
+    row, col, data = (np.concatenate(pieces) for pieces in zip(*received, strict=True))
+    own_rows = rows.part(comm.rank)
+    shape = own_rows.stop - own_rows.start, n_columns
+    return scipy.sparse.coo_array((data, (row - own_rows.start, col)), shape=shape).tocsr()

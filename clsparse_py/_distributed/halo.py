@@ -61,10 +61,10 @@ class Halo:
         cuts = np.searchsorted(columns, division.boundaries)
         self.sources = _ranges(np.diff(cuts))
         begin = division.part(comm.rank).start
-        asked = [columns[cuts[rank] : cuts[rank + 1]] if rank in self.sources else None for rank in range(comm.size)]
-        told = [np.zeros(0, np.int64) if each is None else each - begin for each in comm.alltoall(asked)]
-        self.targets = _ranges(np.array([each.size for each in told]))
-        self.sent = np.concatenate(told).astype(np.int64, copy=False)
+        requests = [columns[cuts[rank] : cuts[rank + 1]] if rank in self.sources else None for rank in range(comm.size)]
+        requested = [np.zeros(0, np.int64) if request is None else request - begin for request in comm.alltoall(requests)]
+        self.targets = _ranges(np.array([request.size for request in requested]))
+        self.sent = np.concatenate(requested).astype(np.int64, copy=False)
         self.n_own = division.length(comm.rank)
         self._kept: dict[Hashable, Any] = {}
         self._adding: tuple[csr_array, Border] | None = None
@@ -90,30 +90,30 @@ class Halo:
         fetching.start(x)
         return fetching.finish()
 
-    def returning(self, dtype: np.dtype[Any], more: tuple[int, ...]) -> Return:
+    def returning(self, dtype: np.dtype[Any], columns: tuple[int, ...]) -> Return:
         """Return what brings sums home, of a dtype and with as many columns: with its buffers, which are kept."""
-        key = "return", dtype, more
-        return self._once(key, lambda: Return(self._comm, self._queue, self, dtype, more))
+        key = "return", dtype, columns
+        return self._once(key, lambda: Return(self._comm, self._queue, self, dtype, columns))
 
     def _once(self, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
         """Return what was made for a key before, or make it; the buffers of the key that was made first go if there are many."""
-        found: _Kept | None = self._kept.get(key)
-        if found is None:
+        cached: _Kept | None = self._kept.get(key)
+        if cached is None:
             if len(self._kept) == _MOST:
                 del self._kept[next(iter(self._kept))]
-            found = self._kept[key] = make()
-        return found
+            cached = self._kept[key] = make()
+        return cached
 
-    def add(self, came: cl_array.Array, y: cl_array.Array) -> None:
+    def add(self, received: cl_array.Array, y: cl_array.Array) -> None:
         """Enqueue adding what neighbours sent to the own entries, in the order of ranks: by a product of a matrix of ones."""
         n = self.sent.size
         if n:
             if self._adding is None:
-                places = (np.ones(n, np.bool_), (self.sent, np.arange(n)))
-                made = csr_array(scipy.sparse.csr_array(places, shape=(self.n_own, n)), queue=self._queue)
-                self._adding = made, Border(made)
+                entries = (np.ones(n, np.bool_), (self.sent, np.arange(n)))
+                ones_by_row = csr_array(scipy.sparse.csr_array(entries, shape=(self.n_own, n)), queue=self._queue)
+                self._adding = ones_by_row, Border(ones_by_row)
             ones, border = self._adding
-            border.add(ones, came, y)
+            border.add(ones, received, y)
 
 
 def _ranges(lengths: np.ndarray[Any, Any]) -> _Ranges:
@@ -148,17 +148,17 @@ class _Staged:
         coming: _Ranges,
         sizes: tuple[int, int],
         dtype: np.dtype[Any],
-        more: tuple[int, ...],
-        what: str,
+        columns: tuple[int, ...],
+        subject: str,
     ) -> None:
         self._queue, self._side = queue, side_queue(queue)
-        self._out, self._in = (_on_host(queue, (n, *more), dtype) for n in sizes)
+        self._out, self._in = (_on_host(queue, (n, *columns), dtype) for n in sizes)
         # The same object each time, and of the queue where it is read: products know their operands by it.
-        self._came = allocate(queue, "the halo", (sizes[1], *more), dtype)
+        self._came = allocate(queue, "the halo", (sizes[1], *columns), dtype)
         self._exchange = comm.exchange(
             {rank: self._out[part] for rank, part in leaving.items()},
             {rank: self._in[part] for rank, part in coming.items()},
-            f"{what} of {dtype}" + (f" in {more[0]} columns" if more else ""),
+            f"{subject} of {dtype}" + (f" in {columns[0]} columns" if columns else ""),
         )
         self._before: list[cl.Event] = []
         self._left: cl.Event | None = None
@@ -205,14 +205,16 @@ class Fetch(_Staged):
     """Fetches the halo of x."""
 
     def __init__(self, comm: Communicator, queue: cl.CommandQueue, halo: Halo, x: cl_array.Array) -> None:
-        more = x.shape[1:]
-        super().__init__(comm, queue, halo.targets, halo.sources, (halo.sent.size, halo.columns.size), x.dtype, more, "entries")
-        steps = [each // x.dtype.itemsize for each in x.strides]
-        places = halo.sent * steps[0]
-        if more:
-            places = places[:, None] + np.arange(more[0]) * steps[1]
-        wide = places.size and places.max() > np.iinfo(np.int32).max
-        self._places = copy_to_device(queue, "the halo", places.reshape(-1).astype(np.int64 if wide else np.int32))
+        columns = x.shape[1:]
+        super().__init__(
+            comm, queue, halo.targets, halo.sources, (halo.sent.size, halo.columns.size), x.dtype, columns, "entries"
+        )
+        steps = [stride // x.dtype.itemsize for stride in x.strides]
+        positions = halo.sent * steps[0]
+        if columns:
+            positions = positions[:, None] + np.arange(columns[0]) * steps[1]
+        wide = positions.size and positions.max() > np.iinfo(np.int32).max
+        self._places = copy_to_device(queue, "the halo", positions.reshape(-1).astype(np.int64 if wide else np.int32))
         self._gathered = allocate(queue, "the halo", self._out.shape, x.dtype)
 
     @door()
@@ -228,9 +230,9 @@ class Return(_Staged):
     """Brings sums to the ranks whose entries they belong to."""
 
     def __init__(
-        self, comm: Communicator, queue: cl.CommandQueue, halo: Halo, dtype: np.dtype[Any], more: tuple[int, ...]
+        self, comm: Communicator, queue: cl.CommandQueue, halo: Halo, dtype: np.dtype[Any], columns: tuple[int, ...]
     ) -> None:
-        super().__init__(comm, queue, halo.sources, halo.targets, (halo.columns.size, halo.sent.size), dtype, more, "sums")
+        super().__init__(comm, queue, halo.sources, halo.targets, (halo.columns.size, halo.sent.size), dtype, columns, "sums")
 
     def start(self, sums: cl_array.Array) -> None:
         """Enqueue the way of the sums to the host; they are kept by the caller until `finish` returns."""

@@ -81,14 +81,14 @@ class Hub:
             self.ended.add(rank)
             self.changed.notify_all()
 
-    def wait(self, rank: int, other: int, ready: Callable[[], bool], seconds: float) -> None:
+    def wait(self, rank: int, other: int, is_ready: Callable[[], bool], seconds: float) -> None:
         """Wait, with the lock held, until something of another rank is ready."""
 
         def over() -> bool:
-            return self.failure is not None or ready() or other in self.ended
+            return self.failure is not None or is_ready() or other in self.ended
 
-        in_time = ready() or self.changed.wait_for(over, seconds)
-        if ready():
+        in_time = is_ready() or self.changed.wait_for(over, seconds)
+        if is_ready():
             return
         if self.failure is not None:
             failed, said = self.failure
@@ -133,45 +133,45 @@ class ThreadCommunicator(Communicator):
             self._hub.begin_again(self.rank, self.time_limit)
             self.begin()
 
-    def wait(self, other: int, ready: Callable[[], bool]) -> None:
+    def wait(self, other: int, is_ready: Callable[[], bool]) -> None:
         """Wait, with the hub's lock held, until something of another rank is ready."""
         try:
-            self._hub.wait(self.rank, other, ready, self.time_limit)
+            self._hub.wait(self.rank, other, is_ready, self.time_limit)
         except (RankError, TimeoutError) as error:
             self.fail(error)
             raise
 
-    def _posted(self, what: Any, note: str, made: Callable[[list[Any]], Any]) -> Any:
+    def _posted(self, message: Any, note: str, combine: Callable[[list[Any]], Any]) -> Any:
         """Post something, wait for what all others post in the same round, and return what is made of it."""
         self.require_step()
         hub, number = self._hub, self._round
         self._round += 1
         with hub.changed:
             posts = hub.posted.setdefault(number, {})
-            posts[self.rank] = what, note
+            posts[self.rank] = message, note
             hub.changed.notify_all()
             for other in range(self.size):
                 self.wait(other, lambda other=other: other in posts)  # type: ignore[misc]
-        came, notes = zip(*(posts[rank] for rank in range(self.size)), strict=True)
-        found = made(list(came)) if len(set(notes)) == 1 else None
+        received, notes = zip(*(posts[rank] for rank in range(self.size)), strict=True)
+        result = combine(list(received)) if len(set(notes)) == 1 else None
         with hub.changed:
             hub.taken[number] = hub.taken.get(number, 0) + 1
             if hub.taken[number] == self.size:
                 del hub.posted[number], hub.taken[number]
         self._require_one_call(notes)
-        return found
+        return result
 
     @override
     def alltoall(self, objects: Sequence[Any], note: str = "alltoall") -> list[Any]:
         # Copied by the sender, which may change them when this returns.
-        copies = [each if rank == self.rank else copy.deepcopy(each) for rank, each in enumerate(objects)]
-        found: list[Any] = self._posted(copies, note, lambda posts: [each[self.rank] for each in posts])
-        return found
+        copies = [entry if rank == self.rank else copy.deepcopy(entry) for rank, entry in enumerate(objects)]
+        received: list[Any] = self._posted(copies, note, lambda posts: [entry[self.rank] for entry in posts])
+        return received
 
     @override
     def _stacked(self, values: np.ndarray[Any, Any], note: str) -> np.ndarray[Any, Any]:
-        found: np.ndarray[Any, Any] = self._posted(np.array(values), note, np.stack)
-        return found
+        rows: np.ndarray[Any, Any] = self._posted(np.array(values), note, np.stack)
+        return rows
 
     @override
     def exchange(

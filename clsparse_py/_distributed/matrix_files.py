@@ -83,23 +83,23 @@ def mmread(
     """
     with comm.agreeing() as facts:
         facts["file"] = head = _head(Path(path))
-        wanted = None
+        asked_division = None
         if not isinstance(division, str):
             cuts = division.boundaries if isinstance(division, Division) else division
-            wanted = by_boundaries(cuts, head.shape[0], comm.size)
+            asked_division = by_boundaries(cuts, head.shape[0], comm.size)
         elif division not in ("entries", "rows"):
             raise ValueError(f'division: must be "entries", "rows" or boundaries, is {division!r}')
-        facts["division"] = division if wanted is None else wanted
+        facts["division"] = division if asked_division is None else asked_division
     with comm.together():
         entries, n_lines = _slice(Path(path), head, comm.rank, comm.size)
-        found = int(comm.sum(np.int64(n_lines)))
-        if found != head.n_lines:
-            raise ValueError(f"{path}: has {found} entries, its head says {head.n_lines}")
-        rows = by_rows(head.shape[0], comm.size) if wanted is None else wanted
-        own = collect(comm, rows, head.shape[1], entries)
+        n_entries = int(comm.sum(np.int64(n_lines)))
+        if n_entries != head.n_lines:
+            raise ValueError(f"{path}: has {n_entries} entries, its head says {head.n_lines}")
+        rows = by_rows(head.shape[0], comm.size) if asked_division is None else asked_division
+        own_rows = collect(comm, rows, head.shape[1], entries)
         if isinstance(division, str) and division == "entries":
-            rows, own = _balance(comm, rows, own)
-    return csr_array(own, comm, rows=rows, columns=columns, queue=queue)
+            rows, own_rows = _balance(comm, rows, own_rows)
+    return csr_array(own_rows, comm, rows=rows, columns=columns, queue=queue)
 
 
 def _head(path: Path) -> _Head:
@@ -138,12 +138,12 @@ def _slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int]:
     with path.open("rb") as file:
 
         def first_line_from(share: int) -> int:
-            place = head.begin + (head.end - head.begin) * share // size
-            if place > head.begin:
-                file.seek(place - 1)
+            offset = head.begin + (head.end - head.begin) * share // size
+            if offset > head.begin:
+                file.seek(offset - 1)
                 file.readline()
                 return file.tell()
-            return place
+            return offset
 
         begin, end = first_line_from(rank), first_line_from(rank + 1)
         file.seek(begin)
@@ -158,22 +158,22 @@ def _slice(path: Path, head: _Head, rank: int, size: int) -> tuple[Any, int]:
         raise ValueError(f"{path}: bytes {begin} to {end} are no entries of the matrix: {error}") from error
 
 
-def _balance(comm: Communicator, rows: Division, own: Any) -> tuple[Division, Any]:
+def _balance(comm: Communicator, rows: Division, own_rows: Any) -> tuple[Division, Any]:
     """Return a division into shares of nearly equal numbers of entries, and this rank's rows by it, which are sent to it."""
-    before = np.concatenate([[0], np.cumsum(comm.allgather(own.nnz))])
-    wanted = int(before[-1]) * np.arange(1, comm.size) / comm.size
-    begins = before[comm.rank] + own.indptr.astype(np.int64)
+    entries_before = np.concatenate([[0], np.cumsum(comm.allgather(own_rows.nnz))])
+    targets = int(entries_before[-1]) * np.arange(1, comm.size) / comm.size
+    begins = entries_before[comm.rank] + own_rows.indptr.astype(np.int64)
     # Each boundary is found by the rank in whose entries it lies; of the two beside the number that is wanted, the nearest.
     cuts = np.zeros(comm.size - 1, np.int64)
-    if own.nnz:
-        mine = np.flatnonzero((wanted > before[comm.rank]) & (wanted <= before[comm.rank + 1]))
-        above = np.searchsorted(begins, wanted[mine])
-        is_above = begins[above] - wanted[mine] <= wanted[mine] - begins[above - 1]
-        cuts[mine] = rows.part(comm.rank).start + above - 1 + is_above
-    if not before[-1]:
-        return rows, own
+    if own_rows.nnz:
+        own_targets = np.flatnonzero((targets > entries_before[comm.rank]) & (targets <= entries_before[comm.rank + 1]))
+        above = np.searchsorted(begins, targets[own_targets])
+        is_above = begins[above] - targets[own_targets] <= targets[own_targets] - begins[above - 1]
+        cuts[own_targets] = rows.part(comm.rank).start + above - 1 + is_above
+    if not entries_before[-1]:
+        return rows, own_rows
     cuts = comm.max(cuts) if cuts.size else cuts
     balanced = Division([0, *cuts.tolist(), rows.n])
-    entries = own.tocoo()
+    entries = own_rows.tocoo()
     entries.coords = (entries.row.astype(np.int64) + rows.part(comm.rank).start, entries.col)
-    return balanced, collect(comm, balanced, own.shape[1], entries)
+    return balanced, collect(comm, balanced, own_rows.shape[1], entries)

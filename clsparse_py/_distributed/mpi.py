@@ -150,11 +150,11 @@ class MpiCommunicator(Communicator):
 
     # ---- waits
 
-    def until(self, done: Callable[[], bool]) -> None:
+    def until(self, is_done: Callable[[], bool]) -> None:
         """Wait until something is done, until a rank fails, or until the time limit is over."""
         begin, tests = time.monotonic(), 0
         noticed = begin
-        while not done():
+        while not is_done():
             tests += 1
             if tests < _PATIENCE.tests:
                 continue
@@ -232,36 +232,36 @@ class MpiCommunicator(Communicator):
 
     @override
     def alltoall(self, objects: Sequence[Any], note: str = "alltoall") -> list[Any]:
-        packed = [b"" if each is None or rank == self.rank else pickle.dumps(each, 5) for rank, each in enumerate(objects)]
-        coming = self._stacked(np.array([len(each) for each in packed]), note)[:, self.rank]
+        packed = [b"" if packet is None or rank == self.rank else pickle.dumps(packet, 5) for rank, packet in enumerate(objects)]
+        coming = self._stacked(np.array([len(packet) for packet in packed]), note)[:, self.rank]
         received = {rank: bytearray(int(coming[rank])) for rank in range(self.size) if coming[rank]}
-        requests = [self.comm.Irecv([each, self._mpi.BYTE], rank, _OBJECTS) for rank, each in received.items()]
-        requests += [self.comm.Isend([each, self._mpi.BYTE], rank, _OBJECTS) for rank, each in enumerate(packed) if each]
+        requests = [self.comm.Irecv([packet, self._mpi.BYTE], rank, _OBJECTS) for rank, packet in received.items()]
+        requests += [self.comm.Isend([packet, self._mpi.BYTE], rank, _OBJECTS) for rank, packet in enumerate(packed) if packet]
         self.finish(requests, packed, received)
-        found = [pickle.loads(received[rank]) if rank in received else None for rank in range(self.size)]
-        found[self.rank] = objects[self.rank]
-        return found
+        results = [pickle.loads(received[rank]) if rank in received else None for rank in range(self.size)]
+        results[self.rank] = objects[self.rank]
+        return results
 
     @override
     def _stacked(self, values: np.ndarray[Any, Any], note: str) -> np.ndarray[Any, Any]:
         self.require_step()
         # All calls begin with a message of this length, so that those that differ meet, and all ranks see that they do.
-        said, sent = note.encode(), values.tobytes()
+        said, message = note.encode(), values.tobytes()
         checksum = zlib.crc32(said)
-        came = self._allgathered(checksum.to_bytes(8, "little") + sent[: _LENGTH - 8])
-        if came.view("<u8")[:, 0].tolist() != [checksum] * self.size:
-            self._require_one_call([each.tobytes().rstrip(b"\0").decode(errors="replace") for each in self._allgathered(said)])
+        received = self._allgathered(checksum.to_bytes(8, "little") + message[: _LENGTH - 8])
+        if received.view("<u8")[:, 0].tolist() != [checksum] * self.size:
+            self._require_one_call([row.tobytes().rstrip(b"\0").decode(errors="replace") for row in self._allgathered(said)])
         begin = 8
-        if len(sent) > _LENGTH - 8:
-            came, begin = self._allgathered(sent, len(sent)), 0
-        strides = came.shape[1], *np.empty(values.shape, values.dtype).strides
-        return np.ndarray((self.size, *values.shape), values.dtype, came, begin, strides)
+        if len(message) > _LENGTH - 8:
+            received, begin = self._allgathered(message, len(message)), 0
+        strides = received.shape[1], *np.empty(values.shape, values.dtype).strides
+        return np.ndarray((self.size, *values.shape), values.dtype, received, begin, strides)
 
-    def _allgathered(self, sent: bytes, length: int = _LENGTH) -> np.ndarray[Any, Any]:
+    def _allgathered(self, content: bytes, length: int = _LENGTH) -> np.ndarray[Any, Any]:
         """Return what all ranks send, as rows of bytes: what is shorter is filled up with zeros, what is longer is cut."""
-        message, came = sent[:length].ljust(length, b"\0"), np.empty((self.size, length), np.uint8)
-        self.finish([self.comm.Iallgather([message, self._mpi.BYTE], [came, length, self._mpi.BYTE])], message, came)
-        return came
+        message, received = content[:length].ljust(length, b"\0"), np.empty((self.size, length), np.uint8)
+        self.finish([self.comm.Iallgather([message, self._mpi.BYTE], [received, length, self._mpi.BYTE])], message, received)
+        return received
 
     @override
     def exchange(
@@ -288,10 +288,10 @@ class _MpiExchange(Exchange):
     def _prepare(self) -> None:
         """Make the requests, of the communicator as it is now."""
         self._of_mpi, mpi = self._comm.comm, self._mpi
-        receives = ((_bytes(each), rank) for rank, each in self.receives.items())
-        self._requests = [self._of_mpi.Recv_init([each, mpi.BYTE], rank, mpi.ANY_TAG) for each, rank in receives]
-        sends = ((_bytes(each), rank) for rank, each in self.sends.items())
-        self._requests += [self._of_mpi.Send_init([each, mpi.BYTE], rank, self._tag) for each, rank in sends]
+        receives = ((_bytes(array), rank) for rank, array in self.receives.items())
+        self._requests = [self._of_mpi.Recv_init([array, mpi.BYTE], rank, mpi.ANY_TAG) for array, rank in receives]
+        sends = ((_bytes(array), rank) for rank, array in self.sends.items())
+        self._requests += [self._of_mpi.Send_init([array, mpi.BYTE], rank, self._tag) for array, rank in sends]
         self._statuses = [mpi.Status() for _ in self._requests]
 
     @override

@@ -56,11 +56,11 @@ def set_up(A: csr_array, B: Any, read: Callable[[], Options]) -> Hierarchy:
     with comm.together():
         with comm.agreeing() as facts:
             options, finest = read(), _finest(A)
-            given = _candidates(B, finest)
-            facts.update(dataclasses.asdict(options), A=describe(A), B=describe(B), **{"columns of B": given.shape[1]})
-        if not comm.max(np.uint8(given.any())):
+            candidates = _candidates(B, finest)
+            facts.update(dataclasses.asdict(options), A=describe(A), B=describe(B), **{"columns of B": candidates.shape[1]})
+        if not comm.max(np.uint8(candidates.any())):
             comm.agree(ValueError("B: has zeros alone"))
-        level = Level(finest, B=from_host(finest.queue, given, copy=True), symmetric=options.symmetry == "symmetric")
+        level = Level(finest, B=from_host(finest.queue, candidates, copy=True), symmetric=options.symmetry == "symmetric")
         return Hierarchy(*levels_of(level, options, _step))
 
 
@@ -100,8 +100,8 @@ class _Coarsening:
         """
         times, transposed = (_times, _transpose) if below is None else (self._times, self._transposed)
         P = self._T
-        for at, omega in enumerate(self._omegas):
-            P = times(at, level.smoothing(omega), P)
+        for number, omega in enumerate(self._omegas):
+            P = times(number, level.smoothing(omega), P)
         is_conjugate = P.dtype.kind == "c" and self._symmetry == "hermitian"
         level.P, level.R = P, transposed(P.conj() if is_conjugate else P)
         return times("R(AP)", level.R, times("AP", level.A, P))
@@ -110,46 +110,46 @@ class _Coarsening:
         """Return a product by the plan that is kept under a name."""
         if name not in self._plans:
             self._plans[name] = SpgemmPlan(A, B)
-        found: csr_array = self._plans[name].product(A, B)
-        return found
+        product: csr_array = self._plans[name].product(A, B)
+        return product
 
     def _transposed(self, A: csr_array) -> csr_array:
         if "P.T" not in self._plans:
             self._plans["P.T"] = TransposePlan(A)
-        found: csr_array = self._plans["P.T"](A)
-        return found
+        transposed: csr_array = self._plans["P.T"](A)
+        return transposed
 
 
 def _times(_: Any, A: csr_array, B: csr_array) -> csr_array:
-    found: csr_array = A @ B
-    return found
+    product: csr_array = A @ B
+    return product
 
 
 def _transpose(A: csr_array) -> csr_array:
-    found: csr_array = A.T.tocsr()
-    return found
+    transposed: csr_array = A.T.tocsr()
+    return transposed
 
 
-def _step(level: Level, at: int, options: Options) -> _Coarsening | None:
+def _step(level: Level, number: int, options: Options) -> _Coarsening | None:
     """Return what leads from a level to the next, of which nothing but the candidates is made; None if it were no smaller."""
     A = level.A
     comm, queue = A.comm, A.queue
-    found = _aggregates(level, options.at("strength", at))
-    improve(level, *options.at("improve_candidates", at))
+    groups = _aggregates(level, options.at("strength", number))
+    improve(level, *options.at("improve_candidates", number))
     assert level.B is not None
     columns = level.B.shape[1]
-    coarse = Division(np.cumsum([0, *(columns * int(n) for n in comm.stacked(np.int64(found.n if found else 0)))]))
+    coarse = Division(np.cumsum([0, *(columns * int(n) for n in comm.stacked(np.int64(groups.n if groups else 0)))]))
     if not coarse.n or coarse.n >= A.shape[0]:
         return None
-    if found and found.n:
-        made, B = tentative_prolongator(queue, found, level.B, level.blocksize)
-        own = device_array.sharing(made)
+    if groups and groups.n:
+        prolongator, B = tentative_prolongator(queue, groups, level.B, level.blocksize)
+        local = device_array.sharing(prolongator)
     else:
-        own = device_array((A.local.shape[0], 0), dtype=A.dtype, queue=A.queue)
+        local = device_array((A.local.shape[0], 0), dtype=A.dtype, queue=A.queue)
         B = from_host(queue, np.zeros((0, columns), A.dtype), copy=True)
     nothing = device_array((A.local.shape[0], 0), dtype=A.dtype, queue=A.queue)
-    T = A.assembled(comm, A.rows, coarse, own, nothing, np.zeros(0, np.int64))
-    return _Coarsening(B, T, options.at("smooth", at), options.symmetry)
+    T = A.assembled(comm, A.rows, coarse, local, nothing, np.zeros(0, np.int64))
+    return _Coarsening(B, T, options.at("smooth", number), options.symmetry)
 
 
 def _aggregates(level: Level, theta: float) -> Aggregates | None:
@@ -159,31 +159,31 @@ def _aggregates(level: Level, theta: float) -> Aggregates | None:
     """
     A, block = level.A, level.blocksize
     queue, n = A.queue, A.local.shape[0] // block
-    own, others = nodes_of(A.local, block), nodes_of(A.remote, block)
+    local, remote = nodes_of(A.local, block), nodes_of(A.remote, block)
     if theta:
-        own, others = _strong(level, own, others, theta)
+        local, remote = _strong(level, local, remote, theta)
     if not n:
         return None
-    found = aggregates(queue, own.indices, own.indptr)
-    if found.n_joined == n:
-        return found
-    joined = copy_to_host(found.joined, queue)
-    alone = np.flatnonzero((joined < 0) & (np.diff(copy_to_host(others.indptr, queue)) > 0))
-    joined[alone] = found.n + np.arange(alone.size)
-    place = np.concatenate([[0], np.cumsum(joined >= 0)]).astype(joined.dtype)
-    of_all = copy_to_device(queue, "aggregates", joined), copy_to_device(queue, "places", place)
-    return Aggregates(*of_all, found.n + alone.size, int(place[-1]))
+    groups = aggregates(queue, local.indices, local.indptr)
+    if groups.n_joined == n:
+        return groups
+    joined = copy_to_host(groups.joined, queue)
+    alone = np.flatnonzero((joined < 0) & (np.diff(copy_to_host(remote.indptr, queue)) > 0))
+    joined[alone] = groups.n + np.arange(alone.size)
+    positions = np.concatenate([[0], np.cumsum(joined >= 0)]).astype(joined.dtype)
+    of_all = copy_to_device(queue, "aggregates", joined), copy_to_device(queue, "places", positions)
+    return Aggregates(*of_all, groups.n + alone.size, int(positions[-1]))
 
 
-def _strong(level: Level, own: Matrix, others: Matrix, theta: float) -> tuple[Matrix, Matrix]:
+def _strong(level: Level, local: Matrix, remote: Matrix, theta: float) -> tuple[Matrix, Matrix]:
     """Return the strong entries of nodes in own columns and in others', whose diagonals are fetched."""
     A, block = level.A, level.blocksize
-    queue, n = A.queue, own.shape[0]
-    diagonal = copy_to_host(door()(diagonal_on_device)(own), queue)
+    queue, n = A.queue, local.shape[0]
+    diagonal = copy_to_host(door()(diagonal_on_device)(local), queue)
     of_others = copy_to_host(A.halo.fetch(copy_to_device(queue, "a diagonal", np.repeat(diagonal, block))), queue)
     both = copy_to_device(queue, "a diagonal", np.concatenate([diagonal, of_others[::block]]))
-    whole = hstack([device_array.sharing(each) for each in (own, others)], format="csr")
-    strong = cast("device_array", strong_entries(whole, theta, both))
+    joined = hstack([device_array.sharing(matrix) for matrix in (local, remote)], format="csr")
+    strong = cast("device_array", strong_entries(joined, theta, both))
     return strong[:, :n], strong[:, n:]
 
 
@@ -225,8 +225,8 @@ class Hierarchy(Distributed, MultilevelSolver):
         A, comm = self.levels[0].A, self.comm
         with comm.together():
             with comm.agreeing(values=describe(values)):
-                found = _like(A, values)
-            self.levels[0].A = found
+                matrix = _like(A, values)
+            self.levels[0].A = matrix
             assert self._refreshed is not None
             self._refreshed(self.levels)
             self._coarse, self._workspaces = self._inverse(), {}
@@ -238,19 +238,19 @@ class Hierarchy(Distributed, MultilevelSolver):
         return Cycle(self, kind)
 
     @override
-    def _checked(self, cycle: Any, accel: Any, tol: Any, maxiter: Any, again: Any, is_told: bool) -> tuple[Any, ...]:
+    def _checked(self, cycle: Any, accel: Any, tol: Any, maxiter: Any, repeats: Any, is_told: bool) -> tuple[Any, ...]:
         def read() -> tuple[Any, ...]:
-            return super(Hierarchy, self)._checked(cycle, accel, tol, maxiter, again, is_told)
+            return super(Hierarchy, self)._checked(cycle, accel, tol, maxiter, repeats, is_told)
 
         named = accel if isinstance(accel, str) else accel is not None
-        return self._agreed(read, accel=named, tol=tol, maxiter=maxiter, cycles_per_level=again, residuals=is_told)
+        return self._agreed(read, accel=named, tol=tol, maxiter=maxiter, cycles_per_level=repeats, residuals=is_told)
 
     def _agreed(self, read: Callable[[], tuple[Any, ...]], **facts: Any) -> tuple[Any, ...]:
         """Return options that are read, the same on all ranks; an error of one is an error on all."""
-        with self.comm.agreeing(**facts) as told:
-            found = read()
-            told["cycle"] = found[0]
-        return found
+        with self.comm.agreeing(**facts) as agreed:
+            options = read()
+            agreed["cycle"] = options[0]
+        return options
 
     @override
     def _residual(self, b: Any, x: Any) -> float:
@@ -274,10 +274,10 @@ def _like(A: csr_array, values: Any) -> csr_array:
         raise TypeError(f"values: must be a matrix over the same ranks, is {type(values).__name__}")
     if np.result_type(values.dtype, A.dtype) != A.dtype:
         raise TypeError(f"values: must have A's dtype, {A.dtype}, has {values.dtype}")
-    found = _finest(values) if (values.rows, values.columns) == (A.rows, A.columns) else values
-    if not have_one_structure(found, A):
+    matrix = _finest(values) if (values.rows, values.columns) == (A.rows, A.columns) else values
+    if not have_one_structure(matrix, A):
         raise ValueError("values: the matrix has another structure than A; set up another hierarchy")
-    return found.astype(A.dtype, copy=False)
+    return matrix.astype(A.dtype, copy=False)
 
 
 class Cycle(DividedOperator, Preconditioner):

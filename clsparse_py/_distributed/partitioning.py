@@ -72,7 +72,7 @@ def by_graph(S: Any, size: int) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Di
     pattern.eliminate_zeros()
     parts = np.zeros(pattern.shape[0], np.int64)
     if size > 1 and parts.size:
-        found = pymetis.part_graph(size, pymetis.CSRAdjacency(pattern.indptr, pattern.indices), vweights=weights)
-        parts[:] = found.vertex_part
+        partition = pymetis.part_graph(size, pymetis.CSRAdjacency(pattern.indptr, pattern.indices), vweights=weights)
+        parts[:] = partition.vertex_part
     order = np.argsort(parts, kind="stable")
     return order, Division(np.concatenate([[0], np.cumsum(np.bincount(parts, minlength=size))]))

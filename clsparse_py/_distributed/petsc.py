@@ -30,14 +30,14 @@ class _Products:
 
     def getDiagonal(self, _: Any, diagonal: Any) -> None:  # noqa: N802 - PETSc's name for it
         """Write the diagonal to a vector."""
-        with diagonal as own:
-            own[:] = self.A.diagonal().own.get()
+        with diagonal as entries:
+            entries[:] = self.A.diagonal().own.get()
 
     def _multiply(self, times: Any, x: Any, y: Any) -> None:
         # PETSc's vectors are on the host, of one dtype.
-        found = times(on_device(self.A.queue, np.array(x.getArray(readonly=True))))
-        with y as own:
-            own[:] = found.get()
+        product = times(on_device(self.A.queue, np.array(x.getArray(readonly=True))))
+        with y as entries:
+            entries[:] = product.get()
 
 
 def petsc_mat(A: csr_array, comm: Any = None) -> Any:

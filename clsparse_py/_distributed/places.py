@@ -35,7 +35,10 @@ def like_the_default() -> list[cl.Device]:
         There is none.
     """
     first = choose_device()
-    return [first, *(each for each in devices() if each.platform == first.platform and each.type == first.type and each != first)]
+    return [
+        first,
+        *(device for device in devices() if device.platform == first.platform and device.type == first.type and device != first),
+    ]
 
 
 def place_of_host_rank(number: int, count: int) -> Place:
@@ -44,9 +47,11 @@ def place_of_host_rank(number: int, count: int) -> Place:
     return places_on([default_queue() if device == choose_device() else device])[0]
 
 
-def assign_devices(there: Sequence[cl.Device], count: int) -> list[cl.Device]:
+def assign_devices(available: Sequence[cl.Device], count: int) -> list[cl.Device]:
     """Return a device for each of several ranks: those that are there in turns, or parts of the only one."""
-    return parts_of(there[0], count) if len(there) == 1 else [there[number % len(there)] for number in range(count)]
+    return (
+        parts_of(available[0], count) if len(available) == 1 else [available[number % len(available)] for number in range(count)]
+    )
 
 
 def parts_of(device: cl.Device, count: int) -> list[cl.Device]:
@@ -55,11 +60,11 @@ def parts_of(device: cl.Device, count: int) -> list[cl.Device]:
     if count == 1 or device.max_compute_units < 2 or device.type & cl.device_type.CPU == 0:
         return [device] * count
     how: list[Any] = [cl.device_partition_property.EQUALLY, units]
-    made = device.create_sub_devices(how)
-    return [made[number % len(made)] for number in range(count)]
+    sub_devices = device.create_sub_devices(how)
+    return [sub_devices[number % len(sub_devices)] for number in range(count)]
 
 
-def places_on(places: Sequence[Any]) -> list[Place]:
+def places_on(given_places: Sequence[Any]) -> list[Place]:
     """Return a queue for each device, in a context of its own; queues that are given are taken as they are.
 
     Raises
@@ -71,17 +76,17 @@ def places_on(places: Sequence[Any]) -> list[Place]:
     NoDeviceError
         A device cannot be used.
     """
-    if not places:
+    if not given_places:
         raise ValueError("devices: there must be one at least")
-    for each in places:
-        if not isinstance(each, cl.Device | cl.CommandQueue):
-            raise TypeError(f"devices: must be pyopencl devices or queues, one is {class_of(each)}")
-    _require_one_platform(each if isinstance(each, cl.Device) else each.device for each in places)
-    for each in places:
-        reason = unusable(each) if isinstance(each, cl.Device) else None
+    for place in given_places:
+        if not isinstance(place, cl.Device | cl.CommandQueue):
+            raise TypeError(f"devices: must be pyopencl devices or queues, one is {class_of(place)}")
+    _require_one_platform(place if isinstance(place, cl.Device) else place.device for place in given_places)
+    for place in given_places:
+        reason = unusable(place) if isinstance(place, cl.Device) else None
         if reason is not None:
-            raise NoDeviceError(f"{each.name.strip()}: {reason}")
-    return [Place(each.context, each) if isinstance(each, cl.CommandQueue) else _new(each) for each in places]
+            raise NoDeviceError(f"{place.name.strip()}: {reason}")
+    return [Place(place.context, place) if isinstance(place, cl.CommandQueue) else _new(place) for place in given_places]
 
 
 def _new(device: cl.Device) -> Place:
@@ -89,7 +94,7 @@ def _new(device: cl.Device) -> Place:
     return Place(context, cl.CommandQueue(context, device))
 
 
-def _require_one_platform(found: Iterable[cl.Device]) -> None:
-    names = list(dict.fromkeys(each.platform.name.strip() for each in found))
+def _require_one_platform(given_devices: Iterable[cl.Device]) -> None:
+    names = list(dict.fromkeys(device.platform.name.strip() for device in given_devices))
     if len(names) > 1:
         raise ValueError(f"devices: must be of one platform, are of {' and '.join(names)}")

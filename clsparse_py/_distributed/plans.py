@@ -47,14 +47,14 @@ class SpgemmPlan(Distributed, SetOnce):
         self.comm, self.shape = A.comm, (A.shape[0], B.shape[1])
         self._A, self._B, self._queue = A, B, A.queue
         of_a, of_b = Numbered(A), Numbered(B)
-        left, (right, halo) = side_by_side(of_a.matrix), needed_rows(A, of_b.matrix)
-        self._left = Rearranged(self.comm, A.queue, of_a.division, left.data)
-        self._right = Rearranged(self.comm, A.queue, of_b.division, right.data)
-        self._plan = _spgemm.spgemm_plan(left.with_values(*self._left(A)), right.with_values(*self._right(B)))
+        own_rows, (fetched_rows, halo) = side_by_side(of_a.matrix), needed_rows(A, of_b.matrix)
+        self._left = Rearranged(self.comm, A.queue, of_a.division, own_rows.data)
+        self._right = Rearranged(self.comm, A.queue, of_b.division, fetched_rows.data)
+        self._plan = _spgemm.spgemm_plan(own_rows.with_values(*self._left(A)), fetched_rows.with_values(*self._right(B)))
         C = self._plan()
-        made = of_product(A, B, C.with_values(copy_to_device(A.queue, "numbers of entries", np.arange(C.nnz))), halo)
-        self._places = [places_of(A.queue, copy_to_host(part.data, A.queue)) for part in (made.local, made.remote)]
-        self._made = _over(made, [gather_values(A.queue, C.data, places) for places in self._places])
+        product = of_product(A, B, C.with_values(copy_to_device(A.queue, "numbers of entries", np.arange(C.nnz))), halo)
+        self._places = [places_of(A.queue, copy_to_host(part.data, A.queue)) for part in (product.local, product.remote)]
+        self._made = _over(product, [gather_values(A.queue, C.data, positions) for positions in self._places])
 
     def __call__(self, A: csr_array | None = None, B: csr_array | None = None) -> csr_array:
         """Return the product of matrices of these structures; a message to each neighbour has the values that it needs of B.
@@ -70,16 +70,16 @@ class SpgemmPlan(Distributed, SetOnce):
             On all ranks: one has another structure, division or dtype.
         """
         with self.comm.agreeing(A=describe(A), B=describe(B)):
-            for name, given, planned in (("A", A, self._A), ("B", B, self._B)):
-                if given is not None:
-                    require_structure(name, given, planned)
+            for name, matrix, planned in (("A", A, self._A), ("B", B, self._B)):
+                if matrix is not None:
+                    require_structure(name, matrix, planned)
         with self.comm.together():
             return self.product(self._A if A is None else A, self._B if B is None else B)
 
     def product(self, A: csr_array, B: csr_array) -> csr_array:
         """Return the product of matrices that are not checked."""
         C = self._plan(*self._left(A), *self._right(B))
-        return _over(self._made, [gather_values(self._queue, C.data, places) for places in self._places])
+        return _over(self._made, [gather_values(self._queue, C.data, positions) for positions in self._places])
 
     def __repr__(self) -> str:
         return f"<plan of a product of {self.shape[0]} x {self.shape[1]} on rank {self.comm.rank} of {self.comm.size}>"
@@ -126,9 +126,9 @@ class TransposePlan:
 
     def __init__(self, A: csr_array) -> None:
         numbered = Numbered(A)
-        made = numbered.matrix.T.tocsr()
-        self._moved = Rearranged(A.comm, A.queue, numbered.division, made.local.data, made.remote.data)
-        self._made = _over(made, self._moved(A))
+        transposed = numbered.matrix.T.tocsr()
+        self._moved = Rearranged(A.comm, A.queue, numbered.division, transposed.local.data, transposed.remote.data)
+        self._made = _over(transposed, self._moved(A))
 
     def __call__(self, A: csr_array) -> csr_array:
         """Return the transposed of a matrix of the structure, which is not checked."""
@@ -140,7 +140,7 @@ def _over(A: csr_array, values: list[Any]) -> csr_array:
     return A.mapped(lambda part: part.with_values(values[0]), lambda part: part.with_values(values[1]))
 
 
-def require_structure(name: str, given: Any, A: csr_array) -> None:
+def require_structure(name: str, matrix: Any, A: csr_array) -> None:
     """Check, on one rank, that a matrix is what another one is but for its values.
 
     Raises
@@ -148,11 +148,11 @@ def require_structure(name: str, given: Any, A: csr_array) -> None:
     ValueError, TypeError
         It is none over ranks, or has another structure, division or dtype.
     """
-    if not isinstance(given, type(A)):
-        raise TypeError(f"{name}: must be a matrix over the same ranks, is {type(given).__name__}")
-    if given.dtype != A.dtype:
-        raise TypeError(f"{name}: must have the dtype that the plan was made with, {A.dtype}, has {given.dtype}")
-    if not have_one_structure(given, A):
+    if not isinstance(matrix, type(A)):
+        raise TypeError(f"{name}: must be a matrix over the same ranks, is {type(matrix).__name__}")
+    if matrix.dtype != A.dtype:
+        raise TypeError(f"{name}: must have the dtype that the plan was made with, {A.dtype}, has {matrix.dtype}")
+    if not have_one_structure(matrix, A):
         raise ValueError(f"{name}: has another structure than the matrix that the plan was made with")
 
 

@@ -70,22 +70,22 @@ def _check(A: device_array) -> device_array:
 
 def needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndarray[Any, Any]]:
     """Return the rows of B that a rank's rows of A refer to, and the columns of others that stand behind its own."""
-    own = B.columns.part(A.comm.rank)
-    n_own = own.stop - own.start
-    came = A.comm.alltoall(_leaving(A, B), f"product({describe(A, B)})")
-    columns = np.concatenate([each.columns for each in came])
-    outside = (columns < own.start) | (columns >= own.stop)
+    own_columns = B.columns.part(A.comm.rank)
+    n_own = own_columns.stop - own_columns.start
+    received = A.comm.alltoall(_leaving(A, B), f"product({describe(A, B)})")
+    columns = np.concatenate([rows_of_rank.columns for rows_of_rank in received])
+    outside = (columns < own_columns.start) | (columns >= own_columns.stop)
     halo = np.union1d(B.halo.columns, columns[outside])
-    numbers = np.where(outside, n_own + np.searchsorted(halo, columns), columns - own.start)
+    numbers = np.where(outside, n_own + np.searchsorted(halo, columns), columns - own_columns.start)
     if not halo.size and not A.halo.columns.size:
         return B.local, halo
     # Each rank numbers the columns that it sends by itself.
-    begins = np.cumsum([0, *(each.columns.size for each in came)])
-    places = np.concatenate([begin + each.places for begin, each in zip(begins, came, strict=False)])
-    indptr = np.concatenate([[0], np.cumsum(np.concatenate([each.lengths for each in came]))])
-    values = np.concatenate([each.values for each in came])
+    begins = np.cumsum([0, *(rows_of_rank.columns.size for rows_of_rank in received)])
+    positions = np.concatenate([begin + rows_of_rank.places for begin, rows_of_rank in zip(begins, received, strict=False)])
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate([rows_of_rank.lengths for rows_of_rank in received]))])
+    values = np.concatenate([rows_of_rank.values for rows_of_rank in received])
     shape = A.halo.columns.size, n_own + halo.size
-    of_others = scipy.sparse.csr_array((values, numbers[places], indptr), shape=shape)
+    of_others = scipy.sparse.csr_array((values, numbers[positions], indptr), shape=shape)
     of_others.sort_indices()
     rows = side_by_side_of(B, halo)
     if not of_others.shape[0]:
@@ -110,8 +110,8 @@ def of_product(A: csr_array, B: csr_array, C: device_array, halo: np.ndarray[Any
 
 def _leaving(A: csr_array, B: csr_array) -> list[SentRows]:
     """Return the rows of B that the halo of each rank names."""
-    sent, begin = A.halo.sent, B.columns.part(B.comm.rank).start
-    rows = hstack([B.local[sent], B.remote[sent]], format="csr").get()
+    row_numbers, begin = A.halo.sent, B.columns.part(B.comm.rank).start
+    rows = hstack([B.local[row_numbers], B.remote[row_numbers]], format="csr").get()
     parts = (A.halo.targets.get(rank, slice(0, 0)) for rank in range(A.comm.size))
     return [SentRows.of(rows, part, begin, B.halo.columns) for part in parts]
 
@@ -133,12 +133,12 @@ def entry_by_entry(A: csr_array, B: csr_array, apply: Callable[[Any, Any], Any])
     """
     if A.shape != B.shape:
         raise ValueError(f"inconsistent shapes: {A.shape} and {B.shape}")
-    for name, ours, others in (("rows", A.rows, B.rows), ("columns", A.columns, B.columns)):
-        if ours != others:
-            raise ValueError(f"B: its {name} must be divided as A's, {ours}, are as {others}")
+    for name, of_A, of_B in (("rows", A.rows, B.rows), ("columns", A.columns, B.columns)):
+        if of_A != of_B:
+            raise ValueError(f"B: its {name} must be divided as A's, {of_A}, are as {of_B}")
     halo = np.union1d(A.halo.columns, B.halo.columns)
-    parts = (renumber(each.remote, np.searchsorted(halo, each.halo.columns), halo.size) for each in (A, B))
+    parts = (renumber(operand.remote, np.searchsorted(halo, operand.halo.columns), halo.size) for operand in (A, B))
     local, (remote, halo) = apply(A.local, B.local), without_unused(apply(*parts), halo)
-    found = A.assembled(A.comm, A.rows, A.columns, local, remote, halo)
-    found.history = after(apply.__name__, A, B)
-    return found
+    result = A.assembled(A.comm, A.rows, A.columns, local, remote, halo)
+    result.history = after(apply.__name__, A, B)
+    return result

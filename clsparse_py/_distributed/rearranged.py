@@ -61,53 +61,55 @@ class Rearranged:
     """
 
     def __init__(self, comm: Communicator, queue: cl.CommandQueue, division: Division, *numbers: cl_array.Array) -> None:
-        own = division.part(comm.rank)
-        host = [copy_to_host(each, queue) for each in numbers]
+        own_range = division.part(comm.rank)
+        host = [copy_to_host(array, queue) for array in numbers]
         every = np.concatenate(host)
-        self._halo = Halo(comm, division, np.unique(every[(every < own.start) | (every >= own.stop)]), queue)
-        self._places = [self._positions(queue, each, own) for each in host]
+        self._halo = Halo(comm, division, np.unique(every[(every < own_range.start) | (every >= own_range.stop)]), queue)
+        self._places = [self._positions(queue, array, own_range) for array in host]
         self._queue = queue
 
-    def _positions(self, queue: cl.CommandQueue, numbers: np.ndarray[Any, Any], own: slice) -> cl_array.Array:
+    def _positions(self, queue: cl.CommandQueue, numbers: np.ndarray[Any, Any], own_range: slice) -> cl_array.Array:
         """Return where the values are: among the rank's own, and behind them those that come."""
-        outside = (numbers < own.start) | (numbers >= own.stop)
-        n_own = own.stop - own.start
-        return places_of(queue, np.where(outside, n_own + np.searchsorted(self._halo.columns, numbers), numbers - own.start))
+        outside = (numbers < own_range.start) | (numbers >= own_range.stop)
+        n_own = own_range.stop - own_range.start
+        return places_of(
+            queue, np.where(outside, n_own + np.searchsorted(self._halo.columns, numbers), numbers - own_range.start)
+        )
 
     def __call__(self, A: csr_array) -> list[cl_array.Array]:
         """Return the arrays for the values of a matrix of the structure."""
         values = one_after_another(self._queue, [A.local.data, A.remote.data])
         if not self._halo.silent:
             values = one_after_another(self._queue, [values, self._halo.fetch(values)])
-        return [gather_values(self._queue, values, places) for places in self._places]
+        return [gather_values(self._queue, values, positions) for positions in self._places]
 
 
-def places_of(queue: cl.CommandQueue, places: np.ndarray[Any, Any]) -> cl_array.Array:
+def places_of(queue: cl.CommandQueue, positions: np.ndarray[Any, Any]) -> cl_array.Array:
     """Return places in an array on the device, as kernels that move values take them."""
-    wide = places.size and places.max() > np.iinfo(np.int32).max
-    return copy_to_device(queue, "places of values", places.astype(np.int64 if wide else np.int32))
+    wide = positions.size and positions.max() > np.iinfo(np.int32).max
+    return copy_to_device(queue, "places of values", positions.astype(np.int64 if wide else np.int32))
 
 
 def one_after_another(queue: cl.CommandQueue, arrays: list[cl_array.Array]) -> cl_array.Array:
     """Return arrays of one dtype one after another; if just one has entries, that one."""
-    filled = [each for each in arrays if each.size]
+    filled = [array for array in arrays if array.size]
     if len(filled) < 2:
         return filled[0] if filled else arrays[0]
-    found = allocate(queue, "values", sum(each.size for each in filled), filled[0].dtype)
-    chain, begin = Chain(queue, *filled, writes=(found,)), 0
-    for each in filled:
-        chain.copy(found, each, each.size, begin)
-        begin += each.size
-    chain.finish(found)
-    return found
+    joined = allocate(queue, "values", sum(array.size for array in filled), filled[0].dtype)
+    chain, begin = Chain(queue, *filled, writes=(joined,)), 0
+    for array in filled:
+        chain.copy(joined, array, array.size, begin)
+        begin += array.size
+    chain.finish(joined)
+    return joined
 
 
 @door()
-def gather_values(queue: cl.CommandQueue, values: cl_array.Array, places: cl_array.Array) -> cl_array.Array:
+def gather_values(queue: cl.CommandQueue, values: cl_array.Array, positions: cl_array.Array) -> cl_array.Array:
     """Return ``values[places]``."""
-    found = allocate(queue, "values", places.size, values.dtype)
-    if places.size:
-        chain = Chain(queue, places, values, writes=(found,))
-        enqueue_permute(chain, places, values, found, places.size)
-        chain.finish(found)
-    return found
+    gathered = allocate(queue, "values", positions.size, values.dtype)
+    if positions.size:
+        chain = Chain(queue, positions, values, writes=(gathered,))
+        enqueue_permute(chain, positions, values, gathered, positions.size)
+        chain.finish(gathered)
+    return gathered

@@ -34,8 +34,8 @@ class Distributed:
 
 def after(step: str, *operands: Distributed) -> str:
     """Return the history of what a step makes of operands: the step in words, and a checksum of what came before."""
-    before = "".join(each.history for each in operands)
-    return f" after {step}" + (f" and {zlib.crc32(before.encode()):08x}" if before else "")
+    histories = "".join(operand.history for operand in operands)
+    return f" after {step}" + (f" and {zlib.crc32(histories.encode()):08x}" if histories else "")
 
 
 def spell(number: Any) -> str:
@@ -45,8 +45,8 @@ def spell(number: Any) -> str:
 
 def describe(*operands: Any) -> str:
     """Return what operands are, and what was done to them: the same on all ranks."""
-    over_ranks = (each for each in operands if isinstance(each, Distributed))
-    return ", ".join(f"{name_of(each.dtype)} of shape {each.shape}{each.history}" for each in over_ranks)  # type: ignore[attr-defined]
+    over_ranks = (operand for operand in operands if isinstance(operand, Distributed))
+    return ", ".join(f"{name_of(operand.dtype)} of shape {operand.shape}{operand.history}" for operand in over_ranks)  # type: ignore[attr-defined]
 
 
 def collective(method: _Method) -> _Method:

@@ -48,35 +48,35 @@ class SentRows(NamedTuple):
     values: np.ndarray[Any, Any]
 
     @classmethod
-    def of(cls, rows: Any, part: slice, begin: int, others: np.ndarray[Any, Any] | None = None) -> SentRows:
+    def of(cls, rows: Any, part: slice, begin: int, halo: np.ndarray[Any, Any] | None = None) -> SentRows:
         """Return some rows of a SciPy array in CSR form.
 
-        Its columns are those from ``begin`` on and, behind them, ``others``; those that are used are found by marks, as that
+        Its columns are those from ``begin`` on and, behind them, ``halo``; those that are used are found by marks, as that
         takes less time than sorting.
         """
         indptr = rows.indptr[part.start : part.stop + 1]
         entries = slice(int(indptr[0]), int(indptr[-1]))
-        given, n = rows.indices[entries], rows.shape[1]
+        columns_of_entries, n = rows.indices[entries], rows.shape[1]
         marks = np.zeros(n, np.bool_)
-        marks[given] = True
+        marks[columns_of_entries] = True
         used = np.flatnonzero(marks)
-        numbers = np.empty(n, given.dtype)
+        numbers = np.empty(n, columns_of_entries.dtype)
         numbers[used] = np.arange(used.size)
         columns = used + begin
-        if others is not None:
-            is_other = used >= n - others.size
-            columns[is_other] = others[used[is_other] - (n - others.size)]
-        return cls(columns, numbers[given], np.diff(indptr), rows.data[entries])
+        if halo is not None:
+            is_other = used >= n - halo.size
+            columns[is_other] = halo[used[is_other] - (n - halo.size)]
+        return cls(columns, numbers[columns_of_entries], np.diff(indptr), rows.data[entries])
 
 
 def split(rows: Any, begin: int, end: int) -> Parts:
     """Return the parts of rows whose own columns are those from ``begin`` to ``end``; entries keep their order."""
     columns = rows.indices.astype(np.int64, copy=False)
-    own = (columns >= begin) & (columns < end)
-    before = np.concatenate([[0], np.cumsum(own)])[rows.indptr]
-    halo, places = np.unique(columns[~own], return_inverse=True)
-    local = (rows.data[own], columns[own] - begin, before)
-    remote = (rows.data[~own], places.reshape(-1), rows.indptr - before)
+    is_own = (columns >= begin) & (columns < end)
+    own_before = np.concatenate([[0], np.cumsum(is_own)])[rows.indptr]
+    halo, positions = np.unique(columns[~is_own], return_inverse=True)
+    local = (rows.data[is_own], columns[is_own] - begin, own_before)
+    remote = (rows.data[~is_own], positions.reshape(-1), rows.indptr - own_before)
     m = rows.shape[0]
     return Parts(
         scipy.sparse.csr_array(local, shape=(m, end - begin)),

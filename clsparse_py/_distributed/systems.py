@@ -63,9 +63,9 @@ class DividedOperator(Distributed, DeviceOperator):
             columns = [self._times(x[:, column]) for column in range(x.shape[1])]
             return side_by_side(self.queue, columns, x.shape[0], np.result_type(self.dtype, x.dtype))
         dtype = np.result_type(self.dtype, x.dtype)
-        given = copied(self.queue, "x", x, dtype)
-        result = allocate(self.queue, "the product", given.size, dtype)
-        self.bound(self.queue, dtype)(given, result)
+        operand = copied(self.queue, "x", x, dtype)
+        result = allocate(self.queue, "the product", operand.size, dtype)
+        self.bound(self.queue, dtype)(operand, result)
         note_written(result, cl.enqueue_marker(self.queue))
         return result
 
@@ -97,11 +97,11 @@ def own_part(name: str, values: Any, division: Division, comm: Communicator) -> 
             raise ValueError(f"{name}: is divided as {values.division}, and the matrix needs {division}")
         return values.own
     on_device = isinstance(values, cl_array.Array)
-    found = values if on_device else np.asarray(values)
+    entries = values if on_device else np.asarray(values)
     n = division.length(comm.rank) if on_device else division.n
-    if found.ndim not in (1, 2) or found.shape[0] != n:
-        raise ValueError(f"{name}: must have {n} entries or rows, as A asks for, has shape {found.shape}")
-    return found if on_device else found[division.part(comm.rank)]
+    if entries.ndim not in (1, 2) or entries.shape[0] != n:
+        raise ValueError(f"{name}: must have {n} entries or rows, as A asks for, has shape {entries.shape}")
+    return entries if on_device else entries[division.part(comm.rank)]
 
 
 class Blocks:
@@ -201,7 +201,7 @@ class DividedProblem(Problem):
         # Of these it depends what ranks say to one another.
         guess = x0 if x0 is None or isinstance(x0, str) else "an array"
         kinds = {"kind of b": class_of(b), "kind of M": "function" if is_function(M) else class_of(M), "x0": guess}
-        operands = {name: describe(each) for name, each in {"A": A, "b": b, "guess": x0, "M": M}.items()}
+        operands = {name: describe(operand) for name, operand in {"A": A, "b": b, "guess": x0, "M": M}.items()}
         return {"dtype": self.dtype, "columns": self.columns, **kinds, **operands}
 
     def _checked(self, M: Any) -> Any:
@@ -262,13 +262,13 @@ class DividedProblem(Problem):
 
         def called(x: cl_array.Array, y: cl_array.Array) -> None:
             note_written(x, cl.enqueue_marker(self.queue))
-            found = self._M(vector.over(x, self.comm, self.division))
-            if not isinstance(found, vector) or found.division != self.division or found.shape != (self.n,):
-                raise ValueError(f"M: must return a vector divided as its argument, returned {found!r}")
-            if found.dtype.kind == "c" and self.dtype.kind != "c":
-                raise TypeError(f"M: gave a result of dtype {found.dtype} for a vector of {self.dtype}")
-            own = copied(self.queue, "M", found.own, self.dtype)
-            Chain(self.queue, own).copy(y, own, y.size)
+            result = self._M(vector.over(x, self.comm, self.division))
+            if not isinstance(result, vector) or result.division != self.division or result.shape != (self.n,):
+                raise ValueError(f"M: must return a vector divided as its argument, returned {result!r}")
+            if result.dtype.kind == "c" and self.dtype.kind != "c":
+                raise TypeError(f"M: gave a result of dtype {result.dtype} for a vector of {self.dtype}")
+            entries = copied(self.queue, "M", result.own, self.dtype)
+            Chain(self.queue, entries).copy(y, entries, y.size)
 
         return called
 
@@ -298,9 +298,9 @@ class DividedProblem(Problem):
 
     def _whole(self, apply: Apply, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Return the product with a vector that all ranks have whole, whole."""
-        own = copy_to_device(self.queue, "x", np.ravel(x).astype(self.dtype)[self.division.part(self.comm.rank)])
-        result = allocate(self.queue, "the product", own.size, self.dtype)
-        apply(own, result)
+        share = copy_to_device(self.queue, "x", np.ravel(x).astype(self.dtype)[self.division.part(self.comm.rank)])
+        result = allocate(self.queue, "the product", share.size, self.dtype)
+        apply(share, result)
         return self._gathered(copy_to_host(result, self.queue))
 
     @override

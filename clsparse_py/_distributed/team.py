@@ -110,20 +110,20 @@ class Team:
             for comm, task_queue, task in zip(self.ranks, self._tasks, tasks, strict=True):
                 comm.begin()
                 task_queue.put((task, hubs))
-            done: list[tuple[int, Any, BaseException | None]] = []
+            finished: list[tuple[int, Any, BaseException | None]] = []
             try:
-                while len(done) < self.size:
-                    done.append(self._done.get())
+                while len(finished) < self.size:
+                    finished.append(self._done.get())
             except BaseException as error:  # an interrupt
                 self._hub.fail(-1, error)
-                while len(done) < self.size:
-                    done.append(self._done.get())
+                while len(finished) < self.size:
+                    finished.append(self._done.get())
                 raise
-        done.sort(key=lambda each: each[0])
-        failures = [error for _, _, error in done if error is not None]
+        finished.sort(key=lambda entry: entry[0])
+        failures = [error for _, _, error in finished if error is not None]
         if failures:
             raise next((error for error in failures if not isinstance(error, RankError)), failures[0])
-        return [found for _, found, _ in done]
+        return [result for _, result, _ in finished]
 
     def _require_outside(self) -> None:
         """Raise a RuntimeError in a thread of one of the team's ranks, or one that works for it: it would wait for itself."""
@@ -156,8 +156,8 @@ class Team:
         """
 
         def task(comm: ThreadCommunicator) -> Any:
-            own = (_own(each, comm.rank) for each in arguments)
-            return function(comm, *own, **{name: _own(each, comm.rank) for name, each in named.items()})
+            own_arguments = (_own(argument, comm.rank) for argument in arguments)
+            return function(comm, *own_arguments, **{name: _own(argument, comm.rank) for name, argument in named.items()})
 
         return self._together([task] * self.size)
 
@@ -175,15 +175,15 @@ class Team:
         object
             Matrices and vectors over the ranks as such, also if they are in a tuple; of all else rank 0's.
         """
-        found = self.each(lambda _, *own, **its: function(*own, **its), *arguments, **named)
-        return self._whole(found)
+        results = self.each(lambda _, *operands, **its: function(*operands, **its), *arguments, **named)
+        return self._whole(results)
 
-    def _whole(self, found: list[Any]) -> Any:
-        if isinstance(found[0], Distributed):
-            return Replicated(self, found)
-        if type(found[0]) is tuple:
-            return tuple(self._whole(list(each)) for each in zip(*found, strict=True))
-        return found[0]
+    def _whole(self, results: list[Any]) -> Any:
+        if isinstance(results[0], Distributed):
+            return Replicated(self, results)
+        if type(results[0]) is tuple:
+            return tuple(self._whole(list(results_of_ranks)) for results_of_ranks in zip(*results, strict=True))
+        return results[0]
 
     def csr_array(self, S: Any, division: Any = "entries", columns: Division | None = None) -> Any:
         """Return a matrix over the ranks, of a SciPy matrix; arguments as of `csr_array.scattered`."""
@@ -195,8 +195,10 @@ class Team:
 
     def run_with(self, function: Callable[..., Any], first: Any, *arguments: Any, **named: Any) -> Any:
         """Call ``function(first, comm, ...)`` as `run` does."""
-        found = self.each(lambda comm, own, *more, **its: function(own, comm, *more, **its), first, *arguments, **named)
-        return self._whole(found)
+        results = self.each(
+            lambda comm, operand, *operands, **its: function(operand, comm, *operands, **its), first, *arguments, **named
+        )
+        return self._whole(results)
 
     def close(self) -> None:
         """End the threads."""
@@ -222,21 +224,21 @@ def _work(
     hub: Hub,
     comm: ThreadCommunicator,
     tasks: queues.SimpleQueue[Any],
-    done: queues.SimpleQueue[tuple[int, Any, BaseException | None]],
+    finished: queues.SimpleQueue[tuple[int, Any, BaseException | None]],
 ) -> None:
     """Do the tasks of a rank until there is None."""
     for task, _thread.hubs in iter(tasks.get, None):
-        found: Any = None
+        result: Any = None
         failure: BaseException | None = None
         try:
-            found = task(comm)
+            result = task(comm)
         except BaseException as error:
             failure = error
             if not isinstance(error, RankError):
                 hub.fail(comm.rank, error)
         hub.end(comm.rank)
-        done.put((comm.rank, found, failure))
-        del found, failure, task
+        finished.put((comm.rank, result, failure))
+        del result, failure, task
 
 
 def _own(value: Any, rank: int) -> Any:
@@ -263,13 +265,13 @@ class Replicated:
             raise AttributeError(name)
         if callable(getattr(type(self.parts[0]), name, None)):
             return lambda *arguments, **named: self._team.run(
-                lambda own, *more, **its: getattr(own, name)(*more, **its), self, *arguments, **named
+                lambda instance, *operands, **its: getattr(instance, name)(*operands, **its), self, *arguments, **named
             )
-        return self._team.run(lambda own: getattr(own, name), self)
+        return self._team.run(lambda instance: getattr(instance, name), self)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Call the object, such as a plan, in all threads."""
-        return self._team.run(lambda own, *more, **its: own(*more, **its), self, *arguments, **named)
+        return self._team.run(lambda instance, *operands, **its: instance(*operands, **its), self, *arguments, **named)
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self.parts))
@@ -279,8 +281,8 @@ class Replicated:
 
 
 def _operator(apply: Callable[..., Any], *, reflected: bool = False) -> Callable[..., Any]:
-    def applied(self: Replicated, *others: Any) -> Any:
-        return self._team.run(lambda *own: apply(*reversed(own)) if reflected else apply(*own), self, *others)
+    def applied(self: Replicated, *operands: Any) -> Any:
+        return self._team.run(lambda *values: apply(*reversed(values)) if reflected else apply(*values), self, *operands)
 
     return applied
 

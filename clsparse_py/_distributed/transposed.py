@@ -81,8 +81,8 @@ class Transposed(Distributed):
 
     def gather(self, root: int = 0) -> Any:
         """Return the whole matrix on one rank, a `scipy.sparse.csc_array`, and None on the others."""
-        found = self.T.gather(root)
-        return None if found is None else found.T
+        whole = self.T.gather(root)
+        return None if whole is None else whole.T
 
 
 def _leaving(A: csr_array) -> list[SentRows]:
@@ -92,16 +92,16 @@ def _leaving(A: csr_array) -> list[SentRows]:
     return [SentRows.of(rows, A.halo.sources.get(rank, slice(0, 0)), begin) for rank in range(A.comm.size)]
 
 
-def _of_others(A: csr_array, came: list[SentRows]) -> tuple[Any, np.ndarray[Any, Any]]:
+def _of_others(A: csr_array, received: list[SentRows]) -> tuple[Any, np.ndarray[Any, Any]]:
     """Return the entries of the transposed in others' columns, as SciPy's in CSR form, and these columns, ascending."""
-    halo = np.concatenate([each.columns for each in came])  # as ranks have rows in order
-    begins = np.cumsum([0, *(each.columns.size for each in came)])
-    places = np.concatenate([begin + each.places for begin, each in zip(begins, came, strict=False)])
+    halo = np.concatenate([sent.columns for sent in received])  # as ranks have rows in order
+    begins = np.cumsum([0, *(sent.columns.size for sent in received)])
+    positions = np.concatenate([begin + sent.places for begin, sent in zip(begins, received, strict=False)])
     # Several ranks may have entries of one row; those of a rank are in the order of the places that it was asked for.
-    asked = [A.halo.sent[A.halo.targets.get(rank, slice(0, 0))] for rank in range(len(came))]
-    rows = np.concatenate([np.repeat(of, each.lengths) for of, each in zip(asked, came, strict=True)])
+    rows_asked = [A.halo.sent[A.halo.targets.get(rank, slice(0, 0))] for rank in range(len(received))]
+    rows = np.concatenate([np.repeat(numbers, sent.lengths) for numbers, sent in zip(rows_asked, received, strict=True)])
     order = np.argsort(rows, kind="stable")
     n = A.halo.n_own
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
-    values = np.concatenate([each.values for each in came])
-    return scipy.sparse.csr_array((values[order], places[order], indptr), shape=(n, halo.size)), halo
+    values = np.concatenate([sent.values for sent in received])
+    return scipy.sparse.csr_array((values[order], positions[order], indptr), shape=(n, halo.size)), halo

@@ -67,27 +67,27 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         with comm.agreeing(division=division) as facts:
             values = on_device(comm.queue if queue is None else queue, own)
             facts.update(dtype=values.dtype, columns=values.shape[1:])
-        lengths = [int(each) for each in comm.allgather(values.shape[0])]
+        lengths = [int(length) for length in comm.allgather(values.shape[0])]
         if division is None:
             division = Division(np.cumsum([0, *lengths]))
-        wanted = [division.length(rank) for rank in range(division.size)]
-        if wanted != lengths:
-            raise ValueError(f"division: gives the ranks {wanted} entries, and they have {lengths}")
+        expected = [division.length(rank) for rank in range(division.size)]
+        if expected != lengths:
+            raise ValueError(f"division: gives the ranks {expected} entries, and they have {lengths}")
         self.own, self.comm, self.division = values, comm, division
 
     @classmethod
     def over(cls, own: cl_array.Array, comm: Communicator, division: Division) -> Self:
         """Return the vector of entries that an operation made, on every rank; they are not checked. Not collective."""
-        made = object.__new__(cls)
-        made.own, made.comm, made.division = own, comm, division
-        return made
+        result = object.__new__(cls)
+        result.own, result.comm, result.division = own, comm, division
+        return result
 
     @classmethod
     def zeros(cls, division: Division, comm: Communicator, dtype: Any = np.float64, columns: int | None = None) -> Self:
         """Return a vector of zeros. Not collective."""
         n = division.length(comm.rank)
-        own = copy_to_device(comm.queue, "x", np.zeros(n * (1 if columns is None else columns), dtype))
-        return cls.over(own if columns is None else _shape(own, (n, columns)), comm, division)
+        entries = copy_to_device(comm.queue, "x", np.zeros(n * (1 if columns is None else columns), dtype))
+        return cls.over(entries if columns is None else _shape(entries, (n, columns)), comm, division)
 
     @classmethod
     def scattered(cls, x: Any, comm: Communicator, division: Division | None = None, root: int = 0) -> Self:
@@ -105,8 +105,8 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         with comm.agreeing():
             shares = _shares(np.asarray(x), division, comm.size) if comm.rank == root else None
         with comm.together():
-            own, cuts = comm.scatter(shares, root)
-        return cls(own, comm, cuts)
+            entries, cuts = comm.scatter(shares, root)
+        return cls(entries, comm, cuts)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -126,8 +126,8 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the entries."""
-        found: np.dtype[Any] = np.dtype(self.own.dtype)
-        return found
+        dtype: np.dtype[Any] = np.dtype(self.own.dtype)
+        return dtype
 
     def __len__(self) -> int:
         return self.division.n
@@ -149,11 +149,11 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
             apply(*((operand, self.own) if reflected else (self.own, operand))), _step(apply, other, reflected), other
         )
 
-    def _derive(self, own: cl_array.Array, step: str, *others: Any) -> Self:
+    def _derive(self, own: cl_array.Array, step: str, *operands: Any) -> Self:
         """Return the vector that a step makes of this one, and of others that are over ranks."""
-        made = self.over(own, self.comm, self.division)
-        made.history = after(step, self, *(each for each in others if isinstance(each, vector)))
-        return made
+        result = self.over(own, self.comm, self.division)
+        result.history = after(step, self, *(operand for operand in operands if isinstance(operand, vector)))
+        return result
 
     def _operand(self, other: Any) -> Any:
         if isinstance(other, vector):
@@ -255,24 +255,24 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
             raise ValueError(f"{name}: needs vectors of one dimension, has {self.ndim}")
         dtype = np.result_type(self.dtype, other.dtype)
         if self.own.size == 0:
-            own = dtype.type(0)
+            share = dtype.type(0)
         elif dtype.kind in "fc":
-            own = getattr(cl_array, name)(self.own, other.own).get()
+            share = getattr(cl_array, name)(self.own, other.own).get()
         else:
-            own = by_numpy(self.own.get(), other.own.get())
-        return self.comm.sum(np.asarray(own, dtype), f"{name}({describe(self, other)})")[()]
+            share = by_numpy(self.own.get(), other.own.get())
+        return self.comm.sum(np.asarray(share, dtype), f"{name}({describe(self, other)})")[()]
 
     @collective
     def sum(self) -> Any:
         """Return the sum of all entries, in the dtype that NumPy gives it."""
         dtype = np.zeros(0, self.dtype).sum().dtype
         if self.own.size == 0:
-            own = dtype.type(0)
+            share = dtype.type(0)
         elif self.dtype.kind in "fc":
-            own = cl_array.sum(self.own).get()
+            share = cl_array.sum(self.own).get()
         else:
-            own = self.own.get().sum()
-        return self.comm.sum(np.asarray(own, dtype), f"sum({describe(self)})")[()]
+            share = self.own.get().sum()
+        return self.comm.sum(np.asarray(share, dtype), f"sum({describe(self)})")[()]
 
     @collective
     def norm(self, ord: Any = 2) -> float:  # noqa: A002 - NumPy's name for it
@@ -290,10 +290,10 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         """
         if ord not in (1, 2, np.inf):
             raise ValueError(f"ord: must be 1, 2 or inf, is {ord!r}")
-        own, note = share_of_norm(self.own, ord), f"norm({describe(self)}, {ord})"
+        share, note = share_of_norm(self.own, ord), f"norm({describe(self)}, {ord})"
         if ord == np.inf:
-            return float(self.comm.max(own, note))
-        return float(np.sqrt(self.comm.sum(own, note)) if ord == 2 else self.comm.sum(own, note))
+            return float(self.comm.max(share, note))
+        return float(np.sqrt(self.comm.sum(share, note)) if ord == 2 else self.comm.sum(share, note))
 
     # ---- to the host
 
@@ -340,17 +340,17 @@ def on_device(queue: cl.CommandQueue, own: Any) -> cl_array.Array:
     if isinstance(values, cl_array.Array):
         return values
     flat = copy_to_device(queue, "x", np.ascontiguousarray(values).reshape(-1))
-    found: cl_array.Array = _shape(flat, values.shape)
-    return found
+    entries: cl_array.Array = _shape(flat, values.shape)
+    return entries
 
 
-def _shares(whole: np.ndarray[Any, Any], division: Division | None, size: int) -> list[tuple[np.ndarray[Any, Any], Division]]:
+def _shares(array: np.ndarray[Any, Any], division: Division | None, size: int) -> list[tuple[np.ndarray[Any, Any], Division]]:
     """Return each rank's entries of a vector, and the division."""
-    _require_dimensions(whole)
-    cuts = by_rows(whole.shape[0], size) if division is None else division
-    if cuts.n != whole.shape[0] or cuts.size != size:
-        raise ValueError(f"x: has {whole.shape[0]} rows for {size} ranks, and is to be divided as {cuts}")
-    return [(whole[cuts.part(rank)], cuts) for rank in range(size)]
+    _require_dimensions(array)
+    cuts = by_rows(array.shape[0], size) if division is None else division
+    if cuts.n != array.shape[0] or cuts.size != size:
+        raise ValueError(f"x: has {array.shape[0]} rows for {size} ranks, and is to be divided as {cuts}")
+    return [(array[cuts.part(rank)], cuts) for rank in range(size)]
 
 
 def _shape(values: Any, shape: tuple[int, ...]) -> Any:
@@ -364,22 +364,22 @@ def multiply(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable
     if isinstance(other, vector):
         if other.division != of_x:
             raise ValueError(f"x: is divided as {other.division}, and the matrix needs {of_x}")
-        found = vector.over(times(other.own), A.comm, of_y)
-        found.history = after("@", A, other)
-        return found
+        product = vector.over(times(other.own), A.comm, of_y)
+        product.history = after("@", A, other)
+        return product
     if isinstance(other, SparseArray) or scipy.sparse.issparse(other) or np.isscalar(other):
         return NotImplemented
     if isinstance(other, cl_array.Array):
         _require_length(other, of_x.length(rank), f"this rank's part of x, as A is {A.shape[0]} x {A.shape[1]}")
         return times(other)
-    whole = np.asarray(other)
-    _require_length(whole, of_x.n, f"x, as A is {A.shape[0]} x {A.shape[1]}")
-    own = np.ascontiguousarray(whole[of_x.part(rank)])
-    found = vector.over(times(on_device(queue, own)), A.comm, of_y)
-    found.history = after(f"@ {whole.dtype}", A)
-    return found.allgather()
+    dense = np.asarray(other)
+    _require_length(dense, of_x.n, f"x, as A is {A.shape[0]} x {A.shape[1]}")
+    entries = np.ascontiguousarray(dense[of_x.part(rank)])
+    product = vector.over(times(on_device(queue, entries)), A.comm, of_y)
+    product.history = after(f"@ {dense.dtype}", A)
+    return product.allgather()
 
 
-def _require_length(x: Any, n: int, what: str) -> None:
+def _require_length(x: Any, n: int, reason: str) -> None:
     if x.ndim not in (1, 2) or x.shape[0] != n:
-        raise ValueError(f"x: must have {n} rows, {what}, has shape {x.shape}")
+        raise ValueError(f"x: must have {n} rows, {reason}, has shape {x.shape}")
