@@ -79,20 +79,20 @@ class Observation:
     def __post_init__(self) -> None:
         """Check all of it: what is read from a file may be anything."""
         named = (self.operation, self.dtype, self.question, self.case, self.family, self.split, self.default, *self.rough)
-        if not all(isinstance(each, str) for each in named):
+        if not all(isinstance(entry, str) for entry in named):
             raise TypeError("names and labels must be strings")
         if self.split not in (TRAIN, TEST):
             raise ValueError(f"split: must be {TRAIN} or {TEST}, is {self.split[:40]!r}")
         if type(self.subject) is not int or not 0 <= self.subject < _MANY:
             raise ValueError(f"subject: must be a number from 0, is {str(self.subject)[:40]}")
         numbers = {"times": (self.times, 0.0), "overheads": (self.overheads, -math.inf), "features": (self.features, -math.inf)}
-        for what, (by_name, above) in {**numbers, "noise": ({"noise": self.noise}, -1.0)}.items():
+        for member, (by_name, above) in {**numbers, "noise": ({"noise": self.noise}, -1.0)}.items():
             if not isinstance(by_name, dict):
-                raise TypeError(f"{what}: must be an object")
+                raise TypeError(f"{member}: must be an object")
             wrong = [name for name, value in by_name.items() if not _is_number(value) or not above < value]
             if wrong:
-                raise ValueError(f"{what}: must be numbers{' above 0' if above == 0 else ''}, but {wrong[0][:40]} is not")
-        if not isinstance(self.failed, dict) or not all(isinstance(each, str) for each in self.failed.values()):
+                raise ValueError(f"{member}: must be numbers{' above 0' if above == 0 else ''}, but {wrong[0][:40]} is not")
+        if not isinstance(self.failed, dict) or not all(isinstance(entry, str) for entry in self.failed.values()):
             raise TypeError("failed: must be an object of strings")
 
     @property
@@ -230,7 +230,7 @@ class Checkpoint:
                 raise ValueError("not what was measured")
             return kind, Observation(**{**value, "rough": tuple(value["rough"])})
         lengths = {"done": 4, "trying": 4, "fatal": 4, "stopped": 0}
-        if not isinstance(value, list) or len(value) != lengths[kind] or not all(isinstance(each, str) for each in value):
+        if not isinstance(value, list) or len(value) != lengths[kind] or not all(isinstance(entry, str) for entry in value):
             raise ValueError(f"not what a line of kind {kind} holds")
         return kind, tuple(value)
 

@@ -86,20 +86,20 @@ class Clock:
         begin = time.perf_counter()
         event = self._fill()
         event.wait()
-        passed = time.perf_counter() - begin
+        elapsed = time.perf_counter() - begin
         try:
             seconds = (event.profile.end - event.profile.start) * 1e-9
         except cl.Error:
             return False
-        return TUNER.no_time < seconds <= passed * 1.1
+        return TUNER.no_time < seconds <= elapsed * 1.1
 
     def check(self, label: str = "") -> None:
         """Raise `DeviceLostError` unless the device still does what it is told, after a configuration that failed."""
         try:
             self._fill().wait()
         except cl.Error as error:
-            after = f" after {label}" if label else ""
-            raise DeviceLostError(f"{self.queue.device.name.strip()} does not answer any more{after}: {error}", label) from error
+            cause = f" after {label}" if label else ""
+            raise DeviceLostError(f"{self.queue.device.name.strip()} does not answer any more{cause}: {error}", label) from error
 
     def once(self, run: Run) -> float:
         """Run once and return the seconds that passed on the host; the first run may finish a build."""

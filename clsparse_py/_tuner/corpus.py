@@ -122,15 +122,15 @@ class _Rows:
             length = lengths[begin:end]
             # Rows longer than the window widen it.
             wide = np.maximum(length, width)
-            left = np.clip(np.arange(begin, end) * n_columns // n_rows - wide // 2, 0, n_columns - wide)
+            first_column = np.clip(np.arange(begin, end) * n_columns // n_rows - wide // 2, 0, n_columns - wide)
             row = np.repeat(np.arange(end - begin, dtype=np.int32), length)
-            place = np.arange(row.size) - (indptr[begin:end] - indptr[begin])[row]
+            position = np.arange(row.size) - (indptr[begin:end] - indptr[begin])[row]
             along = np.random.Generator(np.random.SFC64([seed, chunk])).random(row.size, dtype=np.float32)
-            along = (place + along) / length[row]
+            along = (position + along) / length[row]
             if self.skew != 1:
                 along **= self.skew
             # The random part does not decrease and the place in the row rises: columns are sorted and distinct.
-            out[:] = left[row] + np.floor((wide - length)[row] * along).astype(np.int64) + place
+            out[:] = first_column[row] + np.floor((wide - length)[row] * along).astype(np.int64) + position
 
         return _matrix(indptr, n_columns, fill)
 
@@ -171,12 +171,13 @@ class _Grid:
 
         def inside(begin: int, end: int) -> _Array:
             """Return for nodes and offsets whether there is a neighbour."""
-            at = np.arange(begin, end)[:, None] // strides % side
+            coordinates = np.arange(begin, end)[:, None] // strides % side
             along = [
-                (at[:, [axis]] + steps[:, axis] >= 0) & (at[:, [axis]] + steps[:, axis] < side) for axis in range(dimensions)
+                (coordinates[:, [axis]] + steps[:, axis] >= 0) & (coordinates[:, [axis]] + steps[:, axis] < side)
+                for axis in range(dimensions)
             ]
-            there = np.asarray(functools.reduce(np.logical_and, along))
-            return there if self.kept == 1 else there & _drawn(np.arange(begin, end)[:, None], shifts, self.kept)
+            is_inside = np.asarray(functools.reduce(np.logical_and, along))
+            return is_inside if self.kept == 1 else is_inside & _drawn(np.arange(begin, end)[:, None], shifts, self.kept)
 
         def count(begin: int, end: int) -> _Array:
             return np.asarray(inside(begin, end).sum(axis=1))
@@ -184,15 +185,15 @@ class _Grid:
         step = max(1, _CHUNK // len(self.offsets))
         starts = range(0, n_nodes, step)
         with ThreadPoolExecutor(_threads()) as pool:
-            counted = pool.map(count, starts, [min(start + step, n_nodes) for start in starts])
-            neighbours = np.concatenate(list(counted)).astype(np.int64)
+            counts = pool.map(count, starts, [min(start + step, n_nodes) for start in starts])
+            neighbours = np.concatenate(list(counts)).astype(np.int64)
         indptr = _indptr_of(np.repeat(neighbours * block, block))
 
         def fill(_chunk: int, begin: int, end: int, out: _Array) -> None:
             # A chunk's rows may begin and end inside a node: whole nodes are made, and the rows cut out of them.
             first, last = begin // block, -(-end // block)
-            there = inside(first, last)
-            nodes = (np.arange(first, last)[:, None] + shifts)[there]
+            is_inside = inside(first, last)
+            nodes = (np.arange(first, last)[:, None] + shifts)[is_inside]
             if block > 1:
                 nodes = _blocks(nodes, neighbours[first:last], block)
             skipped = int(indptr[begin] - indptr[first * block])
@@ -216,16 +217,16 @@ def _blocks(nodes: _Array, neighbours: _Array, block: int) -> _Array:
     lengths = np.repeat(neighbours * block, block)
     # Each of a node's rows repeats the same stretch of columns.
     begins = np.repeat(_indptr_of(neighbours * block)[:-1], block)
-    place = np.arange(int(lengths.sum())) - np.repeat(_indptr_of(lengths)[:-1], lengths)
-    return np.asarray(columns[np.repeat(begins, lengths) + place])
+    position = np.arange(int(lengths.sum())) - np.repeat(_indptr_of(lengths)[:-1], lengths)
+    return np.asarray(columns[np.repeat(begins, lengths) + position])
 
 
 def _with_transposed(half: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
     """Return the pattern of a matrix and its transposed, added."""
-    made = scipy.sparse.csr_array(half + half.T.tocsr())
-    made.sort_indices()
-    made.data = np.ones(made.nnz, np.float32)
-    return made
+    pattern = scipy.sparse.csr_array(half + half.T.tocsr())
+    pattern.sort_indices()
+    pattern.data = np.ones(pattern.nnz, np.float32)
+    return pattern
 
 
 def _indptr_of(lengths: _Array) -> _Array:
@@ -248,9 +249,9 @@ def _matrix(indptr: _Array, n_columns: int, fill: Callable[[int, int, int, _Arra
 
     with ThreadPoolExecutor(_threads()) as pool:
         list(pool.map(one, range(borders.size), borders[:-1].tolist(), borders[1:].tolist()))
-    made = scipy.sparse.csr_array((np.ones(nnz, np.float32), indices, indptr.astype(index)), shape=(n_rows, n_columns))
-    made.has_canonical_format = True
-    return made
+    matrix = scipy.sparse.csr_array((np.ones(nnz, np.float32), indices, indptr.astype(index)), shape=(n_rows, n_columns))
+    matrix.has_canonical_format = True
+    return matrix
 
 
 # ---- laws of row lengths
@@ -303,16 +304,16 @@ def _grade(_rng: np.random.Generator, n: int, mean: float) -> _Array:
 
 def _stars(*distances: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """Return the zero offset and those at some distances along each axis, in order."""
-    (dimensions,) = {len(each) for each in distances}
+    (dimensions,) = {len(step) for step in distances}
     near = {(0,) * dimensions}
     for distance in distances:
-        near |= {tuple(sign * each for each in distance) for sign in (-1, 1)}
+        near |= {tuple(sign * step for step in distance) for sign in (-1, 1)}
     return tuple(sorted(near))
 
 
 def _around(offsets: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
     """Return offsets but for zero."""
-    return tuple(each for each in offsets if any(each))
+    return tuple(offset for offset in offsets if any(offset))
 
 
 def _box(dimensions: int, reach: int) -> tuple[tuple[int, ...], ...]:
@@ -391,10 +392,10 @@ def _sizes(largest: int) -> list[int]:
     """Return numbers of entries by which families are made, in the order of measuring: large and small ones in turns."""
     below = [100, 1000, 10_000, 100_000, 300_000]
     above = [10**6 * 10**power * factor for power in range(3) for factor in (1, 3)]
-    kept = [size for size in below + above if size <= largest]
-    half = len(kept) // 2
+    sizes = [size for size in below + above if size <= largest]
+    half = len(sizes) // 2
     order: list[int] = []
-    for small, large in itertools.zip_longest(reversed(kept[:half]), kept[half:]):
+    for small, large in itertools.zip_longest(reversed(sizes[:half]), sizes[half:]):
         order += [size for size in (large, small) if size is not None]
     return order
 
@@ -403,8 +404,8 @@ def _seed(name: str) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little"))
 
 
-def _generate(kind: str, recipe: _Rows | _Grid, place: int, nnz: int) -> Case:
-    name = f"{kind}-{place}-{recipe}-{nnz:.0e}"
+def _generate(kind: str, recipe: _Rows | _Grid, number: int, nnz: int) -> Case:
+    name = f"{kind}-{number}-{recipe}-{nnz:.0e}"
     return Case(name, kind, _KINDS[kind][0], nnz, lambda: recipe.make(_seed(name), nnz))
 
 
@@ -415,16 +416,16 @@ def generate(largest: int) -> Iterator[Case]:
     as many rounds as there are sizes have every kind in every size once.
     """
     sizes = _sizes(largest)
-    most = max(len(recipes) for _, recipes in _KINDS.values())
-    for lap in range(most):
+    max_recipes = max(len(recipes) for _, recipes in _KINDS.values())
+    for lap in range(max_recipes):
         for turn in range(len(sizes)):
             for number, (kind, (_, recipes)) in enumerate(_KINDS.items()):
                 nnz = sizes[(turn + number) % len(sizes)]
                 # A recipe that has no matrix of this size gives its turn to the next.
-                for place in range(lap + turn, lap + turn + len(recipes) if lap < len(recipes) else 0):
-                    recipe = recipes[place % len(recipes)]
+                for index in range(lap + turn, lap + turn + len(recipes) if lap < len(recipes) else 0):
+                    recipe = recipes[index % len(recipes)]
                     if recipe.fits(nnz):
-                        yield _generate(kind, recipe, place % len(recipes), nnz)
+                        yield _generate(kind, recipe, index % len(recipes), nnz)
                         break
 
 
@@ -457,12 +458,12 @@ def _family_of(path: Path) -> str:
 
 
 def _from_file(path: Path) -> scipy.sparse.csr_array:
-    found = read_matrix(path)
-    ones = np.ones(found.nnz, np.float32)
-    return scipy.sparse.csr_array((ones, found.indices, found.indptr), shape=found.shape)
+    matrix = read_matrix(path)
+    ones = np.ones(matrix.nnz, np.float32)
+    return scipy.sparse.csr_array((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def cases(device: Device, more: Sequence[Case] = (), largest: int | None = None) -> Iterator[Case]:
+def cases(device: Device, further: Sequence[Case] = (), largest: int | None = None) -> Iterator[Case]:
     """Yield the matrices to tune a device with, in the order of measuring, each once.
 
     Parameters
@@ -474,14 +475,14 @@ def cases(device: Device, more: Sequence[Case] = (), largest: int | None = None)
     largest : int, optional
         Most entries of a generated matrix.
     """
-    most = _LARGEST_ON_CPU if device.lanes_are_loops else _LARGEST
-    limit = min(most, device.global_memory // _BYTES_AN_ENTRY, device.max_allocation // 8)
-    made = generate(min(limit, largest or limit))
-    seen: set[str] = set()
-    for pair in itertools.zip_longest(made, more):
+    max_entries = _LARGEST_ON_CPU if device.lanes_are_loops else _LARGEST
+    limit = min(max_entries, device.global_memory // _BYTES_AN_ENTRY, device.max_allocation // 8)
+    generated = generate(min(limit, largest or limit))
+    names: set[str] = set()
+    for pair in itertools.zip_longest(generated, further):
         for case in pair:
-            if case is not None and case.name not in seen:
-                seen.add(case.name)
+            if case is not None and case.name not in names:
+                names.add(case.name)
                 yield case
 
 
@@ -491,6 +492,6 @@ def with_values(matrix: scipy.sparse.csr_array, dtype: Any) -> scipy.sparse.csr_
     # The same stretch again and again: what values are does not matter, and to draw 10^8 of them takes a second.
     stretch = (rng.random(min(matrix.nnz, _CHUNK), dtype=np.float32) + np.float32(0.5)).astype(dtype)
     data = np.resize(stretch, matrix.nnz) if matrix.nnz else np.empty(0, dtype)
-    found = scipy.sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
-    found.has_canonical_format = matrix.has_canonical_format
-    return found
+    result = scipy.sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    result.has_canonical_format = matrix.has_canonical_format
+    return result

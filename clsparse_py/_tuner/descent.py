@@ -40,7 +40,7 @@ def changes_of(label: str) -> dict[str, float]:
     if label == UNTUNED:
         return {}
     try:
-        pairs = [each.split("=") for each in label.split(" ")]
+        pairs = [change.split("=") for change in label.split(" ")]
         changes = {name: float(value) for name, value in pairs}
     except ValueError:
         raise ValueError(f"{label[:80]!r} tells no changes, as 'name=number' would") from None
@@ -56,49 +56,53 @@ def neighbours(label: str, untuned: Mapping[str, float], candidates: Mapping[str
     """
     changes = changes_of(label)
     for name, values in candidates.items():
-        now = changes.get(name, untuned[name])
-        if not values[0] <= now <= values[-1]:
+        current = changes.get(name, untuned[name])
+        if not values[0] <= current <= values[-1]:
             continue
-        below, above = [value for value in values if value < now], [value for value in values if value > now]
+        below, above = [value for value in values if value < current], [value for value in values if value > current]
         for value in (*below[-1:], *above[:1]):
-            others = {**changes, name: value}
-            yield label_of({each: number for each, number in others.items() if number != untuned[each]})
+            changed = {**changes, name: value}
+            yield label_of({threshold: number for threshold, number in changed.items() if number != untuned[threshold]})
 
 
-def _differences(observations: Sequence[Observation], before: str, after: str) -> list[float]:
+def _differences(observations: Sequence[Observation], old_label: str, new_label: str) -> list[float]:
     """Return the logarithms of the time with one label by that with another, where both were measured."""
-    both = (each.times for each in observations if before in each.times and after in each.times)
-    return [math.log(times[before] / times[after]) for times in both]
+    both = (
+        observation.times for observation in observations if old_label in observation.times and new_label in observation.times
+    )
+    return [math.log(times[old_label] / times[new_label]) for times in both]
 
 
-def gain(observations: Sequence[Observation], before: str, after: str) -> float:
+def gain(observations: Sequence[Observation], old_label: str, new_label: str) -> float:
     """Return the time with one label by that with another, in geometric mean over the cases on which they differ; 1 for none."""
-    found = _differences(observations, before, after)
-    return math.exp(math.fsum(found) / len(found)) if found else 1.0
+    differences = _differences(observations, old_label, new_label)
+    return math.exp(math.fsum(differences) / len(differences)) if differences else 1.0
 
 
 def reached(observations: Sequence[Observation]) -> str:
     """Return the label at which the descent has arrived, by what was measured of it so far: it begins at "untuned"."""
-    train = [each for each in observations if each.split == TRAIN]
-    failed = {label for each in observations for label in each.failed}
-    labels = dict.fromkeys(label for each in train for label in each.times if label not in failed)
-    here, visited = UNTUNED, {UNTUNED}
+    train = [observation for observation in observations if observation.split == TRAIN]
+    failed = {label for observation in observations for label in observation.failed}
+    labels = dict.fromkeys(label for observation in train for label in observation.times if label not in failed)
+    current, visited = UNTUNED, {UNTUNED}
     while True:
         gains = {
-            label: gain(train, here, label)
+            label: gain(train, current, label)
             for label in labels
-            if label not in visited and _is_step(here, label) and len(_differences(train, here, label)) >= TUNER.min_cases_of_step
+            if label not in visited
+            and _is_step(current, label)
+            and len(_differences(train, current, label)) >= TUNER.min_cases_of_step
         }
-        best = max(gains, key=gains.__getitem__, default=here)
+        best = max(gains, key=gains.__getitem__, default=current)
         if gains.get(best, 0.0) < TUNER.min_gain_of_step:
-            return here
+            return current
         visited.add(best)
-        here = best
+        current = best
 
 
-def _is_step(before: str, after: str) -> bool:
+def _is_step(old_label: str, new_label: str) -> bool:
     """Return whether two labels differ in one number."""
-    return len({name for name, _ in changes_of(before).items() ^ changes_of(after).items()}) == 1
+    return len({name for name, _ in changes_of(old_label).items() ^ changes_of(new_label).items()}) == 1
 
 
 def answer(observations: Sequence[Observation]) -> Answer | None:
@@ -106,19 +110,19 @@ def answer(observations: Sequence[Observation]) -> Answer | None:
 
     It is dropped for the untuned numbers if it loses to them on the matrices kept aside.
     """
-    measured = [each for each in observations if each.times]
-    train, test = ([each for each in measured if each.split == split] for split in (TRAIN, TEST))
+    measured = [observation for observation in observations if observation.times]
+    train, test = ([observation for observation in measured if observation.split == split] for split in (TRAIN, TEST))
     if not train:
         return None
-    found = reached(train)
-    tuned = found != UNTUNED and gain(test, UNTUNED, found) >= 1.0
-    label = found if tuned else UNTUNED
+    arrival = reached(train)
+    tuned = arrival != UNTUNED and gain(test, UNTUNED, arrival) >= 1.0
+    label = arrival if tuned else UNTUNED
     scores = {}
     for split, of_split in ((TRAIN, train), (TEST, test)):
-        filled = [_fill(each, label) for each in of_split]
+        filled = [_fill(observation, label) for observation in of_split]
         scores[split] = training.losses(filled, lambda _: label)
         scores[f"untuned {split}"] = training.losses(filled, lambda _: UNTUNED)
-    return Answer(Leaf(label), tuned, Leaf(found), scores)
+    return Answer(Leaf(label), tuned, Leaf(arrival), scores)
 
 
 def evidence(observations: Sequence[Observation], label: str) -> dict[str, dict[str, Any]]:
@@ -131,12 +135,12 @@ def evidence(observations: Sequence[Observation], label: str) -> dict[str, dict[
         Of `answer`.
     """
     changes = changes_of(label)
-    found: dict[str, dict[str, Any]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     for name, value in changes.items():
         cases = sum(any(name in changes_of(each) for each in case.times) for case in observations)
         without = label_of({each: number for each, number in changes.items() if each != name})
-        found[name] = {"value": value, "cases": cases, "gain": round(gain(observations, without, label), 4)}
-    return found
+        entries[name] = {"value": value, "cases": cases, "gain": round(gain(observations, without, label), 4)}
+    return entries
 
 
 def _fill(observation: Observation, label: str) -> Observation:

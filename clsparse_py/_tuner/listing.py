@@ -27,19 +27,19 @@ _MADE = {"command": "made by", "commit": "at commit", "corpus": "digest of the c
 
 def unknown_labels(profile: Profile, tunables: Mapping[str, Tunable[Any]]) -> dict[str, str]:
     """Return what this package does not know in a profile: by operation, why it is ignored there."""
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for operation, dtype, question in _questions(profile):
         tunable = tunables.get(operation)
         if tunable is None:
-            found[operation] = "there is no such operation"
+            reasons[operation] = "there is no such operation"
             continue
         try:
             tree = profile.tree(operation, dtype, question)
             for leaf in trees.leaves(tree) if tree is not None else ():
                 tunable.parse(question, leaf.label)
         except ValueError as error:
-            found.setdefault(operation, str(error))
-    return found
+            reasons.setdefault(operation, str(error))
+    return reasons
 
 
 def overview(device: Device, tunables: Mapping[str, Tunable[Any]]) -> RenderableType:
@@ -51,31 +51,33 @@ def overview(device: Device, tunables: Mapping[str, Tunable[Any]]) -> Renderable
     for operation in tunables:
         able = [profile for profile in near if operation in profile.operations and operation not in unknown[profile]]
         for dtype in _dtypes(able, operation):
-            asked = dict.fromkeys(question for each in able for _, question in _trees_of(each, operation, dtype))
-            by = {q: next(each for each in able if each.tree(operation, dtype, q) is not None) for q in asked}
-            for profile in dict.fromkeys(by.values()):
+            questions = dict.fromkeys(question for candidate in able for _, question in _trees_of(candidate, operation, dtype))
+            server = {
+                q: next(candidate for candidate in able if candidate.tree(operation, dtype, q) is not None) for q in questions
+            }
+            for profile in dict.fromkeys(server.values()):
                 used.add(profile)
-                only = "" if len(set(by.values())) == 1 else f" ({', '.join(q for q in by if by[q] is profile)})"
-                serving.add_row(operation, dtype, f"{_name(profile)}{only}", _origin(profile))
-    there = _table("profile", "made for", "driver", "note")
+                suffix = "" if len(set(server.values())) == 1 else f" ({', '.join(q for q in server if server[q] is profile)})"
+                serving.add_row(operation, dtype, f"{_name(profile)}{suffix}", _origin(profile))
+    listed = _table("profile", "made for", "driver", "note")
     for path, shipped in (*((path, False) for path in profiles.own()), *((path, True) for path in profiles.list_shipped())):
         try:
             profile = profiles.read(path, shipped=shipped)
         except ProfileError as error:
-            there.add_row(path.stem, "", "", f"ignored: {error}")
+            listed.add_row(path.stem, "", "", f"ignored: {error}")
             continue
         notes = [_origin(profile)]
-        kept = next((each for each in near if each.path == path), None)
-        if kept in used:
+        loaded = next((candidate for candidate in near if candidate.path == path), None)
+        if loaded in used:
             notes.append("in use")
-        notes += [f"ignored for {operation}: {why}" for operation, why in (unknown.get(kept, {}) if kept else {}).items()]
+        notes += [f"ignored for {operation}: {why}" for operation, why in (unknown.get(loaded, {}) if loaded else {}).items()]
         driver = str(profile.device.get("driver", ""))
-        if kept is not None and driver and profile.device.get("name") == device.name and driver != device.driver_version:
+        if loaded is not None and driver and profile.device.get("name") == device.name and driver != device.driver_version:
             notes.append(f"measured with another driver than {device.driver_version}")
-        there.add_row(_name(profile), _made_for(profile), driver, "; ".join(notes))
+        listed.add_row(_name(profile), _made_for(profile), driver, "; ".join(notes))
     title = Text(f"{device.name} ({device.platform}) is served by", style="bold")
     where = Text(f"Yours are kept in {profiles.folder()}", style="dim", overflow="fold")
-    return Group(title, serving, "", Text("There are", style="bold"), there, where)
+    return Group(title, serving, "", Text("There are", style="bold"), listed, where)
 
 
 def contents(profile: Profile) -> RenderableType:
@@ -103,30 +105,30 @@ def contents(profile: Profile) -> RenderableType:
     for operation, by_dtype in profile.content.get("thresholds", {}).items():
         for dtype, by_name in by_dtype.items():
             branch = Branch(Text(f"{operation}, {dtype}: thresholds", style="bold"))
-            for name, each in by_name.items():
-                cases = f"{each['cases']} cases" if "cases" in each else ""
-                gain = f"gain {each['gain']:.3g}" if "gain" in each else ""
-                said = ", ".join(filter(None, (cases, gain, each.get("note", ""))))
-                branch.add(Text.assemble(f"{name} ", (f"{each['value']:.15g}", "green"), f"  {said}" if said else ""))
+            for name, threshold in by_name.items():
+                cases = f"{threshold['cases']} cases" if "cases" in threshold else ""
+                gain = f"gain {threshold['gain']:.3g}" if "gain" in threshold else ""
+                said = ", ".join(filter(None, (cases, gain, threshold.get("note", ""))))
+                branch.add(Text.assemble(f"{name} ", (f"{threshold['value']:.15g}", "green"), f"  {said}" if said else ""))
             branches.append(branch)
     return Group(Text(str(profile), style="bold"), head, *branches)
 
 
 def _dtypes(able: Sequence[Profile], operation: str) -> list[str]:
     """Return the dtypes for which these profiles have trees of their own, up to one that has some for any."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for profile in able:
-        found.update(dict.fromkeys(profile.operations[operation]))
-        if "any" in found:
+        names.update(dict.fromkeys(profile.operations[operation]))
+        if "any" in names:
             break
-    return list(found)
+    return list(names)
 
 
 def _grow(branch: Branch, tree: trees.Tree) -> None:
     """Add a tree: its comparisons as branches, labels as leaves."""
     if isinstance(tree, trees.Leaf):
-        known = [f"{tree.cases} cases" if tree.cases is not None else "", f"time {tree.lost:.3g}" if tree.lost else "", tree.note]
-        said = ", ".join(filter(None, known))
+        notes = [f"{tree.cases} cases" if tree.cases is not None else "", f"time {tree.lost:.3g}" if tree.lost else "", tree.note]
+        said = ", ".join(filter(None, notes))
         branch.add(Text.assemble((tree.label, "green"), f"  {said}" if said else ""))
         return
     for holds, below in ((True, tree.then), (False, tree.otherwise)):
@@ -149,8 +151,8 @@ def _name(profile: Profile) -> str:
 
 
 def _made_for(profile: Profile) -> str:
-    of = profile.device
-    return f"{of['name']} ({of['compute_units']} compute units)" if "name" in of else f"any {of['type']}"
+    device = profile.device
+    return f"{device['name']} ({device['compute_units']} compute units)" if "name" in device else f"any {device['type']}"
 
 
 def _origin(profile: Profile) -> str:

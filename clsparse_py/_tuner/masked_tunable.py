@@ -63,8 +63,8 @@ class MaskedProblem:
     def wanted(self) -> Any:
         """SciPy's sums in some rows, at all places."""
         rows = self.host[:_CHECKED].astype(np.float64)
-        whole = (rows @ self.host.astype(np.float64)).toarray()
-        return whole[np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), rows.indices]
+        products = (rows @ self.host.astype(np.float64)).toarray()
+        return products[np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr)), rows.indices]
 
 
 class MaskedTunable(Tunable[MaskedProblem]):
@@ -152,6 +152,6 @@ class MaskedTunable(Tunable[MaskedProblem]):
     def verify(self, problem: MaskedProblem) -> bool:
         """Return whether the last run gave SciPy's sums, in the rows that are compared. Waits."""
         problem.queue.finish()
-        wanted = problem.wanted
-        sums, marks = (each.get()[: wanted.size] for each in (problem.sums, problem.marks))
-        return bool(np.allclose(np.where(marks != 0, sums, 0), wanted, rtol=1e-3, atol=1e-3 * np.abs(wanted).max(initial=0)))
+        expected = problem.wanted
+        sums, marks = (array.get()[: expected.size] for array in (problem.sums, problem.marks))
+        return bool(np.allclose(np.where(marks != 0, sums, 0), expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max(initial=0)))

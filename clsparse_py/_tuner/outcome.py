@@ -70,12 +70,15 @@ class Outcome:
     @property
     def numbers(self) -> dict[str, Any]:
         """The thresholds that are better than the untuned ones, with their evidence, as JSON has them, by name."""
-        found: dict[str, Any] = {}
+        thresholds: dict[str, Any] = {}
         for question in self.descents:
-            asked, label = [each for each in self.observations if each.question == question], self.answers[question].tree
+            observations, label = (
+                [observation for observation in self.observations if observation.question == question],
+                self.answers[question].tree,
+            )
             assert isinstance(label, Leaf)  # a descent gives no others
-            found |= descent.evidence(asked, label.label)
-        return found
+            thresholds |= descent.evidence(observations, label.label)
+        return thresholds
 
 
 def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable[Any]]) -> dict[tuple[str, str], Outcome]:
@@ -88,25 +91,29 @@ def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable
         for dtype in tunable.dtypes(device):
             rules = {question: _untuned(device, operation, dtype, question) for question in tunable.questions}
             observations = [
-                _as_decided_now(each, rules[each.question])
-                for each in checkpoint.of(operation, dtype)
-                if each.question in tunable.questions and each.times
+                _as_decided_now(observation, rules[observation.question])
+                for observation in checkpoint.of(operation, dtype)
+                if observation.question in tunable.questions and observation.times
             ]
             answers: dict[str, Answer] = {}
             for question in tunable.questions:
-                asked = [_drop_unknown_labels(tunable, each) for each in observations if each.question == question]
-                asked = [each for each in asked if each.times]
+                of_question = [
+                    _drop_unknown_labels(tunable, observation) for observation in observations if observation.question == question
+                ]
+                of_question = [observation for observation in of_question if observation.times]
                 by_descent = question in tunable.descents
-                found = descent.answer(asked) if by_descent else training.answer(asked, rules[question])
-                if found is not None:
-                    answers[question] = found
+                learned = descent.answer(of_question) if by_descent else training.answer(of_question, rules[question])
+                if learned is not None:
+                    answers[question] = learned
             if answers:
                 by_trees = {question: answer for question, answer in answers.items() if question not in tunable.descents}
                 # A question may have nothing to ask of, as that of bins where one kernel makes all rows.
-                complete = {each.question for each in observations} - {*tunable.descents} == by_trees.keys() != set()
-                together = whole(observations, by_trees) if complete else []
+                complete = (
+                    {observation.question for observation in observations} - {*tunable.descents} == by_trees.keys() != set()
+                )
+                wholes = whole(observations, by_trees) if complete else []
                 descents = tuple(question for question in answers if question in tunable.descents)
-                outcomes[operation, dtype] = Outcome(answers, together, scores_of(together), observations, descents)
+                outcomes[operation, dtype] = Outcome(answers, wholes, scores_of(wholes), observations, descents)
     return outcomes
 
 
@@ -136,9 +143,9 @@ def _untuned(device: Device, operation: str, dtype: str, question: str) -> Tree 
     for profile in profiles.find(device):
         if profile.shipped:
             with contextlib.suppress(ValueError):
-                found = profile.tree(operation, dtype, question)
-                if found is not None:
-                    return found
+                tree = profile.tree(operation, dtype, question)
+                if tree is not None:
+                    return tree
     return None
 
 
@@ -164,45 +171,55 @@ def whole(observations: Sequence[Observation], answers: Mapping[str, Answer]) ->
 
     The last question decides. Where its label is the name of a question before it, that one's answer is what runs.
     """
-    *before, last = answers
-    parts = {(each.question, each.case): each for each in observations if each.subject == 0 and each.question in before}
+    *earlier, last = answers
+    parts = {
+        (observation.question, observation.case): observation
+        for observation in observations
+        if observation.subject == 0 and observation.question in earlier
+    }
 
-    def choose_label(each: Observation, answer: Callable[[Observation], str]) -> str:
-        label = answer(each)
-        part = parts.get((label, each.case))
+    def choose_label(observation: Observation, answer: Callable[[Observation], str]) -> str:
+        label = answer(observation)
+        part = parts.get((label, observation.case))
         return label if part is None else f"{label}: {answer(part)}"
 
-    def tuned(each: Observation) -> str:
-        found = answers[each.question]
-        return leaf_of(found.tree, each.features).label if found.tuned else each.default
+    def tuned(observation: Observation) -> str:
+        found_answer = answers[observation.question]
+        return leaf_of(found_answer.tree, observation.features).label if found_answer.tuned else observation.default
 
-    made = []
-    for each in observations:
-        if each.question == last and each.subject == 0 and each.times:
-            times = dict(each.times)
-            for question in before:
-                part = parts.get((question, each.case))
+    wholes = []
+    for observation in observations:
+        if observation.question == last and observation.subject == 0 and observation.times:
+            times = dict(observation.times)
+            for question in earlier:
+                part = parts.get((question, observation.case))
                 if part is not None and question in times:
                     # The label of reference was measured twice: the second time tells how the other labels compare with it.
                     change = part.best / times.pop(question)
                     times = {label: seconds * change for label, seconds in times.items()}
                     times |= {f"{question}: {label}": seconds for label, seconds in part.times.items()}
-            made.append(Whole(replace(each, times=times), choose_label(each, tuned), choose_label(each, lambda of: of.default)))
-    return made
+            wholes.append(
+                Whole(
+                    replace(observation, times=times),
+                    choose_label(observation, tuned),
+                    choose_label(observation, lambda of: of.default),
+                )
+            )
+    return wholes
 
 
 def _looked_up(labels: Mapping[Any, str]) -> Callable[[Observation], str]:
-    return lambda each: labels[each.key]
+    return lambda observation: labels[observation.key]
 
 
 def scores_of(wholes: Sequence[Whole]) -> dict[str, Losses]:
     """Return how well the answers to all questions together did, and the untuned rules, on both sides of the split."""
-    found = {}
+    scores = {}
     for split, name in itertools.product((TRAIN, TEST), ("tuned", "untuned")):
-        of_split = [each for each in wholes if each.observation.split == split]
-        taken: dict[Any, str] = {each.observation.key: getattr(each, name) for each in of_split}
-        found[f"{name} {split}"] = training.losses([each.observation for each in of_split], _looked_up(taken))
-    return found
+        of_split = [observed for observed in wholes if observed.observation.split == split]
+        labels: dict[Any, str] = {observed.observation.key: getattr(observed, name) for observed in of_split}
+        scores[f"{name} {split}"] = training.losses([observed.observation for observed in of_split], _looked_up(labels))
+    return scores
 
 
 def profile_of(
@@ -235,9 +252,9 @@ def profile_of(
             times = _evidence([each for each in outcome.observations if each.question == question])
             evidence.append({"operation": operation, "dtype": dtype, "question": question, "times": times})
     if base is not None:
-        asked = {(*key, question) for key, outcome in outcomes.items() for question in outcome.answers}
+        replaced = {(*key, question) for key, outcome in outcomes.items() for question in outcome.answers}
         evidence += [
-            each for each in base.get("evidence", []) if tuple(map(each.get, ("operation", "dtype", "question"))) not in asked
+            each for each in base.get("evidence", []) if tuple(map(each.get, ("operation", "dtype", "question"))) not in replaced
         ]
         for part, of_base in ((operations, "operations"), (thresholds, "thresholds"), (scores, "scores")):
             for operation, by_dtype in base.get(of_base, {}).items():
@@ -262,7 +279,7 @@ def profile_of(
 
 def changed(device: Device, content: Mapping[str, Any]) -> bool:
     """Return whether the trees and thresholds of a profile decide anything otherwise than is decided on a device now."""
-    others = [each for each in profiles.find(device) if each.shipped or each.name != content["name"]]
+    other_profiles = [each for each in profiles.find(device) if each.shipped or each.name != content["name"]]
     by_trees = any(
         _decided_now(device, operation, dtype, question) != bare(from_json(tree))
         for operation, by_dtype in content["operations"].items()
@@ -270,7 +287,7 @@ def changed(device: Device, content: Mapping[str, Any]) -> bool:
         for question, tree in by_question.items()
     )
     return by_trees or any(
-        _numbers(profiles.find(device), operation, dtype) != {**_numbers(others, operation, dtype), **of_dtype}
+        _numbers(profiles.find(device), operation, dtype) != {**_numbers(other_profiles, operation, dtype), **of_dtype}
         for operation, by_dtype in content.get("thresholds", {}).items()
         for dtype, by_name in by_dtype.items()
         for of_dtype in ({name: each["value"] for name, each in by_name.items()},)
@@ -279,19 +296,19 @@ def changed(device: Device, content: Mapping[str, Any]) -> bool:
 
 def _numbers(near: Sequence[profiles.Profile], operation: str, dtype: str) -> dict[str, float]:
     """Return the thresholds that profiles have, the closest of which comes first."""
-    found: dict[str, float] = {}
+    thresholds: dict[str, float] = {}
     for profile in reversed(near):
-        found |= profile.thresholds(operation, dtype)
-    return found
+        thresholds |= profile.thresholds(operation, dtype)
+    return thresholds
 
 
 def _decided_now(device: Device, operation: str, dtype: str, question: str) -> Tree | None:
     """Return the tree that decides, without what training knew of it; None if none does."""
     for profile in profiles.find(device):
         with contextlib.suppress(ValueError):
-            found = profile.tree(operation, dtype, question)
-            if found is not None:
-                return bare(found)
+            tree = profile.tree(operation, dtype, question)
+            if tree is not None:
+                return bare(tree)
     return None
 
 
@@ -310,14 +327,14 @@ def made_by(command: str, checkpoint: Checkpoint, minutes: float, earlier: int =
     commit : str
         Of the package, if it does not run from a checkout that tells.
     """
-    names = "\n".join(sorted({each.case for each in checkpoint.observations.values()}))
-    found = {"command": command, "corpus": hashlib.sha256(names.encode()).hexdigest()[:16], "minutes": round(minutes, 2)}
+    names = "\n".join(sorted({observation.case for observation in checkpoint.observations.values()}))
+    origin = {"command": command, "corpus": hashlib.sha256(names.encode()).hexdigest()[:16], "minutes": round(minutes, 2)}
     commit = commit or _commit()
     if commit:
-        found["commit"] = commit
+        origin["commit"] = commit
     if earlier:
-        found["note"] = f"went on from {earlier:,} measurements of earlier runs"
-    return found
+        origin["note"] = f"went on from {earlier:,} measurements of earlier runs"
+    return origin
 
 
 def _commit() -> str:
@@ -330,20 +347,22 @@ def _commit() -> str:
 
 def _versions() -> dict[str, str]:
     """Return the versions of what measured and trained; of packages that run without being installed nothing is known."""
-    found = {"python": platform.python_version(), "clsparse_py": clsparse_py.__version__}
+    versions = {"python": platform.python_version(), "clsparse_py": clsparse_py.__version__}
     for name in ("pyopencl", "numpy", "scikit-learn"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            versions[name] = importlib.metadata.version(name)
+    return versions
 
 
 def _evidence(observations: Sequence[Observation]) -> dict[str, dict[str, float]]:
     """Return what a profile holds of a question's measurements: the longest of them, with the times of winner and default."""
-    found: dict[str, dict[str, float]] = {}
-    for each in sorted(observations, key=lambda each: -each.best)[:_EVIDENCE]:
-        labels = dict.fromkeys((min(each.times, key=each.times.__getitem__), each.default))
-        found.setdefault(each.case, {label: _short(each.times[label]) for label in labels if label in each.times})
-    return found
+    times: dict[str, dict[str, float]] = {}
+    for observation in sorted(observations, key=lambda case: -case.best)[:_EVIDENCE]:
+        labels = dict.fromkeys((min(observation.times, key=observation.times.__getitem__), observation.default))
+        times.setdefault(
+            observation.case, {label: _short(observation.times[label]) for label in labels if label in observation.times}
+        )
+    return times
 
 
 def _short(value: float) -> float:

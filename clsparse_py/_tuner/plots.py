@@ -38,9 +38,9 @@ class _Marks(Locator):
         decades = math.log10(vmax / vmin)
         if decades < 0.7:
             return MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(vmin, vmax)
-        found = LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,), numticks=8)
-        found.axis = self.axis
-        return found.tick_values(vmin, vmax)
+        locator = LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,), numticks=8)
+        locator.axis = self.axis
+        return locator.tick_values(vmin, vmax)
 
 
 def plain_ticks(axis: Axis) -> None:
@@ -72,9 +72,9 @@ def speed_ups(ratios: Mapping[str, Mapping[str, float]], title: str) -> Figure:
     names = _thin_out(list(ratios))
     figure = Figure(figsize=(9, 1.8 + 0.22 * len(names)), layout="constrained")
     axes = figure.subplots()
-    others = sorted({other for name in names for other in ratios[name]}, key=lambda other: (other != "untuned", other))
+    compared = sorted({other for name in names for other in ratios[name]}, key=lambda other: (other != "untuned", other))
     markers = "Dosv^<>ph*XPd"
-    for number, other in enumerate(others):
+    for number, other in enumerate(compared):
         points = [(ratios[name][other], row) for row, name in enumerate(names) if other in ratios[name]]
         across, down = zip(*points, strict=True)
         marker, label = markers[number % len(markers)], literal(other)
@@ -116,7 +116,7 @@ def plot_bins(points: Sequence[tuple[float, float, str]], title: str) -> Figure:
     # Folders of matrices may have hundreds of families.
     named = {family: number for number, (family, _) in enumerate(Counter(family for *_, family in points).most_common(_FAMILIES))}
     for family in dict.fromkeys(family if family in named else "others" for *_, family in points):
-        shown = ((nnz, ratio) for nnz, ratio, each in points if (each if each in named else "others") == family)
+        shown = ((nnz, ratio) for nnz, ratio, its_family in points if (its_family if its_family in named else "others") == family)
         across, up = zip(*shown, strict=True)
         number = named.get(family)
         colour = "grey" if number is None else f"C{number % 10}"

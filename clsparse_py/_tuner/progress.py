@@ -46,8 +46,8 @@ class Progress:
 
     def __enter__(self) -> Progress:
         if self._console.is_terminal:
-            said, left = (TextColumn(f"{{task.{each}}}", markup=False) for each in ("description", "fields[left]"))
-            columns = (said, BarColumn(24), left, TimeElapsedColumn())
+            said, time_left = (TextColumn(f"{{task.{each}}}", markup=False) for each in ("description", "fields[left]"))
+            columns = (said, BarColumn(24), time_left, TimeElapsedColumn())
             self._bar = Bar(*columns, console=self._console, transient=True)
             self._task = self._bar.add_task("warming up", total=self._seconds, left="")
             self._bar.start()
@@ -59,11 +59,11 @@ class Progress:
         elif kind is None:
             self._line()
 
-    def begins(self, operation: str, case: Case, done: int, left: float) -> None:
+    def begins(self, operation: str, case: Case, n_done: int, seconds_left: float) -> None:
         """Show what is measured next, and say what came of the last one."""
         self._line()
         self._case = operation, case.name, time.monotonic()
-        self._done, self._end = done, time.monotonic() + left
+        self._done, self._end = n_done, time.monotonic() + seconds_left
         self._show(f"{operation}: {case.name}")
 
     def show(self, observation: Observation) -> None:
@@ -71,18 +71,18 @@ class Progress:
         if not observation.times:
             return
         best = min(observation.times, key=observation.times.__getitem__)
-        self._best = [each for each in self._best if not each.startswith(f"{observation.dtype} {observation.question}: ")]
+        self._best = [line for line in self._best if not line.startswith(f"{observation.dtype} {observation.question}: ")]
         gain = observation.times.get(observation.default, observation.best) / observation.best
         self._best.append(f"{observation.dtype} {observation.question}: {best} {duration(observation.best)} ({gain:.2f}x)")
         if self._case is not None:
             self._show(f"{self._case[0]}: {self._case[1]}, {self._best[-1]}")
 
-    def _show(self, what: str) -> None:
+    def _show(self, description: str) -> None:
         """On a terminal, say what runs, how many matrices were measured and how much time is left."""
         if self._bar is not None:
-            left = max(self._end - time.monotonic(), 0.0)
-            words = f"{self._done} matrices, {duration(left)} left"
-            self._bar.update(self._task, description=what, completed=self._seconds - left, left=words)
+            seconds_left = max(self._end - time.monotonic(), 0.0)
+            words = f"{self._done} matrices, {duration(seconds_left)} left"
+            self._bar.update(self._task, description=description, completed=self._seconds - seconds_left, left=words)
 
     def skipped(self, operation: str, case: Case, why: str) -> None:
         """Say that an operation does not take a matrix: once, whatever the dtypes."""

@@ -58,8 +58,8 @@ def write(folder: Path, device: Device, outcomes: Mapping[tuple[str, str], Outco
         if table:
             text += ["How many times as fast as others the tuned choice is on matrices that it was not trained on:", table]
         for question, answer in outcome.answers.items():
-            whose = "tuned" if answer.tuned else "the untuned rule, as the tuned tree was no faster on families left out"
-            text += [f"### {question}: {whose}", "```\n" + "\n".join(_drawn(answer.tree)) + "\n```"]
+            decider = "tuned" if answer.tuned else "the untuned rule, as the tuned tree was no faster on families left out"
+            text += [f"### {question}: {decider}", "```\n" + "\n".join(_drawn(answer.tree)) + "\n```"]
     page = folder / "report.md"
     write_text(page, "\n\n".join(text) + "\n")
     return page
@@ -81,22 +81,25 @@ def _table(outcomes: Mapping[tuple[str, str], Outcome]) -> str:
     rows = []
     for (operation, dtype), outcome in outcomes.items():
         title = operation if dtype == "any" else f"{operation} {dtype}"
-        asked: list[tuple[str, str, Mapping[str, Losses]]] = [
+        scored: list[tuple[str, str, Mapping[str, Losses]]] = [
             (question, str(sum(1 for _ in leaves(answer.tree))), answer.scores) for question, answer in outcome.answers.items()
         ]
         if len(outcome.answers) > 1:
-            together = {name.removeprefix("tuned "): each for name, each in outcome.scores.items()}
-            asked.append(("all together", "", together))
-        for question, size, scores in asked:
+            scores_of_all = {name.removeprefix("tuned "): each for name, each in outcome.scores.items()}
+            scored.append(("all together", "", scores_of_all))
+        for question, size, scores in scored:
             for split in ("train", "test"):
-                found = scores[split]
-                if found.cases:
+                scores_of_split = scores[split]
+                if scores_of_split.cases:
                     untuned = scores[f"untuned {split}"]
                     cells = (
-                        f"{found.errors:.1%}",
-                        *(f"{each:.3f}" for each in (found.mean, found.p95, found.worst, untuned.mean)),
+                        f"{scores_of_split.errors:.1%}",
+                        *(
+                            f"{each:.3f}"
+                            for each in (scores_of_split.mean, scores_of_split.p95, scores_of_split.worst, untuned.mean)
+                        ),
                     )
-                    rows.append((title, question, size, split, str(found.cases), *cells))
+                    rows.append((title, question, size, split, str(scores_of_split.cases), *cells))
     return _markdown(head, rows)
 
 
@@ -114,9 +117,9 @@ def _figures(title: str, outcome: Outcome) -> Iterable[tuple[str, str, Figure]]:
             "Time of every single choice, and untuned, relative to the tuned one (the paper's Figure 6).",
             plots.speed_ups(ratios, f"{title}: the tuned choice and others"),
         )
-    adaptive = {name: {_ADAPTIVE: others[_ADAPTIVE]} for name, others in ratios.items() if _ADAPTIVE in others}
+    adaptive = {name: {_ADAPTIVE: choices[_ADAPTIVE]} for name, choices in ratios.items() if _ADAPTIVE in choices}
     if adaptive:
-        share = sum(1 for others in adaptive.values() if others[_ADAPTIVE] >= 0.99) / len(adaptive)
+        share = sum(1 for choices in adaptive.values() if choices[_ADAPTIVE] >= 0.99) / len(adaptive)
         caption = f"Over CSR-Adaptive in its best shape (Figure 7): at least equal on {share:.0%}."
         yield "adaptive", caption, plots.speed_ups(adaptive, f"{title}: over CSR-Adaptive")
     overheads = _overheads(outcome.observations)
@@ -145,29 +148,29 @@ def _kernel(label: str) -> str:
 
 def _ratios(wholes: Sequence[Whole]) -> dict[str, dict[str, float]]:
     """Return by matrix the time of other choices relative to the tuned one: each kernel in its best shape, and untuned."""
-    found = {}
-    for each in sorted(wholes, key=lambda whole: (whole.observation.family, whole.observation.best)):
-        times = each.observation.times
-        if each.tuned not in times:
+    ratios = {}
+    for entry_of_case in sorted(wholes, key=lambda whole: (whole.observation.family, whole.observation.best)):
+        times = entry_of_case.observation.times
+        if entry_of_case.tuned not in times:
             continue
-        ours = times[each.tuned]
-        others: dict[str, float] = {}
+        tuned_time = times[entry_of_case.tuned]
+        of_case: dict[str, float] = {}
         # Where a question is about schemes, single choices are those of the question that it refers to.
         referred = [label for label in times if ": " in label] or list(times)
         for label in referred:
             kernel = _kernel(label)
-            others[kernel] = min(others.get(kernel, math.inf), times[label] / ours)
-        if each.untuned in times:
-            others["untuned"] = times[each.untuned] / ours
-        found[each.observation.case] = others
-    return found
+            of_case[kernel] = min(of_case.get(kernel, math.inf), times[label] / tuned_time)
+        if entry_of_case.untuned in times:
+            of_case["untuned"] = times[entry_of_case.untuned] / tuned_time
+        ratios[entry_of_case.observation.case] = of_case
+    return ratios
 
 
 def _speed_ups_table(wholes: Sequence[Whole]) -> str:
     """Return geometric mean, least and greatest ratio to each other choice, over matrices that were not trained on."""
     ratios: dict[str, list[float]] = {}
-    for others in _ratios([each for each in wholes if each.observation.split == TEST]).values():
-        for other, ratio in others.items():
+    for of_case in _ratios([each for each in wholes if each.observation.split == TEST]).values():
+        for other, ratio in of_case.items():
             ratios.setdefault(other, []).append(ratio)
     rows = [
         (other, str(len(each)), f"{statistics.geometric_mean(each):.2f}", f"{min(each):.2f}", f"{max(each):.2f}")
@@ -178,30 +181,30 @@ def _speed_ups_table(wholes: Sequence[Whole]) -> str:
 
 def _overheads(observations: Sequence[Observation]) -> dict[str, list[float]]:
     """Return by scheme the time to plan relative to a product with it, where schemes with bins were measured."""
-    found: dict[tuple[str, int], list[float]] = {}
-    for each in observations:
-        for label, seconds in each.overheads.items():
+    overheads: dict[tuple[str, int], list[float]] = {}
+    for observation in observations:
+        for label, seconds in observation.overheads.items():
             match = re.fullmatch(r"(coarse|hybrid)-(\d+)|fine", label)
-            if match and label in each.times:
-                found.setdefault((match[1] or "fine", int(match[2] or 1)), []).append(seconds / each.times[label])
-    return {f"{name}-{size}" if name != "fine" else name: found[name, size] for name, size in sorted(found)}
+            if match and label in observation.times:
+                overheads.setdefault((match[1] or "fine", int(match[2] or 1)), []).append(seconds / observation.times[label])
+    return {f"{name}-{size}" if name != "fine" else name: overheads[name, size] for name, size in sorted(overheads)}
 
 
 def _single_and_binned(wholes: Sequence[Whole]) -> list[tuple[float, float, str]]:
     points = []
-    for each in wholes:
-        times = each.observation.times
+    for entry in wholes:
+        times = entry.observation.times
         binned = [times[label] for label in times if re.match(r"(coarse|hybrid|fine)\b", label)]
         single = [times[label] for label in times if label == _SINGLE or label.startswith(f"{_SINGLE}: ")]
         if binned and single:
-            points.append((each.observation.features.get("nnz", 1.0), min(single) / min(binned), each.observation.family))
+            points.append((entry.observation.features.get("nnz", 1.0), min(single) / min(binned), entry.observation.family))
     return points
 
 
 def _drawn(tree: Tree, indent: str = "") -> list[str]:
     """Return a tree as lines of text."""
     if isinstance(tree, Leaf):
-        known = f"  ({tree.cases} cases, {tree.lost:.3f} of the best time)" if tree.cases and tree.lost else ""
-        return [f"{indent}{tree.label}{known}"]
+        evidence = f"  ({tree.cases} cases, {tree.lost:.3f} of the best time)" if tree.cases and tree.lost else ""
+        return [f"{indent}{tree.label}{evidence}"]
     lines = [f"{indent}{tree.feature} <= {tree.at_most:.6g}:", *_drawn(tree.then, indent + "    ")]
     return [*lines, f"{indent}else:", *_drawn(tree.otherwise, indent + "    ")]

@@ -90,24 +90,26 @@ def tune(
     ValueError
         An unknown operation, question or dtype, a folder without matrices, or a budget that is no time.
     """
-    chosen = _choose(operations)
+    tunables_by_name = _choose(operations)
     _require(["sklearn"] + (["matplotlib"] if report is not None else []))
     described = describe(device)
     seconds = default_budget(described) if minutes is None else minutes * 60
     if not seconds > 0:
         raise ValueError(f"budget: must be positive, is {minutes} minutes")
-    unknown = [each for each in questions if not any(each in tunable.questions for tunable in chosen.values())]
+    unknown = [each for each in questions if not any(each in tunable.questions for tunable in tunables_by_name.values())]
     if unknown:
-        raise ValueError(f"questions: {', '.join(unknown)} is not what any of {', '.join(chosen)} asks")
-    unknown = [each for each in dtypes if not any(each in tunable.dtypes(described) for tunable in chosen.values())]
+        raise ValueError(f"questions: {', '.join(unknown)} is not what any of {', '.join(tunables_by_name)} asks")
+    unknown = [each for each in dtypes if not any(each in tunable.dtypes(described) for tunable in tunables_by_name.values())]
     if unknown:
-        raise ValueError(f"dtypes: {', '.join(unknown)} is not what any of {', '.join(chosen)} is tuned for on this device")
+        raise ValueError(
+            f"dtypes: {', '.join(unknown)} is not what any of {', '.join(tunables_by_name)} is tuned for on this device"
+        )
     if corpus is not None and not corpus.is_dir():
         raise ValueError(f"corpus: {corpus} is no folder")
     if report is not None and report.exists() and not report.is_dir():
         raise ValueError(f"report: {report} is no folder")
-    more = (*held_out, *(from_folder(corpus) if corpus is not None else ()))
-    options = Options(seconds, tuple(dtypes), more, exhaustive, largest, tuple(questions))
+    further = (*held_out, *(from_folder(corpus) if corpus is not None else ()))
+    options = Options(seconds, tuple(dtypes), further, exhaustive, largest, tuple(questions))
     words = [("--operations", ",".join(operations)), ("--questions", ",".join(questions)), ("--dtypes", ",".join(dtypes))]
     words += [("--corpus", corpus.name if corpus else "")]
     words += [("--budget", f"{minutes:g}" if minutes is not None else ""), ("--largest", str(largest or ""))]
@@ -121,7 +123,7 @@ def tune(
             def head(minutes: float) -> dict[str, Any]:
                 return {"name": name or name_for(described), "made": made_by(said, checkpoint, minutes, earlier, commit)}
 
-            return _tune(device, console, chosen, options, checkpoint, report, out, head)
+            return _tune(device, console, tunables_by_name, options, checkpoint, report, out, head)
     except BusyError as error:
         console.print(f"{error} already: two would disturb each other's times. Try again when that one is done.")
         return 1
@@ -130,7 +132,7 @@ def tune(
 def _tune(
     device: cl.Device,
     console: Console,
-    chosen: Mapping[str, Tunable[Any]],
+    tunables_by_name: Mapping[str, Tunable[Any]],
     options: Options,
     checkpoint: Checkpoint,
     report: Path | None,
@@ -140,7 +142,7 @@ def _tune(
     """Measure, train, write the profile and report; return the exit code."""
     described, seconds = describe(device), options.seconds
     console.print(
-        f"Tuning {', '.join(chosen)} on {described.name} ({described.platform}, driver {described.driver_version}) "
+        f"Tuning {', '.join(tunables_by_name)} on {described.name} ({described.platform}, driver {described.driver_version}) "
         f"for at most {duration(seconds)}.\nMeasurements are kept in {checkpoint.path}"
         + (f"; {len(checkpoint.observations):,} are there." if checkpoint.observations else "."),
         soft_wrap=True,
@@ -149,25 +151,31 @@ def _tune(
     begin = time.monotonic()
     try:
         with Progress(console, seconds) as progress:
-            session = Session(profiling_queue(context, device), chosen, options, checkpoint, progress)
+            session = Session(profiling_queue(context, device), tunables_by_name, options, checkpoint, progress)
             complete = session.measure()
     except KeyboardInterrupt:
         console.print(f"Stopped. {_say_where_kept(checkpoint)}", soft_wrap=True)
         return INTERRUPTED
     except DeviceLostError as error:
-        left = f" {error.label} is left out from now on." if error.label else ""
-        console.print(f"{error}\n{_say_where_kept(checkpoint)}{left}", soft_wrap=True)
+        advice = f" {error.label} is left out from now on." if error.label else ""
+        console.print(f"{error}\n{_say_where_kept(checkpoint)}{advice}", soft_wrap=True)
         return 1
     measured = time.monotonic() - begin
     # Earlier measurements of other operations are part of the profile.
     earlier = {operation for operation, *_ in checkpoint.observations}
-    outcomes = train(described, checkpoint, tunables(each for each in OPERATIONS if each in chosen or each in earlier))
-    asked = {key: outcome for key, outcome in outcomes.items() if key[0] in chosen}
-    if not asked:
+    outcomes = train(
+        described,
+        checkpoint,
+        tunables(
+            known_operation for known_operation in OPERATIONS if known_operation in tunables_by_name or known_operation in earlier
+        ),
+    )
+    new_outcomes = {key: outcome for key, outcome in outcomes.items() if key[0] in tunables_by_name}
+    if not new_outcomes:
         console.print("Nothing could be measured to train with: give it more time by --budget.")
         return 1
     content = profile_of(described, outcomes, existing(described), head(measured / 60))
-    console.print(summary(asked))
+    console.print(summary(new_outcomes))
     all_of_it = "all of the corpus" if complete else "as much of the corpus as there was time for"
     console.print(f"Measured {all_of_it} in {duration(measured)}, trained in {duration(time.monotonic() - begin - measured)}.")
     changes = changed(described, content)
@@ -176,7 +184,7 @@ def _tune(
         from clsparse_py._tuner.report import write
 
         try:
-            console.print(f"Report: {write(report, described, asked)}", soft_wrap=True)
+            console.print(f"Report: {write(report, described, new_outcomes)}", soft_wrap=True)
         except OSError as error:
             console.print(f"report: {report} cannot be written: {error.strerror or error}")
             code = 1
@@ -184,7 +192,7 @@ def _tune(
 
 
 def _choose(operations: Sequence[str]) -> dict[str, Tunable[Any]]:
-    unknown = [each for each in operations if each not in OPERATIONS]
+    unknown = [operation for operation in operations if operation not in OPERATIONS]
     if unknown:
         raise ValueError(f"operations: {', '.join(unknown)} cannot be tuned; there are {', '.join(OPERATIONS)}")
     return tunables(dict.fromkeys(operations) or OPERATIONS)
@@ -196,7 +204,7 @@ def _say_where_kept(checkpoint: Checkpoint) -> str:
 
 def _require(modules: Sequence[str]) -> None:
     """Raise `ValueError` where the extra is not installed: before measuring, not after."""
-    missing = [each for each in modules if importlib.util.find_spec(each) is None]
+    missing = [module for module in modules if importlib.util.find_spec(module) is None]
     if missing:
         raise ValueError(f'{", ".join(missing)} is needed for tuning: pip install "clsparse_py[tune]"')
 
@@ -262,6 +270,6 @@ def summary(outcomes: Mapping[tuple[str, str], Outcome]) -> Table:
 
 def _cells(scores: Mapping[str, Losses], names: tuple[str, str, str]) -> list[str]:
     """Return the time lost by name of a score, and the error rates of the first two."""
-    found = [scores[name] if name in scores and scores[name].cases else None for name in names]
-    lost = [f"{each.mean:.2f} ({each.p95:.3g})" if each else "" for each in found]
-    return [*lost, ", ".join(f"{100 * each.errors:.0f}" for each in found[:2] if each)]
+    losses_shown = [scores[name] if name in scores and scores[name].cases else None for name in names]
+    lost = [f"{losses.mean:.2f} ({losses.p95:.3g})" if losses else "" for losses in losses_shown]
+    return [*lost, ", ".join(f"{100 * losses.errors:.0f}" for losses in losses_shown[:2] if losses)]

@@ -138,8 +138,8 @@ def race(
             raise OutOfTimeError
         tried(label)
         track.enter(label)
-    for before, stage in itertools.pairwise(_ROUNDS):
-        track.narrow(before.within)
+    for previous, stage in itertools.pairwise(_ROUNDS):
+        track.narrow(previous.within)
         if len(track.runs) < 2 or time.monotonic() > deadline:
             break
         track.again(stage)
@@ -188,8 +188,8 @@ class _Track:
     def _round(self, run: Run, stage: _Round) -> list[float]:
         """Run as often as a round asks for."""
         times = self._clock.samples(run, stage.least, by_host=self._by_host)
-        more = min(stage.most, int(stage.seconds / max(min(times), 1e-7))) - len(times)
-        return times + (self._clock.samples(run, more, by_host=self._by_host) if more > 0 else [])
+        n_more = min(stage.most, int(stage.seconds / max(min(times), 1e-7))) - len(times)
+        return times + (self._clock.samples(run, n_more, by_host=self._by_host) if n_more > 0 else [])
 
     def narrow(self, within: float) -> None:
         """Let those go that took longer than ``within`` times the best."""
@@ -203,16 +203,16 @@ class _Track:
 
     def finish(self) -> Race:
         """Verify what could win and was not verified yet, and return what was found."""
-        found = self._found
+        result = self._found
         for label in sorted(self._unverified & self.runs.keys()):
             self._attempt(label, self._run_and_confirm)
         # Where what seemed to win was wrong, others had been let go.
-        while found.best in self._unverified:
-            self._attempt(found.best, self._run_and_confirm)
-        found.rough = set(found.times) - set(self.runs)
+        while result.best in self._unverified:
+            self._attempt(result.best, self._run_and_confirm)
+        result.rough = set(result.times) - set(self.runs)
         errors = sorted(_error_of(self._samples[label]) for label in self.runs)
-        found.noise = max(_LEAST_NOISE, errors[len(errors) // 2] if errors else 0.0)
-        return found
+        result.noise = max(_LEAST_NOISE, errors[len(errors) // 2] if errors else 0.0)
+        return result
 
     def _run_and_confirm(self, label: str) -> None:
         self._unverified.remove(label)
@@ -244,13 +244,13 @@ def _seconds(rounds: list[list[float]]) -> float:
 
 def _error_of(rounds: list[list[float]]) -> float:
     """Return what a time may be wrong by, as a share: twice the median's standard error, or half of how far rounds differ."""
-    best, *others = sorted(rounds, key=statistics.median)
+    best, *further = sorted(rounds, key=statistics.median)
     middle = statistics.median(best)
-    deviation = statistics.median(abs(each - middle) for each in best)
+    deviation = statistics.median(abs(time - middle) for time in best)
     # For normal noise the standard deviation is 1.4826 times this one, and the median's error 1.2533 times the mean's.
     error = 2 * 1.2533 * 1.4826 * deviation / math.sqrt(len(best))
-    apart = statistics.median(others[0]) - middle if others else 0.0
-    return max(error, apart / 2) / max(middle, 1e-12)
+    spread = statistics.median(further[0]) - middle if further else 0.0
+    return max(error, spread / 2) / max(middle, 1e-12)
 
 
 def _words(error: Exception) -> str:

@@ -63,7 +63,7 @@ class Options:
 class Observer(Protocol):
     """Is told how a run goes."""
 
-    def begins(self, operation: str, case: Case, done: int, left: float) -> None:
+    def begins(self, operation: str, case: Case, n_done: int, seconds_left: float) -> None:
         """Take note that an operation is measured on a matrix, after so many, with so many seconds left."""
 
     def show(self, observation: Observation) -> None:
@@ -122,9 +122,9 @@ class _Matrices:
             return self._kept[1]
         self._kept = None
         coming, self._coming = self._coming, None
-        made = coming[1].result() if coming is not None and coming[0] == case.name else case.make()
-        self._kept = case.name, made
-        return made
+        matrix = coming[1].result() if coming is not None and coming[0] == case.name else case.make()
+        self._kept = case.name, matrix
+        return matrix
 
     def expect(self, case: Case) -> None:
         if self._ahead is not None and (self._kept is None or self._kept[0] != case.name):
@@ -182,11 +182,11 @@ class Session:
         courses = [course for course in courses if course.dtypes and course.questions]
         matrices = _Matrices(self.device)
         coming = self._next(courses)
-        done = 0
+        n_done = 0
         try:
             while coming is not None and self._left() > 0:
                 course, case = coming
-                self.observer.begins(course.tunable.operation, case, done, self._left())
+                self.observer.begins(course.tunable.operation, case, n_done, self._left())
                 begin = time.monotonic()
                 try:
                     matrix = matrices.of(case)
@@ -205,7 +205,7 @@ class Session:
                 took = time.monotonic() - begin
                 course.spent += took
                 course.costs[case.nnz] = took
-                done += 1
+                n_done += 1
         except OutOfTimeError:
             return False
         finally:
@@ -232,7 +232,7 @@ class Session:
 
     def _next(self, courses: list[_Course]) -> tuple[_Course, Case] | None:
         """Return what to measure next: a case of the operation that had the least time so far."""
-        for course in sorted(courses, key=lambda each: each.behind):
+        for course in sorted(courses, key=lambda entry: entry.behind):
             for case in course.cases:
                 # Skip a size that took longer than the time left when it was last measured.
                 if course.costs.get(case.nnz, 0.0) < self._left():
@@ -272,12 +272,12 @@ class Session:
     def _questions(self, course: _Course, dtype: str, case: Case, problem: Any) -> None:
         """Measure an operation's questions on a problem, but those that an earlier run measured."""
         tunable = course.tunable
-        kept = {each.key: each for each in self.checkpoint.of(tunable.operation, dtype, case.name)}
+        earlier = {past.key: past for past in self.checkpoint.of(tunable.operation, dtype, case.name)}
         measured: dict[str, list[tuple[Mapping[str, float], Mapping[str, float]]]] = {}
         for question in course.questions:
             of_question = measured.setdefault(question, [])
             for number, subject in enumerate(tunable.subjects(problem, question)):
-                observation = kept.get((tunable.operation, dtype, question, case.name, number))
+                observation = earlier.get((tunable.operation, dtype, question, case.name, number))
                 if observation is None:
                     observation = self._observe(tunable, dtype, question, case, number, subject, measured)
                     self.checkpoint.add(observation)
@@ -298,7 +298,7 @@ class Session:
         features = tunable.features(subject)
         default = base = tunable.default(self.device, dtype, question, features)
         if question in tunable.descents:
-            base = descent.reached([each for each in self.checkpoint.of(operation, dtype) if each.question == question])
+            base = descent.reached([past for past in self.checkpoint.of(operation, dtype) if past.question == question])
             promising = tunable.around(self.device, dtype, subject, question, base)
         else:
             promising = tunable.promising(self.device, dtype, subject, question, measured, self.options.exhaustive)
@@ -312,7 +312,7 @@ class Session:
                 self.checkpoint.trying(*key)
 
         try:
-            found = race(
+            result = race(
                 labels,
                 lambda label: tunable.prepare(subject, question, label),
                 lambda: tunable.verify(subject),
@@ -336,9 +336,9 @@ class Session:
             case.split,
             {name: float(value) for name, value in features.items()},
             default,
-            found.times,
-            found.noise,
-            tuple(sorted(found.rough)),
-            found.failed,
-            found.overheads,
+            result.times,
+            result.noise,
+            tuple(sorted(result.rough)),
+            result.failed,
+            result.overheads,
         )

@@ -119,16 +119,16 @@ class SegmentedSortTunable(Tunable[SortProblem]):
         if not n:
             raise ValueError(f"{name}: has no entries")
         pointers = cl_array.to_device(queue, matrix.indptr)
-        made = []
+        problems = []
         for key, value in _KINDS:
             rng = np.random.default_rng(n)
             keys = cl_array.to_device(queue, rng.integers(0, np.iinfo(key).max, n, dtype=key))
             values = cl_array.to_device(queue, np.arange(n, dtype=value)) if value else None
-            out = tuple(cl_array.empty_like(each) for each in (keys, values) if each is not None)
+            out = tuple(cl_array.empty_like(array) for array in (keys, values) if array is not None)
             kind = f"{name}, {key} keys{' and values' if value else ''}"
-            made.append(SortProblem(kind, queue, pointers, keys, values, out))
-        made[0].others = tuple(made[1:])
-        return made[0]
+            problems.append(SortProblem(kind, queue, pointers, keys, values, out))
+        problems[0].others = tuple(problems[1:])
+        return problems[0]
 
     @override
     def subjects(self, problem: SortProblem, question: str) -> Sequence[SortProblem]:
@@ -139,7 +139,7 @@ class SegmentedSortTunable(Tunable[SortProblem]):
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
         """Return the shapes whose work-groups the device has; shapes that do not fit local memory become smaller."""
         shapes = _SHAPES[device.lanes_are_loops]
-        fitting = tuple(str(each) for each in shapes if max(each.work_group, each.merge_group) <= device.max_work_group)
+        fitting = tuple(str(shape) for shape in shapes if max(shape.work_group, shape.merge_group) <= device.max_work_group)
         return fitting or (str(shapes[0]),)
 
     @override
@@ -185,4 +185,4 @@ class SegmentedSortTunable(Tunable[SortProblem]):
         """Return whether the last run gave the result of NumPy's stable sort. Waits."""
         problem.queue.finish()
         pairs = zip(problem.out, problem.wanted, strict=True)
-        return all(np.array_equal(found.get(), expected) for found, expected in pairs)
+        return all(np.array_equal(result.get(), expected) for result, expected in pairs)

@@ -115,9 +115,13 @@ _MAX_BINS = 3
 def _labels(*, several: bool) -> tuple[str, ...]:
     """Return the labels of the declared strategies."""
     merged = {
-        longest: f"reg-merge:{longest}:{_MERGED}:{_ALONE}" if longest else "" for _, each in _METHODS[several] for longest in each
+        longest: f"reg-merge:{longest}:{_MERGED}:{_ALONE}" if longest else ""
+        for _, lengths in _METHODS[several]
+        for longest in lengths
     }
-    return tuple(" ".join(methods.format(merged[longest]).split()) for methods, each in _METHODS[several] for longest in each)
+    return tuple(
+        " ".join(methods.format(merged[longest]).split()) for methods, lengths in _METHODS[several] for longest in lengths
+    )
 
 
 @dataclass
@@ -168,9 +172,9 @@ class SpgemmProblem:
     @functools.cached_property
     def applied(self) -> tuple[Any, Any, Any]:
         """A vector, the product applied to it, and the same with the absolute values of all numbers."""
-        left, right = (each.astype(np.float64) for each in self.host)
-        x = np.random.default_rng(1).random(right.shape[1]).astype(self.A.dtype)
-        return x, left @ (right @ x), abs(left) @ (abs(right) @ x)
+        first, second = (factor.astype(np.float64) for factor in self.host)
+        x = np.random.default_rng(1).random(second.shape[1]).astype(self.A.dtype)
+        return x, first @ (second @ x), abs(first) @ (abs(second) @ x)
 
 
 def _with_most_work(bins: Bins, work: Work) -> list[int]:
@@ -217,20 +221,20 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         ValueError
             It is so small that one bin makes it all, or so large that it would take too long.
         """
-        left = matrix.astype(dtype)
-        right = left if left.shape[0] == left.shape[1] else left.T.tocsr()
-        device, n_products = describe(queue.device), int(np.diff(right.indptr)[left.indices].sum(dtype=np.int64))
+        first = matrix.astype(dtype)
+        second = first if first.shape[0] == first.shape[1] else first.T.tocsr()
+        device, n_products = describe(queue.device), int(np.diff(second.indptr)[first.indices].sum(dtype=np.int64))
         if n_products <= self.min_products:
             raise ValueError(f"{name}: has so few products, {n_products:,}, that one bin makes all rows")
         if n_products > _MAX_PRODUCTS[device.resident > 1]:
             raise ValueError(f"{name}: has {n_products:,} products, which take long")
         if n_products * self.product_bytes > device.global_memory // 2:
             raise MemoryError(f"{name}: {n_products:,} products may need more memory than {device.name} has")
-        A = csr_array(left, queue=queue)
-        B = A if right is left else csr_array(right, queue=queue)
+        A = csr_array(first, queue=queue)
+        B = A if second is first else csr_array(second, queue=queue)
         entry_bytes = B.dtype.itemsize + B.indices.dtype.itemsize
-        features = Features((*left.shape, right.shape[1]), (left.nnz, right.nnz), A.facts, B.facts, entry_bytes)
-        return SpgemmProblem(name, queue, (left, right), A, B, features.by_name(device))
+        features = Features((*first.shape, second.shape[1]), (first.nnz, second.nnz), A.facts, B.facts, entry_bytes)
+        return SpgemmProblem(name, queue, (first, second), A, B, features.by_name(device))
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
@@ -259,20 +263,20 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             operands.chain.finish()
 
             def shares(choices: Mapping[int, Choice]) -> object:
-                found = refine(kind, features, decision._replace(choices=choices), work, operands.budget).shares
-                return [(bin_.accumulator, n) for bin_, n in found]
+                shares_of_bins = refine(kind, features, decision._replace(choices=choices), work, operands.budget).shares
+                return [(bin_.accumulator, n) for bin_, n in shares_of_bins]
 
-            shared, found = ProductFeatures(kind, features, decision.bins, work), []
+            shared, subjects = ProductFeatures(kind, features, decision.bins, work), []
             for number in _with_most_work(decision.bins, work):
                 # The first are the choices that change nothing, as labels that do alike are measured once.
                 ways = {str(shares({number: parse_choice(GIVEN)})): GIVEN}
                 for label in _CHOICES[device.resident > 1]:
                     ways.setdefault(str(shares({number: parse_choice(label)})), label)
                 if len(ways) > 1:
-                    own = BinFeatures(shared, number)
+                    features_of_bin = BinFeatures(shared, number)
                     of_bin = BinOfProduct(number, tuple(ways.values()))
-                    found.append(replace(problem, features={name: own[name] for name in NAMES}, bin=of_bin))
-            return found
+                    subjects.append(replace(problem, features={name: features_of_bin[name] for name in NAMES}, bin=of_bin))
+            return subjects
 
     @override
     def promising(
@@ -306,14 +310,16 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         works: dict[tuple[tuple[int, int, int], ...], Work] = {}
         request = Request(strategy=parse(strategy))
         untuned = self.thresholds(device, dtype)
-        seen, found = [self._way(device, dtype, subject, request, label, works) for label in labels], []
-        for each in dict.fromkeys(each for label in labels for each in descent.neighbours(label, untuned, CANDIDATES)):
+        ways, steps = [self._way(device, dtype, subject, request, label, works) for label in labels], []
+        for neighbour in dict.fromkeys(
+            neighbour for label in labels for neighbour in descent.neighbours(label, untuned, CANDIDATES)
+        ):
             with suppress(BuildError, MemoryError, ValueError, cl.Error):
-                way = self._way(device, dtype, subject, request, each, works)
-                if way not in seen:
-                    seen.append(way)
-                    found.append(each)
-        return tuple(found)
+                way = self._way(device, dtype, subject, request, neighbour, works)
+                if way not in ways:
+                    ways.append(way)
+                    steps.append(neighbour)
+        return tuple(steps)
 
     def _way(
         self,
@@ -334,8 +340,8 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             kind = product.kind
             if speculation_for(kind, features) is not None:
                 # Only the symbolic phase tells whether it holds.
-                counted = count(operands, request, UNTIMED)
-                return [(step.bin.accumulator, step.rows.n) for step in counted.steps], counted.reason
+                counts = count(operands, request, UNTIMED)
+                return [(step.bin.accumulator, step.rows.n) for step in counts.steps], counts.reason
             decision = decide(kind, features, request, operands.budget)
             bins = decision.bins
             work = works.get(bins.limits)
@@ -424,13 +430,13 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         """Return whether the last product is one: rows sorted, without duplicates, and right when applied to a vector. Waits."""
         if subject.C is None:
             return False
-        made = subject.C
+        product = subject.C
         # The facts of C are not believed: another matrix of its arrays is checked.
-        unknown = csr_array(made.parts, shape=made.shape)
+        unknown = csr_array(product.parts, shape=product.shape)
         try:
             if not unknown.has_canonical_format:
                 return False
         except ValueError:
             return False
-        x, wanted, scale = subject.applied
-        return bool(np.all(np.abs(unknown @ x - wanted) <= 1e3 * np.finfo(made.dtype).eps * scale))
+        x, expected, scale = subject.applied
+        return bool(np.all(np.abs(unknown @ x - expected) <= 1e3 * np.finfo(product.dtype).eps * scale))

@@ -105,8 +105,8 @@ class SpmvProblem:
     def parts(self, scheme: Scheme, share: float) -> list[Bins]:
         """Return the classes of a scheme's bins that have at least a share of the work, those with the most first."""
         weights = self.loads.of(scheme.sides[0])
-        most = np.argsort(-weights, kind="stable")
-        return [Bins(scheme, *CLASSES[i]) for i in most if weights[i] > share * weights.sum()]
+        by_work = np.argsort(-weights, kind="stable")
+        return [Bins(scheme, *CLASSES[i]) for i in by_work if weights[i] > share * weights.sum()]
 
     def run(self, decision: Decision) -> Callable[[], list[cl.Event]]:
         """Return a function that runs the whole product, as decided, once."""
@@ -127,8 +127,8 @@ class SpmvProblem:
 
     def right(self, rows: np.ndarray[Any, Any] | slice = slice(None)) -> bool:
         """Return whether the last run gave the right result in these rows. Waits."""
-        found = self.y.get(self.queue)[rows].astype(np.float64)
-        return bool(np.all(np.abs(found - self._wanted[rows]) <= self._tolerance[rows]))
+        y = self.y.get(self.queue)[rows].astype(np.float64)
+        return bool(np.all(np.abs(y - self._wanted[rows]) <= self._tolerance[rows]))
 
     def _spoil(self) -> None:
         """Overwrite the result, so that values of an earlier run are not taken for those of the next."""

@@ -105,9 +105,9 @@ class SpmvTunable(Tunable[Subject]):
         """Return the product; of "bin" the classes of bins with most of the work, at two granularities."""
         if question != "bin":
             return (problem,)
-        whole = problem.problem
-        found = [bins for text in _MEASURED for bins in whole.parts(Scheme.parse(text), _MIN_SHARE)[:_MAX_CLASSES]]
-        return [Subject(whole, bins, bins.rows(whole.lengths)) for bins in found]
+        product = problem.problem
+        classes = [bins for text in _MEASURED for bins in product.parts(Scheme.parse(text), _MIN_SHARE)[:_MAX_CLASSES]]
+        return [Subject(product, bins, bins.rows(product.lengths)) for bins in classes]
 
     @override
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
@@ -187,10 +187,10 @@ class SpmvTunable(Tunable[Subject]):
 def _is_legal(choice: KernelChoice, device: Device, dtype: str) -> bool:
     """Return whether a device takes a kernel as it is asked for, without adaptation."""
     record = choice.record(device, Arithmetic(dtype, dtype), scaled=False)
-    asked = {"work_group": choice.work_group, "items": choice.items}
+    requested = {"work_group": choice.work_group, "items": choice.items}
     if isinstance(record, Subvector):
-        asked["lanes"] = choice.lanes
-    return all(getattr(record, name, value) == value for name, value in asked.items())
+        requested["lanes"] = choice.lanes
+    return all(getattr(record, name, value) == value for name, value in requested.items())
 
 
 def _suits(choice: KernelChoice, subject: Subject) -> bool:
@@ -207,8 +207,8 @@ def _suits(choice: KernelChoice, subject: Subject) -> bool:
     if choice.name == "vector_long":
         return mean >= 1024 or (subject.bins is not None and longest >= 1 << 14)
     # A core has as much to do with one row as with another; lanes wait for each other.
-    most = 4096 if subject.problem.device.lanes_are_loops else 64
-    return choice.lanes <= 4 * mean + 2 and mean <= most * choice.lanes and longest <= 64 * most * choice.lanes
+    max_per_lane = 4096 if subject.problem.device.lanes_are_loops else 64
+    return choice.lanes <= 4 * mean + 2 and mean <= max_per_lane * choice.lanes and longest <= 64 * max_per_lane * choice.lanes
 
 
 def _compose(problem: SpmvProblem, scheme: Scheme) -> Decision:

@@ -99,17 +99,24 @@ class Answer:
     def to_json(self) -> dict[str, Any]:
         """Return what profiles hold of it beside the tree."""
         size = {"leaves": sum(1 for _ in leaves(self.tree)), "tuned": self.tuned}
-        return {**size, **{name.replace(" ", "_"): each.to_json() for name, each in self.scores.items() if each.cases}}
+        return {
+            **size,
+            **{
+                name.replace(" ", "_"): losses_of_split.to_json()
+                for name, losses_of_split in self.scores.items()
+                if losses_of_split.cases
+            },
+        }
 
 
 def losses(observations: Sequence[Observation], choose: Callable[[Observation], str]) -> Losses:
     """Return how well choices did where they were measured; a label that was not counts as `TUNER.unknown_loss` or worse."""
-    lost = np.array([_loss(each, choose(each)) for each in observations])
+    lost = np.array([_loss(observation, choose(observation)) for observation in observations])
     if not lost.size:
         return Losses(0, 0.0, 1.0, 1.0, 1.0)
-    beyond = lost > np.array([1 + each.noise for each in observations])
+    is_lost = lost > np.array([1 + observation.noise for observation in observations])
     return Losses(
-        lost.size, float(beyond.mean()), float(np.exp(np.log(lost).mean())), float(np.percentile(lost, 95)), float(lost.max())
+        lost.size, float(is_lost.mean()), float(np.exp(np.log(lost).mean())), float(np.percentile(lost, 95)), float(lost.max())
     )
 
 
@@ -136,9 +143,9 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
     Answer or None
         None where nothing was measured to train with.
     """
-    measured = [each for each in observations if each.times]
-    train = [each for each in measured if each.split == TRAIN]
-    test = [each for each in measured if each.split == TEST]
+    measured = [observation for observation in observations if observation.times]
+    train = [observation for observation in measured if observation.split == TRAIN]
+    test = [observation for observation in measured if observation.split == TEST]
     if not train:
         return None
     # Train with and without "keep the shipped rule" as a label: the first generalises, the second gives smaller trees.
@@ -146,8 +153,8 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
     table, growth, held_out = _best_growth(tables)
     trained = _bound(_graft(table.tree(range(len(train)), growth), untuned), untuned, train)
     by_key = {train[row].key: label or train[row].default for row, label in held_out.items()}
-    folds = losses([each for each in train if each.key in by_key], lambda each: by_key[each.key])
-    rule = losses(train, lambda each: each.default)
+    folds = losses([observation for observation in train if observation.key in by_key], lambda case: by_key[case.key])
+    rule = losses(train, lambda case: case.default)
     # Nothing shows that a tree gains where there are too few families to leave some out. In the tail it may lose no more than it
     # gains in the mean.
     tail = max(rule.p95 * rule.mean / folds.mean, 1.2) if folds.cases else 0.0
@@ -155,7 +162,7 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
     tuned = untuned is None or (gains and trained != untuned)
     tree = trained if tuned or untuned is None else untuned
     # The untuned tree is scored by what the operation said that it takes, which is the same.
-    take: Callable[[Observation], str] = (lambda each: _take(tree, each)) if tuned else (lambda each: each.default)
+    take: Callable[[Observation], str] = (lambda case: _take(tree, case)) if tuned else (lambda case: case.default)
     return Answer(
         tree,
         tuned,
@@ -164,7 +171,7 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
             TRAIN: losses(train, take),
             TEST: losses(test, take),
             f"untuned {TRAIN}": rule,
-            f"untuned {TEST}": losses(test, lambda each: each.default),
+            f"untuned {TEST}": losses(test, lambda case: case.default),
             "folds": folds,
         },
     )
@@ -229,26 +236,28 @@ class _Table:
 
     @classmethod
     def of(cls, observations: Sequence[Observation], *, has_rule: bool) -> _Table:
-        common = set.intersection(*(set(each.features) for each in observations))
-        values = {name: [each.features[name] for each in observations] for name in sorted(common)}
+        common = set.intersection(*(set(observation.features) for observation in observations))
+        values = {name: [observation.features[name] for observation in observations] for name in sorted(common)}
         names = tuple(name for name, column in values.items() if min(column) < max(column))
-        labels = tuple(sorted({label for each in observations for label in each.times}))
+        labels = tuple(sorted({label for observation in observations for label in observation.times}))
         labels = (_RULE, *labels) if has_rule else labels
-        costs = np.log([[_loss(each, label or each.default) for label in labels] for each in observations])
-        families = {family: number for number, family in enumerate(dict.fromkeys(each.family for each in observations))}
-        whole: dict[str, float] = {}
-        for each in observations:
-            whole[each.case] = whole.get(each.case, 0.0) + each.best
+        costs = np.log([[_loss(observation, label or observation.default) for label in labels] for observation in observations])
+        families = {
+            family: number for number, family in enumerate(dict.fromkeys(observation.family for observation in observations))
+        }
+        time_of_case: dict[str, float] = {}
+        for observation in observations:
+            time_of_case[observation.case] = time_of_case.get(observation.case, 0.0) + observation.best
         return cls(
             names,
             np.array([values[name] for name in names], np.float32).T.reshape(len(observations), len(names)),
             labels,
             costs,
             costs,
-            np.array([[(label or each.default) in each.times for label in labels] for each in observations]),
-            costs <= np.log1p([[each.noise] for each in observations]),
-            np.array([families[each.family] for each in observations]),
-            np.array([each.best / whole[each.case] for each in observations]),
+            np.array([[(label or observation.default) in observation.times for label in labels] for observation in observations]),
+            costs <= np.log1p([[observation.noise] for observation in observations]),
+            np.array([families[observation.family] for observation in observations]),
+            np.array([observation.best / time_of_case[observation.case] for observation in observations]),
         )
 
     @property
@@ -272,11 +281,11 @@ class _Table:
         if key not in self._grown_by:
             from sklearn.ensemble import RandomForestRegressor
 
-            measured, known = self.measured[rows], self.known[rows]
+            measured, is_measured = self.measured[rows], self.known[rows]
             costs = np.minimum(measured, _MOST_LOST)
             # A label that was not worth measuring is taken to be no better than those that were, and to lose something.
-            worst = np.where(known, costs, 0.0).max(axis=1, keepdims=True)
-            costs = np.where(known, costs, np.maximum(worst, _LEAST_UNKNOWN))
+            worst = np.where(is_measured, costs, 0.0).max(axis=1, keepdims=True)
+            costs = np.where(is_measured, costs, np.maximum(worst, _LEAST_UNKNOWN))
             forest = RandomForestRegressor(
                 _FOREST, min_samples_leaf=_FOREST_CASES, max_features=0.5, oob_score=True, random_state=0, n_jobs=-1
             )
@@ -284,44 +293,44 @@ class _Table:
                 # A case that every tree was grown with has its own costs.
                 warnings.filterwarnings("ignore", "Some inputs do not have OOB scores")
                 forest.fit(self.features[rows], costs)
-            told = np.asarray(forest.oob_prediction_).reshape(costs.shape)
-            told = np.where(told > 0, told, costs)
+            predicted = np.asarray(forest.oob_prediction_).reshape(costs.shape)
+            predicted = np.where(predicted > 0, predicted, costs)
             # A label that fails does so whatever the forest says.
-            own = np.where(measured >= math.log(TUNER.failed_loss), measured, costs)
+            capped = np.where(measured >= math.log(TUNER.failed_loss), measured, costs)
             smoothed = self.costs.copy()
-            smoothed[rows] = (1 - _FOREST_SHARE) * own + _FOREST_SHARE * told
+            smoothed[rows] = (1 - _FOREST_SHARE) * capped + _FOREST_SHARE * predicted
             self._grown_by[key] = replace(self, costs=smoothed)
         return self._grown_by[key]
 
     def _tree(self, rows: _Array, growth: _Growth) -> Tree:
-        kept = self._serving(rows, growth.label_worth)
-        if len(kept) == 1 or not self.names or rows.size < TUNER.min_cases:
-            return self._leaf(rows, kept)
-        classifier = self._grown(rows, kept, growth.leaf_penalty)
-        return self._joined(classifier.tree_, 0, rows, kept)
+        serving = self._serving(rows, growth.label_worth)
+        if len(serving) == 1 or not self.names or rows.size < TUNER.min_cases:
+            return self._leaf(rows, serving)
+        classifier = self._grown(rows, serving, growth.leaf_penalty)
+        return self._joined(classifier.tree_, 0, rows, serving)
 
-    def _grown(self, rows: _Array, kept: _Array, leaf_penalty: float) -> Any:
+    def _grown(self, rows: _Array, serving: _Array, leaf_penalty: float) -> Any:
         from sklearn.tree import DecisionTreeClassifier
 
-        targets, weights = self._targets(rows, kept)
+        targets, weights = self._targets(rows, serving)
         classifier = DecisionTreeClassifier(
             max_leaf_nodes=_MOST_LEAVES, min_samples_leaf=_LEAF_CASES, ccp_alpha=leaf_penalty, random_state=0
         )
         return classifier.fit(self.features[rows], targets, weights)
 
     def _penalties(self, rows: _Array, label_worth: float) -> _Array:
-        kept = self._serving(rows, label_worth)
-        if len(kept) == 1 or not self.names or rows.size < TUNER.min_cases:
+        serving = self._serving(rows, label_worth)
+        if len(serving) == 1 or not self.names or rows.size < TUNER.min_cases:
             return np.zeros(1)
-        targets, weights = self._targets(rows, kept)
-        path = self._grown(rows, kept, 0.0).cost_complexity_pruning_path(self.features[rows], targets, weights)
+        targets, weights = self._targets(rows, serving)
+        path = self._grown(rows, serving, 0.0).cost_complexity_pruning_path(self.features[rows], targets, weights)
         return np.asarray(path.ccp_alphas)
 
-    def _targets(self, rows: _Array, kept: _Array) -> tuple[_Array, _Array]:
+    def _targets(self, rows: _Array, serving: _Array) -> tuple[_Array, _Array]:
         """Return each case's label and weight: of labels that tie the one that ties most often; what the others cost."""
-        costs = self.costs[np.ix_(rows, kept)]
+        costs = self.costs[np.ix_(rows, serving)]
         best = costs.min(axis=1, keepdims=True)
-        ties = self.tied[np.ix_(rows, kept)] | (costs <= best + 1e-12)
+        ties = self.tied[np.ix_(rows, serving)] | (costs <= best + 1e-12)
         often = ties.sum(axis=0)
         if self._has_rule:
             often[0] = rows.size + 1
@@ -331,40 +340,40 @@ class _Table:
 
     def _serving(self, rows: _Array, worth: float) -> _Array:
         """Return the fewest labels that serve all cases well: the rule, and one after another the one that saves most."""
-        kept: list[int] = [0] if self._has_rule else []
+        serving: list[int] = [0] if self._has_rule else []
         served, shares = np.full(rows.size, np.inf), self.shares[rows] / self.shares[rows].sum()
-        if kept:
+        if serving:
             served = self.costs[rows, 0]
         while True:
             with_each = shares @ np.minimum(served[:, None], self.costs[rows])
             next_one = int(with_each.argmin())
-            if kept and shares @ served - with_each[next_one] < worth:
-                return np.array(kept)
-            kept.append(next_one)
+            if serving and shares @ served - with_each[next_one] < worth:
+                return np.array(serving)
+            serving.append(next_one)
             served = np.minimum(served, self.costs[rows, next_one])
 
-    def _leaf(self, rows: _Array, kept: _Array) -> Leaf:
-        sums = self.shares[rows] / self.shares[rows].sum() @ self.costs[np.ix_(rows, kept)]
+    def _leaf(self, rows: _Array, serving: _Array) -> Leaf:
+        sums = self.shares[rows] / self.shares[rows].sum() @ self.costs[np.ix_(rows, serving)]
         label = int(sums.argmin())
         if self._has_rule and sums[0] <= sums[label] + TUNER.worth_a_label:
             label = 0
-        lost = np.average(self.measured[rows, kept[label]], weights=self.shares[rows])
-        return Leaf(self.labels[kept[label]], int(rows.size), round(float(np.exp(lost)), 4))
+        lost = np.average(self.measured[rows, serving[label]], weights=self.shares[rows])
+        return Leaf(self.labels[serving[label]], int(rows.size), round(float(np.exp(lost)), 4))
 
-    def _joined(self, grown: Any, node: int, rows: _Array, kept: _Array) -> Tree:
+    def _joined(self, grown: Any, node: int, rows: _Array, serving: _Array) -> Tree:
         """Return a tree from scikit-learn's, its leaves labelled by the time lost; alike ones are joined."""
         left, right = grown.children_left[node], grown.children_right[node]
         if left == right:
-            return self._leaf(rows, kept)
+            return self._leaf(rows, serving)
         column = int(grown.feature[node])
         values = self.features[rows, column]
         goes_left = values <= grown.threshold[node]
-        then = self._joined(grown, left, rows[goes_left], kept)
-        otherwise = self._joined(grown, right, rows[~goes_left], kept)
-        if isinstance(then, Leaf) and isinstance(otherwise, Leaf) and then.label == otherwise.label:
-            return self._leaf(rows, kept)
+        lower = self._joined(grown, left, rows[goes_left], serving)
+        upper = self._joined(grown, right, rows[~goes_left], serving)
+        if isinstance(lower, Leaf) and isinstance(upper, Leaf) and lower.label == upper.label:
+            return self._leaf(rows, serving)
         limit = _between(float(values[goes_left].max()), float(values[~goes_left].min()))
-        return Split(self.names[column], limit, then, otherwise)
+        return Split(self.names[column], limit, lower, upper)
 
 
 def _graft(tree: Tree, rule: Tree | None) -> Tree:
@@ -378,10 +387,10 @@ def _graft(tree: Tree, rule: Tree | None) -> Tree:
 
 def _bound(tree: Tree, rule: Tree | None, observations: Sequence[Observation]) -> Tree:
     """Return a tree that leaves what is larger than all that it was trained on to the rule: it may be in no cache any more."""
-    size = next((name for name in _SIZES if all(name in each.features for each in observations)), None)
+    size = next((name for name in _SIZES if all(name in observation.features for observation in observations)), None)
     if rule is None or size is None:
         return tree
-    return _within(Split(size, max(each.features[size] for each in observations), tree, rule), {})
+    return _within(Split(size, max(observation.features[size] for observation in observations), tree, rule), {})
 
 
 def _within(tree: Tree, bounds: Mapping[str, tuple[float, float]]) -> Tree:
@@ -393,9 +402,9 @@ def _within(tree: Tree, bounds: Mapping[str, tuple[float, float]]) -> Tree:
         return _within(tree.then, bounds)
     if low >= tree.at_most:
         return _within(tree.otherwise, bounds)
-    then = _within(tree.then, {**bounds, tree.feature: (low, tree.at_most)})
-    otherwise = _within(tree.otherwise, {**bounds, tree.feature: (tree.at_most, high)})
-    return then if then == otherwise else Split(tree.feature, tree.at_most, then, otherwise)
+    lower = _within(tree.then, {**bounds, tree.feature: (low, tree.at_most)})
+    upper = _within(tree.otherwise, {**bounds, tree.feature: (tree.at_most, high)})
+    return lower if lower == upper else Split(tree.feature, tree.at_most, lower, upper)
 
 
 def _between(low: float, high: float) -> float:
@@ -428,11 +437,11 @@ def _best_growth(tables: Sequence[_Table]) -> tuple[_Table, _Growth, dict[int, s
         penalties = [*np.sqrt(path[:-1].clip(0) * path[1:])[:: max(1, path.size // 16)], float(path[-1]) * 1.001 + 1e-9]
         for penalty in penalties:
             growth = _Growth(worth, float(penalty))
-            chosen, lost = _left_out(table, by_family, growth)
+            labels, lost = _left_out(table, by_family, growth)
             lost = (lost + _left_out(table, by_case, growth)[1]) / 2
             size = sum(1 for _ in leaves(table.tree(everything, growth)))
-            tried.append(_Tried(table, growth, chosen, size, float(np.average(lost, weights=table.shares))))
-    best = min(tried, key=lambda each: (each.mean, each.size))
+            tried.append(_Tried(table, growth, labels, size, float(np.average(lost, weights=table.shares))))
+    best = min(tried, key=lambda trial: (trial.mean, trial.size))
     return best.table, best.growth, best.chosen
 
 
@@ -448,10 +457,10 @@ class _Tried(NamedTuple):
 
 def _left_out(table: _Table, folds: _Array, growth: _Growth) -> tuple[dict[int, str], _Array]:
     """Return the label chosen for each case by the tree of the other folds, and the logarithms of the time that these lose."""
-    chosen: dict[int, str] = {}
+    labels: dict[int, str] = {}
     for fold in np.unique(folds):
         tree = table.tree(np.flatnonzero(folds != fold), growth)
         for row in np.flatnonzero(folds == fold).tolist():
             features = dict(zip(table.names, table.features[row].tolist(), strict=True))
-            chosen[row] = leaf_of(tree, features).label
-    return chosen, np.array([table.measured[row, table.labels.index(chosen[row])] for row in range(len(folds))])
+            labels[row] = leaf_of(tree, features).label
+    return labels, np.array([table.measured[row, table.labels.index(labels[row])] for row in range(len(folds))])

@@ -117,12 +117,12 @@ class SpTransTunable(Tunable[TransposeProblem]):
             problem.found = None  # its memory is free for the next
             # Of a structure that was not transposed before: nothing that the last run found out is known.
             fresh = Matrix.assembled(A.structure.copied(A.queue, A.indices, A.indptr), A.data)
-            moved = empty(A, "values", A.nnz, A.data.dtype)
+            values = empty(A, "values", A.nnz, A.data.dtype)
             chain = Chain(problem.queue, A.data, A.indices, A.indptr)
-            pattern, _ = attempt(chain, fresh, True, moved, strategy, {})
-            chain.finish(moved)
-            problem.found = Made(pattern.indptr, pattern.indices, moved)
-            return list(moved.events)
+            pattern, _ = attempt(chain, fresh, True, values, strategy, {})
+            chain.finish(values)
+            problem.found = Made(pattern.indptr, pattern.indices, values)
+            return list(values.events)
 
         transpose()
         return transpose
@@ -138,6 +138,6 @@ class SpTransTunable(Tunable[TransposeProblem]):
         if problem.found is None:
             return False
         problem.queue.finish()
-        made, wanted = problem.found, problem.wanted
-        pairs = ((made.indptr, wanted.indptr), (made.indices, wanted.indices), (made.moved, wanted.data))
-        return all(np.array_equal(found.get(), expected) for found, expected in pairs)
+        result, reference = problem.found, problem.wanted
+        pairs = ((result.indptr, reference.indptr), (result.indices, reference.indices), (result.moved, reference.data))
+        return all(np.array_equal(array.get(), expected) for array, expected in pairs)

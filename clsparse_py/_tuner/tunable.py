@@ -138,8 +138,8 @@ class Tunable(Protocol[Problem]):
 
 def tunables(operations: Iterable[str] = OPERATIONS) -> dict[str, Tunable[Any]]:
     """Return what can be tuned, by operation: all of `OPERATIONS`, or those that are named."""
-    found: dict[str, Tunable[Any]] = {}
+    by_operation: dict[str, Tunable[Any]] = {}
     for operation in operations:
         module, name = _DECLARED[operation].split(":")
-        found[operation] = getattr(importlib.import_module(module), name)()
-    return found
+        by_operation[operation] = getattr(importlib.import_module(module), name)()
+    return by_operation
