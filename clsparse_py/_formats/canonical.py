@@ -100,8 +100,8 @@ class Compact(Moving):
 
 def _enqueue_over(chain: Chain, parameters: Parameters, n: int, *arguments: Any) -> None:
     """Enqueue a kernel whose work-items take an entry each."""
-    built, taken = chain.build(parameters)
-    chain.launch(built, -(-n // taken.work_group), np.uint64(n), *arguments)
+    built, record = chain.build(parameters)
+    chain.launch(built, -(-n // record.work_group), np.uint64(n), *arguments)
 
 
 def with_sorted_rows(queue: cl.CommandQueue, parts: Parts) -> Parts:
@@ -142,15 +142,15 @@ def without_duplicates(queue: cl.CommandQueue, parts: Parts, work_group: int = _
     begins = chain.scratch(n, np.uint8)
     enqueue_loop(chain, BEGINS, n, (index.name,), indices, begins)
     enqueue_loop(chain, ROW_BEGINS, n_rows, (index.name,), indptr, begins)
-    places, n_kept = _places(chain, begins, n, index)
+    positions, n_kept = _places(chain, begins, n, index)
     if n_kept == n:
         return parts
     dtype = sum_dtype(data.dtype)
     new_indices, new_indptr = _new(queue, parts, n_kept)
     sums = allocate(queue, "data", n_kept, dtype, data.allocator)
     starts = chain.scratch(n_kept + 1, index)
-    _enqueue_over(chain, Compact(group, index.name, 0), n, places, indices, new_indices, starts)
-    enqueue_permute(chain, indptr, places, new_indptr, n_rows + 1)
+    _enqueue_over(chain, Compact(group, index.name, 0), n, positions, indices, new_indices, starts)
+    enqueue_permute(chain, indptr, positions, new_indptr, n_rows + 1)
     # No segment is empty.
     enqueue_segmented_sum(chain, starts, n_kept, data, n, sums, operation="signed_plus" if dtype.kind in "fc" else "plus")
     chain.finish(sums, new_indices, new_indptr)
@@ -167,10 +167,10 @@ def without_zeros(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_
     """
     data = parts[0]
     chain = Chain(queue, *parts)
-    kept = chain.scratch(data.size, np.uint8)
+    marks = chain.scratch(data.size, np.uint8)
     marking = COMPLEX_NONZEROS if data.dtype.kind == "c" else NONZEROS
-    enqueue_loop(chain, marking, data.size, (name_of(data.dtype),), data, kept)
-    return _mark(chain, parts, kept, work_group)
+    enqueue_loop(chain, marking, data.size, (name_of(data.dtype),), data, marks)
+    return _mark(chain, parts, marks, work_group)
 
 
 def with_marked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array, work_group: int = _WORK_GROUP) -> Parts:
@@ -191,27 +191,27 @@ def _mark(chain: Chain, parts: Parts, marks: cl_array.Array, work_group: int) ->
     data, indices, indptr = parts
     queue, n, index = chain.queue, indices.size, indices.dtype
     group = min(work_group, chain.device.max_work_group)
-    places, n_kept = _places(chain, marks, n, index)
+    positions, n_kept = _places(chain, marks, n, index)
     if n_kept == n:
         return parts
     new_indices, new_indptr = _new(queue, parts, n_kept)
     new_data = allocate(queue, "data", n_kept, data.dtype, data.allocator)
-    _enqueue_over(chain, Compact(group, index.name, data.dtype.itemsize), n, places, indices, data, new_indices, new_data)
-    enqueue_permute(chain, indptr, places, new_indptr, indptr.size)
+    _enqueue_over(chain, Compact(group, index.name, data.dtype.itemsize), n, positions, indices, data, new_indices, new_data)
+    enqueue_permute(chain, indptr, positions, new_indptr, indptr.size)
     chain.finish(new_data, new_indices, new_indptr)
     return new_data, new_indices, new_indptr
 
 
 def _places(chain: Chain, marks: cl_array.Array, n: int, index: np.dtype[Any]) -> tuple[cl_array.Array, int]:
     """Return how many entries before each are marked, n + 1 numbers, and how many are in all."""
-    places = chain.scratch(n + 1, index)
-    enqueue_scan(chain, marks, places, n, kind="pointers")
-    return places, int(chain.read(places, 1, n)[0])
+    positions = chain.scratch(n + 1, index)
+    enqueue_scan(chain, marks, positions, n, kind="pointers")
+    return positions, int(chain.read(positions, 1, n)[0])
 
 
 def _new(queue: cl.CommandQueue, parts: Parts, n_kept: int) -> tuple[cl_array.Array, cl_array.Array]:
     """Return new indices and indptr for a matrix of as many rows with other entries."""
     data, indices, indptr = parts
     lengths = {"indices": n_kept, "indptr": indptr.size}
-    new_indices, new_indptr = (allocate(queue, what, n, indices.dtype, data.allocator) for what, n in lengths.items())
+    new_indices, new_indptr = (allocate(queue, label, n, indices.dtype, data.allocator) for label, n in lengths.items())
     return new_indices, new_indptr

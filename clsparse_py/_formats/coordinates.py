@@ -120,11 +120,11 @@ class EntryRows(OfEntries, OfPath):
 
     @classmethod
     def legal(
-        cls, device: Device, index: str, few: bool, work_group: int = 128, items: int = 32, *, value_bytes: int = 0
+        cls, device: Device, index: str, few_rows: bool, work_group: int = 128, items: int = 32, *, value_bytes: int = 0
     ) -> EntryRows:
         """Return the nearest legal record."""
         group, items = path_shape(device, work_group, items)
-        return cls(group, index, items, few, value_bytes=value_bytes)
+        return cls(group, index, items, few_rows, value_bytes=value_bytes)
 
     @classmethod
     @override
@@ -194,14 +194,14 @@ def placed_coordinates(
     ValueError
         They are outside of the shape, or live in another context.
     """
-    given = [place_part(queue, name, part, part.dtype.newbyteorder("="), copy=copy) for name, part in numbers.items()]
+    placed = [place_part(queue, name, part, part.dtype.newbyteorder("="), copy=copy) for name, part in numbers.items()]
     if check or shape is None:
-        lengths: tuple[int | None, ...] = shape or (None,) * len(given)
-        largest = [_largest(queue, *each, work_group) for each in zip(numbers, given, lengths, strict=True)]
-        shape = shape or tuple(each + 1 for each in largest)
-    index = index_dtype(given, (*shape, n))
+        lengths: tuple[int | None, ...] = shape or (None,) * len(placed)
+        largest = [_largest(queue, *coordinate, work_group) for coordinate in zip(numbers, placed, lengths, strict=True)]
+        shape = shape or tuple(maximum + 1 for maximum in largest)
+    index = index_dtype(placed, (*shape, n))
     return tuple(
-        part if part.dtype == index else convert(queue, name, part, index) for name, part in zip(numbers, given, strict=True)
+        part if part.dtype == index else convert(queue, name, part, index) for name, part in zip(numbers, placed, strict=True)
     ), shape
 
 
@@ -262,8 +262,8 @@ def sorted_entries(
         parts = copied(queue, "data", values), copied(queue, "indices", col), row_begins(queue, row, shape[0])
     else:
         parts = _sorted_by_row(queue, values, row, col, shape)
-        found = check_structure(queue, shape, parts[1], parts[2])
-        order = EntryOrder(by_row=True, by_column=found.sorted, canonical=found.canonical)
+        facts = check_structure(queue, shape, parts[1], parts[2])
+        order = EntryOrder(by_row=True, by_column=facts.sorted, canonical=facts.canonical)
     if not order.by_column:
         parts = with_sorted_rows(queue, parts)
     if not order.canonical:
@@ -279,8 +279,8 @@ def _sorted_by_row(
     index = row.dtype if n else index_dtype((), shape)  # as SciPy has it
     chain = Chain(queue, row, col, values)
     lengths = {"data": (n, values.dtype), "indices": (n, index), "indptr": (shape[0] + 1, index)}
-    what = f"of a {shape[0]} x {shape[1]} matrix"
-    data, indices, indptr = (allocate(queue, f"{name} {what}", *each) for name, each in lengths.items())
+    suffix = f"of a {shape[0]} x {shape[1]} matrix"
+    data, indices, indptr = (allocate(queue, f"{name} {suffix}", *size) for name, size in lengths.items())
     parts = data, indices, indptr
     enqueue_sort_by_key(
         chain, row, n, shape[0], n_items=shape[1], sorted_items=parts[1], items=col, values=values, sorted_values=parts[0],
@@ -301,11 +301,11 @@ def _largest(queue: cl.CommandQueue, name: str, numbers: cl_array.Array, length:
 def _range(queue: cl.CommandQueue, numbers: cl_array.Array, length: int, work_group: int) -> tuple[int, int]:
     """Return how many numbers lie outside [0, length), and the largest of all."""
     chain = Chain(queue, numbers)
-    built, taken = chain.build(Range(min(work_group, chain.device.max_work_group), numbers.dtype.name))
-    groups, sizes = spread(chain.device, numbers.size, taken.work_group)
-    found = chain.scratch(2 * groups, np.int64)
-    chain.launch(built, groups, *sizes, np.int64(length), numbers, found)
-    per_group = chain.read(found, 2 * groups).reshape(groups, 2)
+    built, record = chain.build(Range(min(work_group, chain.device.max_work_group), numbers.dtype.name))
+    groups, sizes = spread(chain.device, numbers.size, record.work_group)
+    report = chain.scratch(2 * groups, np.int64)
+    chain.launch(built, groups, *sizes, np.int64(length), numbers, report)
+    per_group = chain.read(report, 2 * groups).reshape(groups, 2)
     return int(per_group[:, 0].sum()), int(per_group[:, 1].max(initial=-1))
 
 
@@ -322,11 +322,11 @@ def copied_coordinates(queue: cl.CommandQueue, parts: Parts) -> Parts:
     """Return copies of the values and the columns of entries, and the row of each; ``parts`` are valid."""
     data, indices, indptr = parts
     chain, n = Chain(queue, *parts), indices.size
-    wanted = (n, data.dtype), (n, indices.dtype), (n, indptr.dtype)
-    made = values, col, rows = allocated_each(queue, "the coordinates", wanted, data.allocator)
+    sizes = (n, data.dtype), (n, indices.dtype), (n, indptr.dtype)
+    copies = values, col, rows = allocated_each(queue, "the coordinates", sizes, data.allocator)
     if n:
         run(chain, _enqueue_rows_and_copies, (indptr, indices, data, rows, col, values), n, indptr.size - 1)
-        chain.finish(*made)
+        chain.finish(*copies)
     return values, col, rows
 
 

@@ -85,7 +85,7 @@ def matrix_of(queue: cl.CommandQueue, value: Any) -> Matrix:
 
 def is_shape(arg1: Any) -> bool:
     """Return whether the first argument is a shape: a tuple of integers."""
-    return isinstance(arg1, tuple) and bool(arg1) and all(isinstance(each, (int, np.integer)) for each in arg1)
+    return isinstance(arg1, tuple) and bool(arg1) and all(isinstance(length, (int, np.integer)) for length in arg1)
 
 
 def coordinates_of(arg1: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -313,22 +313,22 @@ class SetStructure:
 
     @indptr.setter
     def indptr(self, offsets: Any) -> None:
-        wanted = self._structure.shape[0] + 1
-        if np.size(offsets) != wanted:
-            raise ValueError(f"indptr: must have {wanted} entries, has {np.size(offsets)}")
+        n_pointers = self._structure.shape[0] + 1
+        if np.size(offsets) != n_pointers:
+            raise ValueError(f"indptr: must have {n_pointers} entries, has {np.size(offsets)}")
         self._replace("indptr", offsets)
 
-    def _replace(self, name: str, given: Any) -> None:
+    def _replace(self, name: str, array: Any) -> None:
         """Take another structure, of which nothing is known: it is checked before its first use.
 
         Both arrays have the wider of the index types of those that were set.
         """
-        shape, values = self._structure.shape, index_vector(name, given)
+        shape, values = self._structure.shape, index_vector(name, array)
         self._set[name] = place_part(self.queue, name, values, index_dtype((values,), shape), copy=False)
-        parts = {each: self._set.get(each, getattr(self._structure, each)) for each in ("indices", "indptr")}
+        parts = {part_name: self._set.get(part_name, getattr(self._structure, part_name)) for part_name in ("indices", "indptr")}
         index = index_dtype(parts.values(), shape)
         indices, indptr = (
-            part if part.dtype == index else convert(self.queue, each, part, index) for each, part in parts.items()
+            part if part.dtype == index else convert(self.queue, part_name, part, index) for part_name, part in parts.items()
         )
         were_set = self._set
         self._become(Structure(self.queue, shape, indices, indptr, vouched=False), self._data)
@@ -355,6 +355,6 @@ class SetStructure:
     def _believe(self, *, is_sorted: bool, is_canonical: bool) -> None:
         """Take facts about the structure that a caller answers for."""
         facts = self._checked()
-        told = Facts(facts.nnz, sorted=is_sorted, canonical=is_canonical, longest=facts.longest, adjacent=facts.adjacent)
-        if told != facts:
-            self._become(Structure(self.queue, self._structure.shape, self.indices, self.indptr, told), self._data)
+        believed = Facts(facts.nnz, sorted=is_sorted, canonical=is_canonical, longest=facts.longest, adjacent=facts.adjacent)
+        if believed != facts:
+            self._become(Structure(self.queue, self._structure.shape, self.indices, self.indptr, believed), self._data)

@@ -68,9 +68,9 @@ def order_of(queue: cl.CommandQueue, row: cl_array.Array, col: cl_array.Array) -
     chain, n = Chain(queue, row, col), row.size
     built, record = chain.build(RowOrder(min(_WORK_GROUP, chain.device.max_work_group), name_of(row.dtype)))
     groups, sizes = spread(chain.device, n, record.work_group, _TELLING_GROUPS)
-    told = chain.scratch(3 * groups, np.int64)
-    chain.launch(built, groups, *sizes, row, col, told)
-    return _order(*chain.read(told, 3 * groups).reshape(groups, 3).sum(axis=0).tolist())
+    report = chain.scratch(3 * groups, np.int64)
+    chain.launch(built, groups, *sizes, row, col, report)
+    return _order(*chain.read(report, 3 * groups).reshape(groups, 3).sum(axis=0).tolist())
 
 
 def row_begins(queue: cl.CommandQueue, row: cl_array.Array, n_rows: int) -> cl_array.Array:

@@ -60,13 +60,13 @@ def on_memory_of(
 def _arrays_of(arg1: Any, shape: Any) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[int, int]]:
     """Return the three arrays by name, and the shape as that of a matrix."""
     if scipy.sparse.issparse(arg1) and arg1.format == "csr":
-        parts, own = (arg1.data, arg1.indices, arg1.indptr), arg1.shape if shape is None else shape
+        parts, own_shape = (arg1.data, arg1.indices, arg1.indptr), arg1.shape if shape is None else shape
     elif isinstance(arg1, tuple) and len(arg1) == 3:
-        parts, own = arg1, shape
+        parts, own_shape = arg1, shape
     else:
-        found = f"{arg1.format} format" if scipy.sparse.issparse(arg1) else class_of(arg1)
-        raise ValueError(f"zero_copy: takes a SciPy matrix in CSR format or (data, indices, indptr), not {found}")
-    if own is None:
+        shown = f"{arg1.format} format" if scipy.sparse.issparse(arg1) else class_of(arg1)
+        raise ValueError(f"zero_copy: takes a SciPy matrix in CSR format or (data, indices, indptr), not {shown}")
+    if own_shape is None:
         raise ValueError("zero_copy: (data, indices, indptr) need a shape")
     names = ("data", "indices", "indptr")
     for name, part in zip(names, parts, strict=True):
@@ -74,9 +74,9 @@ def _arrays_of(arg1: Any, shape: Any) -> tuple[dict[str, np.ndarray[Any, Any]], 
             raise TypeError(f"zero_copy: {name} must be a NumPy array, is {class_of(part)}")
         if part.ndim != 1 or not part.flags.c_contiguous:
             raise ValueError(f"zero_copy: {name} must be contiguous, has shape {part.shape} and strides {part.strides}")
-    if np.ndim(own) == 0 or len(own) == 1:
-        own = 1, operator.index(own if np.ndim(own) == 0 else own[0])
-    return dict(zip(names, parts, strict=True)), shape_of(own)
+    if np.ndim(own_shape) == 0 or len(own_shape) == 1:
+        own_shape = 1, operator.index(own_shape if np.ndim(own_shape) == 0 else own_shape[0])
+    return dict(zip(names, parts, strict=True)), shape_of(own_shape)
 
 
 def _require_fitting(host: dict[str, np.ndarray[Any, Any]], shape: tuple[int, int], dtype: Any) -> None:
@@ -85,13 +85,13 @@ def _require_fitting(host: dict[str, np.ndarray[Any, Any]], shape: tuple[int, in
     value_dtype("data", data.dtype)
     if not data.dtype.isnative or (dtype is not None and np.dtype(dtype) != data.dtype):
         raise ValueError(f"zero_copy: data has dtype {data.dtype.str}, and would be converted to {dtype or data.dtype.name}")
-    needed = indptr.dtype if indptr.dtype in (np.int32, np.int64) else np.dtype(np.int64)
-    needed = max(needed, np.dtype(index_for(max(shape))), key=lambda each: each.itemsize)
+    index_dtype = indptr.dtype if indptr.dtype in (np.int32, np.int64) else np.dtype(np.int64)
+    index_dtype = max(index_dtype, np.dtype(index_for(max(shape))), key=lambda candidate: candidate.itemsize)
     for name, part in (("indices", indices), ("indptr", indptr)):
-        if part.dtype != needed or not part.dtype.isnative:
+        if part.dtype != index_dtype or not part.dtype.isnative:
             raise ValueError(
-                f"zero_copy: {name} has dtype {part.dtype.str}, and would be converted to {needed}: indices and indptr are both "
-                f"of int32 or both of int64, which shape {shape} needs to fit"
+                f"zero_copy: {name} has dtype {part.dtype.str}, and would be converted to {index_dtype}: indices and "
+                f"indptr are both of int32 or both of int64, which shape {shape} needs to fit"
             )
 
 
@@ -103,22 +103,24 @@ def _require_reachable(host: dict[str, np.ndarray[Any, Any]], queue: cl.CommandQ
         raise ValueError(f"zero_copy: {device.name} {has}; leave zero_copy out, and the arrays are copied")
     for name, part in host.items():
         if part.size and not in_place(queue, part):
-            at = part.ctypes.data
-            raise ValueError(f"zero_copy: {name} begins at address {at:#x}, which is no multiple of its {part.itemsize} bytes")
+            address = part.ctypes.data
+            raise ValueError(
+                f"zero_copy: {name} begins at address {address:#x}, which is no multiple of its {part.itemsize} bytes"
+            )
 
 
 def _lend(queue: cl.CommandQueue, array: np.ndarray[Any, Any]) -> Any:
     """Return a device array on an array's memory; the array is read-only as long as the memory is in use."""
-    made = from_host(queue, array, copy=False)
+    lent = from_host(queue, array, copy=False)
     with _lock:
         if array.size and (array.flags.writeable or id(array) in _lent):
             _lent[id(array)] = _lent.get(id(array), 0) + 1
             array.flags.writeable = False
             # The buffer keeps what it works on. Its end comes after the commands that use it.
-            buffer: Any = made.base_data
+            buffer: Any = lent.base_data
             weakref.finalize(buffer.hostbuf, _give_back, array).atexit = False
     _settle()
-    return made
+    return lent
 
 
 def _give_back(array: np.ndarray[Any, Any]) -> None:
