@@ -90,8 +90,8 @@ def triangles(A: Any, *, like: Any = None) -> Any:
     array([1, 1, 1, 0])
     """
     counts = _counts(_without_loops(graph_of(A)).structure)
-    found = np.asarray(counts.sum(axis=1)) // 2
-    return found if like is None else deliver(counts.queue, copy_to_device(counts.queue, "triangles", found), like)
+    per_vertex = np.asarray(counts.sum(axis=1)) // 2
+    return per_vertex if like is None else deliver(counts.queue, copy_to_device(counts.queue, "triangles", per_vertex), like)
 
 
 @door()
@@ -134,8 +134,8 @@ def k_truss(A: Any, k: int) -> csr_array:
     G = _without_loops(graph_of(A))
     S = G.structure
     while k > 2 and S.indices.size:
-        kept = (_counts(S) > int(k) - 3).structure
-        n_before, S = S.indices.size, kept
+        remaining = (_counts(S) > int(k) - 3).structure
+        n_before, S = S.indices.size, remaining
         if S.indices.size == n_before:
             break
     mask = S.indptr, S.indices

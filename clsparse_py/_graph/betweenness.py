@@ -74,21 +74,21 @@ def betweenness_centrality(
         raise TypeError(f"batch: must be an integer, is {type(batch).__name__}")
     if batch < 1:
         raise ValueError(f"batch: must be at least 1, is {batch}")
-    begins = range(n) if sources is None else [require_vertex("sources", each, n) for each in np.asarray(sources).ravel()]
+    begins = range(n) if sources is None else [require_vertex("sources", source, n) for source in np.asarray(sources).ravel()]
     dtype = np.dtype(np.float64 if describe(G.queue.device).fp64 else np.float32)
-    found = np.zeros(n, dtype)
+    centrality = np.zeros(n, dtype)
     if not G.nnz:
-        return found
-    one = allocate(G.queue, "lengths of edges", G.nnz, dtype)
+        return centrality
+    ones = allocate(G.queue, "lengths of edges", G.nnz, dtype)
     chain = Chain(G.queue)
-    chain.fill(one, 1, G.nnz)
-    chain.finish(one)
-    edges = G.with_values(one)
+    chain.fill(ones, 1, G.nnz)
+    chain.finish(ones)
+    edges = G.with_values(ones)
     for first in range(0, len(begins), batch):
-        found += _dependencies(edges, list(begins[first : first + batch]))
+        centrality += _dependencies(edges, list(begins[first : first + batch]))
     if normalized:
-        return found / ((n - 1) * (n - 2)) if n > 2 else found
-    return found if directed else found / 2
+        return centrality / ((n - 1) * (n - 2)) if n > 2 else centrality
+    return centrality if directed else centrality / 2
 
 
 def _dependencies(edges: csr_array, sources: list[int]) -> np.ndarray[Any, Any]:
@@ -96,24 +96,24 @@ def _dependencies(edges: csr_array, sources: list[int]) -> np.ndarray[Any, Any]:
     queue, m, n = edges.queue, len(sources), edges.shape[0]
     index = edges.indptr.dtype
     parts = np.asarray(sources, index), np.arange(m + 1, dtype=index)
-    columns, begins = (copy_to_device(queue, "sources", each) for each in parts)
+    columns, begins = (copy_to_device(queue, "sources", part) for part in parts)
     frontier = csr_array.assembled(
         Structure.canonical(queue, (m, n), columns, begins), copy_to_device(queue, "paths", np.ones(m, edges.dtype))
     )
     # The numbers of paths to the vertices of each level, and to all vertices seen.
-    levels, seen = [], frontier
+    levels, visited = [], frontier
     while frontier.nnz:
         levels.append(frontier)
-        frontier = spgemm(frontier, edges, mask=seen, complement=True)
-        seen = combine("plus", seen, frontier)
+        frontier = spgemm(frontier, edges, mask=visited, complement=True)
+        visited = combine("plus", visited, frontier)
     backwards, shares = edges._transposed(), []
-    after: cl_array.Array | None = None
-    for before, level in reversed(list(itertools.pairwise(levels))):
+    dependencies: cl_array.Array | None = None
+    for previous, level in reversed(list(itertools.pairwise(levels))):
         # (1 + dependency) / paths, of which the products with edges back are dependency / paths of the level before.
         share = map_values(queue, level.data, "reciprocal")
-        if after is not None:
-            accumulate_values(queue, share, after, "plus")
-            accumulate_values(queue, after, level.data, "times")
-            shares.append(level.with_values(after))
-        after = sums_at(level.with_values(share), backwards, before, plus_times)
+        if dependencies is not None:
+            accumulate_values(queue, share, dependencies, "plus")
+            accumulate_values(queue, dependencies, level.data, "times")
+            shares.append(level.with_values(dependencies))
+        dependencies = sums_at(level.with_values(share), backwards, previous, plus_times)
     return np.asarray(vstack(shares).sum(axis=0)) if shares else np.zeros(n, edges.dtype)

@@ -102,9 +102,9 @@ class Graph:
             else:
                 edges = (edge for neighbours in rows for edge in neighbours.values())
                 values = np.fromiter((edge.get(weight, 1) for edge in edges), np.float64, indices.size)
-            found = scipy.sparse.csr_array((values, indices, indptr), shape=(len(rows), len(rows)))
-            found.sort_indices()
-            self._matrices[weight] = csr_array(found)
+            matrix = scipy.sparse.csr_array((values, indices, indptr), shape=(len(rows), len(rows)))
+            matrix.sort_indices()
+            self._matrices[weight] = csr_array(matrix)
         return self._matrices[weight]
 
     def is_directed(self) -> bool:
@@ -138,16 +138,16 @@ def convert_from_nx(G: Any, *, edge_attrs: Any = None, **_: Any) -> Graph:
     return Graph(G, next(iter(edge_attrs), None) if edge_attrs else None)
 
 
-def convert_to_nx(found: Any, **_: Any) -> Any:
+def convert_to_nx(result: Any, **_: Any) -> Any:
     """Return a result as NetworkX's; NetworkX calls it."""
-    return found.original if isinstance(found, Graph) else found
+    return result.original if isinstance(result, Graph) else result
 
 
 def can_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> bool | str:
     """Return whether a call can be run, or why not; NetworkX calls it."""
-    for each in _REFUSED.get(name, ()):
-        if (given := named.get(each)) is not None and given is not False:
-            return f"{each} is not supported"
+    for option in _REFUSED.get(name, ()):
+        if (value := named.get(option)) is not None and value is not False:
+            return f"{option} is not supported"
     G = arguments[0] if arguments else named.get("G")
     return "multigraphs are not supported" if G is not None and G.is_multigraph() else True
 
@@ -166,22 +166,22 @@ def should_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> 
 
 def _require_none(**named: Any) -> None:
     """Raise the error by which NetworkX knows that another backend has to run a call."""
-    for name, given in named.items():
-        if given is not None and given is not False:
+    for name, value in named.items():
+        if value is not None and value is not False:
             raise NotImplementedError(f"{name}: is not supported by the backend clsparse")
 
 
 def triangles(G: Graph, nodes: Any = None) -> Any:
     """Return how many triangles nodes are in, as `networkx.triangles`."""
-    found = _triangles.triangles(G.matrix).tolist()
+    counts = _triangles.triangles(G.matrix).tolist()
     if nodes is None:
-        return G.named(found)
+        return G.named(counts)
     try:
         if nodes in G.numbers:
-            return found[G.numbers[nodes]]
+            return counts[G.numbers[nodes]]
     except TypeError:
         pass  # several nodes
-    return {node: found[G.numbers[node]] for node in nodes if node in G.numbers}
+    return {node: counts[G.numbers[node]] for node in nodes if node in G.numbers}
 
 
 def k_truss(G: Graph, k: int) -> Any:
@@ -190,8 +190,8 @@ def k_truss(G: Graph, k: int) -> Any:
 
     if nx.number_of_selfloops(G.original):
         raise nx.NetworkXNotImplemented("Input graph has self loops, with which there is no k-truss")
-    left = _triangles.k_truss(G.matrix, max(int(k), 2)).get().tocoo()
-    edges = ((G.nodes[i], G.nodes[j]) for i, j in zip(left.row.tolist(), left.col.tolist(), strict=True))
+    truss = _triangles.k_truss(G.matrix, max(int(k), 2)).get().tocoo()
+    edges = ((G.nodes[i], G.nodes[j]) for i, j in zip(truss.row.tolist(), truss.col.tolist(), strict=True))
     return G.original.edge_subgraph(edges).copy()
 
 
@@ -219,18 +219,18 @@ def pagerank(
         if not begin.sum():
             raise ZeroDivisionError("personalization: is zero for all nodes")
     try:
-        found = ranks.pagerank(G.weighted(weight), alpha, personalization=begin, tol=tol, max_iter=max_iter)
+        rank_values = ranks.pagerank(G.weighted(weight), alpha, personalization=begin, tol=tol, max_iter=max_iter)
     except RuntimeError:
         raise nx.PowerIterationFailedConvergence(max_iter) from None
-    return G.named(found.tolist())
+    return G.named(rank_values.tolist())
 
 
 def _members(G: Graph) -> list[set[Any]]:
     n, labels = components.connected_components(G.matrix)
-    found: list[set[Any]] = [set() for _ in range(n)]
+    sets: list[set[Any]] = [set() for _ in range(n)]
     for node, label in zip(G.nodes, labels.tolist(), strict=True):
-        found[label].add(node)
-    return found
+        sets[label].add(node)
+    return sets
 
 
 def connected_components(G: Graph) -> Iterator[set[Any]]:

@@ -36,11 +36,11 @@ def graph_of(A: Any) -> csr_array:
         raise ValueError(f"A: must be square, has shape {tuple(A.shape)}")
     if A.shape[0] > INT32_MAX:
         raise ValueError(f"A: may have {INT32_MAX:,} vertices, has {A.shape[0]:,}")
-    found: csr_array = A._as_csr() if isinstance(A, SparseArray) else csr_array(A, queue=default_queue())
-    if not found.has_canonical_format:
-        found = found.copy()
-        found.sum_duplicates()
-    return found
+    graph: csr_array = A._as_csr() if isinstance(A, SparseArray) else csr_array(A, queue=default_queue())
+    if not graph.has_canonical_format:
+        graph = graph.copy()
+        graph.sum_duplicates()
+    return graph
 
 
 def on_host(A: Any) -> Any:

@@ -97,17 +97,19 @@ def pagerank(
     chain = Chain(queue)
     sweeps = Sweeps(chain, n, dtype, _LAYOUT)
     sweeps.set(alpha=alpha)
-    given = {name: copy_to_device(queue, name, each.astype(dtype)) for name, each in (("begin", begin), ("inverse", inverse))}
+    on_device = {
+        name: copy_to_device(queue, name, values.astype(dtype)) for name, values in (("begin", begin), ("inverse", inverse))
+    }
     rank, share, was, arrived = (sweeps.vector() for _ in range(4))
-    sweeps.copy(rank, given["begin"])
-    enough = max(n * tol, 8 * float(np.finfo(np.float32 if single else np.float64).eps))
-    sharing = sweeps.bind(_SHARE, rank=rank, inverse=given["inverse"], share=share)
-    moving = sweeps.bind(_MOVE, arrived=arrived, begin=given["begin"], lost=given["begin"], rank=rank, was=was)
+    sweeps.copy(rank, on_device["begin"])
+    max_change = max(n * tol, 8 * float(np.finfo(np.float32 if single else np.float64).eps))
+    sharing = sweeps.bind(_SHARE, rank=rank, inverse=on_device["inverse"], share=share)
+    moving = sweeps.bind(_MOVE, arrived=arrived, begin=on_device["begin"], lost=on_device["begin"], rank=rank, was=was)
     for _ in range(max_iter):
         sharing()
         spmv(incoming, share, out=arrived)
         moving()
-        if float(sweeps.totals()["change"]) < enough:
+        if float(sweeps.totals()["change"]) < max_change:
             return deliver(queue, rank, like)
     raise RuntimeError(f"max_iter: ranks still change by more than tol after {max_iter} iterations")
 
@@ -121,5 +123,5 @@ def _begin(personalization: Any, n: int) -> np.ndarray[Any, Any]:
         raise ValueError(f"personalization: must have shape ({n},), has {weights.shape}")
     if weights.dtype.kind not in "biuf" or not (weights >= 0).all() or not weights.sum() > 0:
         raise ValueError("personalization: must be numbers that are not negative, and not all zero")
-    found: np.ndarray[Any, Any] = weights / weights.sum()
-    return found
+    probabilities: np.ndarray[Any, Any] = weights / weights.sum()
+    return probabilities

@@ -83,32 +83,42 @@ def bfs(A: Any, source: int, *, directed: bool = True, like: Any = None) -> tupl
 def _search(queue: cl.CommandQueue, structures: tuple[_Structure, ...], source: int) -> _Structure:
     """Return levels and parents; structures have the vertices that lead to each vertex."""
     n = structures[0][0].size - 1
-    chain = Chain(queue, *(part for each in structures for part in each))
+    chain = Chain(queue, *(part for pattern in structures for part in pattern))
     built, record = chain.build(
         Level(min(Thresholds.of(chain.device).work_group, chain.device.max_work_group), structures[0][0].dtype.name)
     )
-    levels, parents = (allocate(queue, what, n, np.int32) for what in ("levels", "parents"))
-    seen, before = chain.scratch(n, np.uint8), chain.scratch(n, np.uint8)
+    levels, parents = (allocate(queue, name, n, np.int32) for name in ("levels", "parents"))
+    next_visited, visited = chain.scratch(n, np.uint8), chain.scratch(n, np.uint8)
     ahead = Thresholds.of(chain.device).levels_ahead
-    found = chain.scratch(ahead, np.uint32)
-    for vector, value in ((levels, -1), (parents, -1), (before, 0)):
+    has_found = chain.scratch(ahead, np.uint32)
+    for vector, value in ((levels, -1), (parents, -1), (visited, 0)):
         chain.fill(vector, value, n)
     at_source = copy_to_device(queue, "the source", np.array([0, source], np.int32))
     chain.copy(levels, at_source, 1, source)
     chain.copy(parents, at_source, 1, source, 1)
-    one = copy_to_device(queue, "the source", np.ones(1, np.uint8))
-    chain.copy(before, one, 1, source)
+    ones = copy_to_device(queue, "the source", np.ones(1, np.uint8))
+    chain.copy(visited, ones, 1, source)
     groups, sizes = spread(chain.device, n, record.work_group, 64)
     number = 0
     while True:
-        chain.fill(found, 0, ahead)
+        chain.fill(has_found, 0, ahead)
         for i in range(ahead):
             number += 1
             for k, structure in enumerate(structures):
-                told = np.int32(number), np.uint32(k == 0), np.uint32(i), *structure, before, levels, parents, seen, found
-                chain.launch(built, groups, *sizes, *told)
-            before, seen = seen, before
-        if not chain.read(found, 1, ahead - 1)[0]:
+                launch_arguments = (
+                    np.int32(number),
+                    np.uint32(k == 0),
+                    np.uint32(i),
+                    *structure,
+                    visited,
+                    levels,
+                    parents,
+                    next_visited,
+                    has_found,
+                )
+                chain.launch(built, groups, *sizes, *launch_arguments)
+            visited, next_visited = next_visited, visited
+        if not chain.read(has_found, 1, ahead - 1)[0]:
             break
     chain.finish(levels, parents)
     return levels, parents
