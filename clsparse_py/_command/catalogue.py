@@ -28,8 +28,8 @@ _IMPORTED = _sddmm, amg, bsr, functions, given_semirings, graph, kronecker, lina
 def template_names() -> tuple[str, ...]:
     """Return the names of all templates, such as "spmv/subvector": from the files themselves, and of the rows of their table."""
     files = (path.removeprefix("templates/").removesuffix(".mako") for path in sources.paths("templates"))
-    rows = dict.fromkeys(each.name.partition(":")[0] for each in LOOPS)
-    return *(each for each in files if each != LoopKernel.file), *rows
+    rows = dict.fromkeys(file.name.partition(":")[0] for file in LOOPS)
+    return *(file for file in files if file != LoopKernel.file), *rows
 
 
 def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -> dict[str, Parameters]:
@@ -50,16 +50,16 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         By template ("spmv/subvector"), by template and variant where it makes several kernels ("spmv/binning:place"), and by the
         names that ``spmv_plan(kernel=...)`` takes ("subvector8"). Two names may stand for one record.
     """
-    found: dict[str, Parameters] = {}
+    records: dict[str, Parameters] = {}
     for examples in registered():
         for variant, record in examples(device, arithmetic):
             # The first of a name stays: if lanes exchange nothing, some records are those of other templates.
-            found.setdefault(f"{record.template}:{variant}" if variant else record.template, record)
-    found = dict(sorted(found.items()))
-    for name, record in tuple(found.items()):
-        found.setdefault(name.partition(":")[0], record)
-    found |= {name: default_choice(name, device).record(device, arithmetic, scaled=False) for name in KERNELS}
-    return {name: _scale(record) for name, record in found.items()} if scaled else found
+            records.setdefault(f"{record.template}:{variant}" if variant else record.template, record)
+    records = dict(sorted(records.items()))
+    for name, record in tuple(records.items()):
+        records.setdefault(name.partition(":")[0], record)
+    records |= {name: default_choice(name, device).record(device, arithmetic, scaled=False) for name in KERNELS}
+    return {name: _scale(record) for name, record in records.items()} if scaled else records
 
 
 def _scale(record: Parameters) -> Parameters:

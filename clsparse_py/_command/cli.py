@@ -118,7 +118,7 @@ def _readable(name: str, value: Any) -> str:
     if name in ("local_memory", "max_allocation", "global_memory"):
         return _binary(value)
     if isinstance(value, tuple):
-        return ", ".join(str(each) for each in value) or "none named"
+        return ", ".join(str(entry) for entry in value) or "none named"
     if isinstance(value, int):
         return f"{value:,}"
     return str(value)
@@ -126,64 +126,66 @@ def _readable(name: str, value: Any) -> str:
 
 def _capabilities(device: Device) -> dict[str, str]:
     """Return all that is known of a device beside its name, by what it is."""
-    found: dict[str, str] = {}
+    capabilities: dict[str, str] = {}
     for field in dataclasses.fields(device):
         if field.name == "name":
             continue  # heads the column
         value = getattr(device, field.name)
         if field.name == "portability":
-            way = {"local": "local memory", "sub_group": "sub-group shuffle", "bpermute": "bpermute", "ptx": "inline PTX"}
+            exchanges = {"local": "local memory", "sub_group": "sub-group shuffle", "bpermute": "bpermute", "ptx": "inline PTX"}
             reach = f", {value.lane_width} lanes" if value.lane_width > 1 else ""
-            found["lane exchange"] = way.get(value.lanes, value.lanes) + reach
-            found["loads of data read once"] = {"plain": "ordinary", "ptx": "inline PTX"}.get(value.load_once, value.load_once)
+            capabilities["lane exchange"] = exchanges.get(value.lanes, value.lanes) + reach
+            capabilities["loads of data read once"] = {"plain": "ordinary", "ptx": "inline PTX"}.get(
+                value.load_once, value.load_once
+            )
         else:
-            found[field.name.replace("_", " ")] = _readable(field.name, value)
-    return found
+            capabilities[field.name.replace("_", " ")] = _readable(field.name, value)
+    return capabilities
 
 
 def _devices(arguments: argparse.Namespace) -> int:
-    chosen = choose_device()
+    default = choose_device()
     listed = [find_device(arguments.device)] if arguments.device else devices()
     usable = [(device, unusable(device)) for device in listed]
     present = [device for device, reason in usable if reason is None]
     # A context may name a device by other means than the list shows, such as one of its parts.
-    columns = present if arguments.device or chosen in present else [chosen, *present]
+    columns = present if arguments.device or default in present else [default, *present]
     why = "PYOPENCL_CTX names it" if os.environ.get("PYOPENCL_CTX") else _first_reason()
     console = _console()
     described = [_capabilities(describe(device)) for device in columns]
     # As many side by side as there is room for.
-    together = max(1, (console.width - 24) // 26)
-    for begin in range(0, len(columns), together):
+    per_table = max(1, (console.width - 24) // 26)
+    for begin in range(0, len(columns), per_table):
         table = Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
         table.add_column("", no_wrap=True, style="dim")
-        for device in columns[begin : begin + together]:
+        for device in columns[begin : begin + per_table]:
             title = Text(device.name.strip())
-            table.add_column(title.append("\n(default)", "green") if device == chosen else title, overflow="fold")
+            table.add_column(title.append("\n(default)", "green") if device == default else title, overflow="fold")
         for name in described[0]:
-            table.add_row(name, *(Text(each[name]) for each in described[begin : begin + together]))
+            table.add_row(name, *(Text(refusal[name]) for refusal in described[begin : begin + per_table]))
         console.print(table)
         console.print()
     for device, reason in usable:
         if reason is not None:
             console.print(Text(f"{_title(device)} cannot be used: {reason}."))
     for device, _ in usable:
-        kept = refusals.load(programs.identity(device))
-        known = [each for digest, each in kept.items() if digest != refusals.DEVICE]
-        if known:
+        refused = refusals.load(programs.identity(device))
+        kernels = [refusal for digest, refusal in refused.items() if digest != refusals.DEVICE]
+        if kernels:
             console.print(Text(f"The compiler of {_title(device)} refuses (clsparse warmup --retry tries again):"))
-        for each in known:
-            believed = "" if each.trusted else " (seen by one process: the next one tries again)"
-            console.print(Text(f"  {each.kernel}: {each.reason}{believed}"))
+        for refusal in kernels:
+            believed = "" if refusal.trusted else " (seen by one process: the next one tries again)"
+            console.print(Text(f"  {refusal.kernel}: {refusal.reason}{believed}"))
     if hidden := runtimes.unseen():
         console.print(Text(hidden), soft_wrap=True)
-    console.print(Text(f"{_title(chosen)} is used by default: {why}."), soft_wrap=True)
+    console.print(Text(f"{_title(default)} is used by default: {why}."), soft_wrap=True)
     return 0
 
 
 def _first_reason() -> str:
     """Return why the first usable device in the library's order is that."""
-    there = devices()
-    present = [device for device in there if unusable(device) is None]
+    in_order = devices()
+    present = [device for device in in_order if unusable(device) is None]
     if len(present) == 1:
         return "it is the only one"
     first, second = (describe(device) for device in present[:2])
@@ -196,7 +198,7 @@ def _first_reason() -> str:
         "the one of the higher rank, by its profile,",
         "the one with more compute units times width of vectors times clock rate",
     )
-    for reason, *compared in zip(reasons, *(preference(each, there) for each in present[:2]), strict=True):
+    for reason, *compared in zip(reasons, *(preference(candidate, in_order) for candidate in present[:2]), strict=True):
         if compared[0] != compared[1]:
             return f"of its type, {reason} comes first"
     return "among equals, the order of the platforms decides"
@@ -215,16 +217,16 @@ def _source(arguments: argparse.Namespace) -> int:
         raise CommandError(f"--dtype: {arithmetic.name} needs double precision, which {_title(device)} lacks; use float32")
     if arguments.scaled and arguments.semiring != "plus_times":
         raise CommandError("--scaled: alpha and beta belong to plus_times alone")
-    known = catalogue(described, arithmetic, scaled=arguments.scaled)
-    if arguments.name not in known:
-        listed = "\n".join(f"  {name}" for name in known)
+    records = catalogue(described, arithmetic, scaled=arguments.scaled)
+    if arguments.name not in records:
+        listed = "\n".join(f"  {name}" for name in records)
         if arguments.name is None:
             print(f"Kernels by template, and by the names that spmv_plan(kernel=...) takes:\n{listed}")
             return 0
         raise CommandError(f"no kernel is named {arguments.name!r}; there are\n{listed}")
     # The record may be adapted to limits of the driver: the source printed is the one that is built.
     context = cl.Context([device])
-    record = programs.build(context, device, known[arguments.name]).parameters
+    record = programs.build(context, device, records[arguments.name]).parameters
     text = f"// {record.name}, for {_title(device)}\n{programs.render(record)}"
     console = _console()
     if console.is_terminal:
@@ -246,7 +248,7 @@ def _warmup(arguments: argparse.Namespace) -> int:
     with Progress(*columns, console=_console(stderr=True), transient=True) as bar:
         task = bar.add_task("warming up", total=None)
         count = clsparse_py.warmup(
-            queue, [np.dtype(each) for each in dtypes], lambda done, of: bar.update(task, completed=done, total=of)
+            queue, [np.dtype(dtype) for dtype in dtypes], lambda done, of: bar.update(task, completed=done, total=of)
         )
     print(f"{count} kernels built for {_title(device)}")
     return 0
@@ -271,19 +273,19 @@ def _check_output(file: str | None) -> None:
 def _time_calls(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
     """Return what an action gives, and the seconds until all of it is done."""
     begin = time.perf_counter()
-    found = action()
+    result = action()
     queue.finish()
-    return found, time.perf_counter() - begin
+    return result, time.perf_counter() - begin
 
 
 def _steady(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
     """Return what an action that ran before gives when it builds no kernel any more: what it learned may ask for another one."""
     for _ in range(_TRIES):
         kernels = len([*programs.built()])
-        found, seconds = _time_calls(queue, action)
+        result, seconds = _time_calls(queue, action)
         if len([*programs.built()]) == kernels:
             break
-    return found, seconds
+    return result, seconds
 
 
 def _multiply(arguments: argparse.Namespace) -> int:
@@ -311,7 +313,7 @@ def _multiply(arguments: argparse.Namespace) -> int:
         phases = _steady(queue, lambda: clsparse_py.spgemm(A, B, **options, profile=True)[1])[0]
         seconds = sum(phases.values())
         print(f"{rows} x {columns}, {entries} entries, multiplied in {demo.duration(seconds)} on {_title(device)}")
-        print(", ".join(f"{phase} {demo.duration(each)}" for phase, each in phases.items()))
+        print(", ".join(f"{phase} {demo.duration(phase_seconds)}" for phase, phase_seconds in phases.items()))
         print(f"The first product, which builds its kernels or loads them, took {demo.duration(first)}")
         if arguments.explain:
             print(clsparse_py.spgemm_plan(A, B, **options).explain())
@@ -364,7 +366,7 @@ def _profile_import(arguments: argparse.Namespace) -> int:
         profile = profiles.read(path)
     except ProfileError as error:
         raise CommandError(f"{path}: {error}") from None
-    if not arguments.replace and any(kept.stem == profile.name for kept in profiles.own()):
+    if not arguments.replace and any(existing.stem == profile.name for existing in profiles.own()):
         raise CommandError(f"you have a profile {profile.name} already; --replace overwrites it")
     unknown = listing.unknown_labels(profile, tunables())
     if unknown.keys() >= profile.operations.keys():
@@ -376,7 +378,7 @@ def _profile_import(arguments: argparse.Namespace) -> int:
     served = [
         _title(device)
         for device in devices()
-        if unusable(device) is None and any(each.name == profile.name for each in profiles.find(describe(device)))
+        if unusable(device) is None and any(loaded.name == profile.name for loaded in profiles.find(describe(device)))
     ]
     print(f"it serves {', '.join(served)}" if served else "it serves no device that is present")
     return 0
@@ -424,40 +426,42 @@ def _measure_speed(device: cl.Device, console: Console) -> None:
     from clsparse_py._operations.spmv import speed
 
     context = cl.Context([device])
-    found = speed.measure(cl.CommandQueue(context, device))
-    console.print(f"Speed, for products that it shares with other devices: {found / 1e9:.3g} GB/s; kept.", soft_wrap=True)
+    bytes_per_second = speed.measure(cl.CommandQueue(context, device))
+    console.print(
+        f"Speed, for products that it shares with other devices: {bytes_per_second / 1e9:.3g} GB/s; kept.", soft_wrap=True
+    )
 
 
 def _positive(text: str) -> int:
     """Return an integer from 1 on."""
-    found = int(text)
-    if found < 1:
+    number = int(text)
+    if number < 1:
         raise argparse.ArgumentTypeError(f"must be positive, is {text}")
-    return found
+    return number
 
 
 def _not_negative(text: str) -> int:
     """Return an integer from 0 on."""
-    found = int(text)
-    if found < 0:
+    number = int(text)
+    if number < 0:
         raise argparse.ArgumentTypeError(f"must not be negative, is {text}")
-    return found
+    return number
 
 
 def _minutes(text: str) -> float:
     """Return a positive number of minutes, of a year at most."""
-    found = float(text)
-    if not 0 < found < 525_600:
+    minutes = float(text)
+    if not 0 < minutes < 525_600:
         raise argparse.ArgumentTypeError(f"must be positive, and less than a year, is {text} minutes")
-    return found
+    return minutes
 
 
 def _names(text: str) -> tuple[str, ...]:
     """Return names with commas between."""
-    found = tuple(each.strip() for each in text.split(",") if each.strip())
-    if not found:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
         raise argparse.ArgumentTypeError(f"must name something, is {text!r}")
-    return found
+    return names
 
 
 def add_tune_options(command: argparse.ArgumentParser) -> None:

@@ -97,12 +97,12 @@ class Measurement(NamedTuple):
     @property
     def failures(self) -> dict[str, Exception]:
         """The operations that failed."""
-        return {operation: each for operation, each in self.outcomes.items() if isinstance(each, Exception)}
+        return {operation: outcome for operation, outcome in self.outcomes.items() if isinstance(outcome, Exception)}
 
     @property
     def right(self) -> bool:
         """Whether all results that there are are SciPy's."""
-        return all(each.right for each in self.outcomes.values() if isinstance(each, Result))
+        return all(outcome.right for outcome in self.outcomes.values() if isinstance(outcome, Result))
 
 
 def samples() -> list[Case]:
@@ -116,7 +116,7 @@ def samples() -> list[Case]:
 
         return Case(name.split(".")[0], "samples", name, read)
 
-    return [case(name) for name in sorted(each.name for each in folder.iterdir()) if name.endswith(SUFFIXES)]
+    return [case(name) for name in sorted(file.name for file in folder.iterdir()) if name.endswith(SUFFIXES)]
 
 
 def read_case(path: str) -> Case:
@@ -128,8 +128,8 @@ def read_case(path: str) -> Case:
 
 def generate() -> list[Case]:
     """Return matrices too large to come with the package, built here, so that the bandwidth means something."""
-    made = {"grid_1024x1024": lambda: _grid(1024), "power_law_200k": lambda: _power_law(200_000, 3_000_000)}
-    return [Case(name, "generated here", name, load) for name, load in made.items()]
+    loaders = {"grid_1024x1024": lambda: _grid(1024), "power_law_200k": lambda: _power_law(200_000, 3_000_000)}
+    return [Case(name, "generated here", name, load) for name, load in loaders.items()]
 
 
 def _grid(n: int) -> scipy.sparse.csr_array:
@@ -184,10 +184,10 @@ def _multiply(A: csr_array, host: scipy.sparse.csr_array) -> Result:
 
 def _transpose(A: csr_array, host: scipy.sparse.csr_array) -> Result:
     """Transpose a matrix."""
-    found, reference = transpose(A).get(), host.T.tocsr()
-    same = _same_structure(found, reference) and np.array_equal(found.data, reference.data, equal_nan=True)
+    transposed, reference = transpose(A).get(), host.T.tocsr()
+    is_same = _same_structure(transposed, reference) and np.array_equal(transposed.data, reference.data, equal_nan=True)
     seconds = _time(lambda: transpose(A), A.queue)
-    return Result(str(transpose_plan(A)), seconds, _time(host.T.tocsr), _bytes(host, reference), 0.0 if same else math.nan)
+    return Result(str(transpose_plan(A)), seconds, _time(host.T.tocsr), _bytes(host, reference), 0.0 if is_same else math.nan)
 
 
 def _square(A: csr_array, host: scipy.sparse.csr_array) -> Result | None:
@@ -197,7 +197,7 @@ def _square(A: csr_array, host: scipy.sparse.csr_array) -> Result | None:
         return None
     C = spgemm(A, B).get()
     seconds = _time(lambda: spgemm(A, B), A.queue)
-    methods = ", ".join(dict.fromkeys(each.method for each in spgemm_plan(A, B).explain().bins))
+    methods = ", ".join(dict.fromkeys(step.method for step in spgemm_plan(A, B).explain().bins))
     return Result(methods, seconds, _time(lambda: host @ other), _bytes(host, other, C), _error_of_square(host, other, C))
 
 
@@ -211,19 +211,19 @@ _OPERATIONS: dict[str, Callable[[csr_array, scipy.sparse.csr_array], Result | No
 
 def _time(action: Callable[[], object], queue: cl.CommandQueue | None = None, *, calls: int = 1) -> float:
     """Return the median seconds of an action, of some calls that are waited for together; fewer repeats where it takes long."""
-    found: list[float] = []
-    while len(found) < 3 or (len(found) < EFFORT.repeats and sum(found) < EFFORT.seconds):
+    times: list[float] = []
+    while len(times) < 3 or (len(times) < EFFORT.repeats and sum(times) < EFFORT.seconds):
         began = time.perf_counter()
         for _ in range(calls):
             action()
         if queue is not None:
             queue.finish()
-        found.append(time.perf_counter() - began)
-    return statistics.median(found) / calls
+        times.append(time.perf_counter() - began)
+    return statistics.median(times) / calls
 
 
 def _bytes(*matrices: scipy.sparse.csr_array) -> int:
-    return sum(part.nbytes for each in matrices for part in (each.indptr, each.indices, each.data))
+    return sum(part.nbytes for matrix in matrices for part in (matrix.indptr, matrix.indices, matrix.data))
 
 
 def _same_structure(A: scipy.sparse.csr_array, B: scipy.sparse.csr_array) -> bool:
@@ -242,15 +242,17 @@ def _error_of_square(A: scipy.sparse.csr_array, B: scipy.sparse.csr_array, C: sc
 
     An entry of C is the sum of as many products as the row of A has entries, at most.
     """
-    left, right = (scipy.sparse.csr_array((np.ones(each.nnz), each.indices, each.indptr), shape=each.shape) for each in (A, B))
-    structure = scipy.sparse.csr_array(left @ right)
+    pattern_of_A, pattern_of_B = (
+        scipy.sparse.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape) for matrix in (A, B)
+    )
+    structure = scipy.sparse.csr_array(pattern_of_A @ pattern_of_B)
     structure.sort_indices()
     if not _same_structure(C, structure):
         return math.nan
     wide, lengths = np.result_type(A.dtype, np.float64), np.diff(C.indptr)
-    A, B, places = A.astype(wide), B.astype(wide), (np.repeat(np.arange(C.shape[0]), lengths), C.indices)
+    A, B, positions = A.astype(wide), B.astype(wide), (np.repeat(np.arange(C.shape[0]), lengths), C.indices)
     # Looked up, as SciPy leaves out what cancels.
-    reference, magnitude = (each[places] for each in (A @ B, abs(A) @ abs(B)))
+    reference, magnitude = (product[positions] for product in (A @ B, abs(A) @ abs(B)))
     return max_share(C.data, reference, rounding_bound(np.repeat(np.diff(A.indptr), lengths), magnitude, C.dtype, wide))
 
 
@@ -271,29 +273,29 @@ def run(queue: cl.CommandQueue, files: Sequence[str], console: Console, errors: 
     int
         0 where all matrices could be read and all products and transposed matrices are right, else 1.
     """
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     failed = 0
     for case in (*samples(), *(read_case(path) for path in files), *generate()):
         with errors.status(Text(f"{case.name} ...")):
             try:
-                found.append(measure(queue, case))
+                measurements.append(measure(queue, case))
             except (OSError, *_FAILURES) as error:
                 failed += 1
                 _say(errors, f"error: {_reason(case, error)}", "red")
             else:
-                for operation, failure in found[-1].failures.items():
+                for operation, failure in measurements[-1].failures.items():
                     _say(errors, f"error: {operation} of {_reason(case, failure)}", "red")
     device = describe(queue.device)
     where = f"{device.name} ({device.platform})"
     _say(console, f"In {'double' if device.fp64 else 'single'} precision on {where}", "bold")
     for operation in _OPERATIONS:
         _say(console, f"\n{operation}\n", "bold")
-        console.print(_table(operation, found))
+        console.print(_table(operation, measurements))
     _say(console, _LEGEND, "dim")
-    wrong = ", ".join(each.case.name for each in found if not each.right)
-    broken = sum(len(each.failures) for each in found)
-    verified = sum(each.right and not each.failures for each in found)
-    summary = [f"{verified} of {len(found)} results verified against SciPy on {where}"]
+    wrong = ", ".join(measurement.case.name for measurement in measurements if not measurement.right)
+    broken = sum(len(measurement.failures) for measurement in measurements)
+    verified = sum(measurement.right and not measurement.failures for measurement in measurements)
+    summary = [f"{verified} of {len(measurements)} results verified against SciPy on {where}"]
     summary += [f"WRONG: {wrong}"] if wrong else []
     summary += [f"{failed} not multiplied, see above"] if failed else []
     summary += [f"operations that failed: {broken}, see above"] if broken else []
@@ -314,28 +316,32 @@ def _say(console: Console, text: str, style: str) -> None:
     console.print(text, style=style, soft_wrap=True)
 
 
-def _table(operation: str, found: Sequence[Measurement]) -> Table:
+def _table(operation: str, measurements: Sequence[Measurement]) -> Table:
     table = Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for column in ("matrix", "rows", "nnz", "method", "time", "GB/s", "error", "SciPy", "ratio"):
         # In a narrow terminal the columns of text give way.
         sides: dict[str, Any] = {} if column in ("matrix", "method") else {"justify": "right", "min_width": 5}
         table.add_column(column, no_wrap=True, overflow="ellipsis", **sides)
     origin = None
-    for case, shape, nnz, outcomes in found:
-        of = outcomes[operation]
-        if isinstance(of, Exception):
+    for case, shape, nnz, outcomes in measurements:
+        outcome = outcomes[operation]
+        if isinstance(outcome, Exception):
             continue
         if origin != case.origin:
             table.add_section()
             table.add_row(Text(case.origin), style="dim italic")
             origin = case.origin
         head = Text(case.name), f"{shape[0]:,}", f"{nnz:,}"
-        if of is None:
+        if outcome is None:
             table.add_row(*head, Text("too large here"), style="dim")
             continue
-        speed = duration(of.seconds), _three_digits(of.n_bytes / of.seconds / 1e9), f"{of.error:.2f}" if of.right else "WRONG"
-        ratio = duration(of.scipy_seconds), f"{of.scipy_seconds / of.seconds:.2f}"
-        table.add_row(*head, Text(of.method), *speed, *ratio, style=None if of.right else "red")
+        speed = (
+            duration(outcome.seconds),
+            _three_digits(outcome.n_bytes / outcome.seconds / 1e9),
+            f"{outcome.error:.2f}" if outcome.right else "WRONG",
+        )
+        ratio = duration(outcome.scipy_seconds), f"{outcome.scipy_seconds / outcome.seconds:.2f}"
+        table.add_row(*head, Text(outcome.method), *speed, *ratio, style=None if outcome.right else "red")
     return table
 
 

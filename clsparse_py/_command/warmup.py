@@ -111,16 +111,16 @@ def warmup(
     """
     queue = queue_for((), queue)
     device = describe(queue.device)
-    before = sum(1 for _ in programs.built())
-    wanted = dict.fromkeys(np.dtype(each) for each in dtypes)
-    able = [dtype for dtype in wanted if device.fp64 or dtype.name not in ("float64", "complex128")]
+    n_before = sum(1 for _ in programs.built())
+    requested = dict.fromkeys(np.dtype(name) for name in dtypes)
+    able = [dtype for dtype in requested if device.fp64 or dtype.name not in ("float64", "complex128")]
     steps = [step for dtype in able for step in _steps(queue, device, dtype)]
-    for done, step in enumerate(steps, 1):
+    for n_done, step in enumerate(steps, 1):
         step()  # runs what it builds: quirk 31
         queue.finish()
         if report is not None:
-            report(done, len(steps))
-    return sum(1 for _ in programs.built()) - before
+            report(n_done, len(steps))
+    return sum(1 for _ in programs.built()) - n_before
 
 
 def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iterator[Callable[[], object]]:
@@ -128,8 +128,8 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
     matrices = _matrices(queue, dtype)
     of_lengths = [_with_lengths(queue, dtype, lengths) for lengths in _LENGTHS]
     for scheme, kernel in _choices(device, dtype.name):
-        more = of_lengths if kernel is not None and kernel.name == "chunked" else []
-        yield partial(_multiply_vector, [*matrices, *more], scheme, kernel)
+        of_chunked = of_lengths if kernel is not None and kernel.name == "chunked" else []
+        yield partial(_multiply_vector, [*matrices, *of_chunked], scheme, kernel)
     for columns in _COLUMNS:
         # Of matrices of its own: behind some products a plan may take rows together, by other kernels. Teams of many lanes take
         # a row each where rows are alike and not short.
@@ -222,13 +222,17 @@ def _combine(A: csr_array) -> None:
 
 def _multiply_by(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any], strategy: Strategy) -> None:
     """Multiply sparse matrices with a row for every bin of a strategy that the profile may choose."""
-    one = csr_array(scipy.sparse.csr_array(np.ones((1, 1), dtype)), queue=queue)
-    of_rows = bins_for("auto", device, types_of(one, one), strategy=strategy)
+    unit = csr_array(scipy.sparse.csr_array(np.ones((1, 1), dtype)), queue=queue)
+    of_rows = bins_for("auto", device, types_of(unit, unit), strategy=strategy)
     limits = [limit for bin_ in of_rows for limit in bin_.limits if 0 < limit < _LONG_ROW]
     # Rows of as many entries as each bin may take, and one beyond them all; rows of the other operand have one entry.
-    left, right = _with_rows(queue, dtype, [*dict.fromkeys(limits), 1 + max(limits, default=0)])
+    first, second = _with_rows(queue, dtype, [*dict.fromkeys(limits), 1 + max(limits, default=0)])
     # Its bins are given as they are, as "auto" would take such a product for a small one.
-    for plan in (spgemm_plan(left, right), SpgemmPlan(left, right, Request(bins=of_rows)), spgemm_plan(transpose(right), right)):
+    for plan in (
+        spgemm_plan(first, second),
+        SpgemmPlan(first, second, Request(bins=of_rows)),
+        spgemm_plan(transpose(second), second),
+    ):
         _multiply_twice(plan)
 
 
@@ -257,8 +261,8 @@ def _with_rows(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int])
     """Return operands of a sparse product: rows of these lengths, and a column of ones."""
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     indices = np.concatenate([np.arange(length) for length in lengths]).astype(np.int32)
-    left = scipy.sparse.csr_array((np.zeros(indices.size, dtype), indices, indptr), shape=(len(lengths), max(lengths)))
-    return csr_array(left, queue=queue), csr_array(scipy.sparse.csr_array(np.ones((max(lengths), 1), dtype)), queue=queue)
+    factor = scipy.sparse.csr_array((np.zeros(indices.size, dtype), indices, indptr), shape=(len(lengths), max(lengths)))
+    return csr_array(factor, queue=queue), csr_array(scipy.sparse.csr_array(np.ones((max(lengths), 1), dtype)), queue=queue)
 
 
 def _choices(device: Device, dtype: str) -> Iterator[tuple[Scheme, KernelChoice | None]]:

@@ -8,7 +8,7 @@ __all__ = ["MOST", "number"]
 MOST = (1 << 31) - 1
 
 
-def number(text: str, what: str, lowest: int, highest: int) -> int:
+def number(text: str, name: str, lowest: int, highest: int) -> int:
     """Return a number of a label.
 
     Parameters
@@ -27,7 +27,7 @@ def number(text: str, what: str, lowest: int, highest: int) -> int:
     """
     # So many digits at most: to read them takes time, too.
     digits = text.isascii() and text.isdecimal() and len(text) <= len(str(highest))
-    found = int(text) if digits else lowest - 1
-    if not lowest <= found <= highest:
-        raise ValueError(f"{what} must be a number from {lowest} to {highest}, is {text[:40]!r}")
-    return found
+    value = int(text) if digits else lowest - 1
+    if not lowest <= value <= highest:
+        raise ValueError(f"{name} must be a number from {lowest} to {highest}, is {text[:40]!r}")
+    return value

@@ -98,8 +98,8 @@ class Profile:
     @property
     def device(self) -> Mapping[str, Any]:
         """The device that it is for."""
-        found: Mapping[str, Any] = self.head["device"]
-        return found
+        device: Mapping[str, Any] = self.head["device"]
+        return device
 
     @property
     def date(self) -> str:
@@ -114,14 +114,14 @@ class Profile:
     @property
     def operations(self) -> Mapping[str, Mapping[str, Mapping[str, Any]]]:
         """Trees as JSON has them, by operation, dtype and question."""
-        found: Mapping[str, Mapping[str, Mapping[str, Any]]] = self._decides["operations"]
-        return found
+        operations: Mapping[str, Mapping[str, Mapping[str, Any]]] = self._decides["operations"]
+        return operations
 
     def thresholds(self, operation: str, dtype: str) -> dict[str, float]:
         """Return the thresholds of an operation by name, those for a dtype before those for any."""
         of_operation = self._decides.get("thresholds", {}).get(operation, {})
         named = (of_operation.get(key, {}) for key in reversed(_stand_ins(dtype)))
-        return {name: each["value"] for by_name in named for name, each in by_name.items()}
+        return {name: threshold["value"] for by_name in named for name, threshold in by_name.items()}
 
     def tree(self, operation: str, dtype: str, question: str) -> trees.Tree | None:
         """Return the tree for a question; None where there is none.
@@ -132,9 +132,9 @@ class Profile:
             It is no tree.
         """
         for key in _stand_ins(dtype):
-            kept = self._trees.get((operation, key, question))
-            if kept is not None:
-                return kept
+            cached = self._trees.get((operation, key, question))
+            if cached is not None:
+                return cached
             content = self.operations.get(operation, {}).get(key, {}).get(question)
             if content is not None:
                 return self._trees.setdefault((operation, key, question), trees.from_json(content))
@@ -261,16 +261,16 @@ def _report(path: Path, why: str) -> None:
 
 def _distance(profile: Profile, device: Device) -> tuple[float, ...] | None:
     """Return how far a profile is from a device, nearest first: the same, kin by how their sizes compare, type, default."""
-    of = profile.device
-    if of["type"] != device.type:
+    made_for = profile.device
+    if made_for["type"] != device.type:
         return (3,) if profile.shipped and profile.name == _DEFAULT else None
-    if of.get("name") == device.name and of.get("platform") == device.platform:
+    if made_for.get("name") == device.name and made_for.get("platform") == device.platform:
         return (0,)
-    if "name" not in of:
+    if "name" not in made_for:
         return (2,)
     # Devices of one maker are kin, but a CPU is what its runtime's compiler makes of it.
-    kin = of["platform"] == device.platform if device.lanes_are_loops else of["vendor"] == device.vendor
-    return (1, abs(math.log(of["compute_units"] / device.compute_units))) if kin else None
+    kin = made_for["platform"] == device.platform if device.lanes_are_loops else made_for["vendor"] == device.vendor
+    return (1, abs(math.log(made_for["compute_units"] / device.compute_units))) if kin else None
 
 
 def _usable(path: Path, is_shipped: bool) -> Profile | None:
@@ -291,7 +291,7 @@ def _all() -> tuple[Profile, ...]:
 def find(device: Device) -> tuple[Profile, ...]:
     """Return the profiles that suit a device, in the order in which they are asked."""
     near = [(distance, profile.shipped, profile.name, profile) for profile in _all() if (distance := _distance(profile, device))]
-    return tuple(profile for *_, profile in sorted(near, key=lambda each: each[:3]))
+    return tuple(profile for *_, profile in sorted(near, key=lambda ranked: ranked[:3]))
 
 
 def forget() -> None:
@@ -389,10 +389,10 @@ def rules(
 ) -> Rules[T]:
     """Return the rules of the first profile that decides a question on a device; see `decide`."""
     key = (device, operation, dtype, question)
-    kept = _rules.get(key)
-    if kept is None:
-        kept = _rules[key] = _first(find(device), operation, dtype, question, features, parse)
-    return kept
+    cached = _rules.get(key)
+    if cached is None:
+        cached = _rules[key] = _first(find(device), operation, dtype, question, features, parse)
+    return cached
 
 
 def _first(
@@ -407,13 +407,13 @@ def _first(
         if (profile.path, operation) in _unusable:
             continue
         try:
-            found = profile.tree(operation, dtype, question)
-            if found is None:
+            tree = profile.tree(operation, dtype, question)
+            if tree is None:
                 continue
-            values = {leaf.label: parse(leaf.label) for leaf in trees.leaves(found)}
-            unknown = trees.features_of(found) - features.keys()
+            values = {leaf.label: parse(leaf.label) for leaf in trees.leaves(tree)}
+            unknown = trees.features_of(tree) - features.keys()
             if not unknown:
-                return Rules(profile, found, values)
+                return Rules(profile, tree, values)
             why = f"{', '.join(sorted(unknown))} is no feature"
         except ValueError as error:
             why = str(error)
@@ -473,17 +473,17 @@ def thresholds(
         From numbers by name to the operation's own record. A `ValueError` says that a number is none: the profile is reported and
         ignored.
     """
-    values, found = dict(defaults), make(defaults)
+    values, record = dict(defaults), make(defaults)
     for profile in reversed(near):
         named = {} if (profile.path, operation) in _unusable else profile.thresholds(operation, dtype)
         try:
-            found = make({**values, **named}) if named else found
+            record = make({**values, **named}) if named else record
         except ValueError as error:
             _unusable.add((profile.path, operation))
             _report(profile.path, f"{operation}, thresholds: {error}")
         else:
             values |= named
-    return found
+    return record
 
 
 def _of_package(device: Device) -> tuple[Profile, ...]:
@@ -528,13 +528,15 @@ def _text(content: Mapping[str, Any]) -> str:
 
 def _value(value: Any, depth: int) -> str:
     """Return a value as text: in a line, or in one for each of its members, of a list without those at its head."""
-    whole, indent = json.dumps(value), "\n" + " " * (depth + 1)
-    if len(whole) + depth <= _WIDTH or not isinstance(value, (dict, list)):
-        return whole
+    text, indent = json.dumps(value), "\n" + " " * (depth + 1)
+    if len(text) + depth <= _WIDTH or not isinstance(value, (dict, list)):
+        return text
     if isinstance(value, dict):
-        members = (f"{indent}{json.dumps(name)}: {_value(each, depth + 1)}" for name, each in value.items())
+        members = (f"{indent}{json.dumps(name)}: {_value(member, depth + 1)}" for name, member in value.items())
         return f"{{{','.join(members)}{indent[:-1]}}}"
-    lines = [indent + _value(each, depth + 1) if isinstance(each, (dict, list)) else f" {json.dumps(each)}" for each in value]
+    lines = [
+        indent + _value(member, depth + 1) if isinstance(member, (dict, list)) else f" {json.dumps(member)}" for member in value
+    ]
     return f"[{','.join(lines).lstrip()}]"
 
 
@@ -570,8 +572,8 @@ def remove(name: str) -> Path:
     """
     path = next((path for path in own() if path.stem == name), None)
     if path is None:
-        there = ", ".join(path.stem for path in own()) or "none"
-        raise ProfileError(f"no profile of yours is named {name!r}; there are: {there}")
+        names = ", ".join(path.stem for path in own()) or "none"
+        raise ProfileError(f"no profile of yours is named {name!r}; there are: {names}")
     try:
         path.unlink()
     except OSError as error:

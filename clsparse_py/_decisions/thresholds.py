@@ -74,11 +74,11 @@ class Thresholds:
     def __post_init__(self) -> None:
         """Check the numbers: a profile may come from anywhere."""
         for name, (default, declared) in self._declared().items():
-            value, whole = getattr(self, name), isinstance(default, int)
-            if not declared.least <= value <= declared.most or (whole and value != int(value)):
-                kind = "whole number" if whole else "number"
+            value, is_integer = getattr(self, name), isinstance(default, int)
+            if not declared.least <= value <= declared.most or (is_integer and value != int(value)):
+                kind = "whole number" if is_integer else "number"
                 raise ValueError(f"{name}: must be a {kind} from {declared.least} to {declared.most}, is {value}")
-            if whole:  # kernels are made of these
+            if is_integer:  # kernels are made of these
                 object.__setattr__(self, name, int(value))
             if declared.power and int(value).bit_count() != 1:
                 raise ValueError(f"{name}: must be a power of two, is {value}")
@@ -91,7 +91,7 @@ class Thresholds:
     def _declared(cls) -> Mapping[str, tuple[Any, Number]]:
         """Return the default of each number by its name, and what else is declared of it."""
         of_class: Any = cls  # those that derive from this one are dataclasses
-        return {each.name: (each.default, each.metadata["number"]) for each in fields(of_class)}
+        return {declared.name: (declared.default, declared.metadata["number"]) for declared in fields(of_class)}
 
     @classmethod
     def defaults(cls, *, on_cores: bool) -> Mapping[str, float]:
@@ -118,15 +118,15 @@ class Thresholds:
     def of(cls: type[Own], device: Device, dtype: str = "any") -> Own:
         """Return the thresholds of a device, each of the closest profile that has it, and of values of a dtype."""
         key = (device, cls, dtype)
-        found: Own | None = profiles.kept.get(key)
-        if found is None:
-            found = profiles.kept[key] = cls._by(profiles.find(device), device, dtype)
-        return found
+        record: Own | None = profiles.kept.get(key)
+        if record is None:
+            record = profiles.kept[key] = cls._by(profiles.find(device), device, dtype)
+        return record
 
     @classmethod
     def untuned(cls: type[Own], device: Device, dtype: str = "any") -> Own:
         """Return the thresholds of a device that was never tuned: of the shipped profiles alone."""
-        return cls._by([each for each in profiles.find(device) if each.shipped], device, dtype)
+        return cls._by([profile for profile in profiles.find(device) if profile.shipped], device, dtype)
 
     @classmethod
     def _by(cls: type[Own], near: Sequence[profiles.Profile], device: Device, dtype: str) -> Own:

@@ -60,8 +60,8 @@ class Leaf:
 
     def to_json(self) -> dict[str, Any]:
         """Return the leaf as JSON has it."""
-        own = {"take": self.label, "cases": self.cases, "lost": self.lost, "note": self.note}
-        return {key: value for key, value in own.items() if value not in (None, "")}
+        members = {"take": self.label, "cases": self.cases, "lost": self.lost, "note": self.note}
+        return {key: value for key, value in members.items() if value not in (None, "")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +106,9 @@ def from_json(content: Any, depth: int = MAX_DEPTH) -> Tree:
     if isinstance(content, dict) and content.keys() >= {*_MEMBERS}:
         content = [content[name] for name in _MEMBERS]
     if isinstance(content, list) and len(content) == len(_MEMBERS):
-        feature, limit, then, otherwise = content
+        feature, limit, lower, upper = content
         if isinstance(feature, str) and isinstance(limit, (int, float)) and not isinstance(limit, bool):
-            return Split(feature, limit, from_json(then, depth - 1), from_json(otherwise, depth - 1))
+            return Split(feature, limit, from_json(lower, depth - 1), from_json(upper, depth - 1))
     text = str(content)
     raise ValueError(f"no decision tree: {text if len(text) < 80 else text[:77] + '...'}")
 
@@ -142,8 +142,8 @@ def restrict(tree: Tree, features: Mapping[str, float]) -> Tree:
         tree = tree.then if features[tree.feature] <= tree.at_most else tree.otherwise
     if isinstance(tree, Leaf):
         return tree
-    then, otherwise = restrict(tree.then, features), restrict(tree.otherwise, features)
-    return then if then == otherwise else Split(tree.feature, tree.at_most, then, otherwise)
+    lower, upper = restrict(tree.then, features), restrict(tree.otherwise, features)
+    return lower if lower == upper else Split(tree.feature, tree.at_most, lower, upper)
 
 
 def bare(tree: Tree) -> Tree:

@@ -179,14 +179,14 @@ def _loads_once(context: cl.Context, device: cl.Device, queue: cl.CommandQueue) 
         flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
         inputs = (numbers.astype(np.uint32), numbers * 3, np.repeat(numbers * 5, 2))
         buffers = [cl.Buffer(context, flags, hostbuf=part) for part in inputs]
-        found = np.zeros(n, np.uint64)
-        out = cl.Buffer(context, cl.mem_flags.WRITE_ONLY, found.nbytes)
+        values = np.zeros(n, np.uint64)
+        out = cl.Buffer(context, cl.mem_flags.WRITE_ONLY, values.nbytes)
         kernel(queue, (n,), None, *buffers, out)
-        cl.enqueue_copy(queue, found, out)
+        cl.enqueue_copy(queue, values, out)
     except cl.Error as error:
         _log.debug("%s: no hinted loads: %s", device.name, error)
         return "plain"
-    return "ptx" if np.array_equal(found, numbers * 14) else "plain"
+    return "ptx" if np.array_equal(values, numbers * 14) else "plain"
 
 
 def _matches(context: cl.Context, device: cl.Device, queue: cl.CommandQueue) -> str:
@@ -211,15 +211,15 @@ def _aliases_host(context: cl.Context, device: cl.Device, queue: cl.CommandQueue
     multiple = kernel.get_work_group_info(cl.kernel_work_group_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
     if not query(device, "host_unified_memory", False):
         return False, int(multiple)
-    host, found = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
+    host, values = np.arange(64, dtype=np.uint32), np.zeros(64, np.uint32)
     flags = cl.mem_flags
     aliased = cl.Buffer(context, flags.READ_WRITE | flags.USE_HOST_PTR, hostbuf=host)
-    out = cl.Buffer(context, flags.WRITE_ONLY, found.nbytes)
+    out = cl.Buffer(context, flags.WRITE_ONLY, values.nbytes)
     for shift in (0, 1000):
         host += np.uint32(shift)
         kernel(queue, (64,), None, aliased, out)
-        cl.enqueue_copy(queue, found, out)
-        if not np.array_equal(found, host):
+        cl.enqueue_copy(queue, values, out)
+        if not np.array_equal(values, host):
             return False, int(multiple)
     return True, int(multiple)
 
@@ -233,7 +233,7 @@ class Probed:
     preferred_multiple: int
 
 
-def _probe(kept: bytes) -> Probed:
+def _probe(content_kept: bytes) -> Probed:
     """Return the results of probes that an earlier process kept.
 
     Raises
@@ -241,7 +241,7 @@ def _probe(kept: bytes) -> Probed:
     ValueError, AttributeError
         The entry has another form, as another version wrote it.
     """
-    content = json.loads(kept)
+    content = json.loads(content_kept)
     if _types(content) != _types(asdict(Probed(Portability(), aliases_host=False, preferred_multiple=1))):
         raise ValueError("its fields are others")
     return Probed(**{**content, "portability": Portability(**content["portability"])})
@@ -256,9 +256,9 @@ def probe(device: cl.Device) -> Probed:
     identity = (device.platform.name, device.platform.version, device.name, device.version, device.driver_version)
     probes = (sources.expand(_LANES_PROBE), sources.expand(_LOAD_ONCE_PROBE), sources.expand(_MATCH_PROBE), _ALIAS_PROBE)
     key = cache.key_of("probe", trial.TRIED, *probes, *identity, device.extensions)
-    kept = cache.load(key, _probe)
-    if kept is not None:
-        return kept
+    cached = cache.load(key, _probe)
+    if cached is not None:
+        return cached
     if type_of(device) == "cpu":
         # Its compiler runs in this process, which it could end or stop: a child tries it first.
         trial.examine(programs.identity(device))
@@ -278,6 +278,6 @@ def probe(device: cl.Device) -> Probed:
     aliases, multiple = _aliases_host(context, device, queue)
     matches = _matches(context, device, queue)
     portability = Portability(lanes.lanes, lanes.lane_width, _loads_once(context, device, queue), fp64, matches)
-    found = Probed(portability, aliases, multiple)
-    cache.write(key, json.dumps(asdict(found)).encode())
-    return found
+    probed = Probed(portability, aliases, multiple)
+    cache.write(key, json.dumps(asdict(probed)).encode())
+    return probed

@@ -179,7 +179,7 @@ def _describe(device: cl.Device) -> Device:
     if not isinstance(device, cl.Device):
         raise TypeError(f"device: must be a pyopencl.Device, is {type(device).__name__}")
     try:
-        found = probe(device)
+        probed = probe(device)
     except trial.UnfitError as verdict:
         retry = "clsparse warmup --retry has it tried again"
         raise NoDeviceError(f"{device.name.strip()} cannot be used: {verdict}; {retry}") from None
@@ -196,20 +196,20 @@ def _describe(device: cl.Device) -> Device:
         local_memory=device.local_mem_size,
         max_allocation=device.max_mem_alloc_size,
         global_memory=device.global_mem_size,
-        preferred_multiple=found.preferred_multiple,
+        preferred_multiple=probed.preferred_multiple,
         sub_group_sizes=tuple(int(size) for size in query(device, "sub_group_sizes_intel", ())),
         fp64=bool(query(device, "double_fp_config", 0)),
         fp16="cl_khr_fp16" in extensions,
         int64_atomics="cl_khr_int64_base_atomics" in extensions,
         float_atomics="cl_ext_float_atomics" in extensions,
         unified_memory=bool(query(device, "host_unified_memory", False)),
-        aliases_host=found.aliases_host,
+        aliases_host=probed.aliases_host,
         svm=tuple(
             name.lower().replace("_", "-")
             for name in ("COARSE_GRAIN_BUFFER", "FINE_GRAIN_BUFFER", "FINE_GRAIN_SYSTEM", "ATOMICS")
             if svm & getattr(kinds, name)
         ),
-        portability=found.portability,
+        portability=probed.portability,
         vendor=device.vendor.strip(),
         cache_bytes=int(query(device, "global_mem_cache_size", 0)),
     )
@@ -238,8 +238,8 @@ def devices() -> list[cl.Device]:
         platforms = cl.get_platforms()
     except cl.Error:  # the loader's way to say that there is none
         return []
-    found: list[cl.Device] = []
-    seen: set[tuple[str, ...]] = set()
+    usable: list[cl.Device] = []
+    listed: set[tuple[str, ...]] = set()
     for platform in platforms:
         try:
             present = platform.get_devices()
@@ -247,11 +247,11 @@ def devices() -> list[cl.Device]:
             _log.debug("platform %s has no devices: %s", platform.name, error)
             continue
         shown = (platform.name, platform.version, *(device.name for device in present))
-        if shown not in seen:
-            seen.add(shown)
-            found.extend(device for device in present if device.available)
+        if shown not in listed:
+            listed.add(shown)
+            usable.extend(device for device in present if device.available)
 
-    return sorted(found, key=lambda device: (*_kind(device), *preference(device, found)))
+    return sorted(usable, key=lambda device: (*_kind(device), *preference(device, usable)))
 
 
 def _kind(device: cl.Device) -> tuple[int, bool]:
@@ -265,14 +265,18 @@ def preference(device: cl.Device, others: Iterable[cl.Device]) -> tuple[bool, fl
     That it was not tuned on this machine; its rank, if profiles tell those of all of them; and compute units times the width of
     float vectors, times the clock rate if all of them tell one, as some drivers say 0. The latter two are negative.
     """
-    rivals = [each for each in others if _kind(each) == _kind(device)]
+    rivals = [rival for rival in others if _kind(rival) == _kind(device)]
     if len(rivals) < 2:
         return False, 0, 0
-    known = [standing(each.name.strip(), each.platform.name.strip(), type_of(each)) for each in rivals]
-    tuned, rank = known[rivals.index(device)]
+    standings = [standing(rival.name.strip(), rival.platform.name.strip(), type_of(rival)) for rival in rivals]
+    tuned, rank = standings[rivals.index(device)]
     lanes = device.max_compute_units * max(query(device, "native_vector_width_float", 1), 1)
-    clock = device.max_clock_frequency if all(each.max_clock_frequency for each in rivals) else 1
-    return not tuned, -rank if rank is not None and all(of is not None for _, of in known) else 0, -int(lanes * clock)
+    clock = device.max_clock_frequency if all(rival.max_clock_frequency for rival in rivals) else 1
+    return (
+        not tuned,
+        -rank if rank is not None and all(rank_of_rival is not None for _, rank_of_rival in standings) else 0,
+        -int(lanes * clock),
+    )
 
 
 def choose_device() -> cl.Device:
@@ -291,15 +295,19 @@ def choose_device() -> cl.Device:
         raise NoDeviceError(f"no OpenCL device was found. {runtimes.advice()}")
     if named := os.environ.get("PYOPENCL_CTX"):
         try:
-            chosen: cl.Device = cl.choose_devices(interactive=False)[0]
+            named_device: cl.Device = cl.choose_devices(interactive=False)[0]
         except (cl.Error, ValueError, IndexError) as error:
-            there = "; ".join(f"{device.name.strip()} of platform {device.platform.name.strip()}" for device in present)
-            said = f"PYOPENCL_CTX: {named!r} names no device ({error}). There are: {there}. {runtimes.unseen()}"
+            names = "; ".join(f"{device.name.strip()} of platform {device.platform.name.strip()}" for device in present)
+            said = f"PYOPENCL_CTX: {named!r} names no device ({error}). There are: {names}. {runtimes.unseen()}"
             raise NoDeviceError(said.rstrip()) from error
         platform, _, name = named.lower().partition(":")
         # Two releases of a runtime have one name.
-        alike = [each for each in present if each.platform.name == chosen.platform.name and name in each.name.lower()]
-        return chosen if platform.isdigit() else first_usable([chosen, *alike]) or chosen
+        same_platform = [
+            candidate
+            for candidate in present
+            if candidate.platform.name == named_device.platform.name and name in candidate.name.lower()
+        ]
+        return named_device if platform.isdigit() else first_usable([named_device, *same_platform]) or named_device
     refused: list[str] = []
     for device in present:
         reason = _refusing.get(device) or unusable(device)

@@ -103,14 +103,14 @@ def _try_out(device: cl.Device) -> tuple[str, str]:
     program = programs.compile_source(context, device, defines + _SOURCE)
     a = np.random.default_rng(0).integers(0, 1 << 32, _GROUP * _GROUPS, dtype=np.uint32)
     flags = cl.mem_flags
-    given = cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=a)
-    for name, group, wanted in _wanted(a):
+    operand = cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=a)
+    for name, group, expected in _wanted(a):
         out = cl.Buffer(context, flags.WRITE_ONLY, a.nbytes)
-        found = np.zeros_like(a)
+        values = np.zeros_like(a)
         items = a.size if group > 1 else a.size // 8
-        cl.Kernel(program, name)(queue, (items,), (group,), given, out)
-        cl.enqueue_copy(queue, found, out)
-        if not np.array_equal(found, wanted.astype(np.uint32)):
+        cl.Kernel(program, name)(queue, (items,), (group,), operand, out)
+        cl.enqueue_copy(queue, values, out)
+        if not np.array_equal(values, expected.astype(np.uint32)):
             return WRONG, name
     return GOOD, ""
 
@@ -118,7 +118,7 @@ def _try_out(device: cl.Device) -> tuple[str, str]:
 def _verdict(identity: str) -> tuple[str, str]:
     try:
         present = [device for platform in cl.get_platforms() for device in platform.get_devices()]
-        device = next((each for each in present if programs.identity(each) == identity), None)
+        device = next((candidate for candidate in present if programs.identity(candidate) == identity), None)
         if device is None:
             return NONE, "the device is not there"
         print(BEGINS, flush=True)

@@ -33,14 +33,14 @@ def list_shipped() -> list[Path]:
 def members(text: str, *names: str) -> dict[str, Any]:
     """Return members of a shipped profile that are there; tests check it. Much of it is evidence, and never parsed."""
     decoder = json.JSONDecoder()
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name in names:
         # How `save` writes what lies at the top.
         member = f'\n "{name}": '
-        at = text.find(member)
-        if at >= 0:
-            found[name] = decoder.raw_decode(text, at + len(member))[0]
-    return found
+        position = text.find(member)
+        if position >= 0:
+            values[name] = decoder.raw_decode(text, position + len(member))[0]
+    return values
 
 
 def head(path: Path) -> dict[str, Any]:
@@ -54,10 +54,10 @@ def head(path: Path) -> dict[str, Any]:
         It cannot be read.
     """
     with path.open(encoding="utf-8") as file:
-        found = members(file.read(_HEAD), "name", "device", "date", "rank")
-    if not {"name", "device"} <= found.keys():
+        values = members(file.read(_HEAD), "name", "device", "date", "rank")
+    if not {"name", "device"} <= values.keys():
         raise ValueError("its name or device is not where it belongs")
-    return found
+    return values
 
 
 def standing(name: str, platform: str, kind: str) -> tuple[bool, float | None]:
@@ -73,14 +73,14 @@ def standing(name: str, platform: str, kind: str) -> tuple[bool, float | None]:
         "gpu", "accelerator", "cpu" or "custom".
     """
     try:
-        own = sorted(folder().glob("*.json"))
+        own_profiles = sorted(folder().glob("*.json"))
     except OSError:  # `_decisions.profiles` says so
-        own = []
-    tuned = any((of.get("name"), of.get("platform")) == (name, platform) for of, _ in _read_heads(own))
+        own_profiles = []
+    tuned = any((made_for.get("name"), made_for.get("platform")) == (name, platform) for made_for, _ in _read_heads(own_profiles))
     ranks = {
-        of["name"] == name: rank["value"]
-        for of, rank in _read_heads(list_shipped())
-        if rank and of["platform"] == platform and of["type"] == kind and (kind == "cpu" or of["name"] == name)
+        made_for["name"] == name: rank["value"]
+        for made_for, rank in _read_heads(list_shipped())
+        if rank and made_for["platform"] == platform and made_for["type"] == kind and (kind == "cpu" or made_for["name"] == name)
     }
     return tuned, ranks.get(True, ranks.get(False))
 
@@ -89,8 +89,8 @@ def _read_heads(paths: list[Path]) -> Iterator[tuple[dict[str, Any], dict[str, A
     """Yield the device and the rank of each profile of a device; damaged ones are passed over, as `_decisions.profiles` says."""
     for path in paths:
         try:
-            found = head(path)
+            content = head(path)
         except (OSError, ValueError):
             continue
-        if isinstance(found["device"], dict) and "name" in found["device"]:
-            yield found["device"], found.get("rank", {})
+        if isinstance(content["device"], dict) and "name" in content["device"]:
+            yield content["device"], content.get("rank", {})

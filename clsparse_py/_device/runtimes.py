@@ -32,9 +32,9 @@ _X86_LINUX = sys.platform == "linux" and platform.machine() == "x86_64"
 
 def intel() -> Path | None:
     """Return the library of Intel's CPU runtime that pip installed beside this Python, if it did."""
-    files = (file for of in importlib.metadata.distributions(name="intel-opencl-rt") for file in of.files or ())
-    found = (Path(str(file.locate())).resolve() for file in files if file.name in ("libintelocl.so", "intelocl64.dll"))
-    return next((path for path in found if path.exists()), None)
+    files = (file for package in importlib.metadata.distributions(name="intel-opencl-rt") for file in package.files or ())
+    paths = (Path(str(file.locate())).resolve() for file in files if file.name in ("libintelocl.so", "intelocl64.dll"))
+    return next((path for path in paths if path.exists()), None)
 
 
 def register() -> None:
@@ -46,10 +46,10 @@ def register() -> None:
     library = intel() if _X86_LINUX or sys.platform == "win32" else None
     if library is None or "OCL_ICD_VENDORS" in os.environ or any(map(_names_intel, _VENDORS.glob("*.icd"))):
         return
-    beside = Path(cl.__file__).parent / ".libs"
-    libraries = [str(library), *(_library(file) for file in sorted(beside.glob("*.icd")))]
-    if not any(beside.glob("libOpenCL*")):
-        listed = [each for each in os.environ.get("OCL_ICD_FILENAMES", "").split(os.pathsep) if each]
+    bundled = Path(cl.__file__).parent / ".libs"
+    libraries = [str(library), *(_library(file) for file in sorted(bundled.glob("*.icd")))]
+    if not any(bundled.glob("libOpenCL*")):
+        listed = [entry for entry in os.environ.get("OCL_ICD_FILENAMES", "").split(os.pathsep) if entry]
         os.environ["OCL_ICD_FILENAMES"] = os.pathsep.join(dict.fromkeys((*listed, *libraries)))
         return
     try:
@@ -94,14 +94,14 @@ def _home(libraries: list[str]) -> Path:
 
 def _name_in(folder: Path, libraries: list[str], *above: Path) -> None:
     """Write an ``.icd`` file for each library that a folder lacks, which no one else may write to, nor to those above it."""
-    for place in (*above, folder):
-        if reason := distrust(place.stat()):
-            raise PermissionError(f"{place} cannot be used: {reason}")
+    for parent in (*above, folder):
+        if reason := distrust(parent.stat()):
+            raise PermissionError(f"{parent} cannot be used: {reason}")
     for number, library in enumerate(libraries):
         file = folder / f"{number}.icd"
         if not file.exists():
-            with replacing(file, private=True) as written:
-                written.write(f"{library}\n".encode())
+            with replacing(file, private=True) as output:
+                output.write(f"{library}\n".encode())
 
 
 def unseen() -> str:
@@ -122,7 +122,7 @@ def unseen() -> str:
 
 def _platforms() -> set[str]:
     try:
-        return {found.name.strip() for found in cl.get_platforms()}
+        return {platform.name.strip() for platform in cl.get_platforms()}
     except cl.Error:  # the loader's way to say that there is none
         return set()
 
@@ -154,7 +154,7 @@ def _cpu_runtimes() -> str:
             "intel-opencl-rt": "Intel's runtime for any x86-64 CPU (pip install intel-opencl-rt intel-cmplr-lib-rt)",
             "pocl-binary-distribution": 'PoCL (pip install "pyopencl[pocl]")',
         }
-        return "".join(f", or {way}" for name, way in ways.items() if not _is_installed(name))
+        return "".join(f", or {instruction}" for name, instruction in ways.items() if not _is_installed(name))
     if sys.platform == "darwin":
         return ", or PoCL from conda-forge (conda install -c conda-forge pyopencl pocl)"
     if sys.platform == "win32":

@@ -84,18 +84,18 @@ def _child(identity: str) -> UnfitError | None:
         return None
     command = [sys.executable, "-m", PROBE, identity]
     # From the folder of this package, so that it is the one that the child imports.
-    place, environment = Path(__file__).parents[2], {**os.environ, GUARD: "1"}
+    root, environment = Path(__file__).parents[2], {**os.environ, GUARD: "1"}
     try:
-        ended = subprocess.run(
-            command, cwd=place, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, check=False
+        process = subprocess.run(
+            command, cwd=root, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT, check=False
         )
     except subprocess.TimeoutExpired as late:
         return judge((late.stdout or b"").decode(errors="replace"), None)
     except OSError as error:
         _log.info("the compiler is not tried, as no process can be started: %s", error)
         return None
-    _log.debug("%s ended with %s: %s%s", command, ended.returncode, ended.stdout, ended.stderr)
-    return judge(ended.stdout.decode(errors="replace"), ended.returncode)
+    _log.debug("%s ended with %s: %s%s", command, process.returncode, process.stdout, process.stderr)
+    return judge(process.stdout.decode(errors="replace"), process.returncode)
 
 
 def examine(identity: str) -> None:
@@ -111,9 +111,9 @@ def examine(identity: str) -> None:
     UnfitError
         The compiler must not be used. The verdict is kept if two processes saw the same, or one is certain.
     """
-    known = refusals.find(identity, refusals.DEVICE)
-    if known is not None:
-        raise UnfitError(known.reason, certain=known.trusted)
+    refusal = refusals.find(identity, refusals.DEVICE)
+    if refusal is not None:
+        raise UnfitError(refusal.reason, certain=refusal.trusted)
     verdict = _child(identity)
     if verdict is not None:
         refusals.note(identity, [(refusals.DEVICE, "the device", str(verdict))], certain=verdict.certain)

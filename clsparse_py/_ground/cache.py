@@ -47,12 +47,12 @@ def make_folder(below: str = "") -> Path:
     OSError
         It cannot be made, or the user has no home folder.
     """
-    found = folder()
-    if found.parts[:1] == ("~",):
+    path = folder()
+    if path.parts[:1] == ("~",):
         raise FileNotFoundError("the user has no home folder; CLSPARSE_CACHE_DIR may name a folder")
-    found /= below
-    make_private(found)
-    return found
+    path /= below
+    make_private(path)
+    return path
 
 
 def key_of(*parts: str) -> str:
@@ -82,14 +82,14 @@ def load(key: str, parse: Callable[[bytes], T]) -> T | None:
 
 def read(key: str) -> bytes | None:
     """Return the entry kept under ``key``, or None where there is none that is whole and to be trusted."""
-    for place, owner in _places():
-        content = _trusted(place, key, owner)
+    for directory, owner in _places():
+        content = _trusted(directory, key, owner)
         if content is None:
             continue
         payload = content[len(_MAGIC) + _DIGEST :]
         if content == _entry(key, payload):
             return payload
-        _say(place, "cache entry %s is damaged: the work is done again", place / key)
+        _say(directory, "cache entry %s is damaged: the work is done again", directory / key)
     return None
 
 
@@ -101,27 +101,27 @@ def _places() -> Iterator[tuple[Path, int | None]]:
         yield Path(shared), _ROOT
 
 
-def _trusted(place: Path, key: str, owner: int | None) -> bytes | None:
+def _trusted(directory: Path, key: str, owner: int | None) -> bytes | None:
     """Return all that a file holds; None if it is not there, cannot be read or is not to be trusted."""
-    path = place / key
+    path = directory / key
     try:
-        found = place.stat()
+        status = directory.stat()
     except OSError:
         return None  # `write` tells what is wrong with the folder
     try:
-        reason = distrust(found, owner)
+        reason = distrust(status, owner)
         if reason is not None:
-            _say(place, "nothing is taken from %s: %s", place, reason)
+            _say(directory, "nothing is taken from %s: %s", directory, reason)
             return None
         with open(path, "rb", opener=_not_following) as file:
             reason = distrust(os.fstat(file.fileno()), owner)
             if reason is None:
                 return file.read()
-            _say(place, "cache entry %s is not taken: %s", path, reason)
+            _say(directory, "cache entry %s is not taken: %s", path, reason)
     except FileNotFoundError:
         pass
     except OSError as error:
-        _say(place, "cache entry %s cannot be read (%s): the work is done again", path, error)
+        _say(directory, "cache entry %s cannot be read (%s): the work is done again", path, error)
     return None
 
 
@@ -152,10 +152,10 @@ def _entry(key: str, payload: bytes) -> bytes:
 _said: set[tuple[Path, str]] = set()
 
 
-def _say(place: Path, message: str, *values: object) -> None:
+def _say(directory: Path, message: str, *values: object) -> None:
     """Log a trouble with a folder: as a warning the first time, then for those who look for it."""
-    _log.log(logging.DEBUG if (place, message) in _said else logging.WARNING, message, *values)
-    _said.add((place, message))
+    _log.log(logging.DEBUG if (directory, message) in _said else logging.WARNING, message, *values)
+    _said.add((directory, message))
 
 
 def _words(error: Exception) -> str:

@@ -56,8 +56,8 @@ def _can_be_written(folder: Path) -> bool:
     if not folder.is_absolute():
         return False  # "~": the user has no home folder
     try:
-        there = next(each for each in (folder, *folder.parents) if each.exists())
-        trial = there / f".clsparse_py-{secrets.token_hex(8)}"
+        existing = next(candidate for candidate in (folder, *folder.parents) if candidate.exists())
+        trial = existing / f".clsparse_py-{secrets.token_hex(8)}"
         trial.mkdir(mode=0o700)
         trial.rmdir()
     except OSError:
@@ -73,9 +73,9 @@ def temporary_folder() -> Path:
     OSError
         There is no place for one.
     """
-    made = tempfile.mkdtemp(prefix="clsparse_py-")
-    atexit.register(_remove, made, os.getpid())
-    return Path(made)
+    path = tempfile.mkdtemp(prefix="clsparse_py-")
+    atexit.register(_remove, path, os.getpid())
+    return Path(path)
 
 
 def _replace(variable: str, folder: Path) -> None:

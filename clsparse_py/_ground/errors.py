@@ -39,10 +39,10 @@ def class_of(value: object) -> str:
     return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
 
 
-def require_name(argument: str, given: object, names: Sequence[str]) -> None:
+def require_name(argument: str, value: object, names: Sequence[str]) -> None:
     """Raise a ValueError if an argument is none of the names that it may be: those of its ``Literal`` type."""
-    if not isinstance(given, str) or given not in names:
-        raise ValueError(f"{argument}: must be one of {', '.join(names)}, is {given!r}")
+    if not isinstance(value, str) or value not in names:
+        raise ValueError(f"{argument}: must be one of {', '.join(names)}, is {value!r}")
 
 
 class NoDeviceError(RuntimeError):

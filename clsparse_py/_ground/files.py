@@ -83,12 +83,12 @@ def make_private(folder: Path) -> None:
     OSError
         It cannot be made.
     """
-    missing = itertools.takewhile(lambda each: not each.exists(), (folder, *folder.parents))
-    for each in reversed([*missing]):
-        each.mkdir(mode=0o700, exist_ok=True)
+    missing = itertools.takewhile(lambda path: not path.exists(), (folder, *folder.parents))
+    for parent in reversed([*missing]):
+        parent.mkdir(mode=0o700, exist_ok=True)
 
 
-def distrust(found: os.stat_result, owner: int | None = None) -> str | None:
+def distrust(status: os.stat_result, owner: int | None = None) -> str | None:
     """Return why a file or folder may hold what another user put there; None if it cannot.
 
     Parameters
@@ -100,9 +100,9 @@ def distrust(found: os.stat_result, owner: int | None = None) -> str | None:
     """
     if not hasattr(os, "geteuid"):
         return None  # permissions that tell users apart are POSIX's
-    wanted = os.geteuid() if owner is None else owner
-    if found.st_uid != wanted:
-        return f"it belongs to user {found.st_uid}, not to user {wanted}"
-    if found.st_mode & _WRITABLE_BY_OTHERS:
+    expected = os.geteuid() if owner is None else owner
+    if status.st_uid != expected:
+        return f"it belongs to user {status.st_uid}, not to user {expected}"
+    if status.st_mode & _WRITABLE_BY_OTHERS:
         return "other users may write to it"
     return None

@@ -25,24 +25,24 @@ def _in_child() -> None:
 def _keep_all() -> None:
     """Keep all objects of PyOpenCL for ever: to release one is a call of the driver, which may end the process (quirk 19)."""
     kinds: set[type[Any]] = {dict, tuple}
-    found: list[type[Any]] = [each for each in vars(sys.modules["pyopencl._cl"]).values() if isinstance(each, type)]
-    while found:
-        kinds.update(found)
-        found = [below for kind in found for below in type.__subclasses__(kind)]
+    pending: list[type[Any]] = [referent for referent in vars(sys.modules["pyopencl._cl"]).values() if isinstance(referent, type)]
+    while pending:
+        kinds.update(pending)
+        pending = [below for kind in pending for below in type.__subclasses__(kind)]
     frame, ahead = sys._getframe(), gc.get_objects()
     while frame.f_back is not None:  # what functions that are being called have is no object that the collector knows
         frame = frame.f_back
         ahead.append(frame.f_locals)
-    seen: set[int] = set()
+    keys: set[int] = set()
     while ahead:
-        met = {id(each): each for each in gc.get_referents(*ahead) if type(each) in kinds}
+        met = {id(referent): referent for referent in gc.get_referents(*ahead) if type(referent) in kinds}
         ahead = []
-        for key in met.keys() - seen:
+        for key in met.keys() - keys:
             if not isinstance(met[key], (dict, tuple)):
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(met[key]))
             elif not gc.is_tracked(met[key]):  # the collector does not know those that have nothing it knows
                 ahead.append(met[key])
-        seen.update(met)
+        keys.update(met)
 
 
 def use_device() -> None:

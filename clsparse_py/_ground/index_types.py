@@ -13,11 +13,11 @@ _INT32 = np.dtype(np.int32)
 _INT64 = np.dtype(np.int64)
 
 
-def index_for(largest: float, *of: np.dtype[Any]) -> np.dtype[Any]:
+def index_for(largest: float, *dtypes: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of indices up to a number: int64 if it needs that, or one of some dtypes is int64, else int32."""
     if largest <= INT32_MAX:
-        for each in of:
-            if each.itemsize > 4:
+        for dtype in dtypes:
+            if dtype.itemsize > 4:
                 return _INT64
         return _INT32
     return _INT64

@@ -53,10 +53,10 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         return importlib.import_module(f"clsparse_py.{name}")
     if name in _FUNCTIONS:
-        found = getattr(importlib.import_module(_FUNCTIONS[name]), name)
+        member = getattr(importlib.import_module(_FUNCTIONS[name]), name)
         # The next time it is there, and this function is not asked.
-        setattr(sys.modules["clsparse_py"], name, found)
-        return found
+        setattr(sys.modules["clsparse_py"], name, member)
+        return member
     today = _TODAY.get(name)
     if today is None:
         raise AttributeError(f"module 'clsparse_py' has no attribute {name!r}")

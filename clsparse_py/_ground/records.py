@@ -21,25 +21,25 @@ _HASH = "_hash"
 
 def _freeze(cls: type, *, eq: bool = True) -> type:
     """Make a class what ``dataclass(frozen=True, eq=eq)`` makes it."""
-    own = vars(cls).keys()
-    made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
-    made.__init__ = _init(made)
-    made.__setattr__, made.__delattr__ = _refuse_to_set, _refuse_to_delete
-    if "__repr__" not in own:
-        made.__repr__ = _repr
-    compared = [field.name for field in fields(made) if field.compare]
+    own_names = vars(cls).keys()
+    frozen: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
+    frozen.__init__ = _init(frozen)
+    frozen.__setattr__, frozen.__delattr__ = _refuse_to_set, _refuse_to_delete
+    if "__repr__" not in own_names:
+        frozen.__repr__ = _repr
+    compared = [field.name for field in fields(frozen) if field.compare]
     if eq and compared:
         key = attrgetter(*compared)
 
         def equals(self: Any, other: object) -> bool:
             return key(self) == key(other) if other.__class__ is self.__class__ else NotImplemented
 
-        if "__eq__" not in own:
-            made.__eq__ = equals
-        if "__hash__" not in own:
-            made.__hash__ = _hash_by(key)
-        if "__getstate__" not in own:
-            made.__getstate__ = _state
+        if "__eq__" not in own_names:
+            frozen.__eq__ = equals
+        if "__hash__" not in own_names:
+            frozen.__hash__ = _hash_by(key)
+        if "__getstate__" not in own_names:
+            frozen.__getstate__ = _state
     return cls
 
 
@@ -47,11 +47,11 @@ def _hash_by(key: Callable[[Any], Any]) -> Callable[[Any], int]:
     """Return a ``__hash__`` that hashes a record once and keeps the hash: every launch looks up records."""
 
     def hashed(self: Any) -> int:
-        kept: dict[str, Any] = self.__dict__
-        found: int | None = kept.get(_HASH)
-        if found is None:
-            found = kept[_HASH] = hash(key(self))
-        return found
+        members: dict[str, Any] = self.__dict__
+        value: int | None = members.get(_HASH)
+        if value is None:
+            value = members[_HASH] = hash(key(self))
+        return value
 
     return hashed
 
@@ -63,7 +63,7 @@ def _state(self: Any) -> dict[str, Any]:
 
 def _init(cls: Any) -> Callable[..., None]:
     """Return the ``__init__`` of a class: the one function that is compiled."""
-    known: dict[str, Any] = {"MISSING": MISSING}
+    namespace: dict[str, Any] = {"MISSING": MISSING}
     positional: list[str] = []
     by_name: list[str] = []
     lines = ["__values = self.__dict__"]  # in half of the time that `object.__setattr__` takes
@@ -71,11 +71,11 @@ def _init(cls: Any) -> Callable[..., None]:
         name = field.name
         value, parameter = name, name
         if field.default_factory is not MISSING:
-            known[f"make_{name}"] = field.default_factory
+            namespace[f"make_{name}"] = field.default_factory
             value = f"make_{name}()" if not field.init else f"make_{name}() if {name} is MISSING else {name}"
             parameter = f"{name}=MISSING"
         elif field.default is not MISSING:
-            known[f"default_{name}"] = field.default
+            namespace[f"default_{name}"] = field.default
             parameter = f"{name}=default_{name}"
         if field.init:
             (by_name if field.kw_only else positional).append(parameter)
@@ -84,8 +84,8 @@ def _init(cls: Any) -> Callable[..., None]:
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
     parameters = ", ".join(["self", *positional, *(["*", *by_name] if by_name else [])])
-    exec(f"def __init__({parameters}):\n  " + "\n  ".join(lines), known)
-    init: Callable[..., None] = known["__init__"]
+    exec(f"def __init__({parameters}):\n  " + "\n  ".join(lines), namespace)
+    init: Callable[..., None] = namespace["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     return init
 
@@ -100,7 +100,9 @@ def _refuse_to_delete(self: Any, name: str) -> NoReturn:  # noqa: ARG001 - as Py
 
 def _repr(self: Any) -> str:
     shown: tuple[Field[Any], ...] = fields(self)
-    return f"{type(self).__qualname__}({', '.join(f'{each.name}={getattr(self, each.name)!r}' for each in shown if each.repr)})"
+    return (
+        f"{type(self).__qualname__}({', '.join(f'{field.name}={getattr(self, field.name)!r}' for field in shown if field.repr)})"
+    )
 
 
 if TYPE_CHECKING:

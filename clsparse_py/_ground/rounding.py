@@ -34,14 +34,14 @@ def rounding_bound(n_terms: Any, magnitude: Any, dtype: Any, reference: Any) -> 
     return np.asarray(roundings * float(np.finfo(dtype).eps + np.finfo(reference).eps) * magnitude)
 
 
-def max_share(found: np.ndarray[Any, Any], reference: np.ndarray[Any, Any], bound: np.ndarray[Any, Any]) -> float:
+def max_share(values: np.ndarray[Any, Any], reference: np.ndarray[Any, Any], bound: np.ndarray[Any, Any]) -> float:
     """Return the largest distance of an element from its reference, in units of its bound.
 
     Equal elements, infinities and NaN included, have distance 0. The result is NaN if an element is NaN that should not be.
     """
     with np.errstate(invalid="ignore"):
-        distance = np.abs(found - reference)
-        same = (found == reference) | (np.isnan(found) & np.isnan(reference))
+        distance = np.abs(values - reference)
+        is_same = (values == reference) | (np.isnan(values) & np.isnan(reference))
     # A sum of zeros has a bound of zero.
-    share = np.where(same, 0.0, distance / np.maximum(bound, np.finfo(np.float64).tiny))
+    share = np.where(is_same, 0.0, distance / np.maximum(bound, np.finfo(np.float64).tiny))
     return float(np.max(share, initial=0.0))

@@ -70,8 +70,8 @@ def conversion(source: np.dtype[Any], target: np.dtype[Any]) -> str:
         return f"convert_{kind}(v)" if source.kind == "c" else f"(({kind})(v, 0))"
     value = "v.x" if source.kind == "c" else "v"
     if source.kind in "fc" and target.kind in "iu":
-        whole = f"({kind})(long){value}"
-        return f"({value} < 0 ? {whole} : (ulong){value})" if target.name == "uint64" else f"({whole})"
+        integer = f"({kind})(long){value}"
+        return f"({value} < 0 ? {integer} : (ulong){value})" if target.name == "uint64" else f"({integer})"
     return f"(({kind})({value}))"
 
 
@@ -111,8 +111,8 @@ def extreme(name: str, dtype: np.dtype[Any]) -> str:
 def extreme_of_none(name: str, dtype: np.dtype[Any]) -> str:
     """Return the value that leaves every other one as it is under `extreme`, in OpenCL C; the dtype is no bool."""
     if dtype.kind in "fc":
-        one = "NAN" if name.startswith("f") else "-INFINITY" if name == "maximum" else "INFINITY"
-        return one if dtype.kind == "f" else f"{one}, {one}"
+        bound = "NAN" if name.startswith("f") else "-INFINITY" if name == "maximum" else "INFINITY"
+        return bound if dtype.kind == "f" else f"{bound}, {bound}"
     largest = _MAX_VALUES[OPENCL_TYPES[dtype.name]]
     if name in ("minimum", "fmin"):
         return largest
@@ -154,9 +154,9 @@ def operation(name: str, dtype: np.dtype[Any]) -> str:
         return "a != b" if boolean else "a - b"
     if name == "times":
         return {"c": "(T)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x)", "b": "a && b"}.get(dtype.kind, "a * b")
-    one = "(T)(1, 0)" if dtype.kind == "c" else "1"
+    unit = "(T)(1, 0)" if dtype.kind == "c" else "1"
     logical = {"or": compared.format("||"), "and": compared.format("&&"), "xor": "(a != 0) != (b != 0)"}
-    return {"first": "a", "second": "b", "pair": one, **logical}[name]
+    return {"first": "a", "second": "b", "pair": unit, **logical}[name]
 
 
 def unsupported(name: str, dtype: Any) -> DtypeError:
@@ -203,7 +203,7 @@ class Arithmetic:
     @property
     def name(self) -> str:
         """A short name, such as ``f64_i32`` or ``min_plus_f32_x_f64_i64``."""
-        a, x, index = (f"{np.dtype(each).kind}{np.dtype(each).itemsize * 8}" for each in (self.a, self.x, self.index))
+        a, x, index = (f"{np.dtype(dtype).kind}{np.dtype(dtype).itemsize * 8}" for dtype in (self.a, self.x, self.index))
         ring = "" if self.semiring == "plus_times" else f"{self.semiring}_"
         return f"{ring}{a}_{index}" if a == x else f"{ring}{a}_x_{x}_{index}"
 
@@ -245,7 +245,7 @@ class Arithmetic:
         ring, result = of_name(self.semiring), self.result
         if ring.is_given:
             return ring.plus, ring.times, "" if ring.zero is None else literal(ring.identity(result))
-        plus, times = (operation(each, result) for each in ring.operations)
+        plus, times = (operation(part, result) for part in ring.operations)
         if ring.ordered and ring.operations[1] == "plus" and result.kind in "iu":
             times = "add_sat(a, b)"
         identity = ring.identity(result)
@@ -276,7 +276,7 @@ class Arithmetic:
         ``LOAD_A(p)`` and ``LOAD_INDEX(p)`` go through ``cl/load_once.cl``, ``LOAD_X(p)`` is an ordinary load; each value comes as
         a T, of ``LOAD_VALUE(p)`` as it is stored.
         """
-        a, x, index, result = (np.dtype(each) for each in (self.a, self.x, self.index, self.result))
+        a, x, index, result = (np.dtype(dtype) for dtype in (self.a, self.x, self.index, self.result))
         add, multiply, identity = self._operations()
         lines = []
         if self.needs_fp64:

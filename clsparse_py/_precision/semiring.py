@@ -135,11 +135,11 @@ class Semiring:
         if self.plus or self.times:
             if self.name:
                 raise ValueError("semiring: takes a name or expressions, not both")
-            for what, text in (("plus", self.plus), ("times", self.times)):
-                _require_expression(what, text)
-            for what, value in (("zero", self.zero), ("one", self.one)):
+            for name, text in (("plus", self.plus), ("times", self.times)):
+                _require_expression(name, text)
+            for name, value in (("zero", self.zero), ("one", self.one)):
                 if value is not None and not (np.isscalar(value) and np.asarray(value).dtype.kind in "biuf"):
-                    raise TypeError(f"semiring: {what} must be a real number or None, is {value!r}")
+                    raise TypeError(f"semiring: {name} must be a real number or None, is {value!r}")
             words = "\0".join((self.plus, self.times, repr(self.zero)))
             object.__setattr__(self, "name", f"given_{hashlib.sha256(words.encode()).hexdigest()[:12]}")
             _given[self.name] = self
@@ -148,7 +148,7 @@ class Semiring:
             raise ValueError("semiring: zero and one belong to the expressions plus and times")
         if not isinstance(self.name, str):
             raise TypeError(f"semiring: must be a name, is {type(self.name).__name__}")
-        plus, _, times = (each[1:] if each in _LOGICAL else each for each in self.name.partition("_"))
+        plus, _, times = (part[1:] if part in _LOGICAL else part for part in self.name.partition("_"))
         require_name("semiring", plus, ADDITIONS)
         require_name("semiring", times, MULTIPLICATIONS)
         if times in _OF_TRUTH and plus not in _OF_TRUTH:
@@ -177,7 +177,7 @@ class Semiring:
     @property
     def ordered(self) -> bool:
         """Whether it is of real values alone, as complex ones have no order."""
-        return self.is_given or any(each in ("min", "max", "any") for each in self.operations)
+        return self.is_given or any(part in ("min", "max", "any") for part in self.operations)
 
     @property
     def of_truth(self) -> bool:
@@ -234,23 +234,23 @@ class Semiring:
         (0, 1)
         """
         units = {"times": 1, "plus": 0, "min": math.inf, "max": -math.inf, "or": False, "and": True, "xor": False}
-        one = self.one if self.is_given else units.get(self.operations[1])
-        if one is None:
+        identity = self.one if self.is_given else units.get(self.operations[1])
+        if identity is None:
             raise ValueError(f"semiring: {self!r} has no identity of multiplication")
-        return _scalar("one", one, dtype)
+        return _scalar("one", identity, dtype)
 
 
-def _require_expression(what: str, text: Any) -> None:
+def _require_expression(name: str, text: Any) -> None:
     if not isinstance(text, str):
-        raise TypeError(f"semiring: {what} must be an expression in OpenCL C, is {type(text).__name__}")
+        raise TypeError(f"semiring: {name} must be an expression in OpenCL C, is {type(text).__name__}")
     if not text.strip():
-        raise ValueError(f"semiring: {what} is missing; plus and times are given together")
-    found = _NO_EXPRESSION.search(text)
-    if found:
-        raise ValueError(f"semiring: {what} must be one expression in OpenCL C, has {found.group()!r}: {text}")
+        raise ValueError(f"semiring: {name} is missing; plus and times are given together")
+    match = _NO_EXPRESSION.search(text)
+    if match:
+        raise ValueError(f"semiring: {name} must be one expression in OpenCL C, has {match.group()!r}: {text}")
 
 
-def _scalar(what: str, value: Any, dtype: np.dtype) -> Any:
+def _scalar(name: str, value: Any, dtype: np.dtype) -> Any:
     """Return a number as a scalar of a dtype, of which an infinity is the largest or smallest value."""
     if dtype.kind in "fc":
         return dtype.type(value)
@@ -260,7 +260,7 @@ def _scalar(what: str, value: Any, dtype: np.dtype) -> Any:
     if isinstance(value, (float, np.floating)) and math.isinf(value):
         return dtype.type(bounds.max if value > 0 else bounds.min)
     if value != value or value != int(value) or not bounds.min <= value <= bounds.max:
-        raise ValueError(f"semiring: {what} is {value!r}, which {dtype} does not hold")
+        raise ValueError(f"semiring: {name} is {value!r}, which {dtype} does not hold")
     return dtype.type(int(value))
 
 
