@@ -111,8 +111,8 @@ MUTANTS = (
     Mutant(
         "systems that are not scaled",
         "clsparse_py/_solvers/krylov/scaling.py",
-        "power.exponent = found = 0 if abs(found) <= self.near else found",
-        "power.exponent = found = 0",
+        "power.exponent = exponent = 0 if abs(exponent) <= self.near else exponent",
+        "power.exponent = exponent = 0",
     ),
     Mutant(
         "int64 beside 2^63 in float64",
