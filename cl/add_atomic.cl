@@ -10,16 +10,16 @@ void add_atomic(local T *sum, const T x)
 {
     // The value expected first is the one that a sum begins with.
 #if T_BYTES == 4
-    uint seen = T_BITS(ZERO), expected;
+    uint current = T_BITS(ZERO), expected;
     do {
-        expected = seen;
-        seen = atomic_cmpxchg((volatile local uint *)sum, expected, T_BITS(ADD(T_FROM_BITS(expected), x)));
-    } while (seen != expected);
+        expected = current;
+        current = atomic_cmpxchg((volatile local uint *)sum, expected, T_BITS(ADD(T_FROM_BITS(expected), x)));
+    } while (current != expected);
 #else
-    ulong seen = as_ulong(T_BITS(ZERO)), expected;
+    ulong current = as_ulong(T_BITS(ZERO)), expected;
     do {
-        expected = seen;
-        seen = atom_cmpxchg((volatile local ulong *)sum, expected, as_ulong(T_BITS(ADD(T_FROM_BITS(as_uint2(expected)), x))));
-    } while (seen != expected);
+        expected = current;
+        current = atom_cmpxchg((volatile local ulong *)sum, expected, as_ulong(T_BITS(ADD(T_FROM_BITS(as_uint2(expected)), x))));
+    } while (current != expected);
 #endif
 }

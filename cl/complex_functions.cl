@@ -33,8 +33,8 @@ T complex_power(const T a, const T b)
         return b.x > 0 && b.y == 0 ? (T)(0, 0) : (T)(NAN, NAN);
     if (b.y == 0 && b.x == rint(b.x) && fabs(b.x) < 100) {
         T found = (T)(1, 0), square = a;
-        for (uint left = (uint)fabs(b.x); left; left >>= 1) {
-            if (left & 1)
+        for (uint exponent = (uint)fabs(b.x); exponent; exponent >>= 1) {
+            if (exponent & 1)
                 found = complex_product(found, square);
             square = complex_product(square, square);
         }

@@ -1,11 +1,11 @@
 // integer_power(a, b): a to the b-th power, b not negative, by multiplications that wrap around as the type T does.
 T integer_power(T a, T b)
 {
-    T found = 1;
+    T power = 1;
     for (; b != 0; b >>= 1) {
         if (b & 1)
-            found *= a;
+            power *= a;
         a *= a;
     }
-    return found;
+    return power;
 }

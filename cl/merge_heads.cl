@@ -1,20 +1,24 @@
 // Heads of the rows of B that a row of A names, for kernels that merge these rows.
 //
-// Each head has a number u. Of head u, COLUMN_OF(u) is its column, NO_COLUMN at its row's end; AT(u) where that is in B; LEFT(u) how
-// many entries its row has from there on; FACTOR(u) the value of A, outside the symbolic phase. The TEAM work-items of a row have
-// HEADS heads each at most: lane l has those of entries l, TEAM + l, ... of A's row, which begins at entry `begin` and has `length`.
+// A head is the current entry of a row of B. Each of the TEAM work-items of a row of A has at most HEADS heads: lane l has the rows
+// of B that entries l, TEAM + l, ... of A's row name. A's row begins at entry `begin` and has `length` entries.
 //
-// HEADS_IN_REGISTERS 1: in registers, and u is a number that the template unrolls. 0: in local memory, and u is a variable of a loop.
+// COLUMN_OF(u)                 the column of head u; NO_COLUMN behind the end of its row of B.
+// POSITION(u)                  the head's position in B's arrays.
+// REMAINING(u)                 the entries of its row of B from the head on.
+// FACTOR(u)                    the value of A that multiplies the row; not in the symbolic phase.
 //
-// HEADS_IN_LOCAL_MEMORY     declares the arrays in local memory; `me` is the work-item's number in its work-group then.
-// HEAD(u)                   declares head u as one without entries.
-// EACH_TAKEN(u) statement   for the heads that have an entry of A.
-// TAKE_HEAD(u)              begins head u: declares a, its entry of A, and sets AT(u) and LEFT(u).
-// START_HEAD(u)             loads its first column.
-// TAKE_FACTOR(u)            loads its value of A.
-// EACH_HEAD(u) statement    for all heads.
-// ADD_PRODUCT(u)            adds its product to `sum`, outside the symbolic phase.
-// ADVANCE_HEAD(u)           goes to the next column.
+// HEADS_IN_REGISTERS 1: in registers, and u is a literal that the template unrolls. 0: in local memory, and u is a loop variable.
+//
+// HEADS_IN_LOCAL_MEMORY        declares the arrays in local memory; needs `me`, the work-item's number in its work-group.
+// HEAD(u)                      declares head u, without entries.
+// FOR_USED_HEADS(u) statement  runs the statement for the heads that have an entry of A.
+// FOR_HEADS(u) statement       runs the statement for all heads.
+// TAKE_HEAD(u)                 begins head u: declares a, its entry of A, and sets POSITION(u) and REMAINING(u).
+// START_HEAD(u)                loads the head's first column.
+// TAKE_FACTOR(u)               loads the head's value of A.
+// ADD_PRODUCT(u)               adds the head's product to `sum`; nothing in the symbolic phase.
+// ADVANCE_HEAD(u)              goes to the next entry of the row of B.
 #ifndef SYMBOLIC
     #error "merge_heads.cl needs SYMBOLIC: 1 in the symbolic phase, else 0"
 #endif
@@ -29,47 +33,47 @@
 #endif
 #if HEADS_IN_REGISTERS
     #define COLUMN_OF(u) column_##u
-    #define AT(u) at_##u
-    #define LEFT(u) left_##u
+    #define POSITION(u) position_##u
+    #define REMAINING(u) remaining_##u
     #define FACTOR(u) factor_##u
     #define HEADS_IN_LOCAL_MEMORY
     #if SYMBOLIC
-        #define HEAD(u) I at_##u = 0; COLUMN left_##u = 0, column_##u = NO_COLUMN;
+        #define HEAD(u) I position_##u = 0; COLUMN remaining_##u = 0, column_##u = NO_COLUMN;
     #else
-        #define HEAD(u) I at_##u = 0; COLUMN left_##u = 0, column_##u = NO_COLUMN; T factor_##u = ZERO;
+        #define HEAD(u) I position_##u = 0; COLUMN remaining_##u = 0, column_##u = NO_COLUMN; T factor_##u = ZERO;
     #endif
-    #define EACH_TAKEN(u) if ((u) * TEAM + lane < length)
-    #define EACH_HEAD(u)
+    #define FOR_USED_HEADS(u) if ((u) * TEAM + lane < length)
+    #define FOR_HEADS(u)
 #else
     #define COLUMN_OF(u) columns[(u) * WORK_GROUP + me]
-    #define AT(u) at[(u) * WORK_GROUP + me]
-    #define LEFT(u) left[(u) * WORK_GROUP + me]
+    #define POSITION(u) positions[(u) * WORK_GROUP + me]
+    #define REMAINING(u) remaining[(u) * WORK_GROUP + me]
     #define FACTOR(u) factors[(u) * WORK_GROUP + me]
     #define HEADS_WITHOUT_FACTORS \
-        local COLUMN columns[HEADS * WORK_GROUP], left[HEADS * WORK_GROUP]; \
-        local I at[HEADS * WORK_GROUP];
+        local COLUMN columns[HEADS * WORK_GROUP], remaining[HEADS * WORK_GROUP]; \
+        local I positions[HEADS * WORK_GROUP];
     #if SYMBOLIC
         #define HEADS_IN_LOCAL_MEMORY HEADS_WITHOUT_FACTORS
     #else
         #define HEADS_IN_LOCAL_MEMORY HEADS_WITHOUT_FACTORS local T factors[HEADS * WORK_GROUP];
     #endif
     #define HEAD(u)
-    #define EACH_TAKEN(u) for (uint u = 0; u < (length + TEAM - 1 - lane) / TEAM; ++u)
-    #define EACH_HEAD(u) EACH_TAKEN(u)
+    #define FOR_USED_HEADS(u) for (uint u = 0; u < (length + TEAM - 1 - lane) / TEAM; ++u)
+    #define FOR_HEADS(u) FOR_USED_HEADS(u)
 #endif
 
 #define TAKE_HEAD(u) \
     const I a = begin + (I)((u) * TEAM + lane), k = a_indices[a]; \
-    AT(u) = b_indptr[k]; \
-    LEFT(u) = (COLUMN)(b_indptr[k + 1] - b_indptr[k]);
-#define START_HEAD(u) COLUMN_OF(u) = LEFT(u) ? (COLUMN)b_indices[AT(u)] : NO_COLUMN;
+    POSITION(u) = b_indptr[k]; \
+    REMAINING(u) = (COLUMN)(b_indptr[k + 1] - b_indptr[k]);
+#define START_HEAD(u) COLUMN_OF(u) = REMAINING(u) ? (COLUMN)b_indices[POSITION(u)] : NO_COLUMN;
 #define ADVANCE_HEAD(u) \
-    ++AT(u); \
-    COLUMN_OF(u) = --LEFT(u) ? (COLUMN)b_indices[AT(u)] : NO_COLUMN;
+    ++POSITION(u); \
+    COLUMN_OF(u) = --REMAINING(u) ? (COLUMN)b_indices[POSITION(u)] : NO_COLUMN;
 #if SYMBOLIC
     #define TAKE_FACTOR(u)
     #define ADD_PRODUCT(u)
 #else
     #define TAKE_FACTOR(u) FACTOR(u) = from_a(a_data[a]);
-    #define ADD_PRODUCT(u) sum = ADD(sum, MULTIPLY(FACTOR(u), from_x(b_data[AT(u)])));
+    #define ADD_PRODUCT(u) sum = ADD(sum, MULTIPLY(FACTOR(u), from_x(b_data[POSITION(u)])));
 #endif

@@ -53,10 +53,10 @@ void path_spread(local uint *any_long, local const ushort *bounds, const uint n_
     // As many work-items to a row as it has entries on average.
     const uint bits = mean < TEAM_ENTRIES ? 0 : min((uint)TEAM_BITS, 31 - (uint)clz(mean)), step = 1 << bits;
     for (uint row = me >> bits; row <= n_heads; row += WORK_GROUP >> bits) {
-        const uint begin = bounds[row], end = bounds[row + 1], here = min(end, begin + (SHORT << bits));
-        for (uint entry = begin + (me & (step - 1)); entry < here; entry += step)
+        const uint begin = bounds[row], end = bounds[row + 1], short_end = min(end, begin + (SHORT << bits));
+        for (uint entry = begin + (me & (step - 1)); entry < short_end; entry += step)
             rows[entry] = (ushort)row;
-        if (here < end)
+        if (short_end < end)
             *any_long = 1;
     }
     barrier(CLK_LOCAL_MEM_FENCE);

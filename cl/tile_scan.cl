@@ -21,33 +21,33 @@
 #include "lanes_xor.cl"
 
 // The sum of two adjacent pieces, where heads tells whether a segment begins in the second: then the first does not count.
-T joined(const T first, const T second, const uint heads)
+T add_pieces(const T first, const T second, const uint heads)
 {
     return SEGMENTED && heads ? second : ADD(first, second);
 }
 
 // The joined sums of the work-items before this one, and whether a segment begins in them.
-T group_joined(local T *box, local uint *head_box, const T mine, const uint heads, uint *heads_before)
+T group_scan_pieces(local T *box, local uint *head_box, const T mine, const uint heads, uint *heads_before)
 {
     const uint me = get_local_id(0);
     T before = ZERO;
     uint any_before = 0;
 #if LANE_WIDTH > 1 && WORK_GROUP % LANE_WIDTH == 0
-    T all = mine;
+    T total = mine;
     uint any = heads;
     for (uint step = 1; step < LANE_WIDTH; step *= 2) {
-        const T other = lanes_xor(all, step);
+        const T other = lanes_xor(total, step);
         const uint any_other = SEGMENTED ? lanes_xor_u32(any, step) : 0;
         if (me & step) {
-            before = joined(other, before, any_before);
+            before = add_pieces(other, before, any_before);
             any_before |= any_other;
-            all = joined(other, all, any);
+            total = add_pieces(other, total, any);
         } else
-            all = joined(all, other, any_other);
+            total = add_pieces(total, other, any_other);
         any |= any_other;
     }
     if (me % LANE_WIDTH == 0) {
-        box[me / LANE_WIDTH] = all;
+        box[me / LANE_WIDTH] = total;
         if (SEGMENTED)
             head_box[me / LANE_WIDTH] = any;
     }
@@ -56,10 +56,10 @@ T group_joined(local T *box, local uint *head_box, const T mine, const uint head
     uint any_earlier = 0;
     for (uint i = 0; i < me / LANE_WIDTH; ++i) {
         const uint heads_i = SEGMENTED ? head_box[i] : 0;
-        earlier = joined(earlier, box[i], heads_i);
+        earlier = add_pieces(earlier, box[i], heads_i);
         any_earlier |= heads_i;
     }
-    before = joined(earlier, before, any_before);
+    before = add_pieces(earlier, before, any_before);
     any_before |= any_earlier;
 #else
     box[me] = mine;
@@ -70,7 +70,7 @@ T group_joined(local T *box, local uint *head_box, const T mine, const uint head
         const T earlier = me >= step ? box[me - step] : ZERO;
         const uint any_earlier = SEGMENTED && me >= step ? head_box[me - step] : 0;
         barrier(CLK_LOCAL_MEM_FENCE);
-        box[me] = joined(earlier, box[me], SEGMENTED ? head_box[me] : 0);
+        box[me] = add_pieces(earlier, box[me], SEGMENTED ? head_box[me] : 0);
         if (SEGMENTED)
             head_box[me] |= any_earlier;
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -88,7 +88,7 @@ T group_joined(local T *box, local uint *head_box, const T mine, const uint head
 T group_before(local T *box, const T mine)
 {
     uint none;
-    return group_joined(box, 0, mine, 0, &none);
+    return group_scan_pieces(box, 0, mine, 0, &none);
 }
 
 #if defined(ITEMS)
@@ -100,15 +100,15 @@ void tile_scan(local T *tile, local const uchar *heads, local T *box, local uint
     uint any = 0;
     for (uint i = first; i < first + ITEMS; ++i) {
         const uint head = SEGMENTED ? heads[i] : 0;
-        sum = joined(sum, tile[i], head);
+        sum = add_pieces(sum, tile[i], head);
         any |= head;
     }
     uint any_before;
-    const T before = group_joined(box, head_box, sum, any, &any_before);
-    sum = joined(carry, before, any_before);
+    const T before = group_scan_pieces(box, head_box, sum, any, &any_before);
+    sum = add_pieces(carry, before, any_before);
     for (uint i = first; i < first + ITEMS; ++i) {
         const uint head = SEGMENTED ? heads[i] : 0;
-        const T through = joined(sum, tile[i], head);
+        const T through = add_pieces(sum, tile[i], head);
         tile[i] = INCLUSIVE ? through : head ? ZERO : sum;
         sum = through;
     }

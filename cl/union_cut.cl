@@ -33,13 +33,13 @@ I union_a(
         return a;
     const I a_length = a_indptr[row + 1] - a, b_length = b_indptr[row + 1] - b;
     const I diagonal = (I)(place - ((ulong)a + b + row));
-    I of_a = max(diagonal - b_length, (I)0), most = min(diagonal, a_length);
-    while (of_a < most) {
-        const I middle = of_a + (most - of_a) / 2;
+    I of_a = max(diagonal - b_length, (I)0), high = min(diagonal, a_length);
+    while (of_a < high) {
+        const I middle = of_a + (high - of_a) / 2;
         if (a_indices[a + middle] <= b_indices[b + diagonal - 1 - middle])
             of_a = middle + 1;
         else
-            most = middle;
+            high = middle;
     }
     return a + of_a;
 }

@@ -26,11 +26,11 @@ Result        exact; lists are in any order
             if (near == node)
                 continue;
             const uint of_near = rank[near >> shift], is_near = state[near];
-            if (is_near == 1 && (of_near < own || (of_near == own && near < node)))
-                found = ${better("(uint)near + 1")};
+            if (is_near == 1 && (of_near < own_rank || (of_near == own_rank && near < node)))
+                blocker = ${better("(uint)near + 1")};
 % if phase == "step":
             if (is_near == 2)
-                found = NONE;
+                blocker = NONE;
 % endif
             // To the end of the row, and several at a time, so that no load waits for another.
             for (I m = indptr[near]; m < last; m += ${at_once}) {
@@ -41,11 +41,11 @@ Result        exact; lists are in any order
                 const uint is_${u} = state[far_${u}], rank_${u} = rank[far_${u} >> shift];
 % endfor
 % for u in range(at_once):
-                if (is_${u} == 1 && (rank_${u} < own || (rank_${u} == own && far_${u} < node)))
-                    found = ${better(f"(uint)far_{u} + 1")};
+                if (is_${u} == 1 && (rank_${u} < own_rank || (rank_${u} == own_rank && far_${u} < node)))
+                    blocker = ${better(f"(uint)far_{u} + 1")};
 % if phase == "step":
                 if (is_${u} == 2)
-                    found = NONE;
+                    blocker = NONE;
 % endif
 % endfor
             }
@@ -78,14 +78,14 @@ void ${name}(
             atomic_or(counters + 3, 1u);
         if (state[node] != 1)
             continue;
-        const uint own = rank[node >> shift];
-        uint found = 0;
+        const uint own_rank = rank[node >> shift];
+        uint blocker = 0;
         // All are undecided: one is soon found.
-        for (I k = stop - 1; k >= first && !found; --k) {
+        for (I k = stop - 1; k >= first && !blocker; --k) {
 ${look(lambda other: other)}\
         }
-        if (found)
-            next[node] = atomic_xchg(waiting + (found - 1), (uint)node);
+        if (blocker)
+            next[node] = atomic_xchg(waiting + (blocker - 1), (uint)node);
         else
             lists[atomic_inc(counters)] = node;
     }
@@ -124,22 +124,22 @@ void ${name}(
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint at = team; at < n_looks; at += ${teams}) {
         const I node = looks[at], first = indptr[node], stop = indptr[node + 1];
-        const uint own = rank[node >> shift];
-        uint found = state[node] == 1 ? 0 : NONE;
-        for (I k = first + lane; found != NONE && k < stop; k += ${lanes}) {
-${look(lambda other: f"max(found, {other})")}\
+        const uint own_rank = rank[node >> shift];
+        uint blocker = state[node] == 1 ? 0 : NONE;
+        for (I k = first + lane; blocker != NONE && k < stop; k += ${lanes}) {
+${look(lambda other: f"max(blocker, {other})")}\
         }
-        if (found)
-            atomic_max(latest + at, found);
+        if (blocker)
+            atomic_max(latest + at, blocker);
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     for (uint at = me; at < n_looks; at += ${work_group}) {
         const I node = looks[at];
-        const uint found = latest[at];
+        const uint blocker = latest[at];
         // Near a node of the set, by which it is decided.
-        if (found == NONE)
+        if (blocker == NONE)
             continue;
-        if (found == 0) {
+        if (blocker == 0) {
             const uint place = atomic_inc(&n_roots);
             atomic_xchg(states + node, 2u);
             roots[place] = node;
@@ -147,7 +147,7 @@ ${look(lambda other: f"max(found, {other})")}\
             stops[place] = indptr[node + 1];
             continue;
         }
-        volatile global uint *list = waiting + (found - 1);
+        volatile global uint *list = waiting + (blocker - 1);
         uint head = *list;
         // In a list only once the list goes on behind it: what an atomic function returns has been done.
         while (head != CLOSED && atomic_xchg(next + node, head) != CLOSED) {

@@ -54,8 +54,8 @@ void ${name}(
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
     for (ulong at = begin; at < end; at += step) {
         const I node = (I)at;
-        uint found = state[node];
-        if (found == 1) {
+        uint node_state = state[node];
+        if (node_state == 1) {
             bool waits = false, is_near = false;
             const I first = indptr[node], stop = indptr[node + 1];
             for (I k = first; k < stop && !waits; ++k) {
@@ -80,11 +80,11 @@ void ${name}(
                     }
                 }
             }
-            found = is_near ? 0 : waits ? 1 : 2;
-            if (counts && found == 1)
+            node_state = is_near ? 0 : waits ? 1 : 2;
+            if (counts && node_state == 1)
                 atomic_inc(undecided);
         }
-        after[node] = found;
+        after[node] = node_state;
     }
 }
 % endif

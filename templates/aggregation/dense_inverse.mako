@@ -5,7 +5,7 @@ mirrored.
 Source        Goodnight, "A tutorial on the SWEEP operator"
 Index space   one work-group, on CPU devices of one work-item; rows are shared by teams of lanes
 Inputs        a structure in canonical format, of n rows; column: room for n entries
-Output        inverse: n x n, row by row; told: the least and the largest pivot, the largest entry of the matrix and of what it
+Output        inverse: n x n, row by row; report: the least and the largest pivot, the largest entry of the matrix and of what it
               differs by from its conjugate transpose. The inverse counts if the least pivot is well above 0
 Local memory  none of one work-item; else a column of most numbers, and one for each work-item
 Result        deterministic
@@ -13,10 +13,10 @@ Result        deterministic
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, global const I *restrict indptr, global const I *restrict indices, global const T *restrict values,
-    global T *restrict inverse, global T *restrict column, global R *restrict told)
+    global T *restrict inverse, global T *restrict column, global R *restrict report)
 % if work_group == 1:
 {
-    R least = INFINITY, most = 0, largest = 0, difference = 0;
+    R least_pivot = INFINITY, most = 0, largest = 0, difference = 0;
     for (ulong at = 0; at < n * n; ++at)
         inverse[at] = ZERO;
     for (ulong row = 0; row < n; ++row)
@@ -30,9 +30,9 @@ void ${name}(
     for (ulong k = 0; k < n; ++k) {
         const R pivot = real_part(inverse[k * n + k]);
         // No number is less than the least one any more.
-        least = pivot > 0 ? fmin(least, pivot) : -INFINITY;
+        least_pivot = pivot > 0 ? fmin(least_pivot, pivot) : -INFINITY;
         most = fmax(most, pivot);
-        if (!(least > 0))
+        if (!(least_pivot > 0))
             break;
         for (ulong j = 0; j < k; ++j)
             column[j] = conjugate(inverse[k * n + j]);
@@ -57,17 +57,17 @@ void ${name}(
             inverse[row * n + j] = entry;
             inverse[j * n + row] = conjugate(entry);
         }
-    told[0] = least;
-    told[1] = most;
-    told[2] = largest;
-    told[3] = difference;
+    report[0] = least_pivot;
+    report[1] = most;
+    report[2] = largest;
+    report[3] = difference;
 }
 % else:
 {
     local T of_k[${most}];
     local R box[${work_group}];
     const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
-    R least = INFINITY, most = 0, largest = 0, difference = 0;
+    R least_pivot = INFINITY, most = 0, largest = 0, difference = 0;
     for (ulong at = me; at < n * n; at += ${work_group})
         inverse[at] = ZERO;
     barrier(CLK_GLOBAL_MEM_FENCE);
@@ -85,10 +85,10 @@ void ${name}(
         const R pivot = k < n ? real_part(inverse[k * n + k]) : 1;
         if (k < n) {
             // No number is less than the least one any more.
-            least = pivot > 0 ? fmin(least, pivot) : -INFINITY;
+            least_pivot = pivot > 0 ? fmin(least_pivot, pivot) : -INFINITY;
             most = fmax(most, pivot);
         }
-        const ulong end = k < n && least > 0 ? n : 0;
+        const ulong end = k < n && least_pivot > 0 ? n : 0;
         for (ulong row = me; row < end; row += ${work_group})
             of_k[row] = row < k ? conjugate(inverse[k * n + row]) : inverse[row * n + k];
         barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
@@ -115,11 +115,11 @@ void ${name}(
     for (uint other = 1; me == 0 && other < ${work_group}; ++other)
         ${of} = fmax(${of}, box[other]);
     if (me == 0)
-        told[${at}] = ${of};
+        report[${at}] = ${of};
 % endfor
     if (me == 0) {
-        told[0] = least;
-        told[1] = most;
+        report[0] = least_pivot;
+        report[1] = most;
     }
 }
 % endif

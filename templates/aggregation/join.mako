@@ -23,33 +23,33 @@ void ${name}(
     for (ulong node = begin; node < end; node += step) {
         const I first = indptr[node], stop = indptr[node + 1];
 % if near:
-        I found = state[node] == 2 ? number[node] : (I)(-1);
-        for (I k = first; k < stop && found < 0; ++k) {
+        I aggregate = state[node] == 2 ? number[node] : (I)(-1);
+        for (I k = first; k < stop && aggregate < 0; ++k) {
             const I other = indices[k];
             if (state[other] == 2)
-                found = number[other];
+                aggregate = number[other];
         }
-        joined[node] = found;
+        joined[node] = aggregate;
 % else:
-        I found = before[node];
-        if (found < 0) {
-            const I few = stop - first < ${most} ? stop : first + ${most};
+        I aggregate = before[node];
+        if (aggregate < 0) {
+            const I counted_end = stop - first < ${most} ? stop : first + ${most};
             I largest = 0;
-            for (I k = first; k < few; ++k) {
+            for (I k = first; k < counted_end; ++k) {
                 const I candidate = before[indices[k]];
                 I count = 0;
                 for (I m = first; m < stop && candidate >= 0; ++m)
                     count += before[indices[m]] == candidate;
-                if (count > largest || (count == largest && count > 0 && candidate < found)) {
+                if (count > largest || (count == largest && count > 0 && candidate < aggregate)) {
                     largest = count;
-                    found = candidate;
+                    aggregate = candidate;
                 }
             }
-            for (I k = few; k < stop && found < 0; ++k)
-                found = before[indices[k]];
+            for (I k = counted_end; k < stop && aggregate < 0; ++k)
+                aggregate = before[indices[k]];
         }
-        joined[node] = found;
-        has_joined[node] = found >= 0;
+        joined[node] = aggregate;
+        has_joined[node] = aggregate >= 0;
 % endif
     }
 }

@@ -28,7 +28,7 @@ void ${name}(
                 for (ulong inside = 0; inside < block; ++inside)
                     size += square(row[inside * n_columns]);
             }
-            const R least = tolerance * sqrt(size);
+            const R threshold = tolerance * sqrt(size);
             for (ulong before = 0; before < column; ++before) {
                 T product = ZERO;
                 for (I k = first; k < stop; ++k) {
@@ -50,7 +50,7 @@ void ${name}(
                     size += square(row[inside * n_columns]);
             }
             size = sqrt(size);
-            const bool is_new = size > least;
+            const bool is_new = size > threshold;
             const R scale = is_new ? 1 / size : 0;
             for (I k = first; k < stop; ++k) {
                 global T *row = values + (ulong)place[nodes[k]] * block * n_columns + column;

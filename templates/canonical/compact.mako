@@ -13,18 +13,18 @@ void ${name}(
 % if values:
     global const V *restrict values,
 % endif
-    global I *restrict kept_indices, global V *restrict kept)
+    global I *restrict out_indices, global V *restrict out)
 {
     const ulong k = get_global_id(0);
     if (k < n) {
         const I place = places[k];
         if (places[k + 1] != place) {
-            kept_indices[place] = indices[k];
-            kept[place] = ${"values[k]" if values else "(I)k"};
+            out_indices[place] = indices[k];
+            out[place] = ${"values[k]" if values else "(I)k"};
         }
     }
 % if not values:
     if (k == 0)
-        kept[places[n]] = (I)n;
+        out[places[n]] = (I)n;
 % endif
 }

@@ -1,10 +1,10 @@
 <%doc>
-How far entries are from being sorted by row, then by column, without duplicates.
+Count the entries that violate the order by row, then column, and the duplicates.
 
 Index space   any number of work-groups; work-item i takes span entries from i * stride on, step apart
 Inputs        rows, columns: of n entries
-Output        told: three numbers for each work-group. Entries whose row is below that of the entry before; of those that have the
-              row of the entry before, how many have a column below its; and how many the same
+Output        counts: three numbers per work-group, each compared with the entry before: entries with a smaller row; entries with
+              the same row and a smaller column; entries with the same row and column
 Local memory  work_group * sizeof(long)
 Result        exact
 </%doc>
@@ -13,7 +13,7 @@ Result        exact
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span,
-    global const I *restrict rows, global const I *restrict columns, global long *restrict told)
+    global const I *restrict rows, global const I *restrict columns, global long *restrict counts)
 {
     SHARED long box[${work_group}];
     const ulong begin = get_global_id(0) * stride, end = min(begin + span, n);
@@ -28,9 +28,9 @@ void ${name}(
     unsorted = group_reduce_add(box, unsorted);
     repeated = group_reduce_add(box, repeated);
     if (get_local_id(0) == 0) {
-        global long *out = told + 3 * get_group_id(0);
-        out[0] = fallen;
-        out[1] = unsorted;
-        out[2] = repeated;
+        global long *group_counts = counts + 3 * get_group_id(0);
+        group_counts[0] = fallen;
+        group_counts[1] = unsorted;
+        group_counts[2] = repeated;
     }
 }

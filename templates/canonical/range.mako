@@ -2,7 +2,7 @@
 How many numbers lie outside [0, length), and which is the largest: for the rows or columns of entries from outside.
 
 Index space   any number of work-groups; work-item i takes span numbers from i * stride on, step apart
-Output        found[2 * group]: how many lie outside; found[2 * group + 1]: the largest, -1 where none is above that
+Output        report[2 * group]: how many lie outside; report[2 * group + 1]: the largest, -1 where none is above that
 Local memory  work_group * sizeof(long)
 Result        exact; numbers that do not fit 63 bits count as outside
 </%doc>
@@ -10,7 +10,7 @@ Result        exact; numbers that do not fit 63 bits count as outside
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(const ulong n, const ulong stride, const ulong step, const ulong span, const long length,
-    global const ${number} *restrict numbers, global long *restrict found)
+    global const ${number} *restrict numbers, global long *restrict report)
 {
     SHARED long box[${work_group}];
     long outside = 0, negated = 1;
@@ -23,7 +23,7 @@ void ${name}(const ulong n, const ulong stride, const ulong step, const ulong sp
     outside = group_reduce_add(box, outside);
     negated = group_reduce_min(box, negated);
     if (get_local_id(0) == 0) {
-        found[2 * get_group_id(0)] = outside;
-        found[2 * get_group_id(0) + 1] = -negated;
+        report[2 * get_group_id(0)] = outside;
+        report[2 * get_group_id(0) + 1] = -negated;
     }
 }

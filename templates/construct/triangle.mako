@@ -3,7 +3,7 @@ Which entries of a sparse matrix lie in a triangle: on or below the k-th diagona
 
 Index space   a work-group takes `tile` entries side by side; its work-items take neighbours in turn
 Inputs        a valid structure, in any order
-Output        kept[e]: 1 for entries of the triangle, else 0
+Output        marks[e]: 1 for entries of the triangle, else 0
 Local memory  none
 Result        exact
 </%doc>
@@ -12,7 +12,7 @@ Result        exact
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong tile, const I n_rows, const long k,
-    global const I *restrict indptr, global const I *restrict indices, global uchar *restrict kept)
+    global const I *restrict indptr, global const I *restrict indices, global uchar *restrict marks)
 {
     const ulong begin = get_group_id(0) * tile + get_local_id(0), end = min(n, get_group_id(0) * tile + tile);
     I row = 0;
@@ -23,6 +23,6 @@ void ${name}(
             row_end = indptr[row + 1];
         }
         const long diagonal = (long)indices[at] - (long)row;
-        kept[at] = ${"diagonal >= k" if upper else "diagonal <= k"};
+        marks[at] = ${"diagonal >= k" if upper else "diagonal <= k"};
     }
 }

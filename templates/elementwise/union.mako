@@ -17,9 +17,9 @@ Result        exact: each result is made of one value of each matrix
 <%def name="keep(column, of_a, of_b)">
             const C_VALUE result = operate(${of_a}, ${of_b});
             if (${is_kept}) {
-                indices[kept] = ${column};
-                values[kept] = result;
-                ++kept;
+                indices[n_results] = ${column};
+                values[n_results] = result;
+                ++n_results;
             }
 </%def>\
 % if not fill:
@@ -46,23 +46,23 @@ void ${name}(
     I row = cuts[3 * tile], a = cuts[3 * tile + 1], b = cuts[3 * tile + 2];
     const I last_row = cuts[3 * tile + 3], last_a = cuts[3 * tile + 4], last_b = cuts[3 * tile + 5];
 % if fill:
-    I kept = starts[tile];
-    const I all = starts[tile + 1];
+    I n_results = starts[tile];
+    const I results_end = starts[tile + 1];
     // No column is in both matrices, and no result is left out: what one matrix alone has is copied without a look.
-    const bool is_whole = all - kept == (last_a - a) + (last_b - b);
+    const bool is_whole = results_end - n_results == (last_a - a) + (last_b - b);
 % else:
     // Results of entries that the other matrix lacks are counted for all entries: those of both matrices are put right below.
-    I kept = 0;
+    I n_results = 0;
     for (I k = a; k < last_a; ++k)
-        kept += is_kept(from_a(a_values[k]), (T)(0));
+        n_results += is_kept(from_a(a_values[k]), (T)(0));
     for (I k = b; k < last_b; ++k)
-        kept += is_kept((T)(0), from_b(b_values[k]));
+        n_results += is_kept((T)(0), from_b(b_values[k]));
 % endif
     for (;; ++row) {
         const I a_end = row < last_row ? a_indptr[row + 1] : last_a, b_end = row < last_row ? b_indptr[row + 1] : last_b;
 % if fill:
         // Rows behind the last result have none.
-        if (kept == all) {
+        if (n_results == results_end) {
             a = a_end;
             b = b_end;
         }
@@ -80,13 +80,13 @@ void ${name}(
             b += 1 - has_a;
         }
         if (is_whole) {
-            for (; a < a_end; ++a, ++kept) {
-                indices[kept] = a_indices[a];
-                values[kept] = operate(from_a(a_values[a]), (T)(0));
+            for (; a < a_end; ++a, ++n_results) {
+                indices[n_results] = a_indices[a];
+                values[n_results] = operate(from_a(a_values[a]), (T)(0));
             }
-            for (; b < b_end; ++b, ++kept) {
-                indices[kept] = b_indices[b];
-                values[kept] = operate((T)(0), from_b(b_values[b]));
+            for (; b < b_end; ++b, ++n_results) {
+                indices[n_results] = b_indices[b];
+                values[n_results] = operate((T)(0), from_b(b_values[b]));
             }
         }
         for (; a < a_end; ++a) {${keep("a_indices[a]", "from_a(a_values[a])", "(T)(0)")}\
@@ -99,7 +99,7 @@ void ${name}(
                 const I of_a = a_indices[a], of_b = b_indices[b];
                 if (of_a == of_b) {
                     const T a_value = from_a(a_values[a]), b_value = from_b(b_values[b]);
-                    kept += is_kept(a_value, b_value) - is_kept(a_value, (T)(0)) - is_kept((T)(0), b_value);
+                    n_results += is_kept(a_value, b_value) - is_kept(a_value, (T)(0)) - is_kept((T)(0), b_value);
                 }
                 a += of_a <= of_b;
                 b += of_b <= of_a;
@@ -110,10 +110,10 @@ void ${name}(
         if (row == last_row)
             break;
 % if fill:
-        indptr[row + 1] = kept;
+        indptr[row + 1] = n_results;
 % endif
     }
 % if not fill:
-    counts[tile + 1] = kept;
+    counts[tile + 1] = n_results;
 % endif
 }

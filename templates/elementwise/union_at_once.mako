@@ -25,7 +25,7 @@ void ${name}(
     global I *restrict indptr, global I *restrict indices, global C_VALUE *restrict values)
 {
     local I box[MAX_PLACES];
-    local uint scan_box[${work_group}], kind_of[${work_group}], kept_of[${work_group}], before_of[${work_group}];
+    local uint scan_box[${work_group}], kind_of[${work_group}], result_bits_of[${work_group}], before_of[${work_group}];
     local uint is_unusual;
     const uint me = get_local_id(0);
     if (me == 0) {
@@ -39,7 +39,7 @@ void ${name}(
 
 ${marking.mark_places()}\
     kind_of[me] = kind_a | kind_upper << 16;
-    kept_of[me] = kept | before << 16;
+    result_bits_of[me] = result_bits | before << 16;
     before_of[me] = entries_before;
     barrier(CLK_LOCAL_MEM_FENCE);
 ${writing.write_places()}\

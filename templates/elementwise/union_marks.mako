@@ -65,10 +65,10 @@ void ${name}(
 ${mark_places()}\
     global uint *mine = marks + 3 * get_global_id(0);
     mine[0] = kind_a | kind_upper << 16;
-    mine[1] = kept | before << 16;
+    mine[1] = result_bits | before << 16;
     mine[2] = entries_before;
     if (me == ${work_group - 1})
-        counts[tile + 1] = (I)(before + popcount(kept));
+        counts[tile + 1] = (I)(before + popcount(result_bits));
 }
 <%def name="mark_places()">\
     // Columns of A, those of B, and how many entries of A, and 2^16 times of B, come before each row end. Whether a result of one
@@ -91,7 +91,7 @@ ${mark_places()}\
     barrier(CLK_LOCAL_MEM_FENCE);
 
     // The row of the work-item's first place: as many row ends come before.
-    const uint place = min(me * SPAN, n_places), here = min(n_places - place, (uint)SPAN);
+    const uint place = min(me * SPAN, n_places), n_own = min(n_places - place, (uint)SPAN);
     uint row = 0, last = n_ends;
     while (row < last) {
         const uint middle = (row + last) / 2, end = (uint)ends[middle];
@@ -105,13 +105,13 @@ ${mark_places()}\
     uint a = begin & 0xffff, b = begin >> 16, a_end = end & 0xffff, b_end = end >> 16;
     // How many entries of A and of B come before the place in its row.
     const uint diagonal = place - (a + b + row), b_length = b_end - b;
-    uint of_a = diagonal > b_length ? diagonal - b_length : 0, most = min(diagonal, a_end - a);
-    while (of_a < most) {
-        const uint middle = (of_a + most) / 2;
+    uint of_a = diagonal > b_length ? diagonal - b_length : 0, high = min(diagonal, a_end - a);
+    while (of_a < high) {
+        const uint middle = (of_a + high) / 2;
         if (box[a + middle] <= b_box[b + diagonal - 1 - middle])
             of_a = middle + 1;
         else
-            most = middle;
+            high = middle;
     }
     a += of_a;
     b += diagonal - of_a;
@@ -145,29 +145,30 @@ ${mark_places()}\
             next_b = has_a ? next_b : next;
         }
     }
-    const uint all = (1u << here) - 1;
-    kind_a &= all;
-    kind_upper &= all;
+    const uint own_bits = (1u << n_own) - 1;
+    kind_a &= own_bits;
+    kind_upper &= own_bits;
     // An entry of B goes with the entry of A before it.
-    const uint pairs = kind_a & kind_upper, of_b = all & ~(kind_a | kind_upper), singles = (kind_a | of_b) & ~(pairs | pairs << 1 | is_taken);
-    uint kept = usual ? singles : 0;
+    const uint pairs = kind_a & kind_upper, of_b = own_bits & ~(kind_a | kind_upper);
+    const uint singles = (kind_a | of_b) & ~(pairs | pairs << 1 | is_taken);
+    uint result_bits = usual ? singles : 0;
     if (is_unusual) {
-        kept = 0;
-        for (uint i = 0; i < here; ++i)
+        result_bits = 0;
+        for (uint i = 0; i < n_own; ++i)
             if (singles >> i & 1) {
                 const uint below = (1u << i) - 1;
-                kept |= (kind_a >> i & 1 ? is_kept(from_a(a_values[first_a + a + popcount(kind_a & below)]), (T)(0))
+                result_bits |= (kind_a >> i & 1 ? is_kept(from_a(a_values[first_a + a + popcount(kind_a & below)]), (T)(0))
                                          : is_kept((T)(0), from_b(b_values[first_b + b + popcount(of_b & below)]))) << i;
             }
     }
-    for (uint left = pairs; left != 0; left &= left - 1) {
-        const uint below = (left & -left) - 1;
+    for (uint remaining = pairs; remaining != 0; remaining &= remaining - 1) {
+        const uint below = (remaining & -remaining) - 1;
         const T of_A = from_a(a_values[first_a + a + popcount(kind_a & below)]);
         const T of_B = from_b(b_values[first_b + b + popcount(of_b & below)]);
-        kept |= is_kept(of_A, of_B) * (below + 1);
+        result_bits |= is_kept(of_A, of_B) * (below + 1);
     }
 
-    const uint before = group_scan_add(scan_box, popcount(kept));
+    const uint before = group_scan_add(scan_box, popcount(result_bits));
 </%def>\
 <%def name="whether_kept()">\
 uint is_kept(const T a, const T b)

@@ -45,10 +45,10 @@ void ${name}(
 % elif phase == "link":
         int a = root_of(parents, (int)rows[i]), b = root_of(parents, (int)columns[i]);
         while (a != b) {
-            const int high = max(a, b), low = min(a, b), seen = atomic_cmpxchg(parents + high, high, low);
+            const int high = max(a, b), low = min(a, b), previous = atomic_cmpxchg(parents + high, high, low);
             // Another work-item may have linked it in the meantime.
-            a = seen == high ? low : root_of(parents, seen);
-            b = seen == high ? low : root_of(parents, low);
+            a = previous == high ? low : root_of(parents, previous);
+            b = previous == high ? low : root_of(parents, low);
         }
 % else:
         int root = (int)i;

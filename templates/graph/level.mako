@@ -6,7 +6,7 @@ Source        bottom-up step of Beamer, Asanovic and Patterson, Direction-Optimi
 Index space   work-items that stride over the vertices, or take adjacent ones: `spread` says which
 Inputs        vertices that lead to each vertex; seen_before: a byte for each, whether it was seen a step before; levels: -1 if it
               was not seen; first: whether it is the step's first launch; number: of the step
-Output        levels, parents, seen: the bytes of this step, and found[place]: whether there are such
+Output        levels, parents, seen: the bytes of this step, and new_flags[place]: whether there are such
               vertices
 Local memory  none
 Result        exact: the parent is the first in the order of the vertex's entries
@@ -15,7 +15,7 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span, const int number, const uint first, const uint place,
     global const I *restrict indptr, global const I *restrict indices, global const uchar *restrict seen_before,
-    global int *restrict levels, global int *restrict parents, global uchar *restrict seen, global uint *restrict found)
+    global int *restrict levels, global int *restrict parents, global uchar *restrict seen, global uint *restrict new_flags)
 {
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
     bool any_new = false;
@@ -35,5 +35,5 @@ void ${name}(
         any_new |= is_new;
     }
     if (any_new)
-        atomic_or((volatile global uint *)found + place, 1u);
+        atomic_or((volatile global uint *)new_flags + place, 1u);
 }

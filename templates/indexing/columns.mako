@@ -60,8 +60,8 @@ void ${name}(
 % elif listed:
         counts[k] = (${place})(offsets[indices[k] + 1] - offsets[indices[k]]);
 % else:
-        const I distance = indices[k] - first, taken = column_step == 1 ? distance : distance / column_step;
-        counts[k] = taken >= 0 && taken < n_taken && taken * column_step == distance;
+        const I distance = indices[k] - first, result_column = column_step == 1 ? distance : distance / column_step;
+        counts[k] = result_column >= 0 && result_column < n_taken && result_column * column_step == distance;
 % endif
     }
 }

@@ -43,8 +43,8 @@ void ${name}(
     const I row_end = part_row[part + 1];
     I next = indptr[row];
     while (true) {
-        const I ends = min(next, end);
-        for (; k < ends; ++k) {
+        const I piece_end = min(next, end);
+        for (; k < piece_end; ++k) {
 % else:
     ${place} place = 0;
     for (; k < end; ++k) {
@@ -62,11 +62,11 @@ void ${name}(
             place += offsets[column + 1] - offsets[column];
 % endif
 % else:
-            const I distance = column - first, taken = column_step == 1 ? distance : distance / column_step;
-            const bool is_kept = taken >= 0 && taken < n_taken && taken * column_step == distance;
+            const I distance = column - first, result_column = column_step == 1 ? distance : distance / column_step;
+            const bool is_kept = result_column >= 0 && result_column < n_taken && result_column * column_step == distance;
 % if fill:
             if (is_kept) {
-                out_indices[place] = taken;
+                out_indices[place] = result_column;
                 out_values[place] = values[k];
                 ++place;
             }

@@ -33,11 +33,11 @@ void ${name}(
         else
             after = middle;
     }
-    const bool is_there = k < end && indices[k] == column;
-    if (is_there && is_last) {
+    const bool is_stored = k < end && indices[k] == column;
+    if (is_stored && is_last) {
         const ulong i = (ulong)numbers[p], r = i < n_columns ? 0 : i / n_columns, c = i - r * n_columns;
         data[k] = values[(long)r * row_step + (long)c * column_step];
     }
-    is_new[p] = is_last && !is_there;
+    is_new[p] = is_last && !is_stored;
     belongs[p] = k;
 }

@@ -14,7 +14,7 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong n_columns, AXIS(row), AXIS(column), const uint is_sorted,
     global const I *restrict indptr, global const I *restrict indices, global const V *restrict values,
-    global V *restrict found)
+    global V *restrict out)
 {
     const ulong i = get_global_id(0);
     if (i >= n)
@@ -36,5 +36,5 @@ void ${name}(
     for (; k < end && (!is_sorted || indices[k] == column); ++k)
         if (indices[k] == column)
             sum = SUM(sum, values[k]);
-    found[i] = sum;
+    out[i] = sum;
 }

@@ -24,9 +24,9 @@ void ${name}(
     I entry = part_entry[part];
     // The part may begin inside a row.
     for (I row = row_begin - (entry < starts[row_begin] ? 1 : 0); row < row_end; ++row) {
-        const I row_ends = min(starts[row + 1], end), position = ${"rows[row]" if given else "row"};
+        const I piece_end = min(starts[row + 1], end), position = ${"rows[row]" if given else "row"};
         const I distance = indptr[position${" < 0 ? position + n_positions : position" if given else ""}] - starts[row];
-        for (; entry < row_ends; ++entry) {
+        for (; entry < piece_end; ++entry) {
             out_indices[entry] = indices[entry + distance];
             out_values[entry] = values[entry + distance];
         }

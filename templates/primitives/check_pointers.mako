@@ -3,7 +3,7 @@ Do pointers begin at 0, never decrease, and end at a length? Trusts nothing but 
 
 Index space   any number of work-items, which take pointers in turn; `adjacent`: each takes neighbouring ones
 Inputs        n_pairs + 1 pointers, unchecked
-Output        found[3 * group + i], to be summed over the groups: 0 how many are above the one after; and from group 0 alone:
+Output        report[3 * group + i], to be summed over the groups: 0 how many are above the one after; and from group 0 alone:
               1 the first, 2 the last
 Local memory  work_group * sizeof(long)
 Result        exact
@@ -11,7 +11,7 @@ Result        exact
 #include "group.cl"
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(const ulong n_pairs, global const I *restrict pointers, global long *restrict found)
+void ${name}(const ulong n_pairs, global const I *restrict pointers, global long *restrict report)
 {
     SHARED long box[${work_group}];
     long decreasing = 0;
@@ -25,9 +25,9 @@ void ${name}(const ulong n_pairs, global const I *restrict pointers, global long
         decreasing += pointers[i + 1] < pointers[i];
     decreasing = group_reduce_add(box, decreasing);
     if (get_local_id(0) == 0) {
-        global long *out = found + 3 * get_group_id(0);
-        out[0] = decreasing;
-        out[1] = get_group_id(0) == 0 ? pointers[0] : 0;
-        out[2] = get_group_id(0) == 0 ? pointers[n_pairs] : 0;
+        global long *group_report = report + 3 * get_group_id(0);
+        group_report[0] = decreasing;
+        group_report[1] = get_group_id(0) == 0 ? pointers[0] : 0;
+        group_report[2] = get_group_id(0) == 0 ? pointers[n_pairs] : 0;
     }
 }

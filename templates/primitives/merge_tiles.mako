@@ -36,14 +36,14 @@ void ${name}(
     const int step = step_in(s, round, n_rounds);
     const long number = (long)tile - tile_first[tile], begin = s.begin + number * TILE, end = min(begin + TILE, s.end);
     // No early return for a tile that takes no part: the work-group goes on to the barriers.
-    const uint here = step < 0 ? 0 : (uint)(end - begin);
+    const uint n_outputs = step < 0 ? 0 : (uint)(end - begin);
 % if given:
     const bool given = step == 0 && !s.cut;
     global const K *from_keys = given ? x_keys : source_keys;
 % if value_bytes:
     global const V *from_values = given ? x_values : source_values;
 % endif
-    const long first_run = here ? tile_run[tile] : 0;
+    const long first_run = n_outputs ? tile_run[tile] : 0;
 % else:
     global const K *from_keys = source_keys;
 % if value_bytes:
@@ -56,8 +56,8 @@ void ${name}(
     // second run of that pair: n_a elements, then up to n_ab, then the rest. first and last are these two pairs.
     Pair first = {0, 0, 0}, last = {0, 0, 0};
     long a_begin = 0, b_begin = 0, a_end = 0, last_b = 0, last_run = s.n_runs - 1;
-    uint n_a = 0, n_ab = here;
-    if (here) {
+    uint n_a = 0, n_ab = n_outputs;
+    if (n_outputs) {
         first = pair_of(RUN_ARRAYS s, first_run, step);
         a_begin = split[tile];
         b_begin = first.middle + (begin - a_begin);
@@ -84,12 +84,12 @@ void ${name}(
     const uint place_${i} = ${i * work_group} + me;
 % endfor
 % for i in range(items):
-    if (place_${i} < here)
+    if (place_${i} < n_outputs)
         keys[place_${i}] = from_keys[POSITION(place_${i})];
 % endfor
 % if staged:
 % for i in range(items):
-    const V value_${i} = place_${i} < here ? from_values[POSITION(place_${i})] : (V)(0);
+    const V value_${i} = place_${i} < n_outputs ? from_values[POSITION(place_${i})] : (V)(0);
 % endfor
 % endif
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -97,7 +97,7 @@ void ${name}(
     // Merge: what this work-item's outputs are, by their places in local memory.
     uint a = 0, a_last = 0, b = 0, b_last = 0, pair_last = 0;
     K key_a = 0, key_b = 0;
-    const uint out_last = min(me * ${items} + ${items}, here);
+    const uint out_last = min(me * ${items} + ${items}, n_outputs);
     for (uint out = me * ${items}; out < out_last; ++out) {
         if (out >= pair_last) {
             // The pair of this output, what of it is in the tile, and where its merge stands.
@@ -132,25 +132,25 @@ void ${name}(
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 % for i in range(items):
-    const uint origin_${i} = place_${i} < here ? origin[${padded(f"place_{i}")}] : 0;
-    if (place_${i} < here)
+    const uint origin_${i} = place_${i} < n_outputs ? origin[${padded(f"place_{i}")}] : 0;
+    if (place_${i} < n_outputs)
         target_keys[begin + place_${i}] = keys[origin_${i}];
 % endfor
 % if staged:
     barrier(CLK_LOCAL_MEM_FENCE);
     local V *values = (local V *)pool;
 % for i in range(items):
-    if (place_${i} < here)
+    if (place_${i} < n_outputs)
         values[place_${i}] = value_${i};
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 % for i in range(items):
-    if (place_${i} < here)
+    if (place_${i} < n_outputs)
         target_values[begin + place_${i}] = values[origin_${i}];
 % endfor
 % elif value_bytes:
 % for i in range(items):
-    if (place_${i} < here)
+    if (place_${i} < n_outputs)
         target_values[begin + place_${i}] = from_values[POSITION(origin_${i})];
 % endfor
 % endif

@@ -1,5 +1,5 @@
 <%doc>
-How many keys are below the one before them in their run: found[group], to be summed.
+How many keys are below the one before them in their run: counts[group], to be summed.
 
 Index space   any number of work-groups; each strides over keys and runs
 Inputs        run_ptr: n_runs + 1, unchecked
@@ -10,7 +10,7 @@ Result        exact if run_ptr is valid: falls at a run's beginning are counted 
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const long n, const long n_runs, global const I *restrict run_ptr, global const K *restrict keys, global long *restrict found)
+    const long n, const long n_runs, global const I *restrict run_ptr, global const K *restrict keys, global long *restrict counts)
 {
     SHARED long box[${work_group}];
     long falls = 0;
@@ -25,5 +25,5 @@ void ${name}(
     }
     falls = group_reduce_add(box, falls);
     if (get_local_id(0) == 0)
-        found[get_group_id(0)] = falls;
+        counts[get_group_id(0)] = falls;
 }

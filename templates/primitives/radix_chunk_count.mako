@@ -17,10 +17,10 @@ void ${name}(
     if (chunk >= n_chunks)
         return;
     const ${word} mask = (${word})(((ulong)1 << bits) - 1), flipped = (${word})flip;
-    global I *found = counts + (chunk << bits);
+    global I *chunk_counts = counts + (chunk << bits);
     for (ulong d = 0; d <= mask; ++d)
-        found[d] = 0;
+        chunk_counts[d] = 0;
     const ulong end = min((chunk + 1) * per_chunk, n);
     for (ulong k = chunk * per_chunk; k < end; ++k)
-        found[((words[k] ^ flipped) >> shift) & mask] += 1;
+        chunk_counts[((words[k] ^ flipped) >> shift) & mask] += 1;
 }

@@ -14,15 +14,15 @@ void ${name}(
     const ulong n, const ulong n_tiles, const uint shift, const ulong flip, global const ${word} *restrict words,
     global I *restrict counts)
 {
-    local uint found[${tiles * 2 ** bits}];
+    local uint digit_counts[${tiles * 2 ** bits}];
     const uint me = get_local_id(0);
     const ${word} flipped = (${word})flip;
     for (uint i = me; i < ${tiles * 2 ** bits}; i += ${work_group})
-        found[i] = 0;
+        digit_counts[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     const ulong first = (ulong)get_group_id(0) * ${tiles};
     for (uint tile = 0; tile < ${tiles} && first + tile < n_tiles; ++tile) {
-        local uint *of_tile = found + ${2 ** bits} * tile;
+        local uint *of_tile = digit_counts + ${2 ** bits} * tile;
         ulong begin = (first + tile) * ${tile};
         const ulong end = min(begin + ${tile}, n);
         for (; begin + ${unroll * work_group} <= end; begin += ${unroll * work_group}) {
@@ -41,9 +41,9 @@ void ${name}(
         const uint digit = i / ${tiles}, tile = i % ${tiles};
         if (first + tile < n_tiles)
 % if few:
-            counts[((first + tile) << ${bits}) + digit] = found[${2 ** bits} * tile + digit];
+            counts[((first + tile) << ${bits}) + digit] = digit_counts[${2 ** bits} * tile + digit];
 % else:
-            counts[digit * n_tiles + first + tile] = found[${2 ** bits} * tile + digit];
+            counts[digit * n_tiles + first + tile] = digit_counts[${2 ** bits} * tile + digit];
 % endif
     }
 }

@@ -83,8 +83,8 @@ void ${name}(
     const uint mine = team * ${match_width * items} + lane;
     const ulong begin = (ulong)get_group_id(0) * ${tile};
     const I end = (I)min(begin + ${tile}, n);
-    const uint here = (uint)(end - begin);
-    const int behind_mine = (int)here - (int)mine, behind_me = (int)here - (int)me;
+    const uint n_valid = (uint)(end - begin);
+    const int behind_mine = (int)n_valid - (int)mine, behind_me = (int)n_valid - (int)me;
 
     // A work-item finds where the entries of its digits, two by two, go.
 % if few:
@@ -200,11 +200,11 @@ void ${name}(
     uint to_${i} = (uint)((word_${i} ^ flipped) >> shift) & ${digits - 1};
     {
         const uint same = lanes_match(box, to_${i});
-        const uint before = popcount(same & ((1u << lane) - 1)), known = counters[team * ${digits} + to_${i}];
+        const uint before = popcount(same & ((1u << lane) - 1)), n_earlier = counters[team * ${digits} + to_${i}];
         lanes_fence();
         if (before == 0)
-            counters[team * ${digits} + to_${i}] = (ushort)(known + popcount(same));
-        to_${i} |= (known + before) << 16;
+            counters[team * ${digits} + to_${i}] = (ushort)(n_earlier + popcount(same));
+        to_${i} |= (n_earlier + before) << 16;
         computed_now(to_${i})
     }
 % endfor
@@ -225,12 +225,12 @@ void ${name}(
 % for i in range(pairs):
     if (has_${i}) {
         const uint first = total_${i} & 0xffff, last = total_${i} >> 16;
-        uint both = start | (start + first) << 16;
+        uint packed = start | (start + first) << 16;
         #pragma unroll 8
         for (uint t = 0; t < ${teams}; ++t) {
             const uint count = two[t * ${digits // 2} + me * ${pairs} + ${i}];
-            two[t * ${digits // 2} + me * ${pairs} + ${i}] = both;
-            both += count;
+            two[t * ${digits // 2} + me * ${pairs} + ${i}] = packed;
+            packed += count;
         }
         local_start[digit_of_mine_${i}] = (ushort)start;
         local_start[digit_of_mine_${i} + 1] = (ushort)(start + first);

@@ -11,7 +11,7 @@ Source        the bins of Hou et al., "Fast segmented sort on GPUs", by powers o
 Index space   any number of work-groups, the same in both steps; each has a chunk of adjacent segments; step "count"
               strides over given runs
 Inputs        bounds: n_segments + 1, unchecked; with given runs segment_ptr: n_segments + 1; run_ptr: n_runs + 1; both unchecked
-Output        count: found[`n_rows` * group + row]; the first `n_classes` rows count the segments of each class, the row behind
+Output        count: report[`n_rows` * group + row]; the first `n_classes` rows count the segments of each class, the row behind
               them the tiles of the last but one (none without given runs), the next those of the last. Then the most rounds that
               one of these segments takes; how often bounds decrease, or with given runs: how often segment_ptr decreases; how
               often run_ptr decreases; the most rounds that any segment takes; and bounds are written. place: lists, class by
@@ -30,7 +30,7 @@ Result        exact, but that the order within a list is not determined
 #else
     #define NEXT(counter) atomic_inc(counter)
 #endif
-<% at = {each: n_classes + i for i, each in enumerate(totals)} %>\
+<% at = {label: n_classes + i for i, label in enumerate(totals)} %>\
 
 int class_of(const Segment s)
 {
@@ -50,10 +50,10 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
 % if step == "count":
     const ulong n_segments,${" const long n_runs," if given else ""} RUN_PARAMETERS global ${"I" if given else "const I"} *restrict bounds,
-    global long *restrict found)
+    global long *restrict report)
 % else:
     const ulong n_segments, const ulong n_elements,${" const long n_runs," if given else ""} RUN_PARAMETERS global const I *restrict bounds,
-    global const long *restrict found, global I *restrict lists, global I *restrict tiles, global long *restrict plan)
+    global const long *restrict report, global I *restrict lists, global I *restrict tiles, global long *restrict plan)
 % endif
 {
     SHARED uint counters[${n_classes}];
@@ -105,38 +105,38 @@ void ${name}(
     runs_decrease = group_reduce_add(box, runs_decrease);
     max_rounds = -group_reduce_min(box, -max_rounds);
 % endif
-    global long *mine = found + ${n_rows} * (ulong)group;
+    global long *group_report = report + ${n_rows} * (ulong)group;
     for (uint i = me; i < ${n_classes}; i += ${work_group})
-        mine[i] = counters[i];
+        group_report[i] = counters[i];
     if (me == 0) {
-% for each in totals:
-        mine[${at[each]}] = ${each};
+% for label in totals:
+        group_report[${at[label]}] = ${label};
 % endfor
     }
 % else:
     // The count of each class in all work-groups, and in those before this one: each work-item sums some of a class's counts.
-    SHARED long all[${columns * n_classes}], before[${columns * n_classes}], starts[${n_classes + 1}];
+    SHARED long class_totals[${columns * n_classes}], before[${columns * n_classes}], starts[${n_classes + 1}];
     for (uint i = me; i < ${columns * n_classes}; i += ${work_group}) {
         long sum = 0, sum_before = 0;
         for (uint from = i / ${n_classes}; from < groups; from += ${columns}) {
-            const long x = found[${n_rows} * (ulong)from + i % ${n_classes}];
+            const long x = report[${n_rows} * (ulong)from + i % ${n_classes}];
             sum += x;
             sum_before += from < group ? x : 0;
         }
-        all[i] = sum;
+        class_totals[i] = sum;
         before[i] = sum_before;
     }
     GROUP_BARRIER
     for (uint class = me; class < ${n_classes}; class += ${work_group})
         for (uint i = 1; i < ${columns}; ++i) {
-            all[class] += all[i * ${n_classes} + class];
+            class_totals[class] += class_totals[i * ${n_classes} + class];
             before[class] += before[i * ${n_classes} + class];
         }
     GROUP_BARRIER
     if (me == 0) {
         starts[0] = 0;
         for (uint class = 0; class < ${n_classes}; ++class)
-            starts[class + 1] = starts[class] + all[class];
+            starts[class + 1] = starts[class] + class_totals[class];
     }
     GROUP_BARRIER
     for (ulong number = begin + me; number < end; number += ${work_group}) {
@@ -154,15 +154,15 @@ void ${name}(
     for (uint row = ${n_classes} + me; row < ${n_rows}; row += ${work_group}) {
         long total = 0;
         for (uint from = 0; from < groups; ++from) {
-            const long x = found[${n_rows} * (ulong)from + row];
-            total = ${" || ".join(f"row == {at[each]}" for each in maxima)} ? max(total, x) : total + x;
+            const long x = report[${n_rows} * (ulong)from + row];
+            total = ${" || ".join(f"row == {at[label]}" for label in maxima)} ? max(total, x) : total + x;
         }
         plan[row] = total;
     }
     if (me == 0) {
         long decreasing = 0;
         for (uint from = 0; from < groups; ++from)
-            decreasing += found[${n_rows} * (ulong)from + ${at["decreasing"]}]${f' + found[{n_rows} * (ulong)from + {at["runs_decrease"]}]' if given else ""};
+            decreasing += report[${n_rows} * (ulong)from + ${at["decreasing"]}]${f' + report[{n_rows} * (ulong)from + {at["runs_decrease"]}]' if given else ""};
         const long first = bounds[0], last = bounds[n_segments];
         const bool valid = decreasing == 0 && first == 0 && last == (long)n_elements;
         plan[${n_rows}] = first;
@@ -172,7 +172,7 @@ void ${name}(
         plan[${n_rows + 4}] = ${"run_ptr[0]" if given else 0};
         plan[${n_rows + 5}] = ${"run_ptr[n_runs]" if given else 0};
         for (uint class = 0; class < ${n_classes}; ++class) {
-            plan[class] = all[class];
+            plan[class] = class_totals[class];
             plan[${lists_at} + class] = valid ? starts[class] : 0;
         }
         plan[${lists_at + n_classes}] = valid ? starts[${n_classes}] : 0;
@@ -180,7 +180,7 @@ void ${name}(
         long first_group = 0;
 % for i, at_once in enumerate(teams):
         plan[${groups_at + i}] = ${"first_group = 0" if i == first_bins else "first_group"};
-        first_group += (all[${i}] + ${at_once - 1}) / ${at_once};
+        first_group += (class_totals[${i}] + ${at_once - 1}) / ${at_once};
 % endfor
 % endif
     }

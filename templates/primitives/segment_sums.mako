@@ -78,8 +78,8 @@ void ${name}(
         const I to_${u} = is_${u} ? ${"segment_ptr[s_%d + 1]" % u if whole else "min(segment_ptr[s_%d + 1], end)" % u} : 0;
         T sum_${u} = ZERO;
 % endfor
-        const I most = ${"max(" * (unroll - 1)}to_0 - from_0${"".join(", to_%d - from_%d)" % (u, u) for u in range(1, unroll))};
-        for (I i = (I)lane; i < most; i += (I)lanes) {
+        const I longest = ${"max(" * (unroll - 1)}to_0 - from_0${"".join(", to_%d - from_%d)" % (u, u) for u in range(1, unroll))};
+        for (I i = (I)lane; i < longest; i += (I)lanes) {
 % for u in range(unroll):
             const T x_${u} = i < to_${u} - from_${u} ? ${"LOAD(source, (ulong)(from_%d + i))" % u if whole else "entries[from_%d + i - begin]" % u} : ZERO;
 % endfor

@@ -56,8 +56,8 @@ void ${name}(
 % else:
     if (part >= n_parts)
         return;
-    const ulong all = n_segments + n, step = (all + n_parts - 1) / n_parts;
-    const ulong path_begin = min(part * step, all), path_end = min(path_begin + step, all);
+    const ulong path_length = n_segments + n, step = (path_length + n_parts - 1) / n_parts;
+    const ulong path_begin = min(part * step, path_length), path_end = min(path_begin + step, path_length);
     ulong segment = segment_at(path_begin, n_segments, segment_ptr);
     const ulong segment_end = segment_at(path_end, n_segments, segment_ptr), end = path_end - segment_end;
     ulong i = path_begin - segment;

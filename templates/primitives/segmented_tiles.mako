@@ -32,9 +32,9 @@ void ${name}(
     const ulong first = cuts[part], last = cuts[part + 1];
     const ulong begin = part * ${work_group * items} - first;
     const ulong end = min((part + 1) * ${work_group * items}, n + n_segments) - last;
-    const uint here = (uint)(end - begin), n_heads = (uint)(last - first);
+    const uint n_valid = (uint)(end - begin), n_heads = (uint)(last - first);
     // All loads are in flight before the first is used.
-    if (here == ${work_group * items}) {
+    if (n_valid == ${work_group * items}) {
 % for i in range(items):
         const T x_${i} = LOAD(source, begin + (me + ${i * work_group}));
 % endfor
@@ -43,7 +43,7 @@ void ${name}(
 % endfor
     } else {
 % for i in range(items):
-        const T x_${i} = me + ${i * work_group} < here ? LOAD(source, begin + (me + ${i * work_group})) : ZERO;
+        const T x_${i} = me + ${i * work_group} < n_valid ? LOAD(source, begin + (me + ${i * work_group})) : ZERO;
 % endfor
 % for i in range(items):
         entries[me + ${i * work_group}] = x_${i};
@@ -59,7 +59,7 @@ void ${name}(
             heads[segment_ptr[first + s] - begin] = 1;
     tile_scan(entries, heads, box, head_box, partial[part]);
 % for i in range(items):
-    if (me + ${i * work_group} < here)
+    if (me + ${i * work_group} < n_valid)
         out[begin + (me + ${i * work_group})] = (TARGET)(entries[me + ${i * work_group}]);
 % endfor
 }

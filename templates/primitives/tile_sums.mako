@@ -26,16 +26,16 @@ void ${name}(
     local T box[${work_group}];
     const uint me = get_local_id(0);
     const ulong tile = get_group_id(0), begin = tile * ${tile};
-    const uint here = (uint)min(n - begin, (ulong)${tile});
+    const uint n_valid = (uint)min(n - begin, (ulong)${tile});
 % if by_key:
-    const ulong last = keys[begin + here - 1];
+    const ulong last = keys[begin + n_valid - 1];
 % endif
     T sum = ZERO;
-    if (here == ${tile}) {
+    if (n_valid == ${tile}) {
         for (uint i = me; i < ${tile}; i += ${work_group})
             ${guard}sum = ADD(sum, LOAD(source, begin + i));
     } else {
-        for (uint i = me; i < here; i += ${work_group})
+        for (uint i = me; i < n_valid; i += ${work_group})
             ${guard}sum = ADD(sum, LOAD(source, begin + i));
     }
     const T before = group_before(box, sum);

@@ -3,7 +3,7 @@ The columns of entries that have the extreme value of their row; the largest int
 those that have the extreme value of all.
 
 Index space   work-items that stride over the entries, or take adjacent ones: `spread` says which
-Inputs        values of n entries, their rows and columns; found: the extreme value of each row, or of all
+Inputs        values of n entries, their rows and columns; extremes: the extreme value of each row, or of all
 Local memory  none
 Result        exact
 </%doc>
@@ -13,11 +13,11 @@ void ${name}(
 % if not of_all:
     global const I *restrict rows, global const I *restrict columns,
 % endif
-    global const V *restrict values, global const V *restrict found, global I *restrict of_extremes)
+    global const V *restrict values, global const V *restrict extremes, global I *restrict extreme_columns)
 {
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
     for (ulong k = begin; k < end; k += step) {
-        const V a = values[k], b = found[${"0" if of_all else "rows[k]"}];
-        of_extremes[k] = ${same} ? ${"(I)k" if of_all else "columns[k]"} : I_MAX;
+        const V a = values[k], b = extremes[${"0" if of_all else "rows[k]"}];
+        extreme_columns[k] = ${same} ? ${"(I)k" if of_all else "columns[k]"} : I_MAX;
     }
 }

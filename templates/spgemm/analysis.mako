@@ -1,27 +1,26 @@
 <%doc>
-For each row of C = A @ B: its intermediate products, and the bin that takes it. For all rows: what the positions FOUND_... name.
-With `long` rows each work-group also counts the distinct columns of its first row, if that has at most `sampled` products: a
-sample of how many products make an entry of C. Work-groups of one work-item do so for a few of its rows, of which those that have
-the columns of the row before, or one more each, count as if they had no entries.
+For each row of C = A @ B: the number of its intermediate products, and its bin. For all rows: the totals at positions FOUND_...
+With `long` rows each work-group also counts the distinct columns of its first row, if that row has at most `sampled` products: a
+sample of the ratio of products to entries of C. Work-groups of one work-item sample a few of their rows; a sampled row with the
+columns of the row before, or each column one more, counts as empty.
 
-Bins are data. `limits` holds three numbers for each, UINT_MAX for no limit: the most products, the longest row of A and the
-widest span of columns. A row goes to the first bin whose limits all hold; the last bin has none. `starts` holds the first bin
-that may take rows of so many products, by the bits of that number. The span of a row of C is from its first column, rounded down
-to a multiple of 32, to its last; it is looked for if no bin before the first with such a limit takes the row.
+Bins are data. `limits` holds three numbers per bin, UINT_MAX for no limit: the most products, the longest row of A and the
+widest span of columns. A row goes to the first bin whose limits all hold; the last bin has none. starts[b] is the first bin
+for rows whose number of products has b bits. The span of a row of C reaches from its first column, rounded down to a multiple
+of 32, to its last; it is computed only if no bin before the first one with a limit of spans takes the row.
 
 Source        the analysis of Dalton, Olson and Bell, Section 3.1; bins as in Liu et al., Register-Aware SpGEMM, Section 3.4;
               spans as in spECK (Parger et al., 2020)
 Index space   any number of work-groups; `lanes` work-items take a row. Without `long` any number of work-items, each with rows in
               strides, see launch.spread
 Inputs        columns of A in any order; bins: 33 `starts`, and `limits` of n_bins bins, MAX_BINS at most, of which the first
-              `spanless` have no limit of spans; found: FOUND_BINS + n_bins zeros
-Output        products[n_rows], UINT_MAX if there are more, and bin[n_rows]; found: products and the bound of C's entries (the sum
-              of min(products, columns, span if it was looked for)) in two halves each; the most products of a row and the
-              longest row of A, UINT_MAX if there are more; of the sample, products and entries; from FOUND_BINS on
-              the rows of each bin
-Local memory  `work_group` numbers of 64 bits and FOUND_BINS + MAX_BINS of 32; with `long`: rows of more entries than that, which
-              the whole work-group takes, and a table of `2 * sampled` columns. None for work-groups of one work-item without
-              `long`, the plain kernel, which has private arrays instead
+              `spanless` have no limit of spans; totals: FOUND_BINS + n_bins zeros
+Output        products[n_rows], at most UINT_MAX, and bin[n_rows]; totals: products and the bound of C's entries (the sum of
+              min(products, columns, span if computed)) in two halves each; the most products of a row and the longest row of
+              A, at most UINT_MAX; products and entries of the sample; from FOUND_BINS on the number of rows of each bin
+Local memory  `work_group` numbers of 64 bits and FOUND_BINS + MAX_BINS of 32; with `long`: a queue of the rows that the whole
+              work-group takes, and a table of `2 * sampled` columns. None for work-groups of one work-item without `long`, the
+              plain kernel, which has private arrays instead
 Result        exact: integers are added in any order
 </%doc>
 <%
@@ -29,18 +28,18 @@ Result        exact: integers are added in any order
     shared = 8 if work_group % 8 == 0 else 1  # work-items to a row of B in the sample
     exchanged = [1 << bit for bit in range(lanes.bit_length() - 1)]
 %>\
-## Count n of something among what the work-group has seen.
+## Add n to a total of the work-group.
 <%def name="count_seen(at, n)">\
-${f"seen[{at}] += {n}" if plain else f"atomic_add(seen + {at}, {n})"};\
+${f"group_totals[{at}] += {n}" if plain else f"atomic_add(group_totals + {at}, {n})"};\
 </%def>\
-## A sum of 64 bits by atomics of 32: who makes the low half overflow carries.
+## A 64-bit sum by 32-bit atomics: the work-item whose addition overflows the low half adds the carry to the high half.
 <%def name="add_halves(sum, low, high)">\
         {
-            const uint low = (uint)${sum}, before = atomic_add(found + ${low}, low);
-            atomic_add(found + ${high}, (uint)(${sum} >> 32) + (before + low < before));
+            const uint low = (uint)${sum}, before = atomic_add(totals + ${low}, low);
+            atomic_add(totals + ${high}, (uint)(${sum} >> 32) + (before + low < before));
         }
 </%def>\
-## Products of the entries of A from k on, in steps, some at a time: their loads do not wait for one another.
+## The number of products of the entries of A from k on, in steps; unrolled, so that several loads are in flight.
 <%def name="count_products(step, unrolled, indent)">\
 ${indent}for (; k < end; k += ${unrolled * step}) {
 % for u in range(unrolled):
@@ -62,13 +61,13 @@ ${indent}        last = max(last, (long)b_indices[to - 1]);
 ${indent}    }
 ${indent}}
 </%def>\
-## Write down what was found of a row, and count it.
+## Store the number of products and the bin of a row, and count the row in the totals of the work-group.
 <%def name="note(indent)">\
-${indent}products[row] = few;
+${indent}products[row] = row_products;
 ${indent}bin[row] = taker;
 ${indent}total += sum;
 ${indent}bound += min(sum, width);
-${indent}most = max(most, few);
+${indent}most_products = max(most_products, row_products);
 ${indent}longest = max(longest, entries);
 ${indent}if (taker != last_taker) {
 ${indent}    if (in_a_row)
@@ -109,15 +108,15 @@ void ${name}(
     const ulong n_columns, global const uint *restrict bins, const uint n_bins, const uint spanless,
     global const I *restrict a_indptr, global const I *restrict a_indices,
     global const I *restrict b_indptr, global const I *restrict b_indices,
-    global uint *restrict products, global I *restrict bin, global uint *restrict found)
+    global uint *restrict products, global I *restrict bin, global uint *restrict totals)
 {
     global const uint *const starts = bins, *const limits = bins + 33;
 % if plain:
-    uint seen[FOUND_BINS + MAX_BINS], table[${2 * sampled}];
+    uint group_totals[FOUND_BINS + MAX_BINS], table[${2 * sampled}];
     uint sampled_products = 0, sampled_entries = 0;
     const ulong every = max(1ul, rows_of_item / ${rows_of_sample});
 % else:
-    local uint seen[FOUND_BINS + MAX_BINS];
+    local uint group_totals[FOUND_BINS + MAX_BINS];
     SHARED long box[${work_group}];
 % endif
 % if long:
@@ -126,7 +125,7 @@ void ${name}(
 % endif
     const uint me = get_local_id(0);
     for (uint i = me; i < FOUND_BINS + n_bins; i += ${work_group})
-        seen[i] = 0;
+        group_totals[i] = 0;
 % if long:
     if (me == 0)
         n_waiting = n_distinct = 0;
@@ -138,8 +137,8 @@ void ${name}(
 % endif
 
     ulong total = 0, bound = 0;
-    // Rows of a work-item that one bin takes in a row are counted together.
-    uint most = 0, longest = 0, last_taker = 0, in_a_row = 0;
+    // Successive rows of a work-item with the same bin are counted by one addition.
+    uint most_products = 0, longest = 0, last_taker = 0, in_a_row = 0;
 % if long:
     for (ulong base = get_group_id(0) * ${work_group // lanes}ul; base < n_rows; base += get_num_groups(0) * ${work_group // lanes}ul) {
         {
@@ -155,8 +154,8 @@ ${count_products(lanes, 4, "            ")}\
 % for m in exchanged:
             sum += lanes_xor_u64(sum, ${m});
 % endfor
-            const uint few = clamped(sum);
-            uint taker = next_taker(limits, starts[32 - clz(few)], spanless, few, entries, 0);
+            const uint row_products = clamped(sum);
+            uint taker = next_taker(limits, starts[32 - clz(row_products)], spanless, row_products, entries, 0);
             ulong width = n_columns;
             if (spanless < n_bins) {
                 const bool spans = taker >= spanless;
@@ -169,7 +168,7 @@ ${find_span(lanes, "                ")}\
 % endfor
                 width = ${width_of_span()};
                 if (spans)
-                    taker = next_taker(limits, taker, n_bins, few, entries, clamped(width));
+                    taker = next_taker(limits, taker, n_bins, row_products, entries, clamped(width));
             }
             if (row < n_rows && !waits && lane == 0) {
 ${note("                ")}\
@@ -183,8 +182,8 @@ ${note("                ")}\
             ulong sum = 0, k = begin + me;
 ${count_products(work_group, 1, "            ")}\
             sum = (ulong)group_reduce_add(box, (long)sum);
-            const uint few = clamped(sum);
-            uint taker = next_taker(limits, starts[32 - clz(few)], spanless, few, entries, 0);
+            const uint row_products = clamped(sum);
+            uint taker = next_taker(limits, starts[32 - clz(row_products)], spanless, row_products, entries, 0);
             ulong width = n_columns;
             if (spanless < n_bins) {
                 const bool spans = taker >= spanless;
@@ -195,7 +194,7 @@ ${find_span(work_group, "                ")}\
                 last = -group_reduce_min(box, -last);
                 width = ${width_of_span()};
                 if (spans)
-                    taker = next_taker(limits, taker, n_bins, few, entries, clamped(width));
+                    taker = next_taker(limits, taker, n_bins, row_products, entries, clamped(width));
             }
             if (me == 0) {
 ${note("                ")}\
@@ -207,26 +206,26 @@ ${note("                ")}\
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 % else:
-    ulong left = rows_of_item;
-    for (ulong row = get_global_id(0) * stride; row < n_rows && left; row += step, --left) {
+    ulong rows_left = rows_of_item;
+    for (ulong row = get_global_id(0) * stride; row < n_rows && rows_left; row += step, --rows_left) {
         const ulong begin = a_indptr[row], end = a_indptr[row + 1];
         const uint entries = clamped(end - begin);
         ulong sum = 0, k = begin;
 ${count_products(1, 1, "        ")}\
-        const uint few = clamped(sum);
-        uint taker = next_taker(limits, starts[32 - clz(few)], spanless, few, entries, 0);
+        const uint row_products = clamped(sum);
+        uint taker = next_taker(limits, starts[32 - clz(row_products)], spanless, row_products, entries, 0);
         ulong width = n_columns;
         if (taker >= spanless) {
             long first = LONG_MAX, last = -1;
             k = begin;
 ${find_span(1, "            ")}\
             width = ${width_of_span()};
-            taker = next_taker(limits, taker, n_bins, few, entries, clamped(width));
+            taker = next_taker(limits, taker, n_bins, row_products, entries, clamped(width));
         }
 ${note("        ")}\
 % if plain:
-        if ((rows_of_item - left) % every == 0 && few && few <= ${sampled}) {
-            sampled_products += few;
+        if ((rows_of_item - rows_left) % every == 0 && row_products && row_products <= ${sampled}) {
+            sampled_products += row_products;
             bool repeats = row && begin - a_indptr[row - 1] == end - begin;
             const I shift = repeats ? a_indices[begin] - a_indices[a_indptr[row - 1]] : 0;
             for (ulong a = begin; a < end && repeats; ++a) {
@@ -257,17 +256,17 @@ ${note("        ")}\
     }
 % endif
 % if plain:
-    atomic_add(found + FOUND_SAMPLED, sampled_products);
-    atomic_add(found + FOUND_SAMPLED_ENTRIES, sampled_entries);
+    atomic_add(totals + FOUND_SAMPLED, sampled_products);
+    atomic_add(totals + FOUND_SAMPLED_ENTRIES, sampled_entries);
 % endif
     if (in_a_row)
         ${count_seen("FOUND_BINS + last_taker", "in_a_row")}
 % if plain:
-    seen[FOUND_MAX_PRODUCTS] = most;
-    seen[FOUND_LONGEST_ROW] = longest;
+    group_totals[FOUND_MAX_PRODUCTS] = most_products;
+    group_totals[FOUND_LONGEST_ROW] = longest;
 % else:
-    atomic_max(seen + FOUND_MAX_PRODUCTS, most);
-    atomic_max(seen + FOUND_LONGEST_ROW, longest);
+    atomic_max(group_totals + FOUND_MAX_PRODUCTS, most_products);
+    atomic_max(group_totals + FOUND_LONGEST_ROW, longest);
 % endif
 
 % if long:
@@ -284,17 +283,17 @@ ${note("        ")}\
             const ulong of_a_end = b_indptr[of_a + 1];
             for (ulong at = b_indptr[of_a] + me % ${shared}; at < of_a_end; at += ${shared}) {
                 const uint column = (uint)b_indices[at];
-                uint slot = column * 2654435769u >> ${33 - (2 * sampled).bit_length()}, there;
-                while ((there = atomic_cmpxchg(table + slot, UINT_MAX, column)) != UINT_MAX && there != column)
+                uint slot = column * 2654435769u >> ${33 - (2 * sampled).bit_length()}, occupant;
+                while ((occupant = atomic_cmpxchg(table + slot, UINT_MAX, column)) != UINT_MAX && occupant != column)
                     slot = (slot + 1) % ${2 * sampled};
-                if (there == UINT_MAX)
+                if (occupant == UINT_MAX)
                     atomic_inc(&n_distinct);
             }
         }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (me == 0 && sampled <= ${sampled}) {
-        atomic_add(found + FOUND_SAMPLED, (uint)sampled);
-        atomic_add(found + FOUND_SAMPLED_ENTRIES, n_distinct);
+        atomic_add(totals + FOUND_SAMPLED, (uint)sampled);
+        atomic_add(totals + FOUND_SAMPLED_ENTRIES, n_distinct);
     }
 % endif
 % if not plain:
@@ -304,10 +303,10 @@ ${note("        ")}\
     if (me == 0) {
 ${add_halves("total", "FOUND_PRODUCTS_LOW", "FOUND_PRODUCTS_HIGH")}\
 ${add_halves("bound", "FOUND_BOUND_LOW", "FOUND_BOUND_HIGH")}\
-        atomic_max(found + FOUND_MAX_PRODUCTS, seen[FOUND_MAX_PRODUCTS]);
-        atomic_max(found + FOUND_LONGEST_ROW, seen[FOUND_LONGEST_ROW]);
+        atomic_max(totals + FOUND_MAX_PRODUCTS, group_totals[FOUND_MAX_PRODUCTS]);
+        atomic_max(totals + FOUND_LONGEST_ROW, group_totals[FOUND_LONGEST_ROW]);
     }
     for (uint i = FOUND_BINS + me; i < FOUND_BINS + n_bins; i += ${work_group})
-        if (seen[i])
-            atomic_add(found + i, seen[i]);
+        if (group_totals[i])
+            atomic_add(totals + i, group_totals[i]);
 }

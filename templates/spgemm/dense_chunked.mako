@@ -75,9 +75,9 @@ void ${name}(
 % if not values_only:
     const ulong n_groups = (n_words + 63) / 64;
     global ulong *restrict bits = all_bits + get_global_id(0) * (${2 if upper_bound else 1} * n_words + n_groups);
-    global ulong *restrict found = bits + n_words;
+    global ulong *restrict word_bits = bits + n_words;
 % if upper_bound:
-    global ulong *restrict first_places = found + n_groups;
+    global ulong *restrict first_places = word_bits + n_groups;
 % endif
     for (ulong i = 0; i < n_words + n_groups; ++i)
         bits[i] = 0;
@@ -205,15 +205,15 @@ ${ahead(True)}\
                         const COLUMN column = (COLUMN)b_indices[j];
                         const uint word = (uint)(column >> 6);
                         bits[word] |= 1ul << (column & 63);
-                        found[word >> 6] |= 1ul << (word & 63);
+                        word_bits[word >> 6] |= 1ul << (word & 63);
                     }
                 }
                 C_INDEX end = place;
                 for (ulong group = 0; group < n_groups; ++group) {
-                    ulong words = found[group];
+                    ulong words = word_bits[group];
                     if (!words)
                         continue;
-                    found[group] = 0;
+                    word_bits[group] = 0;
                     do {
                         const ulong word = group * 64 + popcount((words & -words) - 1);
                         words &= words - 1;
@@ -237,25 +237,25 @@ ${ahead(True)}\
                         c_data[to] = ADD(c_data[to], MULTIPLY(factor, from_x(b_data[j])));
                     }
                 }
-                for (C_INDEX done = place; done < end; ++done)
-                    bits[c_indices[done] >> 6] = 0;
+                for (C_INDEX entry = place; entry < end; ++entry)
+                    bits[c_indices[entry] >> 6] = 0;
                 counts[row] = (uint)(end - place);
                 next_place = end;
                 continue;
             }
 % endif
             // Rows of B alike that follow one another, of which the last were found.
-            uint alike = 1;
-            for (I a = a_begin; a < a_end; a += (I)alike) {
-                if (${"" if values_only else "!repeats && "}alike == 1) {
+            uint n_alike = 1;
+            for (I a = a_begin; a < a_end; a += (I)n_alike) {
+                if (${"" if values_only else "!repeats && "}n_alike == 1) {
 ${ahead(True)}\
                 }
                 const I k = a_indices[a];
                 const I begin = b_indptr[k];
                 const I length = b_indptr[k + 1] - begin;
-                alike = 1;
-                while (alike < ${block} && a + (I)alike < a_end && a_indices[a + (I)alike] == k + (I)alike && b_n_words[k + (I)alike] & 1)
-                    ++alike;
+                n_alike = 1;
+                while (n_alike < ${block} && a + (I)n_alike < a_end && a_indices[a + (I)n_alike] == k + (I)n_alike && b_n_words[k + (I)n_alike] & 1)
+                    ++n_alike;
 % if not values_only:
                 // Few columns to a word are cheaper set one by one, and where rows are short what is known of them is not even read.
                 bool by_columns = ${"false" if symbolic else "repeats"};
@@ -268,28 +268,28 @@ ${ahead(True)}\
                             const COLUMN column = (COLUMN)b_indices[j];
                             const uint word = (uint)(column >> 6);
                             bits[word] |= 1ul << (column & 63);
-                            found[word >> 6] |= 1ul << (word & 63);
+                            word_bits[word >> 6] |= 1ul << (word & 63);
                         }
                     } else {
                         const I n = (I)(b_n_words[k] / 4);
                         for (I j = begin; j < begin + n; ++j) {
                             const uint word = b_words[j];
                             bits[word] |= b_masks[j];
-                            found[word >> 6] |= 1ul << (word & 63);
+                            word_bits[word >> 6] |= 1ul << (word & 63);
                         }
                     }
                 }
 % endif
 % if not symbolic:
                 const T factor_0 = from_a(a_data[a]);
-                if (alike == 1) {
+                if (n_alike == 1) {
                     for (I j = begin; j < begin + length; ++j) {
                         const COLUMN column = (COLUMN)b_indices[j];
                         accumulator[column] = ADD(accumulator[column], MULTIPLY(factor_0, from_x(b_data[j])));
                     }
                 }
 % for n in range(2, block + 1):
-                else if (alike == ${n}) {
+                else if (n_alike == ${n}) {
 % for u in range(1, n):
                     const T factor_${u} = from_a(a_data[a + ${u}]);
 % endfor
@@ -337,10 +337,10 @@ ${ahead(True)}\
             }
 % endif
             for (ulong group = lowest >> 6; group <= highest >> 6; ++group) {
-                ulong words = found[group];
+                ulong words = word_bits[group];
                 if (!words)
                     continue;
-                found[group] = 0;
+                word_bits[group] = 0;
                 do {
                     const ulong word = group * 64 + popcount((words & -words) - 1);
                     words &= words - 1;

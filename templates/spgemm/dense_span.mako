@@ -82,10 +82,10 @@ ${indent}    }
 ${indent}}
 </%def>\
 ## Rows of B are added in pieces. begin: the loads of the first ones. add: all of them; of n rows of B, row k has lengths[k] entries from
-## begins[k] on, and factors[k] of A; after the last one there is one without entries, where loading stays. sums and seen begin at
+## begins[k] on, and factors[k] of A; after the last one there is one without entries, where loading stays. sums and present begin at
 ## column start; ahead pieces are in flight.
 <%def name="begin_pieces(ahead, indent)">\
-${indent}uint k = 0, left = lengths[0], next_length;
+${indent}uint k = 0, remaining = lengths[0], next_length;
 ${indent}I at = begins[0] + (I)lane, next_begin;
 ${indent}bool more;
 % for u in range(ahead):
@@ -110,7 +110,7 @@ ${indent}        const uint slot = ${slot_of.format(f"column_{u}") if slot_of el
 ${indent}        sums[slot] = ADD(sums[slot], MULTIPLY(factors[k_${u}], from_x(b_${u})));
 % endif
 % if not (values_only or slot_of):
-${indent}        seen[slot] = 1;
+${indent}        present[slot] = 1;
 % endif
 ${indent}    }
 ${load_piece(u, indent + " " * 4)}\
@@ -118,22 +118,22 @@ ${indent}    team_sync();
 % endfor
 ${indent}}
 </%def>\
-## Begin to load a piece, and go on to the next: row k of B has left entries that are not loaded, this lane's is at. Without branches,
+## Begin to load a piece, and go on to the next: row k of B has remaining entries that are not loaded, this lane's is at. Without branches,
 ## as the lanes wait for each. A column of -1 is none.
 <%def name="load_piece(u, indent)">\
 ${indent}k_${u} = k;
 ${indent}column_${u} = (I)-1;
-${indent}if (lane < left) {
+${indent}if (lane < remaining) {
 ${indent}    column_${u} = b_indices[at];
 % if not symbolic:
 ${indent}    b_${u} = b_data[at];
 % endif
 ${indent}}
-${indent}more = left > ${lanes};
+${indent}more = remaining > ${lanes};
 ${indent}k = more ? k : min(k + 1, n);
 ${indent}next_length = lengths[k];
 ${indent}next_begin = begins[k];
-${indent}left = more ? left - ${lanes} : next_length;
+${indent}remaining = more ? remaining - ${lanes} : next_length;
 ${indent}at = more ? at + ${lanes} : next_begin + (I)lane;
 </%def>\
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
@@ -158,7 +158,7 @@ void ${name}(SPGEMM_PARAMETERS)
     local ushort *const lengths = all_lengths + team * ${entries + 1};
 % if not values_only:
     local uint4 *const flags = all_flags + team * ${columns // 16};
-    local uchar *const seen = (local uchar *)flags;
+    local uchar *const present = (local uchar *)flags;
     local uint *const box = boxes + team * ${lanes};
 % endif
 % if not symbolic:

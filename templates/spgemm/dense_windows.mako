@@ -69,7 +69,7 @@ void ${name}(
 % if not values_only:
     local uint4 flags[${columns // 16}];
     local uint box[${lanes}];
-    local uchar *const seen = (local uchar *)flags;
+    local uchar *const present = (local uchar *)flags;
 % endif
 % if not symbolic:
     local T sums[${columns}], factors[${entries}];

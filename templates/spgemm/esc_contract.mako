@@ -28,18 +28,18 @@ void ${name}(
 {
     local T entries[${work_group * items}];
     local uchar heads[${work_group * items}];
-    local ushort ends[${work_group * items}];
+    local ushort run_ends[${work_group * items}];
     local T box[${work_group}];
     local uint head_box[${work_group}];
     local uint n_ends;
     const uint me = get_local_id(0), tile = get_group_id(0), at = tile * ${work_group * items};
-    const uint here = min(n - at, ${work_group * items}u);
+    const uint n_valid = min(n - at, ${work_group * items}u);
     // All loads are in flight before the first is used.
 % for i in range(items):
-    const uint number_${i} = me + ${i * work_group} < here ? numbers[at + me + ${i * work_group}] : 0;
+    const uint number_${i} = me + ${i * work_group} < n_valid ? numbers[at + me + ${i * work_group}] : 0;
 % endfor
 % for i in range(items):
-    const T value_${i} = me + ${i * work_group} < here ? values[number_${i} & ~(1u << 31)] : ZERO;
+    const T value_${i} = me + ${i * work_group} < n_valid ? values[number_${i} & ~(1u << 31)] : ZERO;
 % endfor
 % for i in range(items):
     entries[me + ${i * work_group}] = value_${i};
@@ -48,11 +48,11 @@ void ${name}(
     barrier(CLK_LOCAL_MEM_FENCE);
     uint mine = 0;
     for (uint i = me * ITEMS; i < me * ITEMS + ITEMS; ++i)
-        mine += i < here && (i + 1 == here || heads[i + 1]);
+        mine += i < n_valid && (i + 1 == n_valid || heads[i + 1]);
     uint end = group_scan_add(head_box, mine);
     for (uint i = me * ITEMS; i < me * ITEMS + ITEMS; ++i)
-        if (i < here && (i + 1 == here || heads[i + 1]))
-            ends[end++] = (ushort)i;
+        if (i < n_valid && (i + 1 == n_valid || heads[i + 1]))
+            run_ends[end++] = (ushort)i;
     if (me == ${work_group - 1})
         n_ends = end;
     const uint continued = !heads[0];
@@ -60,7 +60,7 @@ void ${name}(
 
     const uint first_run = tile_first[tile] - continued;
     for (uint i = me; i < n_ends; i += ${work_group}) {
-        const T sum = entries[ends[i]];
+        const T sum = entries[run_ends[i]];
         if (continued && i == 0) {
             partial[tile] = sum;
             continue;
@@ -68,7 +68,7 @@ void ${name}(
         const ulong place = ESC_PLACE(first_run + i);
         c_data[place] = sum;
 % if not values_only:
-        c_indices[place] = (C_INDEX)(keys[at + ends[i]] & (((KEY)1 << column_bits) - 1));
+        c_indices[place] = (C_INDEX)(keys[at + run_ends[i]] & (((KEY)1 << column_bits) - 1));
 % endif
     }
 }

@@ -34,12 +34,12 @@ void ${name}(
 ${", global uint *restrict numbers)" if what == "numbered" else ")"}
 % endif
 {
-    local uint ends[2];
+    local uint entry_range[2];
     const uint me = get_local_id(0), begin = (uint)get_group_id(0) * ${work_group * items};
     for (uint i = me; i < 2; i += ${work_group})
-        ends[i] = entry_of(entry_products, 0, n_entries, min(begin + i * ${work_group * items - 1}, n - 1));
+        entry_range[i] = entry_of(entry_products, 0, n_entries, min(begin + i * ${work_group * items - 1}, n - 1));
     barrier(CLK_LOCAL_MEM_FENCE);
-    const uint low = ends[0], high = ends[1] + 1;
+    const uint low = entry_range[0], high = entry_range[1] + 1;
     for (uint u = 0; u < ${items}; ++u) {
         const uint product = begin + u * ${work_group} + me;
         if (product >= n)

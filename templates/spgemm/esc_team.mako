@@ -80,8 +80,8 @@ ${columns()}\
         uint out = begin_here, k = 0;
         while (round < rounds && out < end_here) {
             k = team_find(places, k, length, out);
-            const uint apart = 1u << round, pair = k & ~(2 * apart - 1);
-            const uint first = places[pair], middle = places[min(pair + apart, length)], last = places[min(pair + 2 * apart, length)];
+            const uint stride = 1u << round, pair = k & ~(2 * stride - 1);
+            const uint first = places[pair], middle = places[min(pair + stride, length)], last = places[min(pair + 2 * stride, length)];
             const uint of_a = merge_path_local(from + first, middle - first, from + middle, last - middle, out - first);
             const uint stop = min(last, end_here);
             uint a = first + of_a, b = middle + (out - first - of_a);

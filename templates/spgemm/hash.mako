@@ -21,12 +21,12 @@ typedef ushort PLACE;
 % endif
 
 // Return the slot of a column, inserted if it is new; the table always has room for it.
-uint put(local uint *table, const uint last, const uint shift, const uint column, uint *n_new)
+uint insert(local uint *table, const uint last, const uint shift, const uint column, uint *n_new)
 {
     for (uint slot = column * 2654435769u >> shift;; slot = (slot + 1) & last) {
-        const uint seen = atomic_cmpxchg((volatile local uint *)table + slot, NO_COLUMN, column);
-        *n_new += seen == NO_COLUMN;
-        if (seen == NO_COLUMN || seen == column)
+        const uint occupant = atomic_cmpxchg((volatile local uint *)table + slot, NO_COLUMN, column);
+        *n_new += occupant == NO_COLUMN;
+        if (occupant == NO_COLUMN || occupant == column)
             return slot;
     }
 }
@@ -118,12 +118,12 @@ void ${name}(SPGEMM_PARAMETERS)
 % endfor
 % for u in range(items):
         {
-            const bool there = column_${u} != NO_COLUMN;
-            const uint slot = there ? put(table, size - 1, shift, column_${u}, &n_new) : 0;
+            const bool has_column = column_${u} != NO_COLUMN;
+            const uint slot = has_column ? insert(table, size - 1, shift, column_${u}, &n_new) : 0;
 % if not symbolic and ordered:
-            add_ordered(sums, terms, slots, masks, there, slot, term_${u});
+            add_ordered(sums, terms, slots, masks, has_column, slot, term_${u});
 % elif not symbolic:
-            if (there)
+            if (has_column)
                 add_atomic(sums + slot, term_${u});
 % endif
         }
@@ -140,7 +140,7 @@ void ${name}(SPGEMM_PARAMETERS)
     team_sync();
 % if values_only:
     for (uint i = lane; i < n; i += ${lanes}) {
-        const uint slot = put(table, size - 1, shift, (uint)c_indices[place + i], &n_new);
+        const uint slot = insert(table, size - 1, shift, (uint)c_indices[place + i], &n_new);
         c_data[place + i] = sums[slot];
     }
 % else:

@@ -50,35 +50,35 @@ ${sorting.comparators(False)}
 % endif
 
 // Return the slot of a column, inserted if it is new; the table always has room for it.
-uint put(local uint *table, const uint last, const uint shift, const uint column, uint *n_new)
+uint insert(local uint *table, const uint last, const uint shift, const uint column, uint *n_new)
 {
     for (uint slot = column * 2654435769u >> shift;; slot = (slot + 1) & last) {
-        uint seen = ((volatile local uint *)table)[slot];
-        if (seen == NO_COLUMN) {
-            seen = atomic_cmpxchg((volatile local uint *)table + slot, NO_COLUMN, column);
-            *n_new += seen == NO_COLUMN;
-            if (seen == NO_COLUMN)
+        uint occupant = ((volatile local uint *)table)[slot];
+        if (occupant == NO_COLUMN) {
+            occupant = atomic_cmpxchg((volatile local uint *)table + slot, NO_COLUMN, column);
+            *n_new += occupant == NO_COLUMN;
+            if (occupant == NO_COLUMN)
                 return slot;
         }
-        if (seen == column)
+        if (occupant == column)
             return slot;
     }
 }
 % if symbolic and slots < products:
 
 // Count a column if it is new, and return whether it was found, or put in its place, in a few steps.
-bool put_soon(local uint *table, const uint last, const uint shift, const uint column, uint *n_new)
+bool try_insert(local uint *table, const uint last, const uint shift, const uint column, uint *n_new)
 {
     uint slot = column * 2654435769u >> shift;
     for (uint tries = 0; tries < ${tries}; ++tries, slot = (slot + 1) & last) {
-        uint seen = ((volatile local uint *)table)[slot];
-        if (seen == NO_COLUMN) {
-            seen = atomic_cmpxchg((volatile local uint *)table + slot, NO_COLUMN, column);
-            *n_new += seen == NO_COLUMN;
-            if (seen == NO_COLUMN)
+        uint occupant = ((volatile local uint *)table)[slot];
+        if (occupant == NO_COLUMN) {
+            occupant = atomic_cmpxchg((volatile local uint *)table + slot, NO_COLUMN, column);
+            *n_new += occupant == NO_COLUMN;
+            if (occupant == NO_COLUMN)
                 return true;
         }
-        if (seen == column)
+        if (occupant == column)
             return true;
     }
     return false;
@@ -151,8 +151,8 @@ ${spans.stage(False, " " * 8)}\
         }
         team_sync();
 ${spans.begin_pieces(ahead, " " * 8)}\
-<% put = "put(table, size - 1, shift, (uint){}, &n_new)" %>\
-${spans.add_pieces(ahead, " " * 8, f"left_out = left_out || !{put.replace('put', 'put_soon')}" if symbolic and slots < products else put)}\
+<% insert = "insert(table, size - 1, shift, (uint){}, &n_new)" %>\
+${spans.add_pieces(ahead, " " * 8, f"left_out = left_out || !{insert.replace('insert', 'try_insert')}" if symbolic and slots < products else insert)}\
     }
 % if symbolic:
 % if slots < products:
@@ -168,7 +168,7 @@ ${spans.add_pieces(ahead, " " * 8, f"left_out = left_out || !{put.replace('put',
 % elif values_only:
     team_sync();
     for (uint i = lane; i < n_columns; i += ${lanes})
-        c_data[place + i] = sums[put(table, size - 1, shift, (uint)c_indices[place + i], &n_new)];
+        c_data[place + i] = sums[insert(table, size - 1, shift, (uint)c_indices[place + i], &n_new)];
 % else:
     local PLACE *const places = all_places + team * ${slots};
     team_sync();

@@ -25,9 +25,9 @@ void ${name}(
     const uint first_entry = tile_entries[tile], end = tile_entries[tile + 1];
     if (first_entry == end)
         return;
-    const uint begin = tile_products[tile], all = tile_products[tile + 1] - begin, base = tile_bases[tile];
-    const bool over = all > ${work_group * items};
-    const uint n = over ? begins[end - 1] : all, n_entries = end - first_entry - over;
+    const uint begin = tile_products[tile], n_products = tile_products[tile + 1] - begin, base = tile_bases[tile];
+    const bool over = n_products > ${work_group * items};
+    const uint n = over ? begins[end - 1] : n_products, n_entries = end - first_entry - over;
     // All loads of a kind are in flight before the first is used.
 % for u in range(items):
     const uint i_${u} = me + ${u * work_group};
@@ -41,9 +41,9 @@ void ${name}(
     if (i_${u} < n)
         terms[i_${u}] = MULTIPLY(from_a(a_data[a_${u}]), from_x(b_data[b_${u}]));
 % endfor
-    const uint share = over ? (all - n + ${work_group - 1}) / ${work_group} : 0;
+    const uint share = over ? (n_products - n + ${work_group - 1}) / ${work_group} : 0;
     if (over) {
-        const uint from = min(n + me * share, all), to = min(from + share, all);
+        const uint from = min(n + me * share, n_products), to = min(from + share, n_products);
         if (from < to)
             parts[me] = PRODUCT(from);
         for (uint i = from + 1; i < to; ++i)
@@ -60,7 +60,7 @@ void ${name}(
     }
     if (over && me == 0) {
         T sum = parts[0];
-        for (uint i = 1; i * share < all - n; ++i)
+        for (uint i = 1; i * share < n_products - n; ++i)
             sum = ADD(sum, parts[i]);
         c_data[end - 1] = sum;
     }

@@ -24,7 +24,7 @@ typedef uint PLACE;
 uint slot_of(local const uint *table, const uint last, const uint shift, const uint column)
 {
     uint slot = column * 2654435769u >> shift;
-    for (uint seen = table[slot]; seen != column && seen != NO_COLUMN; seen = table[slot])
+    for (uint occupant = table[slot]; occupant != column && occupant != NO_COLUMN; occupant = table[slot])
         slot = (slot + 1) & last;
     return slot;
 }
@@ -49,7 +49,7 @@ void ${name}(
 % endif
     const uint lane = get_local_id(0) % ${lanes}, team = get_local_id(0) / ${lanes};
     local uint *const columns = all_columns + team * ${slots}, *const offsets = all_offsets + team * ${lanes + 1};
-    local T *const found = all_sums + team * ${slots};
+    local T *const slot_sums = all_sums + team * ${slots};
     local I *const begins = all_begins + team * ${lanes};
 % if counted:
     local uint *const box = all_boxes + team * ${lanes};
@@ -67,7 +67,7 @@ void ${name}(
         const uint n = (uint)(end - begin), shift = clz((2 * n - 1) | 1u), size = 1u << (32 - shift);
         for (uint i = lane; i < size; i += ${lanes}) {
             columns[i] = NO_COLUMN;
-            found[i] = (T)(0);
+            slot_sums[i] = (T)(0);
 % if not counted:
             hits[i] = 0;
 % endif
@@ -105,7 +105,7 @@ void ${name}(
                 const uint k = team_find(offsets, 0, ${lanes}, p), column = (uint)b_indices[begins[k] + (I)(p - offsets[k])];
                 const uint slot = slot_of(columns, size - 1, shift, column);
                 if (columns[slot] == column)
-                    COUNT((volatile local T *)found + slot);
+                    COUNT((volatile local T *)slot_sums + slot);
             }
 % else:
             team_sync();
@@ -117,7 +117,7 @@ void ${name}(
                     const uint column = (uint)b_indices[at + (I)p], slot = slot_of(columns, size - 1, shift, column);
                     if (columns[slot] == column) {
                         const T term = MULTIPLY(factors[k], from_x(b_data[at + (I)p]));
-                        found[slot] = hits[slot] ? ADD(found[slot], term) : term;
+                        slot_sums[slot] = hits[slot] ? ADD(slot_sums[slot], term) : term;
                         hits[slot] = 1;
                     }
                 }
@@ -129,8 +129,8 @@ void ${name}(
         }
         for (I e = begin + lane; e < end; e += ${lanes}) {
             const uint slot = slot_of(columns, size - 1, shift, (uint)m_indices[e]);
-            sums[e] = found[slot];
-            marks[e] = ${"found[slot] != 0" if counted else "hits[slot]"};
+            sums[e] = slot_sums[slot];
+            marks[e] = ${"slot_sums[slot] != 0" if counted else "hits[slot]"};
         }
         team_sync();
         begin = end;

@@ -16,8 +16,8 @@ void ${name}(
     global const I *restrict indptr, global const I *restrict indices,
     global uint *restrict words, global ulong *restrict masks, global uint *restrict n_words)
 {
-    ulong left = span;
-    for (ulong row = get_global_id(0) * stride; row < n_rows && left; row += step, --left) {
+    ulong rows_left = span;
+    for (ulong row = get_global_id(0) * stride; row < n_rows && rows_left; row += step, --rows_left) {
         const ulong begin = indptr[row], end = indptr[row + 1], length = end - begin;
         // No branch: the word is written again with each of its columns.
         ulong at = begin - 1, mask = 0;

@@ -33,7 +33,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
 % for u in heads:
     HEAD(${u})
-    EACH_TAKEN(${u}) {
+    FOR_USED_HEADS(${u}) {
         TAKE_HEAD(${u})
         START_HEAD(${u})
         TAKE_FACTOR(${u})
@@ -54,7 +54,7 @@ ${merge_heads()}\
 <%def name="smallest_column()">\
         COLUMN smallest = NO_COLUMN;
 % for u in heads:
-        EACH_HEAD(${u}) smallest = min(smallest, COLUMN_OF(${u}));
+        FOR_HEADS(${u}) smallest = min(smallest, COLUMN_OF(${u}));
 % endfor
 </%def>
 <%def name="count_columns()">\
@@ -64,7 +64,7 @@ ${smallest_column()}\
         if (smallest == NO_COLUMN)
             break;
 % for u in heads:
-        EACH_HEAD(${u}) if (COLUMN_OF(${u}) == smallest) {
+        FOR_HEADS(${u}) if (COLUMN_OF(${u}) == smallest) {
             ADVANCE_HEAD(${u})
         }
 % endfor
@@ -75,7 +75,7 @@ ${smallest_column()}\
 ${smallest_column()}\
         T sum = ZERO;
 % for u in heads:
-        EACH_HEAD(${u}) if (COLUMN_OF(${u}) == smallest) {
+        FOR_HEADS(${u}) if (COLUMN_OF(${u}) == smallest) {
             ADD_PRODUCT(${u})
             ADVANCE_HEAD(${u})
         }

@@ -1,15 +1,17 @@
 <%doc>
-Speculative symbolic phase: all rows of C are counted by merging, by work-items or by teams, with a kernel chosen by facts of
-the structures. It reports whether the choice held: no row of A is longer, none names a row of B with more than `max_length_of_b`
-entries and, if a work-item merges a row, none has more products.
+Speculative symbolic phase: count the entries of all rows of C by merging, with a kernel chosen before the rows were analysed.
+Check the choice, too: no row of A has more than `lanes * items` entries, no row of B that A names has more than
+`max_length_of_b` entries and, if a work-item merges a row, no row has more products than that.
 
 Source        merge_item.mako and merge_team.mako
 Index space   `lanes` work-items to a row
-Inputs        see spgemm.cl; rows of A with at most `lanes * items` entries, others are reported; seen: n_sums + 4 + `slots` zeros
-Output        seen[0]             0
-              seen[1 .. n_sums]   entries of C of each `groups_to_sum` work-groups
-              then, a word each   whether the choice was wrong; the longest row of A; rows without products; and `slots` words:
-                                  parts of the number of products
+Inputs        see spgemm.cl; sums: n_sums + 4 + `slots` zeros
+Output        sums[0]           0
+              sums[1..n_sums]   entries of C, a sum per groups_to_sum work-groups
+              report[0]         1 if the choice was wrong (report is sums + n_sums + 1)
+              report[1]         the longest row of A
+              report[2]         the number of rows without products
+              report[3..]       `slots` partial sums of the number of products
 Local memory  heads, `items` a work-item, unless `registers`; two words a work-item
 Result        deterministic
 </%doc>
@@ -27,20 +29,20 @@ Result        deterministic
 % endif
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(SPGEMM_PARAMETERS, global uint *restrict seen, const uint n_sums, const uint groups_to_sum)
+void ${name}(SPGEMM_PARAMETERS, global uint *restrict sums, const uint n_sums, const uint groups_to_sum)
 {
     HEADS_IN_LOCAL_MEMORY
     const uint me = get_local_id(0);
-    // Findings of each work-item in a word: products in 13 bits, length of the row in 13, empty row, wrong choice. Then those of
-    // the work-group.
-    local uint box[${work_group}], entries_box[${work_group}], longest, n_products_of_all, n_entries_of_all, n_empty, any_wrong;
+    // box: a word per work-item: products (bits 0-12), length of A's row (13-25), 1 if without products (26), 1 if the choice was
+    // wrong (27). The other variables: the totals of the work-group.
+    local uint box[${work_group}], entries_box[${work_group}], longest, group_products, group_entries, n_empty, any_wrong;
     if (get_local_id(0) == 0)
-        longest = n_products_of_all = n_entries_of_all = n_empty = any_wrong = 0;
-    global uint *const told = seen + n_sums + 1;
+        longest = group_products = group_entries = n_empty = any_wrong = 0;
+    global uint *const report = sums + n_sums + 1;
     const uint lane = get_local_id(0) % TEAM;
     const ulong slot = get_global_id(0) / TEAM;
     // No early return: every lane takes part in exchanges and barriers.
-    const bool active = slot < n_rows && !*(volatile global uint *)told;
+    const bool active = slot < n_rows && !*(volatile global uint *)report;
     const ulong row = active ? SPGEMM_ROW(slot) : 0;
     const I begin = active ? a_indptr[row] : 0;
     const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
@@ -48,13 +50,13 @@ void ${name}(SPGEMM_PARAMETERS, global uint *restrict seen, const uint n_sums, c
     uint n_products = 0;
 % for u in heads:
     HEAD(${u})
-    EACH_TAKEN(${u}) {
+    FOR_USED_HEADS(${u}) {
         TAKE_HEAD(${u})
-        if (LEFT(${u}) > ${max_length_of_b}) {
+        if (REMAINING(${u}) > ${max_length_of_b}) {
             wrong = true;
-            LEFT(${u}) = 0;
+            REMAINING(${u}) = 0;
         }
-        n_products += (uint)LEFT(${u});
+        n_products += (uint)REMAINING(${u});
         START_HEAD(${u})
     }
 % endfor
@@ -72,32 +74,32 @@ ${team.count_columns(min(lanes, 4))}\
     barrier(CLK_LOCAL_MEM_FENCE);
     // One work-item in sixteen adds up sixteen words.
     if (get_local_id(0) % 16 == 0) {
-        uint products_seen = 0, entries_seen = 0, longest_seen = 0, empty_seen = 0, wrong_seen = 0;
+        uint sub_products = 0, sub_entries = 0, sub_longest = 0, sub_empty = 0, sub_wrong = 0;
         for (uint i = get_local_id(0); i < min((uint)get_local_id(0) + 16, ${work_group}u); ++i) {
-            const uint it = box[i];
-            products_seen += it & 8191;
-            entries_seen += entries_box[i];
-            longest_seen = max(longest_seen, it >> 13 & 8191);
-            empty_seen += it >> 26 & 1;
-            wrong_seen |= it >> 27;
+            const uint packed = box[i];
+            sub_products += packed & 8191;
+            sub_entries += entries_box[i];
+            sub_longest = max(sub_longest, packed >> 13 & 8191);
+            sub_empty += packed >> 26 & 1;
+            sub_wrong |= packed >> 27;
         }
-        atomic_add(&n_products_of_all, products_seen);
-        atomic_add(&n_entries_of_all, entries_seen);
-        atomic_max(&longest, longest_seen);
-        atomic_add(&n_empty, empty_seen);
-        atomic_or(&any_wrong, wrong_seen);
+        atomic_add(&group_products, sub_products);
+        atomic_add(&group_entries, sub_entries);
+        atomic_max(&longest, sub_longest);
+        atomic_add(&n_empty, sub_empty);
+        atomic_or(&any_wrong, sub_wrong);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (get_local_id(0) == 0) {
         if (any_wrong)
-            atomic_or(told, 1);
-        if (longest > *(volatile global uint *)(told + 1))
-            atomic_max(told + 1, longest);
+            atomic_or(report, 1);
+        if (longest > *(volatile global uint *)(report + 1))
+            atomic_max(report + 1, longest);
         if (n_empty)
-            atomic_add(told + 2, n_empty);
-        if (n_products_of_all) {
-            atomic_add(told + 3 + get_group_id(0) % ${slots}, n_products_of_all);
-            atomic_add(seen + 1 + get_group_id(0) / groups_to_sum, n_entries_of_all);
+            atomic_add(report + 2, n_empty);
+        if (group_products) {
+            atomic_add(report + 3 + get_group_id(0) % ${slots}, group_products);
+            atomic_add(sums + 1 + get_group_id(0) / groups_to_sum, group_entries);
         }
     }
 }

@@ -42,7 +42,7 @@ void ${name}(SPGEMM_PARAMETERS)
 % for u in heads:
     HEAD(${u})
     uint named_${u} = UINT_MAX;
-    EACH_TAKEN(${u}) {
+    FOR_USED_HEADS(${u}) {
         TAKE_HEAD(${u})
         named_${u} = (uint)k;
         TAKE_FACTOR(${u})
@@ -52,24 +52,24 @@ void ${name}(SPGEMM_PARAMETERS)
     const C_INDEX end = active ? c_indptr[row + 1] : 0;
     STAGE_C
     // Ranges of rows of B: each begins at the first named row that no range has yet, until all have one or no room is left.
-    uint filled = 0, least;
+    uint filled = 0, first_named;
     for (uint range = 0; ; ++range) {
-        least = ${min_of(f"named_{u}" for u in heads)};
-        least = lanes_min(least);
-        if (least == UINT_MAX || range == ${ranges})
+        first_named = ${min_of(f"named_{u}" for u in heads)};
+        first_named = lanes_min(first_named);
+        if (first_named == UINT_MAX || range == ${ranges})
             break;
-        uint greatest = least;
+        uint greatest = first_named;
 % for u in heads:
-        greatest = named_${u} - least < ${2 * lane_width} ? max(greatest, named_${u}) : greatest;
+        greatest = named_${u} - first_named < ${2 * lane_width} ? max(greatest, named_${u}) : greatest;
 % endfor
         greatest = ~lanes_min(~greatest);
-        const I from = b_indptr[least];
+        const I from = b_indptr[first_named];
         const uint n = (uint)(b_indptr[greatest + 1] - from);
         if (n > ${staged_b} - filled)
             break;
 % for u in heads:
-        if (named_${u} - least < ${2 * lane_width}) {
-            AT(${u}) += (I)filled - from;
+        if (named_${u} - first_named < ${2 * lane_width}) {
+            POSITION(${u}) += (I)filled - from;
             named_${u} = UINT_MAX;
         }
 % endfor
@@ -91,23 +91,23 @@ void ${name}(SPGEMM_PARAMETERS)
         filled += n;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (least == UINT_MAX) {
-        // From here on LEFT is the end of a row, no longer the number of its entries.
+    if (first_named == UINT_MAX) {
+        // From here on REMAINING is the end of a row, no longer the number of its entries.
 % for u in heads:
-        LEFT(${u}) += (COLUMN)AT(${u});
+        REMAINING(${u}) += (COLUMN)POSITION(${u});
 % endfor
         for (; place < end; ++place) {
             // All heads load, advanced or not: loads from local memory are short, and none depends on another.
 % for u in heads:
-            COLUMN_OF(${u}) = AT(${u}) < (I)LEFT(${u}) ? input_columns[AT(${u})] : NO_COLUMN;
-            const T value_${u} = from_x(input_values[AT(${u})]);
+            COLUMN_OF(${u}) = POSITION(${u}) < (I)REMAINING(${u}) ? input_columns[POSITION(${u})] : NO_COLUMN;
+            const T value_${u} = from_x(input_values[POSITION(${u})]);
 % endfor
 ${item.smallest_column()}\
             T sum = ZERO;
 % for u in heads:
             if (COLUMN_OF(${u}) == smallest) {
                 sum = ADD(sum, MULTIPLY(FACTOR(${u}), value_${u}));
-                ++AT(${u});
+                ++POSITION(${u});
             }
 % endfor
             PUT_ENTRY(smallest, sum)
@@ -116,7 +116,7 @@ ${item.smallest_column()}\
         // Not all rows of B fit: heads that point into local memory point into B again.
 % for u in heads:
         if (${u} < length)
-            AT(${u}) = b_indptr[a_indices[begin + ${u}]];
+            POSITION(${u}) = b_indptr[a_indices[begin + ${u}]];
         START_HEAD(${u})
 % endfor
 ${item.merge_heads()}\

@@ -39,7 +39,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const uint length = active ? (uint)(a_indptr[row + 1] - begin) : 0;
 % for u in heads:
     HEAD(${u})
-    EACH_TAKEN(${u}) {
+    FOR_USED_HEADS(${u}) {
         TAKE_HEAD(${u})
         START_HEAD(${u})
         TAKE_FACTOR(${u})
@@ -65,10 +65,10 @@ ${count_columns(turn)}\
 ${item.smallest_column()}\
             smallest = lanes_min(smallest);
 % endif
-            const bool found = smallest != NO_COLUMN;
+            const bool has_column = smallest != NO_COLUMN;
             T sum = ZERO;
 % for u in heads:
-            EACH_HEAD(${u}) if (COLUMN_OF(${u}) == smallest && found) {
+            FOR_HEADS(${u}) if (COLUMN_OF(${u}) == smallest && has_column) {
                 ADD_PRODUCT(${u})
                 ADVANCE_HEAD(${u})
             }
@@ -111,14 +111,14 @@ ${item.smallest_column()}\
         for (uint i = 0; i < ${turn}; ++i) {
 ${item.smallest_column()}\
             smallest = lanes_min(smallest);
-            const bool found = smallest != NO_COLUMN;
+            const bool has_column = smallest != NO_COLUMN;
 % for u in heads:
-            EACH_HEAD(${u}) if (COLUMN_OF(${u}) == smallest && found) {
+            FOR_HEADS(${u}) if (COLUMN_OF(${u}) == smallest && has_column) {
                 ADVANCE_HEAD(${u})
             }
 % endfor
-            count += found;
-            more = found;
+            count += has_column;
+            more = has_column;
         }
         // Lanes of a sub-group stay together until all its teams are done.
     } while (sub_group_min(more ? 0 : NO_COLUMN) != NO_COLUMN);

@@ -46,8 +46,8 @@ Result        deterministic: products are always added in the same order
 <% have //= 2 %>
 % for u in range(have):
             {
-                const T sent = lane & ${step} ? own_${u} : own_${u + have}, kept = lane & ${step} ? own_${u + have} : own_${u};
-                own_${u} = ADD(kept, lanes_xor(sent, ${step}));
+                const T sent = lane & ${step} ? own_${u} : own_${u + have}, retained = lane & ${step} ? own_${u + have} : own_${u};
+                own_${u} = ADD(retained, lanes_xor(sent, ${step}));
             }
 % endfor
 % else:
@@ -79,12 +79,12 @@ void ${name}(
 % for s in range(steps):
     const ${a_value}${items} a_${s} = ${load(a_value, "x_base + of_x * x_step", s)};
 % endfor
-    uint most = (uint)(end - begin);
+    uint longest = (uint)(end - begin);
 #if LANE_WIDTH > 1
     for (uint m = ${lanes}; m < LANE_WIDTH; m *= 2)
-        most = max(most, lanes_xor_u32(most, m));
+        longest = max(longest, lanes_xor_u32(longest, m));
 #endif
-    for (uint turn = 0; turn < most; turn += ${entries}) {
+    for (uint turn = 0; turn < longest; turn += ${entries}) {
         const ulong e = begin + turn;
 % for u in range(entries):
         const I column_${u} = e + ${u} < end ? columns[e + ${u}] : 0;

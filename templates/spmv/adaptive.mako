@@ -61,9 +61,9 @@ void ${name}(
 % elif parts == "rests":
     const I begin = part_entry[part], behind = part_entry[part + 1];
     const I base = step ? (I)(part * step) : begin;
-    const uint here = (uint)min(step ? n_entries - base : behind - base, (I)(step ? step : ${capacity}u));
+    const uint n_staged = (uint)min(step ? n_entries - base : behind - base, (I)(step ? step : ${capacity}u));
     // A part that a row of an earlier one covers is empty.
-    const uint total = begin < behind ? (uint)(behind - base) : 0, count = min(total, here + ${work_group});
+    const uint total = begin < behind ? (uint)(behind - base) : 0, count = min(total, n_staged + ${work_group});
 % else:
     const I begin = part_entry[part];
     const uint count = (uint)(part_entry[part + 1] - begin);
@@ -80,7 +80,7 @@ void ${name}(
 
     // All of the part's loads are in flight before the first is used.
 % if parts == "rests":
-${stage("me + {} < here")}
+${stage("me + {} < n_staged")}
 % else:
     if (count >= ${capacity}) {
 ${stage("true")}
@@ -89,8 +89,8 @@ ${stage("me + {} < count")}
     }
 % endif
 % if parts == "rests":
-    if (total > here) {
-        for (uint k = here + ${work_group} + me; k < total; k += ${ahead * work_group}) {
+    if (total > n_staged) {
+        for (uint k = n_staged + ${work_group} + me; k < total; k += ${ahead * work_group}) {
 % for u in range(ahead):
             I column_${u} = 0;
             T a_${u} = ZERO;
@@ -104,7 +104,7 @@ ${stage("me + {} < count")}
                 rest = ADD(rest, MULTIPLY(a_${u}, LOAD_X(x + column_${u})));
 % endfor
         }
-        products[here + me] = rest;
+        products[n_staged + me] = rest;
     }
 % endif
     if (me == 0)
@@ -168,9 +168,9 @@ ${stage("me + {} < count")}
 % if parts == "rests":
         I column_of_rest = 0;
         T a_of_rest = ZERO;
-        if (me + here < total) {
-            column_of_rest = LOAD_INDEX(indices + base + (me + here));
-            a_of_rest = LOAD_A(data + base + (me + here));
+        if (me + n_staged < total) {
+            column_of_rest = LOAD_INDEX(indices + base + (me + n_staged));
+            a_of_rest = LOAD_A(data + base + (me + n_staged));
         }
 % endif
 % if parts == "staged":
@@ -187,7 +187,7 @@ ${stage("me + {} < count")}
             products[me + ${u * work_group}] = MULTIPLY(a_${u}, LOAD_X(x + column_${u}));
 % endfor
 % if parts == "rests":
-        if (me + here < total)
+        if (me + n_staged < total)
             rest = MULTIPLY(a_of_rest, LOAD_X(x + column_of_rest));
 % endif
 </%def>

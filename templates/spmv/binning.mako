@@ -31,7 +31,7 @@ void ${name}(
     const long n_rows, const long granularity, const long block, const long threshold, const int side,
     global const I *restrict indptr,
 % if step == "histogram":
-    global int *restrict found)
+    global int *restrict histograms)
 % else:
     const long n_chunks, const int n_lists, global const int *restrict list_of_bin, global I *restrict counts${")" if step == "count" else ","}
 % endif
@@ -52,7 +52,7 @@ void ${name}(
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint b = get_local_id(0); b < ${n_bins}; b += ${work_group})
-        found[${n_bins} * get_group_id(0) + b] = bins[b];
+        histograms[${n_bins} * get_group_id(0) + b] = bins[b];
 % else:
     const long chunk = get_global_id(0);
     if (chunk >= n_chunks)

@@ -5,7 +5,7 @@ how unlike neighbouring rows are, and how near columns are to each other.
 Index space   any number of work-groups; those of one work-item, for cores, take neighbouring rows, others stride over them
 Inputs        indptr and indices, valid; no row has 2^48 entries. Rows are counted by class all, or, where there are more than
               n_counted, blocks of 32 of them, evenly spread. Of n_samples rows, evenly spread, up to 8 entries are looked at
-Output        found[FOUND_... * work-groups + work-group], see spmv/features_total. SHORTEST: the shortest row; LONGEST: the
+Output        features[FOUND_... * work-groups + work-group], see spmv/features_total. SHORTEST: the shortest row; LONGEST: the
               longest, negative; SQUARES and LARGE_SQUARES: the sum of squares of lengths, in units of 1 and of 2^32; JUMPS: the
               differences between lengths of neighbouring rows. Of the samples ENTRIES, their number; DISTANCE, how far from the
               diagonal they are; PAIRS, how many have another behind them in their row, and GAP, how far away that one's column
@@ -31,7 +31,7 @@ Result        exact
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n_rows, const ulong n_columns, const uint n_counted, const uint n_samples,
-    global const I *restrict indptr, global const I *restrict indices, global long *restrict found)
+    global const I *restrict indptr, global const I *restrict indices, global long *restrict features)
 {
     SHARED long box[${work_group}];
     local uint classes[${n_classes}];
@@ -128,15 +128,15 @@ void ${name}(
 
     const size_t group = get_group_id(0), groups = get_num_groups(0);
     const long shortest = group_reduce_min(box, least), longest = group_reduce_min(box, -(long)most);
-% for each in ("squares", "large_squares", "jumps", "entries", "distance", "pairs", "gap"):
-    ${each} = group_reduce_add(box, ${each});
+% for feature in ("squares", "large_squares", "jumps", "entries", "distance", "pairs", "gap"):
+    ${feature} = group_reduce_add(box, ${feature});
     if (me == 0)
-        found[FOUND_${each.upper()} * groups + group] = ${each};
+        features[FOUND_${feature.upper()} * groups + group] = ${feature};
 % endfor
     if (me == 0) {
-        found[FOUND_SHORTEST * groups + group] = shortest;
-        found[FOUND_LONGEST * groups + group] = longest;
+        features[FOUND_SHORTEST * groups + group] = shortest;
+        features[FOUND_LONGEST * groups + group] = longest;
     }
     for (uint c = me; c < ${n_classes}; c += ${work_group})
-        found[(FOUND_CLASSES + c) * groups + group] = classes[c];
+        features[(FOUND_CLASSES + c) * groups + group] = classes[c];
 }

@@ -16,13 +16,13 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     global const A_VALUE *restrict data, global const X_VALUE *restrict x_base, const ulong x_offset,
     global T *restrict y_base, const ulong y_offset,
-    global const uchar *restrict mask, const uint taken,
+    global const uchar *restrict mask, const uint takes_nonzero,
     const I n_rows, global const I *restrict indptr, global const I *restrict indices)
 {
     global const X_VALUE *restrict x = x_base + x_offset;
     global T *restrict y = y_base + y_offset;
     const ulong slot = get_global_id(0) / ${lanes};
-    const bool active = slot < (ulong)n_rows && (mask[slot] != 0) == (taken != 0);
+    const bool active = slot < (ulong)n_rows && (mask[slot] != 0) == (takes_nonzero != 0);
     const uint lane = get_local_id(0) % ${lanes};
     const I row = active ? (I)slot : 0, end = active ? indptr[row + 1] : 0;
     T sum = ZERO;

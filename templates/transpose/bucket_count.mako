@@ -15,10 +15,10 @@ void ${name}(
     const uint n, const uint shift, const long n_rows, global const I *restrict indptr, global const I *restrict indices,
     global I *restrict rows, global uint *restrict counts)
 {
-    local uint found[${2 ** bits}];
+    local uint bucket_counts[${2 ** bits}];
     const uint me = get_local_id(0);
     for (uint i = me; i < ${2 ** bits}; i += ${work_group})
-        found[i] = 0;
+        bucket_counts[i] = 0;
     const ulong first = (ulong)get_group_id(0) * ${chunk};
     const ulong end = min(first + ${chunk}, (ulong)n);
     const long share = (n_rows + get_num_groups(0) - 1) / get_num_groups(0);
@@ -41,12 +41,12 @@ void ${name}(
         const I column_${i} = indices[begin + ${i * work_group} + me];
 % endfor
 % for i in range(unroll):
-        atomic_inc(found + (uint)(column_${i} >> shift));
+        atomic_inc(bucket_counts + (uint)(column_${i} >> shift));
 % endfor
     }
     for (ulong k = begin + me; k < end; k += ${work_group})
-        atomic_inc(found + (uint)(indices[k] >> shift));
+        atomic_inc(bucket_counts + (uint)(indices[k] >> shift));
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = me; i < ${2 ** bits}; i += ${work_group})
-        counts[((ulong)get_group_id(0) << ${bits}) + i] = found[i];
+        counts[((ulong)get_group_id(0) << ${bits}) + i] = bucket_counts[i];
 }

@@ -48,14 +48,14 @@ void ${name}(
     const uint me = get_local_id(0), lane = me % ${match_width}, team = me / ${match_width};
     // A team of lanes has adjacent entries; each step takes as many of them as there are lanes.
     const uint mine = team * ${match_width * items} + lane;
-    const uint begin = get_group_id(0) * ${tile}u, here = min(n - begin, ${tile}u), end = begin + here;
-    const int behind_mine = (int)here - (int)mine, behind_me = (int)here - (int)me;
+    const uint begin = get_group_id(0) * ${tile}u, n_valid = min(n - begin, ${tile}u), end = begin + n_valid;
+    const int behind_mine = (int)n_valid - (int)mine, behind_me = (int)n_valid - (int)me;
 
     // Loads that wait for nothing, before anything waits for one.
 % if not positions:
     global const V *values_here = values + ((ulong)begin + mine);
     // Values are loaded once their places are known, as they take registers: from the cache by then.
-    if (me * ${line}u < here) {
+    if (me * ${line}u < n_valid) {
         PREFETCH_TO_SHARED(values + ((ulong)begin + me * ${line}u))
     }
 % endif
@@ -71,7 +71,7 @@ void ${name}(
     // A work-item finds where the entries of its buckets, two by two, go.
 % if small:
     // Few chunks: each work-group adds their counts up by itself, `slices` work-items to a bucket.
-    local uint *before = (local uint *)pool, *all = before + ${work_group};
+    local uint *before = (local uint *)pool, *slice_totals = before + ${work_group};
     {
         uint earlier = 0, total = 0;
         for (uint c = me / ${digits}; c < (me < ${digits * slices} ? get_num_groups(0) : 0); c += ${4 * slices}) {
@@ -84,7 +84,7 @@ void ${name}(
 % endfor
         }
         before[me] = earlier;
-        all[me] = total;
+        slice_totals[me] = total;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 % for i in range(pairs):
@@ -94,8 +94,8 @@ void ${name}(
     for (uint slice = 0; slice < (has_${i} ? ${slices} : 0); ++slice) {
         next_${i} += before[slice * ${digits} + digit_of_mine_${i}];
         second_${i} += before[slice * ${digits} + digit_of_mine_${i} + 1];
-        all_${i} += all[slice * ${digits} + digit_of_mine_${i}];
-        all_second_${i} += all[slice * ${digits} + digit_of_mine_${i} + 1];
+        all_${i} += slice_totals[slice * ${digits} + digit_of_mine_${i}];
+        all_second_${i} += slice_totals[slice * ${digits} + digit_of_mine_${i} + 1];
     }
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -31,11 +31,11 @@ Result        stable, so deterministic
 % for i in range(items):
     {
         const uint same = lanes_match(box, to_${i});
-        const uint before = popcount(same & ((1u << lane) - 1)), known = counters[team * ${digits} + to_${i}];
+        const uint before = popcount(same & ((1u << lane) - 1)), n_earlier = counters[team * ${digits} + to_${i}];
         lanes_fence();
         if (before == 0)
-            counters[team * ${digits} + to_${i}] = (ushort)(known + popcount(same));
-        to_${i} |= (known + before) << 16;
+            counters[team * ${digits} + to_${i}] = (ushort)(n_earlier + popcount(same));
+        to_${i} |= (n_earlier + before) << 16;
         computed_now(to_${i})
     }
 % endfor
@@ -58,12 +58,12 @@ Result        stable, so deterministic
 % for i in range(pairs):
     const uint start_${i} = start;
     if (has_${i}) {
-        uint both = start | (start + first_${i}) << 16;
+        uint packed = start | (start + first_${i}) << 16;
         #pragma unroll 8
         for (uint t = 0; t < ${teams}; ++t) {
             const uint count = two[t * ${digits // 2} + me * ${pairs} + ${i}];
-            two[t * ${digits // 2} + me * ${pairs} + ${i}] = both;
-            both += count;
+            two[t * ${digits // 2} + me * ${pairs} + ${i}] = packed;
+            packed += count;
         }
     }
     start += first_${i} + last_${i};
@@ -130,19 +130,19 @@ void ${name}(
     local uint offset[${digits}];
     local ushort digit_at[${tile}];
     local uint box[${work_group}];
-    local uint found;
+    local uint bucket_box;
     const uint me = get_local_id(0), lane = me % ${match_width}, team = me / ${match_width}, part = get_group_id(0);
     const uint mine = team * ${match_width * items} + lane;
-    const bool some = part < bounds[2 * n_buckets + 1];
-    const uint bucket = bucket_of_part(&found, bounds + n_buckets + 1, n_buckets, part);
+    const bool active = part < bounds[2 * n_buckets + 1];
+    const uint bucket = bucket_of_part(&bucket_box, bounds + n_buckets + 1, n_buckets, part);
     const uint of_bucket = bounds[bucket], end = bounds[bucket + 1];
     const bool whole = end - of_bucket <= ${tile};
     const uint parts_before = bounds[n_buckets + 1 + bucket];
-    const uint begin = of_bucket + (some ? (part - parts_before) * ${tile} : 0);
-    const uint here = some ? min(end - begin, ${tile}u) : 0;
-    const int behind_mine = (int)here - (int)mine, behind_me = (int)here - (int)me;
+    const uint begin = of_bucket + (active ? (part - parts_before) * ${tile} : 0);
+    const uint n_valid = active ? min(end - begin, ${tile}u) : 0;
+    const int behind_mine = (int)n_valid - (int)mine, behind_me = (int)n_valid - (int)me;
 % if skips:
-    if (here == 0 && !(some && whole))
+    if (n_valid == 0 && !(active && whole))
         return;
 % endif
     global const R *words_here = moved + ((ulong)begin + mine);
@@ -154,7 +154,7 @@ void ${name}(
     const W word_${i} = behind_mine > ${i * match_width} ? WORD_OF(words_here[${i * match_width}]) : (W)${digits - 1} << row_bits;
 % endfor
 % if not record:
-    if (me * ${line}u < here) {
+    if (me * ${line}u < n_valid) {
         PREFETCH_TO_SHARED(moved_values + ((ulong)begin + me * ${line}u))
     }
 % endif
@@ -165,7 +165,7 @@ void ${name}(
 % endfor
     // Of a bucket of several parts: how many entries each column has in parts before this one, and in all.
     const uint n_parts = bounds[n_buckets + 2 + bucket] - parts_before;
-    const bool several = some && !whole, counts = several${"" if small else f" && n_parts <= {alone}"};
+    const bool several = active && !whole, counts = several${"" if small else f" && n_parts <= {alone}"};
 % if skips:
     if (several)
 % endif
@@ -177,7 +177,7 @@ void ${name}(
         if (counts)
 % endif
         {
-            local uint *before = (local uint *)pool, *all = before + ${digits};
+            local uint *before = (local uint *)pool, *totals = before + ${digits};
             for (uint i = me; i < ${2 * digits}; i += ${work_group})
                 before[i] = 0;
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -187,14 +187,14 @@ void ${name}(
                 const W word_${i} = WORD_OF(moved[k + ${i * work_group}]);
 % endfor
 % for i in range(4):
-                atomic_inc(all + (uint)(word_${i} >> row_bits));
+                atomic_inc(totals + (uint)(word_${i} >> row_bits));
                 if (k + ${i * work_group} < begin)
                     atomic_inc(before + (uint)(word_${i} >> row_bits));
 % endfor
             }
             for (; k < end; k += ${work_group}) {
                 const uint digit = (uint)(WORD_OF(moved[k]) >> row_bits);
-                atomic_inc(all + digit);
+                atomic_inc(totals + digit);
                 if (k < begin)
                     atomic_inc(before + digit);
             }
@@ -203,8 +203,8 @@ void ${name}(
             if (has_${i}) {
                 before_${i} = before[digit_of_mine_${i}];
                 before_second_${i} = before[digit_of_mine_${i} + 1];
-                all_${i} = all[digit_of_mine_${i}];
-                all_second_${i} = all[digit_of_mine_${i} + 1];
+                all_${i} = totals[digit_of_mine_${i}];
+                all_second_${i} = totals[digit_of_mine_${i} + 1];
             }
 % endfor
         }
@@ -258,9 +258,9 @@ ${ranks(items, digits, teams, pairs, work_group, apart)}
         offset[digit_of_mine_${i}] = next_${i} - (whole ? 0 : start_${i});
         offset[digit_of_mine_${i} + 1] = second_${i} - (whole ? 0 : start_${i} + first_${i});
         const long column = ((long)bucket << ${bits}) + digit_of_mine_${i};
-        if (some && whole && column < n_cols)
+        if (active && whole && column < n_cols)
             pointers[column] = (I)(begin + start_${i});
-        if (some && whole && column + 1 < n_cols)
+        if (active && whole && column + 1 < n_cols)
             pointers[column + 1] = (I)(begin + start_${i} + first_${i});
     }
 % endfor

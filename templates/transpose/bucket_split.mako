@@ -17,15 +17,15 @@ void ${name}(
     global uint *restrict starts, global uint *restrict of_runs)
 {
     local uint counts[${2 ** bits}];
-    local uint found;
+    local uint box;
     const uint me = get_local_id(0), run = get_group_id(0);
     global const uint *parts_before = bounds + n_buckets + 1, *runs_before = parts_before + n_buckets + 1;
-    const bool some = run < runs_before[n_buckets];
+    const bool active = run < runs_before[n_buckets];
 % if skips:
-    if (!some)
+    if (!active)
         return;
 % endif
-    const uint bucket = bucket_of_part(&found, runs_before, n_buckets, run);
+    const uint bucket = bucket_of_part(&box, runs_before, n_buckets, run);
     const uint in_run = RUN_OF(parts_before[bucket + 1] - parts_before[bucket]);
     const uint first = parts_before[bucket] + (run - runs_before[bucket]) * in_run, end_of_bucket = bounds[bucket + 1];
     const uint begin = bounds[bucket] + (first - parts_before[bucket]) * ${tile};
@@ -33,9 +33,9 @@ void ${name}(
         counts[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint turn = 0; turn < in_run; ++turn) {
-        const uint part = first + turn, end = some ? min(end_of_bucket, begin + (turn + 1) * ${tile}) : 0;
-        const bool is_there = some && part < parts_before[bucket + 1];
-        for (uint i = me; i < (is_there ? ${2 ** bits} : 0); i += ${work_group})
+        const uint part = first + turn, end = active ? min(end_of_bucket, begin + (turn + 1) * ${tile}) : 0;
+        const bool has_part = active && part < parts_before[bucket + 1];
+        for (uint i = me; i < (has_part ? ${2 ** bits} : 0); i += ${work_group})
             starts[((ulong)part << ${bits}) + i] = counts[i];
         barrier(CLK_LOCAL_MEM_FENCE);
         uint k = begin + turn * ${tile} + me;
@@ -51,6 +51,6 @@ void ${name}(
             atomic_inc(counts + (uint)(WORD_OF(moved[k]) >> row_bits));
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    for (uint i = me; i < (some ? ${2 ** bits} : 0); i += ${work_group})
+    for (uint i = me; i < (active ? ${2 ** bits} : 0); i += ${work_group})
         of_runs[((ulong)run << ${bits}) + i] = counts[i];
 }

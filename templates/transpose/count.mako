@@ -12,10 +12,10 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong n_cols, global const I *restrict indices, global uint *restrict counts, global uint *restrict ranks)
 {
-    local uint most;
+    local uint group_largest;
     const uint me = get_local_id(0);
     if (me == 0)
-        most = 0;
+        group_largest = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     uint largest = 0;
     for (ulong k = get_global_id(0); k < n; k += get_global_size(0)) {
@@ -24,8 +24,8 @@ void ${name}(
         largest = max(largest, rank);
     }
     if (largest > 0)
-        atomic_max(&most, largest);
+        atomic_max(&group_largest, largest);
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (me == 0 && most > 0)
-        atomic_max(counts + n_cols, most);
+    if (me == 0 && group_largest > 0)
+        atomic_max(counts + n_cols, group_largest);
 }

@@ -4,10 +4,10 @@ found by search. The result has A's own indptr and indices. out[k] is the value,
 result's entry k.
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
-Index space   n_parts work-groups; nothing is done where found[0] is 0
+Index space   n_parts work-groups; nothing is done where report[0] is 0
 Inputs        a square matrix; part_row, part_entry: n_parts + 1 each, of partition.mako with a row weighing 1, no part over
               `work_group * items`
-Output        found[1]: bit 0 is set where an entry has no mirror image, bit 1 where one's column is not above that of the entry
+Output        report[1]: bit 0 is set where an entry has no mirror image, bit 1 where one's column is not above that of the entry
               before in its row, as the search takes for granted; with either out is not the transposed
 Local memory  `work_group * items + 1` numbers
 Result        exact
@@ -22,13 +22,13 @@ void ${name}(
 % if not positions:
     global const V *restrict data,
 % endif
-    global uint *restrict found, global V *restrict out)
+    global uint *restrict report, global V *restrict out)
 {
     local uint starts[${work_group * items + 1}];
     const uint me = get_local_id(0);
     const ulong part = get_group_id(0);
     const I begin = part_entry[part], first = tile_first_row(part_row[part], begin, indptr);
-    const uint count = found[0] ? (uint)(part_entry[part + 1] - begin) : 0;
+    const uint count = report[0] ? (uint)(part_entry[part + 1] - begin) : 0;
     const uint n_rows = count ? (uint)(part_row[part + 1] - first) : 0;
     tile_stage_rows(starts, n_rows, first, begin, indptr);
 
@@ -48,7 +48,7 @@ void ${name}(
         high_${u} = indptr[column_${u} + 1];
         guess_${u} = mirror_guess(low_${u}, high_${u}, before);
         if (before > 0 && indices[entry - 1] >= column_${u})
-            atomic_or(found + 1, 2);
+            atomic_or(report + 1, 2);
     }
 % endfor
 % for u in range(items):
@@ -57,7 +57,7 @@ void ${name}(
 % for u in range(items):
     if (active_${u}) {
         if (place_${u} < 0)
-            atomic_or(found + 1, 1);
+            atomic_or(report + 1, 1);
         else
             out[begin + (me + ${u * work_group})] = ${f"place_{u}" if positions else f"data[place_{u}]"};
     }

@@ -3,9 +3,9 @@ As gather.mako, one work-item to a long chunk of adjacent entries: for devices w
 loop.
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
-Index space   n_parts work-items; nothing is done where found[0] is 0
+Index space   n_parts work-items; nothing is done where report[0] is 0
 Inputs        a square matrix; part_row, part_entry: n_parts + 1 each, of partition.mako
-Output        found[1]: as of gather.mako
+Output        report[1]: as of gather.mako
 Local memory  none
 Result        exact
 </%doc>
@@ -18,10 +18,10 @@ void ${name}(
 % if not positions:
     global const V *restrict data,
 % endif
-    global uint *restrict found, global V *restrict out)
+    global uint *restrict report, global V *restrict out)
 {
     const ulong part = get_global_id(0);
-    if (part >= n_parts || !found[0])
+    if (part >= n_parts || !report[0])
         return;
     const I row_begin = part_row[part], row_end = part_row[part + 1], end = part_entry[part + 1];
     I k = part_entry[part];
@@ -37,5 +37,5 @@ void ${name}(
         }
     }
     if (faults)
-        atomic_or(found + 1, faults);
+        atomic_or(report + 1, faults);
 }

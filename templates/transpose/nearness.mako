@@ -5,13 +5,13 @@ each entry to a place that is in no cache.
 Source        own
 Index space   one work-item
 Inputs        columns in any order; n is more than `window`
-Output        found[0]: how many of `samples` entries have another one in a column at most `distance` away among the `window`
+Output        report[0]: how many of `samples` entries have another one in a column at most `distance` away among the `window`
               entries before them
 Local memory  none
 Result        exact
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
-void ${name}(const ulong n, global const I *restrict indices, global uint *restrict found)
+void ${name}(const ulong n, global const I *restrict indices, global uint *restrict report)
 {
     if (get_global_id(0))
         return;
@@ -21,10 +21,10 @@ void ${name}(const ulong n, global const I *restrict indices, global uint *restr
         // One entry of each of so many ranges, at random.
         const ulong k = ${window} + sample * range + (range ? sample * 2654435761ul % range : 0);
         const I column = indices[k];
-        uint here = 0;
+        uint is_near = 0;
         for (ulong j = k - ${window}; j < k; ++j)
-            here |= indices[j] + ${distance} >= column && indices[j] <= column + ${distance};
-        near += here;
+            is_near |= indices[j] + ${distance} >= column && indices[j] <= column + ${distance};
+        near += is_near;
     }
-    found[0] = near;
+    report[0] = near;
 }

@@ -7,9 +7,9 @@ the second, ... of its row.
 Source        own
 Index space   one work-group
 Inputs        a square matrix; without sorted rows and unique columns mirror images may be missed
-Output        found[0]: whether to gather, which is where no mirror image is missing and at least at_first of 1024 stand where a
-              stencil's would; found[1]: 0, for gather to count in; found[2]: the entries of the sample; found[3]: how many of
-              them have no mirror image; found[4]: how many have theirs where a stencil's would be
+Output        report[0]: whether to gather, which is where no mirror image is missing and at least at_first of 1024 stand where a
+              stencil's would; report[1]: 0, for gather to count in; report[2]: the entries of the sample; report[3]: how many of
+              them have no mirror image; report[4]: how many have theirs where a stencil's would be
 Local memory  three counters
 Result        exact
 </%doc>
@@ -18,7 +18,7 @@ Result        exact
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const I n_rows, const uint at_first, global const I *restrict indptr, global const I *restrict indices,
-    global uint *restrict found)
+    global uint *restrict report)
 {
     local uint counts[3];
     const uint me = get_local_id(0);
@@ -43,10 +43,10 @@ void ${name}(
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (me == 0) {
-        found[0] = counts[0] > 0 && counts[1] == 0 && counts[2] * 1024 >= counts[0] * at_first;
-        found[1] = 0;
-        found[2] = counts[0];
-        found[3] = counts[1];
-        found[4] = counts[2];
+        report[0] = counts[0] > 0 && counts[1] == 0 && counts[2] * 1024 >= counts[0] * at_first;
+        report[1] = 0;
+        report[2] = counts[0];
+        report[3] = counts[1];
+        report[4] = counts[2];
     }
 }

@@ -21,30 +21,30 @@ void ${name}(const I n, global const I *restrict indptr, global const I *restric
         // Rows and columns by their places in the order of solution.
         const I place = chunk + me, row = ${"n - 1 - place" if upper else "place"};
         const I begin = place < n ? indptr[row] : 0, end = place < n ? indptr[row + 1] : 0;
-        int own = 0;
+        int own_level = 0;
         for (I k = begin; k < end; ++k) {
             const I column = indices[k], before = ${"n - 1 - column" if upper else "column"};
             if (before < chunk)
-                own = max(own, levels[column] + 1);
+                own_level = max(own_level, levels[column] + 1);
         }
 % if work_group > 1:
-        level[me] = own;
+        level[me] = own_level;
         // What rows of the same chunk add, until nothing changes.
         int goes_on = 1;
         while (goes_on) {
             barrier(CLK_LOCAL_MEM_FENCE);
             if (me == 0)
                 changed = 0;
-            int best = own;
+            int best = own_level;
             for (I k = begin; k < end; ++k) {
                 const I before = ${"n - 1 - indices[k]" if upper else "indices[k]"};
                 if (before >= chunk && before < place)
                     best = max(best, level[before - chunk] + 1);
             }
             barrier(CLK_LOCAL_MEM_FENCE);
-            if (best != own) {
-                own = best;
-                level[me] = own;
+            if (best != own_level) {
+                own_level = best;
+                level[me] = own_level;
                 changed = 1;
             }
             barrier(CLK_LOCAL_MEM_FENCE);
@@ -52,7 +52,7 @@ void ${name}(const I n, global const I *restrict indptr, global const I *restric
         }
 % endif
         if (place < n)
-            levels[row] = own;
+            levels[row] = own_level;
 % if work_group > 1:
         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 % endif

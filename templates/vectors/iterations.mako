@@ -22,73 +22,73 @@ Result        deterministic
     def index_type(matrices, name):
         return dict(matrices)[name]
 %>\
-<%def name="passed(of)">\
-        {   // ${of.name}
-% for scalar in of.takes:
+<%def name="run_pass(vector_pass)">\
+        {   // ${vector_pass.name}
+% for scalar in vector_pass.takes:
             const T ${scalar} = scalar_${scalar};
 % endfor
-% for sum in of.totals:
+% for sum in vector_pass.totals:
             const T ${sum} = sum_${sum};
 % endfor
-% for line in of.first:
+% for line in vector_pass.first:
             ${line}
 % endfor
-% for sum, _ in of.sums:
+% for sum, _ in vector_pass.sums:
             T ${sum}_0 = ZERO;
 % endfor
             for (ulong i = me; i < n; i += ${work_group}) {
-% for vector in of.reads + of.updates:
+% for vector in vector_pass.reads + vector_pass.updates:
                 const T ${vector}_0 = ${vector}_at[i];
 % endfor
-${sweep.entry(of, 0, "i", 1)}\
+${sweep.entry(vector_pass, 0, "i", 1)}\
             }
-${sweep.ended([sum for sum, _ in of.sums], "_0")}\
-% for name, expression in of.keeps:
+${sweep.finish_sums([sum for sum, _ in vector_pass.sums], "_0")}\
+% for name, expression in vector_pass.keeps:
             const T new_${name} = ${expression};
 % endfor
-% for name, expression in of.tells:
+% for name, expression in vector_pass.tells:
             if (me == 0)
                 all_scalars[told_at + ${told.index(name)}] = ${expression};
 % endfor
-% for name, _ in of.keeps:
+% for name, _ in vector_pass.keeps:
             scalar_${name} = new_${name};
 % endfor
-% for sum, _ in of.sums:
+% for sum, _ in vector_pass.sums:
             sum_${sum} = ${sum}_0;
 % endfor
         }
 </%def>\
-<%def name="multiplied(of)">\
-        // Entries of ${of.x} belong to other work-items; and these are through with it before it changes.
+<%def name="multiply(product)">\
+        // Entries of ${product.x} belong to other work-items; and these are through with it before it changes.
         if (me == 0)
             tops[0] = tops[1] = -NO_EXPONENT;
         barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
         {
-            const bool is_unknown = alpha_${of.matrix} == 0;
-            const R by = is_unknown ? 1 : alpha_${of.matrix};
+            const bool is_unknown = alpha_${product.matrix} == 0;
+            const R factor = is_unknown ? 1 : alpha_${product.matrix};
             for (ulong i = me; i < n; i += ${work_group}) {
-% if index_type(matrices, of.matrix):
-                T found = ZERO;
-                for (${index_type(matrices, of.matrix)} k = ${of.matrix}_indptr[i]; k < ${of.matrix}_indptr[i + 1]; ++k)
-                    found += times(${of.matrix}_data[k], ${of.x}_at[${of.matrix}_indices[k]]);
-                ${of.y}_at[i] = found * by;
+% if index_type(matrices, product.matrix):
+                T sum = ZERO;
+                for (${index_type(matrices, product.matrix)} k = ${product.matrix}_indptr[i]; k < ${product.matrix}_indptr[i + 1]; ++k)
+                    sum += times(${product.matrix}_data[k], ${product.x}_at[${product.matrix}_indices[k]]);
+                ${product.y}_at[i] = sum * factor;
 % else:
-                ${of.y}_at[i] = times(${of.matrix}_data[i], ${of.x}_at[i]) * by;
+                ${product.y}_at[i] = times(${product.matrix}_data[i], ${product.x}_at[i]) * factor;
 % endif
             }
             if (is_unknown)
                 for (ulong i = me; i < n; i += ${work_group}) {
-                    atomic_max(&tops[0], clamp(ilogb(largest(${of.x}_at[i])), -NO_EXPONENT, NO_EXPONENT));
-                    atomic_max(&tops[1], clamp(ilogb(largest(${of.y}_at[i])), -NO_EXPONENT, NO_EXPONENT));
+                    atomic_max(&tops[0], clamp(ilogb(largest(${product.x}_at[i])), -NO_EXPONENT, NO_EXPONENT));
+                    atomic_max(&tops[1], clamp(ilogb(largest(${product.y}_at[i])), -NO_EXPONENT, NO_EXPONENT));
                 }
             barrier(CLK_LOCAL_MEM_FENCE);
             if (is_unknown) {
-                const int found = tops[1] - tops[0];
+                const int exponent = tops[1] - tops[0];
                 if (tops[0] > -NO_EXPONENT && abs(tops[1]) < NO_EXPONENT)
-                    alpha_${of.matrix} = abs(found) <= ${near} ? (R)1 : ldexp((R)1, -clamp(found, -${most}, ${most}));
-                if (alpha_${of.matrix} != 0 && alpha_${of.matrix} != 1)
+                    alpha_${product.matrix} = abs(exponent) <= ${near} ? (R)1 : ldexp((R)1, -clamp(exponent, -${most}, ${most}));
+                if (alpha_${product.matrix} != 0 && alpha_${product.matrix} != 1)
                     for (ulong i = me; i < n; i += ${work_group})
-                        ${of.y}_at[i] *= alpha_${of.matrix};
+                        ${product.y}_at[i] *= alpha_${product.matrix};
             }
         }
         barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
@@ -132,20 +132,20 @@ void ${name}(
     bool going = true;
     for (uint iteration = 0; iteration < count && going; ++iteration) {
 % for step in steps:
-${multiplied(step) if hasattr(step, "matrix") else passed(step)}\
+${multiply(step) if hasattr(step, "matrix") else run_pass(step)}\
 % endfor
         going = ${going};
     }
     // No barrier is in a branch: a compiler that makes loops of work-items copies all that follows such a one.
     for (uint last = 0; last < final; ++last) {
-${passed(ending)}\
+${run_pass(ending)}\
     }
     for (uint last = 0; last < (final || !going); ++last) {
-${multiplied(check[0])}\
+${multiply(check[0])}\
 % for sum, _ in check[1].sums:
         T sum_${sum};
 % endfor
-${passed(check[1])}\
+${run_pass(check[1])}\
 % for sum, _ in check[1].sums:
         if (me == 0)
             all_scalars[told_at + ${len(told) + len(matrices) + loop.index}] = sum_${sum};

@@ -13,36 +13,36 @@ Result        deterministic for a number of work-groups
 </%doc>
 #define MAX_LANES ${work_group}
 #include "lanes_t.cl"
-<%def name="entry(of, u, place, sums_at_once)">\
+<%def name="entry(vector_pass, u, place, sums_at_once)">\
         {
-% for vector in of.reads + of.updates:
+% for vector in vector_pass.reads + vector_pass.updates:
             T ${vector} = ${vector}_${u};
 % endfor
-% for vector in of.writes:
+% for vector in vector_pass.writes:
             T ${vector};
 % endfor
-% if of.numbered:
+% if vector_pass.numbered:
             const ulong number = ${place};
 % endif
-% for line in of.lines:
+% for line in vector_pass.lines:
             ${line}
 % endfor
-% for vector in of.updates + of.writes:
-            ${"if (active) " if of.guarded else ""}${vector}_at[${place}] = ${vector};
+% for vector in vector_pass.updates + vector_pass.writes:
+            ${"if (active) " if vector_pass.guarded else ""}${vector}_at[${place}] = ${vector};
 % endfor
-% for sum, expression in of.sums:
+% for sum, expression in vector_pass.sums:
             ${sum}_${u % sums_at_once} = ADD(${sum}_${u % sums_at_once}, ${expression});
 % endfor
         }
 </%def>\
 <%
-    reads, updates, writes = of.reads, of.updates, of.writes
-    lists = [[item[0] for item in some] for some in (totals, sums)]
+    reads, updates, writes = vector_pass.reads, vector_pass.updates, vector_pass.writes
+    lists = [[item[0] for item in items] for items in (totals, sums)]
     boxes = -(-max(map(len, lists)) // 8)
     # Elsewhere other work-items hide how long an addition takes, and registers are few.
     sums_at_once = unroll if work_group == 1 else 1
 %>\
-<%def name="ended(names, suffix)">\
+<%def name="finish_sums(names, suffix)">\
 % if needs_box and names:
     // Lanes that exchange without local memory add up first; then each takes what all of these have, in one order.
 #if LANE_WIDTH >= 8
@@ -117,8 +117,8 @@ ${load()}\
     for (ulong group = me + ${work_group}; group < n_groups; group += ${work_group})
         ${sum} = ADD(${sum}, sums[${at} * n_groups + group]);
 % endfor
-${ended(lists[0], "")}\
-% for line in of.first:
+${finish_sums(lists[0], "")}\
+% for line in vector_pass.first:
     ${line}
 % endfor
 % for sum, _, _ in sums:
@@ -128,7 +128,7 @@ ${ended(lists[0], "")}\
     while (i < end) {
 % for u in range(unroll):
         if (i + ${u * work_group} < end)
-${entry(of, u, f"i + {u * work_group}", sums_at_once)}\
+${entry(vector_pass, u, f"i + {u * work_group}", sums_at_once)}\
 % endfor
         i += ${unroll * work_group};
 ${load()}\
@@ -139,14 +139,14 @@ ${load()}\
         const T ${", ".join(f"{vector}_{u} = {vector}_at[i + {u}]" for u in range(unroll))};
 % endfor
 % for u in range(unroll):
-${entry(of, u, f"i + {u}", sums_at_once)}\
+${entry(vector_pass, u, f"i + {u}", sums_at_once)}\
 % endfor
     }
     for (; i < end; i++) {
 % for vector in reads + updates:
         const T ${vector}_0 = ${vector}_at[i];
 % endfor
-${entry(of, 0, "i", sums_at_once)}\
+${entry(vector_pass, 0, "i", sums_at_once)}\
     }
 % endif
 % for sum, at, _ in sums:
@@ -154,7 +154,7 @@ ${entry(of, 0, "i", sums_at_once)}\
     ${sum}_0 = ADD(${sum}_0, ${sum}_${u});
 % endfor
 % endfor
-${ended(lists[1], "_0")}\
+${finish_sums(lists[1], "_0")}\
 % for sum, at, _ in sums:
     if (me == 0)
         sums[${at} * n_groups + get_group_id(0)] = ${sum}_0;

@@ -132,8 +132,8 @@ MUTANTS = (
     Mutant(
         "SpGEMM by hashing: two columns in a slot",
         "templates/spgemm/hash.mako",
-        "if (seen == NO_COLUMN || seen == column)",
-        "if (seen == NO_COLUMN || seen == column || slot == last)",
+        "if (occupant == NO_COLUMN || occupant == column)",
+        "if (occupant == NO_COLUMN || occupant == column || slot == last)",
     ),
     Mutant(
         "SpTRANS: one value of duplicates",

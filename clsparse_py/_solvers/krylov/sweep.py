@@ -172,7 +172,7 @@ class Sweep(Parameters):
             "n_sums": len(self.layout.sums),
             "needs_box": self.work_group > self.portability.lane_width,
             "unroll": self.unroll,
-            "of": of,
+            "vector_pass": of,
             "takes": tuple((name, scalars(name)) for name in of.takes),
             "totals": tuple((name, sums(name)) for name in of.totals),
             "sums": tuple((name, sums(name), expression) for name, expression in of.sums),
