@@ -416,4 +416,4 @@ class RadixChunkScatter(_Chunked):
 
 
 def _value(value_bytes: int, positions: bool) -> str:
-    return "" if not value_bytes else "positions" if positions else "given"
+    return "" if not value_bytes else "positions" if positions else "loaded"

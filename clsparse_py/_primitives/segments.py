@@ -267,7 +267,7 @@ class OfRuns(Parameters):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {"work_group": self.work_group, "given": self.runs.given, "tile": self.runs.tile}
+        return {"work_group": self.work_group, "has_runs": self.runs.given, "tile": self.runs.tile}
 
 
 @dataclass(frozen=True)

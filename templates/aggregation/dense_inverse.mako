@@ -16,7 +16,7 @@ void ${name}(
     global T *restrict inverse, global T *restrict column, global R *restrict report)
 % if work_group == 1:
 {
-    R least_pivot = INFINITY, most = 0, largest = 0, difference = 0;
+    R least_pivot = INFINITY, largest_pivot = 0, largest = 0, difference = 0;
     for (ulong at = 0; at < n * n; ++at)
         inverse[at] = ZERO;
     for (ulong row = 0; row < n; ++row)
@@ -31,7 +31,7 @@ void ${name}(
         const R pivot = real_part(inverse[k * n + k]);
         // No number is less than the least one any more.
         least_pivot = pivot > 0 ? fmin(least_pivot, pivot) : -INFINITY;
-        most = fmax(most, pivot);
+        largest_pivot = fmax(largest_pivot, pivot);
         if (!(least_pivot > 0))
             break;
         for (ulong j = 0; j < k; ++j)
@@ -58,7 +58,7 @@ void ${name}(
             inverse[j * n + row] = conjugate(entry);
         }
     report[0] = least_pivot;
-    report[1] = most;
+    report[1] = largest_pivot;
     report[2] = largest;
     report[3] = difference;
 }
@@ -67,7 +67,7 @@ void ${name}(
     local T of_k[${most}];
     local R box[${work_group}];
     const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
-    R least_pivot = INFINITY, most = 0, largest = 0, difference = 0;
+    R least_pivot = INFINITY, largest_pivot = 0, largest = 0, difference = 0;
     for (ulong at = me; at < n * n; at += ${work_group})
         inverse[at] = ZERO;
     barrier(CLK_GLOBAL_MEM_FENCE);
@@ -86,7 +86,7 @@ void ${name}(
         if (k < n) {
             // No number is less than the least one any more.
             least_pivot = pivot > 0 ? fmin(least_pivot, pivot) : -INFINITY;
-            most = fmax(most, pivot);
+            largest_pivot = fmax(largest_pivot, pivot);
         }
         const ulong end = k < n && least_pivot > 0 ? n : 0;
         for (ulong row = me; row < end; row += ${work_group})
@@ -108,18 +108,18 @@ void ${name}(
             inverse[row * n + j] = entry;
             inverse[j * n + row] = conjugate(entry);
         }
-% for of, at in (("largest", 2), ("difference", 3)):
+% for measure, at in (("largest", 2), ("difference", 3)):
     barrier(CLK_LOCAL_MEM_FENCE);
-    box[me] = ${of};
+    box[me] = ${measure};
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint other = 1; me == 0 && other < ${work_group}; ++other)
-        ${of} = fmax(${of}, box[other]);
+        ${measure} = fmax(${measure}, box[other]);
     if (me == 0)
-        report[${at}] = ${of};
+        report[${at}] = ${measure};
 % endfor
     if (me == 0) {
         report[0] = least_pivot;
-        report[1] = most;
+        report[1] = largest_pivot;
     }
 }
 % endif

@@ -13,16 +13,16 @@ Local memory  `room` columns and sums for each work-item, which has its row ther
 Result        deterministic
 </%doc>
 <%
-    def names(here):
+    def names(is_local):
         """Return a row's columns and sums by place, in local memory or not."""
-        place = f"_here[({{}}) * {work_group} + me]" if here else "[begin + {}]"
-        return [f"{each}{place}".format for each in ("columns", "sums")]
+        place = f"_of_item[({{}}) * {work_group} + me]" if is_local else "[begin + {}]"
+        return [f"{array}{place}".format for array in ("columns", "sums")]
 %>\
-<%def name="row_of(here)">\
-<% col, sum = names(here) %>\
+<%def name="row_of(is_local)">\
+<% col, sum = names(is_local) %>\
 % if phase == "values":
         for (I k = 0; k < length; ++k) {
-% if here:
+% if is_local:
             ${col("k")} = columns[begin + k];
 % endif
             ${sum("k")} = ZERO;
@@ -41,7 +41,7 @@ Result        deterministic
                     --place;
 % if phase == "make":
                 if (place == length || ${col("place")} != column) {
-% if here:
+% if is_local:
                     fits = length < ${room};
                     if (!fits)
                         break;
@@ -58,7 +58,7 @@ Result        deterministic
             }
             ${sum("place")} += term;
         }
-% if here:
+% if is_local:
         for (I k = 0; fits && k < length; ++k) {
 % if phase == "make":
             columns[begin + k] = ${col("k")};
@@ -84,8 +84,8 @@ void ${name}(
 % endif
 {
 % if room and phase != "pack":
-    local I columns_here[${room * work_group}];
-    local T sums_here[${room * work_group}];
+    local I columns_of_item[${room * work_group}];
+    local T sums_of_item[${room * work_group}];
     const uint me = get_local_id(0);
 % endif
     const ulong first_row = get_global_id(0) * stride, end = min(n, first_row + span);

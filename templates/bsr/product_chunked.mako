@@ -16,7 +16,7 @@ Result        deterministic: a row is summed in the order of its blocks
 
     def at(entry):
         """The sum of the products of an entry's place in all blocks."""
-        begin, width = next(each for each in vectors if each[0] <= entry < sum(each))
+        begin, width = next(vector for vector in vectors if vector[0] <= entry < sum(vector))
         return f"sum_{begin}" if width == 1 else f"sum_{begin}.s{entry - begin:x}"
 %>\
 #include "unaligned.cl"

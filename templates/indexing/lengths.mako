@@ -1,10 +1,10 @@
 <%doc>
-How many entries listed rows of a matrix have.
+The lengths of listed rows of a matrix.
 
 Index space   a work-group for each `tile` indices; of these work-item i takes `span` from i * stride on, step apart
-Inputs        given: indices of rows, integers of any type, those below 0 counted from the end, in any order, repeated or not
-Output        lengths, 0 of an index that is out of range; sums: of the lengths of each work-group, behind a zero;
-              told: two numbers for each work-group, that sum, and how many of its indices are out of range
+Inputs        row_indices: integers of any type, negative ones counted from the end; in any order, repeated or not
+Output        lengths: 0 for an index out of range; sums: a zero, then the sum of each work-group's lengths; report: two numbers
+              per work-group, that sum and the number of indices out of range
 Local memory  work_group * sizeof(long)
 Result        exact
 </%doc>
@@ -13,8 +13,8 @@ Result        exact
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong tile, const ulong stride, const ulong step, const ulong span, const long n_rows,
-    global const ${given} *restrict given, global const I *restrict indptr,
-    global I *restrict lengths, global I *restrict sums, global long *restrict told)
+    global const ${listed_type} *restrict row_indices, global const I *restrict indptr,
+    global I *restrict lengths, global I *restrict sums, global long *restrict report)
 {
     SHARED long box[${work_group}];
     const ulong group = get_group_id(0), first = get_local_id(0) * stride;
@@ -24,7 +24,7 @@ void ${name}(
     for (ulong i = begin; i < end; i += ${items} * step) {
 % for u in range(items):
         const bool active_${u} = i + ${u} * step < end;
-        const ${given} index_${u} = active_${u} ? given[i + ${u} * step] : 0;
+        const ${listed_type} index_${u} = active_${u} ? row_indices[i + ${u} * step] : 0;
 % endfor
 % for u in range(items):
 % if is_signed:
@@ -47,10 +47,10 @@ void ${name}(
     n_outside = group_reduce_add(box, n_outside);
     n_entries = group_reduce_add(box, n_entries);
     if (get_local_id(0) == 0) {
-        // If the sum does not fit, the host sees it in what it is told.
+        // If the sum overflows I, the host sees it in the report, which has 64 bits.
         sums[group + 1] = (I)n_entries;
-        told[2 * group] = n_entries;
-        told[2 * group + 1] = n_outside;
+        report[2 * group] = n_entries;
+        report[2 * group + 1] = n_outside;
         if (group == 0)
             sums[0] = 0;
     }

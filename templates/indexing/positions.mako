@@ -2,9 +2,8 @@
 Indices from outside as positions along an axis: those below 0 count from its end.
 
 Index space   any number of work-groups; work-item i takes span indices from i * stride on, step apart
-Inputs        given: integers of any type
-Output        positions: of an index that is out of range, 0; outside: a number for each work-group, how many of its indices are
-              so
+Inputs        listed: integers of any type
+Output        positions: 0 for an index out of range; outside: the number of indices out of range, per work-group
 Local memory  work_group * sizeof(long)
 Result        exact
 </%doc>
@@ -13,13 +12,13 @@ Result        exact
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span, const long length,
-    global const ${given} *restrict given, global I *restrict positions, global long *restrict outside)
+    global const ${listed_type} *restrict listed, global I *restrict positions, global long *restrict outside)
 {
     SHARED long box[${work_group}];
     const ulong begin = get_global_id(0) * stride, end = min(begin + span, n);
     long n_outside = 0;
     for (ulong i = begin; i < end; i += step) {
-        const ${given} index = given[i];
+        const ${listed_type} index = listed[i];
 % if is_signed:
         const bool is_in = index >= -length && index < length;
         const long position = index < 0 ? (long)index + length : (long)index;

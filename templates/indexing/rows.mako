@@ -1,12 +1,12 @@
 <%doc>
-Some rows of a matrix, one behind the other: a gather of their entries. Every work-group takes as many rows and entries together
-as any other, however long rows are, and finds by itself which these are.
+Gather the entries of some rows of a matrix, row by row. All work-groups have equal shares of rows + entries, however long rows
+are, and each finds its own share by a search.
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
 Index space   a work-group for each `work_group * items` rows and entries of the result
-Inputs        `given`: rows, indices of n_rows of the matrix's n_positions rows, those below 0 counted from its end, in any order,
-              repeated or not; else row r is taken if it has entries in the result. starts: where each begins in the result, and
-              the end
+Inputs        if `listed_type`, rows: n_rows indices of the matrix's n_positions rows, negative ones counted from the end, in any
+              order, repeated or not; else row r is copied if it has entries in the result. starts: where each row begins in the
+              result, and the end
 Local memory  `work_group * items + 1` numbers of 16 bits, twice, as many of the index type, and two of 32 bits for each step of a
               search
 Result        exact
@@ -19,8 +19,8 @@ Result        exact
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const I n_rows, global const I *restrict starts,
-% if given:
-    const I n_positions, global const ${given} *restrict rows,
+% if listed_type:
+    const I n_positions, global const ${listed_type} *restrict rows,
 % endif
     global const I *restrict indptr, global const I *restrict indices, global const V *restrict values,
     global I *restrict out_indices, global V *restrict out_values)
@@ -35,10 +35,10 @@ void ${name}(
     const I entry = (I)(begin - first);
     const uint n_heads = (uint)(behind - first), count = (uint)(end - begin) - n_heads;
 
-    // Of each row, and of the one that the tile begins in: how far before its place in the result an entry stands.
+    // distances: position in the matrix less position in the result, for the row that the tile begins in and for each later row.
     for (uint r = me + (first ? 0 : 1); r <= n_heads; r += ${work_group}) {
-        const I row = first + r - 1, start = starts[row], position = ${"rows[row]" if given else "row"};
-        distances[r] = indptr[position${" < 0 ? position + n_positions : position" if given else ""}] - start;
+        const I row = first + r - 1, start = starts[row], position = ${"rows[row]" if listed_type else "row"};
+        distances[r] = indptr[position${" < 0 ? position + n_positions : position" if listed_type else ""}] - start;
         if (r)
             bounds[r] = (ushort)(start - entry);
     }
@@ -50,7 +50,7 @@ void ${name}(
     barrier(CLK_LOCAL_MEM_FENCE);
     path_spread(&any_long, bounds, n_heads, rows_before);
 
-    // Step by step for all entries of a work-item, so that their loads are in flight together.
+    // Loops of one step each over a work-item's entries, so that their loads are in flight together.
 % for u in range(items):
     const bool active_${u} = me + ${u * work_group} < count;
     const I source_${u} = active_${u} ? entry + (me + ${u * work_group}) + distances[rows_before[me + ${u * work_group}]] : 0;

@@ -17,7 +17,7 @@ Result        exact
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
-    const uint n, const long n_rows, global const ${given} *restrict rows,
+    const uint n, const long n_rows, global const ${listed_type} *restrict rows,
     global const I *restrict indptr, global const I *restrict indices, global const V *restrict values,
     global I *restrict starts, global I *restrict out_indices, global V *restrict out_values)
 {
@@ -32,7 +32,7 @@ void ${name}(
     const uint at_${i} = me * ${items} + ${i};
     uint length_${i} = 0;
     if (at_${i} < n) {
-        const ${given} index = rows[at_${i}];
+        const ${listed_type} index = rows[at_${i}];
 % if is_signed:
         const bool is_in = index >= -n_rows && index < n_rows;
         const I row = is_in ? (I)(index < 0 ? (long)index + n_rows : (long)index) : 0;

@@ -11,8 +11,8 @@ Result        exact
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const I n_parts, global const I *restrict part_row, global const I *restrict part_entry, global const I *restrict starts,
-% if given:
-    const I n_positions, global const ${given} *restrict rows,
+% if listed_type:
+    const I n_positions, global const ${listed_type} *restrict rows,
 % endif
     global const I *restrict indptr, global const I *restrict indices,
     global const V *restrict values, global I *restrict out_indices, global V *restrict out_values)
@@ -24,8 +24,8 @@ void ${name}(
     I entry = part_entry[part];
     // The part may begin inside a row.
     for (I row = row_begin - (entry < starts[row_begin] ? 1 : 0); row < row_end; ++row) {
-        const I piece_end = min(starts[row + 1], end), position = ${"rows[row]" if given else "row"};
-        const I distance = indptr[position${" < 0 ? position + n_positions : position" if given else ""}] - starts[row];
+        const I piece_end = min(starts[row + 1], end), position = ${"rows[row]" if listed_type else "row"};
+        const I distance = indptr[position${" < 0 ? position + n_positions : position" if listed_type else ""}] - starts[row];
         for (; entry < piece_end; ++entry) {
             out_indices[entry] = indices[entry + distance];
             out_values[entry] = values[entry + distance];

@@ -15,7 +15,7 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const uint round, const uint n_rounds, const ulong n_tiles, global const I *restrict tile_segment,
     global const I *restrict tile_first, RUN_PARAMETERS global const I *restrict bounds,
-% if given:
+% if has_runs:
     global const I *restrict tile_run, CONST_ELEMENTS(x),
 % endif
     CONST_ELEMENTS(source), global const I *restrict split, ELEMENTS(target))
@@ -28,11 +28,11 @@ void ${name}(
     if (step < 0)
         return;
     const long number = (long)tile - tile_first[tile], begin = s.begin + number * TILE, end = min(begin + TILE, s.end);
-    long run = ${"tile_run[tile]" if given else "number"}, a = split[tile];
+    long run = ${"tile_run[tile]" if has_runs else "number"}, a = split[tile];
     for (long to = begin; to < end;) {
         const Pair p = pair_of(RUN_ARRAYS s, run, step);
         const long to_end = min(p.end, end), b = p.middle + (to - a);
-% if given:
+% if has_runs:
         if (step == 0 && !s.cut)
             merge_serial(ARRAYS(x), a, p.middle, b, p.end, ARRAYS(target), to, to_end);
         else

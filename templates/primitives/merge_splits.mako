@@ -4,7 +4,7 @@ element of the pair's first run that is not among the outputs before the tile.
 
 Source        Ji et al., Algorithm 2, lines 9-15 (merge path: Green, McColl and Bader)
 Index space   a work-item for each tile
-Inputs        tile_segment, tile_first, with `given` runs tile_run: of segment_tiles.mako; given runs are read from x in the first
+Inputs        tile_segment, tile_first, if `has_runs` tile_run: of segment_tiles.mako; given runs are read from x in the first
               round of their segment, all others from source
 Local memory  none
 Result        exact
@@ -16,7 +16,7 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n_tiles, const uint round, const uint n_rounds, global const I *restrict tile_segment,
     global const I *restrict tile_first, RUN_PARAMETERS global const I *restrict bounds,
-% if given:
+% if has_runs:
     global const I *restrict tile_run, global const K *restrict x_keys,
 % endif
     global const K *restrict source_keys, global I *restrict split)
@@ -29,7 +29,7 @@ void ${name}(
     if (step < 0)
         return;
     const long number = (long)tile - tile_first[tile], begin = s.begin + number * TILE;
-% if given:
+% if has_runs:
     const Pair p = pair_of(RUN_ARRAYS s, tile_run[tile], step);
     global const K *keys = step == 0 && !s.cut ? x_keys : source_keys;
 % else:

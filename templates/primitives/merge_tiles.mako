@@ -22,7 +22,7 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const uint round, const uint n_rounds, const ulong n_tiles, global const I *restrict tile_segment,
     global const I *restrict tile_first, RUN_PARAMETERS global const I *restrict bounds,
-% if given:
+% if has_runs:
     global const I *restrict tile_run, CONST_ELEMENTS(x),
 % endif
     CONST_ELEMENTS(source), global const I *restrict split, ELEMENTS(target))
@@ -37,11 +37,11 @@ void ${name}(
     const long number = (long)tile - tile_first[tile], begin = s.begin + number * TILE, end = min(begin + TILE, s.end);
     // No early return for a tile that takes no part: the work-group goes on to the barriers.
     const uint n_outputs = step < 0 ? 0 : (uint)(end - begin);
-% if given:
-    const bool given = step == 0 && !s.cut;
-    global const K *from_keys = given ? x_keys : source_keys;
+% if has_runs:
+    const bool from_x = step == 0 && !s.cut;
+    global const K *from_keys = from_x ? x_keys : source_keys;
 % if value_bytes:
-    global const V *from_values = given ? x_values : source_values;
+    global const V *from_values = from_x ? x_values : source_values;
 % endif
     const long first_run = n_outputs ? tile_run[tile] : 0;
 % else:
@@ -64,7 +64,7 @@ void ${name}(
         n_a = (uint)(first.middle - a_begin);
         last.begin = s.end;
         if (end < s.end) {
-% if given:
+% if has_runs:
             last_run = tile_run[tile + 1];
 % else:
             last_run = number + 1;

@@ -16,17 +16,17 @@ Local memory  none
 Result        stable, so deterministic
 </%doc>
 <%
-    made = source != "words"
-    if made and last:
-        put = f"({result})item"
+    from_keys = source != "words"
+    if from_keys and last:
+        out_word = f"({result})item"
     elif highest:
-        put = f"({result})(word & lower) << item_bits | ({result})item"
-    elif made:
-        put = f"({result})(word >> bits) << item_bits | ({result})item"
+        out_word = f"({result})(word & lower) << item_bits | ({result})item"
+    elif from_keys:
+        out_word = f"({result})(word >> bits) << item_bits | ({result})item"
     elif last:
-        put = f"({result})(word & kept)"
+        out_word = f"({result})(word & key_mask)"
     else:
-        put = "word"
+        out_word = "word"
 %>
 #include "prefetch.cl"
 
@@ -34,7 +34,7 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const ulong per_chunk, const ulong n_chunks, const uint shift, const uint bits, const ulong flip,
     global const ${word} *restrict words, global I *restrict cursors,
-% if made:
+% if from_keys:
     const uint item_bits,
 % endif
 % if source == "rows":
@@ -42,14 +42,14 @@ void ${name}(
 % elif source == "items":
     global const I *restrict items,
 % endif
-% if value == "given":
+% if value == "loaded":
     global const V *restrict values,
 % endif
 % if pointers:
     const long n_lower, global const I *restrict lower, const long n_keys, global I *restrict pointers,
 % endif
-% if last and not made:
-    const ulong kept,
+% if last and not from_keys:
+    const ulong key_mask,
 % endif
     global ${result} *restrict sorted${"," if value else ")"}
 % if value:
@@ -135,8 +135,8 @@ ${indent}PREFETCH_TO_WRITE(sorted_values + soon)
 % endif
 ${indent}const ${word} word = words[k];
 ${indent}const I to = cursor[((word ^ flipped) >> shift) & mask]++;
-${indent}sorted[to] = ${put};
+${indent}sorted[to] = ${out_word};
 % if value:
-${indent}sorted_values[to] = ${"values[k]" if value == "given" else "(V)k"};
+${indent}sorted_values[to] = ${"values[k]" if value == "loaded" else "(V)k"};
 % endif
 </%def>

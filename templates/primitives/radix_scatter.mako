@@ -20,14 +20,14 @@ Result        stable, so deterministic
 #include "${"group_scan_long.cl" if wide else "group_scan.cl"}"
 <%
     digits = 2 ** bits
-    made = source != "words"
+    from_keys = source != "words"
     teams = work_group // match_width
     pairs = -(-digits // 2 // work_group)
     lower_keys = pointers and not first
     slices = max(1, work_group // digits)
     def padded(place):
         return f"{place} + {place} / {items}"
-    moved_type = result if made else word
+    moved_type = result if from_keys else word
 %>
 % if source == "rows" or lower_keys:
 // The first of n ascending offsets that is not below a position.
@@ -48,7 +48,7 @@ long lower_bound(global const I *offsets, const long n, const long position)
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n, const uint shift, const ulong flip, global const ${word} *restrict words, global const I *restrict starts,
-% if made:
+% if from_keys:
     const uint item_bits,
 % endif
 % if source == "rows":
@@ -56,7 +56,7 @@ void ${name}(
 % elif source == "items":
     global const I *restrict items,
 % endif
-% if value == "given":
+% if value == "loaded":
     global const V *restrict values,
 % endif
 % if pointers:
@@ -65,8 +65,8 @@ void ${name}(
 % endif
     const long n_keys, global I *restrict pointers,
 % endif
-% if last and not made:
-    const ulong kept,
+% if last and not from_keys:
+    const ulong key_mask,
 % endif
     global ${result} *restrict sorted${"," if value else ")"}
 % if value:
@@ -179,7 +179,7 @@ void ${name}(
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 % endif
-% if made:
+% if from_keys:
 % for i in range(items):
 % if last:
     const ${result} entry_${i} = (${result})item_${i};
@@ -241,7 +241,7 @@ void ${name}(
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 % for i in range(items):
-% if made:
+% if from_keys:
     const uint digit_${i} = to_${i} & 0xffff;
 % endif
     to_${i} = (to_${i} >> 16) + counters[team * ${digits} + (to_${i} & 0xffff)];
@@ -250,7 +250,7 @@ void ${name}(
     barrier(CLK_LOCAL_MEM_FENCE);
 
     // Exchange in local memory, part by part, so that what goes to one digit leaves side by side.
-% if made:
+% if from_keys:
     local ushort *digit_at = (local ushort *)pool;
 % for i in range(items):
     digit_at[to_${i}] = (ushort)digit_${i};
@@ -261,7 +261,7 @@ void ${name}(
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 % endif
-<% parts, moved = entry_parts, "entry" if made else "word" %>\
+<% parts, moved = entry_parts, "entry" if from_keys else "word" %>\
     local ${moved_type} *exchanged = (local ${moved_type} *)pool;
 % for part in range(parts):
 % for i in range(items):
@@ -273,11 +273,11 @@ void ${name}(
     barrier(CLK_LOCAL_MEM_FENCE);
 % for i in range(items // parts * part, items // parts * (part + 1)):
     const ${moved_type} moved_${i} = exchanged[(${i * work_group} + me) % ${tile // parts}];
-% if not made:
+% if not from_keys:
     const I at_${i} = offset[(uint)((moved_${i} ^ flipped) >> shift) & ${digits - 1}] + (I)(${i * work_group} + me);
 % endif
     if (behind_me > ${i * work_group})
-        sorted[at_${i}] = ${f"({result})(moved_{i} & kept)" if last and not made else f"moved_{i}"};
+        sorted[at_${i}] = ${f"({result})(moved_{i} & key_mask)" if last and not from_keys else f"moved_{i}"};
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 % endfor
@@ -289,7 +289,7 @@ void ${name}(
 % if parts > 1:
     if (to_${i} / ${tile // parts} == ${part})
 % endif
-        carried[to_${i} % ${tile // parts}] = ${f"values[behind_mine > {i * match_width} ? begin + mine + {i * match_width} : 0]" if value == "given" else f"(V)(begin + mine + {i * match_width})"};
+        carried[to_${i} % ${tile // parts}] = ${f"values[behind_mine > {i * match_width} ? begin + mine + {i * match_width} : 0]" if value == "loaded" else f"(V)(begin + mine + {i * match_width})"};
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
 % for i in range(items // parts * part, items // parts * (part + 1)):

@@ -3,7 +3,7 @@ Group segments by their lengths. Step "count": how many segments of each class e
 valid. Step "place": write their numbers to the lists of the classes, and what is to be done with them to plan: nothing, if the
 pointers are not valid.
 
-Classes are, for each of `bins`, the segments of up to so many elements; then, with `given` runs, those of more than `tile` whose
+Classes are, for each of `bins`, the segments of up to so many elements; then, with `has_runs`, those of more than `tile` whose
 runs are merged; then those of more than `tile` that are cut into tiles. Empty ones are in none, and
 without bins none of up to `tile`.
 
@@ -43,16 +43,16 @@ int class_of(const Segment s)
     if (length <= ${tile})
         return -1;
 % endif
-    return ${f"s.cut ? {n_classes - 1} : {n_classes - 2}" if given else n_classes - 1};
+    return ${f"s.cut ? {n_classes - 1} : {n_classes - 2}" if has_runs else n_classes - 1};
 }
 
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
 % if step == "count":
-    const ulong n_segments,${" const long n_runs," if given else ""} RUN_PARAMETERS global ${"I" if given else "const I"} *restrict bounds,
+    const ulong n_segments,${" const long n_runs," if has_runs else ""} RUN_PARAMETERS global ${"I" if has_runs else "const I"} *restrict bounds,
     global long *restrict report)
 % else:
-    const ulong n_segments, const ulong n_elements,${" const long n_runs," if given else ""} RUN_PARAMETERS global const I *restrict bounds,
+    const ulong n_segments, const ulong n_elements,${" const long n_runs," if has_runs else ""} RUN_PARAMETERS global const I *restrict bounds,
     global const long *restrict report, global I *restrict lists, global I *restrict tiles, global long *restrict plan)
 % endif
 {
@@ -65,7 +65,7 @@ void ${name}(
 % if step == "count":
     GROUP_BARRIER
     long merged_tiles = 0, cut_tiles = 0, rounds = 0, decreasing = 0;
-% if given:
+% if has_runs:
     long runs_decrease = 0, max_rounds = 0;
     for (long run = get_global_id(0); run < n_runs; run += get_global_size(0))
         runs_decrease += run_ptr[run + 1] < run_ptr[run];
@@ -73,7 +73,7 @@ void ${name}(
         bounds[n_segments] = run_ptr[clamp((long)segment_ptr[n_segments], (long)0, n_runs)];
 % endif
     for (ulong number = begin + me; number < end; number += ${work_group}) {
-% if given:
+% if has_runs:
         const long first = segment_ptr[number], last = segment_ptr[number + 1];
         const long from = run_ptr[clamp(first, (long)0, n_runs)], to = run_ptr[clamp(last, (long)0, n_runs)];
         bounds[number] = (I)from;
@@ -101,7 +101,7 @@ void ${name}(
     cut_tiles = group_reduce_add(box, cut_tiles);
     rounds = -group_reduce_min(box, -rounds);
     decreasing = group_reduce_add(box, decreasing);
-% if given:
+% if has_runs:
     runs_decrease = group_reduce_add(box, runs_decrease);
     max_rounds = -group_reduce_min(box, -max_rounds);
 % endif
@@ -162,15 +162,15 @@ void ${name}(
     if (me == 0) {
         long decreasing = 0;
         for (uint from = 0; from < groups; ++from)
-            decreasing += report[${n_rows} * (ulong)from + ${at["decreasing"]}]${f' + report[{n_rows} * (ulong)from + {at["runs_decrease"]}]' if given else ""};
+            decreasing += report[${n_rows} * (ulong)from + ${at["decreasing"]}]${f' + report[{n_rows} * (ulong)from + {at["runs_decrease"]}]' if has_runs else ""};
         const long first = bounds[0], last = bounds[n_segments];
         const bool valid = decreasing == 0 && first == 0 && last == (long)n_elements;
         plan[${n_rows}] = first;
         plan[${n_rows + 1}] = last;
-        plan[${n_rows + 2}] = ${"segment_ptr[0]" if given else 0};
-        plan[${n_rows + 3}] = ${"segment_ptr[n_segments]" if given else 0};
-        plan[${n_rows + 4}] = ${"run_ptr[0]" if given else 0};
-        plan[${n_rows + 5}] = ${"run_ptr[n_runs]" if given else 0};
+        plan[${n_rows + 2}] = ${"segment_ptr[0]" if has_runs else 0};
+        plan[${n_rows + 3}] = ${"segment_ptr[n_segments]" if has_runs else 0};
+        plan[${n_rows + 4}] = ${"run_ptr[0]" if has_runs else 0};
+        plan[${n_rows + 5}] = ${"run_ptr[n_runs]" if has_runs else 0};
         for (uint class = 0; class < ${n_classes}; ++class) {
             plan[class] = class_totals[class];
             plan[${lists_at} + class] = valid ? starts[class] : 0;

@@ -4,7 +4,7 @@ Which segment each tile belongs to: tiles hold `tile` adjacent elements of one s
 Source        the first step of Algorithm 2 of Ji et al., "Segmented merge": work for each segment by its length, then scattered
 Index space   a work-item for each tile
 Inputs        tile_ptr: the first tile of each of n_listed segments, and n_tiles; listed: their numbers, none of them empty
-Output        tile_segment; tile_first: the first tile of that segment; with `given` runs tile_run: the run that holds the tile's
+Output        tile_segment; tile_first: the first tile of that segment; with `has_runs` tile_run: the run that holds the tile's
               first element
 Local memory  none
 Result        exact
@@ -15,7 +15,7 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const ulong n_tiles, const ulong n_listed, global const I *restrict tile_ptr, const ulong first_listed,
     global const I *restrict listed, RUN_PARAMETERS global const I *restrict bounds,
-    global I *restrict tile_segment, global I *restrict tile_first${", global I *restrict tile_run" if given else ""})
+    global I *restrict tile_segment, global I *restrict tile_first${", global I *restrict tile_run" if has_runs else ""})
 {
     const ulong tile = get_global_id(0);
     if (tile >= n_tiles)
@@ -32,7 +32,7 @@ void ${name}(
     const I first = tile_ptr[low];
     tile_segment[tile] = (I)number;
     tile_first[tile] = first;
-% if given:
+% if has_runs:
     const Segment s = segment_at(RUN_ARRAYS bounds, number);
     const long begin = s.begin + (long)(tile - first) * TILE;
     tile_run[tile] = (I)(s.cut ? (long)(tile - first) : run_at(RUN_ARRAYS s, 0, s.n_runs - 1, begin));

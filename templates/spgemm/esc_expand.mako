@@ -27,11 +27,11 @@ kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(
     const uint n, const uint n_entries, global const int *restrict entry_products, global const I *restrict entry_at,
     global const I *restrict a_indices, global const I *restrict b_indptr,
-% if what == "values":
+% if output == "values":
     global const A_VALUE *restrict a_data, global const X_VALUE *restrict b_data, global T *restrict values)
 % else:
     const uint column_bits, global const uint *restrict entry_slot, global const I *restrict b_indices, global KEY *restrict keys\
-${", global uint *restrict numbers)" if what == "numbered" else ")"}
+${", global uint *restrict numbers)" if output == "numbered" else ")"}
 % endif
 {
     local uint entry_range[2];
@@ -47,11 +47,11 @@ ${", global uint *restrict numbers)" if what == "numbered" else ")"}
         const uint entry = entry_of(entry_products, low, high, product);
         const I at = entry_at[entry];
         const I place = b_indptr[a_indices[at]] + (I)(product - (uint)entry_products[entry]);
-% if what == "values":
+% if output == "values":
         values[product] = MULTIPLY(from_a(a_data[at]), from_x(b_data[place]));
 % else:
         keys[product] = (KEY)entry_slot[entry] << column_bits | (KEY)b_indices[place];
-% if what == "numbered":
+% if output == "numbered":
         numbers[product] = product;
 % endif
 % endif

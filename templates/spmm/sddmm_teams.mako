@@ -18,8 +18,8 @@ Result        deterministic: products are always added in the same order
 #include "vectors.cl"
 <%
     steps = -(-inner // (lanes * items))
-    # How many entries each lane has the sums of after the exchange, and how many lanes have the same ones.
-    held, alike = max(entries // lanes, 1), max(lanes // entries, 1)
+    # After the exchange: entries whose sums a lane has, and lanes that have the sum of the same entry.
+    per_lane, lanes_per_entry = max(entries // lanes, 1), max(lanes // entries, 1)
 %>
 <%def name="load(kind, base, step)">\
 % if (step + 1) * lanes * items > inner:
@@ -28,8 +28,8 @@ Result        deterministic: products are always added in the same order
 *(global const ${kind}${items} *)(${base} + ${step * lanes * items})\
 % endif
 </%def>
-## The sums of entries, each lane's own: lanes exchange half of what they have until each has its own entries.
-<%def name="summed(a, count, first)">
+## The sums of entries, each lane's own: lanes exchange half of their sums until each has its own entries.
+<%def name="sum_entries(a, count, first)">
 % for u in range(entries):
             ${t_value}${items} sum_${u} = convert_${t_value}${items}(${a(u, 0)}) * convert_${t_value}${items}(b_${u}_0);
 % for s in range(1, steps):
@@ -40,13 +40,13 @@ Result        deterministic: products are always added in the same order
 % endfor
             T own_${u} = sum_${u}.s0;
 % endfor
-<% step, have = lanes // 2, entries %>
+<% step, n_sums = lanes // 2, entries %>
 % while step:
-% if have > 1:
-<% have //= 2 %>
-% for u in range(have):
+% if n_sums > 1:
+<% n_sums //= 2 %>
+% for u in range(n_sums):
             {
-                const T sent = lane & ${step} ? own_${u} : own_${u + have}, retained = lane & ${step} ? own_${u + have} : own_${u};
+                const T sent = lane & ${step} ? own_${u} : own_${u + n_sums}, retained = lane & ${step} ? own_${u + n_sums} : own_${u};
                 own_${u} = ADD(retained, lanes_xor(sent, ${step}));
             }
 % endfor
@@ -55,9 +55,9 @@ Result        deterministic: products are always added in the same order
 % endif
 <% step //= 2 %>
 % endwhile
-% for u in range(held):
-            if (${first} + lane / ${alike} * ${held} + ${u} < ${count} && lane % ${alike} == 0)
-                values[${first} + lane / ${alike} * ${held} + ${u}] = own_${u};
+% for u in range(per_lane):
+            if (${first} + lane / ${lanes_per_entry} * ${per_lane} + ${u} < ${count} && lane % ${lanes_per_entry} == 0)
+                values[${first} + lane / ${lanes_per_entry} * ${per_lane} + ${u}] = own_${u};
 % endfor
 </%def>
 
@@ -95,7 +95,7 @@ void ${name}(
         const ${x_value}${items} b_${u}_${s} = ${load(x_value, f"y_{u}", s)};
 % endfor
 % endfor
-${summed(lambda u, s: f"a_{s}", "end", "e")}
+${sum_entries(lambda u, s: f"a_{s}", "end", "e")}
     }
 % else:
     local I row_of_entry[${room}], column_of_entry[${room}];
@@ -140,7 +140,7 @@ ${summed(lambda u, s: f"a_{s}", "end", "e")}
             }
 % endif
 % endfor
-${summed(lambda u, s: f"a_{u}_{s}", "from + count", "e")}
+${sum_entries(lambda u, s: f"a_{u}_{s}", "from + count", "e")}
         }
     }
 % endif

@@ -2,10 +2,10 @@
 y[row] = alpha * A[row] @ x + beta * y[row], one work-item to a long chunk of adjacent rows: the kernel for devices whose
 work-items are the iterations of a core's loop. A chunk's sum of a row that an earlier chunk began goes to partial[chunk].
 
-A row is summed several entries at a time, by the chunk's mean length. By four sums: eight entries at a time, its end by the bits
-of what is left; or by vectors with a mask for its end: one block, which a core predicts, as it does not the ends of rows whose
-lengths change from row to row. So vectors are for short rows of uneven lengths, which chunks tell themselves or, if the compiler
-gathers well, the plan: `all`.
+The mean row length of the chunk decides how a row is summed. Either eight entries at a time into four sums, and the rest by the
+bits of its length; or by vectors, with a mask at the row's end. The masked loop has one branch, which a core predicts even where
+row lengths change from row to row: vectors are for short rows of uneven lengths. Each chunk decides for itself or, if the
+compiler gathers well, the plan decides for all chunks: `all`.
 
 Source        own; chunks of equal rows + entries after Merrill and Garland, SC 2016, Section 4 (their CPU kernel)
 Index space   n_parts work-items
@@ -15,29 +15,29 @@ Local memory  none
 Result        deterministic: a row is summed in the order that the chunks and the row lengths give
 </%doc>
 <%
-    # Whether x of later entries is asked for; columns that fit 16 bits are near.
-    ways = (True, False) if ahead and not narrow else (False,)
+    # Whether to prefetch x; not for columns that fit 16 bits, which are near one another.
+    prefetch_options = (True, False) if ahead and not narrow else (False,)
     column = "ushort" if narrow else "I"
 
-    def added(sum, k, asks):
-        return f"{f'ASK_FOR_X({k}) ' if asks else ''}sum_{sum} = ADD(sum_{sum}, TERM({k}));"
+    def add_term(sum, k, prefetches):
+        return f"{f'PREFETCH_X({k}) ' if prefetches else ''}sum_{sum} = ADD(sum_{sum}, TERM({k}));"
 %>\
 #include "spmv.cl"
 #include "prefetch.cl"
 #include "unaligned.cl"
 #include "vectors.cl"
 
-// Data and columns are asked for this far ahead: their stream begins anew at each row, which hides it from the hardware.
+// Prefetch data and columns this far ahead: their stream begins anew at each row, which defeats the hardware's prefetching.
 % if ahead:
     #define PREFETCH(k) PREFETCH_LINE(data + (k) + ${ahead}) PREFETCH_LINE(indices + (k) + ${ahead})
 % else:
     #define PREFETCH(k)
 % endif
-% if True in ways:
-    // If columns lie far apart, x is asked for, too.
-    #define ASK_FOR_X(k) PREFETCH_TO_SECOND(x + indices[(k) + ${x_ahead}])
+% if True in prefetch_options:
+    // Prefetch x, too, if columns lie far apart.
+    #define PREFETCH_X(k) PREFETCH_TO_SECOND(x + indices[(k) + ${x_ahead}])
 % endif
-## Without restrict if it is inlined: that leaves an intrinsic that Oclgrind lacks (quirk 27).
+## No restrict in functions that are inlined: it leaves an intrinsic that Oclgrind lacks (quirk 27).
 <% restrict = "restrict " if all else "" %>\
 #define ENTRIES_PARAMETERS \
     ulong k, const ulong end, \
@@ -45,51 +45,51 @@ Result        deterministic: a row is summed in the order that the chunks and th
 #define MATRIX indices, data, x
 #define TERM(k) MULTIPLY(from_a(data[k]), LOAD_X(x + indices[k]))
 
-// Functions are inlined by order and AT_MOST stands for min: for some compilers both are calls (quirk 41). One that gathers well
-// makes better loops of functions of their own.
+// always_inline, and AT_MOST in place of min: some compilers make calls of both (quirk 41). Compilers that gather well make better
+// loops of functions that are not inlined.
 #define ROW_SUM ${"" if all else "static inline __attribute__((always_inline)) "}T
 #define AT_MOST(a, b) ((a) < (b) ? (a) : (b))
 
-% for asks in ways:
-<% way = "_asking" if asks else "" %>\
-// The sum of the entries from k to end, one by one${"; x of later entries is asked for" if asks else ""}.
-ROW_SUM row_sum_1${way}(ENTRIES_PARAMETERS)
+% for prefetches in prefetch_options:
+<% suffix = "_prefetching" if prefetches else "" %>\
+// The sum of the entries from k to end, one by one${"; prefetches x" if prefetches else ""}.
+ROW_SUM row_sum_1${suffix}(ENTRIES_PARAMETERS)
 {
     T sum_0 = ZERO;
     PREFETCH(k)
     for (; k < end; ++k) {
-        ${added(0, "k", asks)}
+        ${add_term(0, "k", prefetches)}
     }
     return sum_0;
 }
 % if not all:
 
 // The same by four sums.
-ROW_SUM row_sum_8${way}(ENTRIES_PARAMETERS)
+ROW_SUM row_sum_8${suffix}(ENTRIES_PARAMETERS)
 {
     T ${", ".join(f"sum_{i} = ZERO" for i in range(4))};
     for (; k + 8 <= end; k += 8) {
         PREFETCH(k)
 % for i in range(8):
-        ${added(i % 4, f"k + {i}", asks)}
+        ${add_term(i % 4, f"k + {i}", prefetches)}
 % endfor
     }
-    const ulong left = end - k;
-    if (left & 4) {
+    const ulong remaining = end - k;
+    if (remaining & 4) {
         PREFETCH(k)
 % for i in range(4):
-        ${added(i, f"k + {i}", asks)}
+        ${add_term(i, f"k + {i}", prefetches)}
 % endfor
         k += 4;
     }
-    if (left & 2) {
+    if (remaining & 2) {
 % for i in range(2):
-        ${added(i, f"k + {i}", asks)}
+        ${add_term(i, f"k + {i}", prefetches)}
 % endfor
         k += 2;
     }
-    if (left & 1) {
-        ${added(2, "k", asks)}
+    if (remaining & 1) {
+        ${add_term(2, "k", prefetches)}
     }
     return ADD(ADD(sum_0, sum_2), ADD(sum_1, sum_3));
 }
@@ -104,15 +104,15 @@ UNALIGNED(${type}, ${n})
 ${value}${n} add_${n}(const ${value}${n} a, const ${value}${n} b) { return ${add}; }
 ${value}${n} multiply_${n}(const ${value}${n} a, const ${value}${n} b) { return ${multiply}; }
 % endfor
-% for asks in ways:
-<% way = "_asking" if asks else "" %>\
+% for prefetches in prefetch_options:
+<% suffix = "_prefetching" if prefetches else "" %>\
 % for width in vector_widths:
 <%
     n = min(width, longest)
     parts = range(0, width, n)
 %>
 // The same by vectors, ${width} at a time; reads, and ignores, what follows up to entry end + ${width - 1}.
-ROW_SUM row_vectors_${width}${way}(ENTRIES_PARAMETERS)
+ROW_SUM row_vectors_${width}${suffix}(ENTRIES_PARAMETERS)
 {
     const ${mask}${n} numbers = (${mask}${n})(${", ".join(str(i) for i in range(n))});
 % for part in parts:
@@ -120,12 +120,12 @@ ROW_SUM row_vectors_${width}${way}(ENTRIES_PARAMETERS)
 % endfor
     for (; k < end; k += ${width}) {
         PREFETCH(k)
-% if asks:
+% if prefetches:
 % for i in range(width):
-        ASK_FOR_X(k + ${i})
+        PREFETCH_X(k + ${i})
 % endfor
 % endif
-        const ${mask}${n} left = (${mask}${n})AT_MOST(end - k, ${width});
+        const ${mask}${n} remaining = (${mask}${n})AT_MOST(end - k, ${width});
 % for part in parts:
 % if narrow:
         const ${value}${n} values_${part} = (${value}${n})(
@@ -136,7 +136,7 @@ ROW_SUM row_vectors_${width}${way}(ENTRIES_PARAMETERS)
             ${", ".join(f"x[column_{part}.s{i}]" for i in range(n))});
 % endif
         const ${value}${n} products_${part} = multiply_${n}(LOAD_UNALIGNED(${value}, ${n}, data + k + ${part}), values_${part});
-        sums_${part} = add_${n}(sums_${part}, numbers + ${part} < left ? products_${part} : (${value}${n})ZERO);
+        sums_${part} = add_${n}(sums_${part}, numbers + ${part} < remaining ? products_${part} : (${value}${n})ZERO);
 % endfor
     }
 % if n == 8:
@@ -182,7 +182,7 @@ void ${name}(
     }
     // The rows that end in this chunk: its last one may not.
     const ulong whole = row < row_end && indptr[row_end] > part_end ? row_end - 1 : row_end;
-% if True in ways:
+% if True in prefetch_options:
     // Of the chunk's first entries, the columns that they span.
     const ulong sampled = AT_MOST(k + ${looked_at}, part_end);
     I lowest = k < part_end ? indices[k] : 0, highest = lowest;
@@ -205,25 +205,25 @@ void ${name}(
     const bool by_vectors = true;
 % endif
 ## Rows of columns far apart have loops of their own, so that the others' loops stay as they are.
-% for asks in ways:
+% for prefetches in prefetch_options:
 <%
-    where, way = (" && far", "_asking") if asks else ("", "")
-    room = x_ahead if asks else 0
+    where, suffix = (" && far", "_prefetching") if prefetches else ("", "")
+    room = x_ahead if prefetches else 0
 %>\
 % for width, from_mean in sorted(zip(vector_widths, vectors_from), reverse=True):
     if (by_vectors && mean >= ${from_mean}f${where})
-        // The rows at the matrix's end are left to what follows: reading past them would leave the arrays.
+        // The last rows of the matrix are left to the loops below: reading past them would leave the arrays.
         for (; row < whole && (ulong)indptr[row + 1] + ${width + room} <= n_entries; ++row) {
             const ulong end = indptr[row + 1];
-            update(SCALE_ARGUMENTS y + row, row_vectors_${width}${way}(k, end, MATRIX));
+            update(SCALE_ARGUMENTS y + row, row_vectors_${width}${suffix}(k, end, MATRIX));
             k = end;
         }
 % endfor
-% for width, from_mean in sums_from if asks else sums_from[:1]:
+% for width, from_mean in sums_from if prefetches else sums_from[:1]:
     if (mean >= ${from_mean}f${where})
-        for (; row < whole${f" && (ulong)indptr[row + 1] + {room} <= n_entries" if asks else ""}; ++row) {
+        for (; row < whole${f" && (ulong)indptr[row + 1] + {room} <= n_entries" if prefetches else ""}; ++row) {
             const ulong end = indptr[row + 1];
-            update(SCALE_ARGUMENTS y + row, row_sum_${width}${way}(k, end, MATRIX));
+            update(SCALE_ARGUMENTS y + row, row_sum_${width}${suffix}(k, end, MATRIX));
             k = end;
         }
 % endfor

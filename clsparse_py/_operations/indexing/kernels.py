@@ -34,19 +34,19 @@ class Positions(OfStructure):
 
     Attributes
     ----------
-    given : str
-        NumPy's name of the dtype of the indices that are given, an integer.
+    listed_type : str
+        NumPy's name of the dtype of the listed indices, an integer.
     """
 
     template = "indexing/positions"
-    variants: ClassVar[Variants] = {"": {"given": "int64"}}
+    variants: ClassVar[Variants] = {"": {"listed_type": "int64"}}
 
-    given: str
+    listed_type: str
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        is_signed = np.dtype(self.given).kind == "i"
-        return {**super().arguments(), "given": OPENCL_TYPES[self.given], "is_signed": is_signed}
+        is_signed = np.dtype(self.listed_type).kind == "i"
+        return {**super().arguments(), "listed_type": OPENCL_TYPES[self.listed_type], "is_signed": is_signed}
 
 
 @kernel
@@ -116,18 +116,18 @@ class RowsChunked(Moving):
 
     Attributes
     ----------
-    given : str
+    listed_type : str
         NumPy's name of the dtype of indices that list rows; "" if there are none: each row goes where the result has its entries.
     """
 
     template = "indexing/rows_chunked"
-    variants: ClassVar[Variants] = {"": {"work_group": 1, "given": "int64"}, "masked": {"work_group": 1, "given": ""}}
+    variants: ClassVar[Variants] = {"": {"work_group": 1, "listed_type": "int64"}, "masked": {"work_group": 1, "listed_type": ""}}
 
-    given: str
+    listed_type: str
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "given": OPENCL_TYPES[self.given] if self.given else ""}
+        return {**super().arguments(), "listed_type": OPENCL_TYPES[self.listed_type] if self.listed_type else ""}
 
 
 @kernel
@@ -139,17 +139,17 @@ class Rows(RowsChunked, OfPath):
 
     @classmethod
     def legal(
-        cls, device: Device, index: str, value_bytes: int, given: str, few: bool, work_group: int = 128, items: int = 8
+        cls, device: Device, index: str, value_bytes: int, listed_type: str, few: bool, work_group: int = 128, items: int = 8
     ) -> Rows:
         """Return the nearest legal record."""
         shape = path_shape(device, work_group, items, np.dtype(index).itemsize)
-        return cls(shape[0], index, items=shape[1], few=few, value_bytes=value_bytes, given=given)
+        return cls(shape[0], index, items=shape[1], few=few, value_bytes=value_bytes, listed_type=listed_type)
 
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        for variant, given in (("", "int64"), ("masked", "")):
-            yield variant, cls.legal(device, arithmetic.index, np.dtype(arithmetic.a).itemsize, given, True)
+        for variant, listed_type in (("", "int64"), ("masked", "")):
+            yield variant, cls.legal(device, arithmetic.index, np.dtype(arithmetic.a).itemsize, listed_type, True)
 
 
 @kernel
@@ -171,9 +171,9 @@ class RowsAtOnce(RowsChunked):
     items: int = 4
 
     @classmethod
-    def legal(cls, device: Device, index: str, value_bytes: int, given: str) -> RowsAtOnce:
+    def legal(cls, device: Device, index: str, value_bytes: int, listed_type: str) -> RowsAtOnce:
         """Return the record for a device."""
-        return cls(min(256, device.max_work_group), index, value_bytes, given, device.portability)
+        return cls(min(256, device.max_work_group), index, value_bytes, listed_type, device.portability)
 
     @property
     @override
@@ -187,7 +187,7 @@ class RowsAtOnce(RowsChunked):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "is_signed": np.dtype(self.given).kind == "i"}
+        return {**super().arguments(), "is_signed": np.dtype(self.listed_type).kind == "i"}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:

@@ -109,8 +109,8 @@ class EscExpand(OfProduct):
     ----------
     key : str
         "uint32" or "uint64": the dtype of a product's row and column as one number.
-    what : str
-        "keys", "numbered" or "values".
+    output : str
+        What it writes: "keys", "numbered" keys or "values".
     items : int
         Products of a work-item.
     """
@@ -118,7 +118,7 @@ class EscExpand(OfProduct):
     template = "spgemm/esc_expand"
 
     key: str
-    what: str
+    output: str
     items: int = 8
 
     @property
