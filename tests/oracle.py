@@ -52,30 +52,28 @@ def _wide(dtype: np.dtype) -> Any:
 
 def multiplied(semiring: Semiring, a: np.ndarray, x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return the products of values, of a semiring whose result has some dtype: wide ones if they are to be added up."""
-    if semiring.name == "or_and":
-        return (a != 0) & (x != 0)
-    a, x = a.astype(dtype), x.astype(dtype)
-    if semiring.name == "plus_pair":
-        return np.ones_like(a)
-    if semiring.name == "min_plus":
-        if dtype.kind in "iu":
-            limit = np.iinfo(dtype)
-            wide = object if dtype.itemsize == 8 else np.int64
-            return np.clip(a.astype(wide) + x.astype(wide), limit.min, limit.max).astype(dtype)
-        return a | x if dtype.kind == "b" else a + x
-    if dtype.kind == "b":
-        return a & x
-    return a * x if semiring.name == "max_times" else a.astype(_wide(dtype)) * x.astype(_wide(dtype))
+    plus, times = semiring.operations
+    if semiring.of_truth:
+        a, x = a != 0, x != 0
+    else:
+        kind = _wide(dtype) if plus == "plus" else dtype
+        a, x = a.astype(kind), x.astype(kind)
+    if times == "plus" and semiring.ordered and dtype.kind in "iu":
+        limit = np.iinfo(dtype)
+        wide = object if dtype.itemsize == 8 else np.int64
+        return np.clip(a.astype(wide) + x.astype(wide), limit.min, limit.max).astype(dtype)
+    return {
+        "times": np.multiply, "plus": np.add, "min": np.minimum, "max": np.maximum, "or": np.logical_or, "and": np.logical_and,
+        "xor": np.logical_xor, "first": lambda a, _: a, "second": lambda _, x: x, "pair": lambda a, _: np.ones_like(a),
+    }[times](a, x)  # fmt: skip
 
 
 def addition(semiring: Semiring, dtype: np.dtype) -> np.ufunc:
     """Return NumPy's function that is the addition of a semiring on a dtype."""
-    boolean = dtype.kind == "b"
     return {
-        "min_plus": np.logical_and if boolean else np.minimum,
-        "max_times": np.logical_or if boolean else np.maximum,
-        "or_and": np.logical_or,
-    }.get(semiring.name, np.logical_or if boolean else np.add)
+        "plus": np.logical_or if dtype.kind == "b" else np.add, "min": np.minimum, "max": np.maximum, "any": np.maximum,
+        "or": np.logical_or, "and": np.logical_and, "xor": np.logical_xor,
+    }[semiring.operations[0]]  # fmt: skip
 
 
 def _reduce(semiring: Semiring, products: np.ndarray, indptr: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -13,6 +13,7 @@ from pages import DOCS, ROOT
 
 import clsparse_py
 from clsparse_py import amg, distributed, graph, linalg, primitives
+from clsparse_py._precision.semiring import SEMIRINGS
 
 pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="the tests do not run from a checkout")
 
@@ -23,7 +24,7 @@ TEXTS = sorted(
 )
 #: Names that need no page of their own: modules, SciPy's names, and instances that stand on their class's page.
 WITHOUT_PAGE = re.compile(
-    r"isspmatrix|Sparse\w*Warning|(dia|dok|lil)_array|plus_\w+|min_plus|max_times|or_and|amg|csgraph|distributed|graph|io|linalg|primitives"
+    rf"isspmatrix|Sparse\w*Warning|(dia|dok|lil)_array|{'|'.join(SEMIRINGS)}|amg|csgraph|distributed|graph|io|linalg|primitives"
 )
 
 

@@ -635,7 +635,11 @@ UNARY_FUNCTIONS: Mapping[np.ufunc, Callable[[Any], Any]] = {
     np.absolute: abs,
     np.conjugate: operator.methodcaller("conjugate"),
     np.square: lambda A: A * A,
-    **{getattr(np, name): operator.methodcaller(name) for name in UFUNCS if name not in ("sign", "floor", "ceil", "trunc")},
+    **{
+        getattr(np, name): operator.methodcaller(name)
+        for name, function in UFUNCS.items()
+        if function.of_numpy is None and name not in ("sign", "floor", "ceil", "trunc")
+    },
 }
 #: The methods and attributes that functions of NumPy's which are no ufuncs stand for, by the names of these.
 _METHODS: Mapping[str, str] = {

@@ -11,6 +11,7 @@ import scipy.sparse
 
 from clsparse_py._arrays.base import SparseArray, with_scipys
 from clsparse_py._arrays.csr import csr_array
+from clsparse_py._operations.elementwise.operators import UFUNCS
 
 if TYPE_CHECKING:
     from pyopencl import array as cl_array
@@ -27,19 +28,14 @@ __all__ = ["ALONG", "BY_SCALAR", "ENTRYWISE", "NO_LISTS", "OF_SUMS", "OF_VALUES"
 ENTRYWISE = (
     "__abs__", "__neg__", "__pos__", "__round__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__",
     "__truediv__", "__rtruediv__", "__pow__", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "multiply", "maximum",
-    "minimum", "power", "conj", "conjugate", "real", "imag", "arcsin", "arcsinh", "arctan", "arctanh", "ceil", "deg2rad", "expm1",
-    "floor", "log1p",
-    "rad2deg", "rint", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+    "minimum", "power", "conj", "conjugate", "real", "imag", *UFUNCS,
 )  # fmt: skip
 #: Those of a right operand.
 REFLECTED = ("__radd__", "__rsub__", "__rmul__", "__rtruediv__")
 #: Operations on stored values, duplicates included.
 OF_VALUES = frozenset(("__neg__", "conj", "conjugate", "real", "imag"))
 #: Operations on values whose duplicates are summed first.
-OF_SUMS = frozenset((
-    "__abs__", "__round__", "__pow__", "power", "arcsin", "arcsinh", "arctan", "arctanh", "ceil", "deg2rad", "expm1", "floor",
-    "log1p", "rad2deg", "rint", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
-))  # fmt: skip
+OF_SUMS = frozenset(("__abs__", "__round__", "__pow__", "power", *UFUNCS))
 #: Operations that are on stored values if the other operand is a scalar.
 BY_SCALAR = frozenset(("multiply", "__mul__", "__rmul__", "__truediv__", "__add__", "__radd__", "__sub__", "__rsub__"))
 #: Operators to which a list is no array, as in SciPy.

@@ -9,7 +9,7 @@ import numpy as np
 
 from clsparse_py._ground.errors import DtypeError
 from clsparse_py._ground.records import dataclass
-from clsparse_py._precision.semiring import SEMIRINGS, of_name
+from clsparse_py._precision.semiring import of_name
 
 __all__ = [
     "MOVED_TYPES",
@@ -220,28 +220,6 @@ class Arithmetic:
 
     def _operations(self) -> tuple[str, str, str]:
         """Return addition and multiplication of ``a`` and ``b``, and the identity of addition, empty if there is none."""
-        if self.semiring not in SEMIRINGS:
-            return self._composed()
-        result = self.result
-        kind = OPENCL_TYPES[result.name]
-        propagating = "a {} b || a != a ? a : b" if result.kind == "f" else "a {} b ? a : b"
-        product = operation("times", result)
-        total = "a || b" if result.kind == "b" else "a + b"
-        if self.semiring == "plus_times":
-            return total, product, "(T)(0)"
-        if self.semiring == "min_plus":
-            if result.kind == "b":
-                return "a && b", "a || b", "1"
-            saturating = "a + b" if result.kind == "f" else "add_sat(a, b)"
-            return propagating.format("<"), saturating, "INFINITY" if result.kind == "f" else _MAX_VALUES[kind]
-        if self.semiring == "max_times":
-            return ("a || b", "a && b", "0") if result.kind == "b" else (propagating.format(">"), product, "(T)(0)")
-        if self.semiring == "or_and":
-            return "a || b", "a && b", "0"
-        return total, "(T)(1, 0)" if result.kind == "c" else "1", "(T)(0)"
-
-    def _composed(self) -> tuple[str, str, str]:
-        """Return the operations of a semiring that is given by the names of its operations, or by expressions."""
         ring, result = of_name(self.semiring), self.result
         if ring.is_given:
             return ring.plus, ring.times, "" if ring.zero is None else literal(ring.identity(result))
@@ -249,17 +227,17 @@ class Arithmetic:
         if ring.ordered and ring.operations[1] == "plus" and result.kind in "iu":
             times = "add_sat(a, b)"
         identity = ring.identity(result)
-        return plus, times, "(T)(0)" if result.kind == "c" else literal(identity)
+        return plus, times, literal(identity) if identity else "(T)(0)"
 
     @property
     def vector_operations(self) -> tuple[str, str] | None:
         """Addition and multiplication as expressions that hold for OpenCL vectors of A's values ``a`` and ``b`` too.
 
-        None if there are none: values are of several types, T is no plain number of 32 or 64 bits, or the semiring is none of
-        `SEMIRINGS`.
+        None if there are none: values are of several types, T is no plain number of 32 or 64 bits, or the semiring is given by
+        expressions.
         """
         if (
-            self.semiring not in SEMIRINGS
+            of_name(self.semiring).is_given
             or self.a != self.x
             or np.dtype(self.a) != self.result
             or self.result.kind not in "iuf"

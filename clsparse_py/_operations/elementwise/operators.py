@@ -136,6 +136,8 @@ class Unary:
     name : str
         As NumPy calls the function that it is.
     signed, unsigned, real, complex : str
+    of_numpy : callable, optional
+        The function on NumPy's arrays, if NumPy has none of that name. Its dtypes are the results'; a TypeError is one here.
     """
 
     name: str
@@ -143,13 +145,18 @@ class Unary:
     unsigned: str
     real: str
     complex: str
+    of_numpy: Callable[[Any], Any] | None = None
+
+    def on_arrays(self, values: Any) -> Any:
+        """Return its results for an array of NumPy's."""
+        return (self.of_numpy or getattr(np, self.name))(values)
 
     def expression(self, dtype: np.dtype[Any]) -> str:
         """Return its value for a value of a dtype, in OpenCL C."""
         return {"i": self.signed, "f": self.real, "c": self.complex}.get(dtype.kind, self.unsigned)
 
 
-#: The methods of SciPy's arrays that are ufuncs of NumPy, which give 0 for 0: each kind of numbers in OpenCL C.
+#: The methods that apply a function to each stored value, once duplicates are added up. It gives 0 for 0.
 UFUNCS: dict[str, Unary] = {
     each.name: each
     for each in (

@@ -183,8 +183,8 @@ def unary_dtypes(operation: str, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], n
         return dtype, dtype
     if operation in ("absolute", "real", "imag"):
         return dtype, np.abs(np.zeros(0, dtype)).dtype
-    found: np.dtype[Any] = getattr(np, operation)(np.zeros(0, dtype)).dtype
-    return found, found
+    result: np.dtype[Any] = UNARY[operation].on_arrays(np.zeros(0, dtype)).dtype
+    return result, result
 
 
 def scale(queue: cl.CommandQueue, values: cl_array.Array, scalar: Any, dtype: Any = None) -> cl_array.Array:
