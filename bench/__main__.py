@@ -139,7 +139,7 @@ def _list(text: str) -> list[str]:
     return [part for part in text.split(",") if part]
 
 
-def _selected(options: argparse.Namespace, *, cpu: bool) -> list[str]:
+def _select(options: argparse.Namespace, *, cpu: bool) -> list[str]:
     names = gallery.suite(options.suite, cpu=cpu) if options.suite else []
     names += [name for given in options.matrices for name in gallery.expand(given)]
     if not names:
@@ -199,14 +199,14 @@ def _run(options: argparse.Namespace, console: Console) -> int:
 
 def _output(path: Path, new: Document, *, samples: bool, fresh: bool) -> results.Output:
     """Return a file that a run adds entries to: continued, or begun anew."""
-    document = copy.deepcopy(new) if fresh else results.continued(path, new, samples=samples)
+    document = copy.deepcopy(new) if fresh else results.load_or_start(path, new, samples=samples)
     return results.Output(path, document, samples)
 
 
 def _tasks(options: argparse.Namespace, operations: list[str], *, cpu: bool) -> list[Task]:
     if not options.suite and not all(map(problems.needs_matrices, operations)):
         raise ValueError("no inputs: the primitives need a --suite")
-    matrices = _selected(options, cpu=cpu) if any(map(problems.needs_matrices, operations)) else []
+    matrices = _select(options, cpu=cpu) if any(map(problems.needs_matrices, operations)) else []
     tasks = problems.tasks(operations, matrices, options.dtypes, options.suite, cpu=cpu)
     return [task for task in tasks if task[0] not in options.exclude]
 
@@ -241,7 +241,7 @@ def _compare(options: argparse.Namespace, console: Console) -> int:
         result = compare.of_files(results.read(options.old), results.read(options.new), options.contestant)
     else:
         raise ValueError(f"compare: needs two files of samples or two source folders, got {options.old} and {options.new}")
-    judged = verdicts.judged(result)
+    judged = verdicts.judge(result)
     for sheet in compare.sheets(judged):
         console.print(sheet.as_rich())
     return 1 if options.check and any(judgement.verdict in ("slower", "failed") for judgement in judged) else 0
@@ -251,7 +251,7 @@ def _of_folders(options: argparse.Namespace, console: Console) -> list[verdicts.
     device = opencl.choose(options.device)
     if not options.suite and not options.matrices:
         options.suite = "quick"
-    names = _selected(options, cpu=opencl.is_cpu(device))
+    names = _select(options, cpu=opencl.is_cpu(device))
     tasks = compare.tasks(names, options.ops or compare.DEFAULT, options.dtypes)
     console.print(f"{device.name.strip()} ({device.platform.name.strip()}), {len(tasks)} problems")
     result = compare.of_folders(
@@ -260,7 +260,7 @@ def _of_folders(options: argparse.Namespace, console: Console) -> list[verdicts.
     sides = {"old": options.old.resolve().name, "new": options.new.resolve().name}
     for path, results_of in ((options.out, compare.summary), (options.samples, compare.samples)):
         if path is not None:
-            document = {**sides, **scripts.provenance(device, None), **results_of(verdicts.judged(result))}
+            document = {**sides, **scripts.provenance(device, None), **results_of(verdicts.judge(result))}
             write_text(path, summaries.as_text(document) + "\n")
     return result
 
@@ -282,7 +282,7 @@ def _gallery(options: argparse.Namespace, console: Console) -> int:
     if options.list:
         return _list_gallery(options, console)
     table = Table("matrix", *("rows", "columns", "nnz", "shortest", "mean", "longest", "empty"))
-    for name in _selected(options, cpu=opencl.is_cpu(opencl.choose(options.device))):
+    for name in _select(options, cpu=opencl.is_cpu(opencl.choose(options.device))):
         matrix = gallery.load(name)
         lengths = np.diff(matrix.indptr)
         counts = (*matrix.shape, matrix.nnz, lengths.min(), round(lengths.mean(), 2), lengths.max(), (lengths == 0).sum())
@@ -293,7 +293,7 @@ def _gallery(options: argparse.Namespace, console: Console) -> int:
 
 def _list_gallery(options: argparse.Namespace, console: Console) -> int:
     table = Table("matrix", "from", "bytes of its file")
-    sources = {name: gallery.source(name) for name in _selected(options, cpu=opencl.is_cpu(opencl.choose(options.device)))}
+    sources = {name: gallery.source(name) for name in _select(options, cpu=opencl.is_cpu(opencl.choose(options.device)))}
     for name, (where, size) in sources.items():
         table.add_row(gallery.title(name), where, f"{size:,}" if size else "")
     console.print(table)

@@ -116,7 +116,7 @@ def _of_gallery(comm: Any, name: str, *, squared: bool) -> list[Row]:
     return [{"what": f"{way}, {name}", "ms": _milliseconds(comm, A.queue, call, calls)} for way, call, calls in ways]
 
 
-def measured(comm: Any, given: argparse.Namespace) -> list[Row]:
+def measure_ranks(comm: Any, given: argparse.Namespace) -> list[Row]:
     """Return all rows of one number of ranks; a case that fails on all ranks is noted."""
     cases: list[Callable[[], Row | list[Row]]] = [
         *(lambda n=n: _grid(comm, n) for n in given.points),  # type: ignore[misc]
@@ -134,7 +134,7 @@ def measured(comm: Any, given: argparse.Namespace) -> list[Row]:
     return [row | {"ranks": comm.size} for row in rows]
 
 
-def _compared(rows: Sequence[Row]) -> str:
+def _speedup_table(rows: Sequence[Row]) -> str:
     """Return a table in which each time stands beside that of one rank of the same way."""
     one = {(row["way"], row["what"]): row["ms"] for row in rows if row["ranks"] == 1}
     lines = ["| what | way | ranks | ms | times one | local part | model |", "| --- | --- | ---: | ---: | ---: | ---: | ---: |"]
@@ -179,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.one_of_many is not None:
         comm = distributed.world()
         try:
-            rows = measured(comm, given)
+            rows = measure_ranks(comm, given)
         except BaseException:
             comm.abort()
             raise
@@ -193,12 +193,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if "threads" in given.ways:
             places = devices[:size] if size <= len(devices) else assign_devices(devices, size)
             with distributed.over(places) as team:
-                results += [row | {"way": "threads"} for row in team.each(measured, given)[0]]
+                results += [row | {"way": "threads"} for row in team.each(measure_ranks, given)[0]]
         if "processes" in given.ways:
             results += _by_processes(size, said, given.out)
         report = {"device": devices[0].name.strip(), "devices": len(devices), "version": sp.__version__, "rows": results}
         given.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    print(_compared(results))
+    print(_speedup_table(results))
 
 
 if __name__ == "__main__":

@@ -73,12 +73,12 @@ def of_folders(
         trios = [stack.enter_context(Trio(old, new, device)) for _ in range(RUNS)]
         for task in tasks:
             progress.update(bar, description=" ".join((gallery.title(task[0]), *task[1:])))
-            outcomes.append(_measured(task, trios, time.deadlines(RUNS), rounds))
+            outcomes.append(_measure(task, trios, time.deadlines(RUNS), rounds))
             progress.advance(bar)
     return outcomes
 
 
-def _measured(task: Task, trios: Sequence[Trio], deadlines: Sequence[float], rounds: int) -> Pair:
+def _measure(task: Task, trios: Sequence[Trio], deadlines: Sequence[float], rounds: int) -> Pair:
     name, operation, dtype = task
     key = (gallery.title(name), operation, dtype)
     # Calls of the host alone are timed on the operands of a product.

@@ -29,7 +29,7 @@ _RETIRED = {"max_products_by_mean", "min_window_entries"}
 Ranges = Mapping[str, tuple[float, float]]
 
 
-def simplified(tree: Tree, known: Ranges | None = None) -> Tree:
+def simplify(tree: Tree, known: Ranges | None = None) -> Tree:
     """Return a tree that decides alike, without comparisons that are known to hold or not, or behind which all is the same.
 
     Parameters
@@ -43,11 +43,11 @@ def simplified(tree: Tree, known: Ranges | None = None) -> Tree:
     known = known or {}
     above, most = known.get(tree.feature, (-math.inf, math.inf))
     if tree.at_most <= above:
-        return simplified(tree.otherwise, known)
+        return simplify(tree.otherwise, known)
     if tree.at_most >= most:
-        return simplified(tree.then, known)
-    then = simplified(tree.then, {**known, tree.feature: (above, tree.at_most)})
-    otherwise = simplified(tree.otherwise, {**known, tree.feature: (tree.at_most, most)})
+        return simplify(tree.then, known)
+    then = simplify(tree.then, {**known, tree.feature: (above, tree.at_most)})
+    otherwise = simplify(tree.otherwise, {**known, tree.feature: (tree.at_most, most)})
     if isinstance(then, Leaf) and isinstance(otherwise, Leaf) and then.label == otherwise.label:
         return Leaf(then.label, note=then.note if then.note == otherwise.note else "")
     return Split(tree.feature, tree.at_most, then, otherwise)
@@ -73,7 +73,7 @@ def _thresholds(content: Mapping[str, Any], needed: Collection[tuple[str, str]] 
     return results
 
 
-def _needed(content: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
+def _required_thresholds(content: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
     """Return the thresholds that a profile of a device has to hold, as profiles of its kin would decide on them."""
     of = content["device"]
     if "name" not in of:
@@ -102,16 +102,16 @@ def _evidence(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(("operation", "dtype", "question"), key, strict=True), times=times) for key, times in results.items()]
 
 
-def converted(content: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def convert(content: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Return a profile, as JSON has it, in its shortest form; ``others`` are those that may be asked behind it."""
     operations = {
         operation: {
-            dtype: {question: simplified(from_json(tree)).to_json() for question, tree in by_question.items()}
+            dtype: {question: simplify(from_json(tree)).to_json() for question, tree in by_question.items()}
             for dtype, by_question in by_dtype.items()
         }
         for operation, by_dtype in content["operations"].items()
     }
-    thresholds = _thresholds(content, _needed(content, others))
+    thresholds = _thresholds(content, _required_thresholds(content, others))
     return {**content, "operations": operations, "thresholds": thresholds, "evidence": _evidence(content), "scores": {}}
 
 
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     contents = {path: profiles.read(path).content for path in whole.parse_args(arguments).profiles}
     for path, content in contents.items():
         before = path.stat().st_size
-        profiles.save(converted(content, contents.values()), path)
+        profiles.save(convert(content, contents.values()), path)
         print(f"{path}: {before:,} bytes before, {path.stat().st_size:,} now")
     return 0
 

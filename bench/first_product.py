@@ -139,7 +139,7 @@ def sheet(document: Mapping[str, Any]) -> Sheet:
     return Sheet(title, ("ms, median (largest)", *PHASES), tuple(rows))
 
 
-def _written(document: Mapping[str, Any], options: argparse.Namespace) -> None:
+def _write(document: Mapping[str, Any], options: argparse.Namespace) -> None:
     """Write a results file: the document, and where it was measured."""
     from bench import opencl, scripts
     from clsparse_py._ground.files import write_text
@@ -176,7 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     document = {"matrix": MATRIX, "processes": processes}
     (plain() if sys.stdout.isatty() else plain(width=140)).print(sheet(document).as_rich())
     if options.out is not None:
-        _written(document, options)
+        _write(document, options)
 
 
 if __name__ == "__main__":

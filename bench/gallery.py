@@ -70,7 +70,7 @@ _MATRICES: dict[str, Maker] = {
     "dense_col": lambda _: irregular.dense_column(1_000_000),
     "hypersparse": lambda rng: irregular.hypersparse(rng, 4_000_000),
     "tall": lambda rng: distinct_columns(rng, 1_000_000, 8, 2000),
-    "wide": lambda rng: irregular.transposed(distinct_columns(rng, 1_000_000, 8, 2000)),
+    "wide": lambda rng: irregular.transpose(distinct_columns(rng, 1_000_000, 8, 2000)),
     "blocks": lambda rng: irregular.blocks(rng, 512, 20_000_000),
 }
 
@@ -234,7 +234,7 @@ def load(name: str) -> sp.csr_array:
     if (of := re.fullmatch(r"P\((.+)\)", name)) is not None:
         return _canonical(prolongator(load(of[1]), _generator(name)))
     if name in _MESHES:
-        return _cached(name)
+        return _load_or_build(name)
     if name in _ALL:
         return _build(name)
     if Path(name).is_file():
@@ -297,7 +297,7 @@ def _cache_path(name: str) -> Path:
     return folder() / f"{name}.npz"
 
 
-def _cached(name: str) -> sp.csr_array:
+def _load_or_build(name: str) -> sp.csr_array:
     path = _cache_path(name)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -55,13 +55,13 @@ def legal(measured: Checkpoint, device: Device, known: Mapping[str, Tunable[Any]
         times = {
             label: seconds
             for label, seconds in observation.times.items()
-            if _parsed(tunable, observation.question, label) in taken
+            if _parse(tunable, observation.question, label) in taken
         }
         result.add(replace(observation, times=times))
     return result
 
 
-def _parsed(tunable: Tunable[Any], question: str, label: str) -> object:
+def _parse(tunable: Tunable[Any], question: str, label: str) -> object:
     """Return what a label means; None if this version does not know it."""
     try:
         return tunable.parse(question, label)
@@ -69,7 +69,7 @@ def _parsed(tunable: Tunable[Any], question: str, label: str) -> object:
         return None
 
 
-def derived(base: dict[str, Any], trained: dict[str, Any]) -> dict[str, Any]:
+def derive(base: dict[str, Any], trained: dict[str, Any]) -> dict[str, Any]:
     """Return a generic profile with the trees that were trained, and the evidence for them, in place of what it had."""
     operations = dict(base["operations"])
     for operation, by_dtype in trained["operations"].items():
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     if kept:
         made["note"] = f"No tree beat the rule that was there, and it is kept: {', '.join(kept)}."
-    profiles.save(derived(dict(base), profile_of(device, outcomes, None, {"name": base["name"], "made": made})), parsed.out)
+    profiles.save(derive(dict(base), profile_of(device, outcomes, None, {"name": base["name"], "made": made})), parsed.out)
     return 0
 
 

@@ -118,7 +118,7 @@ def of_cubes(n: int, points: int, size: int) -> Sent:
     return Sent(round(halo), 6 if points == 7 else 26, round(points * side**3), round(side**3))
 
 
-def _computed(sizes: Sequence[int], scale: int) -> Iterator[tuple[str, int, Sent]]:
+def _compute(sizes: Sequence[int], scale: int) -> Iterator[tuple[str, int, Sent]]:
     for n, points in ((256, 27), (256, 7)):
         for size in sizes:
             # The middle one has neighbours on both sides.
@@ -130,7 +130,7 @@ def _computed(sizes: Sequence[int], scale: int) -> Iterator[tuple[str, int, Sent
         yield f"R-MAT {scale}, largest halo", size, max(of_matrix(S, by_entries(S.indptr, size)))
 
 
-def counted(size: int) -> None:
+def count_traffic(size: int) -> None:
     """Print what products over threads sent beside what is computed."""
     grid = 12
     line = scipy.sparse.diags_array([1.0, 1.0, 1.0], offsets=[-1, 0, 1], shape=(grid, grid))
@@ -161,11 +161,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sizes = [int(text) for text in given.sizes.split(",")]
     if given.counted:
         for size in sizes:
-            counted(size)
+            count_traffic(size)
         return
     print("| matrix | ranks | rows | messages | KiB | of A's bytes | alone, us | exchange, us | speed-up at most |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for name, size, halo in _computed(sizes, given.scale):
+    for name, size, halo in _compute(sizes, given.scale):
         of_a = halo.bytes / max(halo.entries * (_VALUE_BYTES + _INDEX_BYTES), 1)
         print(
             f"| {name} | {size:,} | {halo.rows:,} | {halo.sources:,} | {halo.bytes / 1024:,.0f} | {of_a:.2%} "

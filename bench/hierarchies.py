@@ -11,7 +11,7 @@ import numpy as np
 from bench.contestants import Prepared, seconds_of
 from bench.problems.multigrid import Multigrid
 
-__all__ = ["HierarchyCalls", "described"]
+__all__ = ["HierarchyCalls", "describe"]
 
 
 class HierarchyCalls(Prepared):
@@ -62,7 +62,7 @@ class HierarchyCalls(Prepared):
         return self._problem.error((np.asarray(self._solution(self._made)),))
 
 
-def described(hierarchy: Any, problem: Multigrid, b: Any) -> str:
+def describe(hierarchy: Any, problem: Multigrid, b: Any) -> str:
     """Return a hierarchy in words: the iterations of conjugate gradients that it preconditions, its levels, its complexity."""
     residuals: list[float] = []
     hierarchy.solve(b, tol=problem.tolerance, accel="cg", residuals=residuals)

@@ -115,7 +115,7 @@ def device_seconds(queue: cl.CommandQueue, action: Callable[[], object]) -> tupl
         One with profiling, that ``action`` enqueues on; what it makes others of is profiled too.
     """
     queue.finish()
-    with _recorded() as events:
+    with _record() as events:
         action()
     queue.finish()
     profiled = [event for event in events if event.command_queue.properties & cl.command_queue_properties.PROFILING_ENABLE]
@@ -130,7 +130,7 @@ def device_seconds(queue: cl.CommandQueue, action: Callable[[], object]) -> tupl
 
 
 @contextlib.contextmanager
-def _recorded() -> Iterator[list[cl.Event]]:
+def _record() -> Iterator[list[cl.Event]]:
     """Give the list of the events of all commands that the package enqueues meanwhile."""
     events: list[cl.Event] = []
 

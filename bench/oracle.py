@@ -26,7 +26,7 @@ from bench import opencl, scripts
 from bench.oracle_spgemm import AllOfSpgemm
 from bench.oracle_spmv import AllOfSpmv
 from bench.summaries import as_text
-from bench.tune_device import held_out
+from bench.tune_device import hold_out
 from clsparse_py._device.device import describe
 from clsparse_py._ground.console import plain
 from clsparse_py._ground.files import write_text
@@ -45,7 +45,7 @@ _CONTESTS = {contest.operation: contest for contest in (AllOfSpmv(), AllOfSpgemm
 
 def cases(suites: Sequence[str], kept_aside: int, sizes: tuple[int, int], *, cpu: bool) -> list[Case]:
     """Return the matrices of suites, and the first of the generated ones of some sizes that tuning keeps aside."""
-    of_suites = [case for suite in suites for case in held_out(suite, cpu=cpu)]
+    of_suites = [case for suite in suites for case in hold_out(suite, cpu=cpu)]
     smallest, largest = sizes
     aside = (case for case in generate(largest) if case.split == TEST and case.nnz >= smallest)
     return [*of_suites, *itertools.islice(aside, kept_aside)]

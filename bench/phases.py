@@ -123,7 +123,7 @@ def sorts(queue: cl.CommandQueue, n: int, shape: tuple[int, int], rounds: int) -
     }
 
 
-def measured(queue: cl.CommandQueue, name: str, operands: Operands, rounds: int) -> dict[str, Any]:
+def measure(queue: cl.CommandQueue, name: str, operands: Operands, rounds: int) -> dict[str, Any]:
     """Return all that there is to tell of a product."""
     left, right = (
         cs.csr_array(to_device(queue, (operand.data, operand.indices, operand.indptr)), shape=operand.shape, queue=queue)
@@ -206,7 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, load in products(parsed.suite, cpu=opencl.is_cpu(device)):
         if name in parsed.exclude:
             continue
-        document["products"].append(measured(queue, name, load(), parsed.rounds))
+        document["products"].append(measure(queue, name, load(), parsed.rounds))
         print(json.dumps(document["products"][-1]), flush=True)
     write_text(parsed.out, as_text(document, 2) + "\n")
     tables = "\n".join(sheet.as_markdown() for sheet in sheets(document["products"]))

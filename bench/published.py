@@ -24,7 +24,7 @@ MILLISECONDS: dict[str, dict[str, float]] = {
 }
 
 
-def scaled(name: str, cusparse_seconds: float) -> dict[str, float]:
+def scale(name: str, cusparse_seconds: float) -> dict[str, float]:
     """Return the seconds that each implementation would have taken, cuSPARSE's own among them; none for other matrices."""
     times = MILLISECONDS.get(name, {})
     return {peer: seconds / times[CUSPARSE] * cusparse_seconds for peer, seconds in times.items()}

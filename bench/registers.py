@@ -66,7 +66,7 @@ def usage(log: str) -> dict[str, Any]:
     return results
 
 
-def built(context: cl.Context, device: cl.Device, record: programs.Parameters) -> dict[str, Any]:
+def build(context: cl.Context, device: cl.Device, record: programs.Parameters) -> dict[str, Any]:
     """Build a kernel, with the options that the package builds it with, and return what the compiler says of it, see `usage`."""
     options = programs.build(context, device, record).options
     # A comment of its own: a driver's cache would give the kernel back without the log.
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     warnings.simplefilter("ignore", cl.CompilerWarning)  # each log is read here
     programs.build_together(context, device, "registers", lambda: [record for _, record in todo])
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        result = pool.map(lambda task: built(context, device, task[1]), todo)
+        result = pool.map(lambda task: build(context, device, task[1]), todo)
         kernels = {name: usage for (name, _), usage in zip(todo, result, strict=True)}
     rows = {name: [*(usage[column] for column in _PATTERNS), usage["warnings"]] for name, usage in kernels.items()}
     document = {**scripts.provenance(device, parsed.commit), "columns": [*_PATTERNS, "warnings"], "kernels": rows}

@@ -57,7 +57,7 @@ def report(document: Document, path: Path, console: Console, *, way: str = "back
     for operation, dtype in sorted({(e["operation"], e["dtype"]) for e in document["entries"]}):
         shown += [sheet(document, kind, operation, dtype, way) for kind in _MAKERS if kind != "details"]
         details.append(sheet(document, "details", operation, dtype, way))
-    for what, entries in _plotted(document).items():
+    for what, entries in _group_by_plot(document).items():
         for kind, figure in (("share", share_plot(entries, way, what)), ("ratio", ratio_plot(entries, way, what))):
             if figure is not None:
                 plot = path.with_name(f"{path.stem}-{what.replace(' ', '-')}-{kind}.png")
@@ -120,7 +120,7 @@ def primitives_sheet(document: Document, way: str = "back_to_back") -> Sheet:
     return Sheet(f"primitives: ours is {POOLED}, {way}; share is floor / time", ("primitive", "dtypes", *columns), tuple(rows))
 
 
-def _plotted(document: Document) -> dict[str, list[Document]]:
+def _group_by_plot(document: Document) -> dict[str, list[Document]]:
     """Return the entries that share a plot, by its title: those of an operation on matrices in a dtype, and all primitives."""
     plots: dict[str, list[Document]] = {}
     for entry in document["entries"]:
@@ -270,7 +270,7 @@ def _values(entries: Sequence[Document], way: str, what: str) -> Sheet:
     return _of_ratios(_ratios(tables, OURS_KEPT), f"{what}: values alone, time of each contestant / time of {OURS_KEPT}, {way}")
 
 
-def _published(entries: Sequence[Document], way: str, what: str) -> Sheet:
+def _compare_published(entries: Sequence[Document], way: str, what: str) -> Sheet:
     """Hold ours against the best of the implementations that `bench.published` knows, by way of cuSPARSE."""
     ours = ours_of(entries)
     rows, ratios = [], []
@@ -278,7 +278,7 @@ def _published(entries: Sequence[Document], way: str, what: str) -> Sheet:
         times = times_of(entry, way)
         if (entry["operation"], entry["dtype"]) != ("spgemm", "float64") or not {ours, published.CUSPARSE} <= times.keys():
             continue
-        peers = published.scaled(entry["input"], times[published.CUSPARSE])
+        peers = published.scale(entry["input"], times[published.CUSPARSE])
         if peers:
             best = min(peers, key=peers.__getitem__)
             ratios.append(peers[best] / times[ours])
@@ -404,7 +404,7 @@ _MAKERS: dict[str, Callable[[Sequence[Document], str, str], Sheet]] = {
     "rounds": _rounds,
     "comparison": _comparison,
     "values": _values,
-    "published": _published,
+    "published": _compare_published,
     "registers": _registers,
     "methods": _methods,
     "details": _details,

@@ -50,7 +50,7 @@ def read(path: Path) -> Document:
     try:
         document = json.loads(path.read_text())
         if isinstance(document, dict) and document.get("schema") == SUMMARY:
-            return summaries.expanded(_validator(SUMMARY)(document))
+            return summaries.expand(_validator(SUMMARY)(document))
         return _validator(VERSION)(document)
     except (json.JSONDecodeError, fastjsonschema.JsonSchemaValueException) as error:
         raise ValueError(f"{path}: not a results file: {error}") from error
@@ -68,7 +68,7 @@ def write(path: Path, document: Document, *, samples: bool = False) -> None:
     if samples:
         write_text(path, json.dumps(_validator(VERSION)(document), indent=1, allow_nan=False) + "\n")
     else:
-        summary = {**summaries.summarised(document), "schema": SUMMARY}
+        summary = {**summaries.summarise(document), "schema": SUMMARY}
         write_text(path, summaries.as_text(_validator(SUMMARY)(summary)) + "\n")
 
 
@@ -82,11 +82,11 @@ class Output:
 
     def add(self, entry: Document) -> None:
         """Add an entry and write the file."""
-        put(self.document, entry)
+        put_entry(self.document, entry)
         write(self.path, self.document, samples=self.samples)
 
 
-def continued(path: Path, new: Document, *, samples: bool = False) -> Document:
+def load_or_start(path: Path, new: Document, *, samples: bool = False) -> Document:
     """Return the document to add entries to: the file's where it holds the same run as ``new``, else a copy of ``new``.
 
     Parameters
@@ -129,7 +129,7 @@ def find(document: Document, name: str, operation: str, dtype: str) -> Document 
     return next((e for e in document["entries"] if (e["input"], e["operation"], e["dtype"]) == wanted), None)
 
 
-def put(document: Document, entry: Document) -> None:
+def put_entry(document: Document, entry: Document) -> None:
     """Add an entry, in place of an older one of the same problem."""
     old = find(document, entry["input"], entry["operation"], entry["dtype"])
     if old is not None:

@@ -102,7 +102,7 @@ def measure(task: Problem, contestants: Sequence[Contestant], rounds: int, deadl
         with _failure_noted(record):
             prepared = contestant.prepare(task)
             # One round unrecorded: it warms up, and says how many calls make a sample.
-            seconds, error = _checked_sample(prepared, repeat=1)
+            seconds, error = _sample_checked(prepared, repeat=1)
             record |= {"detail": prepared.detail, "once": prepared.once, "error": error}
             record |= {"repeat": calls_a_sample(seconds["back_to_back"]), "samples": {way: [] for way in seconds}}
             running.append((prepared, record))
@@ -111,14 +111,14 @@ def measure(task: Problem, contestants: Sequence[Contestant], rounds: int, deadl
             if "failure" in record:
                 continue
             with _failure_noted(record):
-                seconds, error = _checked_sample(prepared, record["repeat"])
+                seconds, error = _sample_checked(prepared, record["repeat"])
                 record["error"] = max(record["error"], error)
                 for way, value in seconds.items():
                     record["samples"][way].append(value)
     return records
 
 
-def _checked_sample(prepared: Prepared, repeat: int) -> tuple[dict[str, float], float]:
+def _sample_checked(prepared: Prepared, repeat: int) -> tuple[dict[str, float], float]:
     prepared.poison()
     seconds = prepared.sample(repeat)
     return seconds, prepared.error()

@@ -26,7 +26,7 @@ from clsparse_py._command.cli import find_device
 from clsparse_py._ground import cache
 from clsparse_py._operations.spmv import speed
 
-__all__ = ["parts_of", "queue_of", "slowed"]
+__all__ = ["parts_of", "queue_of", "slow_down"]
 
 Call = Callable[[], object]
 #: Measuring time of a call, in seconds.
@@ -52,7 +52,7 @@ def times_in_turns(calls: Sequence[Call], seconds: float) -> list[list[float]]:
 
 
 @contextmanager
-def slowed(queue: cl.CommandQueue, times: int) -> Iterator[None]:
+def slow_down(queue: cl.CommandQueue, times: int) -> Iterator[None]:
     """Make a device seem slower: each launch on its queue is repeated, and its speed is that of another device."""
     enqueue, key, device = cl.enqueue_nd_range_kernel, speed._key, queue.device
 
@@ -94,11 +94,11 @@ def product(S: Any, queue: cl.CommandQueue, x: Any, queues: Sequence[cl.CommandQ
 @functools.cache
 def require_speeds(queues: tuple[cl.CommandQueue, ...], times: int) -> tuple[str, ...]:
     """Measure the speeds of devices anew, the second one feigned to be slower, and return them as text."""
-    del times  # what `slowed` was told: another number is another measurement
+    del times  # what `slow_down` was told: another number is another measurement
     return tuple(f"{queue.device.name.strip()}: {speed.measure(queue) / 1e9:.3g} GB/s" for queue in queues)
 
 
-def measured(
+def measure(
     name: str, queues: Sequence[cl.CommandQueue], whole: cl.CommandQueue | None, repeats: Sequence[int]
 ) -> dict[str, Any]:
     """Return times and shares for a matrix: of the whole device, of each part alone, and shared, for each number of repeats."""
@@ -106,7 +106,7 @@ def measured(
     x = np.random.default_rng(0).random(S.shape[1])
     results: dict[str, Any] = {"matrix": name, "nnz": int(S.nnz)}
     for times in repeats:
-        with slowed(queues[1], times):
+        with slow_down(queues[1], times):
             require_speeds(tuple(queues), times)
             shared, shares = product(S, queues[0], x, queues)
             calls = {"first": product(S, queues[0], x)[0], "second": product(S, queues[1], x)[0], "shared": shared}
@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     halves = parts_of(devices[0], 2) if len(devices) == 1 else devices
     queues = [queue_of(device, kept) for device in halves]
     whole = queue_of(devices[0], kept) if len(devices) == 1 else None
-    with slowed(queues[1], 1):
+    with slow_down(queues[1], 1):
         speeds = require_speeds(tuple(queues), 1)
     print(*speeds, sep="\n")
     rows = []
@@ -152,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if time.monotonic() - begin > options.seconds:
             print(f"no time for {name} and what follows")
             break
-        rows.append(measured(name, queues, whole, [int(times) for times in options.repeats.split(",")]))
+        rows.append(measure(name, queues, whole, [int(times) for times in options.repeats.split(",")]))
         print(line(rows[-1]), flush=True)
     if options.out:
         options.out.write_text(json.dumps({"speeds": speeds, "rows": rows}))

@@ -54,7 +54,7 @@ def microseconds(call: Call, wait: Callable[[], object]) -> float:
     return 1e6 * statistics.median(rows)
 
 
-def enqueued(call: Call, wait: Callable[[], object]) -> float:
+def time_enqueue(call: Call, wait: Callable[[], object]) -> float:
     """Return the host's time of a call on an idle device, without the wait."""
     taken = []
     for _ in range(CALLS * ROWS):
@@ -98,17 +98,17 @@ def of_driver(queue: cl.CommandQueue) -> dict[str, float]:
     wait = queue.finish
     with_event, without_event = _from_c(queue, kernel, event=True), _from_c(queue, kernel, event=False)
     return {
-        "launch from C, no event": enqueued(without_event, wait),
-        "launch from C, with an event": enqueued(with_event, wait),
-        "launch (E)": enqueued(launch, wait),
-        "launch, of 10 in a row": enqueued(functools.partial(launches, 10), wait) / 10,
-        "launch, set_args before": enqueued(lambda: (kernel.set_args(buffer), launch()), wait),
-        "launch and flush": enqueued(launch_and_flush, wait),
+        "launch from C, no event": time_enqueue(without_event, wait),
+        "launch from C, with an event": time_enqueue(with_event, wait),
+        "launch (E)": time_enqueue(launch, wait),
+        "launch, of 10 in a row": time_enqueue(functools.partial(launches, 10), wait) / 10,
+        "launch, set_args before": time_enqueue(lambda: (kernel.set_args(buffer), launch()), wait),
+        "launch and flush": time_enqueue(launch_and_flush, wait),
         "launch and finish": microseconds(launch, wait),
         "read of 4 bytes": microseconds(read, nothing),
         "launch and read of 4 bytes": microseconds(launch_and_read, nothing),
         "finish of an idle queue": microseconds(nothing, wait),
-        "buffer of 4 KiB, new": enqueued(lambda: cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 4096), wait),
+        "buffer of 4 KiB, new": time_enqueue(lambda: cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, 4096), wait),
     }
 
 
@@ -187,7 +187,7 @@ def of_calls(queue: cl.CommandQueue, sizes: Sequence[int]) -> dict[str, dict[int
     taken: dict[str, dict[int, list[float]]] = {}
     for n, host in hosts.items():
         for name, call in ours(queue, host).items():
-            taken.setdefault(name, {})[n] = [microseconds(call, queue.finish), enqueued(call, queue.finish), float("nan")]
+            taken.setdefault(name, {})[n] = [microseconds(call, queue.finish), time_enqueue(call, queue.finish), float("nan")]
     for n, host in hosts.items():
         theirs, wait = cupys(host)
         for name, call in theirs.items():

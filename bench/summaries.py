@@ -30,16 +30,16 @@ def microseconds(samples: Sequence[float]) -> list[float]:
     first, last = (len(ordered) - 1) // 2, len(ordered) // 2
     middle = [_exact(number) for number in ordered[first : last + 1]]
     # The median stays in the middle, however the others are rounded.
-    below = [min(_rounded(number, _OF_OTHERS), middle[0]) for number in ordered[:first]]
-    above = [max(_rounded(number, _OF_OTHERS), middle[-1]) for number in ordered[last + 1 :]]
+    below = [min(_round(number, _OF_OTHERS), middle[0]) for number in ordered[:first]]
+    above = [max(_round(number, _OF_OTHERS), middle[-1]) for number in ordered[last + 1 :]]
     return [*below, *middle, *above]
 
 
 def _exact(number: float) -> float:
-    return round(number, 3) if number >= 1000 else _rounded(number, _OF_MEDIANS)
+    return round(number, 3) if number >= 1000 else _round(number, _OF_MEDIANS)
 
 
-def summarised(document: Document) -> Document:
+def summarise(document: Document) -> Document:
     """Return the summary of a results document, by operation and dtype."""
     head = {name: part for name, part in document.items() if name != "entries"}
     copies = [_of_copy(copy) for copy in document["copies"]]
@@ -67,7 +67,7 @@ def _table(operation: str, dtype: str, entries: Sequence[Document], kept: Sequen
     for entry in entries:
         problem = {name: entry[name] for name in kept if name in entry}
         if "floor" in problem:
-            problem["floor"] = _rounded(entry["floor"], _OF_MEDIANS)
+            problem["floor"] = _round(entry["floor"], _OF_MEDIANS)
         if "resident_copy" in entry:
             problem["resident_copy"] = _of_copy(entry["resident_copy"])
         of_names = {record["name"]: _of_record(record, ways) for record in entry["contestants"]}
@@ -86,7 +86,7 @@ def _of_record(record: Document, ways: Sequence[str]) -> list[Any] | dict[str, s
     return [record.get("count", len(samples["back_to_back"])), *numbers]
 
 
-def expanded(summary: Document) -> Document:
+def expand(summary: Document) -> Document:
     """Return a summary as a results document: samples are the numbers that it keeps, and ``count`` is how many there were."""
     head = {name: part for name, part in summary.items() if name != "operations"}
     results = [_entry(table, problem) for table in summary["operations"] for problem in table["problems"]]
@@ -118,7 +118,7 @@ def _seconds(numbers: Sequence[float]) -> list[float]:
     return [number / 1e6 for number in numbers]
 
 
-def _rounded(number: float, digits: int) -> float:
+def _round(number: float, digits: int) -> float:
     """Return a number with as many significant digits; a whole one as an integer."""
     short = float(f"{number:.{digits}g}")
     return int(short) if short.is_integer() else short

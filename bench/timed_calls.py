@@ -45,7 +45,7 @@ _WARM_UP = 3
 Arrays = tuple[Any, ...]
 
 
-def imported(folder: Path) -> ModuleType:
+def import_from(folder: Path) -> ModuleType:
     """Return clsparse_py as it is in a source folder.
 
     Raises
@@ -219,7 +219,7 @@ class Server:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._package = imported(folder)
+        self._package = import_from(folder)
         self._context: Any = None
         self._queue: Any = None
         self._calls: Calls | None = None

@@ -23,7 +23,7 @@ from clsparse_py._tuner.run import tune
 _WIDTH = 160
 
 
-def held_out(suite: str, *, cpu: bool) -> list[Case]:
+def hold_out(suite: str, *, cpu: bool) -> list[Case]:
     """Return the matrices of a suite as cases that are tested on and never trained on.
 
     Raises
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = plain(force_terminal=False, width=_WIDTH)
     try:
         device = opencl.choose(parsed.device)
-        cases = [case for suite in parsed.suite for case in held_out(suite, cpu=opencl.is_cpu(device))]
+        cases = [case for suite in parsed.suite for case in hold_out(suite, cpu=opencl.is_cpu(device))]
         return tune(
             device,
             console,

@@ -83,7 +83,7 @@ class Judged:
     verdict: str
 
 
-def judged(pairs: Sequence[Pair]) -> list[Judged]:
+def judge(pairs: Sequence[Pair]) -> list[Judged]:
     """Return each pair with its verdict: slower or faster is what is so by more than the noise in every run.
 
     The noise of a problem is the largest difference between the old side and itself on that problem, and at least what nine
@@ -93,10 +93,10 @@ def judged(pairs: Sequence[Pair]) -> list[Judged]:
     for pair in pairs:
         spreads.setdefault(pair.key[1], []).extend(_spread(run.noise) for run in pair.runs)
     common = {operation: float(np.quantile(spread, _QUANTILE)) if spread else 1.0 for operation, spread in spreads.items()}
-    return [_judged(pair, max(common[pair.key[1]], 1 + LEAST_NOISE)) for pair in pairs]
+    return [_judge(pair, max(common[pair.key[1]], 1 + LEAST_NOISE)) for pair in pairs]
 
 
-def _judged(pair: Pair, common: float) -> Judged:
+def _judge(pair: Pair, common: float) -> Judged:
     if pair.failed:
         return Judged(pair, common, "failed" if pair.failed == "new" else "not compared")
     noise = max(common, *(_spread(run.noise) for run in pair.runs))

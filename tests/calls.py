@@ -19,7 +19,7 @@ from pyopencl import array as cl_array
 import clsparse_py as sp
 from clsparse_py import distributed
 
-__all__ = ["NOT_CALLED", "TABLE", "called", "calls", "like"]
+__all__ = ["NOT_CALLED", "TABLE", "call", "calls", "like"]
 
 N = 240
 ARRAYS = {"csr_array": sp.csr_array, "csc_array": sp.csc_array, "coo_array": sp.coo_array, "bsr_array": sp.bsr_array}
@@ -434,7 +434,7 @@ def _of_member(cls: str, name: str, member: Any) -> dict[str, str | None]:
     return {full: given}
 
 
-def called(expression: str, queue: cl.CommandQueue) -> list[Any]:
+def call(expression: str, queue: cl.CommandQueue) -> list[Any]:
     """Return what an expression of `calls` gives on a queue, and what it leaves of its operands."""
     operands = {name: OPERANDS[name](queue) for name in dict.fromkeys(re.findall(r"\w+", expression)) if name in OPERANDS}
     return read_back((eval(expression, {**_GIVEN, **operands}), operands))

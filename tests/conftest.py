@@ -30,7 +30,7 @@ import pytest
 import unoptimised
 from pairs import exhaustive
 from platforms import PLATFORMS, queue_on
-from supposed import described_as
+from supposed import describe_as
 
 from clsparse_py._build import programs, refusals
 from clsparse_py._decisions import profiles
@@ -216,7 +216,7 @@ def real(queue: cl.CommandQueue) -> np.dtype:
 def take_as() -> Iterator[Callable[..., None]]:
     """Make the package take devices for ones with other fields, such as ``type="gpu"``, until the test ends."""
     with ExitStack() as stack:
-        yield lambda *change, **fields: stack.enter_context(described_as(*change, **fields))
+        yield lambda *change, **fields: stack.enter_context(describe_as(*change, **fields))
 
 
 @pytest.fixture

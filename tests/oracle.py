@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from clsparse_py._ground.rounding import rounding_bound
 from clsparse_py._precision.semiring import Semiring, plus_times
 
-__all__ = ["Expected", "addition", "check", "expected", "multiplied", "random_structure", "random_values"]
+__all__ = ["Expected", "addition", "check", "expected_product", "multiply", "random_structure", "random_values"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def _wide(dtype: np.dtype) -> Any:
     return {"f": np.longdouble, "c": np.clongdouble}.get(dtype.kind, dtype.type)
 
 
-def multiplied(semiring: Semiring, a: np.ndarray, x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def multiply(semiring: Semiring, a: np.ndarray, x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """Return the products of values, of a semiring whose result has some dtype: wide ones if they are to be added up."""
     plus, times = semiring.operations
     if semiring.of_truth:
@@ -88,7 +88,7 @@ def _reduce(semiring: Semiring, products: np.ndarray, indptr: np.ndarray, dtype:
     return totals
 
 
-def expected(
+def expected_product(
     parts: tuple[np.ndarray, np.ndarray, np.ndarray],
     x: np.ndarray,
     semiring: Semiring = plus_times,
@@ -101,7 +101,7 @@ def expected(
     data, indices, indptr = parts
     if x.ndim == 2:
         columns = [
-            expected(parts, x[:, j], semiring, alpha=alpha, beta=beta, y=None if y is None else y[:, j])
+            expected_product(parts, x[:, j], semiring, alpha=alpha, beta=beta, y=None if y is None else y[:, j])
             for j in range(x.shape[1])
         ]
         stacked = [
@@ -111,7 +111,7 @@ def expected(
         return Expected(stacked[0], stacked[1], columns[0].dtype)
     dtype = semiring.result_dtype(data.dtype, x.dtype)
     with np.errstate(all="ignore"):
-        total = _reduce(semiring, multiplied(semiring, data, x[indices], dtype), indptr, dtype)
+        total = _reduce(semiring, multiply(semiring, data, x[indices], dtype), indptr, dtype)
         bound: Any = 0.0
         if semiring is plus_times and dtype.kind in "fc":
             sizes = np.abs(data.astype(_wide(dtype))) * np.abs(x[indices].astype(_wide(dtype)))

@@ -9,7 +9,7 @@ from typing import Any
 
 from allpairspy import AllPairs
 
-__all__ = ["combinations", "exhaustive", "uncovered"]
+__all__ = ["combinations", "exhaustive", "uncovered_pairs"]
 
 Case = dict[str, Any]
 
@@ -43,7 +43,9 @@ def _every(axes: Mapping[str, Sequence[Any]], legal: Callable[[Case], bool]) -> 
     return (case for case in cases if legal(case))
 
 
-def uncovered(axes: Mapping[str, Sequence[Any]], legal: Callable[[Case], bool], cases: Sequence[Case]) -> set[tuple[Any, ...]]:
+def uncovered_pairs(
+    axes: Mapping[str, Sequence[Any]], legal: Callable[[Case], bool], cases: Sequence[Case]
+) -> set[tuple[Any, ...]]:
     """Return the pairs of values that a legal case could hold and none of ``cases`` does."""
 
     def pairs(some: Any) -> set[tuple[Any, ...]]:

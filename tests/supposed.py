@@ -13,11 +13,11 @@ from clsparse_py._decisions.thresholds import Thresholds
 from clsparse_py._device import device as devices
 from clsparse_py._device.device import Device
 
-__all__ = ["described_as", "supposed"]
+__all__ = ["describe_as", "suppose"]
 
 
 @contextmanager
-def described_as(change: Callable[[Device], Device] | None = None, **fields: Any) -> Iterator[None]:
+def describe_as(change: Callable[[Device], Device] | None = None, **fields: Any) -> Iterator[None]:
     """Have the whole package take each device for one with other fields, or for the one that ``change`` makes of it."""
     described = devices._describe
     changed = functools.cache(lambda of: replace(described(of), **fields) if change is None else change(described(of)))
@@ -25,7 +25,7 @@ def described_as(change: Callable[[Device], Device] | None = None, **fields: Any
         yield
 
 
-def supposed(kind: type[Thresholds], **numbers: float) -> Any:
+def suppose(kind: type[Thresholds], **numbers: float) -> Any:
     """Return what to set as ``of`` of a kind of thresholds, so that some numbers are others."""
     of = kind.of
     return classmethod(lambda _, *key: replace(of(*key), **numbers))  # type: ignore[type-var]

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.any_platform
 PAGE = (DOCS / "arrays.md").read_text("utf-8")
 
 
-def promised() -> list[tuple[str, int]]:
+def promised_reads() -> list[tuple[str, int]]:
     """Return the expressions of the table of host reads, each with its reads."""
     table = PAGE.partition("## Host reads")[2].partition("\n## ")[0]
     numbers = ((cells, int(number)) for cells, number, *_ in rows(table) if number.isdigit())
@@ -79,10 +79,10 @@ def names(queue: cl.CommandQueue) -> Iterator[dict[str, Any]]:
 def test_operations_read_as_often_as_the_page_says(
     queue: cl.CommandQueue, names: dict[str, Any], reads: Callable[[], int]
 ) -> None:
-    assert len(promised()) > 25
+    assert len(promised_reads()) > 25
     in_loops = describe(queue.device).lanes_are_loops
     wrong = []
-    for expression, number in promised():
+    for expression, number in promised_reads():
         eval(expression, names)  # so that plans are there, and what is kept
         reads()
         eval(expression, names)

@@ -18,7 +18,7 @@ MODULES = (clsparse_py, amg, csgraph, distributed, graph, io, linalg, primitives
 
 
 @functools.cache
-def documented() -> dict[str, str]:
+def collect_docstrings() -> dict[str, str]:
     """Return the docstring of every public name that is of this package; of an instance that of its class."""
     results: dict[str, str] = {}
     for module in MODULES:
@@ -34,17 +34,17 @@ def documented() -> dict[str, str]:
 
 
 def test_every_public_name_has_an_example() -> None:
-    assert len(documented()) > 60
-    assert [name for name, text in documented().items() if ">>>" not in text] == []
+    assert len(collect_docstrings()) > 60
+    assert [name for name, text in collect_docstrings().items() if ">>>" not in text] == []
 
 
-@pytest.mark.parametrize("name", sorted(documented()))
+@pytest.mark.parametrize("name", sorted(collect_docstrings()))
 def test_examples(name: str) -> None:
     if not describe(clsparse_py.default_queue().device).fp64:
         pytest.skip("examples have values of double precision")
     if name == "clsparse_py.distributed.by_graph":
         pytest.importorskip("pymetis")
-    assert_right(documented()[name], name)
+    assert_right(collect_docstrings()[name], name)
 
 
 def test_examples_of_methods() -> None:

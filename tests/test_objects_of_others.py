@@ -20,7 +20,7 @@ EXCEPTIONS = {"_memory/pool.py: made.__class__"}
 _INSIDES = ("__class__", "__dict__")
 
 
-def _written(tree: ast.AST) -> list[ast.AST]:
+def _assigned_names(tree: ast.AST) -> list[ast.AST]:
     """Return what statements assign to or delete."""
     return [node for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))]
 
@@ -28,7 +28,7 @@ def _written(tree: ast.AST) -> list[ast.AST]:
 def breaches(source: str) -> list[str]:
     """Return the places of a module that change the insides of an object other than ``self``, or count references."""
     tree, result = ast.parse(source), []
-    for node in _written(tree):
+    for node in _assigned_names(tree):
         while isinstance(node, ast.Subscript):  # an entry of the attributes
             node = node.value
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "vars" and node.args:

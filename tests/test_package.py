@@ -151,7 +151,7 @@ def test_links_of_the_readme_start_with_the_configured_address(checkout: Path, t
     assert [target for target in targets if not re.match("https?:", target)] == []
 
 
-def installed(distributions: Path, folder: Path) -> Path:
+def install(distributions: Path, folder: Path) -> Path:
     """Return a folder with what an installation of the wheel puts there."""
     (wheel,) = distributions.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -169,7 +169,7 @@ def test_the_source_distribution_holds_all_that_the_repository_does(distribution
 
 
 def test_a_wheel_holds_the_package_alone(distributions: Path, checkout: Path, tmp_path: Path) -> None:
-    place = installed(distributions, tmp_path)
+    place = install(distributions, tmp_path)
     made = {path.name for path in place.iterdir() if not path.name.endswith(".dist-info")}
     assert made == {"clsparse_py", "clsparse_command.py"}
     sources = {path.relative_to(checkout).as_posix() for name in ("templates", "cl") for path in (checkout / name).rglob("*.*")}
@@ -196,7 +196,7 @@ def test_an_editable_install_has_types(checkout: Path, tmp_path: Path) -> None:
 
 
 def test_an_installation_and_a_checkout_use_their_own_sources(distributions: Path, checkout: Path, tmp_path: Path) -> None:
-    place = installed(distributions, tmp_path / "site")
+    place = install(distributions, tmp_path / "site")
     own = Path("clsparse_py", "_build", "sources.py")
     assert run("-c", WHERE, cwd=tmp_path, path=place).splitlines() == [str(place / own), str(place / "clsparse_py")]
     # Python started within a checkout imports the package there, whatever is installed.
@@ -204,7 +204,7 @@ def test_an_installation_and_a_checkout_use_their_own_sources(distributions: Pat
 
 
 def test_the_command_and_the_benchmarks_start_within_a_checkout(distributions: Path, checkout: Path, tmp_path: Path) -> None:
-    place = installed(distributions, tmp_path)
+    place = install(distributions, tmp_path)
     for module in ("clsparse_py", "bench"):
         assert "usage" in run("-m", module, "--help", cwd=checkout, path=place)
 
@@ -213,7 +213,7 @@ def test_the_example_of_the_readme_runs_as_installed(distributions: Path, tmp_pa
     example = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), flags=re.DOTALL)
     assert example is not None
     program, output = example.groups()
-    assert run("-c", program, cwd=tmp_path, path=installed(distributions, tmp_path / "site")).strip() == output.strip()
+    assert run("-c", program, cwd=tmp_path, path=install(distributions, tmp_path / "site")).strip() == output.strip()
     assert example.group() in (ROOT / "docs" / "index.md").read_text("utf-8")
 
 

@@ -27,7 +27,7 @@ def entries() -> dict[int, dict[str, str]]:
     return results
 
 
-def cited() -> dict[int, str]:
+def cited_numbers() -> dict[int, str]:
     """Return the numbers that are cited, with a file that does."""
     results: dict[int, str] = {}
     for path in files(*CODE, "tests", "bench", "docs", "Makefile", ".ci", "README.md"):
@@ -57,7 +57,7 @@ def test_each_quirk_is_told_whole_and_names_tests(number: int) -> None:
 
 
 def test_quirks_are_numbered_upwards_and_cited_by_number() -> None:
-    told, by = entries(), cited()
+    told, by = entries(), cited_numbers()
     assert list(told) == sorted(told)
     assert not by.keys() - told.keys(), {number: by[number] for number in by.keys() - told.keys()}
     assert not told.keys() - by.keys(), "no one cites these"

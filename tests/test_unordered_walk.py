@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
-from calls import NOT_CALLED, TABLE, called, calls, like
+from calls import NOT_CALLED, TABLE, call, calls, like
 from pairs import exhaustive
 
 pytestmark = pytest.mark.every_platform
@@ -29,9 +29,9 @@ def test_without_order_as_in_order(queue: cl.CommandQueue, name: str) -> None:
         pytest.skip("the device keeps commands in order")
     unordered = like(queue, without)
     expression = CALLS[name] or ""
-    wanted = called(expression, queue)
+    wanted = call(expression, queue)
     for _ in range(ROUNDS):
-        result = called(expression, unordered)
+        result = call(expression, unordered)
         assert len(result) == len(wanted)
         for part, other in zip(result, wanted, strict=True):
             check(part, other)

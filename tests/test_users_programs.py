@@ -180,7 +180,7 @@ def test_programs(program: Callable[[ModuleType], Any]) -> None:
         same(program(clsparse_py), program(scipy.sparse), program.__name__)
 
 
-def evaluated(sp: ModuleType, text: str, *, is_statement: bool) -> Any:
+def evaluate(sp: ModuleType, text: str, *, is_statement: bool) -> Any:
     """Return the value of an expression, or A after a statement."""
     A, B = (sp.random_array((60, 60), density=0.1, format="csr", rng=np.random.default_rng(seed)) for seed in (1, 2))
     names = {"A": A, "B": B, "x": np.ones(60), "sp": sp, "np": np}
@@ -197,9 +197,9 @@ def test_expressions(is_statement: bool) -> None:
     for text in STATEMENTS if is_statement else EXPRESSIONS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            wanted = evaluated(scipy.sparse, text, is_statement=is_statement)
+            wanted = evaluate(scipy.sparse, text, is_statement=is_statement)
             try:
-                same(evaluated(clsparse_py, text, is_statement=is_statement), wanted, text)
+                same(evaluate(clsparse_py, text, is_statement=is_statement), wanted, text)
             except Exception as error:
                 wrong.append(f"{text}: {type(error).__name__}: {str(error)[:200]}")
     assert not wrong, "\n".join(wrong)

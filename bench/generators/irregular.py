@@ -18,7 +18,7 @@ from bench.generators.patterns import (
 )
 
 
-def stacked(short: Pattern, places: Integers, long_rows: Sequence[Integers]) -> Pattern:
+def replace_rows(short: Pattern, places: Integers, long_rows: Sequence[Integers]) -> Pattern:
     """Return ``short`` with the rows at ``places`` (increasing) replaced by ``long_rows``."""
     lengths = np.diff(short.indptr).astype(np.int64)
     pieces = []
@@ -43,7 +43,7 @@ def long_rows(rng: np.random.Generator) -> Pattern:
     places = np.sort(rng.choice(size, size=200, replace=False))
     # A coin for each column gives sorted, unique columns in one pass; drawing and sorting them takes ten times as long.
     long = [np.flatnonzero(rng.random(size, dtype=np.float32) < share) for share in rng.uniform(0.1, 1.0, places.size)]
-    return stacked(random_rows(rng, rng.integers(1, 9, size=size), size), places, long)
+    return replace_rows(random_rows(rng, rng.integers(1, 9, size=size), size), places, long)
 
 
 def long_rows_40(rng: np.random.Generator, size: int) -> Pattern:
@@ -93,7 +93,7 @@ def economics(rng: np.random.Generator) -> Pattern:
 def dense_row(size: int) -> Pattern:
     """Return a diagonal and one dense row, the middle one."""
     diagonal = Pattern(np.arange(size + 1, dtype=np.int32), np.arange(size, dtype=np.int32), (size, size))
-    return stacked(diagonal, np.array([size // 2]), [np.arange(size, dtype=np.int32)])
+    return replace_rows(diagonal, np.array([size // 2]), [np.arange(size, dtype=np.int32)])
 
 
 def dense_column(size: int) -> Pattern:
@@ -115,7 +115,7 @@ def sparse_rectangle(rng: np.random.Generator, shape: tuple[int, int], mean: flo
     return random_rows(rng, 1 + (rng.random(shape[0]) < mean - 1).astype(np.int64), shape[1])
 
 
-def transposed(pattern: Pattern) -> Pattern:
+def transpose(pattern: Pattern) -> Pattern:
     """Return the pattern mirrored at its diagonal."""
     rows = np.repeat(np.arange(pattern.shape[0], dtype=np.int64), np.diff(pattern.indptr))
     return from_pairs(pattern.indices, rows, (pattern.shape[1], pattern.shape[0]))

@@ -23,13 +23,13 @@ def spread(total: int, parts: int) -> Integers:
     return np.diff(np.arange(parts + 1, dtype=np.int64) * total // parts)
 
 
-def scattered(rng: np.random.Generator, n_points: int, dimensions: int) -> Floats:
+def scatter(rng: np.random.Generator, n_points: int, dimensions: int) -> Floats:
     """Return exactly ``n_points`` points in the unit square or cube, one in each cell of a grid, in the grid's order."""
     per_axis = max(1, round(n_points ** (1 / dimensions)))
     if dimensions == 1:
         return (np.arange(n_points)[:, None] + 0.5 + rng.uniform(-SCATTER, SCATTER, (n_points, 1))) / n_points
     layers = [
-        np.column_stack([(layer + 0.5 + rng.uniform(-SCATTER, SCATTER, size)) / per_axis, scattered(rng, size, dimensions - 1)])
+        np.column_stack([(layer + 0.5 + rng.uniform(-SCATTER, SCATTER, size)) / per_axis, scatter(rng, size, dimensions - 1)])
         for layer, size in enumerate(spread(n_points, per_axis).tolist())
     ]
     return np.concatenate(layers)
@@ -60,7 +60,7 @@ def stiffness(points: Floats, simplices: Integers) -> sp.csr_array:
 
 def mesh(rng: np.random.Generator, n_points: int, dimensions: int) -> sp.csr_array:
     """Return the stiffness matrix of a Delaunay mesh of ``n_points`` scattered points."""
-    points = scattered(rng, n_points, dimensions)
+    points = scatter(rng, n_points, dimensions)
     return stiffness(points, without_long_edges(points, Delaunay(points).simplices))
 
 
@@ -74,7 +74,7 @@ def without_long_edges(points: Floats, simplices: Integers) -> Integers:
 
 def planar_dual(rng: np.random.Generator, n_points: int) -> Pattern:
     """Return which triangles of a planar Delaunay mesh share an edge."""
-    neighbours = Delaunay(scattered(rng, n_points, 2)).neighbors
+    neighbours = Delaunay(scatter(rng, n_points, 2)).neighbors
     triangle, side = np.nonzero(neighbours >= 0)
     other = neighbours[triangle, side]
     once = triangle < other

@@ -18,11 +18,11 @@ from bench.problems.indexing import parts
 
 def contestants(operation: str, queue: cl.CommandQueue) -> list[Contestant]:
     """Return the library, by its plain call; of sums also by that which NumPy's result is waited for."""
-    plain = Contestant("clsparse/plain", functools.partial(_prepared, queue))
+    plain = Contestant("clsparse/plain", functools.partial(_prepare, queue))
     return [plain, Contestant("clsparse/numpy", functools.partial(_to_numpy, queue))] if operation.startswith("sum") else [plain]
 
 
-def _prepared(queue: cl.CommandQueue, problem: Union | Sums | Extremes) -> OpenclCalls:
+def _prepare(queue: cl.CommandQueue, problem: Union | Sums | Extremes) -> OpenclCalls:
     start = time.perf_counter()
     hosts = (problem.matrix, problem.right) if isinstance(problem, Union) else (problem.matrix,)
     matrices = {on: tuple(cs.csr_array(host, queue=on) for host in hosts) for on in (queue, opencl.profiling_queue(queue))}

@@ -16,10 +16,10 @@ from bench.problems.indexing import OPERATIONS, Indexing, parts, second_of
 
 def contestants(queue: cl.CommandQueue) -> list[Contestant]:
     """Return the library, by its plain call."""
-    return [Contestant("clsparse/plain", functools.partial(_prepared, queue))]
+    return [Contestant("clsparse/plain", functools.partial(_prepare, queue))]
 
 
-def _prepared(queue: cl.CommandQueue, problem: Indexing) -> OpenclCalls:
+def _prepare(queue: cl.CommandQueue, problem: Indexing) -> OpenclCalls:
     start = time.perf_counter()
     matrices = {on: cs.csr_array(problem.matrix, queue=on) for on in (queue, opencl.profiling_queue(queue))}
     (positions,) = to_device(queue, (problem.positions,))

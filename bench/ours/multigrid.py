@@ -10,16 +10,16 @@ import pyopencl.array as cla
 
 import clsparse_py as cs
 from bench.contestants import Contestant
-from bench.hierarchies import HierarchyCalls, described
+from bench.hierarchies import HierarchyCalls, describe
 from bench.problems.multigrid import Multigrid
 
 
 def contestants(queue: cl.CommandQueue) -> list[Contestant]:
     """Return the library, by its plain call."""
-    return [Contestant("clsparse/plain", functools.partial(_prepared, queue))]
+    return [Contestant("clsparse/plain", functools.partial(_prepare, queue))]
 
 
-def _prepared(queue: cl.CommandQueue, problem: Multigrid) -> HierarchyCalls:
+def _prepare(queue: cl.CommandQueue, problem: Multigrid) -> HierarchyCalls:
     start = time.perf_counter()
     A, b = cs.csr_array(problem.matrix, queue=queue), cla.to_device(queue, problem.b)
     queue.finish()
@@ -42,7 +42,7 @@ def _prepared(queue: cl.CommandQueue, problem: Multigrid) -> HierarchyCalls:
     }[problem.operation]
     is_solution = problem.operation == "multigrid_solve"
     result = HierarchyCalls(
-        problem, made, lambda left: (left if is_solution else solve(left)).get(), queue.finish, described(ml, problem, b)
+        problem, made, lambda left: (left if is_solution else solve(left)).get(), queue.finish, describe(ml, problem, b)
     )
     result.once |= once
     return result

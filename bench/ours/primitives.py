@@ -26,10 +26,10 @@ def contestants(operation: str, queue: cl.CommandQueue) -> list[Contestant]:
 
 def _contestant(queue: cl.CommandQueue, options: Mapping[str, Any]) -> Contestant:
     name = "-".join(options.values()) or "auto"
-    return Contestant(f"clsparse/{name}", lambda problem: _prepared(problem, queue, options))
+    return Contestant(f"clsparse/{name}", lambda problem: _prepare(problem, queue, options))
 
 
-def _prepared(problem: Primitive, queue: cl.CommandQueue, options: Mapping[str, Any]) -> OpenclCalls:
+def _prepare(problem: Primitive, queue: cl.CommandQueue, options: Mapping[str, Any]) -> OpenclCalls:
     """Return a primitive with some options."""
     serial = "simple" in options.values() and "skewed" in problem.input and not opencl.is_cpu(queue.device)
     if serial and problem.sizes["elements"] > _LONGEST_SERIAL_MERGE:

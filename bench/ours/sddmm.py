@@ -17,10 +17,10 @@ from bench.problems.sddmm import Sddmm
 
 def contestants(queue: cl.CommandQueue) -> list[Contestant]:
     """Return the library, by its plain call."""
-    return [Contestant("clsparse/plain", functools.partial(_prepared, queue))]
+    return [Contestant("clsparse/plain", functools.partial(_prepare, queue))]
 
 
-def _prepared(queue: cl.CommandQueue, problem: Sddmm) -> OpenclCalls:
+def _prepare(queue: cl.CommandQueue, problem: Sddmm) -> OpenclCalls:
     start = time.perf_counter()
     queues = (queue, opencl.profiling_queue(queue))
     operands = {

@@ -17,10 +17,10 @@ from bench.problems.spmm import Spmm
 
 def contestants(queue: cl.CommandQueue) -> list[Contestant]:
     """Return the library, by its plain call."""
-    return [Contestant("clsparse/plain", functools.partial(_prepared, queue))]
+    return [Contestant("clsparse/plain", functools.partial(_prepare, queue))]
 
 
-def _prepared(queue: cl.CommandQueue, problem: Spmm) -> OpenclCalls:
+def _prepare(queue: cl.CommandQueue, problem: Spmm) -> OpenclCalls:
     start = time.perf_counter()
     queues = (queue, opencl.profiling_queue(queue))
     operands = {on: (cs.csr_array(problem.matrix, queue=on), cla.to_device(on, problem.X)) for on in queues}

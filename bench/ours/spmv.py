@@ -83,10 +83,10 @@ def _plain(problem: Spmv, queue: cl.CommandQueue) -> OpenclCalls:
 
 
 def _contestant(queue: cl.CommandQueue, variant: Variant) -> Contestant:
-    return Contestant(f"clsparse/{variant.name}", lambda problem: _prepared(problem, queue, variant))
+    return Contestant(f"clsparse/{variant.name}", lambda problem: _prepare(problem, queue, variant))
 
 
-def _prepared(problem: Spmv, queue: cl.CommandQueue, variant: Variant) -> OpenclCalls:
+def _prepare(problem: Spmv, queue: cl.CommandQueue, variant: Variant) -> OpenclCalls:
     """Return y = A @ x by a plan; ``single`` is what the plan's own profiling says."""
     matrix, x, transfer = _on_device(problem, queue)
     y = cla.empty(queue, problem.reference[0].size, problem.x.dtype)

@@ -16,23 +16,23 @@ from bench.problems.triangles import Triangles
 
 def contestants(queue: cl.CommandQueue) -> list[Contestant]:
     """Return the plain call, the product under a mask, and the whole product with a filter."""
-    calls = {"plain": _plain, "masked": _masked, "unmasked": _unmasked}
-    return [Contestant(f"clsparse/{name}", functools.partial(_prepared, queue, make)) for name, make in calls.items()]
+    calls = {"plain": _plain, "masked": _prepare_masked, "unmasked": _prepare_unmasked}
+    return [Contestant(f"clsparse/{name}", functools.partial(_prepare, queue, make)) for name, make in calls.items()]
 
 
 def _plain(graph: cs.csr_array, _edges: cs.csr_array) -> int:
     return cs.graph.triangle_count(graph)
 
 
-def _masked(_graph: cs.csr_array, edges: cs.csr_array) -> int:
+def _prepare_masked(_graph: cs.csr_array, edges: cs.csr_array) -> int:
     return int(cs.spgemm(edges, edges, mask=edges, semiring=cs.plus_pair).sum())
 
 
-def _unmasked(_graph: cs.csr_array, edges: cs.csr_array) -> int:
+def _prepare_unmasked(_graph: cs.csr_array, edges: cs.csr_array) -> int:
     return int(cs.spgemm(edges, edges, semiring=cs.plus_pair).multiply(edges).sum())
 
 
-def _prepared(queue: cl.CommandQueue, count: Callable[[cs.csr_array, cs.csr_array], int], problem: Triangles) -> HostPrepared:
+def _prepare(queue: cl.CommandQueue, count: Callable[[cs.csr_array, cs.csr_array], int], problem: Triangles) -> HostPrepared:
     start = time.perf_counter()
     graph, edges = (cs.csr_array(matrix, queue=queue) for matrix in (problem.matrix, problem.edges))
     queue.finish()

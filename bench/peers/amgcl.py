@@ -45,7 +45,7 @@ def versions() -> dict[str, str]:
 
 def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
-    return [Contestant("amgcl", _prepared)] if operation in OPERATIONS else []
+    return [Contestant("amgcl", _prepare)] if operation in OPERATIONS else []
 
 
 def _compiler() -> str | None:
@@ -107,7 +107,7 @@ def _pointer(array: Array) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
 
 
-def _prepared(problem: Multigrid) -> HierarchyCalls:
+def _prepare(problem: Multigrid) -> HierarchyCalls:
     made = _Hierarchy(problem)
     made.solve(problem.b)
 

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from bench.problems.base import Array, Result
-from bench.problems.primitives import Primitive, packed
+from bench.problems.primitives import Primitive, pack
 
 Arrays = tuple[Any, ...]
 
@@ -59,7 +59,7 @@ def _reduce_by_key(operands: dict[str, Array]) -> ArrayPrimitive:
 
 
 def _radix_sort(operands: dict[str, Array]) -> ArrayPrimitive:
-    return ArrayPrimitive((operands["keys"], operands["values"]), _sorted_pairs, "argsort, gather")
+    return ArrayPrimitive((operands["keys"], operands["values"]), _sort_pairs, "argsort, gather")
 
 
 def _segmented_sum(operands: dict[str, Array]) -> ArrayPrimitive:
@@ -69,13 +69,13 @@ def _segmented_sum(operands: dict[str, Array]) -> ArrayPrimitive:
 
 
 def _segmented_sort(operands: dict[str, Array]) -> ArrayPrimitive:
-    words = packed(operands["segment_ptr"], operands["keys"])
+    words = pack(operands["segment_ptr"], operands["keys"])
     if "values" in operands:
-        return ArrayPrimitive((words, operands["values"]), _sorted_pairs, "argsort of (segment, key), gather", packed=True)
+        return ArrayPrimitive((words, operands["values"]), _sort_pairs, "argsort of (segment, key), gather", packed=True)
     return ArrayPrimitive((words,), lambda xp, w: (xp.sort(w),), "sort of (segment, key)", packed=True)
 
 
-def _sorted_pairs(xp: ModuleType, keys: Any, values: Any) -> Arrays:
+def _sort_pairs(xp: ModuleType, keys: Any, values: Any) -> Arrays:
     order = xp.argsort(keys, kind="stable")
     return keys[order], values[order]
 

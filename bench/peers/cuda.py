@@ -183,7 +183,7 @@ def _let_go(_problem: Problem) -> None:
 
 
 @functools.cache
-def _mixed() -> Any:
+def _mixing_kernel() -> Any:
     """Return the kernel that makes 64 bits of each word and its place, as in `bench.opencl`."""
     import cupy
 
@@ -202,4 +202,4 @@ def _mixed() -> Any:
 
 def _digests(arrays: Arrays) -> Digests:
     words = (array.view(np.uint32) for array in arrays)
-    return [(array.dtype, array.shape, int(_mixed()(word).sum())) for array, word in zip(arrays, words, strict=True)]
+    return [(array.dtype, array.shape, int(_mixing_kernel()(word).sum())) for array, word in zip(arrays, words, strict=True)]

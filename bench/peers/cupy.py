@@ -10,7 +10,7 @@ import pyopencl as cl
 from bench.contestants import Contestant, HostPrepared
 from bench.peers import cuda
 from bench.peers.array_primitives import OPERATIONS, array_primitive
-from bench.peers.cusparse_spgemm import sorted_rows
+from bench.peers.cusparse_spgemm import row_sorter
 from bench.problems import elementwise, indexing, triangles
 from bench.problems.base import Array, Result
 from bench.problems.primitives import Primitive
@@ -34,13 +34,13 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     if operation in elementwise.CALLS:
         return [Contestant("cupy", _elementwise)]
     if operation in indexing.OPERATIONS:
-        return [Contestant("cupy", _indexed)]
+        return [Contestant("cupy", _index)]
     if operation == triangles.OPERATION:
         return [Contestant("cupy", _triangles)]
-    return [Contestant("cupy", _prepared)] if operation in OPERATIONS else []
+    return [Contestant("cupy", _prepare)] if operation in OPERATIONS else []
 
 
-def _prepared(problem: Primitive) -> cuda.CudaCalls:
+def _prepare(problem: Primitive) -> cuda.CudaCalls:
     import cupy
 
     made = array_primitive(problem)
@@ -64,7 +64,7 @@ def _spgemm(problem: Spgemm) -> cuda.CudaCalls:
         product = left @ right
         return product.indptr, product.indices, product.data
 
-    return cuda.CudaCalls(problem, multiply, {"transfer": transfer}, "A @ B of cupyx", unpack=sorted_rows(problem))
+    return cuda.CudaCalls(problem, multiply, {"transfer": transfer}, "A @ B of cupyx", unpack=row_sorter(problem))
 
 
 def _triangles(problem: triangles.Triangles) -> HostPrepared:
@@ -115,7 +115,7 @@ def _elementwise(problem: elementwise.Union | elementwise.Sums | elementwise.Ext
     return cuda.CudaCalls(problem, compute, {"transfer": transfer}, "plain call of cupyx", unpack=unpack)
 
 
-def _indexed(problem: indexing.Indexing) -> cuda.CudaCalls:
+def _index(problem: indexing.Indexing) -> cuda.CudaCalls:
     import cupyx.scipy.sparse
 
     a = problem.matrix

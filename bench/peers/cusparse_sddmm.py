@@ -21,10 +21,10 @@ _DEFAULT = 0  # cusparseSDDMMAlg_t
 
 def contestants() -> list[Contestant]:
     """Return cuSPARSE; Y is given as its transposed, whose rows have adjacent values."""
-    return [Contestant("cusparse/sddmm", _prepared)]
+    return [Contestant("cusparse/sddmm", _prepare)]
 
 
-def _prepared(problem: Sddmm) -> CudaCalls:
+def _prepare(problem: Sddmm) -> CudaCalls:
     made = _Product(problem)
     once = {"transfer": made.transfer, "plan": made.plan}
     return CudaCalls(problem, made, once, f"{made.workspace.nbytes} bytes of workspace")

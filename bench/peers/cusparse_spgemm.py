@@ -21,16 +21,16 @@ _ALGORITHM = 0
 def contestants() -> list[Contestant]:
     """Return both forms."""
     return [
-        Contestant("cusparse/spgemm", lambda problem: _prepared(problem, _Product(problem))),
-        Contestant(f"cusparse-reuse{NUMERIC_ONLY}", lambda problem: _prepared(problem, _Reuse(problem))),
+        Contestant("cusparse/spgemm", lambda problem: _prepare(problem, _Product(problem))),
+        Contestant(f"cusparse-reuse{NUMERIC_ONLY}", lambda problem: _prepare(problem, _Reuse(problem))),
     ]
 
 
-def _prepared(problem: Spgemm, made: _Product) -> CudaCalls:
-    return CudaCalls(problem, made, made.once, made.detail, unpack=sorted_rows(problem), shared=made.shared)
+def _prepare(problem: Spgemm, made: _Product) -> CudaCalls:
+    return CudaCalls(problem, made, made.once, made.detail, unpack=row_sorter(problem), shared=made.shared)
 
 
-def sorted_rows(problem: Spgemm) -> Callable[[Arrays], Arrays]:
+def row_sorter(problem: Spgemm) -> Callable[[Arrays], Arrays]:
     """Return what sorts the rows of a result, in memory of its own: the library's may come in any order."""
 
     def unpack(arrays: Arrays) -> Arrays:
@@ -70,7 +70,7 @@ class _Product:
     def __call__(self) -> Arrays:
         """Multiply, and return the result's arrays."""
         made, description = self._empty_result(), _Description()
-        sized = (description.pointer, *_sized())
+        sized = (description.pointer, *_size_argument())
         first = self._with_buffer("cusparseSpGEMM_workEstimation", made, sized)
         second = self._with_buffer("cusparseSpGEMM_compute", made, sized)
         result = self._allocated(made)
@@ -117,11 +117,11 @@ class _Reuse(_Product):
         super().__init__(problem)
         start = time.perf_counter()
         self._made, self._description = self._empty_result(), _Description()
-        size, reference = _sized()
+        size, reference = _size_argument()
         self._symbolic("cusparseSpGEMMreuse_workEstimation", reference, None)
         first = _workspace(size)
         self._symbolic("cusparseSpGEMMreuse_workEstimation", reference, address(first))
-        sizes = [_sized() for _ in range(3)]
+        sizes = [_size_argument() for _ in range(3)]
         self._symbolic("cusparseSpGEMMreuse_nnz", *(argument for _, at in sizes for argument in (at, None)))
         buffers = [_workspace(size) for size, _ in sizes]
         ready = zip(sizes, buffers, strict=True)
@@ -157,7 +157,7 @@ class _Description:
         cuda.library("cusparse").cusparseSpGEMM_destroyDescr(self.pointer)
 
 
-def _sized() -> tuple[ctypes.c_size_t, Any]:
+def _size_argument() -> tuple[ctypes.c_size_t, Any]:
     size = ctypes.c_size_t()
     return size, ctypes.byref(size)
 

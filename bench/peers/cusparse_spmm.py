@@ -23,10 +23,10 @@ _ORDERS = {"F": 1, "C": 2}
 
 def contestants() -> list[Contestant]:
     """Return cuSPARSE, by each algorithm; Y has the order of X."""
-    return [Contestant(f"cusparse/{name}", functools.partial(_prepared, number)) for name, number in _ALGORITHMS.items()]
+    return [Contestant(f"cusparse/{name}", functools.partial(_prepare, number)) for name, number in _ALGORITHMS.items()]
 
 
-def _prepared(algorithm: int, problem: Spmm) -> CudaCalls:
+def _prepare(algorithm: int, problem: Spmm) -> CudaCalls:
     made = _Product(problem, algorithm)
     once = {"transfer": made.transfer, "plan": made.plan}
     return CudaCalls(problem, made, once, f"{made.workspace.nbytes} bytes of workspace", unpack=made.in_shape)

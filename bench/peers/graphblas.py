@@ -52,7 +52,7 @@ class _Product(HostPrepared):
             product.wait("materialize")
             return (product,)
 
-        super().__init__(problem, multiply, f"{machine.threads()} threads", unpack=functools.partial(_exported, problem))
+        super().__init__(problem, multiply, f"{machine.threads()} threads", unpack=functools.partial(_export, problem))
 
     def poison(self) -> None:
         """Let the result go; there is none until the next call."""
@@ -77,7 +77,7 @@ def _triangles(turned: bool, what: str, problem: Triangles) -> HostPrepared:
     return HostPrepared(problem, count, f"{machine.threads()} threads, C<mask> = {what}, plus_pair")
 
 
-def _exported(problem: Spgemm, result: Any) -> Result:
+def _export(problem: Spgemm, result: Any) -> Result:
     indptr, indices, values = result[0].to_csr()
     return tuple(
         np.asarray(part).astype(like.dtype, copy=False)

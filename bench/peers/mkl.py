@@ -59,7 +59,7 @@ def versions() -> dict[str, str]:
 def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
     if operation == "spmv":
-        return [Contestant("mkl/one-shot", _one_shot), Contestant("mkl/handle", _optimised)]
+        return [Contestant("mkl/one-shot", _one_shot), Contestant("mkl/handle", _optimise)]
     calls = {"sptrans": _sptrans, "spgemm": _spgemm, "amg": _spgemm, **dict.fromkeys(OPERATIONS, _spmm)}
     return [Contestant("mkl", calls[operation])] if operation in calls else []
 
@@ -70,7 +70,7 @@ def _one_shot(problem: Spmv) -> HostPrepared:
     return HostPrepared(problem, lambda: (dot(problem.matrix, problem.x, out=y, out_scalar=0.0),), f"{machine.threads()} threads")
 
 
-def _optimised(problem: Spmv) -> HostPrepared:
+def _optimise(problem: Spmv) -> HostPrepared:
     start = time.perf_counter()
     product = _Product(problem)
     created = time.perf_counter() - start

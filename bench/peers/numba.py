@@ -35,7 +35,7 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
 
 
 def _spmv(problem: Spmv) -> HostPrepared:
-    product = _compiled_product()
+    product = _compile_product()
     a, y = problem.matrix, problem.empty()
 
     def multiply() -> Result:
@@ -46,7 +46,7 @@ def _spmv(problem: Spmv) -> HostPrepared:
 
 
 def _sptrans(problem: Sptrans) -> HostPrepared:
-    conversion = _compiled_conversion()
+    conversion = _compile_conversion()
     a, threads = problem.matrix, machine.threads()
     result = tuple(np.empty_like(part) for part in problem.reference)
     counts = np.empty((threads, a.shape[1]), a.indptr.dtype)
@@ -62,7 +62,7 @@ def _sptrans(problem: Sptrans) -> HostPrepared:
 
 
 def _spgemm(problem: Spgemm) -> HostPrepared:
-    count, fill = _compiled_accumulators()
+    count, fill = _compile_accumulators()
     a, b, threads = problem.matrix, problem.right, machine.threads()
     indptr, indices, data = (np.empty(like.shape, like.dtype) for like in problem.like)
     # A thread's row of each: the row of C that a column was met in last, and its sum there.
@@ -95,7 +95,7 @@ def _jit() -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 
 @functools.cache
-def _compiled_product() -> Callable[..., None]:
+def _compile_product() -> Callable[..., None]:
     import numba
 
     @_jit()
@@ -110,7 +110,7 @@ def _compiled_product() -> Callable[..., None]:
 
 
 @functools.cache
-def _compiled_conversion() -> Callable[..., None]:
+def _compile_conversion() -> Callable[..., None]:
     import numba
 
     @_jit()
@@ -145,7 +145,7 @@ def _compiled_conversion() -> Callable[..., None]:
 
 
 @functools.cache
-def _compiled_accumulators() -> tuple[Callable[..., None], Callable[..., None]]:
+def _compile_accumulators() -> tuple[Callable[..., None], Callable[..., None]]:
     import numba
 
     @_jit()

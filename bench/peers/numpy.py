@@ -22,9 +22,9 @@ def versions() -> dict[str, str]:
 
 def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
-    return [Contestant("numpy", _prepared)] if operation in OPERATIONS else []
+    return [Contestant("numpy", _prepare)] if operation in OPERATIONS else []
 
 
-def _prepared(problem: Primitive) -> HostPrepared:
+def _prepare(problem: Primitive) -> HostPrepared:
     made = array_primitive(problem)
     return HostPrepared(problem, lambda: made.compute(np, *made.operands), f"1 thread, {made.detail}", unpack=made.unpacked)

@@ -7,7 +7,7 @@ import functools
 import pyopencl as cl
 
 from bench.contestants import Contestant
-from bench.hierarchies import HierarchyCalls, described
+from bench.hierarchies import HierarchyCalls, describe
 from bench.machine import version_of
 from bench.problems.multigrid import OPERATIONS, Multigrid
 
@@ -28,11 +28,11 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
     if operation not in OPERATIONS:
         return []
-    jacobi = functools.partial(_prepared, smoothers={"presmoother": _JACOBI, "postsmoother": _JACOBI})
-    return [Contestant("pyamg", functools.partial(_prepared, smoothers={})), Contestant("pyamg/jacobi", jacobi)]
+    jacobi = functools.partial(_prepare, smoothers={"presmoother": _JACOBI, "postsmoother": _JACOBI})
+    return [Contestant("pyamg", functools.partial(_prepare, smoothers={})), Contestant("pyamg/jacobi", jacobi)]
 
 
-def _prepared(problem: Multigrid, smoothers: dict[str, object]) -> HierarchyCalls:
+def _prepare(problem: Multigrid, smoothers: dict[str, object]) -> HierarchyCalls:
     import pyamg
 
     set_up = functools.partial(pyamg.smoothed_aggregation_solver, problem.matrix, **smoothers)
@@ -45,4 +45,4 @@ def _prepared(problem: Multigrid, smoothers: dict[str, object]) -> HierarchyCall
     is_solution = problem.operation == "multigrid_solve"
     call = functools.partial(solve, ml) if is_solution else set_up
     solution = (lambda left: left) if is_solution else solve
-    return HierarchyCalls(problem, call, solution, lambda: None, described(ml, problem, problem.b))
+    return HierarchyCalls(problem, call, solution, lambda: None, describe(ml, problem, problem.b))

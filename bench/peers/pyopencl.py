@@ -34,10 +34,10 @@ def contestants(operation: str, queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
     if operation not in _MAKERS:
         return []
-    return [Contestant("pyopencl", functools.partial(_prepared, queue))]
+    return [Contestant("pyopencl", functools.partial(_prepare, queue))]
 
 
-def _prepared(queue: cl.CommandQueue, problem: Primitive) -> OpenclCalls:
+def _prepare(queue: cl.CommandQueue, problem: Primitive) -> OpenclCalls:
     operands, transfer = operands_on_device(problem, queue)
     with warnings.catch_warnings():
         # Some compilers have something to say about its kernels, which is not ours to mend.

@@ -31,7 +31,7 @@ def contestants(operation: str, _queue: cl.CommandQueue) -> list[Contestant]:
     """Return who can compute an operation."""
     if operation in ("spgemm", "amg"):
         return [Contestant("scipy", _spgemm), Contestant("scipy/sorted", functools.partial(_spgemm, ordered=True))]
-    calls = {"spmv": _spmv, "sptrans": _sptrans, **dict.fromkeys(indexing.OPERATIONS, _indexed)}
+    calls = {"spmv": _spmv, "sptrans": _sptrans, **dict.fromkeys(indexing.OPERATIONS, _index)}
     calls |= {**dict.fromkeys(elementwise.CALLS, _elementwise), **dict.fromkeys(spmm.OPERATIONS, _spmm)}
     calls |= {triangles.OPERATION: _triangles, **dict.fromkeys(sddmm.OPERATIONS, _sddmm)}
     return [Contestant("scipy", calls[operation])] if operation in calls else []
@@ -84,7 +84,7 @@ def _elementwise(problem: elementwise.Union | elementwise.Sums | elementwise.Ext
     return HostPrepared(problem, largest, detail="1 thread")
 
 
-def _indexed(problem: indexing.Indexing) -> HostPrepared:
+def _index(problem: indexing.Indexing) -> HostPrepared:
     call = indexing.OPERATIONS[problem.operation][2]
     second = indexing.second_of(problem.matrix, problem.positions, problem.operation)
 

@@ -18,7 +18,7 @@ def _elementwise(operation: str, name: str, dtype: str) -> Problem:
     return elementwise.make(name, operation, dtype)
 
 
-def _indexed(operation: str, name: str, dtype: str) -> Problem:
+def _index(operation: str, name: str, dtype: str) -> Problem:
     return indexing.make(name, operation, dtype)
 
 
@@ -43,7 +43,7 @@ _OF_MATRICES: dict[str, Callable[[str, str], Problem]] = {
     **{operation: functools.partial(_sddmm, operation) for operation in sddmm.OPERATIONS},
     **{operation: functools.partial(_spmm, operation) for operation in spmm.OPERATIONS},
     **{operation: functools.partial(_elementwise, operation) for operation in elementwise.CALLS},
-    **{operation: functools.partial(_indexed, operation) for operation in indexing.OPERATIONS},
+    **{operation: functools.partial(_index, operation) for operation in indexing.OPERATIONS},
     **{operation: functools.partial(_multigrid, operation) for operation in multigrid.OPERATIONS},
 }
 OPERATIONS = (*_OF_MATRICES, *PRIMITIVES)

@@ -80,14 +80,14 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
 OF_TWO = ("add", "multiply")
 
 
-def _reversed(A: sp.csr_array) -> sp.csr_array:
+def _reverse_rows(A: sp.csr_array) -> sp.csr_array:
     """Return a matrix with its rows in reverse order, of the index type of A."""
     result = A[::-1]
     result.indices, result.indptr = result.indices.astype(A.indices.dtype), result.indptr.astype(A.indptr.dtype)
     return result
 
 
-def _summed(A: sp.csr_array, axis: int) -> tuple[Array, Array]:
+def _sum(A: sp.csr_array, axis: int) -> tuple[Array, Array]:
     """Return the sums of rows or columns in float64, and how far those of the matrix's precision may be off."""
     exact = A.astype(np.float64)
     n_terms = np.diff(A.indptr) if axis == 1 else np.bincount(A.indices, minlength=A.shape[1])
@@ -99,11 +99,11 @@ def make(name: str, operation: str, dtype: str) -> Union | Sums | Extremes:
     """Load a matrix and compute the operation with SciPy."""
     A: sp.csr_array = load(name).astype(dtype, copy=False)
     if operation in OF_TWO:
-        B = _reversed(A)
+        B = _reverse_rows(A)
         return Union(name, operation, dtype, parts(CALLS[operation](A, B)), A, B)
     axis = 1 if operation.endswith("rows") else 0
     if operation.startswith("sum"):
-        sums, bound = _summed(A, axis)
+        sums, bound = _sum(A, axis)
         return Sums(name, operation, dtype, (sums,), A, bound)
     result = A.max(axis=axis)
     return Extremes(name, operation, dtype, (result.coords[0], result.data), A)

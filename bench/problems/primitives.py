@@ -90,7 +90,7 @@ def _reduce_by_key(rng: np.random.Generator, _kind: str, size: int) -> Made:
 
 def _radix_sort(rng: np.random.Generator, _kind: str, size: int) -> Made:
     keys, values = _random_keys(rng, size), np.arange(size, dtype=np.uint32)
-    return {"keys": keys, "values": values}, _sorted_pairs(keys, [slice(0, size)]), {"elements": size}
+    return {"keys": keys, "values": values}, _sort_pairs(keys, [slice(0, size)]), {"elements": size}
 
 
 def _segmented_sum(rng: np.random.Generator, kind: str, size: int) -> Made:
@@ -101,12 +101,12 @@ def _segmented_sum(rng: np.random.Generator, kind: str, size: int) -> Made:
 
 def _segmented_sort(rng: np.random.Generator, _kind: str, size: int) -> Made:
     pointer, keys = _pointer(rng, "uniform", size, LONGEST_SEGMENT), _random_keys(rng, size)
-    return {"segment_ptr": pointer, "keys": keys}, (np.sort(packed(pointer, keys)).astype(np.uint32),), _sizes(pointer)
+    return {"segment_ptr": pointer, "keys": keys}, (np.sort(pack(pointer, keys)).astype(np.uint32),), _sizes(pointer)
 
 
 def _segmented_sort_pairs(rng: np.random.Generator, kind: str, size: int) -> Made:
     operands, (keys,), sizes = _segmented_sort(rng, kind, size)
-    order = np.argsort(packed(**operands), kind="stable").astype(np.uint32)
+    order = np.argsort(pack(**operands), kind="stable").astype(np.uint32)
     return {**operands, "values": np.arange(size, dtype=np.uint32)}, (keys, order), sizes
 
 
@@ -127,7 +127,7 @@ def _segmented_merge(rng: np.random.Generator, kind: str, size: int) -> Made:
         "values": np.arange(pieces.size, dtype=np.uint32),
     }
     bounds = subsegments[pointer]
-    reference = _sorted_pairs(operands["keys"], [slice(*pair) for pair in itertools.pairwise(bounds)])
+    reference = _sort_pairs(operands["keys"], [slice(*pair) for pair in itertools.pairwise(bounds)])
     return operands, reference, {**_sizes(bounds), "subsegments": count, "rounds": float(rounds)}
 
 
@@ -170,7 +170,7 @@ def make(name: str, operation: str, dtype: str) -> Primitive:
     return Primitive(name, operation, dtype, reference, operands, sizes)
 
 
-def packed(segment_ptr: Array, keys: Array) -> Array:
+def pack(segment_ptr: Array, keys: Array) -> Array:
     """Return each key below its segment's number in a 64-bit word, so that sorting the words sorts every segment."""
     segments = np.repeat(np.arange(segment_ptr.size - 1, dtype=np.uint64), np.diff(segment_ptr))
     return segments << np.uint64(32) | keys
@@ -193,7 +193,7 @@ def _whole_numbers(rng: np.random.Generator, size: int) -> Array:
     return rng.integers(-2, 2, size, endpoint=True, dtype=np.int8).astype(np.float32)
 
 
-def _sorted_pairs(keys: Array, segments: Sequence[slice]) -> Result:
+def _sort_pairs(keys: Array, segments: Sequence[slice]) -> Result:
     """Return keys and their places in each segment, sorted stably by key."""
     # A key and its place in one word: no two words are equal, so that any sort is stable.
     words = keys.astype(np.uint64) << np.uint64(32) | np.arange(keys.size, dtype=np.uint64)

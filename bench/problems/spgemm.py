@@ -124,7 +124,7 @@ def galerkin(name: str) -> tuple[sp.csr_array, sp.csr_array]:
     if not result:
         raise ValueError(f"input: got {name!r}, amg needs one of {', '.join(f'{product}(matrix)' for product in AMG)}")
     matrix, prolongator = _multigrid(result[2])
-    return (matrix, prolongator) if result[1] == "AP" else (_sorted(prolongator.T), _sorted(matrix @ prolongator))
+    return (matrix, prolongator) if result[1] == "AP" else (_sort_rows(prolongator.T), _sort_rows(matrix @ prolongator))
 
 
 @functools.lru_cache(maxsize=1)
@@ -140,9 +140,9 @@ def of_operands(name: str, operation: str, left: sp.csr_array, right: sp.csr_arr
     """
     wide = [matrix.astype(np.float64) for matrix in (left, right)]
     patterns = [sp.csr_array((np.ones(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape) for matrix in wide]
-    structure = _sorted(patterns[0] @ patterns[1])
+    structure = _sort_rows(patterns[0] @ patterns[1])
     magnitude, exact = (
-        _extend_to_structure(_sorted(a @ b), structure.indptr, structure.indices)
+        _extend_to_structure(_sort_rows(a @ b), structure.indptr, structure.indices)
         for a, b in ([abs(matrix) for matrix in wide], wide)
     )
     n_terms = np.repeat(np.diff(left.indptr), np.diff(structure.indptr))
@@ -153,7 +153,7 @@ def of_operands(name: str, operation: str, left: sp.csr_array, right: sp.csr_arr
     return Spgemm(name, operation, left.dtype.name, reference, left, right, products, bound)
 
 
-def _sorted(matrix: Any) -> sp.csr_array:
+def _sort_rows(matrix: Any) -> sp.csr_array:
     made = sp.csr_array(matrix)
     made.sort_indices()
     return made

@@ -22,13 +22,13 @@ class Sptrans(MatrixProblem, ExactProblem):
 
 
 @functools.lru_cache(maxsize=1)
-def _transposed(name: str) -> sp.csc_array:
+def _transpose(name: str) -> sp.csc_array:
     return load(name).tocsc()
 
 
 def make(name: str, dtype: str) -> Sptrans:
     """Load a matrix and transpose it with SciPy."""
     # Values are moved and not computed with, so that rounding them before or after is the same.
-    expected = _transposed(name)
+    expected = _transpose(name)
     reference = (expected.indptr, expected.indices, expected.data.astype(dtype, copy=False))
     return Sptrans(name, "sptrans", dtype, reference, load(name).astype(dtype, copy=False))

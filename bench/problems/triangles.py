@@ -52,7 +52,7 @@ def make(name: str, dtype: str) -> Triangles:
     upwards = place[rows] < place[columns]
     rows, columns = rows[upwards], columns[upwards]
     edges = _ones(rows, columns, n)
-    count = np.array([_counted(edges)], np.int64)
+    count = np.array([_count(edges)], np.int64)
     return Triangles(name, OPERATION, dtype, (count,), graph.astype(dtype), edges, _ones(place[rows], place[columns], n))
 
 
@@ -64,7 +64,7 @@ def _ones(rows: np.ndarray, columns: np.ndarray, n: int) -> sp.csr_array:
     return result
 
 
-def _counted(edges: sp.csr_array) -> int:
+def _count(edges: sp.csr_array) -> int:
     """Return the sum of L @ L at L's places, some rows at a time."""
     products = np.concatenate(([0], np.cumsum(np.diff(edges.indptr)[edges.indices])))[edges.indptr]
     cuts = np.unique(np.searchsorted(products, np.arange(0, products[-1] + _PART, _PART)).clip(max=edges.shape[0]))

@@ -19,7 +19,7 @@ MATRIX = sp.csr_array(np.array([[0.0, 1.5, 0, 0], [0, 0, 0, 0], [-2, 0, 0, 1e-30
 HEADER = b"%%MatrixMarket matrix coordinate real general\n"
 
 
-def written(path: Path, matrix: Any = MATRIX, **options: Any) -> Path:
+def write(path: Path, matrix: Any = MATRIX, **options: Any) -> Path:
     if path.suffix == ".npz":
         sp.save_npz(path, matrix)
         return path
@@ -36,7 +36,7 @@ def equal(a: sp.csr_array, b: Any) -> bool:
 
 @pytest.mark.parametrize("name", ["a.mtx", "a.mtx.gz", "a.npz"])
 def test_reads_what_was_written(tmp_path: Path, name: str) -> None:
-    result = read_matrix(written(tmp_path / name))
+    result = read_matrix(write(tmp_path / name))
     assert isinstance(result, sp.csr_array)
     assert result.has_canonical_format
     assert equal(result, MATRIX)
@@ -45,13 +45,13 @@ def test_reads_what_was_written(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "bsr", "dia"])
 def test_reads_every_format_that_scipy_saves(tmp_path: Path, form: str) -> None:
-    assert equal(read_matrix(written(tmp_path / "a.npz", MATRIX.asformat(form))), MATRIX)
+    assert equal(read_matrix(write(tmp_path / "a.npz", MATRIX.asformat(form))), MATRIX)
 
 
 @pytest.mark.parametrize("field", ["pattern", "integer", "complex"])
 def test_reads_every_field(tmp_path: Path, field: str) -> None:
     values = sp.coo_array(np.array([[1, 0], [3, 4]]).astype(complex if field == "complex" else int))
-    result = read_matrix(written(tmp_path / "a.mtx", values, field=field))
+    result = read_matrix(write(tmp_path / "a.mtx", values, field=field))
     assert equal(result, values if field != "pattern" else values.astype(bool).astype(int))
 
 
@@ -72,12 +72,12 @@ def test_symmetry_is_expanded_and_duplicates_are_summed(tmp_path: Path) -> None:
 
 
 def test_a_dense_matrix_gives_its_nonzeros(tmp_path: Path) -> None:
-    assert equal(read_matrix(written(tmp_path / "a.mtx", MATRIX.toarray())), MATRIX)
+    assert equal(read_matrix(write(tmp_path / "a.mtx", MATRIX.toarray())), MATRIX)
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
 def test_reads_empty_matrices(tmp_path: Path, shape: tuple[int, int]) -> None:
-    assert read_matrix(written(tmp_path / "a.npz", sp.csr_array(shape))).shape == shape
+    assert read_matrix(write(tmp_path / "a.npz", sp.csr_array(shape))).shape == shape
 
 
 BROKEN = {
@@ -108,7 +108,7 @@ def test_what_is_no_matrix_says_so_in_a_line_that_names_it(tmp_path: Path, name:
 
 @pytest.mark.parametrize("form", ["csr", "csc", "bsr", "coo"])
 def test_indices_out_of_range_are_found_before_they_are_used(tmp_path: Path, form: str) -> None:
-    path = written(tmp_path / "a.npz", MATRIX.asformat(form))
+    path = write(tmp_path / "a.npz", MATRIX.asformat(form))
     with np.load(path) as file:
         parts = dict(file)
     for name in ("indices", "row"):

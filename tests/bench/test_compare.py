@@ -12,7 +12,7 @@ import pytest
 
 from bench import __main__ as command_line
 from bench import compare, machine, opencl, problems, results, times, turns
-from bench.verdicts import LEAST_NOISE, Pair, Run, judged
+from bench.verdicts import LEAST_NOISE, Pair, Run, judge
 
 # A package whose products are SciPy's.
 PACKAGE = """
@@ -64,20 +64,20 @@ def pair(new: tuple[float, float], again: tuple[float, float] = (1.0, 1.0), name
 def test_slower_is_what_is_beyond_the_noise_in_both_runs(
     new: tuple[float, float], again: tuple[float, float], verdict: str
 ) -> None:
-    assert judged([pair(new, again)])[0].verdict == verdict
+    assert judge([pair(new, again)])[0].verdict == verdict
 
 
 def test_noise_is_that_of_the_operation() -> None:
     # Half of all differences between the old side and itself are 1.3; a problem that shows none by chance is no exception.
     calm, loud = pair((1.2, 1.2), name="calm"), pair((1.2, 1.2), (1.3, 1.3), name="loud")
-    assert [judgement.verdict for judgement in judged([calm, loud])] == ["", ""]
+    assert [judgement.verdict for judgement in judge([calm, loud])] == ["", ""]
     # One in twenty is too rare to count.
     rare = pair((1.2, 1.2), (1.3, 1.0), name="rare")
-    verdicts = {judgement.pair.key[0]: judgement.verdict for judgement in judged([rare, *[calm] * 9])}
+    verdicts = {judgement.pair.key[0]: judgement.verdict for judgement in judge([rare, *[calm] * 9])}
     assert verdicts == {"calm": "slower", "rare": ""}
     # Other operations have noise of their own.
     other = replace(loud, key=("m", "sptrans", "float64"))
-    assert [judgement.verdict for judgement in judged([calm, other])] == ["slower", ""]
+    assert [judgement.verdict for judgement in judge([calm, other])] == ["slower", ""]
 
 
 def test_ratios_are_taken_within_rounds() -> None:
@@ -90,7 +90,7 @@ def test_ratios_are_taken_within_rounds() -> None:
 
 def test_what_fails_on_the_old_side_alone_is_not_compared() -> None:
     key = ("m", "spmv", "float64")
-    result = judged([Pair(key, failed="old", reason="no such thing"), Pair(key, failed="new", reason="wrong")])
+    result = judge([Pair(key, failed="old", reason="no such thing"), Pair(key, failed="new", reason="wrong")])
     assert [judgement.verdict for judgement in result] == ["not compared", "failed"]
     rows = compare.sheets(result)[0].rows
     assert rows[0][-1] == "not compared: old: no such thing"
@@ -105,7 +105,7 @@ def package(folder: Path, body: str) -> Path:
     return folder
 
 
-def compared(old: Path, new: Path, *arguments: str) -> int:
+def run_compare(old: Path, new: Path, *arguments: str) -> int:
     options = ["--matrices", "qcd4", "--ops", "spmv", "--dtypes", "float32", "--rounds", "4", *arguments]
     return command_line.main(["compare", str(old), str(new), *options])
 
@@ -114,7 +114,7 @@ def test_source_folders_are_compared(tmp_path: Path, capsys: pytest.CaptureFixtu
     old = package(tmp_path / "old", RIGHT)
     new = package(tmp_path / "new", f"time.sleep(0.005); {RIGHT}")
     files = ["--out", str(tmp_path / "out.json"), "--samples", str(tmp_path / "all.json")]
-    assert compared(old, new, "--check", *files, "--budget", "0") == 1
+    assert run_compare(old, new, "--check", *files, "--budget", "0") == 1
     assert "slower" in capsys.readouterr().out
     (problem,) = json.loads((tmp_path / "all.json").read_text())["problems"]
     assert problem["verdict"] == "slower"
@@ -138,11 +138,11 @@ def test_source_folders_are_compared(tmp_path: Path, capsys: pytest.CaptureFixtu
 )
 def test_a_new_side_that_fails_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str], body: str, told: str) -> None:
     old, new = package(tmp_path / "old", RIGHT), package(tmp_path / "new", body)
-    assert compared(old, new, "--check") == 1
+    assert run_compare(old, new, "--check") == 1
     assert told in " ".join(capsys.readouterr().out.replace("│", " ").split())
 
 
-def prepared(folder: Path, inputs: Path) -> float:
+def prepare(folder: Path, inputs: Path) -> float:
     """Have a process of a folder prepare a product."""
     inputs.mkdir()
     compare.write_operands(problems.make("qcd4", "spmv", "float32"), inputs)
@@ -170,7 +170,7 @@ def test_a_process_uses_the_kernels_of_its_folder(tmp_path: Path) -> None:
         # No refusal of a driver's, which SciPy would make good.
         template.write_text("<% raise ValueError('of this folder') %>\n")
     with pytest.raises(turns.ProcessError, match="of this folder"):
-        prepared(tmp_path, tmp_path / "inputs")
+        prepare(tmp_path, tmp_path / "inputs")
 
 
 def test_a_process_uses_the_kernels_of_an_older_folder(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_a_process_uses_the_kernels_of_an_older_folder(tmp_path: Path) -> None:
     body = "import importlib.resources as r; raise ValueError((r.files('clsparse_py.templates') / 'text').read_text())"
     (package(tmp_path, body) / "templates" / "text").write_text("of this folder")
     with pytest.raises(turns.ProcessError, match="of this folder"):
-        prepared(tmp_path, tmp_path / "inputs")
+        prepare(tmp_path, tmp_path / "inputs")
 
 
 @pytest.mark.parametrize(("lacks", "told"), [("templates", "no folder templates"), ("clsparse_py", "not that of")])
@@ -190,7 +190,7 @@ def test_a_folder_that_lacks_something_is_refused(tmp_path: Path, lacks: str, to
         process.result_of("release")
 
 
-def measured(path: Path, seconds: float) -> Path:
+def write_samples(path: Path, seconds: float) -> Path:
     """Write a file of samples of ours."""
     record = {"name": times.PLAIN, "samples": samples(*(seconds * factor for factor in (1.0, 1.01, 0.99, 1.0)))}
     problem = {"input": "m", "operation": "spmv", "dtype": "float64", "bytes": 1000, "floor": 1e-6, "date": "today"}
@@ -210,7 +210,7 @@ def measured(path: Path, seconds: float) -> Path:
 
 
 def test_files_of_samples_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    paths = [measured(tmp_path / f"{name}.json", seconds) for name, seconds in (("old", 1.0), ("new", 3.0))]
+    paths = [write_samples(tmp_path / f"{name}.json", seconds) for name, seconds in (("old", 1.0), ("new", 3.0))]
     assert command_line.main(["compare", *map(str, paths)]) == 0
     assert command_line.main(["compare", *map(str, paths), "--check"]) == 1
     assert command_line.main(["compare", *map(str, paths[::-1]), "--check"]) == 0
@@ -219,7 +219,7 @@ def test_files_of_samples_are_compared(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_summaries_are_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = measured(tmp_path / "samples.json", 1.0)
+    path = write_samples(tmp_path / "samples.json", 1.0)
     assert command_line.main(["compare", str(path), str(machine.ROOT / "bench/results/h100-sptrans.json")]) == 2
     assert "NEW holds summaries, without rounds; needs files that run --samples wrote" in capsys.readouterr().out
 
@@ -228,7 +228,7 @@ def test_summaries_are_not_compared(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_the_command_names_what_it_does_not_know(
     tmp_path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = str(machine.ROOT if arguments[0] != "--contestant" else measured(tmp_path / "samples.json", 1.0))
+    path = str(machine.ROOT if arguments[0] != "--contestant" else write_samples(tmp_path / "samples.json", 1.0))
     assert command_line.main(["compare", path, path, "--matrices", "qcd4", *arguments]) == 2
     assert arguments[1] in capsys.readouterr().out
 

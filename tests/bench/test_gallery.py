@@ -120,7 +120,7 @@ def test_a_periodic_grid_has_the_same_row_everywhere() -> None:
 
 def test_linear_elements_know_constants_and_straight_lines() -> None:
     rng = np.random.default_rng(1)
-    points = meshes.scattered(rng, 700, 2)
+    points = meshes.scatter(rng, 700, 2)
     matrix = meshes.mesh(np.random.default_rng(1), 700, 2)
     assert points.shape == (700, 2)
     np.testing.assert_allclose(matrix @ np.ones(700), 0, atol=1e-12)

@@ -20,7 +20,7 @@ RULE = str(Shape.chunks(1))
 BETTER = str(Shape.chunks(1, block=48))
 
 
-def measured(path: Path, better: float) -> Path:
+def write_checkpoint(path: Path, better: float) -> Path:
     """Write a checkpoint in which one shape of segmented sort is better than the rule, in every family."""
     checkpoint = Checkpoint(path)
     for number in range(40):
@@ -49,7 +49,7 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_what_gains_on_all_devices_is_taken(base: Path, tmp_path: Path) -> None:
-    files = [str(measured(tmp_path / f"{name}.jsonl", 0.5)) for name in ("one", "other")]
+    files = [str(write_checkpoint(tmp_path / f"{name}.jsonl", 0.5)) for name in ("one", "other")]
     assert generic_profile.main(["--type", "cpu", "--out", str(base), *files]) == 0
     result = json.loads(base.read_text())
     tree = result["operations"]["segmented_sort"]["any"]["shape"]
@@ -62,7 +62,7 @@ def test_what_gains_on_all_devices_is_taken(base: Path, tmp_path: Path) -> None:
 
 
 def test_what_one_device_loses_by_is_not(base: Path, tmp_path: Path) -> None:
-    files = [str(measured(tmp_path / "one.jsonl", 0.9)), str(measured(tmp_path / "other.jsonl", 1.5))]
+    files = [str(write_checkpoint(tmp_path / "one.jsonl", 0.9)), str(write_checkpoint(tmp_path / "other.jsonl", 1.5))]
     assert generic_profile.main(["--type", "cpu", "--out", str(base), *files]) == 0
     assert json.loads(base.read_text())["operations"]["segmented_sort"]["any"]["shape"] == {"take": RULE}
 
@@ -71,4 +71,4 @@ def test_another_type_is_refused(base: Path, tmp_path: Path) -> None:
     content = json.loads(base.read_text()) | {"device": {"type": "custom"}}
     profiles.save(content, base)
     with pytest.raises(SystemExit):
-        generic_profile.main(["--type", "cpu", "--out", str(base), str(measured(tmp_path / "a.jsonl", 0.5))])
+        generic_profile.main(["--type", "cpu", "--out", str(base), str(write_checkpoint(tmp_path / "a.jsonl", 0.5))])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from bench.halos import counted, of_grid, of_matrix
+from bench.halos import count_traffic, of_grid, of_matrix
 from clsparse_py.distributed import by_rows
 
 
@@ -27,6 +27,6 @@ def test_grids_are_computed_without_their_matrix(points: int) -> None:
 
 
 def test_products_send_as_much(capsys: pytest.CaptureFixture[str]) -> None:
-    counted(3)
+    count_traffic(3)
     assert capsys.readouterr().out.count("counted") == 2
     assert np.isfinite(of_grid(256, 27, by_rows(256**3, 1024), 512).seconds)

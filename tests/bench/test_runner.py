@@ -148,12 +148,12 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
     calls: list[str] = []
     first, second = ("qcd4", "spmv", "float64"), ("cantilever_26", "spmv", "float64")
     run(new_document(), path, counting(calls), tasks=[first])
-    document = results.continued(path, new_document(date="later"))
+    document = results.load_or_start(path, new_document(date="later"))
     assert document["date"] != "later"
     run(document, path, counting(calls), tasks=[first, second])
     assert calls == ["qcd4", "cantilever_26"]
     # Somebody who was not there yet has the matrix measured again, with everybody in turn.
-    run(results.continued(path, new_document()), path, counting(calls), *scipy_peer.contestants("spmv", None), tasks=[first])
+    run(results.load_or_start(path, new_document()), path, counting(calls), *scipy_peer.contestants("spmv", None), tasks=[first])
     assert calls[2:] == ["qcd4"]
     assert len(results.read(path)["entries"]) == 2
 
@@ -170,16 +170,16 @@ def test_another_run_is_not_continued(tmp_path: Path, change: dict[str, Any]) ->
     path = tmp_path / "results.json"
     results.write(path, new_document())
     with pytest.raises(results.CannotContinueError, match=next(iter(change))):
-        results.continued(path, new_document(**change))
+        results.load_or_start(path, new_document(**change))
     # A peer that only one of them has is no reason to stop.
-    results.continued(path, new_document(versions={**machine.versions(), "mkl": "1"}))
+    results.load_or_start(path, new_document(versions={**machine.versions(), "mkl": "1"}))
 
 
 def test_samples_are_not_added_to_a_summary(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     results.write(path, new_document())
     with pytest.raises(results.CannotContinueError, match="summaries, no samples"):
-        results.continued(path, new_document(), samples=True)
+        results.load_or_start(path, new_document(), samples=True)
 
 
 def test_a_file_that_is_no_results_file_is_named(tmp_path: Path) -> None:

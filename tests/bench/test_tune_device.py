@@ -15,7 +15,7 @@ pytestmark = pytest.mark.any_platform
 
 
 def test_matrices_of_a_suite_are_for_testing_alone() -> None:
-    cases = tune_device.held_out("small", cpu=True)
+    cases = tune_device.hold_out("small", cpu=True)
     assert {(case.split, case.family) for case in cases} == {(TEST, "suite-small")}
     made = cases[0].make()
     assert made.shape == (10, 10)

@@ -15,7 +15,7 @@ from clsparse_py._device.device import describe
 N = 4096
 
 
-def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
+def draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
     values = rng.standard_normal(shape)
     return (values + 1j * rng.standard_normal(shape)).astype(dtype) if np.dtype(dtype).kind == "c" else values.astype(dtype)
 
@@ -35,7 +35,7 @@ def test_products_are_rounded_before_they_are_added(queue: cl.CommandQueue, dtyp
     if dtype in ("float64", "complex128") and not describe(queue.device).fp64:
         pytest.skip("no double precision")
     rng = np.random.default_rng(1)
-    a, X = drawn(rng, (N, 2), dtype), drawn(rng, (2, 8), dtype)
+    a, X = draw(rng, (N, 2), dtype), draw(rng, (2, 8), dtype)
     host = scipy.sparse.csr_array((a.ravel(), np.tile([0, 1], N), np.arange(0, 2 * N + 1, 2)), shape=(N, 2))
     A, B = (clsparse_py.csr_array(matrix, queue=queue) for matrix in (host, scipy.sparse.csr_array(X)))
     wanted = times(a[:, :1], X[0]) + times(a[:, 1:], X[1])

@@ -44,7 +44,7 @@ def test_public_functions_have_doors(module: str) -> None:
     assert without == WITHOUT.get(module, set())
 
 
-def refused(name: str = "a kernel") -> BuildError:
+def refuse(name: str = "a kernel") -> BuildError:
     return BuildError(f"{name} does not build", log="", parameters=name, source=None)
 
 
@@ -68,7 +68,7 @@ def test_plain_kernels_come_before_scipy(caplog: pytest.LogCaptureFixture) -> No
     def run(x: int, *, y: int) -> Any:
         calls.append(are_plain())
         if x > are_plain():
-            raise refused()
+            raise refuse()
         return "device", x, y
 
     assert run(0, y=5) == ("device", 0, 5)
@@ -82,7 +82,7 @@ def test_plain_kernels_come_before_scipy(caplog: pytest.LogCaptureFixture) -> No
 def test_the_first_refusal_is_raised_where_there_is_no_other_way() -> None:
     @door()
     def run() -> None:
-        raise refused("plain" if are_plain() else "first")
+        raise refuse("plain" if are_plain() else "first")
 
     with pytest.raises(BuildError) as caught:
         run()

@@ -130,7 +130,7 @@ def test_portability_as_macros() -> None:
     ]
 
 
-def made_up(
+def make_device(
     name: str, kind: int, units: int = 1, clock: int = 1000, shares: bool = False, width: int = 1, platform: str = "made up"
 ) -> Any:
     return types.SimpleNamespace(
@@ -154,24 +154,24 @@ class MadeUpPlatform(types.SimpleNamespace):
 
 def test_order_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = cl.device_type
-    cpus = [made_up("cpu", kinds.CPU, 64), made_up("small cpu", kinds.CPU, 2), made_up("off", kinds.GPU)]
+    cpus = [make_device("cpu", kinds.CPU, 64), make_device("small cpu", kinds.CPU, 2), make_device("off", kinds.GPU)]
     cpus[2].available = False
     platforms = [
         MadeUpPlatform(name="cpu platform", version="1", devices=cpus),
         MadeUpPlatform(name="without devices", version="1", devices=None),
-        MadeUpPlatform(name="custom", version="1", devices=[made_up("fpga", kinds.CUSTOM, 999)]),
-        MadeUpPlatform(name="accelerators", version="1", devices=[made_up("npu", kinds.ACCELERATOR, 999)]),
+        MadeUpPlatform(name="custom", version="1", devices=[make_device("fpga", kinds.CUSTOM, 999)]),
+        MadeUpPlatform(name="accelerators", version="1", devices=[make_device("npu", kinds.ACCELERATOR, 999)]),
         MadeUpPlatform(
             name="gpus",
             version="1",
             devices=[
-                made_up("shared", kinds.GPU, 99, shares=True),
-                made_up("slow", kinds.GPU, 4),
-                made_up("fast", kinds.GPU, 3, 2000),
+                make_device("shared", kinds.GPU, 99, shares=True),
+                make_device("slow", kinds.GPU, 4),
+                make_device("fast", kinds.GPU, 3, 2000),
             ],
         ),
         MadeUpPlatform(name="cpu platform", version="1", devices=cpus),  # shown twice
-        MadeUpPlatform(name="cpu platform", version="2", devices=[made_up("newer", kinds.CPU, 64)]),
+        MadeUpPlatform(name="cpu platform", version="2", devices=[make_device("newer", kinds.CPU, 64)]),
     ]
     monkeypatch.setattr(cl, "get_platforms", lambda: platforms)
     assert [candidate.name for candidate in devices()] == ["fast", "slow", "shared", "npu", "cpu", "newer", "small cpu", "fpga"]
@@ -180,9 +180,9 @@ def test_order_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_clock_that_one_driver_does_not_tell_counts_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu, gpu = cl.device_type.CPU, cl.device_type.GPU
     for name, wide, narrow in (("clock told", 1000, 3000), ("clock not told", 0, 3000)):
-        there = [made_up("narrow", cpu, 4, narrow, width=8), made_up("wide", cpu, 4, wide, width=16)]
+        there = [make_device("narrow", cpu, 4, narrow, width=8), make_device("wide", cpu, 4, wide, width=16)]
         # Those of another type do not matter.
-        there += [made_up("gpu", gpu, 9, 0), made_up("larger gpu", gpu, 10, 0)]
+        there += [make_device("gpu", gpu, 9, 0), make_device("larger gpu", gpu, 10, 0)]
         platforms = [MadeUpPlatform(name=name, version="1", devices=there)]
         monkeypatch.setattr(cl, "get_platforms", lambda platforms=platforms: platforms)
         results = [candidate.name for candidate in devices()]
@@ -196,10 +196,10 @@ def test_a_device_tuned_here_comes_first_then_ranks_that_profiles_tell_of_all(
     cpu, gpu = cl.device_type.CPU, cl.device_type.GPU
     portable, intel = "Portable Computing Language", "Intel(R) OpenCL"
     there = [
-        made_up("pthread-of another maker", cpu, 4, width=16, platform=portable),
-        made_up("of another maker", cpu, 4, 0, width=8, platform=intel),
-        made_up("NVIDIA H100 80GB HBM3", gpu, 132, 1980, platform="NVIDIA CUDA"),
-        made_up("NVIDIA H200", gpu, 132, 1980, platform="NVIDIA CUDA"),
+        make_device("pthread-of another maker", cpu, 4, width=16, platform=portable),
+        make_device("of another maker", cpu, 4, 0, width=8, platform=intel),
+        make_device("NVIDIA H100 80GB HBM3", gpu, 132, 1980, platform="NVIDIA CUDA"),
+        make_device("NVIDIA H200", gpu, 132, 1980, platform="NVIDIA CUDA"),
     ]
 
     def order() -> list[int]:
@@ -218,7 +218,7 @@ def test_a_device_tuned_here_comes_first_then_ranks_that_profiles_tell_of_all(
     tuned(2, "b")
     assert order() == [2, 3, 0, 1]
     # The H200 has another GPU beside it of which no profile tells a rank: units, width and clock decide.
-    there[2] = made_up("NVIDIA of another kind", gpu, 150, 1980, platform="NVIDIA CUDA")
+    there[2] = make_device("NVIDIA of another kind", gpu, 150, 1980, platform="NVIDIA CUDA")
     assert order() == [2, 3, 0, 1]
     assert preference(there[3], there)[:2] == (True, 0)
 
@@ -228,7 +228,7 @@ def test_a_name_of_several_platforms_means_the_one_that_can_be_used(
     monkeypatch: pytest.MonkeyPatch, named: str, number: int
 ) -> None:
     platforms = [
-        MadeUpPlatform(name=name, version=str(n), devices=[made_up("pthread", cl.device_type.CPU)])
+        MadeUpPlatform(name=name, version=str(n), devices=[make_device("pthread", cl.device_type.CPU)])
         for n, name in enumerate(("Other", "Portable", "Portable"))
     ]
     for platform in platforms:

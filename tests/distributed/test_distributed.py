@@ -40,7 +40,7 @@ def matrix(n: int, dtype: Any = np.float64, density: float = 0.2, m: int | None 
     return S
 
 
-def needed(S: Any, division: Division, rank: int) -> list[Any]:
+def needed_columns(S: Any, division: Division, rank: int) -> list[Any]:
     """Return the columns that a rank needs of each rank."""
     columns = np.unique(S[division.part(rank)].indices)
     owners = division.owner(columns)
@@ -77,10 +77,10 @@ def test_messages_are_neighbours_and_bytes_the_halo(queue: cl.CommandQueue, cuts
             y = A @ x
         assert (y.gather() == S @ np.ones(40)).all()
         for rank, comm in enumerate(team.ranks):
-            asked = [needed(S, division, other)[rank] for other in range(3)]
+            asked = [needed_columns(S, division, other)[rank] for other in range(3)]
             assert comm.sent.messages == 3 * sum(program.size > 0 for program in asked)
             assert comm.sent.bytes == 3 * 8 * sum(program.size for program in asked)
-            assert (A.parts[rank].halo.columns == np.concatenate(needed(S, division, rank))).all()
+            assert (A.parts[rank].halo.columns == np.concatenate(needed_columns(S, division, rank))).all()
 
 
 def test_transposed_products_diagonals_and_norms_are_scipys(queue: cl.CommandQueue) -> None:

@@ -52,7 +52,7 @@ def team_on(queue: cl.CommandQueue, size: int) -> distributed.Team:
     return distributed.over([queue] * size, time_limit=60)
 
 
-def counted(A: Any, b: Any, **options: Any) -> tuple[int, Any]:
+def count_iterations(A: Any, b: Any, **options: Any) -> tuple[int, Any]:
     """Return the iterations of conjugate gradients with a cycle, and the solution."""
     residuals: list[float] = []
     ml = amg.smoothed_aggregation_solver(A, **options)
@@ -65,15 +65,15 @@ def counted(A: Any, b: Any, **options: Any) -> tuple[int, Any]:
 def test_iterations_are_nearly_those_of_one_device(wide: cl.CommandQueue) -> None:
     for S, sizes in ((grid(30), (1, 2, 4)), (grid(10, 3), (3, 7))):
         b = np.arange(S.shape[0]) % 7 - 2.5
-        most, wanted = counted(csr_array(S, queue=wide), b, max_coarse=10)
+        most, wanted = count_iterations(csr_array(S, queue=wide), b, max_coarse=10)
         for size in sizes:
             with team_on(wide, size) as team:
                 A = team.csr_array(S, division=on_ranks(size, S.shape[0]))
-                n, x = team.run(counted, A, b, max_coarse=10)
+                n, x = team.run(count_iterations, A, b, max_coarse=10)
                 assert n <= 1.3 * most
                 np.testing.assert_allclose(x, wanted, atol=1e-6 * np.abs(wanted).max())
                 if size == sizes[-1]:
-                    again, y = team.run(counted, A, b, max_coarse=10)
+                    again, y = team.run(count_iterations, A, b, max_coarse=10)
                     assert n == again
                     np.testing.assert_array_equal(x, y)
 

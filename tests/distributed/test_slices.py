@@ -25,7 +25,7 @@ def team(queue: cl.CommandQueue) -> Any:
         yield result
 
 
-def written(path: Path, symmetry: str, dtype: Any) -> Any:
+def write(path: Path, symmetry: str, dtype: Any) -> Any:
     """Write a matrix with long and empty rows, and return it as SciPy reads it."""
     S = scipy.sparse.random_array((40, 40), density=0.1, rng=np.random.default_rng(2), format="lil")
     S[3], S[20:30] = 1.5, 0
@@ -45,7 +45,7 @@ def test_files_are_read_in_slices(tmp_path: Path, queue: cl.CommandQueue) -> Non
     for size in (1, 3, 7):
         with distributed.over([queue] * size, time_limit=30) as team:
             for symmetry, dtype in cases:
-                wanted = written(path, symmetry, dtype)
+                wanted = write(path, symmetry, dtype)
                 A = team.run_with(distributed.mmread, path)
                 assert A.rows == by_entries(wanted.indptr, size)
                 result = A.gather()

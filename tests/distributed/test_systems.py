@@ -50,7 +50,7 @@ def test_iterations_are_those_of_one_device(queue: cl.CommandQueue, method: str)
             assert info == 0
             np.testing.assert_allclose(x.allgather(), wanted, rtol=1e-7)
             for M in (by_rank, by_vectors):
-                x, info = team.run(preconditioned, A, S, b, solver, M, options)
+                x, info = team.run(precondition, A, S, b, solver, M, options)
                 assert info == 0
                 np.testing.assert_allclose(x, wanted, rtol=1e-7)
 
@@ -64,7 +64,7 @@ def by_vectors(own: Any, S: Any) -> Any:
     return lambda r: r / diagonal
 
 
-def preconditioned(own: Any, S: Any, b: Any, solver: Any, M: Any, options: dict[str, Any]) -> Any:
+def precondition(own: Any, S: Any, b: Any, solver: Any, M: Any, options: dict[str, Any]) -> Any:
     return solver(own, b, x0=b, M=M(own, S), **options)
 
 
@@ -90,7 +90,7 @@ def test_cg_is_told_everything_else(queue: cl.CommandQueue) -> None:
         np.testing.assert_allclose(seen, wanted)
         # All sums of an iteration are made at once, by each rank.
         for option, sums in (({}, 2), ({"one_reduction": True}, 1)):
-            counts = team.run(counted, A, b, option)
+            counts = team.run(count_sums, A, b, option)
             assert counts == [sums, sums, sums]
         for wrong, error in (
             (lambda own: linalg.cg(own, b[:5]), ValueError),
@@ -102,7 +102,7 @@ def test_cg_is_told_everything_else(queue: cl.CommandQueue) -> None:
                 team.run(wrong, A)
 
 
-def counted(own: Any, b: Any, options: dict[str, Any]) -> list[float]:
+def count_sums(own: Any, b: Any, options: dict[str, Any]) -> list[float]:
     """Return how many sums over ranks an iteration makes, on each rank."""
     sums: list[int] = []
     plain = own.comm.sum

@@ -82,7 +82,7 @@ def assert_same(A: csr_array, wanted: sp.csr_array) -> None:
     assert (A.shape, A.nnz) == (wanted.shape, wanted.nnz)
 
 
-def sorted_stably(matrix: sp.csr_array) -> sp.csr_array:
+def sort_stably(matrix: sp.csr_array) -> sp.csr_array:
     """Return a matrix with sorted rows whose duplicates keep their order, which SciPy's own sort does not promise."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     order = np.lexsort((np.arange(matrix.nnz), matrix.indices, rows))
@@ -106,7 +106,7 @@ def test_every_step_as_devices_of_either_type_take_it(
 
 def check_every_step(queue: cl.CommandQueue, dtype: str, index: str, group: int) -> None:
     parts = parts_of(queue, dtype, index)
-    wanted = sorted_stably(scipy_parts(dtype))
+    wanted = sort_stably(scipy_parts(dtype))
     in_order = canonical.with_sorted_rows(queue, parts)
     assert_parts(in_order, wanted, index)
     wanted.sum_duplicates()
@@ -170,11 +170,11 @@ def test_coordinates_of_any_integers(queue: cl.CommandQueue, number: str, on_dev
     padded = [place(np.concatenate((part[:2], part)))[2:] for part in (data, row, col)]
     assert_same(csr_array((padded[0], (padded[1], padded[2])), queue=queue), wanted)
     assert_same(
-        csr_array((place(data), (place(row), place(col))), shape=(9, 9), dtype=np.int16, queue=queue), wanted_in_int16(wanted)
+        csr_array((place(data), (place(row), place(col))), shape=(9, 9), dtype=np.int16, queue=queue), expected_in_int16(wanted)
     )
 
 
-def wanted_in_int16(wanted: sp.csr_array) -> sp.csr_array:
+def expected_in_int16(wanted: sp.csr_array) -> sp.csr_array:
     larger = wanted.copy()
     larger.resize((9, 9))
     return larger.astype(np.int16)
@@ -241,7 +241,7 @@ def test_methods_work_in_place(queue: cl.CommandQueue, ordered: bool) -> None:
     assert A.sort_indices() is None
     assert A.has_sorted_indices
     assert not A.has_canonical_format
-    assert_same(A, sorted_stably(wanted))
+    assert_same(A, sort_stably(wanted))
     assert A.spmv_plan() is not plan
     assert A._transposed() is not transposed
     np.testing.assert_array_equal(A @ x, y)

@@ -27,7 +27,7 @@ def sharing(queue: cl.CommandQueue) -> cl.CommandQueue:
     return queue
 
 
-def unsorted(n: int = 400, dtype: Any = np.float32, index: Any = np.int32) -> sp.csr_array:
+def unsorted_matrix(n: int = 400, dtype: Any = np.float32, index: Any = np.int32) -> sp.csr_array:
     """Return a matrix whose rows SciPy sorts in place whenever it needs them sorted."""
     rng = np.random.default_rng(0)
     columns = ((rng.integers(0, n, n)[:, None] + np.arange(9)[::-1] * (n // 9)) % n).ravel().astype(index)
@@ -57,7 +57,7 @@ def requested(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, np.ndarray | N
 
 def test_all_arrays_are_the_hosts_own(sharing: cl.CommandQueue, requested: list[tuple[int, np.ndarray | None]]) -> None:
     memory.free_memory()
-    S = unsorted(20_000)
+    S = unsorted_matrix(20_000)
     x = np.arange(20_000, dtype=np.float32) % 7
     wanted, before = S @ x, [getattr(S, name) for name in NAMES]
     n_bytes = sum(part.nbytes for part in before)
@@ -77,7 +77,7 @@ def _within(host: np.ndarray | None, arrays: list[np.ndarray]) -> bool:
 
 
 def test_the_hosts_arrays_cannot_be_written_to_as_long_as_their_memory_is_used(sharing: cl.CommandQueue) -> None:
-    S = unsorted()
+    S = unsorted_matrix()
     A, second = (csr_array(S, queue=sharing, zero_copy=True) for _ in range(2))
     assert writable(S) == [False] * 3
     for change in (S.sort_indices, S.sum_duplicates, S.eliminate_zeros, lambda: S.data.fill(1)):
@@ -98,7 +98,7 @@ def test_the_hosts_arrays_cannot_be_written_to_as_long_as_their_memory_is_used(s
 
 
 def test_memory_that_goes_while_other_memory_is_lent_waits_for_nothing(sharing: cl.CommandQueue) -> None:
-    S, other = unsorted(), unsorted(9)
+    S, other = unsorted_matrix(), unsorted_matrix(9)
     A = csr_array(S, queue=sharing, zero_copy=True)
     with zero_copy._lock:  # as if the garbage collector ran there
         del A
@@ -109,7 +109,7 @@ def test_memory_that_goes_while_other_memory_is_lent_waits_for_nothing(sharing: 
 
 def test_it_takes_what_the_host_has(sharing: cl.CommandQueue) -> None:
     for dtype, index in ((np.complex64, np.int64), (np.bool_, np.int32), (np.int8, np.int64)):
-        S = unsorted(50, dtype, index)
+        S = unsorted_matrix(50, dtype, index)
         parts = tuple(getattr(S, name) for name in NAMES)
         for A in (csr_array(S, queue=sharing, zero_copy=True), csr_array(parts, S.shape, queue=sharing, zero_copy=True)):
             np.testing.assert_array_equal(A.toarray(), S.toarray())
@@ -126,7 +126,7 @@ def test_it_takes_what_the_host_has(sharing: cl.CommandQueue) -> None:
     np.testing.assert_array_equal(spmv(A, x), S @ x)
 
 
-def shifted(array: np.ndarray) -> np.ndarray:
+def shift_address(array: np.ndarray) -> np.ndarray:
     """Return the values at an address that is no multiple of their size."""
     memory = np.empty(array.nbytes + 1, np.uint8)
     memory[1:] = array.view(np.uint8)
@@ -148,14 +148,14 @@ REFUSED: dict[str, tuple[str, Callable[[sp.csr_array], dict[str, Any]]]] = {
         lambda S: {"arg1": (S.data, *(S.indices.view("u4"), S.indptr.view("u4"))), "shape": S.shape},
     ),
     "wide": ("int64", lambda S: {"arg1": S, "shape": (S.shape[0], 1 << 40)}),
-    "address": ("multiple of its 4 bytes", lambda S: {"arg1": (shifted(S.data), S.indices, S.indptr), "shape": S.shape}),
+    "address": ("multiple of its 4 bytes", lambda S: {"arg1": (shift_address(S.data), S.indices, S.indptr), "shape": S.shape}),
     "structure": ("indptr", lambda S: {"arg1": (S.data, S.indices, S.indptr[::-1].copy()), "shape": S.shape}),
 }
 
 
 @pytest.mark.parametrize("case", list(REFUSED))
 def test_without_a_copy_or_not_at_all(sharing: cl.CommandQueue, case: str) -> None:
-    S = unsorted(30)
+    S = unsorted_matrix(30)
     message, arguments = REFUSED[case]
     with pytest.raises((ValueError, TypeError), match=message):
         csr_array(**arguments(S), queue=sharing, zero_copy=True)
@@ -165,4 +165,4 @@ def test_without_a_copy_or_not_at_all(sharing: cl.CommandQueue, case: str) -> No
 def test_a_device_with_its_own_memory_refuses(queue: cl.CommandQueue, take_as: Callable[..., None]) -> None:
     take_as(aliases_host=False, unified_memory=False)
     with pytest.raises(ValueError, match=r"zero_copy: .* has its own memory; leave zero_copy out"):
-        csr_array(unsorted(30), queue=queue, zero_copy=True)
+        csr_array(unsorted_matrix(30), queue=queue, zero_copy=True)

@@ -36,7 +36,7 @@ def same_as_networkx() -> None:
         assert dict(nx.single_source_shortest_path_length(G, first, backend=NAME)) == dict(wanted)
 
 
-def directed_and_weighted() -> None:
+def directed_weighted_graph() -> None:
     G = nx.gnp_random_graph(30, 0.08, seed=3, directed=True)
     for u, v in G.edges:
         G[u][v]["cost"] = 1 + (u + v) % 4
@@ -51,7 +51,7 @@ def directed_and_weighted() -> None:
     assert dict(nx.single_source_shortest_path_length(G, 4, backend=NAME)) == dict(nx.single_source_shortest_path_length(G, 4))
 
 
-def what_is_refused() -> None:
+def check_refusals() -> None:
     G = nx.path_graph(4)
     with pytest.raises(nx.NetworkXNotImplemented):
         nx.triangles(nx.DiGraph(G), backend=NAME)
@@ -65,7 +65,7 @@ def what_is_refused() -> None:
     assert nx.pagerank(nx.empty_graph(0), backend=NAME) == {}
 
 
-def what_is_worth_it() -> None:
+def check_worth() -> None:
     small, large = nx.path_graph(4), nx.gnm_random_graph(3000, 20_000, seed=2)
     calls = networkx_backend._FUNCTIONS
     assert not [name for name in calls if networkx_backend.should_run(name, (small,), {}) is True]
@@ -81,7 +81,7 @@ def what_is_worth_it() -> None:
 
 if __name__ == "__main__":
     same_as_networkx()
-    directed_and_weighted()
-    what_is_refused()
-    what_is_worth_it()
+    directed_weighted_graph()
+    check_refusals()
+    check_worth()
     print("right")

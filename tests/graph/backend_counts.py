@@ -14,7 +14,7 @@ from clsparse_py._graph import networkx as networkx_backend
 reached: Counter[str] = Counter()
 
 
-def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def count(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:
         reached[name] += 1
@@ -24,7 +24,7 @@ def counted(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 for _name in networkx_backend.get_info()["functions"]:
-    setattr(networkx_backend, _name, counted(_name, getattr(networkx_backend, _name)))
+    setattr(networkx_backend, _name, count(_name, getattr(networkx_backend, _name)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -19,13 +19,13 @@ from clsparse_py._ground.errors import BuildError
 from clsparse_py._run.launch import Chain
 
 
-def undirected(seed: int = 0, n: int = 60, p: float = 0.12) -> nx.Graph:
+def undirected_graph(seed: int = 0, n: int = 60, p: float = 0.12) -> nx.Graph:
     result = nx.gnp_random_graph(n, p, seed=seed)
     result.add_edge(3, 3)
     return result
 
 
-def directed(seed: int = 1) -> nx.DiGraph:
+def directed_graph(seed: int = 1) -> nx.DiGraph:
     return nx.gnp_random_graph(60, 0.03, seed=seed, directed=True)
 
 
@@ -39,7 +39,7 @@ def values(result: dict[Any, Any]) -> list[Any]:
 
 def test_triangles_and_trusses(queue: cl.CommandQueue) -> None:
     for seed in range(2):
-        G = undirected(seed)
+        G = undirected_graph(seed)
         A = matrix(G, queue, (np.int32, bool)[seed])
         G.remove_edge(3, 3)
         wanted = values(nx.triangles(G))
@@ -62,7 +62,7 @@ def test_triangles_and_trusses(queue: cl.CommandQueue) -> None:
 
 @pytest.mark.refusals
 def test_where_kernels_are_refused(queue: cl.CommandQueue) -> None:
-    G = undirected()
+    G = undirected_graph()
     A = matrix(G, queue)
     components, labels = graph.connected_components(A)
     n_triangles, of_each, shares = graph.triangle_count(A), graph.triangles(A), graph.betweenness_centrality(A)
@@ -104,7 +104,7 @@ def assert_search(A: csr_array, levels: np.ndarray, parents: np.ndarray, source:
 
 def test_breadth_first_search(queue: cl.CommandQueue) -> None:
     path = scipy.sparse.diags_array([np.ones(29)], offsets=[1], shape=(30, 30)).tocsr()
-    for A in (matrix(directed(), queue), matrix(undirected(), queue), csr_array(path, queue=queue)):
+    for A in (matrix(directed_graph(), queue), matrix(undirected_graph(), queue), csr_array(path, queue=queue)):
         for is_directed in (True, False):
             assert_search(A, *graph.bfs(A, 5, directed=is_directed), 5, directed=is_directed)
     levels, _ = graph.bfs(A, 5, like=queue)
@@ -120,7 +120,7 @@ def test_breadth_first_search(queue: cl.CommandQueue) -> None:
 
 def test_connected_components(queue: cl.CommandQueue) -> None:
     for host in (
-        matrix(directed(), queue).get(),
+        matrix(directed_graph(), queue).get(),
         scipy.sparse.diags_array([np.ones(500)], offsets=[1], shape=(501, 501)).tocsr(),
         scipy.sparse.csr_array((7, 7)),
     ):
@@ -132,7 +132,7 @@ def test_connected_components(queue: cl.CommandQueue) -> None:
 
 
 def test_pagerank(queue: cl.CommandQueue) -> None:
-    for G in (directed(), undirected()):
+    for G in (directed_graph(), undirected_graph()):
         for u, v in G.edges:
             G[u][v]["weight"] = 1 + (u + 2 * v) % 5
         A = csr_array(nx.to_scipy_sparse_array(G, format="csr", dtype=float), queue=queue)
@@ -159,7 +159,7 @@ def test_pagerank_ends_where_ranks_change_by_rounding_alone(queue: cl.CommandQue
 
 
 def test_betweenness_centrality(queue: cl.CommandQueue) -> None:
-    for G, is_directed in ((undirected(), False), (directed(), True)):
+    for G, is_directed in ((undirected_graph(), False), (directed_graph(), True)):
         A = matrix(G, queue)
         for normalized in (True, False):
             wanted = values(nx.betweenness_centrality(G, normalized=normalized))

@@ -18,7 +18,7 @@ S = sp.csr_array(np.array([[1, 0, 2], [0, 0, 0], [3, 4, 0]], np.float32))
 X = np.ones(3, np.float32)
 
 
-def read_only(queue: cl.CommandQueue) -> cl_array.Array:
+def read_only_array(queue: cl.CommandQueue) -> cl_array.Array:
     return cl_array.Array(queue, (3,), np.float32, data=cl.Buffer(queue.context, cl.mem_flags.READ_ONLY, 12))
 
 
@@ -57,8 +57,12 @@ CASES: dict[str, tuple[Use, type[Exception], str]] = {
     "method": (lambda A, _: transpose(A, method=[]), ValueError, r"^method: must be one of auto, .*, is \[\]"),
     "work-group": (lambda A, _: spmm(A, np.eye(3), work_group=1.5), TypeError, r"^work_group: must be an integer, is float"),
     "alpha": (lambda A, _: spmv(A, X, alpha=1e300), TypeError, r"^alpha: 1e\+300 does not fit the result's dtype, float32"),
-    "read-only out": (lambda A, q: spmv(A, on_device(q, 3), out=read_only(q)), ValueError, r"^out: is read-only"),
-    "read-only sums": (lambda _, q: primitives.inclusive_scan(on_device(q, 3), out=read_only(q)), ValueError, r"^out: is read"),
+    "read-only out": (lambda A, q: spmv(A, on_device(q, 3), out=read_only_array(q)), ValueError, r"^out: is read-only"),
+    "read-only sums": (
+        lambda _, q: primitives.inclusive_scan(on_device(q, 3), out=read_only_array(q)),
+        ValueError,
+        r"^out: is read",
+    ),
     "queue": (lambda _, q: csr_array(S, queue=q.context), TypeError, r"^queue: must be a pyopencl.CommandQueue, is Context"),
     "queue of warmup": (lambda *_: clsparse_py.warmup("gpu"), TypeError, r"^queue: must be a pyopencl.CommandQueue, is str"),
     "device": (lambda *_: clsparse_py.describe("gpu"), TypeError, r"^device: must be a pyopencl.Device, is str"),

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import scipy.sparse
 from reference.multigrid import solve
-from supposed import described_as, supposed
+from supposed import describe_as, suppose
 
 from clsparse_py import amg, csr_array, default_queue
 from clsparse_py._solvers.krylov.thresholds import Thresholds
@@ -18,7 +18,9 @@ from clsparse_py._solvers.krylov.thresholds import Thresholds
 Case = partial[None]
 
 
-def cycled(n: int, group: int, dtype: np.dtype[Any], index: type[Any], kind: str, block: int, smoother: Any, cycle: str) -> None:
+def run_cycle(
+    n: int, group: int, dtype: np.dtype[Any], index: type[Any], kind: str, block: int, smoother: Any, cycle: str
+) -> None:
     """Set up a hierarchy, and compare a cycle with the host's; CPU devices and others have kernels of different shapes."""
     queue = default_queue()
     step = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
@@ -30,8 +32,8 @@ def cycled(n: int, group: int, dtype: np.dtype[Any], index: type[Any], kind: str
         A = csr_array(parts, shape=host.shape, queue=queue)
         A @ b  # planned before devices are taken for others
     with (
-        described_as(type=kind, compute_units=2),
-        patch.object(Thresholds, "of", supposed(Thresholds, work_group=group)),
+        describe_as(type=kind, compute_units=2),
+        patch.object(Thresholds, "of", suppose(Thresholds, work_group=group)),
     ):
         ml = amg.smoothed_aggregation_solver(
             A, strength=("symmetric", {"theta": 0.1}), presmoother=smoother, postsmoother=smoother, max_coarse=n // 3
@@ -49,8 +51,8 @@ def amg_cases(dtypes: tuple[np.dtype[Any], ...], *, simulated: bool) -> Iterator
     inexact = [dtype for dtype in dtypes if dtype.kind in "fc"]
     chebyshev = ("chebyshev", {"degree": 3})
     group = 16 if simulated else 512
-    yield partial(cycled, 9, group, inexact[0], np.int64, "cpu", 1, "jacobi", "V")
-    yield partial(cycled, 9, group, inexact[-1], np.int32, "gpu", 2, chebyshev, "V")
+    yield partial(run_cycle, 9, group, inexact[0], np.int64, "cpu", 1, "jacobi", "V")
+    yield partial(run_cycle, 9, group, inexact[-1], np.int32, "gpu", 2, chebyshev, "V")
     if not simulated:
-        yield partial(cycled, 30, group, inexact[1 % len(inexact)], np.int32, "gpu", 1, "jacobi", "K")
-        yield partial(cycled, 30, group, inexact[2 % len(inexact)], np.int64, "gpu", 2, chebyshev, "W")
+        yield partial(run_cycle, 30, group, inexact[1 % len(inexact)], np.int32, "gpu", 1, "jacobi", "K")
+        yield partial(run_cycle, 30, group, inexact[2 % len(inexact)], np.int64, "gpu", 2, chebyshev, "W")

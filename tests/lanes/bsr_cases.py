@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from supposed import described_as
+from supposed import describe_as
 from transpose_cases import RAGGED
 from values import INDEX_TYPES, numbers, same
 
@@ -24,7 +24,7 @@ def blocks(dtype: np.dtype[Any], index: type[Any], size: tuple[int, int], device
     shape = RAGGED.shape[0] * size[0], RAGGED.shape[1] * size[1]
     host, A = scipy.sparse.bsr_array((data, *parts), shape=shape), clsparse_py.bsr_array((data, *parts), shape=shape)
     x, X = numbers(shape[1], dtype), numbers((shape[1], 5), dtype)
-    with described_as(type=device_type):
+    with describe_as(type=device_type):
         for operand in (x, X, np.asfortranarray(X)):
             same(A @ operand, host @ operand)
         B = A.copy()

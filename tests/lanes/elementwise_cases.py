@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 import scipy.sparse
 from primitive_cases import to_device
-from supposed import supposed
+from supposed import suppose
 from transpose_cases import RAGGED, on_device
 from values import INDEX_TYPES, numbers, same
 
@@ -48,7 +48,7 @@ def check_union(operator: str, dtype: np.dtype[Any], index: type[Any], shape: tu
         (union._by_tiles, 0, at_once),
     ):
         shapes = {"tile_group": shape[0], "tile_span": shape[1], "single_group": group, "single_span": shape[1]}
-        limits = supposed(Thresholds, max_few_places=places, **shapes)
+        limits = suppose(Thresholds, max_few_places=places, **shapes)
         with patch.object(union, "_compute", way), patch.object(Thresholds, "of", limits):
             result = union.combine(operator, A, B)
         for part in ("data", "indices", "indptr"):
@@ -78,7 +78,7 @@ def values(dtype: np.dtype[Any], index: type[Any]) -> None:
     same(A + to_device(dense) if dtype.kind != "b" else A + dense, host + dense)
 
 
-def compared(dtype: np.dtype[Any], index: type[Any]) -> None:
+def compare(dtype: np.dtype[Any], index: type[Any]) -> None:
     """Compare with a scalar, a sparse and a dense matrix, so that results are sparse and nearly full."""
     first, second = canonical(1), canonical(2)
     A, B = (on_device(matrix, numbers(matrix.nnz, dtype), index) for matrix in (first, second))
@@ -136,7 +136,7 @@ def elementwise_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
         yield partial(check_union, operator, next(rotation), INDEX_TYPES[i % 2], ((7, 3), (32, 2), (128, 16))[i % 3])
     for i, dtype in enumerate(dtypes):
         yield partial(values, dtype, INDEX_TYPES[i % 2])
-        yield partial(compared, dtype, INDEX_TYPES[i % 2])
+        yield partial(compare, dtype, INDEX_TYPES[i % 2])
         yield partial(with_dense, dtype, INDEX_TYPES[i % 2])
         yield partial(functions, dtype, INDEX_TYPES[i % 2])
         if i < 3:

@@ -11,7 +11,7 @@ import scipy.sparse
 from primitive_cases import to_device
 from scipy.sparse import csgraph
 from spgemm_cases import operand, random_rows
-from supposed import described_as
+from supposed import describe_as
 from values import INDEX_TYPES, numbers, same
 
 from clsparse_py import csr_array, graph, sddmm
@@ -22,7 +22,7 @@ PLACES = random_rows((0, 1, 2, 3, 5, 0, 9, 20, 1, 4, 30, 2), 40)
 ALIKE = random_rows((5, 4, 5, 3, 5, 5, 1, 5, 5), 40)
 
 
-def searched(index: type[Any]) -> None:
+def search(index: type[Any]) -> None:
     """Search a graph, count its triangles, and find its components and ranks."""
     result = random_rows((3, 0, 1, 2, 0, 4, 1, 1, 0, 2), 10)
     host = scipy.sparse.csr_array(result + result.T + scipy.sparse.diags_array(np.ones(10)))
@@ -41,18 +41,18 @@ def searched(index: type[Any]) -> None:
     assert abs(graph.pagerank(A).sum() - 1) < 1e-5
 
 
-def sampled(dtype: np.dtype[Any], index: type[Any], k: int) -> None:
+def sample(dtype: np.dtype[Any], index: type[Any], k: int) -> None:
     """Make a product of dense matrices at some places."""
-    sampled_at(PLACES, dtype, index, k)
+    sample_at(PLACES, dtype, index, k)
 
 
-def sampled_by_teams(index: type[Any], places: scipy.sparse.csr_array) -> None:
-    """Do as `sampled`, by the kernel of GPUs that knows how many values a row has."""
-    with described_as(type="gpu"):
-        sampled_at(places, np.dtype(np.float32), index, 12)
+def sample_by_teams(index: type[Any], places: scipy.sparse.csr_array) -> None:
+    """Do as `sample`, by the kernel of GPUs that knows how many values a row has."""
+    with describe_as(type="gpu"):
+        sample_at(places, np.dtype(np.float32), index, 12)
 
 
-def sampled_at(places: scipy.sparse.csr_array, dtype: np.dtype[Any], index: type[Any], k: int) -> None:
+def sample_at(places: scipy.sparse.csr_array, dtype: np.dtype[Any], index: type[Any], k: int) -> None:
     """Make a product of dense matrices at given places."""
     n = places.shape[0]
     X, Y = numbers((n, k), dtype), numbers((40, k), dtype)
@@ -65,8 +65,8 @@ def sampled_at(places: scipy.sparse.csr_array, dtype: np.dtype[Any], index: type
 def graph_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
     """Index types, and sampled products with dtypes in rotation."""
     for index in INDEX_TYPES:
-        yield partial(searched, index)
+        yield partial(search, index)
     for i, dtype in enumerate(dtypes):
-        yield partial(sampled, dtype, INDEX_TYPES[i % 2], (3, 16, 37)[i % 3])
+        yield partial(sample, dtype, INDEX_TYPES[i % 2], (3, 16, 37)[i % 3])
     for index, places in zip(INDEX_TYPES, (PLACES, ALIKE), strict=True):
-        yield partial(sampled_by_teams, index, places)
+        yield partial(sample_by_teams, index, places)

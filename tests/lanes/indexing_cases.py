@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 from elementwise_cases import canonical
 from primitive_cases import TYPES, to_device
-from supposed import described_as, supposed
+from supposed import describe_as, suppose
 from transpose_cases import RAGGED, on_device
 from values import INDEX_TYPES, numbers, same
 
@@ -42,7 +42,7 @@ def same_parts(result: csr_array, wanted: scipy.sparse.csr_array) -> None:
 
 def read(dtype: np.dtype[Any], index: type[Any], device_type: str) -> None:
     """Read rows, columns and places, listed on host and device, and evenly spaced, by the kernels for a type of device."""
-    with described_as(type=device_type):
+    with describe_as(type=device_type):
         _read(dtype, index)
 
 
@@ -52,7 +52,7 @@ def _read(dtype: np.dtype[Any], index: type[Any]) -> None:
     # SciPy's order of a column that is given several times is that of a sort which is not stable.
     once = np.unique(COLUMNS % 23)[::-1]
     same_parts(A[to_device(ROWS.astype(np.int64))], host[ROWS])
-    with patch.object(Thresholds, "of", supposed(Thresholds, max_at_once=0)):
+    with patch.object(Thresholds, "of", suppose(Thresholds, max_at_once=0)):
         same_parts(A[ROWS], host[ROWS])
     same_parts(A[4:11], host[4:11])
     same_parts(A[:, to_device(once.astype(np.uint8))], host[:, once])

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
-from supposed import described_as
+from supposed import describe_as
 
 from clsparse_py import csr_array, default_queue, linalg
 
@@ -21,7 +21,7 @@ Case = partial[None]
 TOLERANCES = {False: (1e-5, 1e-3), True: (2e-3, 0.2)}
 
 
-def solved(
+def solve(
     method: str, dtype: np.dtype[Any], kind: str, preconditioned: str, *, simulated: bool, scaled: bool = False, **options: Any
 ) -> None:
     """Solve a system, and compare its right-hand side; CPU devices and others have kernels of different shapes."""
@@ -36,7 +36,7 @@ def solved(
     A @ b  # planned before devices are taken for others
     # With a callback each pass is a launch of its own; else one launch makes all iterations of some methods.
     for callback in (None, lambda _: None) if method in ("cg", "bicgstab") else (None,):
-        with described_as(type=kind, compute_units=2):
+        with describe_as(type=kind, compute_units=2):
             x, info = getattr(linalg, method)(A, b, M=M, x0=x0, rtol=rtol, callback=callback, **options)
         assert info == 0
         assert x.dtype == dtype
@@ -50,7 +50,7 @@ def least_squares(method: str, dtype: np.dtype[Any], kind: str, *, simulated: bo
     b = (np.arange(70) % 5 - 1.5).astype(dtype) * dtype.type(1j if dtype.kind == "c" else 1)
     A = scipy.sparse.linalg.aslinearoperator(host)  # products are those of other cases
     options = {"calc_var": True} if method == "lsqr" else {}
-    with described_as(type=kind, compute_units=2):
+    with describe_as(type=kind, compute_units=2):
         x, istop, *_ = getattr(linalg, method)(A, b, damp=0.1, atol=tolerance, btol=tolerance, **options)
     assert istop in (1, 2)
     np.testing.assert_allclose(host.conj().T @ (b - host @ x), 0.01 * x, atol=atol)
@@ -62,7 +62,7 @@ def eigenvalues(method: str, dtype: np.dtype[Any], kind: str, *, simulated: bool
     host = scipy.sparse.diags_array(np.r_[np.ones(37), 5, 7, 9]).tocsr().astype(dtype)
     A, X = csr_array(host, queue=queue), np.random.default_rng(0).random((40, 3)).astype(dtype)
     A @ X[:, 0]  # planned before devices are taken for others
-    with described_as(type=kind, compute_units=2):
+    with describe_as(type=kind, compute_units=2):
         if method == "eigsh":
             values, vectors = linalg.eigsh(A, k=2, v0=X[:, 0], ncv=6, tol=1e-3)
         else:
@@ -80,7 +80,7 @@ def triangles(dtype: np.dtype[Any], kind: str, *, simulated: bool) -> None:
     A, b = csr_array(host, queue=queue), (np.arange(n) % 5 - 1.5).astype(dtype)
     A @ b  # planned before devices are taken for others
     ic0 = linalg.ic0(A, 2)
-    with described_as(type=kind, compute_units=2), patch("clsparse_py._operations.triangular.levels._WIDE", 0):
+    with describe_as(type=kind, compute_units=2), patch("clsparse_py._operations.triangular.levels._WIDE", 0):
         for lower in (True, False):
             part = (scipy.sparse.tril if lower else scipy.sparse.triu)(host)
             np.testing.assert_allclose(part @ linalg.spsolve_triangular(A, b, lower), b, atol=1e-3)
@@ -97,11 +97,11 @@ def krylov_cases(dtypes: tuple[np.dtype[Any], ...], *, simulated: bool) -> Itera
         for j, kind in enumerate(("cpu", "gpu")):
             for preconditioned in ("no", ("jacobi", "chebyshev")[i % 2]):
                 dtype = inexact[(i + j) % len(inexact)]
-                yield partial(solved, method, dtype, kind, preconditioned, simulated=simulated, scaled=preconditioned != "no")
+                yield partial(solve, method, dtype, kind, preconditioned, simulated=simulated, scaled=preconditioned != "no")
     for j, kind in enumerate(("cpu", "gpu")):
         for preconditioned in ("no", "jacobi"):
             dtype = inexact[j % len(inexact)]
-            yield partial(solved, "cg", dtype, kind, preconditioned, simulated=simulated, one_reduction=True)
+            yield partial(solve, "cg", dtype, kind, preconditioned, simulated=simulated, one_reduction=True)
     for i, method in enumerate(("lsqr", "lsmr")):
         for j, kind in enumerate(("cpu", "gpu")):
             yield partial(least_squares, method, inexact[(i + j) % len(inexact)], kind, simulated=simulated)

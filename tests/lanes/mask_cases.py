@@ -49,7 +49,7 @@ def under_a_mask(kind: str, dtype: np.dtype[Any], index: type[Any], ring: Semiri
     same(sums, np.where(marks.get() != 0, wanted, 0).astype(product.arithmetic.result))
 
 
-def written(dtype: np.dtype[Any], index: type[Any]) -> None:
+def write(dtype: np.dtype[Any], index: type[Any]) -> None:
     """Write a product beside a mask into a matrix."""
     A, B, M = (
         operand(LEFT, numbers(LEFT.nnz, dtype), index),
@@ -77,7 +77,7 @@ def in_some_rows(dtype: np.dtype[Any], index: type[Any], ring: Semiring) -> None
     same(spmv(A, to_device(x), mask=mask, semiring=ring), np.where(mask, whole, ring.identity(whole.dtype)).astype(whole.dtype))
 
 
-def checked(ring: Semiring) -> None:
+def check_semiring(ring: Semiring) -> None:
     """Run the kernel that is compiled to check a semiring's expressions."""
     chain = Chain(clsparse_py.default_queue())
     built, _ = chain.build(SemiringCheck(1, Arithmetic("int32", "int32", "int32", ring.name)))
@@ -94,8 +94,8 @@ def mask_cases(dtypes: tuple[np.dtype[Any], ...]) -> Iterator[Case]:
         for j, dtype in enumerate(dtypes[:3]):
             yield partial(under_a_mask, kind, dtype, INDEX_TYPES[(i + j) % 2], plus_times)
     for i, dtype in enumerate(dtypes[:3]):
-        yield partial(written, dtype, INDEX_TYPES[i % 2])
+        yield partial(write, dtype, INDEX_TYPES[i % 2])
         yield partial(in_some_rows, dtype, INDEX_TYPES[i % 2], plus_times)
     given = Semiring(plus="a > b ? a : b", times="a * b", zero=0)
     yield partial(in_some_rows, np.dtype(np.int32), np.int32, given)
-    yield partial(checked, given)
+    yield partial(check_semiring, given)

@@ -28,7 +28,7 @@ SHAPES = [
 MATRICES = ((40, 30, 300), (300, 5, 200), (6, 700, 150), (1, 1, 1), (50, 60, 0))
 
 
-def sorted_by_column(shape: Shape, size: tuple[int, int, int], index: type[Any], dtype: np.dtype[Any], rows: bool) -> None:
+def sort_by_column(shape: Shape, size: tuple[int, int, int], index: type[Any], dtype: np.dtype[Any], rows: bool) -> None:
     """Transpose a matrix by sorting its entries by column, and compare."""
     m, n, nnz = size
     rng = np.random.default_rng(nnz)
@@ -51,7 +51,7 @@ def sorted_by_column(shape: Shape, size: tuple[int, int, int], index: type[Any],
     same(moved.get()[:count], values[order])
 
 
-def sorted_keys(dtype: type[Any], n: int, bits: tuple[int, int]) -> None:
+def sort_keys(dtype: type[Any], n: int, bits: tuple[int, int]) -> None:
     """Sort keys, and values with them, and compare."""
     rng, limits = np.random.default_rng(n), np.iinfo(dtype)
     keys, values = rng.integers(limits.min, limits.max, n, dtype, endpoint=True), np.arange(n, dtype=np.uint16)
@@ -65,8 +65,8 @@ def radix_cases(dtypes: tuple[np.dtype[Any], ...], *, simulated: bool) -> Iterat
     matrices, indices = itertools.cycle(MATRICES), itertools.cycle(INDEX_TYPES)
     values, sources = itertools.cycle(dtypes), itertools.cycle((True, False, True))
     for shape in SHAPES * 2:
-        yield partial(sorted_by_column, shape, next(matrices), next(indices), next(values), next(sources))
+        yield partial(sort_by_column, shape, next(matrices), next(indices), next(values), next(sources))
     # A pass of ten bits takes a simulator longest.
     windows = (20, 32), (20, 28 if simulated else 30), (31, 32), (60, 64)
     for dtype, bits in zip((np.int32, np.uint64, np.uint32, np.int64), windows, strict=True):
-        yield partial(sorted_keys, dtype, 300 if simulated else 5000, bits)
+        yield partial(sort_keys, dtype, 300 if simulated else 5000, bits)

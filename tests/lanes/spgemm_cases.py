@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from primitive_cases import to_device
-from supposed import described_as
+from supposed import describe_as
 from transpose_cases import on_device
 from values import INDEX_TYPES, numbers, same
 
@@ -101,7 +101,7 @@ def by(accumulator: Accumulator, dtype: np.dtype[Any], index: type[Any], determi
 
 def as_on_gpus(method: str, dtype: np.dtype[Any], index: type[Any]) -> None:
     """Make a product by the kernels that look at rows on GPUs."""
-    with described_as(type="gpu"):
+    with describe_as(type="gpu"):
         product(method, dtype, index, True)
 
 
@@ -119,7 +119,7 @@ def by_upper_bound(dtype: np.dtype[Any], index: type[Any]) -> None:
             patch.setattr(decide, "bins_for", lambda *_, bins=bins: bins)
             A, B = (on_device(matrix, numbers(matrix.nnz, dtype), index) for matrix in (LEFT, RIGHT))
             known = thresholds_of(describe(A.queue.device), types_of(A, B))
-            with described_as(type=of), supposing(replace(known, max_small_products=0)):
+            with describe_as(type=of), supposing(replace(known, max_small_products=0)):
                 same(spgemm(A, B).toarray(), (A.get() @ B.get()).toarray())
 
 

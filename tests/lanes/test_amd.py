@@ -51,7 +51,7 @@ def bitcode() -> str | None:
     return next((str(place) for place in places), None)
 
 
-def compiled(tools: tuple[str, str], target: str, sources: Mapping[str, str], folder: Path) -> dict[str, Usage]:
+def compile_sources(tools: tuple[str, str], target: str, sources: Mapping[str, str], folder: Path) -> dict[str, Usage]:
     """Compile OpenCL C, each source with a kernel of its name, and return what the kernels take."""
     clang, libraries = tools
     options = ["-x", "cl", "-cl-std=CL2.0", "-O3", "-target", TRIPLE, f"-mcpu={target}", f"--rocm-device-lib-path={libraries}"]
@@ -107,7 +107,7 @@ kernel void planted(global const int *in, global int *out)
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_planted_scratch_is_found(tools: tuple[str, str], target: str, tmp_path: Path) -> None:
-    assert compiled(tools, target, {"planted": SCRATCH}, tmp_path / "planted")["planted"].scratch >= 64 * 4
+    assert compile_sources(tools, target, {"planted": SCRATCH}, tmp_path / "planted")["planted"].scratch >= 64 * 4
 
 
 def test_every_kernel_compiles_without_scratch(lane: Lane, tools: tuple[str, str], templates: set[str], tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_every_kernel_compiles_without_scratch(lane: Lane, tools: tuple[str, str
     jobs = [(target, dict(sources[target][half::2]), tmp_path / f"{target}_{half}") for target in TARGETS for half in range(2)]
     takes: dict[str, dict[str, Usage]] = {target: {} for target in TARGETS}
     with ThreadPoolExecutor(2) as pool:
-        for (target, *_), result in zip(jobs, pool.map(lambda job: compiled(tools, *job), jobs), strict=True):
+        for (target, *_), result in zip(jobs, pool.map(lambda job: compile_sources(tools, *job), jobs), strict=True):
             takes[target] |= result
 
     # Some have the lanes of a target in their names.

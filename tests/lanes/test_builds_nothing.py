@@ -63,7 +63,7 @@ def before(lane: Lane) -> tuple[str, ...]:
     return program, "-cpu", PROCESSOR
 
 
-def said(stderr: str) -> list[str]:
+def printed_text(stderr: str) -> list[str]:
     """Return what a process printed beside qemu, which names the features that it does not emulate."""
     return [line for line in stderr.splitlines() if not line.startswith("qemu-x86_64: ")]
 
@@ -85,8 +85,8 @@ def test_another_platform_takes_its_place(lane: Lane, before: tuple[str, ...], t
     if exhaustive():
         demo = lane.run("-m", "clsparse_py", "demo", environment=environment, before=before)
         lane.say(f"the demo: {demo.stdout.splitlines()[-1]}")
-        assert not said(demo.stderr)
-    assert said(listed.stderr) == said(used.stderr) == []
+        assert not printed_text(demo.stderr)
+    assert printed_text(listed.stderr) == printed_text(used.stderr) == []
     lane.say(f"PyPI's PoCL builds nothing on {PROCESSOR}, and is passed over for {result['version']}")
 
 
@@ -95,4 +95,4 @@ def test_alone_it_is_one_sentence(lane: Lane, before: tuple[str, ...], tmp_path:
     done = lane.run("-c", _ALONE, environment=environment, before=before)
     assert done.stdout.startswith("no OpenCL device can be used (")
     assert "its compiler builds nothing: error: unknown target CPU 'generic'" in done.stdout
-    assert not said(done.stderr)
+    assert not printed_text(done.stderr)

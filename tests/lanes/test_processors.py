@@ -31,7 +31,7 @@ def environment(processor: tuple[str, ...], tmp_path: Path) -> dict[str, str]:
     return runtimes.environment(tmp_path, "", OPENBLAS_CORETYPE=processor[-1])
 
 
-def said(stderr: str) -> list[str]:
+def printed_text(stderr: str) -> list[str]:
     """Return what a process printed beside qemu, which names the features that it does not emulate."""
     return [line for line in stderr.splitlines() if not line.startswith("qemu-x86_64: ")]
 
@@ -42,11 +42,11 @@ def test_each_operation_is_right(lane: Lane, processor: tuple[str, ...], environ
         "small.py", *([] if exhaustive() else ["--few-declarations"]), environment=environment, before=processor
     )
     assert not result["failures"], "\n".join(result["failures"])
-    assert not said(result["stderr"])
+    assert not printed_text(result["stderr"])
 
 
 @pytest.mark.skipif(not exhaustive(), reason="takes minutes: with CLSPARSE_FULL=1")
 def test_the_demo_is_right(lane: Lane, processor: tuple[str, ...], environment: dict[str, str]) -> None:
     done = lane.run("-m", "clsparse_py", "demo", environment=environment, before=processor)
     lane.say(f"the demo on {processor[-1]}: {done.stdout.splitlines()[-1]}")
-    assert not said(done.stderr)
+    assert not printed_text(done.stderr)

@@ -133,7 +133,7 @@ def at_once(dtype: np.dtype[Any], index: type[Any], group: int) -> None:
             same(indptr.get(), wanted.indptr.astype(index))
 
 
-def refused(index: type[Any], device_type: str) -> None:
+def expect_refusal(index: type[Any], device_type: str) -> None:
     """Expect the gather to find that one entry has no mirror image, whether the sample has it or not."""
     for at in range(0, MIRRORED.nnz, 40):
         rows, cols = MIRRORED.tocoo().coords
@@ -149,7 +149,7 @@ def refused(index: type[Any], device_type: str) -> None:
         raise AssertionError("was not refused")
 
 
-def permuted(dtype: np.dtype[Any], index: type[Any], work_group: int, device_type: str) -> None:
+def permute(dtype: np.dtype[Any], index: type[Any], work_group: int, device_type: str) -> None:
     """Permute values that begin inside their buffer, and add them at places, and compare."""
     n, positions = 300, np.random.default_rng(3).permutation(300).astype(index)
     values = numbers(n + 5, dtype)
@@ -181,7 +181,7 @@ def whole(matrix: scipy.sparse.csr_array, dtype: np.dtype[Any]) -> None:
         same(x @ A, x @ wanted.T)
 
 
-def added_up(dtype: np.dtype[Any], index: type[Any], work_group: int) -> None:
+def add_up(dtype: np.dtype[Any], index: type[Any], work_group: int) -> None:
     """Add duplicates up and leave zeros out, of sorted rows, and compare."""
     queue = clsparse_py.default_queue()
     wanted = scipy.sparse.csr_array((numbers(RAGGED.nnz, dtype), RAGGED.indices, RAGGED.indptr), shape=RAGGED.shape, copy=True)
@@ -238,8 +238,8 @@ def transpose_cases(dtypes: tuple[np.dtype[Any], ...], work_groups: tuple[int, .
             yield partial(transposed, matrix, method, dtype, INDEX_TYPES[(i + k) % 2], device_type, options)
     for i, dtype in enumerate(dtypes):
         index, work_group = INDEX_TYPES[i % 2], work_groups[i % len(work_groups)]
-        yield partial(permuted, dtype, index, work_group, TYPES[i // 2 % 2])
-        yield partial(added_up, dtype, INDEX_TYPES[1 - i % 2], work_group)
+        yield partial(permute, dtype, index, work_group, TYPES[i // 2 % 2])
+        yield partial(add_up, dtype, INDEX_TYPES[1 - i % 2], work_group)
         if i < 2 or not simulated:
             yield partial(transposed, RAGGED, "binned", dtype, index, TYPES[i % 2], {})
             yield partial(whole, (MIRRORED, RAGGED)[i % 2], dtype)
@@ -250,4 +250,4 @@ def transpose_cases(dtypes: tuple[np.dtype[Any], ...], work_groups: tuple[int, .
         if i < 1 or not simulated:
             yield partial(in_order, dtype, index, work_group)
     for index, device_type in zip(INDEX_TYPES, TYPES, strict=True):
-        yield partial(refused, index, device_type)
+        yield partial(expect_refusal, index, device_type)

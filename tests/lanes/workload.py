@@ -31,14 +31,14 @@ from graph_cases import graph_cases
 from indexing_cases import indexing_cases
 from krylov_cases import krylov_cases
 from mask_cases import mask_cases
-from oracle import addition, multiplied
+from oracle import addition, multiply
 from pairs import exhaustive
 from primitive_cases import primitive_cases
 from pyopencl import array as cl_array
 from radix_cases import radix_cases
 from segment_cases import segment_cases
 from spgemm_cases import spgemm_cases
-from supposed import described_as
+from supposed import describe_as
 from transpose_cases import transpose_cases
 from values import INDEX_TYPES, numbers, same
 
@@ -134,7 +134,7 @@ def expected(matrix: Matrix, a: Array, x: Array, ring: semiring.Semiring) -> Arr
     dtype = ring.result_dtype(a.dtype, x.dtype)
     y = np.full(matrix.shape[0], ring.identity(dtype), dtype)
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(indptr))
-    addition(ring, dtype).at(y, rows, multiplied(ring, a, x[indices], dtype))
+    addition(ring, dtype).at(y, rows, multiply(ring, a, x[indices], dtype))
     return y
 
 
@@ -208,7 +208,7 @@ def plan_cases(axes: Axes) -> Iterator[Case]:
         yield partial(product, NOTHING[i % len(NOTHING)], kernel, FLOAT32, scaled=True)
 
 
-def streamed(dtype: np.dtype, index: type[Any], work_group: int) -> None:
+def stream(dtype: np.dtype, index: type[Any], work_group: int) -> None:
     """Multiply short rows with columns in 16 bits, and compare."""
     matrix = Matrix(tuple(i % 4 for i in range(60)), 12, "up to three entries a row")
     a = matrix.values(dtype)
@@ -221,7 +221,7 @@ def streamed(dtype: np.dtype, index: type[Any], work_group: int) -> None:
 def streamed_cases(axes: Axes) -> Iterator[Case]:
     """The kernels of columns in 16 bits."""
     for i, dtype in enumerate(axes.dtypes[:3]):
-        yield partial(streamed, dtype, INDEX_TYPES[i % 2], (7, 48, 64)[i])
+        yield partial(stream, dtype, INDEX_TYPES[i % 2], (7, 48, 64)[i])
 
 
 def structure(matrix: Matrix, index: type[Any], work_group: int) -> None:
@@ -277,7 +277,7 @@ def many_columns(
         same(spmm(A, X_device, alpha=2, beta=0, out=out, work_group=work_group), (wanted * dtype.type(2)).astype(dtype))
 
 
-def strided() -> None:
+def multiply_strided() -> None:
     """Multiply with a vector of every second entry of an array."""
     A, x = on_device(RAGGED, RAGGED.values(FLOAT32)), numbers(2 * RAGGED.n_cols, FLOAT32)
     wanted = expected(RAGGED, RAGGED.values(FLOAT32), x[::2], semiring.plus_times)
@@ -300,7 +300,7 @@ def together(index: type[Any]) -> None:
         np.kron(np.eye(6, dtype=np.int32), np.ones((3, 4), np.int32))[:17] * np.arange(1, 25), dtype=FLOAT32
     )
     A = csr_array((S.data, S.indices.astype(index), S.indptr.astype(index)), shape=S.shape)
-    with described_as(type="gpu"):
+    with describe_as(type="gpu"):
         plans = spmm_plan(A), spmm_plan(A, expected_calls=1 << 20)
         for n_columns in (32, 20):
             X = numbers((24, n_columns), FLOAT32)
@@ -318,10 +318,10 @@ def spmm_cases(axes: Axes) -> Iterator[Case]:
     for i, dtype in enumerate(axes.dtypes):
         n_columns, order, index = (1, 2, 3, 4, 6)[i % 5], "CF"[i % 2], INDEX_TYPES[i // 2 % 2]
         yield partial(many_columns, dtype, n_columns, order, axes.work_groups[i % 4], index, scaled=dtype.kind != "b")
-    yield partial(strided)
+    yield partial(multiply_strided)
 
 
-def mixed(a_dtype: str, x_dtype: str, kernel: str) -> None:
+def multiply_mixed(a_dtype: str, x_dtype: str, kernel: str) -> None:
     """Multiply operands of two dtypes, from the host, and compare."""
     a, x = RAGGED.values(np.dtype(a_dtype)), numbers(RAGGED.n_cols, np.dtype(x_dtype))
     A = on_device(RAGGED, a)
@@ -334,7 +334,7 @@ def mixed_cases(fp64: bool) -> Iterator[Case]:
     pairs += [("float32", "float64"), ("int32", "float32"), ("complex64", "float64")] if fp64 else []
     kernels = ("chunked", "adaptive", "nonzero_split", "merge", "subvector4", "vector_long")
     for i, kernel in enumerate(kernels):
-        yield partial(mixed, *pairs[i % len(pairs)], kernel)
+        yield partial(multiply_mixed, *pairs[i % len(pairs)], kernel)
 
 
 def views(target: str, step: int) -> None:
@@ -356,7 +356,7 @@ def view_cases(axes: Axes) -> Iterator[Case]:
             yield partial(views, dtype.name, 1 + i % 3)
 
 
-def refused(a_dtype: str, operation: Callable[[csr_array], object]) -> None:
+def expect_refusal(a_dtype: str, operation: Callable[[csr_array], object]) -> None:
     """Expect what needs double precision to be refused, with an error that says so."""
     try:
         operation(csr_array(scipy.sparse.eye_array(3, dtype=a_dtype)))
@@ -370,12 +370,12 @@ def refused(a_dtype: str, operation: Callable[[csr_array], object]) -> None:
 def refusal_cases() -> Iterator[Case]:
     """What a device without double precision refuses."""
     for dtype in ("float64", "complex128"):
-        yield partial(refused, dtype, repr)
-        yield partial(refused, "float32", partial(csr_array.astype, dtype=dtype))
-        yield partial(refused, "float32", partial(spmv, x=np.ones(3, dtype)))
-        yield partial(refused, "float32", partial(spmm, X=np.ones((3, 2), dtype)))
+        yield partial(expect_refusal, dtype, repr)
+        yield partial(expect_refusal, "float32", partial(csr_array.astype, dtype=dtype))
+        yield partial(expect_refusal, "float32", partial(spmv, x=np.ones(3, dtype)))
+        yield partial(expect_refusal, "float32", partial(spmm, X=np.ones((3, 2), dtype)))
     # int32 times float32 is float64, in SciPy and here.
-    yield partial(refused, "int32", partial(spmv, x=np.ones(3, np.float32)))
+    yield partial(expect_refusal, "int32", partial(spmv, x=np.ones(3, np.float32)))
 
 
 def make_writes_visible() -> None:

@@ -16,7 +16,7 @@ from clsparse_py._device.device import describe
 from clsparse_py._memory.overlap import overlap
 
 
-def unsorted(n: int = 40) -> sp.csr_array:
+def unsorted_matrix(n: int = 40) -> sp.csr_array:
     """Return a matrix whose rows SciPy sorts in place whenever it needs them sorted."""
     rng = np.random.default_rng(0)
     columns = np.concatenate([rng.permutation(n)[:7][::-1] for _ in range(n)]).astype(np.int32)
@@ -42,7 +42,7 @@ IN_PLACE: dict[str, Callable[[sp.csr_array], object]] = {
 
 @pytest.mark.parametrize("change", list(IN_PLACE))
 def test_a_matrix_stays_what_it_was_made_of(queue: cl.CommandQueue, change: str) -> None:
-    S = unsorted()
+    S = unsorted_matrix()
     dense = S.toarray()
     A = csr_array(S, queue=queue)
     of_parts = csr_array((S.data, S.indices, S.indptr), queue=queue)
@@ -56,7 +56,7 @@ def test_a_matrix_stays_what_it_was_made_of(queue: cl.CommandQueue, change: str)
 
 
 def test_values_given_to_plans_may_change_when_the_call_returns(queue: cl.CommandQueue) -> None:
-    S = unsorted()
+    S = unsorted_matrix()
     A, dense, values = csr_array(S, queue=queue), S.toarray(), S.data.copy()
     transposition, product = transpose_plan(A), spgemm_plan(A, A)
     results = [transposition(values), product(values, values)]
@@ -66,7 +66,7 @@ def test_values_given_to_plans_may_change_when_the_call_returns(queue: cl.Comman
 
 
 def test_read_only_parts_are_not_written_to(queue: cl.CommandQueue) -> None:
-    S = unsorted()
+    S = unsorted_matrix()
     for part in (S.data, S.indices, S.indptr):
         part.flags.writeable = False
     before = S.data.copy()
@@ -78,7 +78,7 @@ def test_read_only_parts_are_not_written_to(queue: cl.CommandQueue) -> None:
 
 
 def test_device_parts_are_used_as_they_are_unless_copied(queue: cl.CommandQueue) -> None:
-    S = unsorted()
+    S = unsorted_matrix()
     parts = tuple(cl_array.to_device(queue, part) for part in (S.data, S.indices, S.indptr))
     shared, own = csr_array(parts), csr_array(parts, copy=True)
     parts[0].fill(0)
@@ -89,7 +89,7 @@ def test_device_parts_are_used_as_they_are_unless_copied(queue: cl.CommandQueue)
 def test_host_memory_is_shared_through_a_buffer_on_it(queue: cl.CommandQueue) -> None:
     if not describe(queue.device).aliases_host:
         pytest.skip("the device has memory of its own")
-    S = unsorted()
+    S = unsorted_matrix()
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
     data = cl_array.Array(queue, S.data.shape, S.data.dtype, data=cl.Buffer(queue.context, flags, hostbuf=S.data))
     A, x = csr_array((data, S.indices, S.indptr), shape=S.shape), np.ones(40, np.float32)
@@ -140,7 +140,7 @@ def test_parts_of_a_buffer_that_was_let_go_are_memory_as_any(queue: cl.CommandQu
         array.set(values)
         return array
 
-    S, x = unsorted(), np.arange(40, dtype=np.float32)
+    S, x = unsorted_matrix(), np.arange(40, dtype=np.float32)
     A = csr_array((part(S.data), part(S.indices), part(S.indptr)), shape=S.shape)
     held, out = part(x), part(np.zeros(40, np.float32))
     other = cl.CommandQueue(queue.context, queue.device)
@@ -177,7 +177,7 @@ def test_shared_virtual_memory_overlaps_by_its_addresses(queue: cl.CommandQueue)
 
 @pytest.mark.parametrize("part", ["data", "indices", "indptr"])
 def test_out_overlaps_no_array_of_the_matrix(queue: cl.CommandQueue, part: str) -> None:
-    S, n = unsorted(), 40
+    S, n = unsorted_matrix(), 40
     taken = getattr(S, part)
     memory = cl_array.zeros(queue, 4096, np.int32)
     held = array_on(memory.base_data, queue, taken.size, taken.dtype)
@@ -197,7 +197,7 @@ def test_out_overlaps_no_array_of_the_matrix(queue: cl.CommandQueue, part: str) 
 
 
 def test_a_host_result_overlaps_no_array_of_the_matrix(queue: cl.CommandQueue) -> None:
-    S, flags = unsorted(), cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+    S, flags = unsorted_matrix(), cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
     data = array_on(cl.Buffer(queue.context, flags, hostbuf=S.data), queue, S.data.size)
     A = csr_array((data, S.indices, S.indptr), shape=S.shape)
     with pytest.raises(ValueError, match=r"^out: overlaps A\.data"):
@@ -205,7 +205,7 @@ def test_a_host_result_overlaps_no_array_of_the_matrix(queue: cl.CommandQueue) -
 
 
 def test_results_of_plans_overlap_nothing_that_is_read(queue: cl.CommandQueue) -> None:
-    S = unsorted().astype(np.int32)
+    S = unsorted_matrix().astype(np.int32)
     S.sort_indices()
     A = csr_array(S, queue=queue)
     transposition, product = transpose_plan(A), spgemm_plan(A, A)

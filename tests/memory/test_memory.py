@@ -57,7 +57,7 @@ def gate(queue: cl.CommandQueue) -> Iterator[cl.UserEvent]:
         event.set_status(cl.command_execution_status.COMPLETE)
 
 
-def opened(gate: cl.UserEvent) -> None:
+def open_block(gate: cl.UserEvent) -> None:
     gate.set_status(cl.command_execution_status.COMPLETE)
 
 
@@ -69,7 +69,7 @@ def new(queue: cl.CommandQueue, n: int = N) -> cl_array.Array:
     return memory.allocate(queue, "a test", n, np.float32)
 
 
-def filled(queue: cl.CommandQueue, value: float, n: int = N) -> cl_array.Array:
+def fill(queue: cl.CommandQueue, value: float, n: int = N) -> cl_array.Array:
     chain, array = Chain(queue), new(queue, n)
     chain.fill(array, value, n)
     chain.finish(array)
@@ -89,14 +89,14 @@ def identity(queue: cl.CommandQueue, factor: float = 1) -> csr_array:
 def test_memory_is_used_again_at_once(own: cl.CommandQueue, gate: cl.UserEvent) -> None:
     """Also while commands that use it have not begun."""
     cl.enqueue_barrier(own, wait_for=[gate])
-    first = filled(own, 1)
+    first = fill(own, 1)
     before = handle(first)
     kept = Chain(own).scratch(N, np.float32)
     Chain(own, first).copy(kept, first, N)
     del first
-    second = filled(own, 2)
+    second = fill(own, 2)
     assert handle(second) == before
-    opened(gate)
+    open_block(gate)
     np.testing.assert_array_equal(kept.get(), 1)
     np.testing.assert_array_equal(second.get(), 2)
 
@@ -116,27 +116,27 @@ def test_views_and_parts_keep_their_memory(own: cl.CommandQueue) -> None:
         lambda array: array.base_data[4096:8192],
         lambda array: array.base_data.get_sub_region(4096, 4096),
     ):
-        array = filled(own, 3)
+        array = fill(own, 3)
         before, part = handle(array), part_of(array)
         del array
-        assert handle(filled(own, 4)) != before
+        assert handle(fill(own, 4)) != before
         del part
         gc.collect()
-        assert before in [handle(array) for array in [filled(own, 5) for _ in range(4)]]
+        assert before in [handle(array) for array in [fill(own, 5) for _ in range(4)]]
 
 
 def test_what_is_mapped_to_the_host_stays(own: cl.CommandQueue) -> None:
-    array = filled(own, 3)
+    array = fill(own, 3)
     mapped, _ = cl.enqueue_map_buffer(own, array.base_data, cl.map_flags.READ, 0, (N,), np.float32)
     del array
-    filled(own, 4).finish()
+    fill(own, 4).finish()
     own.finish()
     np.testing.assert_array_equal(mapped, 3)
 
 
 def test_memory_may_be_released_by_hand(own: cl.CommandQueue) -> None:
     gc.collect()  # what tests before left in cycles
-    array = filled(own, 3)
+    array = fill(own, 3)
     own.finish()
     used = memory_info(own).blocks
     array.base_data.release()
@@ -153,10 +153,10 @@ def test_memory_is_lent_again_once_nothing_has_it(own: cl.CommandQueue) -> None:
         lambda array: array.base_data.get_sub_region(4096, 4096),
     ]
     for keep in ways:
-        array = filled(own, 3)
+        array = fill(own, 3)
         before, kept = handle(array), keep(array)
         del array
-        others = [filled(own, value) for value in range(6)]
+        others = [fill(own, value) for value in range(6)]
         assert before not in [handle(peer) for peer in others]
         for value, peer in enumerate(others):
             np.testing.assert_array_equal(peer.get(), value)
@@ -164,18 +164,18 @@ def test_memory_is_lent_again_once_nothing_has_it(own: cl.CommandQueue) -> None:
     results = {handle(new(own, 3 * N)) for _ in range(5)}
     assert len(results) == 1
     used = memory_info(own).used
-    of_sizes = [filled(own, 1, n) for n in range(100, 3000, 100) for _ in range(6)]
+    of_sizes = [fill(own, 1, n) for n in range(100, 3000, 100) for _ in range(6)]
     del of_sizes
     assert memory_info(own).used == used
 
 
 def test_a_buffer_that_was_released_by_hand_is_not_lent_again(own: cl.CommandQueue) -> None:
     for _ in range(3):
-        array = filled(own, 3)
+        array = fill(own, 3)
         own.finish()
         array.base_data.release()
         del array
-        np.testing.assert_array_equal(filled(own, 4).get(), 4)
+        np.testing.assert_array_equal(fill(own, 4).get(), 4)
 
 
 def test_threads_never_share_memory(own: cl.CommandQueue) -> None:
@@ -228,35 +228,35 @@ def test_arrays_larger_than_the_device_are_refused_at_once(own: cl.CommandQueue,
 
 def test_a_queue_waits_for_another_that_uses_its_memory(own: cl.CommandQueue, other: cl.CommandQueue, gate: cl.UserEvent) -> None:
     """An array `with_queue` that an operation reads on that queue, and is let go before it does."""
-    A, x = identity(other, 2), filled(own, 1)
+    A, x = identity(other, 2), fill(own, 1)
     before = handle(x)
     cl.enqueue_barrier(other, wait_for=[gate])
     y = A @ x.with_queue(other)
     del x
-    again = filled(own, 5)
+    again = fill(own, 5)
     if handle(again) != before:
         pytest.fail("there is one block, and it is to be used again")
     assert again.events[-1].command_execution_status != cl.command_execution_status.COMPLETE
-    opened(gate)
+    open_block(gate)
     np.testing.assert_array_equal(y.get(), 2)
     np.testing.assert_array_equal(again.get(), 5)
 
 
 def test_memory_without_uses_is_taken_first(own: cl.CommandQueue, other: cl.CommandQueue, gate: cl.UserEvent) -> None:
-    A, x, free = identity(other, 2), filled(own, 1), filled(own, 3)
+    A, x, free = identity(other, 2), fill(own, 1), fill(own, 3)
     before = handle(free)
     cl.enqueue_barrier(other, wait_for=[gate])
     y = A @ x.with_queue(other)
     del free, x
-    again = filled(own, 5)
+    again = fill(own, 5)
     assert handle(again) == before
     np.testing.assert_array_equal(again.get(), 5)
-    opened(gate)
+    open_block(gate)
     np.testing.assert_array_equal(y.get(), 2)
 
 
 def test_a_use_of_the_callers_own_is_recorded(own: cl.CommandQueue, other: cl.CommandQueue, gate: cl.UserEvent) -> None:
-    x, copy = filled(own, 1), cl_array.empty(other, N, np.float32)
+    x, copy = fill(own, 1), cl_array.empty(other, N, np.float32)
     own.finish()
     before = handle(x)
     cl.enqueue_barrier(other, wait_for=[gate])
@@ -264,9 +264,9 @@ def test_a_use_of_the_callers_own_is_recorded(own: cl.CommandQueue, other: cl.Co
     record_use(x, other)
     record_use(x, own)  # of no consequence
     del x
-    again = filled(own, 5)
+    again = fill(own, 5)
     assert handle(again) == before
-    opened(gate)
+    open_block(gate)
     np.testing.assert_array_equal(copy.get(), 1)
     np.testing.assert_array_equal(again.get(), 5)
 
@@ -279,7 +279,7 @@ def test_a_part_of_a_buffer_that_was_let_go_has_uses(own: cl.CommandQueue, other
 
 
 def test_record_use_refuses_what_it_cannot_record(own: cl.CommandQueue) -> None:
-    x = filled(own, 1)
+    x = fill(own, 1)
     with pytest.raises(TypeError, match=r"^array: must be a pyopencl.array.Array, is list"):
         record_use([1], own)
     with pytest.raises(TypeError, match=r"^queue: must be a pyopencl.CommandQueue, is NoneType"):
@@ -293,8 +293,8 @@ def test_record_use_refuses_what_it_cannot_record(own: cl.CommandQueue) -> None:
 def test_views_and_aliases_learn_of_what_is_written(
     own: cl.CommandQueue, other: cl.CommandQueue, gate: cl.UserEvent, is_ours: bool
 ) -> None:
-    A, B, x = identity(own, 2), identity(other), filled(own, 1)
-    y = filled(own, 0) if is_ours else cl_array.zeros(own, N, np.float32)
+    A, B, x = identity(own, 2), identity(other), fill(own, 1)
+    y = fill(own, 0) if is_ours else cl_array.zeros(own, N, np.float32)
     view, alias = y[10:20], y.with_queue(other)
     for _ in range(100):
         spmv(A, x, out=y)
@@ -303,7 +303,7 @@ def test_views_and_aliases_learn_of_what_is_written(
     assert view.events is y.events
     assert len(y.events) == 1
     doubled = B @ alias  # on the other queue, after it
-    opened(gate)
+    open_block(gate)
     np.testing.assert_array_equal(doubled.get(), 2)
 
 
@@ -312,7 +312,7 @@ def test_what_another_queue_writes_to_a_view_is_known_until_it_ends(
     own: cl.CommandQueue, other: cl.CommandQueue, gate: cl.UserEvent, is_ours: bool
 ) -> None:
     """It may be written to by another thread, behind the look at the events of one that writes to another part."""
-    array = filled(own, 0) if is_ours else cl_array.zeros(own, N, np.float32)
+    array = fill(own, 0) if is_ours else cl_array.zeros(own, N, np.float32)
     lower, upper = array[:10], array[10:]
     cl.enqueue_barrier(other, wait_for=[gate])
     behind = cl.enqueue_marker(other)
@@ -321,7 +321,7 @@ def test_what_another_queue_writes_to_a_view_is_known_until_it_ends(
     note_written(upper, first)
     note_written(array, second)
     assert lower.events == [behind, second]
-    opened(gate)
+    open_block(gate)
     other.finish()
     note_written(upper, first)
     assert array.events == [first]
@@ -329,7 +329,7 @@ def test_what_another_queue_writes_to_a_view_is_known_until_it_ends(
 
 def test_events_stay_alive_as_long_as_a_list_of_them(own: cl.CommandQueue) -> None:
     """A thread may be in the driver with a list that it waits for: the driver knows the events, and PyOpenCL keeps the list."""
-    array = filled(own, 0)
+    array = fill(own, 0)
     views = [None, array[:10]]
     for view in views:
         was = array.events
@@ -358,7 +358,7 @@ def test_what_another_queue_used_is_forgotten_once_it_has_ended(
     own: cl.CommandQueue, other: cl.CommandQueue, gate: cl.UserEvent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A product is enqueued as the one before again: it takes longer only as long as commands of another queue use the memory."""
-    A, x = identity(own), filled(own, 1)
+    A, x = identity(own), fill(own, 1)
     for _ in range(3):
         A @ x
     cl.enqueue_barrier(other, wait_for=[gate])
@@ -368,7 +368,7 @@ def test_what_another_queue_used_is_forgotten_once_it_has_ended(
     monkeypatch.setattr(Recording, "enqueue", lambda *given: runs.append(given) or run(*given))
     np.testing.assert_array_equal((A @ x).get(), 1)
     assert len(runs) == 1
-    opened(gate)
+    open_block(gate)
     other.finish()
     A @ x
     A @ x
@@ -407,7 +407,7 @@ def test_what_is_kept_is_bounded(own: cl.CommandQueue, n_bytes: int, monkeypatch
     monkeypatch.setenv("CLSPARSE_POOL_BYTES", str(n_bytes))
     context = cl.Context([own.device])
     queue = cl.CommandQueue(context)
-    arrays = [filled(queue, i, 1 << 16) for i in range(8)]
+    arrays = [fill(queue, i, 1 << 16) for i in range(8)]
     used = memory_info(queue).used
     for n, array in enumerate(arrays):
         np.testing.assert_array_equal(array.get(), n)
@@ -448,10 +448,10 @@ def test_a_bound_that_is_no_number_is_refused(own: cl.CommandQueue, given: str, 
 
 
 def test_queues_without_order_keep_memory_as_others_do(unordered: cl.CommandQueue) -> None:
-    array = filled(unordered, 1)
+    array = fill(unordered, 1)
     before = handle(array)
     del array
-    assert handle(filled(unordered, 2)) == before
+    assert handle(fill(unordered, 2)) == before
 
 
 def test_a_queue_takes_its_memory_along(own: cl.CommandQueue) -> None:
@@ -495,7 +495,7 @@ def test_contexts_are_let_go(queue: cl.CommandQueue) -> None:
 
 def test_a_matrix_keeps_no_operand(own: cl.CommandQueue) -> None:
     A = identity(own)
-    x, out = filled(own, 1), new(own)
+    x, out = fill(own, 1), new(own)
     for _ in range(3):
         spmv(A, x, out=out)
     watched = [weakref.ref(array) for array in (x, out)]
@@ -504,7 +504,7 @@ def test_a_matrix_keeps_no_operand(own: cl.CommandQueue) -> None:
     assert [reference() for reference in watched] == [None, None]
     assert memory_info(own).blocks == before - 2
     # Counters that were set before are not used again.
-    x, out = filled(own, 7), new(own)
+    x, out = fill(own, 7), new(own)
     np.testing.assert_array_equal(spmv(A, x, out=out).get(), 7)
 
 

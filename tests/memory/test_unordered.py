@@ -33,7 +33,7 @@ def gate(queue: cl.CommandQueue) -> Iterator[cl.UserEvent]:
         event.set_status(cl.command_execution_status.COMPLETE)
 
 
-def doubled(queue: cl.CommandQueue) -> tuple[sp.csr_array, cl_array.Array]:
+def doubling_matrix(queue: cl.CommandQueue) -> tuple[sp.csr_array, cl_array.Array]:
     """Return a matrix that doubles vectors, whose plan is made, and a vector of ones, on a queue."""
     A = 2 * sp.eye_array(N, dtype=np.float32, format="csr", queue=queue)
     x = cl_array.to_device(queue, np.ones(N, np.float32))
@@ -56,7 +56,7 @@ def read(array: cl_array.Array) -> np.ndarray:
 
 
 def test_operations_come_after_all_that_is_on_the_queue(unordered: cl.CommandQueue, gate: cl.UserEvent) -> None:
-    A, x = doubled(unordered)
+    A, x = doubling_matrix(unordered)
     begin_as(unordered, x, 3, gate)
     y = A @ x
     assert y.queue is unordered
@@ -65,7 +65,7 @@ def test_operations_come_after_all_that_is_on_the_queue(unordered: cl.CommandQue
 
 
 def test_after_finish_all_is_there(unordered: cl.CommandQueue, gate: cl.UserEvent) -> None:
-    A, x = doubled(unordered)
+    A, x = doubling_matrix(unordered)
     begin_as(unordered, x, 4, gate)
     product, scanned = A @ x, sp.primitives.exclusive_scan(x)
     gate.set_status(cl.command_execution_status.COMPLETE)
@@ -77,7 +77,7 @@ def test_after_finish_all_is_there(unordered: cl.CommandQueue, gate: cl.UserEven
 
 
 def test_a_barrier_alone_orders_what_comes_after_it(unordered: cl.CommandQueue, gate: cl.UserEvent) -> None:
-    A, x = doubled(unordered)
+    A, x = doubling_matrix(unordered)
     begin_as(unordered, x, 5, gate)
     y = A @ x
     cl.enqueue_barrier(unordered)
@@ -89,7 +89,7 @@ def test_a_barrier_alone_orders_what_comes_after_it(unordered: cl.CommandQueue, 
 
 
 def test_markers_before_and_behind_an_operation_measure_it(unordered: cl.CommandQueue) -> None:
-    A, x = doubled(unordered)
+    A, x = doubling_matrix(unordered)
     before = cl.enqueue_marker(unordered)
     y = A @ x
     behind = cl.enqueue_marker(unordered)
@@ -98,7 +98,7 @@ def test_markers_before_and_behind_an_operation_measure_it(unordered: cl.Command
 
 
 def test_more_than_the_host_waits_for_may_be_held_back(unordered: cl.CommandQueue, gate: cl.UserEvent) -> None:
-    A, x = doubled(unordered)
+    A, x = doubling_matrix(unordered)
     begin_as(unordered, x, 1, gate)
     y = x
     for _ in range(70):

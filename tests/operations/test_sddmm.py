@@ -9,7 +9,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse
 from pyopencl import array as cl_array
-from supposed import described_as
+from supposed import describe_as
 
 from clsparse_py import csr_array, sddmm
 from clsparse_py._ground.errors import BuildError
@@ -44,7 +44,7 @@ def test_teams_of_gpus(queue: cl.CommandQueue) -> None:
     uneven = scipy.sparse.random_array((90, 60), density=0.1, rng=rng, format="csr")
     alike = scipy.sparse.csr_array(scipy.sparse.diags_array(np.ones((3, 60)), offsets=[-1, 0, 7], shape=(60, 60)))
     long = scipy.sparse.csr_array(scipy.sparse.vstack([uneven, np.ones((10, 60)), scipy.sparse.csr_array((5, 60))]))
-    with described_as(type="gpu"):
+    with describe_as(type="gpu"):
         for M in (long, alike):
             X, Z = (rng.integers(-5, 5, (n, 12)).astype(np.float32) for n in M.shape)
             x, z = cl_array.to_device(queue, X), cl_array.to_device(queue, Z)

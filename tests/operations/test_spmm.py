@@ -10,10 +10,10 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
-from oracle import check, expected, host, random_structure, random_values
+from oracle import check, expected_product, host, random_structure, random_values
 from platforms import PLATFORMS
 from pyopencl import array as cl_array
-from supposed import described_as, supposed
+from supposed import describe_as, suppose
 
 from clsparse_py import csr_array, or_and, spmm, spmm_plan, transpose
 from clsparse_py._build import programs
@@ -60,7 +60,7 @@ def test_views(queue: cl.CommandQueue, view: Any) -> None:
     matrix = random_csr(70, 50, 2)
     A = csr_array(matrix, queue=queue)
     x = random_values(np.float32, (120, 120), np.random.default_rng(1))
-    wanted = expected(host(matrix), view(x))
+    wanted = expected_product(host(matrix), view(x))
     check(A @ view(x), wanted)
     check(A @ view(cl_array.to_device(queue, x)), wanted)
 
@@ -94,7 +94,7 @@ def test_alpha_and_beta(queue: cl.CommandQueue) -> None:
             for out in (before.copy(), cl_array.to_device(queue, before)):
                 operand = x if isinstance(out, np.ndarray) else cl_array.to_device(queue, x)
                 assert spmm(A, operand, alpha=alpha, beta=beta, out=out) is out
-                check(out, expected(host(matrix), x, alpha=alpha, beta=beta, y=before))
+                check(out, expected_product(host(matrix), x, alpha=alpha, beta=beta, y=before))
 
 
 @pytest.mark.parametrize("semiring", list(SEMIRINGS.values())[1:], ids=repr)
@@ -102,7 +102,7 @@ def test_semirings(queue: cl.CommandQueue, semiring: Any) -> None:
     matrix = random_csr(70, 50, 4, np.int32)
     matrix.data[:] = np.abs(matrix.data)
     x = np.abs(random_values(np.int32, (50, 3), np.random.default_rng(1)))
-    check(spmm(csr_array(matrix, queue=queue), x, semiring=semiring), expected(host(matrix), x, semiring))
+    check(spmm(csr_array(matrix, queue=queue), x, semiring=semiring), expected_product(host(matrix), x, semiring))
 
 
 def test_queue_of_the_operand(queue: cl.CommandQueue) -> None:
@@ -184,9 +184,9 @@ def test_uneven_rows_in_any_layout(queue: cl.CommandQueue, kind: str) -> None:
         out = random_values(dtype, (300, columns), np.random.default_rng(2))
         on_device, y = cl_array.to_device(queue, x), cl_array.to_device(queue, out)
         plan = spmm_plan(A)
-        check(spmm(A, on_device, plan=plan), expected(host(matrix), x))
+        check(spmm(A, on_device, plan=plan), expected_product(host(matrix), x))
         np.testing.assert_array_equal(spmm(A, on_device).get(), spmm(A, on_device).get())
-        check(spmm(A, on_device, alpha=2, beta=-1, out=y, plan=plan), expected(host(matrix), x, alpha=2, beta=-1, y=out))
+        check(spmm(A, on_device, alpha=2, beta=-1, out=y, plan=plan), expected_product(host(matrix), x, alpha=2, beta=-1, y=out))
         pieces = [product.pieces for product in plan.explain().products]
         assert len(pieces) == 2
         assert all(pieces) or kind == "own"
@@ -203,7 +203,7 @@ def test_what_lies_between_columns_is_not_read(queue: cl.CommandQueue, kind: str
         (np.full((70, 20), np.nan, np.float32, order="F"), np.s_[:, 1:17]),
     ):
         wide[view] = x
-        check(A @ cl_array.to_device(queue, wide)[view], expected(host(matrix), x))
+        check(A @ cl_array.to_device(queue, wide)[view], expected_product(host(matrix), x))
 
 
 def test_infinity_reaches_its_own_rows_alone(queue: cl.CommandQueue, kind: str) -> None:  # noqa: ARG001 - of its effect
@@ -226,7 +226,7 @@ def test_a_plan_serves_one_structure(queue: cl.CommandQueue) -> None:
     assert "spmm_parts" in str(explained)
     assert "products of 4 columns" in repr(plan)
     A.data = A.data * 2
-    check(spmm(A, x, plan=plan), expected((matrix.data * 2, matrix.indices, matrix.indptr), x))
+    check(spmm(A, x, plan=plan), expected_product((matrix.data * 2, matrix.indices, matrix.indptr), x))
     with pytest.raises(ValueError, match=r"^plan: was made for another structure than A's"):
         spmm(csr_array(matrix, queue=queue), x, plan=plan)
     A.indices = A.indices.copy()
@@ -237,7 +237,7 @@ def test_a_plan_serves_one_structure(queue: cl.CommandQueue) -> None:
 
 
 def test_a_plan_keeps_the_latest_kinds(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, max_kinds=2))
+    monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_kinds=2))
     A = csr_array(sp.eye_array(4, format="csr", dtype=np.float32), queue=queue)
     plan = spmm_plan(A)
     for k in (2, 3, 4, 2):
@@ -324,7 +324,7 @@ def test_rows_that_are_alike(queue: cl.CommandQueue) -> None:
     # As a GPU would have it: a team of lanes to each row.
     diagonals = np.arange(1.0, 401.0).reshape(5, 80) % 7 - 3
     S = sp.csr_array(sp.diags_array(diagonals, offsets=[-9, -1, 0, 1, 9], shape=(80, 80)).astype(np.float32))
-    with described_as(type="gpu"):
+    with describe_as(type="gpu"):
         A = csr_array(S, queue=queue)
         for columns in (4, 20):
             X = np.random.default_rng(columns).integers(-4, 5, (80, columns)).astype(np.float32)
@@ -374,9 +374,9 @@ def meshlike(index: Any = np.int32) -> sp.csr_array:
     return sp.csr_array((S.data, S.indices.astype(index), S.indptr.astype(index)), shape=S.shape)
 
 
-def repeated(A: Any, x: cl_array.Array, **options: Any) -> list[np.ndarray[Any, Any]]:
+def repeat(A: Any, x: cl_array.Array, **options: Any) -> list[np.ndarray[Any, Any]]:
     """Return products as on a GPU, between which it is found which rows have the same columns."""
-    with described_as(type="gpu"):
+    with describe_as(type="gpu"):
         return [spmm(A, x, **options).get() for _ in range(24)]
 
 
@@ -394,7 +394,7 @@ def test_rows_computed_together(queue: cl.CommandQueue, index: Any) -> None:
         wide = np.full((200, columns + 8), np.nan, np.float32)
         wide[1:199, 4:-4] = X
         for x in (cl_array.to_device(queue, X), cl_array.to_device(queue, wide)[1:199, 4:-4]):
-            for result in repeated(A, x):
+            for result in repeat(A, x):
                 np.testing.assert_array_equal(result, S @ X)
     assert all("3 rows together" in kernel for kernel in kernels(A)), kernels(A)
     # Columns that are apart, other values, and alpha and beta.
@@ -410,7 +410,7 @@ def test_rows_computed_together_give_the_same_bits(queue: cl.CommandQueue) -> No
     S.data = rng.normal(size=S.nnz).astype(np.float32)
     for columns in (24, 64):
         x = cl_array.to_device(queue, rng.normal(size=(198, columns)).astype(np.float32))
-        first, *others = repeated(csr_array(S, queue=queue), x)
+        first, *others = repeat(csr_array(S, queue=queue), x)
         for other in others:
             np.testing.assert_array_equal(first, other)
 
@@ -425,7 +425,7 @@ def test_unsorted_rows_and_duplicates_computed_together(queue: cl.CommandQueue) 
         (rng.integers(-4, 5, indices.size).astype(np.float32), indices.ravel(), np.arange(0, 631, 9)), shape=(70, 30)
     )
     A, X = csr_array(S, queue=queue), rng.integers(-4, 5, (30, 32)).astype(np.float32)
-    for result in repeated(A, cl_array.to_device(queue, X)):
+    for result in repeat(A, cl_array.to_device(queue, X)):
         np.testing.assert_array_equal(result, S @ X)
     assert "2 rows together" in kernels(A)[0]
 
@@ -437,7 +437,7 @@ def test_of_rows_computed_together_each_has_its_own_values(queue: cl.CommandQueu
     x = np.ones((130, 32), np.float32)
     x[120:] = np.nan
     A = csr_array(sp.csr_array((S.data, S.indices, S.indptr), shape=(119, 130)), queue=queue)
-    for result in repeated(A, cl_array.to_device(queue, x)):
+    for result in repeat(A, cl_array.to_device(queue, x)):
         assert np.isinf(result[1]).all()
         assert np.isnan(result[118]).all()
         np.testing.assert_array_equal(np.delete(result, [1, 118], axis=0), np.full((117, 32), 3))
@@ -448,7 +448,7 @@ def test_rows_with_other_columns_stay_apart(queue: cl.CommandQueue) -> None:
     rng = np.random.default_rng(3)
     S = sp.csr_array((np.ones(1600, np.float32), rng.integers(0, 5000, 1600), np.arange(0, 1601, 8)), shape=(200, 5000))
     A, X = csr_array(S, queue=queue), rng.integers(-4, 5, (5000, 32)).astype(np.float32)
-    for result in repeated(A, cl_array.to_device(queue, X)):
+    for result in repeat(A, cl_array.to_device(queue, X)):
         np.testing.assert_array_equal(result, S @ X)
     assert "a team for each row" in kernels(A)[0]
 

@@ -27,7 +27,7 @@ def large(queue: cl.CommandQueue) -> cl.CommandQueue:
     return queue
 
 
-def scattered(queue: cl.CommandQueue) -> cl_array.Array:
+def scattered_keys(queue: cl.CommandQueue) -> cl_array.Array:
     """N different keys, in no order: a bijection of 32 bits."""
     keys = cl_array.empty(queue, N, np.uint32)
     ElementwiseKernel(queue.context, "uint *keys", "keys[i] = (uint)i * 2654435769u", "scattered")(keys)
@@ -61,7 +61,7 @@ def test_scan(large: cl.CommandQueue) -> None:
 
 
 def test_radix_sort(large: cl.CommandQueue) -> None:
-    keys = scattered(large)
+    keys = scattered_keys(large)
     wanted = total(keys)
     result = primitives.radix_sort(keys)
     assert result.size == N
@@ -78,7 +78,7 @@ def test_segmented_sum(large: cl.CommandQueue) -> None:
 
 
 def test_segmented_sort(large: cl.CommandQueue) -> None:
-    keys = scattered(large)
+    keys = scattered_keys(large)
     wanted = total(keys)
     bounds = np.array([0, N // 2, N], np.int64)
     result = primitives.segmented_sort(cl_array.to_device(large, bounds), keys)

@@ -11,7 +11,7 @@ import pytest
 from chains import DEVICE_TYPES, chain_on, lengths_of_segments, on_device, room, values_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairs import combinations, uncovered
+from pairs import combinations, uncovered_pairs
 from platforms import PLATFORMS, queue_on
 from pyopencl import array as cl_array
 
@@ -45,7 +45,7 @@ def check_runs(queue: cl.CommandQueue, device_type: str, keys: np.ndarray, work_
 
 
 def test_cases_hold_every_pair() -> None:
-    assert not uncovered(AXES, lambda _: True, CASES)
+    assert not uncovered_pairs(AXES, lambda _: True, CASES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case.values())))

@@ -11,7 +11,7 @@ import pytest
 from chains import DEVICE_TYPES, LENGTHS, chain_on, legal, on_device, room, values_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairs import combinations, uncovered
+from pairs import combinations, uncovered_pairs
 from platforms import PLATFORMS, queue_on
 from pyopencl import array as cl_array
 
@@ -34,12 +34,12 @@ AXES: Mapping[str, Any] = {
 CASES = combinations(AXES, legal)
 
 
-def wanted(values: np.ndarray, kind: str, target: Any) -> np.ndarray:
+def expected_scan(values: np.ndarray, kind: str, target: Any) -> np.ndarray:
     through = np.concatenate((np.zeros(1, target), np.cumsum(values, dtype=target)))
     return {"exclusive": through[:-1], "inclusive": through[1:], "pointers": through}[kind]
 
 
-def scanned(
+def run_scan(
     queue: cl.CommandQueue, device_type: str, values: np.ndarray, kind: str, target: Any = None, work_group: int | None = None
 ) -> np.ndarray:
     """Return the scan of values, and check that nothing is written behind it."""
@@ -54,7 +54,7 @@ def scanned(
 
 
 def test_cases_hold_every_pair() -> None:
-    assert not uncovered(AXES, legal, CASES)
+    assert not uncovered_pairs(AXES, legal, CASES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case.values())))
@@ -65,9 +65,9 @@ def test_kernels(case: dict[str, Any]) -> None:
     # Three levels of tiles with the smallest work-group, several tiles and a part of one with the others.
     for n in (1, 15 * work_group + 1, 400 if work_group == 1 else 40 * work_group + 5):
         values = values_of(case["dtype"], n, rng)
-        expected = wanted(values, case["kind"], sum_dtype(values.dtype))
+        expected = expected_scan(values, case["kind"], sum_dtype(values.dtype))
         with programs.recording() as built:
-            result = scanned(queue, case["device_type"], values, case["kind"], work_group=work_group)
+            result = run_scan(queue, case["device_type"], values, case["kind"], work_group=work_group)
         np.testing.assert_array_equal(result, expected, strict=True)
         groups = {program.parameters.work_group for program in built}
         assert max(groups) <= work_group
@@ -86,18 +86,18 @@ def test_lengths(queue: cl.CommandQueue, device_type: str, kind: str) -> None:
     rng = np.random.default_rng(4)
     for n in LENGTHS:
         values = values_of("int32", n, rng)
-        np.testing.assert_array_equal(scanned(queue, device_type, values, kind), wanted(values, kind, np.int32))
+        np.testing.assert_array_equal(run_scan(queue, device_type, values, kind), expected_scan(values, kind, np.int32))
 
 
 @pytest.mark.parametrize("device_type", DEVICE_TYPES)
 @pytest.mark.parametrize(("source", "target"), [("int32", "int64"), ("uint8", "int32"), ("bool", "int32"), ("int16", "float32")])
 def test_sums_are_made_in_the_dtype_of_the_result(queue: cl.CommandQueue, device_type: str, source: str, target: str) -> None:
     values = np.full(5000, np.iinfo(source).max if source != "bool" else True, source)
-    expected = wanted(values, "inclusive", target)
+    expected = expected_scan(values, "inclusive", target)
     if target == "float32":
         values = values_of(source, 5000, np.random.default_rng(0))
-        expected = wanted(values, "inclusive", target)
-    np.testing.assert_array_equal(scanned(queue, device_type, values, "inclusive", target), expected, strict=True)
+        expected = expected_scan(values, "inclusive", target)
+    np.testing.assert_array_equal(run_scan(queue, device_type, values, "inclusive", target), expected, strict=True)
 
 
 @pytest.mark.parametrize("device_type", DEVICE_TYPES)
@@ -107,14 +107,14 @@ def test_any_length(queue: cl.CommandQueue, device_type: str, data: st.DataObjec
     n = data.draw(st.integers(0, 3000) | st.sampled_from([239, 240, 241, 479, 480, 481, 57_599, 57_600, 57_601]))
     kind = data.draw(st.sampled_from(KINDS))
     values = values_of("int32", n, np.random.default_rng(n))
-    result = scanned(queue, device_type, values, kind, work_group=16)
-    np.testing.assert_array_equal(result, wanted(values, kind, np.int32))
+    result = run_scan(queue, device_type, values, kind, work_group=16)
+    np.testing.assert_array_equal(result, expected_scan(values, kind, np.int32))
 
 
 def test_results_are_bitwise_the_same_at_each_call(queue: cl.CommandQueue) -> None:
     values = np.random.default_rng(5).standard_normal(20_000).astype(np.float32)
     for device_type in DEVICE_TYPES:
-        first, second = (scanned(queue, device_type, values, "inclusive") for _ in range(2))
+        first, second = (run_scan(queue, device_type, values, "inclusive") for _ in range(2))
         np.testing.assert_array_equal(first.view(np.uint32), second.view(np.uint32))
         np.testing.assert_allclose(first, np.cumsum(values.astype(np.float64)), rtol=1e-4, atol=1e-3)
 

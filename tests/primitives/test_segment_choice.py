@@ -42,7 +42,7 @@ def test_what_is_no_label(label: str) -> None:
         Shape.parse(label)
 
 
-def made_up(kind: str) -> Device:
+def make_device(kind: str) -> Device:
     return replace(
         describe(next(iter(PLATFORMS.values()))),
         name="made up",
@@ -55,7 +55,7 @@ def made_up(kind: str) -> Device:
 
 @pytest.mark.parametrize("kind", ["gpu", "cpu"])
 def test_generic_profiles_have_the_default(kind: str) -> None:
-    device = made_up(kind)
+    device = make_device(kind)
     features = {"n": 10, "segments": 3, "mean": 3.3, "key_bytes": 4, "value_bytes": 0}
     label = TUNABLE.default(device, "any", "shape", features)
     assert Shape.parse(label) == Shape.default(device)
@@ -63,7 +63,7 @@ def test_generic_profiles_have_the_default(kind: str) -> None:
 
 
 def test_what_a_device_cannot_have_is_not_tried() -> None:
-    few = replace(made_up("gpu"), max_work_group=256)
+    few = replace(make_device("gpu"), max_work_group=256)
     shapes = [Shape.parse(label) for label in TUNABLE.configurations(few, "any", "shape")]
     assert shapes
     assert max(max(shape.work_group, shape.merge_group) for shape in shapes) <= 256

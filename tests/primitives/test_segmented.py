@@ -12,7 +12,7 @@ import pytest
 from chains import DEVICE_TYPES, chain_on, legal, lengths_of_segments, on_device, pointers_of, room, values_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairs import combinations, uncovered
+from pairs import combinations, uncovered_pairs
 from platforms import PLATFORMS, queue_on
 from pyopencl import array as cl_array
 
@@ -39,7 +39,7 @@ MIXED = [
 ]  # fmt: skip
 
 
-def computed(
+def compute(
     queue: cl.CommandQueue, device_type: str, operation: str, ptr: np.ndarray, values: np.ndarray, work_group: int | None = None
 ) -> np.ndarray:
     """Return what the kernels make of segments, and check that nothing is written behind it."""
@@ -58,14 +58,14 @@ def computed(
     return out.get()[:size]
 
 
-def wanted(operation: str, ptr: np.ndarray, values: np.ndarray) -> np.ndarray:
+def expected_result(operation: str, ptr: np.ndarray, values: np.ndarray) -> np.ndarray:
     if operation == "sum":
         return reference.segmented_sum(ptr, values)
     return reference.segmented_scan(ptr, values, exclusive=operation == "exclusive")
 
 
 def test_cases_hold_every_pair() -> None:
-    assert not uncovered(AXES, legal, CASES)
+    assert not uncovered_pairs(AXES, legal, CASES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case.values())))
@@ -77,8 +77,8 @@ def test_kernels(case: dict[str, Any]) -> None:
         values = values_of(case["dtype"], int(ptr[-1]), np.random.default_rng(3))
         if not values.size and case["operation"] != "sum":
             continue
-        result = computed(queue, case["device_type"], case["operation"], ptr, values, work_group)
-        np.testing.assert_array_equal(result, wanted(case["operation"], ptr, values), strict=True)
+        result = compute(queue, case["device_type"], case["operation"], ptr, values, work_group)
+        np.testing.assert_array_equal(result, expected_result(case["operation"], ptr, values), strict=True)
 
 
 @pytest.mark.parametrize("device_type", DEVICE_TYPES)
@@ -94,8 +94,8 @@ def test_any_segments(queue: cl.CommandQueue, device_type: str, operation: str, 
         assert not primitives.segmented_sum(p, v).get().any()
         assert primitives.segmented_scan(p, v).size == 0
         return
-    result = computed(queue, device_type, operation, ptr, values, work_group=16)
-    np.testing.assert_array_equal(result, wanted(operation, ptr, values), strict=True)
+    result = compute(queue, device_type, operation, ptr, values, work_group=16)
+    np.testing.assert_array_equal(result, expected_result(operation, ptr, values), strict=True)
 
 
 @pytest.mark.parametrize("device_type", DEVICE_TYPES)
@@ -111,11 +111,11 @@ def test_long_structures(queue: cl.CommandQueue, device_type: str, lengths: list
     ptr = pointers_of(lengths, np.int64)
     values = values_of("int32", int(ptr[-1]), np.random.default_rng(4))
     before = np.concatenate(([0], np.cumsum(values)))
-    np.testing.assert_array_equal(computed(queue, device_type, "sum", ptr, values), before[ptr[1:]] - before[ptr[:-1]])
+    np.testing.assert_array_equal(compute(queue, device_type, "sum", ptr, values), before[ptr[1:]] - before[ptr[:-1]])
     if values.size:
         begin = np.repeat(before[ptr[:-1]], np.diff(ptr))
-        np.testing.assert_array_equal(computed(queue, device_type, "inclusive", ptr, values), before[1:] - begin)
-        np.testing.assert_array_equal(computed(queue, device_type, "exclusive", ptr, values), before[:-1] - begin)
+        np.testing.assert_array_equal(compute(queue, device_type, "inclusive", ptr, values), before[1:] - begin)
+        np.testing.assert_array_equal(compute(queue, device_type, "exclusive", ptr, values), before[:-1] - begin)
 
 
 @pytest.mark.parametrize("device_type", DEVICE_TYPES)
@@ -123,10 +123,12 @@ def test_what_is_not_finite_stays_in_its_segment(queue: cl.CommandQueue, device_
     values = np.ones(9000, np.float32)
     values[[10, 4000]] = np.nan, np.inf
     ptr = pointers_of([10, 5, 3000, 0, 2000, 3985], np.int32)
-    sums = computed(queue, device_type, "sum", ptr, values)
+    sums = compute(queue, device_type, "sum", ptr, values)
     np.testing.assert_array_equal(sums, [10, np.nan, 3000, 0, np.inf, 3985])
     for operation in ("inclusive", "exclusive"):
-        np.testing.assert_array_equal(computed(queue, device_type, operation, ptr, values), wanted(operation, ptr, values))
+        np.testing.assert_array_equal(
+            compute(queue, device_type, operation, ptr, values), expected_result(operation, ptr, values)
+        )
 
 
 @pytest.mark.parametrize("device_type", DEVICE_TYPES)
@@ -136,7 +138,7 @@ def test_results_are_bitwise_the_same_at_each_call(queue: cl.CommandQueue, devic
     values = rng.standard_normal(int(ptr[-1])).astype(np.float32)
     exact = np.array([values[a:b].astype(np.float64).sum() for a, b in itertools.pairwise(ptr)])
     for operation in OPERATIONS:
-        first, second = (computed(queue, device_type, operation, ptr, values) for _ in range(2))
+        first, second = (compute(queue, device_type, operation, ptr, values) for _ in range(2))
         np.testing.assert_array_equal(first.view(np.uint32), second.view(np.uint32))
         if operation == "sum":
             np.testing.assert_allclose(first, exact, atol=1e-3)

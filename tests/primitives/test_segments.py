@@ -98,7 +98,7 @@ def pointers(merges: list[list[int]], index: str) -> tuple[Any, Any]:
     return segment_ptr, np.cumsum([0, *(length for merge in merges for length in merge)]).astype(index)
 
 
-def sorted_runs(keys: Any, subsegment_ptr: Any) -> Any:
+def sort_runs(keys: Any, subsegment_ptr: Any) -> Any:
     for begin, end in itertools.pairwise(subsegment_ptr):
         keys[begin:end].sort()
     return keys
@@ -118,7 +118,7 @@ def test_merge(case: dict[str, Any]) -> None:
     queue = queue_on(case["platform"])
     segment_ptr, subsegment_ptr = pointers(MERGES[case["merges"]], case["index"])
     n = int(subsegment_ptr[-1])
-    keys = sorted_runs(some_keys(n, case["key"], case["pattern"]), subsegment_ptr)
+    keys = sort_runs(some_keys(n, case["key"], case["pattern"]), subsegment_ptr)
     values = positions(n, case["value"])
     wanted = reference.segmented_merge(segment_ptr, subsegment_ptr, keys, values)
     given = [on_device(queue, matrix) for matrix in (segment_ptr, subsegment_ptr, keys)]
@@ -150,7 +150,7 @@ def test_any_structure(queue: cl.CommandQueue, data: st.DataObject) -> None:
         reference.segmented_sort(ptr, keys, values),
         values,
     )
-    keys = sorted_runs(keys, subsegment_ptr)
+    keys = sort_runs(keys, subsegment_ptr)
     compare(
         segmented_merge(*(on_device(queue, matrix) for matrix in (segment_ptr, subsegment_ptr, keys, values))),
         reference.segmented_merge(segment_ptr, subsegment_ptr, keys, values),
@@ -164,7 +164,7 @@ def test_out_may_be_the_arguments(queue: cl.CommandQueue) -> None:
     a, b = on_device(queue, keys), on_device(queue, values)
     segmented_sort(on_device(queue, ptr), a, b, out=(a, b))
     compare((a, b), reference.segmented_sort(ptr, keys, values), values)
-    runs = sorted_runs(keys.copy(), ptr)
+    runs = sort_runs(keys.copy(), ptr)
     a, whole = on_device(queue, runs), np.array([0, 3], np.int32)
     segmented_merge(on_device(queue, whole), on_device(queue, ptr), a, out=a)
     compare(a, reference.segmented_merge(whole, ptr, runs), None)

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["MUTANTS", "Mutant", "MutantError", "planted"]
+__all__ = ["MUTANTS", "Mutant", "MutantError", "plant"]
 
 ROOT = Path(__file__).parents[2]
 #: What a copy has of the checkout.
@@ -186,7 +186,7 @@ MUTANTS = (
 )
 
 
-def planted(mutant: Mutant, folder: Path) -> None:
+def plant(mutant: Mutant, folder: Path) -> None:
     """Copy the package and its tests into a folder, with a fault."""
     text = mutant.text()
     for directory in _FOLDERS:
@@ -205,11 +205,11 @@ def _programs(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def sought(mutant: Mutant, options: argparse.Namespace) -> str:
+def find_fault(mutant: Mutant, options: argparse.Namespace) -> str:
     """Return a line on where a fault was found; raise a MutantError if it was not."""
     begin, common = time.monotonic(), ("--seed", str(options.seed), "--shrink", "0", "--block", "40", *options.programs_options)
     with tempfile.TemporaryDirectory() as folder:
-        planted(mutant, Path(folder))
+        plant(mutant, Path(folder))
         printed = _programs(
             Path(folder), "--programs", str(options.programs), "--minutes", str(options.minutes), "--stop", *common
         )
@@ -241,7 +241,7 @@ def main() -> int:
 
     def line(mutant: Mutant) -> bool:
         try:
-            print(f"found: {mutant.name}: {sought(mutant, options)}", flush=True)
+            print(f"found: {mutant.name}: {find_fault(mutant, options)}", flush=True)
         except MutantError as error:
             print(f"NOT FOUND: {mutant.name}: {error}", flush=True)
             return False

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Input", "Program", "Step", "literal", "mentioned"]
+__all__ = ["Input", "Program", "Step", "literal", "variables_of"]
 
 
-def mentioned(text: str) -> list[str]:
+def variables_of(text: str) -> list[str]:
     """Return the variables of a text: v0, v1, ..."""
     import re
 
@@ -65,7 +65,7 @@ class Step:
 
     def uses(self) -> list[str]:
         """Return the variables that it reads."""
-        of = mentioned(" ".join((self.ours, self.oracle, self.same, self.magnitude)))
+        of = variables_of(" ".join((self.ours, self.oracle, self.same, self.magnitude)))
         return [name for name in of if name != self.target]
 
     def lines(self) -> list[str]:

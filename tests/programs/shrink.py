@@ -49,7 +49,7 @@ def shrunk(program: Program, fails: Callable[[Program], tuple[bool, dict[str, An
     return program
 
 
-def _closed(program: Program, kept: set[int]) -> Program:
+def _close(program: Program, kept: set[int]) -> Program:
     """Return the steps that are kept, and those that they need."""
     needed: set[str] = set()
     steps = []
@@ -63,7 +63,7 @@ def _closed(program: Program, kept: set[int]) -> Program:
 
 def _fewer_steps(program: Program) -> Iterator[Program]:
     last = len(program.steps) - 1
-    least = _closed(program, {last})
+    least = _close(program, {last})
     if len(least.steps) < last + 1:
         yield least
     for i in range(last):
@@ -117,7 +117,7 @@ def _smaller(program: Program) -> Iterator[Program]:
     sizes = sorted({n for step in program if isinstance(step, Input) for n in step.shape if n > 1}, reverse=True)
     for n in sizes:
         for less in dict.fromkeys((1, n // 2, n * 3 // 4, n - 1)):
-            steps = [_cut(step, n, less) if isinstance(step, Input) else _renamed(step, n, less) for step in program]
+            steps = [_cut(step, n, less) if isinstance(step, Input) else _rename(step, n, less) for step in program]
             yield program.with_steps(steps)
     for i, operation in enumerate(program):
         if isinstance(operation, Input) and operation.kind != "array":
@@ -140,7 +140,7 @@ def _cut(given: Input, n: int, less: int) -> Input:
     return replace(given, shape=shape, arrays=tuple(array[keep] for array in given.arrays))
 
 
-def _renamed(step: Step, n: int, less: int) -> Step:
+def _rename(step: Step, n: int, less: int) -> Step:
     """Return a step in which a size stands for another."""
 
     def renamed(text: str) -> str:

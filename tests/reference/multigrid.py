@@ -21,7 +21,7 @@ class _Level(NamedTuple):
     smoothers: tuple[Smoother | None, Smoother | None]
 
 
-def _copied(levels: Sequence[Level]) -> list[_Level]:
+def _copy_hierarchy(levels: Sequence[Level]) -> list[_Level]:
     """Return a hierarchy on the host; of its last level P is the inverse."""
     results = []
     for level in levels:
@@ -33,7 +33,7 @@ def _copied(levels: Sequence[Level]) -> list[_Level]:
     return [*results[:-1], results[-1]._replace(P=scipy.linalg.pinv(results[-1].A.toarray()))]
 
 
-def _smoothed(A: Any, inverse: Any, smoother: Smoother | None, b: Any, x: Any) -> Any:
+def _smooth(A: Any, inverse: Any, smoother: Smoother | None, b: Any, x: Any) -> Any:
     """Return x after a smoother; ``inverse`` is that of the diagonal."""
     for _ in range(0 if smoother is None else smoother.iterations):
         assert smoother is not None
@@ -54,12 +54,12 @@ def _level(levels: Sequence[_Level], b: Any, x: Any, kind: str, again: int) -> A
     if not below:
         return level.P @ b
     before, after = level.smoothers
-    x = _smoothed(level.A, level.inverse, before, b, x)
-    x = x + level.P @ _corrected(below, level.R @ (b - level.A @ x), kind, again)
-    return _smoothed(level.A, level.inverse, after, b, x)
+    x = _smooth(level.A, level.inverse, before, b, x)
+    x = x + level.P @ _correct(below, level.R @ (b - level.A @ x), kind, again)
+    return _smooth(level.A, level.inverse, after, b, x)
 
 
-def _corrected(levels: Sequence[_Level], b: Any, kind: str, again: int) -> Any:
+def _correct(levels: Sequence[_Level], b: Any, kind: str, again: int) -> Any:
     """Return the correction on a coarser level."""
     x = np.zeros_like(b)
     if len(levels) == 1 or kind in "VWF":
@@ -87,7 +87,7 @@ def solve(
     levels: Sequence[Level], b: np.ndarray[Any, Any], *, maxiter: int, kind: str, residuals: list[float] | None = None
 ) -> Any:
     """Return x after some cycles from 0, and note the norms of all residuals."""
-    host, x = _copied(levels), np.zeros_like(b)
+    host, x = _copy_hierarchy(levels), np.zeros_like(b)
     norms = [] if residuals is None else residuals
     norms.append(float(np.linalg.norm(b)))
     for _ in range(maxiter):

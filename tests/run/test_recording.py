@@ -38,7 +38,7 @@ class Calls(list[int]):
     __hash__ = object.__hash__  # type: ignore[assignment]
 
 
-def scanned(queue: cl.CommandQueue, values: np.ndarray[Any, Any], calls: Calls) -> np.ndarray[Any, Any]:
+def run_scan(queue: cl.CommandQueue, values: np.ndarray[Any, Any], calls: Calls) -> np.ndarray[Any, Any]:
     source = cl_array.to_device(queue, values)
     chain, target = Chain(queue, source), cl_array.empty_like(source)
     recording.run(chain, twice, (source, target), values.size, calls)
@@ -46,7 +46,7 @@ def scanned(queue: cl.CommandQueue, values: np.ndarray[Any, Any], calls: Calls) 
     return target.get()
 
 
-def wanted(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def expected_scan(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.cumsum(np.cumsum(values, dtype=values.dtype), dtype=values.dtype)
 
 
@@ -58,28 +58,28 @@ def test_a_kind_is_worked_out_once(queue: cl.CommandQueue, ordered: bool) -> Non
     own, calls = cl.CommandQueue(queue.context, queue.device, 0 if ordered else properties), Calls()
     for step in range(3):
         values = np.arange(N, dtype=np.uint32) % 7 + np.uint32(step)
-        np.testing.assert_array_equal(scanned(own, values, calls), wanted(values))
+        np.testing.assert_array_equal(run_scan(own, values, calls), expected_scan(values))
     assert calls == [N]
     for values in (np.ones(N - 1, np.uint32), np.ones(N, np.int32)):
-        np.testing.assert_array_equal(scanned(own, values, calls), wanted(values))
+        np.testing.assert_array_equal(run_scan(own, values, calls), expected_scan(values))
     assert calls == [N, N - 1, N]
 
 
 def test_kernels_that_are_repeated_are_recorded(queue: cl.CommandQueue) -> None:
     calls, values = Calls(), np.ones(N, np.uint32)
     with programs.recording() as first:
-        scanned(queue, values, calls)
+        run_scan(queue, values, calls)
     with programs.recording() as second:
-        scanned(queue, values, calls)
+        run_scan(queue, values, calls)
     # Kernels between which a step chooses are built together, and one of them runs.
     assert set(second) <= set(first)
     assert second
     programs.forget_refused()
-    scanned(queue, values, calls)
+    run_scan(queue, values, calls)
     assert len(calls) == 2
 
 
-def nested(chain: Chain, source: cl_array.Array, target: cl_array.Array, n: int, calls: Calls) -> None:
+def nested_call(chain: Chain, source: cl_array.Array, target: cl_array.Array, n: int, calls: Calls) -> None:
     recording.run(chain, twice, (source, target), n, calls)
     chain.fill(target, 3, 5)
 
@@ -89,10 +89,10 @@ def test_a_kind_may_be_part_of_another(queue: cl.CommandQueue) -> None:
     source = cl_array.to_device(queue, values)
     for _ in range(2):
         chain, target = Chain(queue, source), cl_array.empty_like(source)
-        recording.run(chain, nested, (source, target), N, calls)
+        recording.run(chain, nested_call, (source, target), N, calls)
         chain.finish(target)
         np.testing.assert_array_equal(target.get()[:5], 3)
-        np.testing.assert_array_equal(target.get()[5:], wanted(values)[5:])
+        np.testing.assert_array_equal(target.get()[5:], expected_scan(values)[5:])
     assert calls == [N]
 
 
@@ -126,7 +126,7 @@ def test_pieces_of_scratch_memory_share_blocks(queue: cl.CommandQueue) -> None:
 @pytest.mark.parametrize("room", [0, 5 * N])
 def test_scratch_memory_is_let_go_if_there_is_too_little(queue: cl.CommandQueue, room: int) -> None:
     own, values = cl.CommandQueue(queue.context, queue.device), np.ones(N, np.uint32)
-    scanned(own, values, calls := Calls())
+    run_scan(own, values, calls := Calls())
     own.finish()
     gc.collect()
     used = memory_info(own).used
@@ -135,7 +135,7 @@ def test_scratch_memory_is_let_go_if_there_is_too_little(queue: cl.CommandQueue,
         through_scratch(own, values)
     assert workspace.used == 0
     assert memory_info(own).used == used
-    np.testing.assert_array_equal(scanned(own, values, calls), wanted(values))
+    np.testing.assert_array_equal(run_scan(own, values, calls), expected_scan(values))
 
 
 def through_scratch(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> None:
@@ -145,7 +145,7 @@ def through_scratch(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> Non
 
 def test_what_a_command_raises_lets_scratch_memory_go(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     own, values = cl.CommandQueue(queue.context, queue.device), np.ones(N, np.uint32)
-    scanned(own, values, calls := Calls())
+    run_scan(own, values, calls := Calls())
     own.finish()
     used = memory_info(own).used
 
@@ -155,9 +155,9 @@ def test_what_a_command_raises_lets_scratch_memory_go(queue: cl.CommandQueue, mo
     with monkeypatch.context() as patch:
         patch.setattr(cl, "enqueue_nd_range_kernel", fails)
         with pytest.raises(ZeroDivisionError):
-            scanned(own, values, calls)
+            run_scan(own, values, calls)
     assert memory_info(own).used == used
-    np.testing.assert_array_equal(scanned(own, values, calls), wanted(values))
+    np.testing.assert_array_equal(run_scan(own, values, calls), expected_scan(values))
 
 
 def peeks(_: Chain, array: cl_array.Array, of: Callable[[cl_array.Array], Any]) -> None:

@@ -15,7 +15,7 @@ from clsparse_py._tuner.corpus import TEST, TRAIN
 from clsparse_py._tuner.tunable import Tunable
 
 
-def observed(
+def make_observation(
     times: Mapping[str, float], features: Mapping[str, float], *, case: str = "case", family: str = "family", **others: Any
 ) -> Observation:
     """Return an observation with defaults for all that a test does not ask about."""
@@ -32,7 +32,7 @@ def separable(n: int = 240, families: int = 8, seed: int = 0) -> list[Observatio
         short, long = (1e-3, 2e-3) if mean <= 12 else (2e-3, 1e-3)
         family = number % families
         made.append(
-            observed(
+            make_observation(
                 {"middle": 1.5e-3, "short": short, "long": long},
                 {"mean": mean, "rows": float(rng.integers(1, 10**6))},
                 case=f"case{number}",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up import observed
+from made_up import make_observation
 
 from clsparse_py._tuner.checkpoint import Checkpoint
 
@@ -16,7 +16,9 @@ from clsparse_py._tuner.checkpoint import Checkpoint
 def test_what_is_added_is_there_the_next_time(tmp_path: Path) -> None:
     path = tmp_path / "sub" / "kept.jsonl"
     first = Checkpoint(path)
-    one = observed({"a": 1e-3, "b": 2e-3}, {"mean": 3.0}, failed={"c": "does not build"}, rough=("b",), overheads={"a": 0.5})
+    one = make_observation(
+        {"a": 1e-3, "b": 2e-3}, {"mean": 3.0}, failed={"c": "does not build"}, rough=("b",), overheads={"a": 0.5}
+    )
     first.add(one)
     first.finish("made-up", "float32", "case")
     second = Checkpoint(path)
@@ -27,9 +29,9 @@ def test_what_is_added_is_there_the_next_time(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def changed(**fields: Any) -> bytes:
+def change_line(**fields: Any) -> bytes:
     """Return a line of a measurement of which some fields are something else."""
-    whole = dataclasses.asdict(observed({"a": 1e-3}, {"mean": 3.0}))
+    whole = dataclasses.asdict(make_observation({"a": 1e-3}, {"mean": 3.0}))
     return json.dumps({"observation": {**whole, **fields}}).encode() + b"\n"
 
 
@@ -45,40 +47,40 @@ def changed(**fields: Any) -> bytes:
         b'{"observation": {"operation": "made-up", "dtype": "float3',
         b'{"a": 1, "b": 2}\n',
         b"null\n",
-        changed(operation=[]),
-        changed(dtype={}),
-        changed(case=None),
-        changed(split=1),
-        changed(split="both"),
-        changed(default=[1]),
-        changed(rough=[1]),
-        changed(rough=3),
-        changed(subject="1"),
-        changed(subject=True),
-        changed(subject=10**400),
-        changed(times=[1]),
-        changed(times={"a": 10**400}),
-        changed(times={"a": True}),
-        changed(features=[1]),
-        changed(features={"mean": "3"}),
-        changed(features={"mean": float("nan")}),
-        changed(features={"mean": 1e300}),
-        changed(noise=None),
-        changed(noise=float("inf")),
-        changed(failed=["a"]),
-        changed(failed={"a": 1}),
-        changed(overheads={"a": None}),
-        changed(colour="red"),
+        change_line(operation=[]),
+        change_line(dtype={}),
+        change_line(case=None),
+        change_line(split=1),
+        change_line(split="both"),
+        change_line(default=[1]),
+        change_line(rough=[1]),
+        change_line(rough=3),
+        change_line(subject="1"),
+        change_line(subject=True),
+        change_line(subject=10**400),
+        change_line(times=[1]),
+        change_line(times={"a": 10**400}),
+        change_line(times={"a": True}),
+        change_line(features=[1]),
+        change_line(features={"mean": "3"}),
+        change_line(features={"mean": float("nan")}),
+        change_line(features={"mean": 1e300}),
+        change_line(noise=None),
+        change_line(noise=float("inf")),
+        change_line(failed=["a"]),
+        change_line(failed={"a": 1}),
+        change_line(overheads={"a": None}),
+        change_line(colour="red"),
     ],
 )
 def test_damaged_lines_are_left_out_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: bytes) -> None:
     path = tmp_path / "kept.jsonl"
-    Checkpoint(path).add(observed({"a": 1e-3}, {}, case="one"))
+    Checkpoint(path).add(make_observation({"a": 1e-3}, {}, case="one"))
     with path.open("ab") as file:
         file.write(damage)
     second = Checkpoint(path)
     assert "line 2 is damaged" in caplog.text
-    second.add(observed({"a": 2e-3}, {}, case="two"))
+    second.add(make_observation({"a": 2e-3}, {}, case="two"))
     caplog.clear()
     assert [operand.case for operand in Checkpoint(path).of("made-up", "float32")] == ["one", "two"]
     assert caplog.text.count("is damaged") == 1
@@ -87,7 +89,7 @@ def test_damaged_lines_are_left_out_and_said(tmp_path: Path, caplog: pytest.LogC
 @pytest.mark.parametrize("times", [{"a": -1.0}, {"a": 0}, {"a": "fast"}, {"a": float("nan")}])
 def test_impossible_times_are_damage(tmp_path: Path, caplog: pytest.LogCaptureFixture, times: dict[str, float]) -> None:
     path = tmp_path / "kept.jsonl"
-    Checkpoint(path).add(observed({"a": 1e-3}, {}))
+    Checkpoint(path).add(make_observation({"a": 1e-3}, {}))
     content = json.loads(path.read_text())
     content["observation"]["times"] = times
     path.write_text(json.dumps(content) + "\n")
@@ -99,7 +101,7 @@ def test_a_folder_that_cannot_be_written_is_said_once(tmp_path: Path, caplog: py
     (tmp_path / "file").touch()
     kept = Checkpoint(tmp_path / "file" / "kept.jsonl")
     for case in "abc":
-        kept.add(observed({"a": 1e-3}, {}, case=case))
+        kept.add(make_observation({"a": 1e-3}, {}, case=case))
     assert len(kept.observations) == 3
     assert caplog.text.count("cannot be kept") == 1
 

@@ -78,7 +78,7 @@ def _constants(tree: ast.Module) -> Iterator[str]:
                 yield target.id
 
 
-def compared(modules: dict[str, ast.Module]) -> set[str]:
+def compared_numbers(modules: dict[str, ast.Module]) -> set[str]:
     """Return the numbers that stand in comparisons, as "MODULE.NAME"."""
     own = {module: {*_constants(tree)} for module, tree in modules.items()}
     result = set()
@@ -98,7 +98,7 @@ def test_numbers_are_compared_in_records_alone() -> None:
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): ast.parse(path.read_text("utf-8"))
         for path in ROOT.rglob("*.py")
     }
-    result = compared(modules)
+    result = compared_numbers(modules)
     assert len(LIMITS) <= 30
     assert LIMITS.keys() <= result, "no longer compared"
     assert result - LIMITS.keys() == set()
@@ -111,7 +111,7 @@ def test_what_is_compared_is_found() -> None:
         ),
         "b": ast.parse("from clsparse_py.a import LARGE as MOST\ndef f(n, _FEW): return min(n, MOST) <= n"),
     }
-    assert compared(modules) == {"a._FEW", "a.N", "a.LARGE"}
+    assert compared_numbers(modules) == {"a._FEW", "a.N", "a.LARGE"}
 
 
 @dataclass(frozen=True, eq=False)

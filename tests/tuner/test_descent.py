@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 import pytest
-from made_up import observed
+from made_up import make_observation
 
 from clsparse_py._tuner import descent
 from clsparse_py._tuner.checkpoint import Observation
@@ -20,7 +20,7 @@ CANDIDATES = {"few": (2, 4, 8), "many": (50, 100, 200), "off": (1, 2, 4)}
 def cases(times: Callable[[Mapping[str, float]], float], *labels: str, n: int = 6, split: str = TRAIN) -> list[Observation]:
     """Observations of so many cases, with the time of each label."""
     results = {label: times({**NUMBERS, **descent.changes_of(label)}) for label in (descent.UNTUNED, *labels)}
-    return [observed(results, {}, case=f"{split}{number}", split=split) for number in range(n)]
+    return [make_observation(results, {}, case=f"{split}{number}", split=split) for number in range(n)]
 
 
 def test_labels() -> None:
@@ -63,7 +63,7 @@ def test_steps_that_are_not_taken(why: str) -> None:
     ratio = 0.995 if why == "little gain" else 0.5
     measured = cases(lambda numbers: ratio if numbers["few"] == 8 else 1, "few=8", n=2 if why == "few cases" else 6)
     if why == "failed":
-        measured.append(observed({"untuned": 1.0}, {}, case="failed", failed={"few=8": "wrong result"}))
+        measured.append(make_observation({"untuned": 1.0}, {}, case="failed", failed={"few=8": "wrong result"}))
     if why == "kept aside":
         measured += cases(lambda numbers: 2 if numbers["few"] == 8 else 1, "few=8", split=TEST)
     result = descent.answer(measured)

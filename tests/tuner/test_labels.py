@@ -37,7 +37,7 @@ declared = sorted(
 
 
 @st.composite
-def changed(draw: st.DrawFn) -> str:
+def changed_labels(draw: st.DrawFn) -> str:
     """Return a declared label with other numbers."""
     parts = draw(st.sampled_from(declared))
     words = "".join(part if not part.isdecimal() else "#" for part in parts)
@@ -60,7 +60,7 @@ def integers(value: Any) -> list[int]:
     return [integer for part in inside for integer in integers(part)]
 
 
-def shaped(tunable: Tunable[Any], question: str, parsed: Any) -> None:
+def shape_label(tunable: Tunable[Any], question: str, parsed: Any) -> None:
     """Do what a product does with a label before it builds: find the nearest that a device takes."""
     for device in (CPU, GPU, replace(GPU, max_work_group=64, local_memory=16 << 10), replace(CPU, local_memory=1 << 21)):
         if tunable.operation == "spmv" and question != "scheme":
@@ -71,7 +71,7 @@ def shaped(tunable: Tunable[Any], question: str, parsed: Any) -> None:
 
 
 @pytest.mark.parametrize(("operation", "question"), QUESTIONS)
-@given(label=st.one_of(changed(), st.text(max_size=40)))
+@given(label=st.one_of(changed_labels(), st.text(max_size=40)))
 def test_any_label_is_refused_or_bounded(operation: str, question: str, label: str) -> None:
     tunable = TUNABLES[operation]
     begin = time.thread_time()
@@ -81,7 +81,7 @@ def test_any_label_is_refused_or_bounded(operation: str, question: str, label: s
         assert len(str(error)) < 400  # noqa: PT017 - the other branch asserts too
     else:
         assert all(0 <= integer <= HIGHEST for integer in integers(parsed))
-        shaped(tunable, question, parsed)
+        shape_label(tunable, question, parsed)
     assert time.thread_time() - begin < SECONDS
 
 
@@ -91,7 +91,7 @@ def test_all_that_is_declared_is_parsed(operation: str, question: str) -> None:
     for device in (CPU, GPU, describe(choose_device())):
         for dtype in tunable.dtypes(device):
             for label in tunable.configurations(device, dtype, question):
-                shaped(tunable, question, tunable.parse(question, label))
+                shape_label(tunable, question, tunable.parse(question, label))
 
 
 @pytest.mark.parametrize("path", profiles.list_shipped(), ids=lambda path: path.stem)

@@ -64,7 +64,7 @@ def make_profile(name: str, device: Device | str, label: str = "serial/64/2", **
     return {"schema": profiles.SCHEMA, "name": name, "device": of, "date": "2026-02-03T04:05:06", "operations": trees}
 
 
-def decided(device: Device, question: str = "single", dtype: str = "float64", parse: Callable[[str], Any] = str) -> str:
+def decide(device: Device, question: str = "single", dtype: str = "float64", parse: Callable[[str], Any] = str) -> str:
     """Return the profile and the label."""
     ruling = profiles.decide(device, "spmv", dtype, question, {**FEATURES, "bin": 0, "granularity": 1}, parse)
     return f"{ruling.profile.removeprefix('profile ')}: {ruling.label}"
@@ -79,42 +79,42 @@ def no_gpus(label: str) -> str:
 
 def test_order_of_lookup(mine: Path, alone: Path) -> None:
     other, kin, larger = (replace(GPU, name=name) for name in ("Fast 3", "Fast 8", "Fast 99"))
-    assert decided(CPU) == "generic-cpu: chunked/1/4"
-    assert decided(replace(GPU, type="accelerator"), "scheme") == "generic-gpu: single"
+    assert decide(CPU) == "generic-cpu: chunked/1/4"
+    assert decide(replace(GPU, type="accelerator"), "scheme") == "generic-gpu: single"
     profiles.save(make_profile("kin", kin), alone / "kin.json")
-    assert decided(GPU).startswith("kin (2026-02-03)")
+    assert decide(GPU).startswith("kin (2026-02-03)")
     profiles.save(make_profile("larger", replace(larger, compute_units=800)), alone / "larger.json")
-    assert decided(GPU).startswith("kin")
-    assert decided(replace(GPU, compute_units=700)).startswith("larger")
+    assert decide(GPU).startswith("kin")
+    assert decide(replace(GPU, compute_units=700)).startswith("larger")
     profiles.save(make_profile("exact", GPU), alone / "exact.json")
-    assert decided(GPU).startswith("exact")
-    assert decided(other).startswith("exact")
+    assert decide(GPU).startswith("exact")
+    assert decide(other).startswith("exact")
     profiles.save(make_profile("my-kin", kin))
-    assert decided(GPU).startswith("exact")
-    assert decided(kin).startswith("my-kin")
+    assert decide(GPU).startswith("exact")
+    assert decide(kin).startswith("my-kin")
     profiles.save(make_profile("my-type", "gpu"))
-    assert decided(GPU).startswith("exact")
+    assert decide(GPU).startswith("exact")
     profiles.save(make_profile("mine", GPU))
-    assert decided(GPU).startswith("mine")
+    assert decide(GPU).startswith("mine")
     stranger = replace(GPU, name="Other 1", vendor="Other", platform="Other's OpenCL")
-    assert decided(stranger) == "my-type: serial/64/2"
+    assert decide(stranger) == "my-type: serial/64/2"
     assert mine.is_dir()
 
 
 def test_cpus_are_kin_by_their_runtime(alone: Path) -> None:
     profiles.save(make_profile("runtime", CPU), alone / "runtime.json")
-    assert decided(replace(CPU, name="Other", vendor="Other")).startswith("runtime")
-    assert decided(replace(CPU, platform="Other")).startswith("generic-cpu")
-    assert decided(replace(CPU, type="gpu"), "scheme").startswith("generic-gpu")
+    assert decide(replace(CPU, name="Other", vendor="Other")).startswith("runtime")
+    assert decide(replace(CPU, platform="Other")).startswith("generic-cpu")
+    assert decide(replace(CPU, type="gpu"), "scheme").startswith("generic-gpu")
 
 
 def test_what_a_profile_lacks_the_next_one_decides(alone: Path) -> None:
     profiles.save(make_profile("mine", CPU, spmv={"float64": {"single": {"take": "serial/64/2"}}}))
     assert alone
-    assert decided(CPU).startswith("mine")
-    assert decided(CPU, dtype="complex64").startswith("mine")
-    assert decided(CPU, dtype="float32").startswith("generic-cpu")
-    assert decided(CPU, "scheme").startswith("generic-cpu")
+    assert decide(CPU).startswith("mine")
+    assert decide(CPU, dtype="complex64").startswith("mine")
+    assert decide(CPU, dtype="float32").startswith("generic-cpu")
+    assert decide(CPU, "scheme").startswith("generic-cpu")
     assert profiles.decide(CPU, "transpose", "any", "method", {"nnz": 10, "mean": 1}, str).profile == "profile generic-cpu"
     with pytest.raises(LookupError, match=r"^no profile decides colour of spmv for int8"):
         profiles.decide(CPU, "spmv", "int8", "colour", {}, str)
@@ -123,11 +123,9 @@ def test_what_a_profile_lacks_the_next_one_decides(alone: Path) -> None:
 def test_dtypes_have_stand_ins() -> None:
     trees = {"int32": {"single": {"take": "a"}}, "float32": {"single": {"take": "b"}}, "float64": {"single": {"take": "c"}}}
     profiles.save(make_profile("mine", CPU, spmv={**trees, "any": {"single": {"take": "d"}, "bin": {"take": "e"}}}))
-    labels = {
-        dtype: decided(CPU, dtype=dtype)[-1] for dtype in ("int32", "int8", "bool", "float32", "int64", "complex128", "any")
-    }
+    labels = {dtype: decide(CPU, dtype=dtype)[-1] for dtype in ("int32", "int8", "bool", "float32", "int64", "complex128", "any")}
     assert labels == {"int32": "a", "int8": "b", "bool": "b", "float32": "b", "int64": "c", "complex128": "c", "any": "d"}
-    assert decided(CPU, "bin", "float32").endswith(": e")
+    assert decide(CPU, "bin", "float32").endswith(": e")
 
 
 def test_a_ruling_tells_profile_path_and_note() -> None:
@@ -188,24 +186,22 @@ DAMAGED: dict[str, tuple[Any, str]] = {
 def test_damaged_profiles_are_reported_once_and_ignored(damage: str, mine: Path, caplog: pytest.LogCaptureFixture) -> None:
     content, message = DAMAGED[damage]
     if content == "deep tree":
-        content = (
-            json.dumps(make_profile("mine", CPU, spmv={"any": {"single": "TREE"}})).replace('"TREE"', _nested(5000)).encode()
-        )
+        content = json.dumps(make_profile("mine", CPU, spmv={"any": {"single": "TREE"}})).replace('"TREE"', _nest(5000)).encode()
     elif isinstance(content, (dict, list)):
         content = json.dumps({**make_profile("mine", CPU), **content} if isinstance(content, dict) else content).encode()
     mine.mkdir()
     (mine / "mine.json").write_bytes(content)
     with caplog.at_level(logging.WARNING):
-        assert decided(CPU) == "generic-cpu: chunked/1/4"
+        assert decide(CPU) == "generic-cpu: chunked/1/4"
         profiles.find.cache_clear()
-        assert decided(CPU, "bin").startswith("generic-cpu")
+        assert decide(CPU, "bin").startswith("generic-cpu")
     (record,) = [record for record in caplog.records if "mine.json is ignored" in record.getMessage()]
     assert record.levelno == logging.WARNING
     with pytest.raises(ProfileError, match=rf"^profile .*mine\.json: it .*({message})"):
         profiles.load("mine")
 
 
-def _nested(depth: int) -> str:
+def _nest(depth: int) -> str:
     return '{"feature": "mean", "at_most": 1, "then": {"take": "a"}, "else": ' * depth + '{"take": "a"}' + "}" * depth
 
 
@@ -219,14 +215,14 @@ def test_trees_that_are_too_deep_and_parsers_that_break_are_reported_once_and_ig
 
     profiles.save(make_profile("mine", CPU))
     with caplog.at_level(logging.WARNING):
-        assert decided(CPU, parse=broken).startswith("generic-cpu")
-        assert decided(CPU, dtype="float32", parse=broken).startswith("generic-cpu")
+        assert decide(CPU, parse=broken).startswith("generic-cpu")
+        assert decide(CPU, dtype="float32", parse=broken).startswith("generic-cpu")
         assert [record.getMessage().split(": ", 1)[1] for record in caplog.records] == ["spmv, single: OverflowError: too large"]
         caplog.clear()
-        profiles.save(make_profile("mine", CPU, spmv={"any": {"single": json.loads(_nested(64))}}))
-        assert decided(CPU).startswith("mine")
-        profiles.save(make_profile("mine", CPU, spmv={"any": {"single": json.loads(_nested(65))}}))
-        assert decided(CPU).startswith("generic-cpu")
+        profiles.save(make_profile("mine", CPU, spmv={"any": {"single": json.loads(_nest(64))}}))
+        assert decide(CPU).startswith("mine")
+        profiles.save(make_profile("mine", CPU, spmv={"any": {"single": json.loads(_nest(65))}}))
+        assert decide(CPU).startswith("generic-cpu")
     assert "more than 64 comparisons" in caplog.text
     assert mine.is_dir()
 
@@ -238,14 +234,14 @@ def test_unknown_labels_and_features_are_reported_once_and_ignored(caplog: pytes
         make_profile("mine", CPU, spmv={"any": {"single": trees, "scheme": {"take": "fine"}}}, spmm={"any": {"x": {"take": "y"}}})
     )
     with caplog.at_level(logging.WARNING):
-        assert decided(CPU, parse=no_gpus).startswith("generic-cpu")
-        assert decided(CPU, "scheme", parse=no_gpus).startswith("generic-cpu")
+        assert decide(CPU, parse=no_gpus).startswith("generic-cpu")
+        assert decide(CPU, "scheme", parse=no_gpus).startswith("generic-cpu")
         # Another operation's trees are not in doubt.
         assert profiles.decide(CPU, "spmm", "int8", "x", {}, no_gpus).label == "y"
         assert [record.getMessage().split(": ", 1)[1] for record in caplog.records] == ["spmv, single: kernel: there is no new/1"]
         profiles.save(make_profile("mine", CPU, spmv={"any": {"single": unknown}}))
-        assert decided(CPU).startswith("generic-cpu")
-        assert decided(CPU, dtype="int8").startswith("generic-cpu")
+        assert decide(CPU).startswith("generic-cpu")
+        assert decide(CPU, dtype="int8").startswith("generic-cpu")
     assert [record.getMessage().split(": ", 1)[1] for record in caplog.records[1:]] == ["spmv, single: colour is no feature"]
 
 
@@ -260,12 +256,12 @@ def test_what_is_saved_is_whole_and_read_at_once(mine: Path) -> None:
     assert len([line for line in path.read_text().splitlines() if '"case-' in line]) == 3
     assert max(map(len, path.read_text().splitlines())) < 200
     assert [path.name for path in mine.iterdir()] == ["mine.json"]
-    assert decided(CPU).endswith("): " + "b" * 60)
+    assert decide(CPU).endswith("): " + "b" * 60)
     profiles.save({**content, "operations": {"spmv": {"any": {"single": {"take": "other"}}}}})
-    assert decided(CPU).endswith(": other")
+    assert decide(CPU).endswith(": other")
     assert profiles.load("mine").content["evidence"] == content["evidence"]
     assert profiles.remove("mine") == path
-    assert decided(CPU).startswith("generic-cpu")
+    assert decide(CPU).startswith("generic-cpu")
     with pytest.raises(ProfileError, match=r"^no profile of yours is named 'mine'; there are: none"):
         profiles.remove("mine")
     with pytest.raises(ProfileError, match=r"^no profile is named 'mine'; there are .*generic-gpu"):
@@ -283,7 +279,7 @@ def test_a_folder_that_cannot_be_written(mine: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("CLSPARSE_PROFILES", str(mine.parent / "file" / "below"))
     with pytest.raises(ProfileError, match=r"^profile .*file/below/x\.json: it cannot be written: Not a directory"):
         profiles.save(make_profile("x", CPU))
-    assert decided(CPU).startswith("generic-cpu")
+    assert decide(CPU).startswith("generic-cpu")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
@@ -312,7 +308,7 @@ def test_a_folder_that_cannot_be_listed(mine: Path, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(Path, "iterdir", refuse)
     with caplog.at_level(logging.WARNING):
-        assert decided(CPU).startswith("generic-cpu")
+        assert decide(CPU).startswith("generic-cpu")
     assert f"{mine} is ignored: its profiles cannot be listed: Permission denied" in caplog.text
 
 

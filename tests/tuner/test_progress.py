@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from made_up import observed
+from made_up import make_observation
 from rich.console import Console
 
 from clsparse_py._ground.console import plain
@@ -20,12 +20,12 @@ def case(name: str) -> Case:
 def run(console: Console) -> None:
     with Progress(console, 60) as progress:
         progress.begins("spmv", case("first"), 0, 60)
-        progress.show(observed({"default": 3e-3, "better": 2e-3}, {}))
+        progress.show(make_observation({"default": 3e-3, "better": 2e-3}, {}))
         progress.begins("spmv", case("[second]"), 1, 50)
         progress.skipped("spmv", case("[second]"), "[second]: has no entries\nnone")
         progress.skipped("spmv", case("[second]"), "[second]: has no entries")
         progress.begins("spmv", case("third"), 2, 40)
-        progress.show(observed({}, {}))
+        progress.show(make_observation({}, {}))
 
 
 def test_without_a_terminal_there_is_a_line_for_each_matrix() -> None:

@@ -54,7 +54,7 @@ def small_forests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "_FOREST", 6)
 
 
-def tuned(queue: cl.CommandQueue, made_up: MadeUp, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[int, str]:
+def run_tuning(queue: cl.CommandQueue, made_up: MadeUp, monkeypatch: pytest.MonkeyPatch, **options: Any) -> tuple[int, str]:
     """Tune the made-up operation, and return the exit code and what was said."""
     monkeypatch.setattr(run, "OPERATIONS", ("made-up",))
     monkeypatch.setattr(run, "tunables", lambda operations: dict.fromkeys(operations, made_up))
@@ -64,7 +64,7 @@ def tuned(queue: cl.CommandQueue, made_up: MadeUp, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_run_ends_with_a_profile(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, said = tuned(queue, MadeUp(), monkeypatch)
+    code, said = run_tuning(queue, MadeUp(), monkeypatch)
     assert code == 0
     profile = profiles.find(describe(queue.device))[0]
     assert not profile.shipped
@@ -82,7 +82,7 @@ def test_a_run_ends_with_a_profile(queue: cl.CommandQueue, monkeypatch: pytest.M
 def test_what_cannot_be_built_or_is_wrong_is_recorded_and_never_taken(
     queue: cl.CommandQueue, corpus: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tuned(queue, MadeUp(), monkeypatch)
+    run_tuning(queue, MadeUp(), monkeypatch)
     kept = Checkpoint(path_for(describe(queue.device)))
     taken = [name for name in corpus if not name.startswith("hubs")]
     assert [operand.case for operand in kept.of("made-up", "float32")] == taken
@@ -101,7 +101,7 @@ def test_an_interrupted_run_goes_on_where_it_was(
         if name == there and label == "fill/16":
             raise KeyboardInterrupt
 
-    code, said = tuned(queue, MadeUp(interrupt), monkeypatch)
+    code, said = run_tuning(queue, MadeUp(interrupt), monkeypatch)
     assert code == run.INTERRUPTED
     path = path_for(describe(queue.device))
     assert "the same command goes on" in said
@@ -109,7 +109,7 @@ def test_an_interrupted_run_goes_on_where_it_was(
     assert before > 9
 
     second = MadeUp()
-    code, said = tuned(queue, second, monkeypatch)
+    code, said = run_tuning(queue, second, monkeypatch)
     assert code == 0
     assert "are there" in said
     again = {name for name, _ in second.prepared}
@@ -118,9 +118,9 @@ def test_an_interrupted_run_goes_on_where_it_was(
     assert not Checkpoint(path).fatal
 
     third = MadeUp()
-    tuned(queue, third, monkeypatch)
+    run_tuning(queue, third, monkeypatch)
     assert third.prepared == []
-    tuned(queue, third, monkeypatch, fresh=True)
+    run_tuning(queue, third, monkeypatch, fresh=True)
     assert {name for name, _ in third.prepared} == {name for name in corpus if not name.startswith("hubs")}
 
 
@@ -131,7 +131,7 @@ def test_what_the_process_did_not_survive_is_left_out(
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"trying": ["made-up", "float32", "method", "fill/16"]}) + "\n")
     made_up = MadeUp()
-    assert tuned(queue, made_up, monkeypatch)[0] == 0
+    assert run_tuning(queue, made_up, monkeypatch)[0] == 0
     assert "while fill/16 ran" in caplog.text
     assert "fill/16" not in {label for _, label in made_up.prepared}
 
@@ -144,7 +144,7 @@ def test_the_budget_is_kept(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPa
         now[0] += 1.0
 
     made_up = MadeUp(pass_time)
-    code, said = tuned(queue, made_up, monkeypatch, minutes=1)
+    code, said = run_tuning(queue, made_up, monkeypatch, minutes=1)
     assert code == 0
     assert "as much of the corpus as there was time for" in said
     assert not Checkpoint(path_for(describe(queue.device))).fatal
@@ -170,7 +170,7 @@ def test_a_lost_device_ends_the_run_and_keeps_what_was_measured(
         real(self)
 
     monkeypatch.setattr(clock.Clock, "check", check)
-    code, said = tuned(queue, MadeUp(lose), monkeypatch)
+    code, said = run_tuning(queue, MadeUp(lose), monkeypatch)
     assert code == 1
     assert "does not answer any more" in said
     assert len({operand.case for operand in Checkpoint(path_for(describe(queue.device))).of("made-up", "float32")}) == 5
@@ -189,7 +189,7 @@ def test_a_profile_that_cannot_be_written_is_not_lost(
     (tmp_path / "planted").write_text("planted")
     name = profiles.name_for(describe(queue.device))
     (tmp_path / "rescued" / f"{name}.json").symlink_to(tmp_path / "planted")
-    code, said = tuned(queue, MadeUp(), monkeypatch)
+    code, said = run_tuning(queue, MadeUp(), monkeypatch)
     assert code == 1
     assert "instead" in said
     assert (tmp_path / "planted").read_text() == "planted"
@@ -202,7 +202,7 @@ def test_a_profile_that_cannot_be_written_is_not_lost(
         raise ProfileError("profile: no space left on device")
 
     monkeypatch.setattr(profiles, "save", full)
-    code, said = tuned(queue, MadeUp(), monkeypatch)
+    code, said = run_tuning(queue, MadeUp(), monkeypatch)
     assert code == 1
     assert '"take": "fill/1"' in said
     assert len(list((tmp_path / "rescued").iterdir())) == 2
@@ -211,7 +211,7 @@ def test_a_profile_that_cannot_be_written_is_not_lost(
         raise FileNotFoundError(2, "No usable temporary directory found")
 
     monkeypatch.setattr(run.tempfile, "mkstemp", nowhere)
-    code, said = tuned(queue, MadeUp(), monkeypatch)
+    code, said = run_tuning(queue, MadeUp(), monkeypatch)
     assert code == 1
     assert '"take": "fill/1"' in said
 
@@ -235,7 +235,7 @@ with alone(path):
             assert other.stdout is not None
             assert other.stdout.readline() == "trying\n"
             made_up = MadeUp()
-            code, said = tuned(queue, made_up, monkeypatch)
+            code, said = run_tuning(queue, made_up, monkeypatch)
             assert code == 1
             assert f"process {other.pid} measures this device already" in said
             assert made_up.prepared == []
@@ -243,7 +243,7 @@ with alone(path):
         finally:
             other.kill()
     # It is gone, and what it tried may be why.
-    code, _ = tuned(queue, made_up, monkeypatch)
+    code, _ = run_tuning(queue, made_up, monkeypatch)
     assert code == 0
     assert "while fill/16 ran" in caplog.text
     assert "fill/16" not in {label for _, label in made_up.prepared}
@@ -252,12 +252,12 @@ with alone(path):
 def test_other_operations_are_not_reported_and_what_changes_nothing_says_so(
     queue: cl.CommandQueue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code, said = tuned(queue, MadeUp(), monkeypatch)
+    code, said = run_tuning(queue, MadeUp(), monkeypatch)
     assert (code, "The next product uses it." in said) == (0, True)
-    code, said = tuned(queue, MadeUp(), monkeypatch)
+    code, said = run_tuning(queue, MadeUp(), monkeypatch)
     assert (code, "The next product uses it." in said) == (0, False)
     assert "It decides as is decided without it" in said
-    code, said = tuned(queue, MadeUp(), monkeypatch, out=tmp_path / "out.json")
+    code, said = run_tuning(queue, MadeUp(), monkeypatch, out=tmp_path / "out.json")
     assert (code, "makes products use it" in said) == (0, False)
 
     class Other(MadeUp):
@@ -280,7 +280,7 @@ def test_other_operations_of_a_profile_are_kept(queue: cl.CommandQueue, monkeypa
     other = {"transpose": {"any": {"method": {"take": "binned"}}}}
     made = {"schema": profiles.SCHEMA, "name": profiles.name_for(device), "device": profiles.identity(device)}
     profiles.save({**made, "operations": other})
-    assert tuned(queue, MadeUp(), monkeypatch)[0] == 0
+    assert run_tuning(queue, MadeUp(), monkeypatch)[0] == 0
     assert set(profiles.load(profiles.name_for(device)).operations) == {"transpose", "made-up"}
 
 
@@ -297,7 +297,7 @@ def test_wrong_options_are_refused(
     queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        tuned(queue, MadeUp(), monkeypatch, **options)
+        run_tuning(queue, MadeUp(), monkeypatch, **options)
 
 
 class Paced(clock.Clock):
@@ -413,7 +413,7 @@ class Descending(MadeUp):
 
 
 def test_a_run_descends_and_its_profile_tells_what_made_it(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, said = tuned(queue, Descending(), monkeypatch, commit="abc", largest=300)
+    code, said = run_tuning(queue, Descending(), monkeypatch, commit="abc", largest=300)
     assert code == 0, said
     profile = profiles.find(describe(queue.device))[0]
     numbers = profile.content["thresholds"]["made-up"]["float32"]
@@ -429,7 +429,7 @@ def test_a_run_descends_and_its_profile_tells_what_made_it(queue: cl.CommandQueu
     measured = [record for record in profile.content["evidence"] if record["question"] == "numbers"]
     assert any("fills=2" in times for measurement in measured for times in measurement["times"].values())
     # The same again: what is there is enough, and the profile says that it comes from earlier runs.
-    assert tuned(queue, Descending(), monkeypatch)[0] == 0
+    assert run_tuning(queue, Descending(), monkeypatch)[0] == 0
     again = profiles.find(describe(queue.device))[0]
     assert again.thresholds("made-up", "float32") == {"fills": 2}
     assert "went on from" in again.content["made"]["note"]
@@ -438,13 +438,13 @@ def test_a_run_descends_and_its_profile_tells_what_made_it(queue: cl.CommandQueu
 def test_a_question_may_be_asked_alone_and_answers_to_others_stay(
     queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert tuned(queue, Descending(), monkeypatch, questions=["method"])[0] == 0
+    assert run_tuning(queue, Descending(), monkeypatch, questions=["method"])[0] == 0
     profile = profiles.find(describe(queue.device))[0]
     assert profile.tree("made-up", "float32", "method").label == "fill/1"
     assert not profile.thresholds("made-up", "float32")
     # What is not asked is not done: the next run asks it of the same matrices.
     assert not [case for _, _, case in Checkpoint(path_for(describe(queue.device))).done if not case.startswith("hubs")]
-    assert tuned(queue, Descending(), monkeypatch, questions=["numbers"], fresh=True)[0] == 0
+    assert run_tuning(queue, Descending(), monkeypatch, questions=["numbers"], fresh=True)[0] == 0
     again = profiles.find(describe(queue.device))[0]
     assert again.content["made"]["command"] == "clsparse tune --questions numbers --budget 1"
     assert again.tree("made-up", "float32", "method") == profile.tree("made-up", "float32", "method")

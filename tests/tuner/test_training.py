@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from made_up import observed, separable
+from made_up import make_observation, separable
 
 from clsparse_py._decisions.tree import Leaf, Split, evaluate, leaves
 from clsparse_py._tuner import training
@@ -32,7 +32,7 @@ def test_a_rule_is_found_and_loses_no_time() -> None:
 def test_ties_make_no_splits_and_no_errors() -> None:
     rng = np.random.default_rng(1)
     made = [
-        observed(
+        make_observation(
             {"middle": 2e-3, "a": 1e-3 * (1 + rng.normal() * 0.004), "b": 1e-3 * (1 + rng.normal() * 0.004)},
             {"mean": float(rng.integers(1, 500))}, case=f"case{n}", family=f"f{n % 5}", noise=0.03,
         )
@@ -48,7 +48,8 @@ def test_what_gains_nothing_keeps_the_untuned_rule() -> None:
     rng = np.random.default_rng(2)
     times = [{"middle": 1e-3, "a": rng.uniform(0.9e-3, 1.4e-3)} for _ in range(120)]
     made = [
-        observed(observation, {"mean": float(n % 37)}, case=f"c{n}", family=f"f{n % 6}") for n, observation in enumerate(times)
+        make_observation(observation, {"mean": float(n % 37)}, case=f"c{n}", family=f"f{n % 6}")
+        for n, observation in enumerate(times)
     ]
     result = training.answer(made, MIDDLE)
     assert result is not None
@@ -58,7 +59,7 @@ def test_what_gains_nothing_keeps_the_untuned_rule() -> None:
 
 
 def test_few_cases_make_a_leaf_that_is_best_over_all() -> None:
-    made = [observed({"middle": 3e-3, "a": a, "b": 2e-3}, {"mean": 1.0 + a}, case=str(a)) for a in (1e-3, 1.1e-3, 9e-3)]
+    made = [make_observation({"middle": 3e-3, "a": a, "b": 2e-3}, {"mean": 1.0 + a}, case=str(a)) for a in (1e-3, 1.1e-3, 9e-3)]
     result = training.answer(made, None)
     assert result is not None
     assert isinstance(result.tree, Leaf)
@@ -67,8 +68,8 @@ def test_few_cases_make_a_leaf_that_is_best_over_all() -> None:
 
 def test_nothing_to_train_with_is_no_answer() -> None:
     assert training.answer([], MIDDLE) is None
-    assert training.answer([observed({"a": 1.0}, {}, split=TEST)], MIDDLE) is None
-    assert training.answer([observed({}, {}, default="a")], MIDDLE) is None
+    assert training.answer([make_observation({"a": 1.0}, {}, split=TEST)], MIDDLE) is None
+    assert training.answer([make_observation({}, {}, default="a")], MIDDLE) is None
 
 
 def test_failures_and_what_was_not_measured_are_not_chosen() -> None:
@@ -76,9 +77,9 @@ def test_failures_and_what_was_not_measured_are_not_chosen() -> None:
     for n in range(60):
         where = {"case": str(n), "family": str(n % 4)}
         if n % 2:
-            made.append(observed({"middle": 1.2e-3, "a": 1e-3}, {"mean": float(n)}, **where))
+            made.append(make_observation({"middle": 1.2e-3, "a": 1e-3}, {"mean": float(n)}, **where))
         else:
-            made.append(observed({"middle": 1.2e-3}, {"mean": float(n)}, failed={"a": "does not build"}, **where))
+            made.append(make_observation({"middle": 1.2e-3}, {"mean": float(n)}, failed={"a": "does not build"}, **where))
     result = training.answer(made, MIDDLE)
     assert result is not None
     assert {leaf.label for leaf in leaves(result.tree)} == {"middle"}
@@ -87,7 +88,7 @@ def test_failures_and_what_was_not_measured_are_not_chosen() -> None:
 def test_the_costs_decide_and_not_the_count() -> None:
     # "often" is a little faster in nine cases of ten, and many times slower in the tenth, which no feature tells.
     made = [
-        observed({"often": 1e-3 if n % 10 else 9e-3, "safe": 1.05e-3}, {"mean": 5.0}, case=str(n), family=str(n % 5))
+        make_observation({"often": 1e-3 if n % 10 else 9e-3, "safe": 1.05e-3}, {"mean": 5.0}, case=str(n), family=str(n % 5))
         for n in range(100)
     ]  # fmt: skip
     result = training.answer(made, None)
@@ -98,9 +99,10 @@ def test_the_costs_decide_and_not_the_count() -> None:
 def test_small_parts_of_a_matrix_count_for_little() -> None:
     made = []
     for n in range(40):
-        made.append(observed({"a": 1e-2, "b": 2e-2}, {"mean": 5.0}, case=str(n), family=str(n % 5)))
+        made.append(make_observation({"a": 1e-2, "b": 2e-2}, {"mean": 5.0}, case=str(n), family=str(n % 5)))
         made += [
-            observed({"a": 2e-5, "b": 1e-5}, {"mean": 5.0}, case=str(n), family=str(n % 5), subject=part) for part in range(1, 6)
+            make_observation({"a": 2e-5, "b": 1e-5}, {"mean": 5.0}, case=str(n), family=str(n % 5), subject=part)
+            for part in range(1, 6)
         ]
     result = training.answer(made, None)
     assert result is not None
@@ -131,7 +133,7 @@ def test_a_tree_corrects_the_rule_where_it_gains_and_leaves_the_rest() -> None:
         rows, mean = float(rng.integers(1, 10_000)), float(rng.integers(1, 17))
         taken, other = ("x", "y") if mean <= 8 else ("y", "x")
         times = {"a": 0.5e-3 if rows <= 100 * 50 else 2e-3, taken: 1e-3, other: 1.6e-3}
-        made.append(observed(times, {"mean": mean, "rows": rows}, case=str(n), family=str(n % 6), default=taken))
+        made.append(make_observation(times, {"mean": mean, "rows": rows}, case=str(n), family=str(n % 6), default=taken))
     result = training.answer(made, rule)
     assert result is not None
     assert result.tuned
@@ -152,7 +154,7 @@ def test_what_is_grafted_says_nothing_twice() -> None:
 
 def test_what_is_larger_than_all_that_was_seen_is_left_to_the_rule() -> None:
     made = [
-        observed({"middle": 2e-3, "a": 1e-3}, {"nnz": float(10 * n), "mean": 3.0}, case=f"case{n}", family=f"f{n % 5}")
+        make_observation({"middle": 2e-3, "a": 1e-3}, {"nnz": float(10 * n), "mean": 3.0}, case=f"case{n}", family=f"f{n % 5}")
         for n in range(100)
     ]
     result = training.answer(made, MIDDLE)
@@ -168,7 +170,7 @@ def test_a_tree_may_lose_in_the_tail_what_it_gains_in_the_mean_but_no_more() -> 
         times = [{"middle": 2e-3, "a": seldom if n % 10 == 0 else 1e-3} for n in range(200)]
         result = training.answer(
             [
-                observed(observation, {"mean": float(n % 7)}, case=f"c{n}", family=f"f{n % 5}")
+                make_observation(observation, {"mean": float(n % 7)}, case=f"c{n}", family=f"f{n % 5}")
                 for n, observation in enumerate(times)
             ],
             MIDDLE,

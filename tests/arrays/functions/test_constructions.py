@@ -64,7 +64,7 @@ def on_device(value: Any, queue: cl.CommandQueue) -> Any:
     return getattr(clsparse_py, f"{value.format}_array")(value, queue=queue)
 
 
-def tried(call: Callable[[], Any]) -> tuple[Any, type[Exception] | None]:
+def attempt(call: Callable[[], Any]) -> tuple[Any, type[Exception] | None]:
     """Return a result, or the class of the error."""
     try:
         return call(), None
@@ -77,7 +77,7 @@ def agree(name: str, operands: Any, queue: cl.CommandQueue, **named: Any) -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         # Of copies: SciPy's `permute_dims` changes its operand.
-        wanted, failed = tried(lambda: getattr(scipy.sparse, name)(*copy.deepcopy(operands), **named))
+        wanted, failed = attempt(lambda: getattr(scipy.sparse, name)(*copy.deepcopy(operands), **named))
         if failed:
             with pytest.raises(failed):
                 getattr(clsparse_py, name)(*on_device(operands, queue), **named)
@@ -231,7 +231,7 @@ def test_diagonals(queue: cl.CommandQueue) -> None:
     def compare(name: str, *operands: Any, **named: Any) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
-            wanted, failed = tried(lambda: getattr(scipy.sparse, name)(*operands, **named))
+            wanted, failed = attempt(lambda: getattr(scipy.sparse, name)(*operands, **named))
             if failed:
                 with pytest.raises(failed):
                     getattr(clsparse_py, name)(*operands, queue=queue, **named)

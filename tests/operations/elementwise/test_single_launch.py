@@ -6,7 +6,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
-from supposed import supposed
+from supposed import suppose
 
 from clsparse_py import csr_array
 from clsparse_py._build import programs
@@ -22,7 +22,7 @@ def kernels(left: csr_array, right: csr_array) -> tuple[csr_array, list[str]]:
 
 
 def test_up_to_a_tile_of_rows_and_entries(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, single_group=16))
+    monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, single_group=16))
     rng = np.random.default_rng(1)
     for n, taken in ((17, True), (42, True), (43, False)):
         # n rows, and two times n entries: 127 places are all that there are.

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pairs import combinations
 from platforms import PLATFORMS, has_fp64, queue_on
-from supposed import supposed
+from supposed import suppose
 
 from clsparse_py import csr_array
 from clsparse_py._device.device import describe
@@ -109,7 +109,7 @@ def test_entries_of_one_column_may_lie_on_both_sides_of_a_cut(queue: cl.CommandQ
     A, B = (matrix("float32", (40, 30), "canonical", seed) for seed in (3, 4))
     monkeypatch.setattr(union, "_compute", union._by_chunks)
     monkeypatch.setattr(union, "_ITEMS_PER_CORE", 1 << 20)
-    monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, single_group=0))
+    monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, single_group=0))
     for span in (1, 2, 3, 7, 64):
         monkeypatch.setattr(union, "_LEAST_SPAN", span)
         for operator in ("plus", "multiply"):
@@ -124,7 +124,7 @@ def test_work_groups_that_take_tiles(case: Mapping[str, Any], monkeypatch: pytes
     one = case["tiles"] == "one"
     shapes = {"tile_group": group, "tile_span": case["span"], "single_group": group if one else 0, "single_span": case["span"]}
     few = 1 << 15 if case["tiles"] == "few" else 0
-    monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, max_few_places=few, **shapes))
+    monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_few_places=few, **shapes))
     monkeypatch.setattr(union, "_compute", union._by_tiles)
     # A row has 91 places at most.
     n_rows = min(300, group * case["span"] // 91) if one else 300

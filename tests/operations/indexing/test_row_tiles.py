@@ -19,7 +19,7 @@ from clsparse_py._formats.coordinates import rows_of
 PARTS = ("data", "indices", "indptr")
 
 
-def ragged(index: Any, rng: np.random.Generator) -> sp.csr_array:
+def ragged_matrix(index: Any, rng: np.random.Generator) -> sp.csr_array:
     """Return a matrix with empty rows at both ends, a row of several tiles behind a tile of empty ones, and short rows."""
     some = rng.integers(0, 7, 4000)
     lengths = np.concatenate(([0] * 5000, [9000], np.ones(50, int), [0] * 3000, some, [0, 0, 2500, 0])).astype(np.int64)
@@ -42,7 +42,7 @@ def same(result: csr_array, wanted: sp.csr_array, what: str) -> None:
 def test_ragged_rows(queue: cl.CommandQueue, take_as: Callable[..., None], device_type: str, index: Any) -> None:
     take_as(type=device_type)
     rng = np.random.default_rng(5)
-    host = ragged(index, rng)
+    host = ragged_matrix(index, rng)
     n = host.shape[0]
     A = csr_array(host, queue=queue)
     assert A.indptr.dtype == index

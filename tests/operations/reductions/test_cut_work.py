@@ -11,7 +11,7 @@ import scipy.sparse
 from expressions import check
 from pairs import exhaustive
 from pyopencl import array as cl_array
-from supposed import supposed
+from supposed import suppose
 
 import clsparse_py
 from clsparse_py import primitives
@@ -37,7 +37,7 @@ _FEW = ("bool", "int8", "uint16", "float32", "int64", "complex64", "complex128")
 @pytest.fixture
 def n(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, take_as: Callable[..., None]) -> int:
     """How many entries are cut into several parts on the type of device that is taken for the one there is."""
-    monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, min_scan_chunk=_PART))
+    monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, min_scan_chunk=_PART))
     take_as(type=request.param, compute_units=2)
     return _N[request.param]
 

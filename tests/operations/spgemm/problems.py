@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import scipy.sparse as sp
-from oracle import addition, multiplied
+from oracle import addition, multiply
 
 from clsparse_py import csr_array
 from clsparse_py._precision.semiring import Semiring, plus_times
@@ -68,7 +68,7 @@ def _values(A: sp.csr_array, B: sp.csr_array, structure: sp.csr_array, semiring:
     place = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths) + np.repeat(B.indptr[A.indices], lengths)
     column = B.indices[place]
     a, b = np.repeat(A.data, lengths).astype(wide), B.data[place].astype(wide)
-    products = multiplied(semiring, a, b, wide)
+    products = multiply(semiring, a, b, wide)
     key = row.astype(np.int64) * structure.shape[1] + column
     rows = np.repeat(np.arange(structure.shape[0]), np.diff(structure.indptr))
     wanted = np.full(structure.nnz, semiring.identity(dtype), wide)

@@ -11,7 +11,7 @@ import pytest
 
 from clsparse_py._memory.pool import Arena
 
-__all__ = ["Allocations", "counted"]
+__all__ = ["Allocations", "count_buffers"]
 
 
 class Allocations:
@@ -45,7 +45,7 @@ class Allocations:
 
 
 @contextmanager
-def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Allocations]:
+def count_buffers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Allocations]:
     """Count every buffer of the device that is made inside: scratch memory, results, and what PyOpenCL's own arrays take."""
     result = Allocations()
 

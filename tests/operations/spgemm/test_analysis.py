@@ -30,7 +30,7 @@ BINS = Bins(
 )
 
 
-def taken_by(A: sp.csr_array, B: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def work_and_bins(A: sp.csr_array, B: sp.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Products of each row, the bin that takes it, and min(products, columns, span); "few" takes rows whatever their span is."""
     lengths, products, bins, bounds = np.diff(B.indptr), [], [], []
     for row in range(A.shape[0]):
@@ -58,7 +58,7 @@ def test_analysis(queue: cl.CommandQueue, take_as: Callable[..., None], device_t
     take_as(type=device_type)
     structure = left.indptr, left.indices, right.indptr, right.indices
     result = analyse(Chain(queue, *structure), (300, 500), A.nnz, structure, BINS, work_group)
-    products, bins, bounds = taken_by(A, B)
+    products, bins, bounds = work_and_bins(A, B)
     np.testing.assert_array_equal(result.products.get()[:300], products)
     np.testing.assert_array_equal(result.bin.get()[:300], bins)
     work = result.work

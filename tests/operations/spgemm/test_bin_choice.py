@@ -121,13 +121,13 @@ def product(n_columns: int = 10**6) -> Features:
     return Features((10**5, 10**5, n_columns), (10**6, 10**6))
 
 
-def sorted_and_expanded(kind: Kind) -> Bins:
+def sort_and_expand(kind: Kind) -> Bins:
     return bins_for("auto", kind.device, TYPES, 10**6, strategy=parse("reg-sort esc"))
 
 
 def test_a_leaf_is_an_accumulator_of_a_method(by_tree: Callable[[object], Kind]) -> None:
     kind = by_tree({"feature": "bin_products", "at_most": 64, "then": {"take": "reg-hash"}, "else": {"take": "large-hash"}})
-    bins = sorted_and_expanded(kind)
+    bins = sort_and_expand(kind)
     number = {bin_.max_products: number for number, bin_ in enumerate(bins)}
     result = work({0: 5, number[64]: 10**5, number[128]: 10**5, number[None]: 3}, len(bins), 10**7, 20_000, longest=64)
     made, rulings = choose(kind, product(), bins, result, PLENTY)
@@ -146,7 +146,7 @@ def test_a_leaf_is_an_accumulator_of_a_method(by_tree: Callable[[object], Kind])
 
 def test_bins_are_made_together_or_handed_on(by_tree: Callable[[object], Kind]) -> None:
     kind = by_tree({"feature": "sorts", "at_most": 0.5, "then": {"take": "given"}, "else": {"take": "reg-hash:together"}})
-    bins = sorted_and_expanded(kind)
+    bins = sort_and_expand(kind)
     result = work({1: 10**5, 3: 10**5, len(bins) - 1: 7}, len(bins), 10**7, 20_000, longest=5)
     shares = refine(kind, product(), Decision(bins, Reason(""), True), result, PLENTY).shares
     assert [(bin_.accumulator, n) for bin_, n in shares[1:]] == [(Hash(8, 1, 8), 2 * 10**5), (bins[-1].accumulator, 7)]

@@ -22,27 +22,27 @@ from clsparse_py._operations.spgemm.strategy import PLAIN, parse
 GRID = square(10**6, 5, 5, adjacent=0.4)
 
 
-def decided(request: Request, on: str = "gpu", budget: Budget = PLENTY) -> Decision:
+def decide_grid(request: Request, on: str = "gpu", budget: Budget = PLENTY) -> Decision:
     """Return the decision for a grid on a made-up device."""
     return decide(kind_on(on), GRID, request, budget)
 
 
 def test_bins_that_are_given_are_the_bins() -> None:
     bins = Bins((EMPTY, Bin("mine", Esc())))
-    result = decided(Request(bins=bins))
+    result = decide_grid(Request(bins=bins))
     assert (result.bins, str(result.reason)) == (bins, "the bins were given")
     assert (result.is_auto, result.may_skip_counting, result.is_uneven) == (False, False, False)
-    assert str(decided(Request(bins=bins, why="for a reason")).reason) == "for a reason"
+    assert str(decide_grid(Request(bins=bins, why="for a reason")).reason) == "for a reason"
 
 
 def test_a_named_method_has_its_bins_first() -> None:
-    result = decided(Request("hash"))
+    result = decide_grid(Request("hash"))
     assert (result.bins[1].method, str(result.reason)) == ("hash", "the method was named")
     assert (result.is_auto, result.may_skip_counting) == (False, False)
 
 
 def test_the_profile_or_a_strategy_gives_the_bins_of_auto() -> None:
-    result, given = decided(Request()), decided(Request(strategy=parse("esc-local")))
+    result, given = decide_grid(Request()), decide_grid(Request(strategy=parse("esc-local")))
     assert result.reason.ruling is not None
     assert {bin_.method for bin_ in result.bins[1:]} <= {
         entry.method.removesuffix("-span") for entry in result.reason.ruling.value.entries
@@ -54,14 +54,14 @@ def test_the_profile_or_a_strategy_gives_the_bins_of_auto() -> None:
 
 
 def test_rows_are_counted_if_someone_asks_for_their_number() -> None:
-    assert not decided(Request(max_nnz=10)).may_skip_counting
-    assert not decided(Request(values_later=True)).may_skip_counting
+    assert not decide_grid(Request(max_nnz=10)).may_skip_counting
+    assert not decide_grid(Request(values_later=True)).may_skip_counting
 
 
 def test_an_accumulator_as_wide_as_b_has_to_fit() -> None:
-    assert [bin_.method for bin_ in decided(Request(), on="cpu").bins[1:]] == ["dense"]
+    assert [bin_.method for bin_ in decide_grid(Request(), on="cpu").bins[1:]] == ["dense"]
     for budget in (Budget(1 << 40, 1 << 20), Budget(1 << 20, 1 << 40)):
-        assert "dense" not in {bin_.method for bin_ in decided(Request(), on="cpu", budget=budget).bins}
+        assert "dense" not in {bin_.method for bin_ in decide_grid(Request(), on="cpu", budget=budget).bins}
 
 
 @pytest.mark.parametrize("on", ["cpu", "gpu"])

@@ -19,7 +19,7 @@ from clsparse_py._operations.spgemm.plan import SpgemmPlan
 from clsparse_py._operations.spgemm.request import Request
 
 
-def planned(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, *bins: Bin, limit: int | None = None) -> SpgemmPlan:
+def make_plan(queue: cl.CommandQueue, A: sp.csr_array, B: sp.csr_array, *bins: Bin, limit: int | None = None) -> SpgemmPlan:
     left, right = device_matrix(queue, A), device_matrix(queue, B)
     return SpgemmPlan(left, right, Request(memory_limit=limit, bins=Bins((EMPTY, *bins))))
 
@@ -31,7 +31,7 @@ def whole(workers: int | None = None) -> Bin:
 def check(queue: cl.CommandQueue, A: Any, B: Any, *bins: Bin) -> None:
     """Check a product, and one with the values of the plan."""
     A, B = (sp.csr_array(matrix).astype(np.float32) for matrix in (A, B))
-    plan = planned(queue, A, B, *(bins or (whole(),)))
+    plan = make_plan(queue, A, B, *(bins or (whole(),)))
     assert_product(plan(), A, B)
     assert_product(plan(), A, B)
 
@@ -96,7 +96,7 @@ def test_room_for_fewer_workers(queue: cl.CommandQueue) -> None:
     A, B = random_matrix((60, 40), 4, rng, np.float32), random_matrix((40, 64 * 100), 20, rng, np.float32)
     one = (64 * 100 + 40) * 4 + 8 * 102 + 8 * 40 + 4
     for limit, made in ((one, "chunks of rows"), (one - 1, "windows of columns")):
-        plan = planned(queue, A, B, whole(), limit=limit)
+        plan = make_plan(queue, A, B, whole(), limit=limit)
         assert_product(plan(), A, B)
         assert plan.explain().bins[0].parameters.startswith(made)
 

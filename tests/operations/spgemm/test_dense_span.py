@@ -46,7 +46,9 @@ def check(
     return C
 
 
-def banded(rng: np.random.Generator, lengths: Any, starts: Any, width: int, n_cols: int, dtype: Any = np.float32) -> sp.csr_array:
+def banded_matrix(
+    rng: np.random.Generator, lengths: Any, starts: Any, width: int, n_cols: int, dtype: Any = np.float32
+) -> sp.csr_array:
     """Return a matrix whose rows have so many entries in so many columns from these on."""
     narrow = rows_of(lengths, width, rng, dtype)
     shift = np.repeat(np.asarray(starts), np.diff(narrow.indptr))
@@ -105,7 +107,7 @@ def test_long_rows(team: Team, give: Give) -> None:
     check(queue, A, rows_of([0, 0, 200, 500, 0] * 200, 500, rng, np.float32))
     # All in one column, and none at all.
     check(queue, A, rows_of([1] * 1000, 1, rng, np.float32))
-    check(queue, A, banded(rng, [0] * 999 + [3], [700] * 1000, 40, 1000))
+    check(queue, A, banded_matrix(rng, [0] * 999 + [3], [700] * 1000, 40, 1000))
 
 
 VALUES = {"team": TEAMS, "dtype": DTYPES, "semiring": list(SEMIRINGS), "index": [np.int32, np.int64]}
@@ -124,8 +126,8 @@ def test_values(give: Give, case: dict[str, Any]) -> None:
     queue = give(DenseSpan(512, lanes=16), case["team"])
     rng = np.random.default_rng(4)
     # A row of C takes rows of B that begin near one another.
-    A = banded(rng, rng.integers(0, 9, 60), np.arange(60), 20, 80, dtype)
-    B = banded(rng, rng.integers(0, 60, 80), np.arange(80) * 7 + 5, 200, 1000, dtype)
+    A = banded_matrix(rng, rng.integers(0, 9, 60), np.arange(60), 20, 80, dtype)
+    B = banded_matrix(rng, rng.integers(0, 60, 80), np.arange(80) * 7 + 5, 200, 1000, dtype)
     check(queue, A, B, case["index"], semiring)
 
 

@@ -9,7 +9,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse as sp
 from problems import assert_product, device_matrix, random_matrix, rows_of
-from scratch import counted
+from scratch import count_buffers
 
 from clsparse_py._build import programs
 from clsparse_py._operations.spgemm import spgemm, spgemm_plan
@@ -21,7 +21,7 @@ from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._precision.semiring import SEMIRINGS, Semiring, plus_times
 
 
-def planned(
+def make_plan(
     queue: cl.CommandQueue, accumulator: Esc, A: sp.csr_array, B: sp.csr_array, limit: Any = None, semiring: Semiring = plus_times
 ) -> SpgemmPlan:
     """Return the plan of a product that one accumulator makes."""
@@ -41,7 +41,7 @@ def slices_of(plan: SpgemmPlan) -> tuple[Slice, ...]:
 def test_work_groups(queue: cl.CommandQueue, work_group: int) -> None:
     rng = np.random.default_rng(1)
     A, B = random_matrix((60, 50), 8, rng, np.float32), random_matrix((50, 70), 8, rng, np.float32)
-    plan = planned(queue, Esc(work_group), A, B)
+    plan = make_plan(queue, Esc(work_group), A, B)
     assert_product(plan(), A, B)
     assert_product(plan(), A, B)
 
@@ -52,10 +52,10 @@ def test_slices(queue: cl.CommandQueue, semiring: str, listed: bool) -> None:
     rng = np.random.default_rng(2)
     lengths = rng.integers(1, 30, 300) * (rng.random(300) < 0.9 if listed else 1)
     A, B = rows_of(lengths, 100, rng, np.float32), rows_of(rng.integers(1, 60, 100), 5000, rng, np.float32)
-    whole = planned(queue, Esc(), A, B, semiring=SEMIRINGS[semiring])
+    whole = make_plan(queue, Esc(), A, B, semiring=SEMIRINGS[semiring])
     assert len(slices_of(whole)) == 1
     limit = 1 << 19
-    plan = planned(queue, Esc(), A, B, limit, SEMIRINGS[semiring])
+    plan = make_plan(queue, Esc(), A, B, limit, SEMIRINGS[semiring])
     parts = slices_of(plan)
     assert len(parts) > 3
     assert [part.begin for part in parts] == list(np.cumsum([0, *(part.n_rows for part in parts)])[:-1])
@@ -69,7 +69,7 @@ def test_slices_stay_within_the_budget(queue: cl.CommandQueue, monkeypatch: pyte
     A, B = rows_of(rng.integers(1, 30, 2000), 1000, rng, np.float32), rows_of(rng.integers(1, 60, 1000), 5000, rng, np.float32)
     left, right = device_matrix(queue, A), device_matrix(queue, B)
     for limit in (3 << 20, 10 << 20, 1 << 30):
-        with counted(monkeypatch) as allocations:
+        with count_buffers(monkeypatch) as allocations:
             C = spgemm(left, right, method="esc", memory_limit=limit)
         assert limit // 4 < allocations.peak(C) <= limit or limit == 1 << 30
         assert_product(C, A, B)
@@ -111,7 +111,7 @@ def test_long_sums(queue: cl.CommandQueue, columns: int) -> None:
     if columns > 40:
         B.indices[:] = rng.choice((0, 5, columns - 1), B.nnz)
     for limit in (None, 2 << 20):
-        plan = planned(queue, Esc(), A, B, limit)
+        plan = make_plan(queue, Esc(), A, B, limit)
         assert_product(plan(), A, B)
         assert_product(plan(), A, B)
 
@@ -120,6 +120,6 @@ def test_long_sums(queue: cl.CommandQueue, columns: int) -> None:
 def test_values_of_any_size(queue: cl.CommandQueue, dtype: str) -> None:
     rng = np.random.default_rng(7)
     A, B = random_matrix((60, 500), 200, rng, dtype), random_matrix((500, 30), 12, rng, dtype)
-    plan = planned(queue, Esc(), A, B)
+    plan = make_plan(queue, Esc(), A, B)
     assert_product(plan(), A, B)
     assert_product(plan(), A, B)

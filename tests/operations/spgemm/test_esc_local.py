@@ -29,7 +29,7 @@ from clsparse_py._run.launch import Chain
 DOUBLE = KernelTypes("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
 
 
-def planned(
+def make_plan(
     queue: cl.CommandQueue, bins: tuple[Bin, ...], A: sp.csr_array, B: sp.csr_array, semiring: Semiring = plus_times
 ) -> SpgemmPlan:
     """Return the plan of a product by bins, after comparing what it makes."""
@@ -49,18 +49,18 @@ def only(accumulator: EscGroup | EscItem | EscTeam) -> tuple[Bin, ...]:
 def test_items(queue: cl.CommandQueue, products: int, columns: int | None) -> None:
     rng = np.random.default_rng(products)
     A, B = rows_of(rng.integers(0, products + 1, 100), 300, rng, np.float32), rows_of(np.arange(300) % 2, 8, rng, np.float32)
-    planned(queue, only(EscItem(products, columns=columns)), A, B)
+    make_plan(queue, only(EscItem(products, columns=columns)), A, B)
     # Few rows of B, and long ones.
     A, B = rows_of(rng.integers(0, 2, 100), 300, rng, np.float32), rows_of(np.arange(300) % (products + 1), 99, rng, np.float32)
-    planned(queue, only(EscItem(products, columns=columns)), A, B)
+    make_plan(queue, only(EscItem(products, columns=columns)), A, B)
 
 
 @pytest.mark.parametrize("work_group", [1, 7, 48, 64, 1 << 20])
 def test_work_groups(queue: cl.CommandQueue, work_group: int) -> None:
     rng = np.random.default_rng(1)
     A, B = rows_of(rng.integers(0, 9, 100), 50, rng, np.float32), rows_of(rng.integers(0, 5, 50), 90, rng, np.float32)
-    planned(queue, only(EscItem(32, work_group)), A, B)
-    planned(queue, only(EscTeam(100, work_group)), A, B)
+    make_plan(queue, only(EscItem(32, work_group)), A, B)
+    make_plan(queue, only(EscTeam(100, work_group)), A, B)
 
 
 @pytest.mark.parametrize("columns", [None, 1 << 20])
@@ -69,10 +69,10 @@ def test_teams(queue: cl.CommandQueue, lanes: int, columns: int | None) -> None:
     rng = np.random.default_rng(lanes)
     lengths = np.concatenate((rng.integers(0, 60, 30), (1, 0, 300, 299, 2)))
     A, B = rows_of(lengths, 300, rng, np.float32), rows_of(np.arange(300) % 6, 40, rng, np.float32)
-    planned(queue, only(EscTeam(750, lanes=lanes, columns=columns)), A, B)
+    make_plan(queue, only(EscTeam(750, lanes=lanes, columns=columns)), A, B)
     # One entry of C alone, whose products all lanes hold.
     B = rows_of(np.ones(300, int), 1, rng, np.float32)
-    planned(queue, only(EscTeam(750, lanes=lanes, columns=columns)), A, B)
+    make_plan(queue, only(EscTeam(750, lanes=lanes, columns=columns)), A, B)
 
 
 @pytest.mark.parametrize("width", [1, 2])
@@ -80,7 +80,7 @@ def test_narrow_lanes(queue: cl.CommandQueue, width: int, narrow_lanes: Callable
     narrow_lanes(width)
     rng = np.random.default_rng(2)
     A, B = random_matrix((60, 50), 8, rng, np.float32), random_matrix((50, 70), 8, rng, np.float32)
-    planned(queue, only(EscTeam(736)), A, B)
+    make_plan(queue, only(EscTeam(736)), A, B)
 
 
 @pytest.mark.parametrize("columns", [None, 1 << 20])
@@ -95,10 +95,10 @@ def test_groups_in_global_memory(
     # More rows than work-groups, so that these take several; rows without products, or of one entry of A, among them.
     lengths = np.concatenate((rng.integers(0, 30, 200), (1, 0, 300, 299, 2)))
     A, B = rows_of(lengths, 300, rng, np.float32), rows_of(np.arange(300) % 6, 40, rng, np.float32)
-    planned(queue, only(EscGroup(750, work_group, columns=columns, entries=300)), A, B)
+    make_plan(queue, only(EscGroup(750, work_group, columns=columns, entries=300)), A, B)
     # One entry of C alone, whose products all lanes hold.
     B = rows_of(np.ones(300, int), 1, rng, np.float32)
-    planned(queue, only(EscGroup(300, work_group, columns=columns, entries=300)), A, B)
+    make_plan(queue, only(EscGroup(300, work_group, columns=columns, entries=300)), A, B)
 
 
 def test_groups_take_what_local_memory_does_not_hold(queue: cl.CommandQueue) -> None:
@@ -108,7 +108,7 @@ def test_groups_take_what_local_memory_does_not_hold(queue: cl.CommandQueue) -> 
     *_, group, last = esc_local(Setting(device, DOUBLE, limits()))
     assert isinstance(group.accumulator, EscGroup)
     assert last.takes_all
-    plan = planned(queue, (*esc_local(Setting(device, DOUBLE, limits()))[:2], group, last), A, B)
+    plan = make_plan(queue, (*esc_local(Setting(device, DOUBLE, limits()))[:2], group, last), A, B)
     assert [bin_.n_rows for bin_ in plan.explain().bins if "global memory, a work-group" in bin_.parameters] == [1]
     # Where the workspace has no room for one work-group's, others take such a row.
     named = [bin_.accumulator for bin_ in bins_for("esc-local", device, DOUBLE, 5000, group.min_bytes - 1)]
@@ -134,7 +134,7 @@ def test_rows_in_global_memory_are_made_beside_others(
     A, B = rows_of(lengths, 300, rng, np.float32), rows_of(np.full(300, 4), 2000, rng, np.float32)
     esc = esc_local(Setting(describe(queue.device), DOUBLE, limits()))[-1]
     bins = (Bin("esc-local", EscItem(32), 32, 32), Bin("esc-local", EscGroup(1000, work_group, entries=300), 1000, 300), esc)
-    planned(queue, bins, A, B)
+    make_plan(queue, bins, A, B)
     # The symbolic and the numeric phase, and that of other values.
     assert asked == [True] * 3
 
@@ -161,7 +161,7 @@ def test_semirings(queue: cl.CommandQueue, semiring: str) -> None:
     rng = np.random.default_rng(3)
     # Items have all semirings among the axes of their method, whose rows are short.
     A, B = random_matrix((60, 500), 50, rng, np.float32), random_matrix((500, 30), 2, rng, np.float32)
-    planned(queue, only(EscTeam(736)), A, B, SEMIRINGS[semiring])
+    make_plan(queue, only(EscTeam(736)), A, B, SEMIRINGS[semiring])
 
 
 def limits(of_item: int = 32, of_team: int = 736, of_group: int = 6144) -> Thresholds:
@@ -176,7 +176,7 @@ def test_thresholds(queue: cl.CommandQueue, thresholds: tuple[int, int, int]) ->
     lengths = (0, 1, 2, 3, 4, 5, 10, 16, 17, 32, 33, 150, 400, 900)
     A, B = rows_of(lengths, 1000, rng, np.float32), rows_of(np.arange(1000) % 20, 1000, rng, np.float32)
     device = describe(queue.device)
-    plan = planned(queue, esc_local(Setting(device, DOUBLE, limits(*thresholds))), A, B)
+    plan = make_plan(queue, esc_local(Setting(device, DOUBLE, limits(*thresholds))), A, B)
     products = np.diff(B.indptr)[A.indices]
     products = np.add.reduceat(np.append(products, 0), A.indptr[:-1]) * (np.diff(A.indptr) > 0)
     for bin_ in plan.explain().bins:
@@ -215,7 +215,7 @@ def test_rows_are_not_reordered_where_all_are_short(queue: cl.CommandQueue) -> N
     # Rows without products among them.
     A, B = rows_of(rng.integers(0, 5, 100), 50, rng, np.float32), rows_of(rng.integers(0, 8, 50), 90, rng, np.float32)
     with programs.recording() as built:
-        planned(queue, esc_local(Setting(describe(queue.device), DOUBLE, limits())), A, B)
+        make_plan(queue, esc_local(Setting(describe(queue.device), DOUBLE, limits())), A, B)
     of_rows = [program.parameters for program in built if program.parameters.template == "spgemm/esc_item"]
     assert of_rows
     assert not any(kernel.listed for kernel in of_rows)

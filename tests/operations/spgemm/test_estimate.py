@@ -7,7 +7,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse as sp
 from problems import assert_product, device_matrix, pattern_product, random_matrix
-from scratch import counted
+from scratch import count_buffers
 
 from clsparse_py import csr_array, spgemm, spgemm_estimate, spgemm_plan
 from clsparse_py._run.launch import Chain
@@ -50,7 +50,7 @@ def test_workspace_is_told(queue: cl.CommandQueue, columns: int, exact: bool, mo
     assert right.has_canonical_format
     result = spgemm_estimate(left, right, exact=exact)
     for limit in (None, result.min_bytes):
-        with counted(monkeypatch) as allocations:
+        with count_buffers(monkeypatch) as allocations:
             C = spgemm(left, right, memory_limit=limit)
         assert 0 < allocations.peak(C) <= (result.workspace_bytes if limit is None else limit)
         assert_product(C, A, wide)

@@ -7,7 +7,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse as sp
 from problems import assert_product, device_matrix
-from scratch import counted
+from scratch import count_buffers
 
 from clsparse_py import describe
 from clsparse_py._operations.spgemm.kernels import KernelTypes
@@ -27,7 +27,7 @@ def test_entries_are_counted_in_the_memory_of_row_pointers(queue: cl.CommandQueu
     host = sp.csr_array(sp.eye_array(6000, format="csr", dtype=np.float32))
     A = device_matrix(queue, host)
     _ = A @ A
-    with counted(monkeypatch) as allocations:
+    with count_buffers(monkeypatch) as allocations:
         C = A @ A
     assert_product(C, host, host)
     assert allocations.peak(C) < C.indptr.nbytes // 2

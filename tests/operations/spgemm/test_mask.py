@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 from problems import device_matrix, pattern_product, random_matrix
 from pyopencl import array as cl_array
-from scratch import counted
+from scratch import count_buffers
 
 from clsparse_py import Semiring, csr_array, min_plus, or_and, plus_pair, plus_times, spgemm, spgemm_plan
 from clsparse_py._device.device import describe
@@ -293,16 +293,16 @@ def test_memory(queue: cl.CommandQueue, dtype: type, index: type, monkeypatch: p
         assert right.has_canonical_format
         assert mask.has_canonical_format
         of_mask = sum(array.nbytes for array in (mask.data, mask.indices, mask.indptr))
-        with counted(monkeypatch) as allocations:
+        with count_buffers(monkeypatch) as allocations:
             C = spgemm(left, right, mask=mask)
         assert allocations.peak() <= of_mask
         wanted = (A @ A).multiply(M != 0)
         np.testing.assert_array_equal(C.toarray(), wanted.toarray())
         assert C.nnz == wanted.nnz
-        with counted(monkeypatch) as allocations:
+        with count_buffers(monkeypatch) as allocations:
             plan = spgemm_plan(left, right, mask=mask)
         assert allocations.peak() <= of_mask
-        with counted(monkeypatch) as allocations:
+        with count_buffers(monkeypatch) as allocations:
             plan()
         assert allocations.peak() <= of_mask
     spgemm(left, right, mask=mask, memory_limit=of_mask)

@@ -34,7 +34,7 @@ def legal(case: dict[str, Any]) -> bool:
     return case["dtype"] != "float64" or has_fp64(case["platform"])
 
 
-def launched(A: csr_array, B: csr_array, **asked: Any) -> tuple[csr_array, set[str]]:
+def launch(A: csr_array, B: csr_array, **asked: Any) -> tuple[csr_array, set[str]]:
     """Return a product, and the templates of its kernels."""
     with programs.recording() as built:
         C = spgemm(A, B, **asked)
@@ -61,7 +61,7 @@ def test_shapes(case: dict[str, Any]) -> None:
     queue, rng, semiring = queue_on(case["platform"]), np.random.default_rng(3), SEMIRINGS[case["semiring"]]
     for A, B in pairs(rng, case["dtype"]):
         left, right = device_matrix(queue, A, case["index"]), device_matrix(queue, B, case["index"])
-        C, templates = launched(left, right, semiring=semiring)
+        C, templates = launch(left, right, semiring=semiring)
         assert templates == {OneLaunch.template}, (A.shape, B.shape)
         assert C.has_canonical_format
         assert C.indices.dtype == case["index"]
@@ -75,7 +75,7 @@ def test_products_of_products(queue: cl.CommandQueue) -> None:
     host = random_matrix((60, 60), 2, rng, np.float32)
     A = device_matrix(queue, host)
     # The longest row of a product is not known.
-    C, templates = launched(A @ A, A @ A)
+    C, templates = launch(A @ A, A @ A)
     assert templates == {OneLaunch.template}
     square = (host @ host).tocsr()
     square.sort_indices()
@@ -119,7 +119,7 @@ def test_other_products_go_through_the_phases(queue: cl.CommandQueue) -> None:
         (A, small, {"method": "merge"}),
         (A, small, {"memory_limit": 1 << 24}),
     ):
-        C, templates = launched(left, left, **asked)
+        C, templates = launch(left, left, **asked)
         assert OneLaunch.template not in templates
         assert_product(C, right, right)
     with programs.recording() as built:
@@ -138,7 +138,7 @@ def test_work_groups_of_any_size(queue: cl.CommandQueue, monkeypatch: pytest.Mon
     A = device_matrix(queue, host)
     programs.forget_refused()  # and what is worked out
     try:
-        C, templates = launched(A, A)
+        C, templates = launch(A, A)
     finally:
         programs.forget_refused()
     assert templates == {OneLaunch.template}

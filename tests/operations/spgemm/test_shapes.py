@@ -55,12 +55,12 @@ def dense_column() -> Operands:
     return sp.csr_array(A), sp.csr_array(B)
 
 
-def squared_dense_row() -> Operands:
+def square_of_dense_row() -> Operands:
     A = dense_row()[0]
     return A, A
 
 
-def transposed_times() -> Operands:
+def multiply_transposed() -> Operands:
     A = random_matrix((200, 60), 5, rng())
     return A.T.tocsr(), A
 
@@ -97,13 +97,13 @@ def power_law() -> Operands:
     return A, A
 
 
-def smoothed() -> Operands:
+def smooth() -> Operands:
     A = grid(24)
     return whole(A), whole(prolongator(A, rng()))
 
 
 def galerkin() -> Operands:
-    A, P = smoothed()
+    A, P = smooth()
     return P.T.tocsr(), whole(sp.csr_array(abs(A) @ abs(P)))
 
 
@@ -132,8 +132,8 @@ def nothing_met() -> Operands:
 SHAPES: dict[str, Callable[[], Operands]] = {
     build.__name__: build
     for build in (
-        identity, permutation, dense_row, dense_column, squared_dense_row, transposed_times, times_transposed, outer, inner,
-        rectangular, full, compressing, power_law, smoothed, galerkin, no_entries, nothing_met,
+        identity, permutation, dense_row, dense_column, square_of_dense_row, multiply_transposed, times_transposed, outer, inner,
+        rectangular, full, compressing, power_law, smooth, galerkin, no_entries, nothing_met,
     )
 }  # fmt: skip
 

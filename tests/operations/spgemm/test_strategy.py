@@ -33,7 +33,7 @@ TYPES = KernelTypes("numeric", "int32", arithmetic=Arithmetic("float64", "float6
 DecidedBy = Callable[[Device, dict[str, Any]], None]
 
 
-def made_up(kind: str) -> Device:
+def make_device(kind: str) -> Device:
     """A device of a type that no profile names, with 32 lanes that exchange values where it is a GPU."""
     result = replace(
         describe(next(iter(PLATFORMS.values()))), name="made up", type=kind, local_memory=48 << 10, max_work_group=1024
@@ -46,7 +46,7 @@ def test_a_label_names_a_recipe() -> None:
         (Entry("reg-merge", Limits(32, 1000, 100)), Entry("hash"), Entry("long-rows"))
     )
     for kind in ("cpu", "gpu"):
-        labels = TUNABLE.configurations(made_up(kind), "float64", "strategy")
+        labels = TUNABLE.configurations(make_device(kind), "float64", "strategy")
         assert len(set(labels)) == len(labels)
         assert [str(TUNABLE.parse("strategy", label)) for label in labels] == list(labels)
 
@@ -71,7 +71,7 @@ def test_what_is_no_label(label: str, message: str) -> None:
 
 
 def test_limits_are_those_of_rules() -> None:
-    device = made_up("gpu")
+    device = make_device("gpu")
     bins = auto(device, TYPES, parse("reg-merge:32:500:50 hash long-rows"))
     merging = [(bin_, bin_.accumulator) for bin_ in bins if isinstance(bin_.accumulator, Merge)]
     assert max(merge.length for _, merge in merging) == 32
@@ -85,7 +85,7 @@ def test_limits_are_those_of_rules() -> None:
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu"])
 def test_what_is_declared_takes_all_rows(kind: str) -> None:
-    device = made_up(kind)
+    device = make_device(kind)
     labels, uneven = TUNABLE.configurations(device, "float64", "strategy"), Facts(999, True, True, 900)
     assert TUNABLE.default(device, "float64", "strategy", Features((9, 9, 9000), (90, 90)).by_name()) == labels[0]
     assert TUNABLE.default(device, "float64", "strategy", Features((9, 9, 9), (9, 9)).by_name()) in labels

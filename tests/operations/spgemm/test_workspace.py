@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from pairs import exhaustive
 from platforms import PLATFORMS, queue_on
 from problems import device_matrix, random_matrix, rows_of
-from scratch import counted
+from scratch import count_buffers
 
 from clsparse_py import BuildError, csr_array, spgemm, spgemm_plan
 from clsparse_py._build import programs
@@ -132,7 +132,7 @@ def product(A: sp.csr_array, B: sp.csr_array) -> sp.csr_array:
     return result
 
 
-def needed(error: MemoryError) -> int:
+def needed_bytes(error: MemoryError) -> int:
     """Return the bytes that a message says are needed."""
     result = re.search(r"^memory_limit: the product needs ([\d,]+) bytes of workspace, the limit is [\d,]+$", str(error))
     assert result, error
@@ -158,7 +158,7 @@ def test_a_limit_is_kept_or_what_is_needed_is_said(
     accumulators = (describe(queue.device).compute_units + 1) * (B.shape[1] * 4 + B.shape[1] // 7 + 1024)
 
     def peak(method: str, limit: int | None) -> int:
-        with counted(monkeypatch) as allocations:
+        with count_buffers(monkeypatch) as allocations:
             C = spgemm(left, right, method=method, memory_limit=limit)
         assert_same(C, wanted)
         return allocations.peak(C)
@@ -169,7 +169,7 @@ def test_a_limit_is_kept_or_what_is_needed_is_said(
             try:
                 result = peak(method, limit)
             except MemoryError as error:  # noqa: PERF203 - products take far longer
-                least = needed(error)
+                least = needed_bytes(error)
                 assert limit is not None
                 assert least > limit
             else:
@@ -196,7 +196,7 @@ def test_no_buffer_goes_uncounted(device: tuple[str, str], take_as: Callable[...
         spgemm(left, right, method=method, memory_limit=10**9)  # the pool keeps small blocks, of whole steps
         monkeypatch.setattr(programs, "_worked_out", {})
         workspace = Workspace(10**9)
-        with counted(monkeypatch) as allocations:
+        with count_buffers(monkeypatch) as allocations:
             parts = multiply(left, right, Request(method, memory_limit=10**9), workspace=workspace).parts
         C = csr_array(parts, shape=wanted.shape)
         assert_same(C, wanted)
@@ -229,7 +229,7 @@ def test_rows_without_entries_take_little(
     assert right.has_canonical_format
     wanted = product(A, B)
     for method in ("auto", "merge", "sort", "large-hash", "long-rows", "dense"):
-        with counted(monkeypatch) as allocations:
+        with count_buffers(monkeypatch) as allocations:
             C = spgemm(left, right, method=method)
         assert_same(C, wanted)
         assert C.indptr.dtype == max(left.indptr.dtype, right.indptr.dtype)
@@ -251,8 +251,8 @@ def test_pointers_that_turn_out_narrow_take_no_more(
     assert wanted.nnz < wanted.shape[0] < 1200 * 500  # long rows have 800 products in a span of over 500 columns
     with pytest.raises(MemoryError) as caught:
         spgemm(left, right, memory_limit=1000)
-    least = needed(caught.value)
-    with counted(monkeypatch) as allocations:
+    least = needed_bytes(caught.value)
+    with count_buffers(monkeypatch) as allocations:
         C = spgemm(left, right, memory_limit=least)
     assert_same(C, wanted)
     assert C.indptr.dtype == np.int32
@@ -270,7 +270,7 @@ def test_new_values_keep_the_limit(
     for method in ("auto", "esc", "dense", "long-rows"):
         for limit in (10**5, 10**6, 10**8):
             request, workspace = Request(method, memory_limit=limit), Workspace(limit)
-            with counted(monkeypatch) as allocations:
+            with count_buffers(monkeypatch) as allocations:
                 plan = SpgemmPlan(left, right, request, workspace)
                 first = plan()
                 C = plan()
@@ -301,7 +301,7 @@ def test_values_that_are_made_another_way_keep_the_limit(
 
     monkeypatch.setattr(plan_module, "enqueue", refusing)
     for limit in (30_000, 50_000):
-        with counted(monkeypatch) as allocations:
+        with count_buffers(monkeypatch) as allocations:
             request, workspace = Request(memory_limit=limit), Workspace(limit)
             plan = SpgemmPlan(left, right, request, workspace)
             first = plan()
@@ -326,8 +326,8 @@ def test_copies_of_operands_count(queue: cl.CommandQueue, index: type, value: ty
     try:
         spgemm(left, right, memory_limit=1000)
     except MemoryError as error:
-        least = needed(error)
-    with counted(monkeypatch) as allocations:
+        least = needed_bytes(error)
+    with count_buffers(monkeypatch) as allocations:
         plan = spgemm_plan(left, right, memory_limit=least)
         C = plan()
     assert allocations.peak(C) <= least
@@ -341,7 +341,7 @@ def test_copies_count_where_nothing_is_multiplied(queue: cl.CommandQueue) -> Non
     try:
         spgemm(left, right, memory_limit=1000)
     except MemoryError as error:
-        least = needed(error)
+        least = needed_bytes(error)
     assert spgemm(left, right, memory_limit=least).nnz == 0
 
 
@@ -349,7 +349,7 @@ def test_dense_ones_of_300_rows(queue: cl.CommandQueue, monkeypatch: pytest.Monk
     """Each worker has an accumulator: they are as many as the limit holds."""
     left, right = to_device(queue, *(ones(300),) * 2)
     for limit in (10**5, 10**6):
-        with counted(monkeypatch) as allocations:
+        with count_buffers(monkeypatch) as allocations:
             C = spgemm(left, right, memory_limit=limit)
         assert 0 < allocations.peak(C) <= limit
         assert C.nnz == 90_000
@@ -360,7 +360,7 @@ def test_many_columns_with_few_entries(queue: cl.CommandQueue, monkeypatch: pyte
     """Accumulators as wide as B would take forty times the memory of A, B and C."""
     A, B = wide(3_000_000)
     left, right = to_device(queue, A, B)
-    with counted(monkeypatch) as allocations:
+    with count_buffers(monkeypatch) as allocations:
         C = spgemm(left, right)
     assert_same(C, product(A, B))
     assert allocations.peak(C) <= 2 * bytes_of(left, right, C) + (1 << 20)
@@ -384,7 +384,7 @@ def test_masks_of_columns_are_done_without(queue: cl.CommandQueue, take_as: Call
     rng = np.random.default_rng(7)
     A, B = random_matrix((50, 20_000), 2, rng, np.float32), random_matrix((20_000, 300), 30, rng, np.float32)
     left, right = to_device(queue, A, B)
-    with counted(monkeypatch) as allocations:
+    with count_buffers(monkeypatch) as allocations:
         C = spgemm(left, right, method="dense")
     assert_same(C, product(A, B))
     assert allocations.peak(C) < right.nnz

@@ -36,7 +36,7 @@ def vectors(queue: cl.CommandQueue) -> tuple[cl_array.Array, cl_array.Array]:
     return cl_array.to_device(queue, x), cl_array.zeros(queue, SHAPE[0], np.float32)
 
 
-def lent(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> cl_array.Array:
+def pool_array(queue: cl.CommandQueue, values: np.ndarray[Any, Any]) -> cl_array.Array:
     """Return an array in memory of the pool, as results are."""
     array = memory.allocate(queue, "a test", values.size, values.dtype)
     array.set(values)
@@ -147,7 +147,7 @@ def test_memory_that_was_released(queue: cl.CommandQueue, host: sp.csr_array, of
         A = csr_array(host, queue=queue)
         arrays = {"x": np.ones(SHAPE[1], np.float32), "out": np.zeros(SHAPE[0], np.float32), "A.data": host.data}
         if of_the_pool:
-            of = {name: lent(queue, values) for name, values in arrays.items()}
+            of = {name: pool_array(queue, values) for name, values in arrays.items()}
         else:
             of = {name: cl_array.to_device(queue, values) for name, values in arrays.items()}
         A.data, x, y = of["A.data"], of["x"], of["out"]
@@ -161,7 +161,7 @@ def test_memory_that_was_released(queue: cl.CommandQueue, host: sp.csr_array, of
         buffer.release()
         if of_the_pool:
             # It is another array's by now.
-            other = lent(queue, arrays[name])
+            other = pool_array(queue, arrays[name])
             with pytest.raises(ValueError, match=rf"^{name}: its memory was released"):
                 run()
             with pytest.raises(ValueError, match=rf"^{name.removeprefix('A.')}: its memory was released"):

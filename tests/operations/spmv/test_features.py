@@ -30,7 +30,7 @@ def of(
     return inspect(queue, (len(lengths), n_cols), indices.size, indptr, indices, work_group, **how)
 
 
-def counted(n_rows: int) -> np.ndarray[Any, Any]:
+def is_counted(n_rows: int) -> np.ndarray[Any, Any]:
     """Which rows are counted by class."""
     i = np.arange(min(n_rows, 8192))
     return i if n_rows <= 8192 else i // 32 * n_rows // 256 + i % 32
@@ -63,7 +63,7 @@ def check(result: Features, lengths: Any, n_cols: int = 17) -> None:
     np.testing.assert_allclose(result.variance, lengths.var(), rtol=1e-9, atol=1e-9 * max(1.0, float(lengths.max()) ** 2))
     # Class 0 is empty rows, class c those of more than 2^(c - 2) and up to 2^(c - 1) entries.
     classes = np.where(lengths == 0, 0, 1 + np.ceil(np.log2(np.maximum(lengths, 1))).astype(int))
-    np.testing.assert_array_equal(result.classes, np.bincount(classes[counted(lengths.size)]))
+    np.testing.assert_array_equal(result.classes, np.bincount(classes[is_counted(lengths.size)]))
     np.testing.assert_allclose(result.jumps, np.abs(np.diff(lengths)).sum() / max(lengths.sum(), 1))
     np.testing.assert_allclose((result.distance, result.gap), locality(lengths, n_cols))
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
-from oracle import addition, check, expected, random_structure, random_values
-from pairs import combinations, uncovered
+from oracle import addition, check, expected_product, random_structure, random_values
+from pairs import combinations, uncovered_pairs
 from platforms import PLATFORMS, has_fp64, queue_on
 from pyopencl import array as cl_array
 
@@ -79,7 +79,7 @@ def _name(case: Mapping[str, Any]) -> str:
 
 
 def test_cases_hold_every_pair() -> None:
-    assert not uncovered(AXES, legal, CASES)
+    assert not uncovered_pairs(AXES, legal, CASES)
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_kernel(case: dict[str, Any], lengths: np.ndarray, narrow_lanes: Callabl
             else:
                 plan = spmv_plan(A, kernel=KernelChoice(case["kernel"].split()[0], work_group, items=5, unroll=2))
         result = multiply()
-    check(result, expected(parts, x, semiring, y=y, **scale))
+    check(result, expected_product(parts, x, semiring, y=y, **scale))
     np.testing.assert_array_equal(result.view(np.uint8), multiply().view(np.uint8))  # bitwise
     _check_built(case, built, queue, work_group)
 
@@ -241,7 +241,7 @@ def test_empty_rows_behind_a_long_one(queue: cl.CommandQueue) -> None:
         for choice in (KernelChoice("adaptive", 64, items=5), KernelChoice("adaptive", 256, items=4)):
             with programs.recording() as record:
                 result = spmv(A, x, plan=spmv_plan(A, kernel=choice))
-            check(result, expected(parts, x, plus_times))
+            check(result, expected_product(parts, x, plus_times))
             built += [program.parameters.name for program in record]
     assert any(name.startswith(BUILT_AS["adaptive"]) for name in built)
 

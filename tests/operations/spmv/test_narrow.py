@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import pytest
-from oracle import check, expected, host, random_values
+from oracle import check, expected_product, host, random_values
 from products import random_csr
 from pyopencl import array as cl_array
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.any_platform
 CHOICE = KernelChoice("narrow", 64, items=4)
 
 
-def multiplied(A: csr_array, x: cl_array.Array, plan: SpmvPlan, **options: Any) -> list[np.ndarray]:
+def multiply(A: csr_array, x: cl_array.Array, plan: SpmvPlan, **options: Any) -> list[np.ndarray]:
     """Return products until the plan has made up its mind, and two more."""
     results = []
     for _ in range(50):
@@ -41,7 +41,7 @@ def test_products_are_the_same_bit_by_bit(queue: cl.CommandQueue, dtype: str, in
     A = csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape, queue=queue)
     x = cl_array.to_device(queue, random_values(dtype, 70_000, rng))
     plan = spmv_plan(A, kernel=CHOICE)
-    first, *others = multiplied(A, x, plan)
+    first, *others = multiply(A, x, plan)
     assert "narrow" in plan.explain().shares[0].built
     assert "16 bits" in plan.explain().shares[0].why
     bound = plan.bind(A, x, cl_array.zeros(queue, 300, first.dtype))()
@@ -61,7 +61,7 @@ def test_columns_that_do_not_fit_stay_as_they_are(queue: cl.CommandQueue) -> Non
         rng.integers(-9, 9, 70_000, np.int32),
     )
     plan = spmv_plan(A, kernel=CHOICE)
-    first, *others = multiplied(A, cl_array.to_device(queue, x), plan)
+    first, *others = multiply(A, cl_array.to_device(queue, x), plan)
     assert "narrow" not in plan.explain().shares[0].built
     np.testing.assert_array_equal(first, matrix @ x)
     for other in others:
@@ -85,8 +85,8 @@ def test_chunks_take_them_too(queue: cl.CommandQueue, rows: str, dtype: str, mon
     A = csr_array((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape, queue=queue)
     x = random_values(dtype, 140_000, rng)
     on_device, plan = cl_array.to_device(queue, x), spmv_plan(A, kernel="chunked")
-    first, *others = multiplied(A, on_device, plan)
+    first, *others = multiply(A, on_device, plan)
     assert "narrow" in plan.explain().shares[0].built
-    check(first, expected(host(matrix), x))
+    check(first, expected_product(host(matrix), x))
     for other in (*others, plan.bind(A, on_device, cl_array.zeros(queue, 3000, first.dtype))().get()):
         np.testing.assert_array_equal(first.view(np.uint8), other.view(np.uint8))

@@ -8,7 +8,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
-from oracle import check, expected, host, random_values
+from oracle import check, expected_product, host, random_values
 from products import FAMILIES, multiply, random_csr
 from pyopencl import array as cl_array
 
@@ -24,7 +24,7 @@ from clsparse_py._device.device import describe
 def test_views_of_x(square: tuple[sp.csr_array, csr_array], view: Any) -> None:
     matrix, A = square
     x = random_values(np.float32, 700, np.random.default_rng(1))
-    wanted = expected(host(matrix), view(x))
+    wanted = expected_product(host(matrix), view(x))
     check(A @ view(x), wanted)
     on_device = cl_array.to_device(A.queue, x)
     result = A @ view(on_device)
@@ -32,7 +32,7 @@ def test_views_of_x(square: tuple[sp.csr_array, csr_array], view: Any) -> None:
     check(result, wanted)
     out = cl_array.to_device(A.queue, np.ones(900, np.float32))
     again = spmv(A, view(on_device), alpha=2, beta=3, out=out[100:400])
-    check(again, expected(host(matrix), view(x), alpha=2, beta=3, y=np.ones(300, np.float32)))
+    check(again, expected_product(host(matrix), view(x), alpha=2, beta=3, y=np.ones(300, np.float32)))
     np.testing.assert_array_equal(np.delete(out.get(), slice(100, 400)), 1)
 
 
@@ -42,7 +42,7 @@ def test_view_that_begins_between_two_entries(square: tuple[sp.csr_array, csr_ar
     floats = cl_array.to_device(A.queue, np.concatenate(([9], x.view(np.float32))).astype(np.float32))
     shifted = floats[1:].view(np.complex64)
     assert shifted.offset % 8
-    check(A @ shifted, expected(host(matrix), x))
+    check(A @ shifted, expected_product(host(matrix), x))
     with pytest.raises(ValueError, match=r"^out: must begin at a multiple of 8 bytes"):
         spmv(A, cl_array.to_device(A.queue, x), out=shifted)
 
@@ -51,11 +51,11 @@ def test_view_that_begins_between_two_entries(square: tuple[sp.csr_array, csr_ar
 def test_host_arrays_of_the_other_byte_order(square: tuple[sp.csr_array, csr_array], dtype: str) -> None:
     matrix, A = square
     x = np.arange(300).astype(dtype)
-    check(A @ x, expected(host(matrix), x.astype(np.dtype(dtype).newbyteorder("="))))
+    check(A @ x, expected_product(host(matrix), x.astype(np.dtype(dtype).newbyteorder("="))))
     foreign = matrix.data.astype(dtype), matrix.indices.astype(">i8"), matrix.indptr.astype(">i4")
     check(
         csr_array(foreign, shape=matrix.shape, queue=A.queue) @ x,
-        expected(host(matrix.astype(dtype[1:])), x.astype(dtype[1:])),
+        expected_product(host(matrix.astype(dtype[1:])), x.astype(dtype[1:])),
     )
 
 
@@ -79,13 +79,13 @@ def test_host_memory_that_opencl_calls_unaligned(queue: cl.CommandQueue, dtype: 
     A = csr_array(parts, shape=matrix.shape, queue=queue)
     for kernel in ("serial", "subvector8", "chunked"):
         assert multiply(A, x, kernel, out=out) is out
-        check(out, expected(host(matrix), x))
+        check(out, expected_product(host(matrix), x))
 
 
 def test_numpy_in_numpy_out_and_device_in_device_out(square: tuple[sp.csr_array, csr_array]) -> None:
     matrix, A = square
     x = random_values(np.float32, 300, np.random.default_rng(1))
-    wanted = expected(host(matrix), x)
+    wanted = expected_product(host(matrix), x)
     assert isinstance(A @ x, np.ndarray)
     assert isinstance(A @ list(x), np.ndarray)
     on_device = cl_array.to_device(A.queue, x)
@@ -117,7 +117,7 @@ def test_read_only_arrays(queue: cl.CommandQueue) -> None:
     for part in (*host(matrix), x):
         part.flags.writeable = False
     A = csr_array(matrix, queue=queue)
-    check(A @ x, expected(host(matrix), x))
+    check(A @ x, expected_product(host(matrix), x))
     out = np.zeros(4, np.float32)
     out.flags.writeable = False
     with pytest.raises(ValueError, match=r"^out: is read-only"):
@@ -144,4 +144,4 @@ def test_x_as_a_column_keeps_its_two_dimensions(square: tuple[sp.csr_array, csr_
     x = np.asarray(random_values(np.float32, (300, 1), np.random.default_rng(1)), order=order)
     result = A @ x
     assert result.shape == (300, 1)
-    check(result, expected(host(matrix), x))
+    check(result, expected_product(host(matrix), x))

@@ -8,7 +8,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
-from oracle import check, expected, host, random_structure, random_values
+from oracle import check, expected_product, host, random_structure, random_values
 from pyopencl import array as cl_array
 
 from clsparse_py import csr_array, or_and, spmv, spmv_plan
@@ -31,14 +31,14 @@ def test_plan_takes_new_x_and_new_values(queue: cl.CommandQueue) -> None:
     for dtype in (np.float32, np.int8, np.float32):
         for _ in range(2):
             x = random_values(dtype, 300, rng)
-            check(spmv(A, x, plan=plan), expected(host(matrix), x))
+            check(spmv(A, x, plan=plan), expected_product(host(matrix), x))
         matrix.data[:] = random_values(np.float32, matrix.nnz, rng)
         A.data = cl_array.to_device(queue, matrix.data)
     # Any matrix that shares the structure.
     B = csr_array((A.data * 2, A.indices, A.indptr), shape=A.shape)
     matrix.data *= 2
     x = random_values(np.float32, 300, rng)
-    check(spmv(B, x, plan=plan), expected(host(matrix), x))
+    check(spmv(B, x, plan=plan), expected_product(host(matrix), x))
     assert len(plan._products) == 2
 
 
@@ -107,9 +107,9 @@ def test_products_of_several_kinds_share_a_plan(queue: cl.CommandQueue) -> None:
     x = random_values(np.float32, 300, np.random.default_rng(4))
     y = np.zeros(400, np.float32)
     for _ in range(2):
-        check(spmv(A, x, plan=plan), expected(host(matrix), x))
-        check(spmv(A, x, plan=plan, alpha=2, beta=0, out=y), expected(host(matrix), x, alpha=2))
-        check(spmv(A, x, plan=plan, semiring=or_and), expected(host(matrix), x, or_and))
+        check(spmv(A, x, plan=plan), expected_product(host(matrix), x))
+        check(spmv(A, x, plan=plan, alpha=2, beta=0, out=y), expected_product(host(matrix), x, alpha=2))
+        check(spmv(A, x, plan=plan, semiring=or_and), expected_product(host(matrix), x, or_and))
 
 
 def test_features_and_decision_are_told(queue: cl.CommandQueue) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 import scipy.sparse as sp
-from oracle import check, expected, host, random_values
+from oracle import check, expected_product, host, random_values
 from products import random_csr
 from pyopencl import array as cl_array
 
@@ -132,21 +132,21 @@ def test_a_product_with_the_same_operands_is_checked_once(queue: cl.CommandQueue
         assert len(checked) == n
         check(out, wanted)
 
-    times(1, expected(host(matrix), x.get()))
-    times(0, expected(host(matrix), x.get()))
-    times(1, expected(host(matrix), x.get(), alpha=2), alpha=2)
-    times(1, expected(host(matrix), x.get(), alpha=3), alpha=3)
-    times(3, expected(host(matrix), x.get(), alpha=3), alpha=np.array(3))  # may be another number next time
+    times(1, expected_product(host(matrix), x.get()))
+    times(0, expected_product(host(matrix), x.get()))
+    times(1, expected_product(host(matrix), x.get(), alpha=2), alpha=2)
+    times(1, expected_product(host(matrix), x.get(), alpha=3), alpha=3)
+    times(3, expected_product(host(matrix), x.get(), alpha=3), alpha=np.array(3))  # may be another number next time
     # What was written to the operands counts, and other operands are checked.
     x.set(other.get())
-    times(1, expected(host(matrix), other.get()))
+    times(1, expected_product(host(matrix), other.get()))
     A.data = cl_array.to_device(queue, matrix.data * 2)
-    times(1, expected(host(matrix * 2), other.get()))
+    times(1, expected_product(host(matrix * 2), other.get()))
     with pytest.raises(ValueError, match=r"^x: must have 300 rows"):
         spmv(A, x[:299], out=out)
     # So is a structure that was replaced, even by itself.
     plan = A.spmv_plan()
-    times(0, expected(host(matrix * 2), other.get()), plan=plan)
+    times(0, expected_product(host(matrix * 2), other.get()), plan=plan)
     A.indices = A.indices
     A.indices.fill(300)
     with pytest.raises(ValueError, match=r"^indices: must lie in"):

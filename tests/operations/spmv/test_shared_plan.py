@@ -16,7 +16,7 @@ from platforms import PLATFORMS, queue_on
 from pyopencl import array as cl_array
 
 import clsparse_py as sp
-from bench.sharing import parts_of, queue_of, slowed
+from bench.sharing import parts_of, queue_of, slow_down
 from clsparse_py._device.device import describe
 from clsparse_py._operations.spmv import shared, speed
 
@@ -212,7 +212,7 @@ def kept_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
 def test_speeds_are_those_that_were_measured(queues: tuple[cl.CommandQueue, cl.CommandQueue]) -> None:
     devices = [queue.device for queue in queues]
     assert list(map(speed.known_speed, devices)) == [None, None]
-    with slowed(queues[1], 8):
+    with slow_down(queues[1], 8):
         first, second = map(speed.measure, queues)
         # Of a device whose launches are repeated products take longer.
         assert 0 < second < first / 2

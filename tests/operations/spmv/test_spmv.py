@@ -10,7 +10,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse as sp
 from hypothesis import strategies as st
-from oracle import check, expected, host, random_structure, random_values
+from oracle import check, expected_product, host, random_structure, random_values
 from products import FAMILIES, multiply, random_csr
 from pyopencl import array as cl_array
 
@@ -30,10 +30,10 @@ def test_shapes_without_and_with_entries(queue: cl.CommandQueue, shape: tuple[in
         A = csr_array(matrix, queue=queue)
         result = multiply(A, x, kernel)
         assert isinstance(result, np.ndarray)
-        check(result, expected(host(matrix), x))
+        check(result, expected_product(host(matrix), x))
         out = np.full(shape[0], np.nan, np.float32)
         assert multiply(A, x, kernel, out=out) is out
-        check(out, expected(host(matrix), x))
+        check(out, expected_product(host(matrix), x))
 
 
 @pytest.mark.parametrize("kernel", FAMILIES)
@@ -44,7 +44,7 @@ def test_empty_rows_at_both_ends(queue: cl.CommandQueue, kernel: str | None) -> 
     x = random_values(np.float32, 500, np.random.default_rng(5))
     y = np.ones(matrix.shape[0], np.float32)
     result = multiply(A, cl_array.to_device(queue, x), kernel, alpha=2, beta=-0.5, out=cl_array.to_device(queue, y))
-    check(result, expected(host(matrix), x, alpha=2, beta=-0.5, y=y))
+    check(result, expected_product(host(matrix), x, alpha=2, beta=-0.5, y=y))
 
 
 @pytest.mark.parametrize("kernel", FAMILIES)
@@ -53,7 +53,7 @@ def test_one_very_long_row_among_short_ones(queue: cl.CommandQueue, kernel: str 
     lengths[123] = 200_000
     matrix = random_csr(lengths, 210_000, 2)
     x = random_values(np.float32, matrix.shape[1], np.random.default_rng(6))
-    check(multiply(csr_array(matrix, queue=queue), x, kernel), expected(host(matrix), x))
+    check(multiply(csr_array(matrix, queue=queue), x, kernel), expected_product(host(matrix), x))
 
 
 def test_columns_far_apart(queue: cl.CommandQueue) -> None:
@@ -61,7 +61,7 @@ def test_columns_far_apart(queue: cl.CommandQueue) -> None:
     for longest in (4, 40):
         matrix = random_csr(rng.integers(0, longest, 3000), 1_500_000, 4)
         x = random_values(np.float32, matrix.shape[1], rng)
-        check(multiply(csr_array(matrix, queue=queue), x, "chunked"), expected(host(matrix), x))
+        check(multiply(csr_array(matrix, queue=queue), x, "chunked"), expected_product(host(matrix), x))
 
 
 def _arrow(n: int) -> sp.csr_array:
@@ -83,7 +83,7 @@ def test_schemes_on_uneven_matrices(queue: cl.CommandQueue, make: Any, scheme: s
     matrix = make().astype(np.float32)
     A = csr_array(matrix, queue=queue)
     x = random_values(np.float32, matrix.shape[1], np.random.default_rng(7))
-    wanted = expected(host(matrix), x)
+    wanted = expected_product(host(matrix), x)
     for kernel in (None, "subvector2", "vector") if scheme != "auto" else (None, *BALANCED):
         result = multiply(A, x, kernel, scheme)
         check(result, wanted)
@@ -97,7 +97,7 @@ def test_every_granularity(queue: cl.CommandQueue) -> None:
     matrix = random_csr(lengths, 1000, 9)
     A = csr_array(matrix, queue=queue)
     x = random_values(np.float32, 1000, np.random.default_rng(7))
-    wanted = expected(host(matrix), x)
+    wanted = expected_product(host(matrix), x)
     for granularity in GRANULARITIES:
         for name in ("coarse", "hybrid"):
             check(multiply(A, x, scheme=f"{name}-{granularity}"), wanted)
@@ -110,7 +110,7 @@ def test_nan_and_inf_propagate_and_meet_no_implicit_zeros(queue: cl.CommandQueue
     x = random_values(np.float32, 400, np.random.default_rng(8))
     x[matrix.indices[300]], x[7], x[8] = np.nan, np.inf, -np.inf
     with np.errstate(invalid="ignore"):
-        wanted = expected(host(matrix), x)
+        wanted = expected_product(host(matrix), x)
     assert 0 < np.isnan(wanted.values).sum() < 400
     check(multiply(csr_array(matrix, queue=queue), x, kernel), wanted)
 
@@ -128,7 +128,7 @@ def test_alpha_and_beta(queue: cl.CommandQueue, kernel: str) -> None:
             before = np.full_like(y, np.nan) if not beta else y  # y is not read where beta is 0
             out = before.copy()
             assert spmv(A, x, alpha=alpha, beta=beta, out=out, plan=plan) is out
-            check(out, expected(host(matrix), x, alpha=alpha, beta=beta, y=before))
+            check(out, expected_product(host(matrix), x, alpha=alpha, beta=beta, y=before))
 
 
 @pytest.mark.parametrize("kernel", FAMILIES)
@@ -157,7 +157,7 @@ def test_promotion_is_scipys(queue: cl.CommandQueue, a: str, x: str) -> None:
     vector = random_values(x, 40, rng)
     result = csr_array(matrix, queue=queue) @ vector
     assert result.dtype == (matrix @ vector).dtype
-    check(result, expected(host(matrix), vector))
+    check(result, expected_product(host(matrix), vector))
 
 
 @pytest.mark.parametrize("semiring", list(SEMIRINGS.values())[1:], ids=repr)
@@ -174,7 +174,7 @@ def test_semirings_at_their_limits(queue: cl.CommandQueue, semiring: Any) -> Non
         x = np.abs(random_values(dtype, 50, np.random.default_rng(2)))
         x[3:9] = limit
         result = multiply(csr_array(matrix, queue=queue), x, "serial", semiring=semiring)
-        check(result, expected(host(matrix), x, semiring))
+        check(result, expected_product(host(matrix), x, semiring))
 
 
 def test_min_plus_and_max_times_propagate_nan(queue: cl.CommandQueue) -> None:
@@ -228,7 +228,7 @@ def test_random_structures(queue: cl.CommandQueue, structure: tuple[np.ndarray, 
     rng = np.random.default_rng(seed)
     x, y = random_values(np.float32, n_cols, rng), random_values(np.float32, len(lengths), rng)
     scale = {"alpha": -0.5, "beta": 2} if scaled else {}
-    wanted = expected(host(matrix), x, y=y, **scale)
+    wanted = expected_product(host(matrix), x, y=y, **scale)
     for scheme, kernel in (
         ("auto", None),
         ("auto", "adaptive"),

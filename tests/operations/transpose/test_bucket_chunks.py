@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from oracle import random_values
 from pyopencl import array as cl_array
-from supposed import supposed
+from supposed import suppose
 
 from clsparse_py import csr_array, transpose
 from clsparse_py._ground.errors import BuildError
@@ -22,7 +22,7 @@ from clsparse_py._operations.transpose.thresholds import Thresholds
 from clsparse_py._run.launch import Chain
 
 
-def scattered(n_rows: int, n_cols: int, n: int) -> sp.csr_array:
+def scattered_matrix(n_rows: int, n_cols: int, n: int) -> sp.csr_array:
     """Return a matrix of unsorted rows, duplicates and empty rows and columns among them."""
     rng = np.random.default_rng(3)
     indptr = np.concatenate(([0], np.cumsum(rng.multinomial(n, rng.dirichlet(np.full(n_rows, 0.2))))))
@@ -33,7 +33,7 @@ def scattered(n_rows: int, n_cols: int, n: int) -> sp.csr_array:
 def for_small_ones(take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Take what large matrices take for small ones."""
     take_as(type="cpu")
-    of = supposed(Thresholds, min_bucket_bytes=0, min_bucket_columns=0, max_bucket_cores=1 << 16)
+    of = suppose(Thresholds, min_bucket_bytes=0, min_bucket_columns=0, max_bucket_cores=1 << 16)
     monkeypatch.setattr(Thresholds, "of", of)
 
 
@@ -45,7 +45,7 @@ def test_scipys_result(
     queue: cl.CommandQueue, take_as: Callable[..., None], n_rows: int, n_cols: int, n: int, dtype: str, index: Any
 ) -> None:
     take_as(type="cpu")
-    host = scattered(n_rows, n_cols, n)
+    host = scattered_matrix(n_rows, n_cols, n)
     wanted = sp.csr_array((np.arange(n), host.indices, host.indptr), shape=host.shape).T.tocsr()
     parts = random_values(dtype, n, np.random.default_rng(1)), host.indices.astype(index), host.indptr.astype(index)
     data, indices, indptr = (cl_array.to_device(queue, part) for part in parts)
@@ -64,7 +64,7 @@ def test_scipys_result(
 def test_scattered_columns_take_buckets_and_others_do_not(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     reads, read = [], Chain.read
     monkeypatch.setattr(Chain, "read", lambda *args: reads.append(args) or read(*args))
-    random = sp.csr_array(scattered(300, 20_000, 5000), dtype=np.float32)
+    random = sp.csr_array(scattered_matrix(300, 20_000, 5000), dtype=np.float32)
     band = sp.diags_array([1.0, 2.0], offsets=[-1, 1], shape=(2500, 2501), format="csr", dtype=np.float32)
     for host, is_scattered in ((random, True), (band, False)):
         A = csr_array(host, queue=queue)
@@ -85,7 +85,7 @@ def test_counting_by_column_takes_the_place_of_what_is_refused(queue: cl.Command
         raise BuildError("refused", log="", parameters=None, source=None)
 
     monkeypatch.setattr(methods, "enqueue_bucket_chunks", refuse)
-    host = sp.csr_array(scattered(301, 20_000, 5000), dtype=np.float32)
+    host = sp.csr_array(scattered_matrix(301, 20_000, 5000), dtype=np.float32)
     result = transpose(csr_array(host, queue=queue), method="binned")
     assert asked
     np.testing.assert_array_equal(result.toarray(), host.T.toarray())

@@ -11,7 +11,7 @@ import pyopencl as cl
 import pytest
 import scipy.sparse as sp
 from platforms import PLATFORMS
-from supposed import supposed
+from supposed import suppose
 
 from clsparse_py import csr_array, transpose, transpose_plan
 from clsparse_py._device.device import Device, describe
@@ -33,7 +33,7 @@ MATRICES["symmetric"] = sp.csr_array(MATRICES["symmetric"] + MATRICES["symmetric
 @pytest.fixture(autouse=True)
 def _none_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small matrices are transposed as larger ones are."""
-    monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, max_at_once=0))
+    monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_at_once=0))
 
 
 def test_labels_are_what_they_name() -> None:
@@ -52,7 +52,7 @@ def test_what_is_no_label(label: str) -> None:
         parse(label)
 
 
-def made_up(kind: str) -> Device:
+def make_device(kind: str) -> Device:
     return replace(describe(next(iter(PLATFORMS.values()))), name="made up", platform="made up", vendor="made up", type=kind)
 
 
@@ -70,7 +70,7 @@ def test_generic_profiles(kind: str, mean_of_columns: float, label: str) -> None
         "square": 1,
         "value_bytes": 8,
     }
-    assert TUNABLE.default(made_up(kind), "any", "method", features) == label
+    assert TUNABLE.default(make_device(kind), "any", "method", features) == label
 
 
 @pytest.mark.parametrize(
@@ -156,6 +156,6 @@ def test_all_that_is_declared_transposes(queue: cl.CommandQueue, real: np.dtype[
 def test_nothing_to_tune_with(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="has no entries"):
         TUNABLE.problem(queue, "empty", sp.csr_array((3, 3)), "any")
-    monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, max_at_once=1 << 12))
+    monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_at_once=1 << 12))
     with pytest.raises(ValueError, match="is so small that one launch transposes it"):
         TUNABLE.problem(queue, "small", MATRICES["wide"].astype(np.float32), "any")

@@ -26,7 +26,7 @@ def wide(queue: cl.CommandQueue) -> cl.CommandQueue:
     return queue
 
 
-def scaled(n: int = 12) -> scipy.sparse.csr_array:
+def scaled_matrix(n: int = 12) -> scipy.sparse.csr_array:
     """Return a positive definite matrix whose diagonal spans two orders of magnitude."""
     step = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
     scale = scipy.sparse.diags_array(np.logspace(0, 1, n * n))
@@ -42,7 +42,7 @@ def iterations(A: Any, b: Any, M: Any) -> int:
 
 
 def test_jacobi_is_the_inverse_of_the_diagonal(wide: cl.CommandQueue) -> None:
-    host = scaled(5)
+    host = scaled_matrix(5)
     for turn in (1, 1 + 1j):
         A = clsparse_py.csr_array(host * turn, queue=wide)
         for given in (A, A.tocsc(), host * turn):
@@ -58,7 +58,7 @@ def test_jacobi_is_the_inverse_of_the_diagonal(wide: cl.CommandQueue) -> None:
 
 
 def test_chebyshev_is_symmetric_positive_definite_and_close_to_the_inverse(wide: cl.CommandQueue) -> None:
-    host = scaled(5)
+    host = scaled_matrix(5)
     A = clsparse_py.csr_array(host, queue=wide)
     bounds = tuple(of_scipy.eigsh(scipy.sparse.diags_array(1 / np.sqrt(host.diagonal())) @ host @ scipy.sparse.diags_array(
         1 / np.sqrt(host.diagonal())), k=1, which=which, return_eigenvectors=False)[0] for which in ("SA", "LA"))  # fmt: skip
@@ -75,7 +75,7 @@ def test_chebyshev_is_symmetric_positive_definite_and_close_to_the_inverse(wide:
 
 
 def test_iterations_that_preconditioners_spare(wide: cl.CommandQueue) -> None:
-    host = scaled()
+    host = scaled_matrix()
     b = np.arange(144) % 7 - 2.5
     A = clsparse_py.csr_array(host, queue=wide)
     counts = [iterations(A, b, M) for M in (None, linalg.jacobi(A), linalg.chebyshev(A, 2), linalg.chebyshev(A, degree=5))]
@@ -99,7 +99,7 @@ def test_iterations_that_preconditioners_spare(wide: cl.CommandQueue) -> None:
 
 
 def test_matrices_without_a_preconditioner(wide: cl.CommandQueue) -> None:
-    host = scaled().astype(np.float32)
+    host = scaled_matrix().astype(np.float32)
     A = clsparse_py.csr_array(host, queue=wide)
     hollow = host - scipy.sparse.diags_array(np.where(np.arange(144) == 7, host.diagonal(), 0)).astype(np.float32)
     for make in (linalg.jacobi, linalg.chebyshev):

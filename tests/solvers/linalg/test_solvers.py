@@ -15,7 +15,7 @@ import scipy.sparse
 import scipy.sparse.csgraph
 import scipy.sparse.linalg as of_scipy
 from pyopencl import array as cl_array
-from supposed import supposed
+from supposed import suppose
 
 import clsparse_py
 from clsparse_py import BuildError, linalg, memory_info
@@ -316,7 +316,7 @@ def test_the_host_looks_as_often_as_it_is_told_to(wide: cl.CommandQueue, monkeyp
         return read(self, told)
 
     monkeypatch.setattr(Watch, "_enqueued", counted)
-    monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, max_rows_together=0))
+    monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_rows_together=0))
     for every, wanted in ((1, 21), (5, 5), (30, 2)):
         linalg.cg(clsparse_py.csr_array(host, queue=wide), b, rtol=0, maxiter=20, check_every=every)
         assert len(reads) == wanted
@@ -339,7 +339,7 @@ def test_a_small_system_is_solved_in_one_launch(wide: cl.CommandQueue, method: s
             x, info = solver(of, b, rtol=1e-5, **options)
             assert len(launches) == 1
             with monkeypatch.context() as patch:
-                patch.setattr(Thresholds, "of", supposed(Thresholds, max_entries_together=0))
+                patch.setattr(Thresholds, "of", suppose(Thresholds, max_entries_together=0))
                 wanted, wanted_info = solver(of, b, rtol=1e-5, **options)
             assert len(launches) == 1
             assert info == wanted_info, (of, options)
@@ -352,7 +352,7 @@ def test_a_small_system_is_solved_in_one_launch(wide: cl.CommandQueue, method: s
             assert len(launches) == 1
             launches.clear()
     # More iterations than one launch makes, and numbers that are none.
-    monkeypatch.setattr(Thresholds, "of", supposed(Thresholds, together_at_once=3))
+    monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, together_at_once=3))
     x, info = solver(wide_A, b, rtol=1e-8)
     assert info == 0
     np.testing.assert_allclose(wide_A @ x, b, atol=1e-6)
