@@ -36,9 +36,10 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.convert import Convert
 from clsparse_py._matrix.structure import Check
 from clsparse_py._operations.elementwise.values import Values
+from clsparse_py._operations.parts import Combine
 from clsparse_py._operations.spmm import kernels as spmm_kernels
 from clsparse_py._operations.spmv.binning import Binning, ScanCounts
-from clsparse_py._operations.spmv.kernels import Adaptive, Chunked, Combine, CountFeatures, Merge, Subvector, VectorLong
+from clsparse_py._operations.spmv.kernels import Adaptive, Chunked, CountFeatures, Merge, Subvector, VectorLong
 from clsparse_py._operations.transpose.kernels import Count, Gather, GatherChunked, Insert, Order, Sample
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._primitives.arguments import CheckPointers
@@ -119,7 +120,8 @@ def records() -> list[programs.Parameters]:
                     VectorLong(*common, 2),
                     *(Adaptive(*common, parts, 5, 32, 32) for parts in ("staged", "rests", "even")),
                     Merge(*common, 5),
-                    Combine(*common, 32),
+                    Combine(*common, 1, 32),
+                    Combine(*common, 4, 8),
                     *spmm_records(*common),
                 ]
                 results += [Chunked(*common, vectors="none", ahead=0)]
@@ -137,7 +139,6 @@ def spmm_records(
     for lanes, vectors, unroll, other in ((1, 1, 1, False), (4, 2, 2, True)):
         for aligned in (False, True):
             yield spmm_kernels.Parts(*common, lanes, vectors, width, aligned, unroll, other, other)
-    yield spmm_kernels.Combine(*common, 4)
     yield spmm_kernels.Pack(work_group, arithmetic.x, 16, 32)
 
 

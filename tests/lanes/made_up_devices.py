@@ -71,7 +71,7 @@ def records(on: Device) -> Iterator[Parameters]:
 def variants(on: Device) -> Iterator[Parameters]:
     """Yield some kernels scaled, with wide indices, and with each semiring."""
     scaled = catalogue(on, Arithmetic("float64", "float64", "int64"), scaled=True)
-    some = "adaptive", "merge", "vector_long", "spmv/subvector:binned", "spmv/combine", "spmm/parts", "spmm/combine"
+    some = "adaptive", "merge", "vector_long", "spmv/subvector:binned", "spmv/combine", "spmv/combine:columns", "spmm/parts"
     yield from (scaled[name] for name in some)
     yield from (record for name, record in scaled.items() if name.startswith(("csr/", "spmv/binning", "spmv/features")))
     for semiring in SEMIRINGS:

@@ -9,37 +9,16 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
+from clsparse_py._device.device import describe
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import declare_loop, enqueue_loop
-from clsparse_py._memory.memory import allocate
+from clsparse_py._operations.parts import CutRows, begin_parts, list_cut_rows
 from clsparse_py._operations.spmm.choose import Thresholds
 from clsparse_py._operations.spmm.kernels import slack_of
-from clsparse_py._primitives.partition import enqueue_partition
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_host, from_host
 
-__all__ = ["Cut", "CutRows", "Groups", "cut", "group", "groups_of", "rows_as_parts"]
-
-
-@dataclass(frozen=True)
-class CutRows:
-    """Rows that several parts share.
-
-    Attributes
-    ----------
-    n : int
-        How many.
-    n_long : int
-        How many of them have many pieces; these come first.
-    rows, first, last : pyopencl.array.Array
-        Each row, and which pieces are its later ones.
-    """
-
-    n: int
-    n_long: int
-    rows: cl_array.Array
-    first: cl_array.Array
-    last: cl_array.Array
+__all__ = ["Cut", "Groups", "cut", "group", "groups_of", "rows_as_parts"]
 
 
 @dataclass(frozen=True)
@@ -97,11 +76,7 @@ def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, s
     longest : int or None
         Entries of the longest row, if that is known.
     """
-    n_parts = max(1, -(-(nnz + n_rows) // step))
-    chain = Chain(queue, indptr)
-    row, entry, slot = found = [allocate(queue, "ends of parts", n_parts + 1, indptr.dtype) for _ in range(3)]
-    enqueue_partition(chain, indptr, n_rows, nnz, n_parts, step, found, slack=slack_of(step))
-    chain.finish(*found)
+    n_parts, (row, entry, slot) = begin_parts(queue, indptr, n_rows, nnz, step, 1, slack_of(step))
     if longest is not None and longest <= slack_of(step):  # a cut moves to the end of its row
         return Cut(n_parts, 0, row, entry, slot, None)
     begins_inside = np.flatnonzero(copy_to_host(slot)[:n_parts])
@@ -109,20 +84,10 @@ def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, s
         return Cut(n_parts, 0, row, entry, slot, None)
     slots = np.zeros(n_parts + 1, indptr.dtype)
     slots[begins_inside] = np.arange(begins_inside.size)
-
-    def upload(values: Any) -> cl_array.Array:
-        return from_host(queue, np.ascontiguousarray(values, dtype=indptr.dtype), copy=True)
-
     # A cut row's number is one below that of the first row to begin after the cut; its pieces are adjacent.
-    rows = copy_to_host(row)[begins_inside] - 1
-    first = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
-    last = np.concatenate((first[1:], [rows.size])) - 1
-    # Rows of many pieces come first.
-    many = Thresholds.of(chain.device).many_pieces
-    order = np.argsort(last - first < many, kind="stable")
-    n_long = int((last - first >= many).sum())
-    cut_rows = CutRows(int(first.size), n_long, *(upload(each[order]) for each in (rows[first], first, last)))
-    return Cut(n_parts, int(begins_inside.size), row, entry, upload(slots), cut_rows)
+    rows, numbers = copy_to_host(row)[begins_inside] - 1, np.arange(begins_inside.size)
+    cut_rows = list_cut_rows(queue, indptr.dtype, rows, numbers, Thresholds.of(describe(queue.device)).many_pieces)
+    return Cut(n_parts, begins_inside.size, row, entry, from_host(queue, slots, copy=True), cut_rows)
 
 
 SAME = declare_loop(

@@ -13,26 +13,21 @@ from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.product import ProductKernel
+from clsparse_py._operations.parts import power_of_two_at_most
 from clsparse_py._operations.spmm.choose import Layout, Pattern, Shape, choose
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of
 
-__all__ = ["Combine", "Pack", "Parts", "slack_of"]
+__all__ = ["Pack", "Parts", "slack_of"]
 
 #: Values of a tile of X that is packed.
 _PACKED = 1024
 #: Most columns of such a tile: 128 bytes of float32.
 _PACKED_COLUMNS = 32
-#: Columns of Y that a work-group adds later pieces of rows to at a time, at most.
-_COMBINED_COLUMNS = 32
 
 
 def slack_of(step: int) -> int:
     """Return how many entries beyond ``step`` a part may have so that it ends with a row: as many as cuts allow."""
     return max(step - 1, 0)
-
-
-def _power_of_two_at_most(n: int) -> int:
-    return 1 << n.bit_length() - 1
 
 
 @kernel
@@ -142,7 +137,7 @@ class Parts(ProductKernel):
     def within(self, work_group: int, lane_width: int) -> Self | None:
         if work_group < 1:
             return None
-        work_group = _power_of_two_at_most(work_group)
+        work_group = power_of_two_at_most(work_group)
         lanes = min(self.lanes, work_group)
         return replace(self, work_group=work_group, lanes=lanes, exact=self.exact and lanes == self.lanes)
 
@@ -160,55 +155,6 @@ class Parts(ProductKernel):
                 rows = replace(record, staged=False, rows=1)
                 yield "rows", rows
                 yield "together", replace(rows, rows=3, exact=True)
-
-
-@kernel
-@dataclass(frozen=True)
-class Combine(ProductKernel):
-    """Parameters of ``templates/spmm/combine.mako``.
-
-    Attributes
-    ----------
-    columns : int
-        Columns that a work-group takes at a time, a power of two.
-    """
-
-    template = "spmm/combine"
-    kind = "spmm_combine"
-
-    columns: int
-
-    @classmethod
-    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, n_columns: int) -> Combine:
-        """Return the record for products with so many columns."""
-        work_group = _power_of_two_at_most(min(256, device.max_work_group))
-        columns = min(_COMBINED_COLUMNS, 1 << (n_columns - 1).bit_length(), work_group)
-        return cls(work_group, arithmetic, device.portability.at_most(1), scaled, columns)
-
-    def groups(self, n_columns: int, n_long: int, n_cut: int) -> int:
-        """Return the work-groups for cut rows of which some are long."""
-        return -(-n_columns // self.columns) * (n_long + -(-(n_cut - n_long) // (self.work_group // self.columns)))
-
-    @property
-    @override
-    def shape_name(self) -> str:
-        return f"c{self.columns}_wg{self.work_group}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**self._common(), "columns": self.columns}
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        if work_group < 1:
-            return None
-        work_group = _power_of_two_at_most(work_group)
-        return replace(self, work_group=work_group, columns=min(self.columns, work_group))
-
-    @classmethod
-    @override
-    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        yield "", cls.legal(device, arithmetic, scaled=False, n_columns=32)
 
 
 @kernel
@@ -233,7 +179,7 @@ class Pack(programs.Parameters):
     @classmethod
     def legal(cls, device: Device, dtype: str, n_columns: int) -> Pack:
         """Return the record for an X of so many columns."""
-        work_group = _power_of_two_at_most(min(256, device.max_work_group))
+        work_group = power_of_two_at_most(min(256, device.max_work_group))
         columns = min(_PACKED_COLUMNS, 1 << (n_columns - 1).bit_length())
         return cls(work_group, dtype, max(_PACKED, work_group) // columns, columns)
 
@@ -254,7 +200,7 @@ class Pack(programs.Parameters):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=_power_of_two_at_most(work_group)) if work_group else None
+        return replace(self, work_group=power_of_two_at_most(work_group)) if work_group else None
 
     @classmethod
     @override

@@ -17,10 +17,11 @@ from clsparse_py._ground.set_once import SetOnce
 from clsparse_py._ground.tables import plan_as_html
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._memory.order import note_written
+from clsparse_py._operations.parts import Combine, add_later_pieces
 from clsparse_py._operations.spmm.choose import Layout, Pattern, Shape, Thresholds, choose, together
 from clsparse_py._operations.spmm.cuts import Cut, Groups, cut, groups_of, rows_as_parts
 from clsparse_py._operations.spmm.explanation import Explanation, Product
-from clsparse_py._operations.spmm.kernels import Combine, Pack, Parts
+from clsparse_py._operations.spmm.kernels import Pack, Parts
 from clsparse_py._precision.arithmetic import Arithmetic, name_of
 from clsparse_py._precision.semiring import Semiring
 from clsparse_py._run.dense_product import DenseProduct, Repeating, arguments_of, recorder_of
@@ -29,6 +30,9 @@ from clsparse_py._run.recording import Recorder
 from clsparse_py._run.upgrade import Upgrade
 
 __all__ = ["SpmmPlan"]
+
+#: Columns of Y that a work-group adds later pieces of rows to at a time, at most.
+_COMBINED_COLUMNS = 32
 
 
 class _Kind(NamedTuple):
@@ -263,11 +267,9 @@ class SpmmPlan(SetOnce, Repeating):
             self.indptr, self.indices,
         )  # fmt: skip
         if (rows := found.cut_rows) is not None:
-            combine, of = chain.build(Combine.legal(self.device, arithmetic, kind.scaled, kind.n_columns))
-            numbers = index(rows.n_long), index(rows.n)
-            groups = of.groups(kind.n_columns, rows.n_long, rows.n)
-            last = rows.rows, rows.first, rows.last, arrays[-1]
-            recorder.launch(combine, groups, *of_product, *y_strides, n_columns, *numbers, *last)
+            columns = min(_COMBINED_COLUMNS, 1 << (kind.n_columns - 1).bit_length())
+            combine, _ = chain.build(Combine.legal(self.device, arithmetic, kind.scaled, 256, 256, columns))
+            add_later_pieces(recorder, combine, rows, arrays[-1], kind.n_columns, kind.strides[2:])
         if shape.rows < 2:
             # Products may run on other queues. Groups of rows are looked for, and awaited, after this.
             self.queue.finish()

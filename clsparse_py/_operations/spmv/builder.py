@@ -14,11 +14,12 @@ from clsparse_py._build import programs
 from clsparse_py._build.built import Built
 from clsparse_py._ground.records import dataclass
 from clsparse_py._memory.memory import allocate
+from clsparse_py._operations.parts import Combine, add_later_pieces, list_cut_rows
 from clsparse_py._operations.spmv.binning import N_BINS, Side, count_bins, list_rows
 from clsparse_py._operations.spmv.choose import Decision, KernelChoice, Thresholds, whole_rows
 from clsparse_py._operations.spmv.explanation import Share
 from clsparse_py._operations.spmv.features import Inspected
-from clsparse_py._operations.spmv.kernels import Adaptive, Chunked, Combine, Merge, Narrow, Streamed, Subvector
+from clsparse_py._operations.spmv.kernels import Adaptive, Chunked, Merge, Narrow, Streamed, Subvector
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._run.dense_product import arguments_of, recorder_of
 from clsparse_py._run.launch import Chain
@@ -285,16 +286,13 @@ class Builder:
         record : Combine, optional
             The kernel, if not the one that suits the numbers of pieces.
         """
-        begins = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
-        ends = np.concatenate((begins[1:], [rows.size])) - 1
+        cut_rows = list_cut_rows(self.queue, self.of.indptr.dtype, rows, pieces, many=0)
         # Most rows that are cut have one later piece or few; lanes for the longest would only wait, unless that one is very long.
-        lanes = 256 if (ends - begins).max() >= 256 else 32 if rows.size >= 8 * begins.size else 4
-        suited = record or Combine.legal(self.device, self.arithmetic, self.scaled, max(64, lanes), lanes)
-        built, parameters = self._built(suited)
-        tables = (self._upload(rows[begins]), self._upload(pieces[begins]), self._upload(pieces[ends]))
+        lanes = 256 if cut_rows.most > 256 else 32 if rows.size >= 8 * cut_rows.n else 4
+        built, _ = self._built(record or Combine.legal(self.device, self.arithmetic, self.scaled, max(64, lanes), lanes))
 
         def launch(recorder: Recorder, partial: cl_array.Array) -> None:
-            _launch(recorder, built, begins.size * parameters.lanes, self.index(begins.size), *tables, partial)
+            add_later_pieces(recorder, built, cut_rows, partial)
 
         launch(self.recorder, partial)
         self._combine = launch

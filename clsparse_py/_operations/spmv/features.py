@@ -10,9 +10,8 @@ from pyopencl import array as cl_array
 
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
-from clsparse_py._memory.memory import allocate
+from clsparse_py._operations.parts import begin_parts
 from clsparse_py._operations.spmv.kernels import CountFeatures, RowNumbers, TotalFeatures
-from clsparse_py._primitives.partition import enqueue_partition
 from clsparse_py._run.launch import Chain
 
 __all__ = ["Features", "Inspected", "inspect"]
@@ -121,13 +120,7 @@ class Inspected:
 
     def cut(self, step: int, row_weight: int, slack: int) -> tuple[int, list[cl_array.Array]]:
         """Return the number of parts, and where they begin: arrays of rows, entries, and whether a row is cut there."""
-        n_rows, nnz = self.features.n_rows, self.features.nnz
-        n_parts = max(1, -(-(nnz + row_weight * n_rows) // step))
-        chain = Chain(self.queue, self.indptr)
-        found = [allocate(self.queue, "ends of parts", n_parts + 1, self.indptr.dtype) for _ in range(3)]
-        enqueue_partition(chain, self.indptr, n_rows, nnz, n_parts, step, found, row_weight=row_weight, slack=slack)
-        chain.finish(*found)
-        return n_parts, found
+        return begin_parts(self.queue, self.indptr, self.features.n_rows, self.features.nnz, step, row_weight, slack)
 
 
 def inspect(

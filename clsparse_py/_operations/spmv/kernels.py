@@ -15,12 +15,12 @@ from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.product import ProductKernel
 from clsparse_py._matrix.structure import OfStructure, positions
+from clsparse_py._operations.parts import power_of_two_at_most
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic
 
 __all__ = [
     "Adaptive",
     "Chunked",
-    "Combine",
     "CountFeatures",
     "Merge",
     "Narrow",
@@ -31,12 +31,6 @@ __all__ = [
     "VectorLong",
     "nearest_work_group",
 ]
-
-#: The widths of Kernel-SubvectorX: work-items to a row.
-
-
-def _power_of_two_at_most(n: int) -> int:
-    return 1 << n.bit_length() - 1
 
 
 def _power_of_two_dividing(n: int) -> int:
@@ -86,7 +80,7 @@ class Subvector(ProductKernel):
         cls, device: Device, arithmetic: Arithmetic, scaled: bool, lanes: int, work_group: int, unroll: int, binned: bool
     ) -> Subvector:
         """Return the legal record nearest to the one asked for."""
-        lanes = _power_of_two_at_most(min(lanes, device.max_work_group))
+        lanes = power_of_two_at_most(min(lanes, device.max_work_group))
         work_group = nearest_work_group(work_group, lanes, device.max_work_group)
         portability = device.portability.at_most(device.portability.lane_width if lanes > 1 else 1)
         if lanes < 16:
@@ -109,7 +103,7 @@ class Subvector(ProductKernel):
     def within(self, work_group: int, lane_width: int) -> Self | None:
         if work_group < 1:
             return None
-        lanes = min(self.lanes, _power_of_two_at_most(work_group))
+        lanes = min(self.lanes, power_of_two_at_most(work_group))
         work_group = work_group // lanes * lanes
         return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
 
@@ -133,7 +127,7 @@ class VectorLong(ProductKernel):
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, unroll: int) -> VectorLong:
         """Return the legal record nearest to the one asked for."""
-        work_group = _power_of_two_at_most(min(work_group, device.max_work_group))
+        work_group = power_of_two_at_most(min(work_group, device.max_work_group))
         return cls(work_group, arithmetic, device.portability, scaled, unroll)
 
     @property
@@ -150,7 +144,7 @@ class VectorLong(ProductKernel):
     def within(self, work_group: int, lane_width: int) -> Self | None:
         if work_group < 1:
             return None
-        return replace(self, work_group=_power_of_two_at_most(work_group), portability=self.portability.at_most(lane_width))
+        return replace(self, work_group=power_of_two_at_most(work_group), portability=self.portability.at_most(lane_width))
 
     @classmethod
     @override
@@ -278,7 +272,7 @@ class Streamed(ProductKernel):
 
     def for_rows(self, mean: float) -> Streamed:
         """Return the record with as many lanes as leave few work-items without a row, by the mean entries of rows."""
-        lanes = min(_power_of_two_at_most(max(1, min(int(mean / self.items), 32))), _power_of_two_dividing(self.work_group))
+        lanes = min(power_of_two_at_most(max(1, min(int(mean / self.items), 32))), _power_of_two_dividing(self.work_group))
         return replace(self, lanes=lanes)
 
     @property
@@ -519,52 +513,6 @@ class Chunked(ProductKernel):
                 yield by + which, each
                 if record.vectors != "uneven":  # such rows keep their columns as they are
                     yield f"{by}{which}_narrow", replace(each, narrow=True)
-
-
-@kernel
-@dataclass(frozen=True)
-class Combine(ProductKernel):
-    """Parameters of ``templates/spmv/combine.mako``: the later pieces of rows that several work-groups share.
-
-    Attributes
-    ----------
-    lanes : int
-        X: work-items to a row, a power of two that divides ``work_group``.
-    """
-
-    template = "spmv/combine"
-    kind = "spmv_combine"
-
-    lanes: int
-
-    @classmethod
-    def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int = 64, lanes: int = 32) -> Combine:
-        """Return the legal record nearest to the one asked for."""
-        work_group = max(1, min(work_group, device.max_work_group))
-        return cls(work_group, arithmetic, device.portability, scaled, min(lanes, _power_of_two_dividing(work_group)))
-
-    @property
-    @override
-    def shape_name(self) -> str:
-        return f"x{self.lanes}_wg{self.work_group}"
-
-    @override
-    def arguments(self) -> Mapping[str, object]:
-        return {**self._common(), "lanes": self.lanes, "needs_box": self.lanes > self.lane_width}
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        if work_group < 1:
-            return None
-        lanes = min(self.lanes, _power_of_two_dividing(work_group))
-        return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
-
-    @classmethod
-    @override
-    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        yield "", cls.legal(device, arithmetic, False)
-        yield "few", cls.legal(device, arithmetic, False, lanes=4)
-        yield "many", cls.legal(device, arithmetic, False, 256, 256)
 
 
 class RowNumbers(NamedTuple):

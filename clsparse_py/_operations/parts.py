@@ -1,0 +1,180 @@
+"""Parts of A of equal work, for SpMV and SpMM: where they begin, and the launch that adds later pieces of rows that they cut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
+from typing_extensions import Self, override
+
+from clsparse_py._build.built import Built
+from clsparse_py._build.declaration import Examples, kernel
+from clsparse_py._device.device import Device
+from clsparse_py._ground.records import dataclass
+from clsparse_py._matrix.product import ProductKernel
+from clsparse_py._memory.memory import allocate
+from clsparse_py._precision.arithmetic import Arithmetic
+from clsparse_py._primitives.partition import enqueue_partition
+from clsparse_py._run.dense_product import arguments_of
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.recording import Recorder
+from clsparse_py._run.transfer import from_host
+
+__all__ = ["Combine", "CutRows", "add_later_pieces", "begin_parts", "list_cut_rows", "power_of_two_at_most"]
+
+
+def power_of_two_at_most(n: int) -> int:
+    """Return the largest power of two that is not above ``n``."""
+    return 1 << n.bit_length() - 1
+
+
+def begin_parts(
+    queue: cl.CommandQueue, indptr: cl_array.Array, n_rows: int, nnz: int, step: int, row_weight: int, slack: int
+) -> tuple[int, list[cl_array.Array]]:
+    """Return the number of parts, and where they begin: arrays of rows, entries, and whether a row is cut there.
+
+    Parameters are those of `enqueue_partition`.
+    """
+    n_parts = max(1, -(-(nnz + row_weight * n_rows) // step))
+    chain = Chain(queue, indptr)
+    begins = [allocate(queue, "ends of parts", n_parts + 1, indptr.dtype) for _ in range(3)]
+    enqueue_partition(chain, indptr, n_rows, nnz, n_parts, step, begins, row_weight=row_weight, slack=slack)
+    chain.finish(*begins)
+    return n_parts, begins
+
+
+@dataclass(frozen=True)
+class CutRows:
+    """Rows that several parts share.
+
+    Attributes
+    ----------
+    n : int
+        How many.
+    n_long : int
+        How many of them have many pieces; these come first.
+    most : int
+        Later pieces of the row that has most.
+    rows, first, last : pyopencl.array.Array
+        Each row, and which pieces are its later ones.
+    """
+
+    n: int
+    n_long: int
+    most: int
+    rows: cl_array.Array
+    first: cl_array.Array
+    last: cl_array.Array
+
+
+def list_cut_rows(
+    queue: cl.CommandQueue, index: np.dtype[Any], rows: np.ndarray[Any, Any], pieces: np.ndarray[Any, Any], many: int
+) -> CutRows:
+    """Return the rows of later pieces, for a structure whose numbers are of dtype ``index``.
+
+    Parameters
+    ----------
+    rows, pieces : numpy.ndarray
+        The row of each later piece, and the piece's number; the pieces of a row are adjacent.
+    many : int
+        Later pieces, besides one, from which on a row has many.
+    """
+    begins = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
+    ends = np.concatenate((begins[1:], [rows.size])) - 1
+    is_long = ends - begins >= many
+    order = np.argsort(~is_long, kind="stable")
+
+    def upload(values: np.ndarray[Any, Any]) -> cl_array.Array:
+        return from_host(queue, np.ascontiguousarray(values[order], dtype=index), copy=True)
+
+    most = int((ends - begins).max()) + 1
+    return CutRows(begins.size, int(is_long.sum()), most, upload(rows[begins]), upload(pieces[begins]), upload(pieces[ends]))
+
+
+@kernel
+@dataclass(frozen=True)
+class Combine(ProductKernel):
+    """Parameters of ``templates/spmv/combine.mako``; all are powers of two.
+
+    Attributes
+    ----------
+    columns : int
+        Columns of y that a work-group takes at a time.
+    lanes : int
+        Work-items to a column of a row of many pieces; ``columns * lanes`` is ``work_group`` at most.
+    """
+
+    template = "spmv/combine"
+    kind = "spmv_combine"
+
+    columns: int
+    lanes: int
+
+    @classmethod
+    def legal(
+        cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int = 64, lanes: int = 32, columns: int = 1
+    ) -> Combine:
+        """Return the legal record nearest to the one asked for."""
+        # Lanes exchange through local memory: those of a row are `columns` apart.
+        record = cls(work_group, arithmetic, device.portability.at_most(1), scaled, columns, lanes)
+        return record._of(min(work_group, device.max_work_group))
+
+    def _of(self, work_group: int) -> Self:
+        """Return the record with at most so many work-items."""
+        work_group = power_of_two_at_most(max(work_group, 1))
+        columns = min(self.columns, work_group)
+        return replace(self, work_group=work_group, columns=columns, lanes=min(self.lanes, work_group // columns))
+
+    def groups(self, n_columns: int, n_long: int, n_cut: int) -> int:
+        """Return the work-groups for cut rows of which some are long."""
+        rows = self.work_group // self.columns
+        return -(-n_columns // self.columns) * (-(-n_long * self.lanes // rows) + -(-(n_cut - n_long) // rows))
+
+    @property
+    @override
+    def shape_name(self) -> str:
+        return f"x{self.lanes}_c{self.columns}_wg{self.work_group}"
+
+    @override
+    def arguments(self) -> Mapping[str, object]:
+        return {**self._common(), "columns": self.columns, "lanes": self.lanes}
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        return self._of(work_group) if work_group else None
+
+    @classmethod
+    @override
+    def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
+        yield "", cls.legal(device, arithmetic, False)
+        yield "few", cls.legal(device, arithmetic, False, lanes=4)
+        yield "many", cls.legal(device, arithmetic, False, 256, 256)
+        yield "columns", cls.legal(device, arithmetic, False, 256, 8, 32)
+
+
+def add_later_pieces(
+    recorder: Recorder,
+    combine: Built,
+    cut_rows: CutRows,
+    partial: cl_array.Array,
+    n_columns: int = 1,
+    y_strides: tuple[int, int] = (1, 1),
+) -> None:
+    """Record the launch that adds later pieces to their rows.
+
+    Parameters
+    ----------
+    partial : pyopencl.array.Array
+        The sums of all pieces, of ``n_columns`` values each.
+    y_strides : tuple of int
+        In values, from row to row and from column to column of y.
+    """
+    record, index = combine.parameters, cut_rows.rows.dtype.type
+    assert isinstance(record, Combine)
+    groups = record.groups(n_columns, cut_rows.n_long, cut_rows.n)
+    numbers = *map(np.int64, y_strides), np.uint32(n_columns), index(cut_rows.n_long), index(cut_rows.n)
+    recorder.launch(combine, groups, *arguments_of(recorder), *numbers, cut_rows.rows, cut_rows.first, cut_rows.last, partial)
