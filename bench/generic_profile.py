@@ -20,7 +20,7 @@ from clsparse_py._decisions import profiles
 from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.console import plain
 from clsparse_py._tuner.checkpoint import Checkpoint
-from clsparse_py._tuner.outcome import made_by, profile_of, train
+from clsparse_py._tuner.outcome import describe_origin, profile_of, train
 from clsparse_py._tuner.run import summary
 from clsparse_py._tuner.tunable import Tunable, tunables
 
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     outcomes = train(device, measured, known)
     plain(width=_WIDTH).print(summary(outcomes))
     command = f"python -m bench.generic_profile --type {parsed.type} {' '.join(path.name for path in parsed.checkpoints)}"
-    made = made_by(command, measured, minutes=0, commit=parsed.commit)
+    made = describe_origin(command, measured, minutes=0, commit=parsed.commit)
     kept = [
         " ".join((operation, dtype, question))
         for (operation, dtype), outcome in outcomes.items()

@@ -18,7 +18,7 @@ from __future__ import annotations
 import scipy.sparse.csgraph
 from scipy.sparse.csgraph import NegativeCycleError
 
-from clsparse_py._arrays.hosted import hosted
+from clsparse_py._arrays.hosted import wrap_scipy
 
 #: What each function returns.
 _FUNCTIONS = {
@@ -52,6 +52,6 @@ _FUNCTIONS = {
 # `yen` is not in older versions of SciPy.
 for _name, _does in _FUNCTIONS.items():
     if hasattr(scipy.sparse.csgraph, _name):
-        globals()[_name] = hosted(getattr(scipy.sparse.csgraph, _name), _does)
+        globals()[_name] = wrap_scipy(getattr(scipy.sparse.csgraph, _name), _does)
 
 __all__ = ["NegativeCycleError", *(name for name in _FUNCTIONS if name in globals())]

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ON_DEVICE",
     "SparseArray",
-    "checked_cast",
+    "cast_target",
     "class_of_format",
     "dense_operand_of",
     "on_device",
@@ -101,7 +101,7 @@ def dense_operand_of(other: Any) -> Any:
     raise ValueError(f"x: must be an array of one or two dimensions, {problem}")
 
 
-def checked_cast(current: np.dtype[Any], dtype: Any, casting: str) -> np.dtype[Any]:
+def cast_target(current: np.dtype[Any], dtype: Any, casting: str) -> np.dtype[Any]:
     """Return the dtype that values are to be converted to.
 
     Raises

@@ -11,7 +11,7 @@ import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py._arrays.base import SparseArray, checked_cast, on_device
+from clsparse_py._arrays.base import SparseArray, cast_target, on_device
 from clsparse_py._arrays.csc import csc_array
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.delegation import BY_SCALAR, OF_SUMS, OF_VALUES, Delegating, delegate, result_of
@@ -19,7 +19,7 @@ from clsparse_py._arrays.doors import doors
 from clsparse_py._arrays.vector import csr_vector
 from clsparse_py._device.device import describe
 from clsparse_py._formats.canonical import without_zeros
-from clsparse_py._formats.coordinates import Thresholds, placed_coordinates, regroup, rows_of, sorted_entries
+from clsparse_py._formats.coordinates import Thresholds, place_coordinates, regroup, rows_of, sort_entries
 from clsparse_py._formats.parts import coordinates_of, dense_values, is_shape
 from clsparse_py._ground.fork_guard import use_device
 from clsparse_py._matrix.convert import convert, copied
@@ -129,7 +129,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         data = place_part(queue, "data", values, value_dtype_on(queue, values.dtype, dtype), copy=copy)
         names = _NAMES[len(coordinates)]
         numbers = dict(zip(names, coordinates, strict=True))
-        placed, shape = placed_coordinates(queue, numbers, own_shape, copy=copy, check=check, n=values.size)
+        placed, shape = place_coordinates(queue, numbers, own_shape, copy=copy, check=check, n=values.size)
         # As in SciPy: who shares arrays with another one does not answer for them.
         self._hold(queue, shape, placed, data, is_canonical=is_canonical and (copy or is_own or not is_sparse(arg1)))
         self._print_at_most(maxprint)
@@ -215,7 +215,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
             raise ValueError(f"coords: must have {self.ndim} arrays, has {len(coordinates)}")
         names = _NAMES[self.ndim]
         by_name = {name: index_vector(name, coordinate) for name, coordinate in zip(names, coordinates, strict=True)}
-        placed, _ = placed_coordinates(self._queue, by_name, self._shape, check=False)
+        placed, _ = place_coordinates(self._queue, by_name, self._shape, check=False)
         self._become(placed, self._data, is_canonical=False)
         self._checked = False
 
@@ -267,7 +267,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
             if part.size != n:
                 raise ValueError(f"{name}: must have as many entries as data, has {part.size}, not {n}")
         numbers = dict(zip(_NAMES[self.ndim], self._coords, strict=True))
-        placed_coordinates(self._queue, numbers, self._shape)
+        place_coordinates(self._queue, numbers, self._shape)
         self._checked = True
 
     # ---- what changes it in place, and copies
@@ -305,11 +305,11 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         """Return the array in CSR form or, ``by_column``, its transposed; that of one row, if it has one dimension."""
         self._require_valid()
         if self.ndim == 1:
-            return sorted_entries(self._queue, self._data, self._zeros(), self._coords[0], (1, self._shape[0]))
+            return sort_entries(self._queue, self._data, self._zeros(), self._coords[0], (1, self._shape[0]))
         (row, col), (rows, columns) = self._coords, self._shape
         if by_column:
-            return sorted_entries(self._queue, self._data, col, row, (columns, rows))
-        return sorted_entries(self._queue, self._data, row, col, (rows, columns))
+            return sort_entries(self._queue, self._data, col, row, (columns, rows))
+        return sort_entries(self._queue, self._data, row, col, (rows, columns))
 
     def eliminate_zeros(self) -> None:
         """Leave out entries whose value is zero, in place: if there are some, all arrays are new."""
@@ -330,7 +330,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Self:
         """Return the array with values of another dtype; duplicates are summed then, as in SciPy. See `csr_array.astype`."""
-        target = checked_cast(self.dtype, dtype, casting)
+        target = cast_target(self.dtype, dtype, casting)
         if target == self.dtype:
             return self.copy() if copy else self
         value_dtype_on(self._queue, target, None)
@@ -472,7 +472,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     # ---- operations
 
-    def _kept_csr(self) -> csr_array:
+    def _cached_csr(self) -> csr_array:
         """Return the array in CSR form, to be read alone: it is kept until the array changes."""
         self._require_valid()
         if self._csr is None:
@@ -481,11 +481,11 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def _as_csr(self) -> csr_array:
-        return self._kept_csr()._as_csr()
+        return self._cached_csr()._as_csr()
 
     def _csr_beside(self, dtype: np.dtype[Any]) -> csr_array:
         """Return the CSR form for an operation with a dense operand of a dtype: duplicates are added up in that of the result."""
-        rows, wide = self._kept_csr(), np.result_type(self.dtype, dtype)
+        rows, wide = self._cached_csr(), np.result_type(self.dtype, dtype)
         is_exact = self.dtype.kind not in "biu" or wide == self.dtype or rows.nnz == self.nnz
         return rows if is_exact else self.astype(wide).tocsr()
 
@@ -499,7 +499,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def _times_sparse(self, other: SparseArray) -> Any:
-        return self._kept_csr()._times_sparse(other)
+        return self._cached_csr()._times_sparse(other)
 
     def tensordot(self, other: Any, axes: Any = 2) -> Any:
         """Return the sums of products over some axes of the array and as many of another one.
@@ -523,7 +523,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
             The axes do not go together, or more than two are left.
         """
         B = on_device(self._queue, other).tocoo() if is_sparse(other) else np.asarray(other)
-        of_A, of_B = _summed_axes(axes, self.shape, B.shape)
+        of_A, of_B = _find_summed_axes(axes, self.shape, B.shape)
         free_of_A, free_of_B = (
             [axis for axis in range(operand.ndim) if axis not in summed] for operand, summed in ((self, of_A), (B, of_B))
         )
@@ -617,7 +617,7 @@ def _is_of_coo(name: str, arguments: tuple[Any, ...]) -> bool:
     return name in ("__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__") and bool(arguments[0] != arguments[0])
 
 
-def _summed_axes(axes: Any, A: tuple[int, ...], B: tuple[int, ...]) -> tuple[list[int], list[int]]:
+def _find_summed_axes(axes: Any, A: tuple[int, ...], B: tuple[int, ...]) -> tuple[list[int], list[int]]:
     """Return which axes of two arrays of these shapes are summed over.
 
     Raises

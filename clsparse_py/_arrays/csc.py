@@ -14,7 +14,7 @@ from clsparse_py._arrays.base import SparseArray, require_reversed
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.delegation import NO_LISTS, Delegating, delegate, result_of
 from clsparse_py._arrays.doors import doors
-from clsparse_py._formats.coordinates import placed_coordinates, sorted_entries
+from clsparse_py._formats.coordinates import place_coordinates, sort_entries
 from clsparse_py._formats.parts import coordinates_of, dense_values, is_one_dimensional, is_shape
 from clsparse_py._matrix.matrix import Structure, is_sparse
 from clsparse_py._matrix.placement import index_vector, place_part, queue_for, value_dtype_on, vector
@@ -112,7 +112,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         if is_one_dimensional(arg1, shape):
             raise ValueError("arg1: a csc_array has two dimensions, not one (CSC arrays don't support 1D input)")
         turned = None if shape is None else tuple(shape)[::-1]
-        self._columns = _transposed_of(arg1, turned, dtype, copy=copy, queue=queue, check=check)
+        self._columns = _transpose_of(arg1, turned, dtype, copy=copy, queue=queue, check=check)
         self._print_at_most(maxprint)
 
     @classmethod
@@ -389,7 +389,7 @@ def _turn(operand: Any) -> Any:
     return operand.T if getattr(operand, "ndim", 0) == 2 else operand
 
 
-def _transposed_of(
+def _transpose_of(
     arg1: Any, shape: tuple[Any, ...] | None, dtype: Any, *, copy: bool, queue: cl.CommandQueue | None, check: bool
 ) -> csr_array:
     """Return the CSR of the transposed of what a `csc_array` is to be made of; ``shape`` is that of the transposed."""
@@ -422,8 +422,8 @@ def _from_coordinates(data: Any, coordinates: Any, shape: Any, dtype: Any, queue
         raise ValueError("shape: cannot be told from arrays without entries; give it")
     queue = queue_for((values, row, col), queue)
     on_device = place_part(queue, "data", values, value_dtype_on(queue, values.dtype, dtype), copy=False)
-    (col, row), (columns, rows) = placed_coordinates(queue, {"col": col, "row": row}, shape, n=values.size)
-    (new, indices, indptr), facts = sorted_entries(queue, on_device, col, row, (columns, rows))
+    (col, row), (columns, rows) = place_coordinates(queue, {"col": col, "row": row}, shape, n=values.size)
+    (new, indices, indptr), facts = sort_entries(queue, on_device, col, row, (columns, rows))
     return csr_array.assembled(Structure(queue, (columns, rows), indices, indptr, facts), new)
 
 

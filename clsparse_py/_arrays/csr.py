@@ -10,11 +10,11 @@ import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py._arrays.base import SparseArray, checked_cast, class_of_format, require_reversed, with_scipys
+from clsparse_py._arrays.base import SparseArray, cast_target, class_of_format, require_reversed, with_scipys
 from clsparse_py._arrays.doors import doors
 from clsparse_py._formats.canonical import with_sorted_rows, without_duplicates, without_zeros
-from clsparse_py._formats.coordinates import copied_coordinates, rows_of
-from clsparse_py._formats.parts import SetStructure, is_one_dimensional, made_of
+from clsparse_py._formats.coordinates import copy_coordinates, rows_of
+from clsparse_py._formats.parts import SetStructure, build_csr_parts, is_one_dimensional
 from clsparse_py._formats.zero_copy import on_memory_of
 from clsparse_py._ground.fork_guard import use_device
 from clsparse_py._matrix.matrix import Matrix, Structure
@@ -136,7 +136,7 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
     ) -> None:
         if zero_copy:
             arg1, shape = on_memory_of(arg1, shape, dtype, queue, copy=copy)
-        self._hold(*made_of(arg1, shape, dtype, queue, copy=copy, check=check))
+        self._hold(*build_csr_parts(arg1, shape, dtype, queue, copy=copy, check=check))
         self.require_valid()
         self._print_at_most(maxprint)
 
@@ -314,7 +314,7 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
         self.require_valid()
         queue, facts, col, values = self.queue, self.facts, self.indices, self.data
         if copy:
-            values, col, row = copied_coordinates(queue, (values, col, self.indptr))
+            values, col, row = copy_coordinates(queue, (values, col, self.indptr))
         else:
             row = rows_of(queue, self.indptr, col.size)
         array: coo_array = class_of_format("coo").over(queue, self.shape, (row, col), values)
@@ -330,7 +330,7 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
     @override
     def copy(self) -> Self:
         """Return a matrix with arrays of its own."""
-        return self.assembled(*made_of(self, copy=True))
+        return self.assembled(*build_csr_parts(self, copy=True))
 
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Self:
         """Return the matrix with values of another dtype; duplicates are summed then, as in SciPy.
@@ -352,10 +352,10 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
         TypeError
             The dtype is not supported, or ``casting`` forbids the conversion.
         """
-        target = checked_cast(self.dtype, dtype, casting)
+        target = cast_target(self.dtype, dtype, casting)
         if self.dtype == target:
             return self.copy() if copy else self
-        result = self.assembled(*made_of(self, dtype=target, copy=copy))
+        result = self.assembled(*build_csr_parts(self, dtype=target, copy=copy))
         result.sum_duplicates()
         return result
 

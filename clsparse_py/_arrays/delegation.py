@@ -114,10 +114,10 @@ def delegate(cls: type[Any]) -> None:
         for name in names:
             of_csr = inspect.getattr_static(csr_array, name, None)
             if of_csr is not None and name not in vars(cls):
-                setattr(cls, name, _passed_on(name, method, of_csr))
+                setattr(cls, name, _make_delegate(name, method, of_csr))
 
 
-def _passed_on(name: str, passing: str, of_csr: Any) -> Any:
+def _make_delegate(name: str, passing: str, of_csr: Any) -> Any:
     """Return the method or property that passes an operation on to another method, ``passing``."""
     if isinstance(of_csr, property):
         return property(lambda self: getattr(self, passing)(name), doc=of_csr.__doc__)

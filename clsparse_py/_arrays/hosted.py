@@ -17,7 +17,7 @@ from clsparse_py._ground.errors import runs_on_host
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import from_host
 
-__all__ = ["array_on", "as_given", "by_scipy", "hosted", "on_host", "queue_in"]
+__all__ = ["array_on", "as_given", "by_scipy", "on_host", "queue_in", "wrap_scipy"]
 
 
 def on_host(operand: Any) -> Any:
@@ -25,11 +25,11 @@ def on_host(operand: Any) -> Any:
     if type(operand) in (list, tuple):
         return type(operand)(map(on_host, operand))
     if isinstance(operand, cl_array.Array) and not operand.flags.forc:
-        return _strided_on_host(operand)
+        return _copy_strided(operand)
     return operand.get() if isinstance(operand, (SparseArray, cl_array.Array)) else operand
 
 
-def _strided_on_host(array: cl_array.Array) -> np.ndarray[Any, Any]:
+def _copy_strided(array: cl_array.Array) -> np.ndarray[Any, Any]:
     """Return the values of a device array of any strides: those of its buffer from its first value to its last are read."""
     item = array.dtype.itemsize
     reach = [(length - 1) * step // item for length, step in zip(array.shape, array.strides, strict=True)]
@@ -113,7 +113,7 @@ def by_scipy(
     return back(function(*map(moved, arguments), **{name: moved(operand) for name, operand in named.items()}))
 
 
-def hosted(
+def wrap_scipy(
     function: Callable[..., Any],
     does: str,
     *,

@@ -13,7 +13,7 @@ from typing_extensions import Self, override
 from clsparse_py._arrays.base import SparseArray, class_of_format
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.delegation import NO_LISTS, delegate, result_of
-from clsparse_py._formats.parts import as_row, made_of
+from clsparse_py._formats.parts import as_row, build_csr_parts
 from clsparse_py._formats.zero_copy import on_memory_of
 from clsparse_py._matrix.matrix import Sparse, is_sparse
 from clsparse_py._operations.spgemm import spgemm
@@ -44,7 +44,7 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
         zero_copy: bool = False,
     ) -> None:
         row: tuple[Any, Any] = on_memory_of(arg1, shape, dtype, queue, copy=copy) if zero_copy else as_row(arg1, shape)
-        self._hold(*made_of(*row, dtype, queue, copy=copy, check=check))
+        self._hold(*build_csr_parts(*row, dtype, queue, copy=copy, check=check))
         self.require_valid()
         self._print_at_most(maxprint)
 

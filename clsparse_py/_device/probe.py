@@ -81,7 +81,7 @@ void probe_turns(global const uint *a, global uint *out)
 """
 
 
-def _wanted(a: np.ndarray) -> Iterator[tuple[str, int, np.ndarray]]:
+def _expected_results(a: np.ndarray) -> Iterator[tuple[str, int, np.ndarray]]:
     """Yield each kernel with its work-items in a work-group and what it has to find."""
     groups = a.reshape(_GROUPS, _GROUP)
     yield "probe_barriers", _GROUP, np.cumsum(groups, axis=1, dtype=np.uint32).ravel()
@@ -104,7 +104,7 @@ def _try_out(device: cl.Device) -> tuple[str, str]:
     a = np.random.default_rng(0).integers(0, 1 << 32, _GROUP * _GROUPS, dtype=np.uint32)
     flags = cl.mem_flags
     operand = cl.Buffer(context, flags.READ_ONLY | flags.COPY_HOST_PTR, hostbuf=a)
-    for name, group, expected in _wanted(a):
+    for name, group, expected in _expected_results(a):
         out = cl.Buffer(context, flags.WRITE_ONLY, a.nbytes)
         values = np.zeros_like(a)
         items = a.size if group > 1 else a.size // 8

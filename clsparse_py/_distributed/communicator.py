@@ -15,7 +15,7 @@ from typing_extensions import Self
 
 from clsparse_py import __version__
 
-__all__ = ["Communicator", "Counter", "Exchange", "RankError", "check_time_limit", "name_of", "of_all_ranks", "said_of"]
+__all__ = ["Communicator", "Counter", "Exchange", "RankError", "check_time_limit", "describe_error", "name_of", "of_all_ranks"]
 
 #: The attribute of exceptions that every rank raises, or a `RankError` in its place.
 _AGREED = "raised_by_all_ranks"
@@ -224,7 +224,7 @@ class Communicator(abc.ABC):
         ValueError
             A fact differs; the message has its name and two values.
         """
-        reports = self.allgather((None if error is None else said_of(error), facts), "agreement")
+        reports = self.allgather((None if error is None else describe_error(error), facts), "agreement")
         if error is not None:
             raise of_all_ranks(error)
         failed = [(rank, of_rank) for rank, (of_rank, _) in enumerate(reports) if of_rank is not None]
@@ -294,7 +294,7 @@ def of_all_ranks(error: Exception) -> Exception:
     return error
 
 
-def said_of(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return what other ranks are told of an error."""
     return f"{type(error).__name__}: {error}"
 

@@ -22,7 +22,7 @@ from clsparse_py._distributed.division import Division, by_boundaries, by_entrie
 from clsparse_py._distributed.halo import Halo
 from clsparse_py._distributed.multigrid import Hierarchy, set_up
 from clsparse_py._distributed.products import entry_by_entry, product
-from clsparse_py._distributed.shared import Distributed, after, collective, describe, spell
+from clsparse_py._distributed.shared import Distributed, collective, describe, extend_history, spell
 from clsparse_py._distributed.split import Parts, join, split
 from clsparse_py._distributed.systems import DividedProblem, by_blocks
 from clsparse_py._distributed.transposed import Transposed
@@ -339,7 +339,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
             self._border = Border(self.remote)
         return self._border
 
-    def _transposed_times(self, x: cl_array.Array) -> cl_array.Array:
+    def _multiply_transposed(self, x: cl_array.Array) -> cl_array.Array:
         """Return this rank's entries of ``A.T @ x``: sums of other ranks' columns are sent to these, which add them."""
         if self.halo.silent:
             return self.local.T @ x
@@ -372,7 +372,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     def _mapped(self, step: str, apply: Callable[[device_array], Any]) -> Self:
         matrix = self.mapped(apply, apply)
-        matrix.history = after(step, self)
+        matrix.history = extend_history(step, self)
         return matrix
 
     def __add__(self, other: Any) -> Any:
@@ -438,7 +438,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         else:
             own_entries = self.own_rows().diagonal(self.rows.part(self.comm.rank).start + k)
         result = vector.over(on_device(self.queue, own_entries), self.comm, Division(cuts))
-        result.history = after(f"diagonal {k}", self)
+        result.history = extend_history(f"diagonal {k}", self)
         return result
 
     @collective

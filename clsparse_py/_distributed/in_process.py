@@ -12,7 +12,7 @@ import numpy as np
 import pyopencl as cl
 from typing_extensions import override
 
-from clsparse_py._distributed.communicator import Communicator, Counter, Exchange, RankError, said_of
+from clsparse_py._distributed.communicator import Communicator, Counter, Exchange, RankError, describe_error
 from clsparse_py._distributed.places import Place
 
 __all__ = ["Hub", "ThreadCommunicator"]
@@ -57,7 +57,7 @@ class Hub:
         """Take note of the first failure, which ends all waits; rank -1 is the program, which was interrupted."""
         with self.changed:
             if self.failure is None:
-                self.failure = rank, said_of(error)
+                self.failure = rank, describe_error(error)
             self.changed.notify_all()
 
     def begin_again(self, rank: int, seconds: float) -> None:
@@ -141,7 +141,7 @@ class ThreadCommunicator(Communicator):
             self.fail(error)
             raise
 
-    def _posted(self, message: Any, note: str, combine: Callable[[list[Any]], Any]) -> Any:
+    def _post(self, message: Any, note: str, combine: Callable[[list[Any]], Any]) -> Any:
         """Post something, wait for what all others post in the same round, and return what is made of it."""
         self.require_step()
         hub, number = self._hub, self._round
@@ -165,12 +165,12 @@ class ThreadCommunicator(Communicator):
     def alltoall(self, objects: Sequence[Any], note: str = "alltoall") -> list[Any]:
         # Copied by the sender, which may change them when this returns.
         copies = [entry if rank == self.rank else copy.deepcopy(entry) for rank, entry in enumerate(objects)]
-        received: list[Any] = self._posted(copies, note, lambda posts: [entry[self.rank] for entry in posts])
+        received: list[Any] = self._post(copies, note, lambda posts: [entry[self.rank] for entry in posts])
         return received
 
     @override
     def _stacked(self, values: np.ndarray[Any, Any], note: str) -> np.ndarray[Any, Any]:
-        rows: np.ndarray[Any, Any] = self._posted(np.array(values), note, np.stack)
+        rows: np.ndarray[Any, Any] = self._post(np.array(values), note, np.stack)
         return rows
 
     @override

@@ -16,7 +16,7 @@ import numpy as np
 import pyopencl as cl
 from typing_extensions import override
 
-from clsparse_py._distributed.communicator import Communicator, Counter, Exchange, RankError, check_time_limit, said_of
+from clsparse_py._distributed.communicator import Communicator, Counter, Exchange, RankError, check_time_limit, describe_error
 from clsparse_py._distributed.places import Place, place_of_host_rank
 from clsparse_py._ground.records import dataclass
 
@@ -208,9 +208,9 @@ class MpiCommunicator(Communicator):
 
     @override
     def fail(self, error: BaseException) -> None:
-        self._lost = self._lost or f"rank {self.rank} failed: {said_of(error)}"
+        self._lost = self._lost or f"rank {self.rank} failed: {describe_error(error)}"
         if not self._has_told:
-            self._tell(said_of(error), has_ended=False)
+            self._tell(describe_error(error), has_ended=False)
 
     def _tell(self, said: str | None, *, has_ended: bool) -> None:
         """Send all others a notice: the error, if there is one, and whether this rank has ended."""
@@ -222,7 +222,7 @@ class MpiCommunicator(Communicator):
         """Tell others, when the interpreter ends, that there is nothing to wait for, and the error that ended it."""
         if not self._mpi.Is_finalized():
             error = getattr(sys, "last_value", None)
-            self._tell(None if error is None or self._has_told else said_of(error), has_ended=True)
+            self._tell(None if error is None or self._has_told else describe_error(error), has_ended=True)
 
     def abort(self) -> None:
         """End all processes: for programs whose other ranks could do nothing without this one."""
@@ -248,16 +248,16 @@ class MpiCommunicator(Communicator):
         # All calls begin with a message of this length, so that those that differ meet, and all ranks see that they do.
         said, message = note.encode(), values.tobytes()
         checksum = zlib.crc32(said)
-        received = self._allgathered(checksum.to_bytes(8, "little") + message[: _LENGTH - 8])
+        received = self._allgather(checksum.to_bytes(8, "little") + message[: _LENGTH - 8])
         if received.view("<u8")[:, 0].tolist() != [checksum] * self.size:
-            self._require_one_call([row.tobytes().rstrip(b"\0").decode(errors="replace") for row in self._allgathered(said)])
+            self._require_one_call([row.tobytes().rstrip(b"\0").decode(errors="replace") for row in self._allgather(said)])
         begin = 8
         if len(message) > _LENGTH - 8:
-            received, begin = self._allgathered(message, len(message)), 0
+            received, begin = self._allgather(message, len(message)), 0
         strides = received.shape[1], *np.empty(values.shape, values.dtype).strides
         return np.ndarray((self.size, *values.shape), values.dtype, received, begin, strides)
 
-    def _allgathered(self, content: bytes, length: int = _LENGTH) -> np.ndarray[Any, Any]:
+    def _allgather(self, content: bytes, length: int = _LENGTH) -> np.ndarray[Any, Any]:
         """Return what all ranks send, as rows of bytes: what is shorter is filled up with zeros, what is longer is cut."""
         message, received = content[:length].ljust(length, b"\0"), np.empty((self.size, length), np.uint8)
         self.finish([self.comm.Iallgather([message, self._mpi.BYTE], [received, length, self._mpi.BYTE])], message, received)

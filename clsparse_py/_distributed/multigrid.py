@@ -27,7 +27,7 @@ from clsparse_py._solvers.aggregation.graph import nodes_of, strong_entries
 from clsparse_py._solvers.aggregation.tentative import tentative_prolongator
 from clsparse_py._solvers.amg.coarsest import invert
 from clsparse_py._solvers.amg.levels import Level
-from clsparse_py._solvers.amg.setup import Options, checked_candidates, improve, levels_of
+from clsparse_py._solvers.amg.setup import Options, check_candidates, improve, levels_of
 from clsparse_py._solvers.amg.solver import MultilevelSolver, Preconditioner, cycle_named
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _canonical(part: device_array) -> device_array:
 def _candidates(B: Any, A: csr_array) -> np.ndarray[Any, Any]:
     """Return this rank's rows of the candidates, on the host."""
     n = A.local.shape[0]
-    return checked_candidates(np.ones(n) if B is None else own_part("B", B, A.rows, A.comm), n, A.dtype)
+    return check_candidates(np.ones(n) if B is None else own_part("B", B, A.rows, A.comm), n, A.dtype)
 
 
 class _Coarsening:
@@ -234,7 +234,7 @@ class Hierarchy(Distributed, MultilevelSolver):
 
     @override
     def aspreconditioner(self, cycle: str = "V") -> Cycle:
-        (kind,) = self._agreed(lambda: (cycle_named(cycle),))
+        (kind,) = self._agree_on(lambda: (cycle_named(cycle),))
         return Cycle(self, kind)
 
     @override
@@ -243,9 +243,9 @@ class Hierarchy(Distributed, MultilevelSolver):
             return super(Hierarchy, self)._checked(cycle, accel, tol, maxiter, repeats, is_told)
 
         named = accel if isinstance(accel, str) else accel is not None
-        return self._agreed(read, accel=named, tol=tol, maxiter=maxiter, cycles_per_level=repeats, residuals=is_told)
+        return self._agree_on(read, accel=named, tol=tol, maxiter=maxiter, cycles_per_level=repeats, residuals=is_told)
 
-    def _agreed(self, read: Callable[[], tuple[Any, ...]], **facts: Any) -> tuple[Any, ...]:
+    def _agree_on(self, read: Callable[[], tuple[Any, ...]], **facts: Any) -> tuple[Any, ...]:
         """Return options that are read, the same on all ranks; an error of one is an error on all."""
         with self.comm.agreeing(**facts) as agreed:
             options = read()

@@ -26,7 +26,7 @@ class _Products:
 
     def multTranspose(self, _: Any, x: Any, y: Any) -> None:  # noqa: N802 - PETSc's name for it
         """Make ``y = A^T x``."""
-        self._multiply(self.A._transposed_times, x, y)
+        self._multiply(self.A._multiply_transposed, x, y)
 
     def getDiagonal(self, _: Any, diagonal: Any) -> None:  # noqa: N802 - PETSc's name for it
         """Write the diagonal to a vector."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clsparse_py._arrays.csr import csr_array as device_array
-from clsparse_py._distributed.products import needed_rows, of_product, require_fitting, side_by_side
+from clsparse_py._distributed.products import fetch_needed_rows, of_product, require_fitting, side_by_side
 from clsparse_py._distributed.rearranged import Numbered, Rearranged, gather_values, places_of
 from clsparse_py._distributed.shared import Distributed, describe
 from clsparse_py._ground.set_once import SetOnce
@@ -47,7 +47,7 @@ class SpgemmPlan(Distributed, SetOnce):
         self.comm, self.shape = A.comm, (A.shape[0], B.shape[1])
         self._A, self._B, self._queue = A, B, A.queue
         of_a, of_b = Numbered(A), Numbered(B)
-        own_rows, (fetched_rows, halo) = side_by_side(of_a.matrix), needed_rows(A, of_b.matrix)
+        own_rows, (fetched_rows, halo) = side_by_side(of_a.matrix), fetch_needed_rows(A, of_b.matrix)
         self._left = Rearranged(self.comm, A.queue, of_a.division, own_rows.data)
         self._right = Rearranged(self.comm, A.queue, of_b.division, fetched_rows.data)
         self._plan = _spgemm.spgemm_plan(own_rows.with_values(*self._left(A)), fetched_rows.with_values(*self._right(B)))

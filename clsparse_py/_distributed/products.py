@@ -11,13 +11,13 @@ import scipy.sparse
 from clsparse_py._arrays.csr import csr_array as device_array
 from clsparse_py._arrays.functions import hstack, vstack
 from clsparse_py._distributed.columns import renumber, without_unused
-from clsparse_py._distributed.shared import after, describe
+from clsparse_py._distributed.shared import describe, extend_history
 from clsparse_py._distributed.split import SentRows
 
 if TYPE_CHECKING:
     from clsparse_py._distributed.csr import csr_array
 
-__all__ = ["entry_by_entry", "needed_rows", "of_product", "product", "require_fitting", "side_by_side"]
+__all__ = ["entry_by_entry", "fetch_needed_rows", "of_product", "product", "require_fitting", "side_by_side"]
 
 
 def product(A: csr_array, B: csr_array) -> csr_array:
@@ -44,7 +44,7 @@ def product(A: csr_array, B: csr_array) -> csr_array:
     """
     with A.comm.together():
         require_fitting(A, B)
-        rows, halo = needed_rows(A, B)
+        rows, halo = fetch_needed_rows(A, B)
         return of_product(A, B, side_by_side(A) @ rows, halo)
 
 
@@ -68,7 +68,7 @@ def _check(A: device_array) -> device_array:
     return A
 
 
-def needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndarray[Any, Any]]:
+def fetch_needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndarray[Any, Any]]:
     """Return the rows of B that a rank's rows of A refer to, and the columns of others that stand behind its own."""
     own_columns = B.columns.part(A.comm.rank)
     n_own = own_columns.stop - own_columns.start
@@ -140,5 +140,5 @@ def entry_by_entry(A: csr_array, B: csr_array, apply: Callable[[Any, Any], Any])
     parts = (renumber(operand.remote, np.searchsorted(halo, operand.halo.columns), halo.size) for operand in (A, B))
     local, (remote, halo) = apply(A.local, B.local), without_unused(apply(*parts), halo)
     result = A.assembled(A.comm, A.rows, A.columns, local, remote, halo)
-    result.history = after(apply.__name__, A, B)
+    result.history = extend_history(apply.__name__, A, B)
     return result

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from clsparse_py._distributed.communicator import Communicator, name_of
 
-__all__ = ["Distributed", "after", "collective", "describe", "spell"]
+__all__ = ["Distributed", "collective", "describe", "extend_history", "spell"]
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -32,7 +32,7 @@ class Distributed:
     history = ""
 
 
-def after(step: str, *operands: Distributed) -> str:
+def extend_history(step: str, *operands: Distributed) -> str:
     """Return the history of what a step makes of operands: the step in words, and a checksum of what came before."""
     histories = "".join(operand.history for operand in operands)
     return f" after {step}" + (f" and {zlib.crc32(histories.encode()):08x}" if histories else "")

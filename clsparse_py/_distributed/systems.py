@@ -25,9 +25,9 @@ from clsparse_py._precision.semiring import plus_times
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device, copy_to_host
 from clsparse_py._solvers.krylov.system import Apply, GroupMatrices
-from clsparse_py._solvers.linalg.operators import DeviceOperator, applied, cast_to, is_function
+from clsparse_py._solvers.linalg.operators import DeviceOperator, bind_operator, cast_to, is_function
 from clsparse_py._solvers.linalg.options import Options
-from clsparse_py._solvers.linalg.problem import Divided, Problem, copied, dtype_of_solution, side_by_side
+from clsparse_py._solvers.linalg.problem import Divided, Problem, copy_vector, dtype_of_solution, side_by_side
 
 __all__ = ["DividedOperator", "DividedProblem", "by_blocks", "own_part", "require_square"]
 
@@ -63,7 +63,7 @@ class DividedOperator(Distributed, DeviceOperator):
             columns = [self._times(x[:, column]) for column in range(x.shape[1])]
             return side_by_side(self.queue, columns, x.shape[0], np.result_type(self.dtype, x.dtype))
         dtype = np.result_type(self.dtype, x.dtype)
-        operand = copied(self.queue, "x", x, dtype)
+        operand = copy_vector(self.queue, "x", x, dtype)
         result = allocate(self.queue, "the product", operand.size, dtype)
         self.bound(self.queue, dtype)(operand, result)
         note_written(result, cl.enqueue_marker(self.queue))
@@ -248,7 +248,7 @@ class DividedProblem(Problem):
             plan, x = kept_plan(A), allocate(self.queue, "x", 0, self.dtype)
             for alpha in (None, 1):
                 plan.build(A, x, x, alpha, None, plus_times)
-        return applied(A, self.queue, self.dtype)
+        return bind_operator(A, self.queue, self.dtype)
 
     def _preconditioner(self) -> Apply | None:
         if self._M is None:
@@ -258,7 +258,7 @@ class DividedProblem(Problem):
         if isinstance(self._M, DividedOperator):
             return self._M.bound(self.queue, self.dtype)
         if isinstance(self._M, Blocks):
-            return _nothing if self._M.own is None else applied(self._M.own, self.queue, self.dtype)
+            return _nothing if self._M.own is None else bind_operator(self._M.own, self.queue, self.dtype)
 
         def called(x: cl_array.Array, y: cl_array.Array) -> None:
             note_written(x, cl.enqueue_marker(self.queue))
@@ -267,7 +267,7 @@ class DividedProblem(Problem):
                 raise ValueError(f"M: must return a vector divided as its argument, returned {result!r}")
             if result.dtype.kind == "c" and self.dtype.kind != "c":
                 raise TypeError(f"M: gave a result of dtype {result.dtype} for a vector of {self.dtype}")
-            entries = copied(self.queue, "M", result.own, self.dtype)
+            entries = copy_vector(self.queue, "M", result.own, self.dtype)
             Chain(self.queue, entries).copy(y, entries, y.size)
 
         return called
@@ -286,12 +286,12 @@ class DividedProblem(Problem):
         if not isinstance(M, DividedOperator):
             preconditioner = self._preconditioner()
             M = preconditioner and LinearOperator(self.A.shape, lambda x: self._whole(preconditioner, x), dtype=self.dtype)
-        b = self._gathered(self.column(self.b, column))
-        x0 = self.x0 if self.x0 is None or isinstance(self.x0, str) else self._gathered(self.column(self.x0, column))
+        b = self._gather_whole(self.column(self.b, column))
+        x0 = self.x0 if self.x0 is None or isinstance(self.x0, str) else self._gather_whole(self.column(self.x0, column))
         x, info = self.options.by_scipy(A, b, x0, M)
         return copy_to_device(self.queue, "x", np.asarray(x, self.dtype)[self.division.part(self.comm.rank)]), info
 
-    def _gathered(self, own: Any) -> np.ndarray[Any, Any]:
+    def _gather_whole(self, own: Any) -> np.ndarray[Any, Any]:
         """Return a vector whole, of this rank's part on the device or the host."""
         host = own.get() if isinstance(own, cl_array.Array) else own
         return np.concatenate(self.comm.allgather(np.asarray(host, self.dtype)))
@@ -301,10 +301,10 @@ class DividedProblem(Problem):
         share = copy_to_device(self.queue, "x", np.ravel(x).astype(self.dtype)[self.division.part(self.comm.rank)])
         result = allocate(self.queue, "the product", share.size, self.dtype)
         apply(share, result)
-        return self._gathered(copy_to_host(result, self.queue))
+        return self._gather_whole(copy_to_host(result, self.queue))
 
     @override
-    def delivered(self, solutions: list[cl_array.Array]) -> Any:
+    def deliver(self, solutions: list[cl_array.Array]) -> Any:
         # A vector for a single column, as in SciPy.
         single = self.columns == 1
         return self.as_given(solutions[0] if single else side_by_side(self.queue, solutions, self.own, self.dtype))

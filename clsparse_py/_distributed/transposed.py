@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from clsparse_py._arrays.csr import csr_array as device_array
-from clsparse_py._distributed.shared import Distributed, after, collective, describe
+from clsparse_py._distributed.shared import Distributed, collective, describe, extend_history
 from clsparse_py._distributed.split import SentRows
 from clsparse_py._distributed.vectors import multiply, vector
 
@@ -33,7 +33,7 @@ class Transposed(Distributed):
         self.T, self.comm, self.queue = A, A.comm, A.queue
         self.rows, self.columns = A.columns, A.rows
         self.shape = A.shape[1], A.shape[0]
-        self.history = after("T", A)
+        self.history = extend_history("T", A)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -58,7 +58,7 @@ class Transposed(Distributed):
         """Return the product with a dense operand, as of `csr_array`."""
         if isinstance(other, Distributed) and not isinstance(other, vector):
             return self.tocsr() @ other
-        return multiply(self, other, self.columns, self.rows, self.T._transposed_times)
+        return multiply(self, other, self.columns, self.rows, self.T._multiply_transposed)
 
     def diagonal(self, k: int = 0) -> vector:
         """Return a diagonal, divided as the columns that its entries are in."""

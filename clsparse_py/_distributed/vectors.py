@@ -15,7 +15,7 @@ from typing_extensions import Self
 from clsparse_py._arrays.base import SparseArray
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division, by_rows
-from clsparse_py._distributed.shared import Distributed, after, collective, describe, spell
+from clsparse_py._distributed.shared import Distributed, collective, describe, extend_history, spell
 from clsparse_py._ground.errors import class_of
 from clsparse_py._run.transfer import copy_to_device
 
@@ -152,7 +152,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
     def _derive(self, own: cl_array.Array, step: str, *operands: Any) -> Self:
         """Return the vector that a step makes of this one, and of others that are over ranks."""
         result = self.over(own, self.comm, self.division)
-        result.history = after(step, self, *(operand for operand in operands if isinstance(operand, vector)))
+        result.history = extend_history(step, self, *(operand for operand in operands if isinstance(operand, vector)))
         return result
 
     def _operand(self, other: Any) -> Any:
@@ -240,14 +240,14 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         scalar
             The same on all ranks.
         """
-        return self._dotted(other, "dot", np.dot)
+        return self._dot_product(other, "dot", np.dot)
 
     def vdot(self, other: vector) -> Any:
         """Return the sum of products of the conjugate of each entry with the other vector's."""
-        return self._dotted(other, "vdot", np.vdot)
+        return self._dot_product(other, "vdot", np.vdot)
 
     @collective
-    def _dotted(self, other: vector, name: str, by_numpy: Callable[[Any, Any], Any]) -> Any:
+    def _dot_product(self, other: vector, name: str, by_numpy: Callable[[Any, Any], Any]) -> Any:
         if not isinstance(other, vector):
             raise TypeError(f"{name}: needs a vector over the same ranks, is given {class_of(other)}")
         self._require_alike(other)
@@ -365,7 +365,7 @@ def multiply(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable
         if other.division != of_x:
             raise ValueError(f"x: is divided as {other.division}, and the matrix needs {of_x}")
         product = vector.over(times(other.own), A.comm, of_y)
-        product.history = after("@", A, other)
+        product.history = extend_history("@", A, other)
         return product
     if isinstance(other, SparseArray) or scipy.sparse.issparse(other) or np.isscalar(other):
         return NotImplemented
@@ -376,7 +376,7 @@ def multiply(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable
     _require_length(dense, of_x.n, f"x, as A is {A.shape[0]} x {A.shape[1]}")
     entries = np.ascontiguousarray(dense[of_x.part(rank)])
     product = vector.over(times(on_device(queue, entries)), A.comm, of_y)
-    product.history = after(f"@ {dense.dtype}", A)
+    product.history = extend_history(f"@ {dense.dtype}", A)
     return product.allgather()
 
 

@@ -35,12 +35,12 @@ __all__ = [
     "EntryRows",
     "EntryRowsChunked",
     "Range",
-    "copied_coordinates",
+    "copy_coordinates",
     "from_coordinates",
-    "placed_coordinates",
+    "place_coordinates",
     "regroup",
     "rows_of",
-    "sorted_entries",
+    "sort_entries",
 ]  # fmt: skip
 
 _WORK_GROUP = 128
@@ -161,7 +161,7 @@ REGROUP = declare_loop(
 )
 
 
-def placed_coordinates(
+def place_coordinates(
     queue: cl.CommandQueue,
     numbers: Mapping[str, Any],
     shape: tuple[int, ...] | None,
@@ -216,7 +216,7 @@ def from_coordinates(
 ) -> tuple[Parts, tuple[int, int], Facts]:
     """Return the matrix of entries with their rows and columns, rows sorted and duplicates added up, its shape and structure.
 
-    Waits to learn how many are outside and what the largest are, and for `sorted_entries`.
+    Waits to learn how many are outside and what the largest are, and for `sort_entries`.
 
     Parameters
     ----------
@@ -239,12 +239,12 @@ def from_coordinates(
     """
     values = place_part(queue, "data", data, dtype, copy=False)
     numbers = {"row": row, "col": col}
-    (of_row, of_col), (rows, columns) = placed_coordinates(queue, numbers, shape, n=values.size, work_group=work_group)
-    parts, facts = sorted_entries(queue, values, of_row, of_col, (rows, columns), work_group)
+    (of_row, of_col), (rows, columns) = place_coordinates(queue, numbers, shape, n=values.size, work_group=work_group)
+    parts, facts = sort_entries(queue, values, of_row, of_col, (rows, columns), work_group)
     return parts, (rows, columns), facts
 
 
-def sorted_entries(
+def sort_entries(
     queue: cl.CommandQueue,
     values: cl_array.Array,
     row: cl_array.Array,
@@ -261,7 +261,7 @@ def sorted_entries(
     if order is not None and order.by_row:
         parts = copied(queue, "data", values), copied(queue, "indices", col), row_begins(queue, row, shape[0])
     else:
-        parts = _sorted_by_row(queue, values, row, col, shape)
+        parts = _sort_by_row(queue, values, row, col, shape)
         facts = check_structure(queue, shape, parts[1], parts[2])
         order = EntryOrder(by_row=True, by_column=facts.sorted, canonical=facts.canonical)
     if not order.by_column:
@@ -271,7 +271,7 @@ def sorted_entries(
     return parts, Facts(parts[1].size, sorted=True, canonical=True)
 
 
-def _sorted_by_row(
+def _sort_by_row(
     queue: cl.CommandQueue, values: cl_array.Array, row: cl_array.Array, col: cl_array.Array, shape: tuple[int, int]
 ) -> Parts:
     """Return the parts of a matrix of entries, sorted by row, those of a row in the order in which they come."""
@@ -318,7 +318,7 @@ def rows_of(queue: cl.CommandQueue, indptr: cl_array.Array, n: int) -> cl_array.
     return rows
 
 
-def copied_coordinates(queue: cl.CommandQueue, parts: Parts) -> Parts:
+def copy_coordinates(queue: cl.CommandQueue, parts: Parts) -> Parts:
     """Return copies of the values and the columns of entries, and the row of each; ``parts`` are valid."""
     data, indices, indptr = parts
     chain, n = Chain(queue, *parts), indices.size

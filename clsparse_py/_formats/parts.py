@@ -29,12 +29,21 @@ from clsparse_py._matrix.placement import (
 )
 from clsparse_py._matrix.structure import Facts
 from clsparse_py._memory.memory import array_of
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, unsupported
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, unsupported_dtype
 
-__all__ = ["SetStructure", "as_row", "coordinates_of", "dense_values", "is_one_dimensional", "is_shape", "made_of", "matrix_of"]
+__all__ = [
+    "SetStructure",
+    "as_row",
+    "build_csr_parts",
+    "coordinates_of",
+    "dense_values",
+    "is_one_dimensional",
+    "is_shape",
+    "matrix_of",
+]
 
 
-def made_of(
+def build_csr_parts(
     arg1: Any,
     shape: Any = None,
     dtype: Any = None,
@@ -80,7 +89,7 @@ def made_of(
 
 def matrix_of(queue: cl.CommandQueue, value: Any) -> Matrix:
     """Return a sparse array of any format, ours or SciPy's, of two dimensions, as operations take it; they check it."""
-    return value if isinstance(value, Matrix) else Matrix.assembled(*made_of(value, queue=queue))
+    return value if isinstance(value, Matrix) else Matrix.assembled(*build_csr_parts(value, queue=queue))
 
 
 def is_shape(arg1: Any) -> bool:
@@ -192,14 +201,14 @@ def dense_values(values: Any) -> np.ndarray[Any, Any]:
         raise ValueError(f"arg1: must be a sparse matrix, a dense array or a tuple of arrays, is {values!r} ({no_such})")
     dense = np.asarray(values)
     if dense.dtype.name not in OPENCL_TYPES:
-        raise unsupported("arg1", dense.dtype)
+        raise unsupported_dtype("arg1", dense.dtype)
     return dense
 
 
 def _from_device(dense: cl_array.Array, queue: cl.CommandQueue | None) -> tuple[Parts, tuple[int, int], Facts]:
     """Return the parts and the shape of a dense matrix on the device, and the facts of its structure."""
     if dense.dtype.name not in OPENCL_TYPES or not dense.dtype.isnative:
-        raise unsupported("arg1", dense.dtype)
+        raise unsupported_dtype("arg1", dense.dtype)
     if dense.ndim != 2:
         no_such = f"shape {dense.shape}; arrays don't support {dense.ndim}D"
         raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} ({no_such})")

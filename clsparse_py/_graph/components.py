@@ -12,7 +12,7 @@ from scipy.sparse import csgraph
 from clsparse_py._build.plain import door
 from clsparse_py._formats.coordinates import rows_of
 from clsparse_py._graph.kernels import Components
-from clsparse_py._graph.operands import deliver, delivered_to, graph_of, on_host
+from clsparse_py._graph.operands import deliver, deliver_integers, graph_of, on_host
 from clsparse_py._graph.thresholds import Thresholds
 from clsparse_py._memory.memory import allocate
 from clsparse_py._primitives.permute import enqueue_permute
@@ -25,7 +25,7 @@ __all__ = ["connected_components"]
 def _by_scipy(A: Any, *, like: Any = None) -> tuple[int, Any]:
     """Do as `connected_components`, by SciPy."""
     n_components, labels = csgraph.connected_components(on_host(A), directed=False)
-    return int(n_components), delivered_to(A, labels, like)
+    return int(n_components), deliver_integers(A, labels, like)
 
 
 @door(_by_scipy)

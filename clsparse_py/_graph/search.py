@@ -11,7 +11,7 @@ from scipy.sparse import csgraph
 
 from clsparse_py._build.plain import door
 from clsparse_py._graph.kernels import Level
-from clsparse_py._graph.operands import deliver, delivered_to, graph_of, on_host, require_vertex
+from clsparse_py._graph.operands import deliver, deliver_integers, graph_of, on_host, require_vertex
 from clsparse_py._graph.thresholds import Thresholds
 from clsparse_py._memory.memory import allocate
 from clsparse_py._run.launch import Chain, spread
@@ -28,7 +28,7 @@ def _by_scipy(A: Any, source: int, *, directed: bool = True, like: Any = None) -
     levels, parents = csgraph.dijkstra(on_host(A), directed, source, return_predecessors=True)
     levels[np.isinf(levels)] = parents[parents < 0] = -1
     parents[source] = source
-    return delivered_to(A, levels, like), delivered_to(A, parents, like)
+    return deliver_integers(A, levels, like), deliver_integers(A, parents, like)
 
 
 @door(_by_scipy)

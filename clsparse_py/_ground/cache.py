@@ -83,7 +83,7 @@ def load(key: str, parse: Callable[[bytes], T]) -> T | None:
 def read(key: str) -> bytes | None:
     """Return the entry kept under ``key``, or None where there is none that is whole and to be trusted."""
     for directory, owner in _places():
-        content = _trusted(directory, key, owner)
+        content = _read_trusted(directory, key, owner)
         if content is None:
             continue
         payload = content[len(_MAGIC) + _DIGEST :]
@@ -101,7 +101,7 @@ def _places() -> Iterator[tuple[Path, int | None]]:
         yield Path(shared), _ROOT
 
 
-def _trusted(directory: Path, key: str, owner: int | None) -> bytes | None:
+def _read_trusted(directory: Path, key: str, owner: int | None) -> bytes | None:
     """Return all that a file holds; None if it is not there, cannot be read or is not to be trusted."""
     path = directory / key
     try:

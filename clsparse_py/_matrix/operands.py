@@ -15,7 +15,7 @@ from clsparse_py._matrix.convert import copied
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.overlap import require_apart, require_inside, require_writable
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, unsupported
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, unsupported_dtype
 from clsparse_py._precision.semiring import Semiring
 from clsparse_py._run.transfer import contexts_match, from_host, on_host, to_host
 
@@ -52,7 +52,7 @@ def dense_operand(A: Matrix, name: str, values: Any, ndim: int) -> tuple[cl_arra
         values = np.asarray(values)
     # By value where it is one of ours: the name of a dtype takes long to make.
     if values.dtype not in _DTYPES and values.dtype.name not in OPENCL_TYPES:
-        raise unsupported(name, values.dtype)
+        raise unsupported_dtype(name, values.dtype)
     if values.ndim != ndim:
         raise ValueError(f"{name}: must have {ndim} dimension{'s' * (ndim > 1)}, has {values.ndim} (shape {values.shape})")
     if values.shape[0] != A.shape[1]:

@@ -15,7 +15,7 @@ from clsparse_py._ground.errors import DtypeError
 from clsparse_py._ground.index_types import index_for
 from clsparse_py._matrix.convert import convert, copied
 from clsparse_py._memory.overlap import require_inside
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, name_of, unsupported
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, name_of, unsupported_dtype
 from clsparse_py._run.transfer import contexts_match, from_host
 
 __all__ = [
@@ -59,7 +59,7 @@ def value_dtype(name: str, dtype: Any) -> np.dtype[Any]:
         raise DtypeError(f"{name}: {dtype!r} is no dtype") from None
     native = given if given.isnative else given.newbyteorder("=")
     if name_of(native) not in OPENCL_TYPES:
-        raise unsupported(name, native)
+        raise unsupported_dtype(name, native)
     return native
 
 

@@ -26,7 +26,7 @@ from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.order import note_written
 from clsparse_py._memory.overlap import require_inside
 from clsparse_py._operations.elementwise.values import dense_values, require_results
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of, unsupported
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of, unsupported_dtype
 from clsparse_py._precision.semiring import plus_times
 from clsparse_py._run.dense_product import DenseProduct, Operands, Repeating, arguments_of, recorder_of
 from clsparse_py._run.launch import Chain
@@ -284,7 +284,7 @@ def _operand(M: Any, name: str, given: Any) -> cl_array.Array:
     on_device = isinstance(given, cl_array.Array)
     values: Any = given if on_device else np.asarray(given)
     if name_of(values.dtype) not in OPENCL_TYPES:
-        raise unsupported(name, values.dtype)
+        raise unsupported_dtype(name, values.dtype)
     if values.ndim != 2:
         raise ValueError(f"{name}: must have 2 dimensions, has {values.ndim} (shape {values.shape})")
     if not on_device:

@@ -23,7 +23,7 @@ __all__ = [
     "needs_fp64",
     "operation",
     "type_of_sums",
-    "unsupported",
+    "unsupported_dtype",
 ]
 
 #: Values that are moved and not computed with: an unsigned word, or a pair, by their size in bytes.
@@ -159,7 +159,7 @@ def operation(name: str, dtype: np.dtype[Any]) -> str:
     return {"first": "a", "second": "b", "pair": unit, **logical}[name]
 
 
-def unsupported(name: str, dtype: Any) -> DtypeError:
+def unsupported_dtype(name: str, dtype: Any) -> DtypeError:
     """Return the error for an argument of a dtype that kernels do not take."""
     names = ", ".join(OPENCL_TYPES)
     return DtypeError(f"{name}: dtype {dtype} is not supported; use one of {names} (the package does not support dtype {dtype})")

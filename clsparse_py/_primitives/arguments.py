@@ -15,7 +15,7 @@ from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.overlap import overlap, require_inside, require_writable
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, name_of, needs_fp64, unsupported
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, name_of, needs_fp64, unsupported_dtype
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import contexts_match
 
@@ -161,7 +161,7 @@ def values(
     if array is None:
         _check_vector(name, array)
     if name_of(array.dtype) not in OPENCL_TYPES:
-        raise unsupported(name, array.dtype)
+        raise unsupported_dtype(name, array.dtype)
     if added and needs_fp64(array.dtype) and not describe(queue.device).fp64:
         raise TypeError(f"{name}: {array.dtype} needs double precision, which {queue.device.name} lacks; use single precision")
     if beside is not None and array.size != beside[1]:

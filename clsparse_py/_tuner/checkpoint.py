@@ -198,7 +198,7 @@ class Checkpoint:
         self._ends_whole = not content or content.endswith(b"\n")
         for number, line in enumerate(content.splitlines(), 1):
             try:
-                kind, entry = self._parsed(line)
+                kind, entry = self._parse_line(line)
             except (ValueError, TypeError, KeyError, RecursionError) as error:
                 _log.warning("%s, line %d is damaged and left out: %s", path, number, error)
                 continue
@@ -219,7 +219,7 @@ class Checkpoint:
             self.give_up(*trying)
 
     @staticmethod
-    def _parsed(line: bytes) -> tuple[str, Any]:
+    def _parse_line(line: bytes) -> tuple[str, Any]:
         """Return what a line holds: what it is, and its content."""
         content = json.loads(line)
         if not isinstance(content, dict) or len(content) != 1:
@@ -270,7 +270,7 @@ class Checkpoint:
         self.fatal.add((operation, dtype, question, label))
         self._write("fatal", [operation, dtype, question, label])
 
-    def stopped(self) -> None:
+    def note_stop(self) -> None:
         """Keep that the run ended in order, whatever was running."""
         self._write("stopped", [])
 

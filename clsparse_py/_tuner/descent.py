@@ -18,7 +18,7 @@ from clsparse_py._tuner.corpus import TEST, TRAIN
 from clsparse_py._tuner.limits import TUNER
 from clsparse_py._tuner.training import Answer
 
-__all__ = ["UNTUNED", "answer", "changes_of", "evidence", "gain", "label_of", "neighbours", "reached"]
+__all__ = ["UNTUNED", "answer", "changes_of", "current_label", "evidence", "gain", "label_of", "neighbours"]
 
 #: The label of no change.
 UNTUNED = "untuned"
@@ -79,7 +79,7 @@ def gain(observations: Sequence[Observation], old_label: str, new_label: str) ->
     return math.exp(math.fsum(differences) / len(differences)) if differences else 1.0
 
 
-def reached(observations: Sequence[Observation]) -> str:
+def current_label(observations: Sequence[Observation]) -> str:
     """Return the label at which the descent has arrived, by what was measured of it so far: it begins at "untuned"."""
     train = [observation for observation in observations if observation.split == TRAIN]
     failed = {label for observation in observations for label in observation.failed}
@@ -114,7 +114,7 @@ def answer(observations: Sequence[Observation]) -> Answer | None:
     train, test = ([observation for observation in measured if observation.split == split] for split in (TRAIN, TEST))
     if not train:
         return None
-    arrival = reached(train)
+    arrival = current_label(train)
     tuned = arrival != UNTUNED and gain(test, UNTUNED, arrival) >= 1.0
     label = arrival if tuned else UNTUNED
     scores = {}

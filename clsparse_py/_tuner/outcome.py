@@ -30,7 +30,7 @@ from clsparse_py._tuner.corpus import TEST, TRAIN
 from clsparse_py._tuner.training import Answer, Losses
 from clsparse_py._tuner.tunable import Tunable
 
-__all__ = ["Outcome", "Whole", "changed", "existing", "made_by", "profile_of", "train"]
+__all__ = ["Outcome", "Whole", "changes_decisions", "describe_origin", "existing", "profile_of", "train"]
 
 _log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable
     outcomes: dict[tuple[str, str], Outcome] = {}
     for operation, tunable in tunables.items():
         for dtype in tunable.dtypes(device):
-            rules = {question: _untuned(device, operation, dtype, question) for question in tunable.questions}
+            rules = {question: _shipped_tree(device, operation, dtype, question) for question in tunable.questions}
             observations = [
                 _as_decided_now(observation, rules[observation.question])
                 for observation in checkpoint.of(operation, dtype)
@@ -138,7 +138,7 @@ def _as_decided_now(observation: Observation, untuned: Tree | None) -> Observati
     return replace(observation, default=leaf_of(untuned, observation.features).label)
 
 
-def _untuned(device: Device, operation: str, dtype: str, question: str) -> Tree | None:
+def _shipped_tree(device: Device, operation: str, dtype: str, question: str) -> Tree | None:
     """Return the tree that decides without a profile of the user's own: what is shipped for a device is not to get worse."""
     for profile in profiles.find(device):
         if profile.shipped:
@@ -208,7 +208,7 @@ def whole(observations: Sequence[Observation], answers: Mapping[str, Answer]) ->
     return wholes
 
 
-def _looked_up(labels: Mapping[Any, str]) -> Callable[[Observation], str]:
+def _look_up(labels: Mapping[Any, str]) -> Callable[[Observation], str]:
     return lambda observation: labels[observation.key]
 
 
@@ -218,7 +218,7 @@ def scores_of(wholes: Sequence[Whole]) -> dict[str, Losses]:
     for split, name in itertools.product((TRAIN, TEST), ("tuned", "untuned")):
         of_split = [observed for observed in wholes if observed.observation.split == split]
         labels: dict[Any, str] = {observed.observation.key: getattr(observed, name) for observed in of_split}
-        scores[f"{name} {split}"] = training.losses([observed.observation for observed in of_split], _looked_up(labels))
+        scores[f"{name} {split}"] = training.losses([observed.observation for observed in of_split], _look_up(labels))
     return scores
 
 
@@ -235,7 +235,7 @@ def profile_of(
     base : mapping or None
         The profile that it replaces: answers to questions that were not asked now are taken from there.
     head : mapping
-        Its name, and what made it, see `made_by`.
+        Its name, and what made it, see `describe_origin`.
     """
     operations: dict[str, dict[str, Any]] = {}
     evidence: list[dict[str, Any]] = []
@@ -277,11 +277,11 @@ def profile_of(
     }
 
 
-def changed(device: Device, content: Mapping[str, Any]) -> bool:
+def changes_decisions(device: Device, content: Mapping[str, Any]) -> bool:
     """Return whether the trees and thresholds of a profile decide anything otherwise than is decided on a device now."""
     other_profiles = [each for each in profiles.find(device) if each.shipped or each.name != content["name"]]
     by_trees = any(
-        _decided_now(device, operation, dtype, question) != bare(from_json(tree))
+        _current_tree(device, operation, dtype, question) != bare(from_json(tree))
         for operation, by_dtype in content["operations"].items()
         for dtype, by_question in by_dtype.items()
         for question, tree in by_question.items()
@@ -302,7 +302,7 @@ def _numbers(near: Sequence[profiles.Profile], operation: str, dtype: str) -> di
     return thresholds
 
 
-def _decided_now(device: Device, operation: str, dtype: str, question: str) -> Tree | None:
+def _current_tree(device: Device, operation: str, dtype: str, question: str) -> Tree | None:
     """Return the tree that decides, without what training knew of it; None if none does."""
     for profile in profiles.find(device):
         with contextlib.suppress(ValueError):
@@ -312,7 +312,7 @@ def _decided_now(device: Device, operation: str, dtype: str, question: str) -> T
     return None
 
 
-def made_by(command: str, checkpoint: Checkpoint, minutes: float, earlier: int = 0, commit: str = "") -> dict[str, Any]:
+def describe_origin(command: str, checkpoint: Checkpoint, minutes: float, earlier: int = 0, commit: str = "") -> dict[str, Any]:
     """Return what made a profile, as it tells it.
 
     Parameters

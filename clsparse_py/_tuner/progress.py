@@ -84,7 +84,7 @@ class Progress:
             words = f"{self._done} matrices, {duration(seconds_left)} left"
             self._bar.update(self._task, description=description, completed=self._seconds - seconds_left, left=words)
 
-    def skipped(self, operation: str, case: Case, why: str) -> None:
+    def skip(self, operation: str, case: Case, why: str) -> None:
         """Say that an operation does not take a matrix: once, whatever the dtypes."""
         if self._bar is None and self._left_out != (operation, case.name):
             self._left_out = operation, case.name

@@ -59,7 +59,7 @@ def write(folder: Path, device: Device, outcomes: Mapping[tuple[str, str], Outco
             text += ["How many times as fast as others the tuned choice is on matrices that it was not trained on:", table]
         for question, answer in outcome.answers.items():
             decider = "tuned" if answer.tuned else "the untuned rule, as the tuned tree was no faster on families left out"
-            text += [f"### {question}: {decider}", "```\n" + "\n".join(_drawn(answer.tree)) + "\n```"]
+            text += [f"### {question}: {decider}", "```\n" + "\n".join(_draw(answer.tree)) + "\n```"]
     page = folder / "report.md"
     write_text(page, "\n\n".join(text) + "\n")
     return page
@@ -201,10 +201,10 @@ def _single_and_binned(wholes: Sequence[Whole]) -> list[tuple[float, float, str]
     return points
 
 
-def _drawn(tree: Tree, indent: str = "") -> list[str]:
+def _draw(tree: Tree, indent: str = "") -> list[str]:
     """Return a tree as lines of text."""
     if isinstance(tree, Leaf):
         evidence = f"  ({tree.cases} cases, {tree.lost:.3f} of the best time)" if tree.cases and tree.lost else ""
         return [f"{indent}{tree.label}{evidence}"]
-    lines = [f"{indent}{tree.feature} <= {tree.at_most:.6g}:", *_drawn(tree.then, indent + "    ")]
-    return [*lines, f"{indent}else:", *_drawn(tree.otherwise, indent + "    ")]
+    lines = [f"{indent}{tree.feature} <= {tree.at_most:.6g}:", *_draw(tree.then, indent + "    ")]
+    return [*lines, f"{indent}else:", *_draw(tree.otherwise, indent + "    ")]

@@ -24,7 +24,7 @@ from clsparse_py._ground.errors import ProfileError
 from clsparse_py._tuner.checkpoint import BusyError, Checkpoint, alone, path_for
 from clsparse_py._tuner.clock import DeviceLostError, profiling_queue
 from clsparse_py._tuner.corpus import Case, from_folder
-from clsparse_py._tuner.outcome import Outcome, changed, existing, made_by, profile_of, train
+from clsparse_py._tuner.outcome import Outcome, changes_decisions, describe_origin, existing, profile_of, train
 from clsparse_py._tuner.progress import Progress, duration
 from clsparse_py._tuner.session import Options, Session, default_budget
 from clsparse_py._tuner.training import Losses
@@ -121,7 +121,7 @@ def tune(
             earlier = len(checkpoint.observations)
 
             def head(minutes: float) -> dict[str, Any]:
-                return {"name": name or name_for(described), "made": made_by(said, checkpoint, minutes, earlier, commit)}
+                return {"name": name or name_for(described), "made": describe_origin(said, checkpoint, minutes, earlier, commit)}
 
             return _tune(device, console, tunables_by_name, options, checkpoint, report, out, head)
     except BusyError as error:
@@ -178,7 +178,7 @@ def _tune(
     console.print(summary(new_outcomes))
     all_of_it = "all of the corpus" if complete else "as much of the corpus as there was time for"
     console.print(f"Measured {all_of_it} in {duration(measured)}, trained in {duration(time.monotonic() - begin - measured)}.")
-    changes = changed(described, content)
+    changes = changes_decisions(described, content)
     code = 0 if _save(content, out, console, changes) else 1
     if report is not None:
         from clsparse_py._tuner.report import write

@@ -69,7 +69,7 @@ class Observer(Protocol):
     def show(self, observation: Observation) -> None:
         """Take note of a measurement."""
 
-    def skipped(self, operation: str, case: Case, why: str) -> None:
+    def skip(self, operation: str, case: Case, why: str) -> None:
         """Take note that an operation does not take a matrix."""
 
 
@@ -209,7 +209,7 @@ class Session:
         except OutOfTimeError:
             return False
         finally:
-            self.checkpoint.stopped()
+            self.checkpoint.note_stop()
             matrices.close()
             # Memory of the last case is freed before the queue is.
             free_memory()
@@ -243,7 +243,7 @@ class Session:
     def _skip(self, course: _Course, case: Case, dtypes: Sequence[str], why: str) -> None:
         for dtype in dtypes:
             self.checkpoint.finish(course.tunable.operation, dtype, case.name, why or "not taken")
-        self.observer.skipped(course.tunable.operation, case, why)
+        self.observer.skip(course.tunable.operation, case, why)
 
     def _case(self, course: _Course, case: Case, matrix: scipy.sparse.csr_array) -> None:
         """Measure an operation on a matrix with all dtypes."""
@@ -298,7 +298,7 @@ class Session:
         features = tunable.features(subject)
         default = base = tunable.default(self.device, dtype, question, features)
         if question in tunable.descents:
-            base = descent.reached([past for past in self.checkpoint.of(operation, dtype) if past.question == question])
+            base = descent.current_label([past for past in self.checkpoint.of(operation, dtype) if past.question == question])
             promising = tunable.around(self.device, dtype, subject, question, base)
         else:
             promising = tunable.promising(self.device, dtype, subject, question, measured, self.options.exhaustive)

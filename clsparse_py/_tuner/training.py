@@ -151,7 +151,7 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
     # Train with and without "keep the shipped rule" as a label: the first generalises, the second gives smaller trees.
     tables = [_Table.of(train, has_rule=has_rule) for has_rule in ((True, False) if untuned is not None else (False,))]
     table, growth, held_out = _best_growth(tables)
-    trained = _bound(_graft(table.tree(range(len(train)), growth), untuned), untuned, train)
+    trained = _bound_by_size(_graft(table.tree(range(len(train)), growth), untuned), untuned, train)
     by_key = {train[row].key: label or train[row].default for row, label in held_out.items()}
     folds = losses([observation for observation in train if observation.key in by_key], lambda case: by_key[case.key])
     rule = losses(train, lambda case: case.default)
@@ -306,10 +306,10 @@ class _Table:
         serving = self._serving(rows, growth.label_worth)
         if len(serving) == 1 or not self.names or rows.size < TUNER.min_cases:
             return self._leaf(rows, serving)
-        classifier = self._grown(rows, serving, growth.leaf_penalty)
-        return self._joined(classifier.tree_, 0, rows, serving)
+        classifier = self._fit(rows, serving, growth.leaf_penalty)
+        return self._join_equal_leaves(classifier.tree_, 0, rows, serving)
 
-    def _grown(self, rows: _Array, serving: _Array, leaf_penalty: float) -> Any:
+    def _fit(self, rows: _Array, serving: _Array, leaf_penalty: float) -> Any:
         from sklearn.tree import DecisionTreeClassifier
 
         targets, weights = self._targets(rows, serving)
@@ -323,7 +323,7 @@ class _Table:
         if len(serving) == 1 or not self.names or rows.size < TUNER.min_cases:
             return np.zeros(1)
         targets, weights = self._targets(rows, serving)
-        path = self._grown(rows, serving, 0.0).cost_complexity_pruning_path(self.features[rows], targets, weights)
+        path = self._fit(rows, serving, 0.0).cost_complexity_pruning_path(self.features[rows], targets, weights)
         return np.asarray(path.ccp_alphas)
 
     def _targets(self, rows: _Array, serving: _Array) -> tuple[_Array, _Array]:
@@ -360,7 +360,7 @@ class _Table:
         lost = np.average(self.measured[rows, serving[label]], weights=self.shares[rows])
         return Leaf(self.labels[serving[label]], int(rows.size), round(float(np.exp(lost)), 4))
 
-    def _joined(self, grown: Any, node: int, rows: _Array, serving: _Array) -> Tree:
+    def _join_equal_leaves(self, grown: Any, node: int, rows: _Array, serving: _Array) -> Tree:
         """Return a tree from scikit-learn's, its leaves labelled by the time lost; alike ones are joined."""
         left, right = grown.children_left[node], grown.children_right[node]
         if left == right:
@@ -368,8 +368,8 @@ class _Table:
         column = int(grown.feature[node])
         values = self.features[rows, column]
         goes_left = values <= grown.threshold[node]
-        lower = self._joined(grown, left, rows[goes_left], serving)
-        upper = self._joined(grown, right, rows[~goes_left], serving)
+        lower = self._join_equal_leaves(grown, left, rows[goes_left], serving)
+        upper = self._join_equal_leaves(grown, right, rows[~goes_left], serving)
         if isinstance(lower, Leaf) and isinstance(upper, Leaf) and lower.label == upper.label:
             return self._leaf(rows, serving)
         limit = _between(float(values[goes_left].max()), float(values[~goes_left].min()))
@@ -385,7 +385,7 @@ def _graft(tree: Tree, rule: Tree | None) -> Tree:
     return _within(Split(tree.feature, tree.at_most, _graft(tree.then, rule), _graft(tree.otherwise, rule)), {})
 
 
-def _bound(tree: Tree, rule: Tree | None, observations: Sequence[Observation]) -> Tree:
+def _bound_by_size(tree: Tree, rule: Tree | None, observations: Sequence[Observation]) -> Tree:
     """Return a tree that leaves what is larger than all that it was trained on to the rule: it may be in no cache any more."""
     size = next((name for name in _SIZES if all(name in observation.features for observation in observations)), None)
     if rule is None or size is None:
@@ -437,8 +437,8 @@ def _best_growth(tables: Sequence[_Table]) -> tuple[_Table, _Growth, dict[int, s
         penalties = [*np.sqrt(path[:-1].clip(0) * path[1:])[:: max(1, path.size // 16)], float(path[-1]) * 1.001 + 1e-9]
         for penalty in penalties:
             growth = _Growth(worth, float(penalty))
-            labels, lost = _left_out(table, by_family, growth)
-            lost = (lost + _left_out(table, by_case, growth)[1]) / 2
+            labels, lost = _choose_left_out(table, by_family, growth)
+            lost = (lost + _choose_left_out(table, by_case, growth)[1]) / 2
             size = sum(1 for _ in leaves(table.tree(everything, growth)))
             tried.append(_Tried(table, growth, labels, size, float(np.average(lost, weights=table.shares))))
     best = min(tried, key=lambda trial: (trial.mean, trial.size))
@@ -455,7 +455,7 @@ class _Tried(NamedTuple):
     mean: float
 
 
-def _left_out(table: _Table, folds: _Array, growth: _Growth) -> tuple[dict[int, str], _Array]:
+def _choose_left_out(table: _Table, folds: _Array, growth: _Growth) -> tuple[dict[int, str], _Array]:
     """Return the label chosen for each case by the tree of the other folds, and the logarithms of the time that these lose."""
     labels: dict[int, str] = {}
     for fold in np.unique(folds):

@@ -18,7 +18,7 @@ from clsparse_py._build import programs
 from clsparse_py._build.built import Built
 from clsparse_py._build.plain import are_plain
 from clsparse_py._device.device import describe
-from clsparse_py._solvers.linalg.problem import divided
+from clsparse_py._solvers.linalg.problem import as_divided
 
 pytestmark = pytest.mark.any_platform
 
@@ -84,8 +84,8 @@ def matrices(A: Any, options: dict[str, Any]) -> list[tuple[Any, ...]]:
     for level in ml.levels:
         rho = level.rho() if level.P is not None else 0.0
         B = np.concatenate(ml.comm.allgather(level.B.get()))
-        PR = (None, None) if level.P is None else (divided(level.P).whole(), divided(level.R).whole())
-        result.append((divided(level.A).whole(), *PR, B, rho, level.A.rows))
+        PR = (None, None) if level.P is None else (as_divided(level.P).whole(), as_divided(level.R).whole())
+        result.append((as_divided(level.A).whole(), *PR, B, rho, level.A.rows))
     return result
 
 

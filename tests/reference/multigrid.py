@@ -10,7 +10,7 @@ import scipy.linalg
 
 from clsparse_py._solvers.amg.levels import Level
 from clsparse_py._solvers.amg.smoothers import Smoother
-from clsparse_py._solvers.linalg.problem import divided
+from clsparse_py._solvers.linalg.problem import as_divided
 
 
 class _Level(NamedTuple):
@@ -25,10 +25,10 @@ def _copy_hierarchy(levels: Sequence[Level]) -> list[_Level]:
     """Return a hierarchy on the host; of its last level P is the inverse."""
     results = []
     for level in levels:
-        A = divided(level.A).whole()
+        A = as_divided(level.A).whole()
         diagonal = A.diagonal()
         inverse = np.divide(1, diagonal, out=np.zeros_like(diagonal), where=diagonal != 0)
-        P, R = (None if matrix is None else divided(matrix).whole() for matrix in (level.P, level.R))
+        P, R = (None if matrix is None else as_divided(matrix).whole() for matrix in (level.P, level.R))
         results.append(_Level(A, P, R, inverse, (level.presmoother, level.postsmoother)))
     return [*results[:-1], results[-1]._replace(P=scipy.linalg.pinv(results[-1].A.toarray()))]
 

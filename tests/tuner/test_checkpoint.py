@@ -110,7 +110,7 @@ def test_a_stop_is_no_crash(tmp_path: Path) -> None:
     path = tmp_path / "kept.jsonl"
     first = Checkpoint(path)
     first.trying("made-up", "float32", "method", "a")
-    first.stopped()
+    first.note_stop()
     assert Checkpoint(path).fatal == set()
     first.trying("made-up", "float32", "method", "a")
     assert Checkpoint(path).fatal == {("made-up", "float32", "method", "a")}

@@ -42,10 +42,10 @@ def test_it_goes_down_one_number_at_a_time() -> None:
         return 1 + abs(numbers["few"] - 8) / 4 + abs(numbers["many"] - 200) / 1000
 
     measured: list[Observation] = []
-    reached = [descent.reached(measured)]
+    reached = [descent.current_label(measured)]
     for _ in range(4):
         measured += cases(seconds, reached[-1], *descent.neighbours(reached[-1], NUMBERS, CANDIDATES))
-        reached.append(descent.reached(measured))
+        reached.append(descent.current_label(measured))
     assert reached == ["untuned", "few=8", "few=8 many=200", "few=8 many=200", "few=8 many=200"]
     result = descent.answer([*measured, *cases(seconds, reached[-1], split=TEST)])
     assert result is not None

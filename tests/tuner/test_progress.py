@@ -22,8 +22,8 @@ def run(console: Console) -> None:
         progress.begins("spmv", case("first"), 0, 60)
         progress.show(make_observation({"default": 3e-3, "better": 2e-3}, {}))
         progress.begins("spmv", case("[second]"), 1, 50)
-        progress.skipped("spmv", case("[second]"), "[second]: has no entries\nnone")
-        progress.skipped("spmv", case("[second]"), "[second]: has no entries")
+        progress.skip("spmv", case("[second]"), "[second]: has no entries\nnone")
+        progress.skip("spmv", case("[second]"), "[second]: has no entries")
         progress.begins("spmv", case("third"), 2, 40)
         progress.show(make_observation({}, {}))
 

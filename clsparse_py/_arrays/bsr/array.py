@@ -10,10 +10,10 @@ import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py._arrays.base import SparseArray, checked_cast, require_reversed
+from clsparse_py._arrays.base import SparseArray, cast_target, require_reversed
 from clsparse_py._arrays.bsr.conversion import flat, gather, marks_of, to_csr
 from clsparse_py._arrays.bsr.kernels import MOST
-from clsparse_py._arrays.bsr.parts import made_of_blocks, of_rows, placed_blocks, seen_as_blocks, size_of
+from clsparse_py._arrays.bsr.parts import build_from_blocks, of_rows, place_blocks, size_of, view_as_blocks
 from clsparse_py._arrays.bsr.products import enqueue_product, product_of_blocks
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.delegation import BY_SCALAR, OF_SUMS, OF_VALUES, Delegating, delegate, result_of
@@ -134,7 +134,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         check: bool = True,
         maxprint: int | None = None,
     ) -> None:
-        self._hold(*made_of_blocks(arg1, shape, dtype, blocksize, queue, copy=copy, check=check))
+        self._hold(*build_from_blocks(arg1, shape, dtype, blocksize, queue, copy=copy, check=check))
         self.require_valid()
         self._print_at_most(maxprint)
 
@@ -217,7 +217,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @data.setter
     def data(self, blocks: Any) -> None:
-        values = placed_blocks(self.queue, blocks, None, copy=False)
+        values = place_blocks(self.queue, blocks, None, copy=False)
         if values.shape != self._data.shape:
             raise ValueError(f"data: must have shape {self._data.shape}, has {values.shape}")
         self._hold(self._structure, values)
@@ -230,7 +230,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
             if n_data != self._structure.n_given:
                 raise ValueError(f"data: must have the {n} blocks of indices, has {n_data}")
             rows, columns = self.blocksize
-            self._data = seen_as_blocks(flat(self.queue, self._data, n * rows * columns), self.blocksize)
+            self._data = view_as_blocks(flat(self.queue, self._data, n * rows * columns), self.blocksize)
 
     def check_format(self, full_check: bool = True) -> None:
         """Check the structure; as `csr_array.check_format`."""
@@ -303,7 +303,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Self:
         """Return the matrix with values of another dtype; duplicates are summed then, as in SciPy. See `csr_array.astype`."""
-        target = checked_cast(self.dtype, dtype, casting)
+        target = cast_target(self.dtype, dtype, casting)
         if target == self.dtype:
             return self.copy() if copy else self
         result = type(self)(self, dtype=target)
@@ -438,7 +438,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
             return self._as_csr()._times_sparse(other)
         if self.shape[1] != other.shape[0]:
             raise ValueError(
-                f"B: must have {self.shape[1]} rows, as A is {_shown(self)}, has {other.shape[0]} (dimension mismatch)"
+                f"B: must have {self.shape[1]} rows, as A is {_show(self)}, has {other.shape[0]} (dimension mismatch)"
             )
         (rows, inner), wide = self.blocksize, other.blocksize[1] if isinstance(other, bsr_array) else 1
         if rows * inner * wide == 1 or max(rows * inner, inner * wide, rows * wide) > MOST:
@@ -484,13 +484,13 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         result = result_of(A._values_as_row(), name, *arguments, **named)
         if not isinstance(result, csr_array):
             return result
-        return self.over(A._structure, seen_as_blocks(result.data, self.blocksize))
+        return self.over(A._structure, view_as_blocks(result.data, self.blocksize))
 
     @override
     def _scale(self, factor: Any) -> None:
         row = self._values_as_row()
         row._scale(factor)
-        self._hold(self._structure, seen_as_blocks(row.data, self.blocksize))
+        self._hold(self._structure, view_as_blocks(row.data, self.blocksize))
 
     def _values_as_row(self) -> csr_array:
         """Return a matrix whose stored values are those of the blocks, for operations that read values alone."""
@@ -521,7 +521,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         return int(self._data.size)
 
 
-def _shown(A: bsr_array) -> str:
+def _show(A: bsr_array) -> str:
     return " x ".join(map(str, A.shape))
 
 

@@ -19,7 +19,7 @@ from clsparse_py._matrix.placement import index_dtype, index_vector, place_part,
 from clsparse_py._memory.memory import array_of
 from clsparse_py._run.transfer import from_host
 
-__all__ = ["blocks_of", "made_of_blocks", "of_rows", "placed_blocks", "seen_as_blocks", "size_of"]
+__all__ = ["blocks_of", "build_from_blocks", "of_rows", "place_blocks", "size_of", "view_as_blocks"]
 
 
 def size_of(blocksize: Any) -> Size:
@@ -83,12 +83,12 @@ def of_rows(A: csr_array, blocksize: Any = None) -> tuple[Structure, cl_array.Ar
         if not A.has_canonical_format:
             A = A.copy()
             A.sum_duplicates()
-        return A.structure, seen_as_blocks(A.data, size)
+        return A.structure, view_as_blocks(A.data, size)
     blocks, indices, indptr = from_csr(queue, A.parts, shape, size)
     return Structure.canonical(queue, n, indices, indptr), blocks
 
 
-def seen_as_blocks(values: cl_array.Array, size: Size) -> cl_array.Array:
+def view_as_blocks(values: cl_array.Array, size: Size) -> cl_array.Array:
     """Return values that begin their buffer as blocks, over the same memory."""
     n = values.size // (size[0] * size[1])
     blocks = array_of(values.queue, (n, *size), np.dtype(values.dtype), values.base_data, values.allocator)  # type: ignore[arg-type]
@@ -96,7 +96,7 @@ def seen_as_blocks(values: cl_array.Array, size: Size) -> cl_array.Array:
     return blocks
 
 
-def placed_blocks(queue: cl.CommandQueue, data: Any, dtype: Any, *, copy: bool) -> cl_array.Array:
+def place_blocks(queue: cl.CommandQueue, data: Any, dtype: Any, *, copy: bool) -> cl_array.Array:
     """Return blocks on the device, C-contiguous and from the beginning of their buffer.
 
     Raises
@@ -116,10 +116,10 @@ def placed_blocks(queue: cl.CommandQueue, data: Any, dtype: Any, *, copy: bool) 
     if not data.flags.c_contiguous:
         raise ValueError(f"data: must be C-contiguous, has strides {data.strides}")
     row = data.reshape(-1)  # type: ignore[no-untyped-call]
-    return seen_as_blocks(place_part(queue, "data", row, value, copy=copy), (int(data.shape[1]), int(data.shape[2])))
+    return view_as_blocks(place_part(queue, "data", row, value, copy=copy), (int(data.shape[1]), int(data.shape[2])))
 
 
-def made_of_blocks(
+def build_from_blocks(
     arg1: Any, shape: Any, dtype: Any, blocksize: Any, queue: cl.CommandQueue | None, *, copy: bool, check: bool
 ) -> tuple[Structure, cl_array.Array]:
     """Return the structure of blocks, which is still to be checked, and their values; arguments as for `bsr_array`.
@@ -167,7 +167,7 @@ def _of_bsr(arg1: Any, dtype: Any, queue: cl.CommandQueue | None, *, copy: bool)
     queue = queue or structure.queue
     value = value_dtype_on(queue, np.dtype(data.dtype), dtype)
     if value != data.dtype:
-        data = seen_as_blocks(convert(queue, "data", flat(queue, data), value), data.shape[1:])
+        data = view_as_blocks(convert(queue, "data", flat(queue, data), value), data.shape[1:])
     elif copy:
         data = copied(queue, "data", data)
     if not copy and queue == structure.queue:
@@ -189,7 +189,7 @@ def _of_parts(
     check: bool,
 ) -> tuple[Structure, cl_array.Array]:
     """Return the structure and the values of ``(data, indices, indptr)``, NumPy's or the device's."""
-    data = placed_blocks(queue, parts[0], dtype, copy=copy)
+    data = place_blocks(queue, parts[0], dtype, copy=copy)
     indices, indptr = index_vector("indices", parts[1]), index_vector("indptr", parts[2])
     size = int(data.shape[1]), int(data.shape[2])
     if blocksize is not None and size_of(blocksize) != size:

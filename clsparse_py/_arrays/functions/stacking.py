@@ -211,8 +211,8 @@ def _of_rows(blocks: Grid, dtype: Any, *, transposed: bool = False) -> csr_array
     ]
     heights = _lengths(grid, 0, transposed=transposed)
     columns = list(itertools.accumulate(_lengths(grid, 1, transposed=transposed), initial=0))
-    placed_blocks = [[(array, columns[j]) for j, array in enumerate(row) if array is not None] for row in grid]
-    return _join_blocks(queue, placed_blocks, heights, columns[-1], dtype)
+    blocks_of_rows = [[(array, columns[j]) for j, array in enumerate(row) if array is not None] for row in grid]
+    return _join_blocks(queue, blocks_of_rows, heights, columns[-1], dtype)
 
 
 def _lengths(grid: list[list[csr_array | None]], axis: int, *, transposed: bool) -> list[int]:

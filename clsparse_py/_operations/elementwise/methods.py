@@ -27,7 +27,7 @@ from clsparse_py._operations.elementwise.products import (
 )
 from clsparse_py._operations.elementwise.union import canonical_of, combine
 from clsparse_py._operations.elementwise.values import add_entries, dense_values, scale
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, needs_fp64, unsupported
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, needs_fp64, unsupported_dtype
 from clsparse_py._run.transfer import contexts_match, copy_to_host, from_host
 
 __all__ = ["Elementwise"]
@@ -393,7 +393,7 @@ class Elementwise(Functions):
         elif not contexts_match(other, self.context):
             raise ValueError("other: lives in another context than A")
         if other.dtype.name not in OPENCL_TYPES:
-            raise unsupported("other", other.dtype)
+            raise unsupported_dtype("other", other.dtype)
         if not other.dtype.isnative:
             if isinstance(other, cl_array.Array):
                 raise TypeError(f"other: must be in the host's byte order, is {other.dtype.str}")

@@ -9,7 +9,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._matrix.convert import copied
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, unsupported
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, unsupported_dtype
 from clsparse_py._run.transfer import contexts_match, from_host
 
 __all__ = ["align", "broadcast", "dense_operand", "is_scalar", "placed_dense", "scalar_of"]
@@ -49,7 +49,7 @@ def dense_operand(context: cl.Context, other: Any) -> Any:
     elif not contexts_match(other, context):
         raise ValueError("other: lives in another context than A")
     if other.dtype.name not in OPENCL_TYPES:
-        raise unsupported("other", other.dtype)
+        raise unsupported_dtype("other", other.dtype)
     if not other.dtype.isnative:
         if isinstance(other, cl_array.Array):
             raise TypeError(f"other: must be in the host's byte order, is {other.dtype.str}")

@@ -16,13 +16,13 @@ from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._solvers.aggregation.kernels import Prolongator
 
-__all__ = ["MAX_ROW", "smoothed_prolongator", "smoothed_values"]
+__all__ = ["MAX_ROW", "refresh_smoothed", "smooth_prolongator"]
 
 #: Entries of the longest row of A up to which a work-item makes each row: on CPU devices, and elsewhere.
 MAX_ROW = {True: 1024, False: 96}
 
 
-def _built(chain: Chain, A: Parts, phase: str, longest: int) -> tuple[Built, tuple[Any, ...]]:
+def _build_prolongator(chain: Chain, A: Parts, phase: str, longest: int) -> tuple[Built, tuple[Any, ...]]:
     """Return a kernel, work-groups, and the arguments that say how they share the rows."""
     types = name_of(A[2].dtype), name_of(A[0].dtype)
     built, record = chain.build(Prolongator.legal(chain.device, *types, phase, longest))
@@ -37,7 +37,7 @@ def _of(gain: float, T: Parts) -> tuple[Any, ...]:
     return real.type(gain), np.uint32(values.size == pointers.size - 1), pointers, columns, values
 
 
-def smoothed_prolongator(
+def smooth_prolongator(
     queue: cl.CommandQueue, A: MatrixT, inverse: cl_array.Array, gain: float, T: Matrix, longest: int
 ) -> MatrixT:
     """Return ``P = (1 - gain D^-1 A) T``, of A's class; waits.
@@ -58,7 +58,7 @@ def smoothed_prolongator(
     """
     data, indices, indptr = A.parts
     chain, index, n_rows = Chain(queue, *A.parts, inverse, *T.parts), indptr.dtype, indptr.size - 1
-    (make, sizes), (pack, sizes_of_pack) = (_built(chain, A.parts, phase, longest) for phase in ("make", "pack"))
+    (make, sizes), (pack, sizes_of_pack) = (_build_prolongator(chain, A.parts, phase, longest) for phase in ("make", "pack"))
     counts, columns, sums = (
         chain.scratch(*scratch) for scratch in ((n_rows, index), (data.size, index), (data.size, data.dtype))
     )
@@ -72,14 +72,14 @@ def smoothed_prolongator(
     return A.assembled(Structure.canonical(queue, T.shape, entries[1], pointers), entries[0])
 
 
-def smoothed_values(
+def refresh_smoothed(
     queue: cl.CommandQueue, A: Matrix, inverse: cl_array.Array, gain: float, T: Matrix, longest: int, P: Matrix
 ) -> cl_array.Array:
-    """Overwrite the values of an earlier result of `smoothed_prolongator` by those for others of A, and return them."""
+    """Overwrite the values of an earlier result of `smooth_prolongator` by those for others of A, and return them."""
     data, indices, indptr = A.parts
     sums, columns, pointers = P.parts
     chain = Chain(queue, *A.parts, inverse, *T.parts, columns, pointers, writes=(sums,))
-    built, sizes = _built(chain, A.parts, "values", longest)
+    built, sizes = _build_prolongator(chain, A.parts, "values", longest)
     chain.launch(built, *sizes, indptr, indices, data, inverse, *_of(gain, T.parts), pointers, columns, sums)
     chain.finish(sums)
     return sums

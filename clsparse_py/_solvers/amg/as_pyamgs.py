@@ -10,7 +10,7 @@ import numpy as np
 
 from clsparse_py._solvers.amg.levels import Level
 from clsparse_py._solvers.amg.smoothers import Smoother
-from clsparse_py._solvers.linalg.problem import divided
+from clsparse_py._solvers.linalg.problem import as_divided
 
 __all__ = ["as_pyamgs"]
 
@@ -22,13 +22,13 @@ def as_pyamgs(ours: Sequence[Level]) -> Any:
     levels = []
     for level in ours:
         copied = OfPyamg.Level()
-        copied.A = divided(level.A).whole()
+        copied.A = as_divided(level.A).whole()
         if level.P is not None and level.R is not None:
-            copied.P, copied.R = divided(level.P).whole(), divided(level.R).whole()
+            copied.P, copied.R = as_divided(level.P).whole(), as_divided(level.R).whole()
             copied.presmoother, copied.postsmoother = (
                 _on_host(smoother, copied.A) for smoother in (level.presmoother, level.postsmoother)
             )
-        if level.B is not None and divided(level.A).all_sum is None:
+        if level.B is not None and as_divided(level.A).all_sum is None:
             copied.B = level.B.get()
         levels.append(copied)
     hierarchy = OfPyamg(levels, coarse_solver="pinv")

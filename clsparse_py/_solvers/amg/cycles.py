@@ -20,7 +20,7 @@ from clsparse_py._solvers.amg.smoothers import Smoother
 from clsparse_py._solvers.krylov import multigrid as passes
 from clsparse_py._solvers.krylov.sweep import Pass, Sweeps
 from clsparse_py._solvers.linalg.operators import cast_to
-from clsparse_py._solvers.linalg.problem import divided
+from clsparse_py._solvers.linalg.problem import as_divided
 
 __all__ = ["CYCLES", "Workspace"]
 
@@ -33,8 +33,8 @@ class _Room:
 
     def __init__(self, queue: cl.CommandQueue, dtype: np.dtype[Any], level: Level) -> None:
         self._chain, self._level, self._dtype, self._vectors = Chain(queue), level, dtype, dict[str, cl_array.Array]()
-        n = divided(level.A).local.shape[0]
-        self.sweeps = Sweeps(self._chain, n, dtype, passes.LAYOUT, max(len(self._gains), 1), divided(level.A).all_sum)
+        n = as_divided(level.A).local.shape[0]
+        self.sweeps = Sweeps(self._chain, n, dtype, passes.LAYOUT, max(len(self._gains), 1), as_divided(level.A).all_sum)
         self.A, self.P, self.R = (None if matrix is None else _as(matrix, dtype) for matrix in (level.A, level.P, level.R))
         self._matrices = level.A, level.P, level.R
         self._set_gains()
@@ -96,7 +96,7 @@ class _Room:
 def _as(A: Any, dtype: np.dtype[Any]) -> Any:
     """Return a matrix whose products with vectors of a dtype are of that dtype."""
     matrix = A if np.result_type(A.dtype, dtype) == dtype else cast_to(A, dtype)
-    divided(matrix).mapped(_ready, _ready)
+    as_divided(matrix).mapped(_ready, _ready)
     return matrix
 
 
@@ -144,7 +144,7 @@ class Workspace:
         return self._is_plain and all(followed)
 
     @contextmanager
-    def borrowed(self, b: cl_array.Array, x: cl_array.Array) -> Iterator[tuple[cl_array.Array, cl_array.Array, cl_array.Array]]:
+    def borrow(self, b: cl_array.Array, x: cl_array.Array) -> Iterator[tuple[cl_array.Array, cl_array.Array, cl_array.Array]]:
         """Give a copy of b, one of x, which becomes x at the end, and a vector for the residual: as a rule those of before.
 
         Commands on the same vectors are found once: to make a kernel object takes the host longer than most cycles take.
@@ -237,16 +237,16 @@ class Workspace:
         assert level.A is not None
         assert level.R is not None
         assert level.P is not None
-        commands = self._smoothed(level, False, b, x, from_zero=from_zero, r=r)
+        commands = self._smooth(level, False, b, x, from_zero=from_zero, r=r)
         q, residual = level.vector("q"), level.vector("r")
         commands.append(product(self.queue, level.A, x, q))
         commands.append(level.bind(passes.RESIDUAL, b=b, q=q, r=residual))
         commands.append(product(self.queue, level.R, residual, below.vector("b")))
-        commands += self._corrected(number + 1, kind, repeats)
+        commands += self._correct(number + 1, kind, repeats)
         commands.append(product(self.queue, level.P, below.vector("x"), x, adds=True))
-        return commands + self._smoothed(level, True, b, x)
+        return commands + self._smooth(level, True, b, x)
 
-    def _corrected(self, number: int, kind: str, repeats: int) -> list[Command]:
+    def _correct(self, number: int, kind: str, repeats: int) -> list[Command]:
         """Return what solves for the correction on a coarser level: from its own b to its own x."""
         if number == len(self._rooms) - 1 or kind == "V":
             return self._inner(number, "V", 0, from_zero=True)
@@ -279,7 +279,7 @@ class Workspace:
             level.bind(passes.K_SECOND, p=p_second, x=x),
         ]
 
-    def _smoothed(
+    def _smooth(
         self,
         level: _Room,
         is_after: bool,

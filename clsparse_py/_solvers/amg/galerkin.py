@@ -13,7 +13,7 @@ from clsparse_py._ground.errors import require_name
 from clsparse_py._ground.set_once import SetOnce
 from clsparse_py._operations.spgemm import SpgemmPlan, planned_product, spgemm_estimate, spgemm_plan
 
-__all__ = ["RapPlan", "planned_rap", "rap_plan"]
+__all__ = ["RapPlan", "plan_rap", "rap_plan"]
 
 Order = Literal["auto", "R(AP)", "(RA)P"]
 
@@ -114,7 +114,7 @@ def rap_plan(R: Any, A: Any, P: Any, *, order: Order = "auto") -> RapPlan:
     return RapPlan(first, spgemm_plan(first(), P), cheapest, products)
 
 
-def planned_rap(R: csr_array, A: csr_array, P: csr_array) -> tuple[RapPlan, csr_array]:
+def plan_rap(R: csr_array, A: csr_array, P: csr_array) -> tuple[RapPlan, csr_array]:
     """Return a plan of ``R (A P)`` and the product, each part of which is made once for both."""
     first, product = planned_product(A, P)
     last, product_values = planned_product(R, product)

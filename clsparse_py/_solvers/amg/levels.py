@@ -18,7 +18,7 @@ from clsparse_py._solvers.amg.smoothers import Smoother
 from clsparse_py._solvers.krylov import multigrid as passes
 from clsparse_py._solvers.krylov.radius import spectral_radius
 from clsparse_py._solvers.krylov.sweep import Sweeps
-from clsparse_py._solvers.linalg.problem import divided
+from clsparse_py._solvers.linalg.problem import as_divided
 
 __all__ = ["Level"]
 
@@ -65,14 +65,14 @@ class Level:
     _inverse: cl_array.Array | None = dataclasses.field(default=None, init=False, repr=False)
     _rho: float | None = dataclasses.field(default=None, init=False, repr=False)
 
-    def changed(self) -> None:
+    def drop_values(self) -> None:
         """Take note that the matrix has other values."""
         self._inverse, self._rho = None, None
 
     def inverse(self) -> cl_array.Array:
         """Return the inverse of the diagonal, of this rank's own rows, 0 where that is 0; made at the first call."""
         if self._inverse is None:
-            A = divided(self.A).local
+            A = as_divided(self.A).local
             self._inverse = inverse_diagonal(A.queue, A)
         return self._inverse
 
@@ -90,10 +90,10 @@ class Level:
         """
         if self._rho is None:
             A = self.A
-            queue, steps, begin = A.queue, min(_STEPS, A.shape[0]), divided(A).begin
+            queue, steps, begin = A.queue, min(_STEPS, A.shape[0]), as_divided(A).begin
             multiply = functools.partial(product, queue, A)
             radius = spectral_radius(
-                Chain(queue), multiply, self.inverse(), steps, begin, divided(A).all_sum, symmetric=self.symmetric
+                Chain(queue), multiply, self.inverse(), steps, begin, as_divided(A).all_sum, symmetric=self.symmetric
             )
             if not np.isfinite(radius):
                 self._fail("A: has values that are not finite, or too large")
@@ -103,9 +103,9 @@ class Level:
         return self._rho
 
     def _fail(self, message: str) -> None:
-        divided(self.A).raise_alike(ValueError(message))
+        as_divided(self.A).raise_alike(ValueError(message))
 
-    def relaxed(self, x: cl_array.Array, omega: float, iterations: int) -> cl_array.Array:
+    def relax(self, x: cl_array.Array, omega: float, iterations: int) -> cl_array.Array:
         """Return a vector, or one column, after steps of the Jacobi method to ``A x = 0``."""
         A, gain = self.A, omega / self.rho()
         queue = A.queue
@@ -130,4 +130,4 @@ class Level:
             return part.with_values(values)
 
         # The diagonal is beside others' columns.
-        return divided(self.A).mapped(smoothed, lambda part: smoothed(part, part.shape[1]))
+        return as_divided(self.A).mapped(smoothed, lambda part: smoothed(part, part.shape[1]))

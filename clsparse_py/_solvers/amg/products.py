@@ -13,7 +13,7 @@ from clsparse_py._arrays.csr import csr_array
 from clsparse_py._build.plain import door
 from clsparse_py._operations.spmv import kept_plan
 from clsparse_py._run.launch import enqueue_fill
-from clsparse_py._solvers.linalg.problem import divided
+from clsparse_py._solvers.linalg.problem import as_divided
 
 __all__ = ["Command", "product"]
 
@@ -33,7 +33,7 @@ def product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array
     x, y : pyopencl.array.Array
         Begin their buffers. y has the dtype of the product.
     """
-    of_ranks = divided(A)
+    of_ranks = as_divided(A)
     local, around = of_ranks.local, of_ranks.around(queue, x, y)
     if not around:
         return _own_product(queue, local, x, y, adds)

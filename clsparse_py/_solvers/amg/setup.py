@@ -26,15 +26,15 @@ from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import from_host
 from clsparse_py._solvers.aggregation.aggregates import aggregates
 from clsparse_py._solvers.aggregation.graph import nodes_of, strong_entries
-from clsparse_py._solvers.aggregation.prolongator import MAX_ROW, smoothed_prolongator, smoothed_values
+from clsparse_py._solvers.aggregation.prolongator import MAX_ROW, refresh_smoothed, smooth_prolongator
 from clsparse_py._solvers.aggregation.tentative import tentative_prolongator
-from clsparse_py._solvers.amg.galerkin import RapPlan, planned_rap
+from clsparse_py._solvers.amg.galerkin import RapPlan, plan_rap
 from clsparse_py._solvers.amg.levels import Level
 from clsparse_py._solvers.amg.smoothers import as_list, smoother_of, unpack
 from clsparse_py._solvers.amg.solver import MultilevelSolver
-from clsparse_py._solvers.linalg.problem import divided
+from clsparse_py._solvers.linalg.problem import as_divided
 
-__all__ = ["Options", "checked_candidates", "improve", "levels_of", "smoothed_aggregation_solver"]
+__all__ = ["Options", "check_candidates", "improve", "levels_of", "smoothed_aggregation_solver"]
 
 _log = logging.getLogger(__name__)
 
@@ -131,7 +131,7 @@ class _Step:
         is_conjugate = P.dtype.kind == "c" and self._symmetry == "hermitian"
         level.R = self._transposed(map_values(queue, P.data, "conjugate") if is_conjugate else P.data, out=level.R)
         if self._galerkin is None:
-            self._galerkin, coarse = planned_rap(level.R, A, P)
+            self._galerkin, coarse = plan_rap(level.R, A, P)
             return coarse
         return self._galerkin(level.R.data, A.data, P.data, out=below)
 
@@ -146,10 +146,10 @@ class _Step:
         if self._is_direct:
             operands = queue, A, level.inverse(), omegas[0] / level.rho(), P, level.longest_row()
             if len(omegas) == 1 and level.P is not None:
-                level.P.data = smoothed_values(*operands, level.P)
+                level.P.data = refresh_smoothed(*operands, level.P)
                 return level.P  # type: ignore[no-any-return] # a csr_array
             try:
-                P, omegas = smoothed_prolongator(*operands), omegas[1:]
+                P, omegas = smooth_prolongator(*operands), omegas[1:]
             except MemoryError as error:
                 if level.P is not None:
                     raise
@@ -251,7 +251,7 @@ def smoothed_aggregation_solver(
     named = {"strength": strength, "smooth": smooth, "improve_candidates": improve_candidates}
     smoothers = {"presmoother": presmoother, "postsmoother": postsmoother}
     read = functools.partial(Options.read, symmetry, named, smoothers, max_levels, max_coarse)
-    solver: MultilevelSolver = divided(A).multigrid(B, read, _on_one_device)
+    solver: MultilevelSolver = as_divided(A).multigrid(B, read, _on_one_device)
     return solver
 
 
@@ -296,9 +296,9 @@ def levels_of(
 
     def refresh(levels: list[Level]) -> None:
         for level, below, step in zip(levels, levels[1:], steps, strict=False):
-            level.changed()
+            level.drop_values()
             below.A = step.run(level, below.A)
-        levels[-1].changed()
+        levels[-1].drop_values()
         _smooth(levels, options)
 
     return levels, refresh
@@ -330,8 +330,8 @@ def improve(level: Level, omega: float, iterations: int) -> None:
     assert B is not None
     if not iterations:
         return
-    if B.shape[1] == 1 and divided(level.A).all_sum is None:
-        level.B = level.relaxed(B, omega, iterations)
+    if B.shape[1] == 1 and as_divided(level.A).all_sum is None:
+        level.B = level.relax(B, omega, iterations)
         return
     step = level.smoothing(omega)
     for _ in range(iterations):
@@ -408,13 +408,13 @@ def _candidates(B: Any, A: csr_array, blocksize: int) -> cl_array.Array:
         return ones
     if B is None:
         B = np.kron(np.ones((A.shape[0] // blocksize, 1)), np.eye(blocksize))
-    host = checked_candidates(B, A.shape[0], A.dtype)
+    host = check_candidates(B, A.shape[0], A.dtype)
     if not host.any():
         raise ValueError("B: has zeros alone")
     return from_host(A.queue, host, copy=True)
 
 
-def checked_candidates(B: Any, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def check_candidates(B: Any, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return candidates on the host, n rows in the dtype of a matrix.
 
     Raises

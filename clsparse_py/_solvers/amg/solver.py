@@ -28,7 +28,7 @@ from clsparse_py._solvers.krylov.system import Apply, System
 from clsparse_py._solvers.linalg import least_squares, of_scipy, solvers
 from clsparse_py._solvers.linalg.operators import DeviceOperator
 from clsparse_py._solvers.linalg.options import Options, limit, tolerance
-from clsparse_py._solvers.linalg.problem import solved
+from clsparse_py._solvers.linalg.problem import solve_problem
 
 __all__ = ["MultilevelSolver", "Preconditioner", "cycle_named"]
 
@@ -245,15 +245,15 @@ class MultilevelSolver:
         arguments = cycle, accel, tol, maxiter, cycles_per_level, residuals is not None
         kind, method, tol, maxiter, repeats = self._checked(*arguments)
         if method is not None:
-            x, info = self._accelerated(method, accel, b, x0, tol, maxiter, kind, callback, residuals)
+            x, info = self._solve_accelerated(method, accel, b, x0, tol, maxiter, kind, callback, residuals)
         else:
             options: dict[str, Any] = {"kind": kind, "again": repeats, "residuals": residuals}
 
             def read() -> Options:
                 by_cycles = functools.partial(self._iterate, **options)
-                return Options.checked("multigrid", by_cycles, None, rtol=tol, maxiter=maxiter, callback=callback)
+                return Options.check("multigrid", by_cycles, None, rtol=tol, maxiter=maxiter, callback=callback)
 
-            x, info = solved(read, self.levels[0].A, b, x0, None)
+            x, info = solve_problem(read, self.levels[0].A, b, x0, None)
         return (x, info) if return_info else x
 
     def _checked(
@@ -278,7 +278,7 @@ class MultilevelSolver:
         space = self._workspace(system.chain.queue, system.dtype)
         if kind != "AMLI":  # whose cycles begin with ones, beside which the size of b counts
             system.scaling.scale_b()
-        with space.borrowed(system.b, system.x) as (b, x, r):
+        with space.borrow(system.b, system.x) as (b, x, r):
             measured, cycle = space.residual(b, x, r), space.cycle(kind, repeats, b, x, r)
             with space.lock:
                 norm_of_b, unit = space.norm(b), 2.0**system.scaling.b
@@ -300,7 +300,7 @@ class MultilevelSolver:
                     return iteration
         return system.maxiter
 
-    def _accelerated(
+    def _solve_accelerated(
         self,
         method: Callable[..., Any],
         accel: Any,

@@ -97,7 +97,7 @@ class Basis:
         """Return some vectors of the basis by the names that passes have for them."""
         return dict(zip(_BASIS, self.vectors[number * _AT_ONCE :], strict=False))
 
-    def preconditioned(self, source: cl_array.Array, target: cl_array.Array) -> None:
+    def apply_preconditioner(self, source: cl_array.Array, target: cl_array.Array) -> None:
         """Enqueue ``target = M source``."""
         if self._M is not None:
             self._M(source, target)
@@ -114,7 +114,7 @@ class Basis:
         for vector in self.vectors:
             # Passes read some vectors that are not there yet.
             self.sweeps.fill(vector)
-        self.preconditioned(r, self.w)
+        self.apply_preconditioner(r, self.w)
         self.passes.enqueue(_NORM, w=self.w)
         self.passes.enqueue(_SCALING, w=self.w, v=self.vectors[0])
 

@@ -102,7 +102,7 @@ def bicgstab(system: System) -> int:
     sweeps = system.sweeps(LAYOUT)
     r, shadow, p, v, t = (sweeps.vector() for _ in range(5))
     p_m, r_m = (p, r) if M is None else (sweeps.vector(), sweeps.vector())
-    totals = system.scaling.begun(lambda: system.begin(_START, sweeps, q=v, r=r, shadow=shadow), sweeps)
+    totals = system.scaling.begin_sums(lambda: system.begin(_START, sweeps, q=v, r=r, shadow=shadow), sweeps)
     norm, bound = totals["rr"].real, system.bound(totals["bb"])
     if totals["bb"] == 0:
         sweeps.fill(x)

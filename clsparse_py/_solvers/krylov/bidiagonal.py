@@ -17,7 +17,7 @@ from clsparse_py._solvers.krylov.sweep import Layout, Pass, Sweeps
 from clsparse_py._solvers.krylov.system import LeastSquares
 from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
-__all__ = ["CONSTANTS", "START", "Bidiagonal", "initial", "left", "right", "scalars", "unpack"]
+__all__ = ["CONSTANTS", "START", "Bidiagonal", "declare_left_pass", "initial", "right", "scalars", "unpack"]
 
 #: Constants of the iteration. Suffixes of scalars: "_set" for constants, "_0" for the current iteration, "_1" for the next.
 CONSTANTS = ("damp", "atol", "btol", "ctol", "bnorm", "eps")
@@ -39,7 +39,7 @@ def unpack(names: tuple[str, ...], suffix: str = "_0") -> str:
     return f"R {', '.join(f'{name} = real_part({name}{suffix})' for name in names)};"
 
 
-def left(
+def declare_left_pass(
     name: str,
     carried: tuple[str, ...],
     tells: tuple[str, ...],
@@ -112,7 +112,7 @@ class Bidiagonal:
     bnorm: float
 
     @classmethod
-    def begun(cls, problem: LeastSquares, layout: Layout) -> Bidiagonal:
+    def begin(cls, problem: LeastSquares, layout: Layout) -> Bidiagonal:
         """Return the state after the first step; waits for the norms."""
         (m, n), A, adjoint = problem.shape, problem.A, problem.adjoint
         sweeps = Sweeps(problem.chain, max(m, n), problem.dtype, layout)
@@ -127,7 +127,7 @@ class Bidiagonal:
             adjoint(u, t)
             sweeps.bind(_RIGHT, t=t, v=v)()
 
-        totals = problem.scaling.begun(start, sweeps)
+        totals = problem.scaling.begin_sums(start, sweeps)
         alpha, beta, bnorm = (float(np.sqrt(totals[name].real)) for name in ("vv", "uu", "bb"))
         return cls(problem, sweeps, u, v, q, t, alpha, beta, bnorm)
 

@@ -86,7 +86,7 @@ def cg(system: System) -> int:
             inner()
         sweeps.copy(p, z)
 
-    totals = system.scaling.begun(start, sweeps)
+    totals = system.scaling.begin_sums(start, sweeps)
     norm, bound = totals["rr"].real, system.bound(totals["bb"])
     if totals["bb"] == 0:
         sweeps.fill(x)

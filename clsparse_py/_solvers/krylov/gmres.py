@@ -76,7 +76,7 @@ def gmres(system: System, restart: int, report: Callable[[float], object] | None
     basis = Basis(system.chain, system.n, system.dtype, system.A, system.M, restart, system.all_sum)
     r, x, maxiter = basis.sweeps.vector(), system.x, system.maxiter
     residual = functools.partial(system.begin, START, basis.sweeps, q=basis.q, w=r)
-    totals = system.scaling.begun(residual, basis.sweeps)
+    totals = system.scaling.begin_sums(residual, basis.sweeps)
     bb, norm = totals["bb"].real, float(np.sqrt(totals["ww"].real))
     limit = float(np.sqrt(system.bound(totals["bb"])))
     if bb == 0:
@@ -84,7 +84,7 @@ def gmres(system: System, restart: int, report: Callable[[float], object] | None
         return 0
     if norm <= limit:
         return 0
-    basis.preconditioned(system.b, basis.w)
+    basis.apply_preconditioner(system.b, basis.w)
     b_norm, factor, eps = float(np.sqrt(bb)), 1.0, float(np.finfo(system.dtype).eps)
     bound = basis.norm() * min(factor, limit / b_norm)
     n_steps = 0

@@ -68,7 +68,7 @@ class _Part:
             panel.replace(self.bx, *((part.bx, factors) for part, factors in sources), spare=spare)
         panel.replace(self.x, *((part.x, factors) for part, factors in sources), spare=spare)
 
-    def chosen(self, numbers: np.ndarray[Any, Any]) -> _Part:
+    def select(self, numbers: np.ndarray[Any, Any]) -> _Part:
         """Return some of the columns."""
         x = [self.x[i] for i in numbers]
         return _Part(x, [self.ax[i] for i in numbers], x if self.bx is self.x else [self.bx[i] for i in numbers])
@@ -85,9 +85,9 @@ def lobpcg(problem: Problem, x: Columns) -> Block:
     panel, k = problem.panel, len(x)
     sweeps = panel.sweeps
     scaling = Scaling(Vectors(sweeps.chain, sweeps.dtype), sweeps.n)
-    problem.A = scaling.scaled(problem.A, scaling.A)
+    problem.A = scaling.scale_product(problem.A, scaling.A)
     if problem.M is not None:
-        problem.M = scaling.scaled(problem.M, scaling.M)
+        problem.M = scaling.scale_product(problem.M, scaling.M)
     eps = float(np.finfo(panel.sweeps.dtype).eps)
     spare, best = panel.columns(k), panel.columns(k)
     X, W, P = (_Part.of(problem, columns) for columns in (x, panel.columns(k), panel.columns(k)))
@@ -117,7 +117,7 @@ def lobpcg(problem: Problem, x: Columns) -> Block:
         panel.replace(W.x, (W.x, identity), (X.x, -panel.products(X.bx, W.x)), spare=spare)
         W.multiply(problem)
         numbers = np.flatnonzero(active)
-        parts = [X, W.chosen(numbers), *([P.chosen(numbers)] if has_directions else [])]
+        parts = [X, W.select(numbers), *([P.select(numbers)] if has_directions else [])]
         values, factors = _ritz(panel, parts, k, problem.largest, eps)
         if factors is None:
             break

@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from clsparse_py._solvers.krylov.bidiagonal import CONSTANTS, START, Bidiagonal, initial, left, right, scalars, unpack
+from clsparse_py._solvers.krylov.bidiagonal import (
+    CONSTANTS,
+    START,
+    Bidiagonal,
+    declare_left_pass,
+    initial,
+    right,
+    scalars,
+    unpack,
+)
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, declare_passes
 from clsparse_py._solvers.krylov.system import LeastSquares
 
@@ -26,7 +35,7 @@ _FIRST = Pass(
     sums=(("xx", "of_real(square(x))"),),
 )  # fmt: skip
 # The norm of x is there by now: the tests of the iteration before are made here.
-_LEFT = left(
+_LEFT = declare_left_pass(
     "lsmr", _CARRIED, _TOLD, totals=("xx",),
     first=(
         "const R normA = sqrt(below_A), normx = itn > 0 ? sqrt(real_part(xx)) : 0;",
@@ -95,7 +104,7 @@ declare_passes(LAYOUT, *START, _FIRST, _LEFT, _RIGHT, _UPDATE)
 
 def lsmr(problem: LeastSquares) -> tuple[Any, ...]:
     """Solve a problem by the method, and return what SciPy's function returns after x, as `lsqr`."""
-    state = Bidiagonal.begun(problem, LAYOUT)
+    state = Bidiagonal.begin(problem, LAYOUT)
     alpha, beta, sweeps = state.alpha, state.beta, state.sweeps
     if alpha * beta == 0 or state.bnorm == 0 or problem.maxiter < 1:
         if state.bnorm == 0:

@@ -6,7 +6,16 @@ from typing import Any
 
 from pyopencl import array as cl_array
 
-from clsparse_py._solvers.krylov.bidiagonal import CONSTANTS, START, Bidiagonal, initial, left, right, scalars, unpack
+from clsparse_py._solvers.krylov.bidiagonal import (
+    CONSTANTS,
+    START,
+    Bidiagonal,
+    declare_left_pass,
+    initial,
+    right,
+    scalars,
+    unpack,
+)
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, declare_passes
 from clsparse_py._solvers.krylov.system import LeastSquares
 
@@ -23,7 +32,7 @@ _FIRST = Pass(
     sums=(("ww", "of_real(square(w))"),),
 )  # fmt: skip
 # The sum of w w that the update before began is ended by the next iteration's first pass, as the update begins another one.
-_LEFT = left("lsqr", _CARRIED, _TOLD, totals=("ww",), keeps=(("of_w", "ww"),))
+_LEFT = declare_left_pass("lsqr", _CARRIED, _TOLD, totals=("ww",), keeps=(("of_w", "ww"),))
 _RIGHT = right("lsqr")
 
 
@@ -95,7 +104,7 @@ def lsqr(problem: LeastSquares, variance: cl_array.Array | None) -> tuple[Any, .
 
     Each norm with the powers of b's and A's units in it.
     """
-    state = Bidiagonal.begun(problem, LAYOUT)
+    state = Bidiagonal.begin(problem, LAYOUT)
     alpha, beta, sweeps = state.alpha, state.beta, state.sweeps
     if alpha * beta == 0 or problem.maxiter < 1:
         return 0, 0, *zip((beta, beta, 0.0, 0.0, alpha * beta, 0.0), *_UNITS, strict=True)

@@ -117,7 +117,7 @@ def minres(system: System) -> int:
             inner[2]()
 
     system.scaling.scale_b()
-    totals = system.scaling.begun(start, sweeps)
+    totals = system.scaling.begin_sums(start, sweeps)
     square = float(totals["rr" if M is None else "bz"].real)
     if square < 0:
         raise ValueError("M: is not positive definite")

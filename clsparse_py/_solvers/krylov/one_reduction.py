@@ -76,7 +76,7 @@ def cg_one_reduction(system: System) -> int:
     step = [
         sweeps.bind(_STEP if M is None else _STEP_OF_M, 0, turn, w=w, x=x, r=r, p=p, s=s, **preconditioned) for turn in (0, 1)
     ]
-    totals = system.scaling.begun(lambda: system.begin(_START, sweeps, r=r, q=w), sweeps)
+    totals = system.scaling.begin_sums(lambda: system.begin(_START, sweeps, r=r, q=w), sweeps)
     norm, bound = totals["rr"].real, system.bound(totals["bb"])
     if totals["bb"] == 0:
         sweeps.fill(x)

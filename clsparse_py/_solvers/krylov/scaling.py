@@ -107,7 +107,7 @@ class Scaling:
     def _passes(self) -> Passes:
         return Passes(self.sweeps)
 
-    def scaled(self, apply: Apply, power: Power, shift: float = 0.0) -> Apply:
+    def scale_product(self, apply: Apply, power: Power, shift: float = 0.0) -> Apply:
         """Return the product with an operator times a power of two, which the first one finds; waits for that once."""
         takes_alpha = getattr(apply, "takes_alpha", False)
 
@@ -144,7 +144,7 @@ class Scaling:
         if isinstance(system, System) and np.isfinite(system.atol):
             system.atol = math.ldexp(system.atol, -self.b)
 
-    def begun(self, enqueue: Callable[[], object], sweeps: Sweeps) -> dict[str, Any]:
+    def begin_sums(self, enqueue: Callable[[], object], sweeps: Sweeps) -> dict[str, Any]:
         """Return the sums that commands begin, ``bb`` of the right-hand side among them; waits.
 
         If that is large or small, b is scaled, and the commands run again.
@@ -251,9 +251,9 @@ def solve(system: System, method: Callable[[System], int]) -> int:
         first = allocate(system.chain.queue, "x0", system.n, system.dtype)
         system.chain.copy(first, system.x, system.n)
     scaling = system.scaling = Scaling(system, system.n, system.all_max)
-    system.A = scaling.scaled(system.A, scaling.A, system.shift)
+    system.A = scaling.scale_product(system.A, scaling.A, system.shift)
     if system.M is not None:
-        system.M = scaling.scaled(system.M, scaling.M)
+        system.M = scaling.scale_product(system.M, scaling.M)
     if callback is not None:
         shown = scaling.sweeps.vector()
 
@@ -298,7 +298,7 @@ def solve_least_squares(problem: LeastSquares, method: Callable[[LeastSquares], 
     After the reason to stop and the number of iterations the method returns numbers, with the powers of b and A in them.
     """
     scaling = problem.scaling = Scaling(problem, max(problem.shape))
-    problem.A, problem.adjoint = scaling.scaled(problem.A, scaling.A), scaling.scaled(problem.adjoint, scaling.A)
+    problem.A, problem.adjoint = scaling.scale_product(problem.A, scaling.A), scaling.scale_product(problem.adjoint, scaling.A)
     stop, itn, *units = method(problem)
     scaling.ldexp(problem.x, scaling.x)
     of_A = scaling.A.exponent or 0

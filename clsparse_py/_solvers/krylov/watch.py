@@ -50,7 +50,7 @@ class Watch:
         """
         if iterations < self._next:
             return None
-        previous, self._read = self._read, self._enqueued(event_of_values)
+        previous, self._read = self._read, self._enqueue_read(event_of_values)
         self.turn = 1 - self.turn
         if previous is not None:
             event, host = previous
@@ -66,11 +66,11 @@ class Watch:
     def now(self, event_of_values: cl.Event) -> np.ndarray[Any, Any]:
         """Return what was told by a command, which is waited for; nothing is being read from then on."""
         self._read = None
-        event, host = self._enqueued(event_of_values)
+        event, host = self._enqueue_read(event_of_values)
         event.wait()
         return host
 
-    def _enqueued(self, event_of_values: cl.Event) -> tuple[cl.Event, np.ndarray[Any, Any]]:
+    def _enqueue_read(self, event_of_values: cl.Event) -> tuple[cl.Event, np.ndarray[Any, Any]]:
         n = len(self._sweeps.layout.told)
         host = np.empty(n, self._sweeps.dtype)
         begin = (self._sweeps.told_at + self.turn * n) * host.itemsize

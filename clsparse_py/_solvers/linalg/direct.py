@@ -149,7 +149,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
     dtype = np.promote_types(np.promote_types(A.dtype, right.dtype), np.float32 if A.dtype.kind in "fc" else np.float64)
     vector = right.ndim == 1 or right.shape[1] == 1
     try:
-        factors = _kept_factors(A, dtype, permc_spec)
+        factors = _cached_factors(A, dtype, permc_spec)
     except RuntimeError:
         warn("Matrix is exactly singular", scipy.sparse.linalg.MatrixRankWarning)
         x = np.full(right.shape, np.nan, dtype)
@@ -172,7 +172,7 @@ class _Kept(NamedTuple):
 _factors: dict[int, _Kept] = {}
 
 
-def _kept_factors(A: SparseArray, dtype: np.dtype[Any], permc_spec: str | None) -> Any:
+def _cached_factors(A: SparseArray, dtype: np.dtype[Any], permc_spec: str | None) -> Any:
     """Return the factors of the transposed of an array of the device, made at the first call."""
     rows = A._as_csr()
     key, kind = id(rows), (dtype, permc_spec)

@@ -29,8 +29,8 @@ from clsparse_py._solvers.krylov.lobpcg import Problem
 from clsparse_py._solvers.krylov.panel import Panel
 from clsparse_py._solvers.krylov.system import Apply
 from clsparse_py._solvers.linalg.functions import aslinearoperator
-from clsparse_py._solvers.linalg.operators import applied, is_function
-from clsparse_py._solvers.linalg.problem import copied, dtype_of_solution, order_of, place_of_solution, right_side
+from clsparse_py._solvers.linalg.operators import bind_operator, is_function
+from clsparse_py._solvers.linalg.problem import copy_vector, dtype_of_solution, order_of, place_of_solution, right_side
 from clsparse_py._solvers.linalg.solvers import minres
 
 __all__ = ["eigsh", "lobpcg"]
@@ -162,9 +162,9 @@ def eigsh(
     first = generator.standard_normal(n) if v0 is None else right_side("v0", v0, n)
     queue = place_of_solution(A, {"b": v0, "v0": v0})
     dtype = dtype_of_solution(A, A if hasattr(A, "dtype") else first, queue)
-    multiplied = applied(A, queue, dtype) if sigma is None else _inverse(A, float(sigma), OPinv, queue, dtype)
+    multiplied = bind_operator(A, queue, dtype) if sigma is None else _inverse(A, float(sigma), OPinv, queue, dtype)
     floor = _FLOOR if sigma is None else 0.0
-    start = copied(queue, "v0", first if v0 is not None else first.astype(dtype), dtype)
+    start = copy_vector(queue, "v0", first if v0 is not None else first.astype(dtype), dtype)
     pairs = lanczos(Chain(queue), multiplied, start, k, size, maxiter, float(tol), which, generator, floor)
     values = pairs.values
     if sigma is not None:
@@ -217,10 +217,10 @@ def join(columns: list[cl_array.Array], queue: cl.CommandQueue, on_device: bool,
 def _inverse(A: Any, sigma: float, OPinv: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
     """Return the product with ``(A - sigma I)^-1``: ``OPinv``, the factors of a matrix, or systems solved by `minres`."""
     if OPinv is not None:
-        return applied(OPinv, queue, dtype)
+        return bind_operator(OPinv, queue, dtype)
     rough = float(np.sqrt(np.finfo(dtype).eps))
     if isinstance(A, SparseArray) or scipy.sparse.issparse(A):
-        return applied(_by_factors(A, sigma, rough, queue, dtype), queue, dtype)
+        return bind_operator(_by_factors(A, sigma, rough, queue, dtype), queue, dtype)
     A = scipy.sparse.linalg.aslinearoperator(A)
 
     def solve(x: cl_array.Array) -> Any:
@@ -232,7 +232,7 @@ def _inverse(A: Any, sigma: float, OPinv: Any, queue: cl.CommandQueue, dtype: np
             raise ValueError(f"sigma: minres has not solved a system with A - {sigma} I; give OPinv")
         return y
 
-    return applied(solve, queue, dtype)
+    return bind_operator(solve, queue, dtype)
 
 
 def _belong(
@@ -420,10 +420,10 @@ def lobpcg(
 
 def _of_columns(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
     """Return the product of an operator, or of a function of NumPy matrices, with a column."""
-    return applied((lambda x: A(copy_to_host(x, queue)[:, None])) if is_function(A) else A, queue, dtype)
+    return bind_operator((lambda x: A(copy_to_host(x, queue)[:, None])) if is_function(A) else A, queue, dtype)
 
 
 def _split(values: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[cl_array.Array]:
     """Return copies of the columns of a matrix, on the device."""
     host = values if isinstance(values, cl_array.Array) else np.asarray(values)
-    return [copied(queue, "X", host[:, i], dtype) for i in range(host.shape[1])]
+    return [copy_vector(queue, "X", host[:, i], dtype) for i in range(host.shape[1])]

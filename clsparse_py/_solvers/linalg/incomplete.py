@@ -20,7 +20,7 @@ from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.triangular.factors import swept
 from clsparse_py._operations.triangular.solve import solver
 from clsparse_py._solvers.krylov.system import Apply
-from clsparse_py._solvers.linalg.operators import DeviceOperator, applied, cast_to
+from clsparse_py._solvers.linalg.operators import DeviceOperator, bind_operator, cast_to
 
 __all__ = ["block_jacobi", "ic0", "ilu0", "isai"]
 
@@ -59,7 +59,7 @@ class _Product(DeviceOperator):
 
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-        return applied(cast_to(self.matrix, dtype), queue, dtype)
+        return bind_operator(cast_to(self.matrix, dtype), queue, dtype)
 
     @override
     def _adjoint(self) -> _Product:

@@ -22,9 +22,9 @@ from clsparse_py._solvers.krylov import lsmr as krylov_lsmr
 from clsparse_py._solvers.krylov import lsqr as krylov_lsqr
 from clsparse_py._solvers.krylov.scaling import solve_least_squares
 from clsparse_py._solvers.krylov.system import LeastSquares
-from clsparse_py._solvers.linalg.operators import applied, apply_adjoint
+from clsparse_py._solvers.linalg.operators import apply_adjoint, bind_operator
 from clsparse_py._solvers.linalg.options import limit, tolerance
-from clsparse_py._solvers.linalg.problem import copied, dtype_of_solution, place_of_solution, right_side
+from clsparse_py._solvers.linalg.problem import copy_vector, dtype_of_solution, place_of_solution, right_side
 
 __all__ = ["lsmr", "lsqr"]
 
@@ -58,16 +58,16 @@ class _Given:
             Chain(self.queue).fill(x, 0, x.size)
         else:
             x = self.on_device("x0", self.x0)
-        A, adjoint = applied(self.A, self.queue, self.dtype), apply_adjoint(self.A, self.queue, self.dtype)
+        A, adjoint = bind_operator(self.A, self.queue, self.dtype), apply_adjoint(self.A, self.queue, self.dtype)
         b, guessed = self.on_device("b", self.b), self.x0 is not None
         chain = Chain(self.queue)
         return LeastSquares(chain, self.shape, self.dtype, A, adjoint, b, x, guessed, *self.limits, maxiter, self.every)
 
     def on_device(self, name: str, values: Any) -> cl_array.Array:
         """Return a copy of a vector on the device."""
-        return copied(self.queue, name, values, self.dtype)
+        return copy_vector(self.queue, name, values, self.dtype)
 
-    def delivered(self, x: cl_array.Array) -> Any:
+    def deliver(self, x: cl_array.Array) -> Any:
         """Return a vector as b was given."""
         if not isinstance(self.b, cl_array.Array):
             return copy_to_host(x, self.queue)
@@ -79,7 +79,7 @@ def _solve(operands: _Given, method: Callable[[LeastSquares], tuple[Any, ...]], 
     """Return x and what the method returns."""
     problem = operands.problem(maxiter)
     report = solve_least_squares(problem, method)
-    return operands.delivered(problem.x), *report
+    return operands.deliver(problem.x), *report
 
 
 def _by_scipy(function: Callable[..., Any], *arguments: Any, check_every: int = 1, **named: Any) -> Any:  # noqa: ARG001 - ours

@@ -7,7 +7,7 @@ from typing import Any
 
 import scipy.sparse.linalg
 
-from clsparse_py._arrays.hosted import hosted
+from clsparse_py._arrays.hosted import wrap_scipy
 from clsparse_py._solvers.linalg.direct import SuperLU, solver_of
 
 __all__ = [
@@ -50,7 +50,7 @@ def _absent(name: str) -> Callable[..., Any]:
 
 def _row(name: str, does: str, example: str, shown: object, **how: Any) -> Callable[..., Any]:
     """Return a function of SciPy's that runs on the host, with what it does to A and b for an example."""
-    function = hosted(getattr(scipy.sparse.linalg, name, None) or _absent(name), does, **how)
+    function = wrap_scipy(getattr(scipy.sparse.linalg, name, None) or _absent(name), does, **how)
     function.__doc__ = f"{function.__doc__}{_EXAMPLE}{example}\n{shown}\n"
     return function
 

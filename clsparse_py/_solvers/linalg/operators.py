@@ -29,7 +29,7 @@ from clsparse_py._solvers.krylov.thresholds import Thresholds
 if TYPE_CHECKING:
     from clsparse_py._arrays.csr import csr_array
 
-__all__ = ["DeviceOperator", "Diagonal", "applied", "apply_adjoint", "cast_to", "fit_one_group", "is_function"]
+__all__ = ["DeviceOperator", "Diagonal", "apply_adjoint", "bind_operator", "cast_to", "fit_one_group", "is_function"]
 
 
 class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] # SciPy has no types
@@ -100,7 +100,7 @@ def is_function(A: Any) -> bool:
     return callable(A) and not hasattr(A, "shape") and not hasattr(A, "matvec")
 
 
-def applied(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+def bind_operator(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
     """Return the product of an operator with device vectors of a dtype, on a queue in order.
 
     Sparse arrays, ours and SciPy's, are multiplied on the device, SciPy's from a copy there. A function takes a device array, and
@@ -114,13 +114,13 @@ def applied(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
     if isinstance(A, SparseArray):
         return _product(A, queue, dtype)
     if is_function(A):
-        return _called(A, queue, dtype)
+        return _wrap_function(A, queue, dtype)
     operator = _operator(A)
-    return _called(lambda x: operator.matvec(copy_to_host(x, queue)), queue, dtype)
+    return _wrap_function(lambda x: operator.matvec(copy_to_host(x, queue)), queue, dtype)
 
 
 def apply_adjoint(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-    """Return the product of an operator's conjugate transposed, as `applied`.
+    """Return the product of an operator's conjugate transposed, as `bind_operator`.
 
     A sparse array is transposed once; any other operator is asked for ``rmatvec`` of a NumPy array.
     """
@@ -130,7 +130,7 @@ def apply_adjoint(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply
         turned = cast("Any", A).T.tocsr()
         return _product(turned.conj() if turned.dtype.kind == "c" else turned, queue, dtype)
     operator = _operator(A)
-    return _called(lambda x: operator.rmatvec(copy_to_host(x, queue)), queue, dtype)
+    return _wrap_function(lambda x: operator.rmatvec(copy_to_host(x, queue)), queue, dtype)
 
 
 def _operator(A: Any) -> scipy.sparse.linalg.LinearOperator:
@@ -202,7 +202,7 @@ def _product(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Ap
     return apply
 
 
-def _called(function: Callable[[Any], Any], queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+def _wrap_function(function: Callable[[Any], Any], queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
     """Return the product of a function of a device vector, whose result is copied.
 
     Raises

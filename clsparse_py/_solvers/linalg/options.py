@@ -75,7 +75,7 @@ class Options:
     own: Mapping[str, Any]
 
     @classmethod
-    def checked(
+    def check(
         cls,
         name: str,
         method: Callable[[System], int] | None,

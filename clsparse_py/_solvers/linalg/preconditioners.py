@@ -16,8 +16,8 @@ from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device
 from clsparse_py._solvers.krylov import polynomials
 from clsparse_py._solvers.krylov.system import Apply
-from clsparse_py._solvers.linalg.operators import DeviceOperator, Diagonal, applied, cast_to
-from clsparse_py._solvers.linalg.problem import divided
+from clsparse_py._solvers.linalg.operators import DeviceOperator, Diagonal, bind_operator, cast_to
+from clsparse_py._solvers.linalg.problem import as_divided
 
 __all__ = ["chebyshev", "jacobi"]
 
@@ -32,7 +32,7 @@ class _Chebyshev(DeviceOperator):
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
         inverse = copy_to_device(queue, "a diagonal", cast_to(self._inverse, dtype))
-        return polynomials.chebyshev(Chain(queue), applied(self._A, queue, dtype), inverse, self._degree, self.bounds)
+        return polynomials.chebyshev(Chain(queue), bind_operator(self._A, queue, dtype), inverse, self._degree, self.bounds)
 
 
 def _with_inverse(A: Any) -> tuple[Any, np.ndarray[Any, Any]]:
@@ -81,7 +81,7 @@ def jacobi(A: Any) -> Any:
     >>> info
     0
     """
-    return divided(A).by_blocks(_by_diagonal)  # the diagonal is in each rank's block
+    return as_divided(A).by_blocks(_by_diagonal)  # the diagonal is in each rank's block
 
 
 def _by_diagonal(A: Any) -> Diagonal:

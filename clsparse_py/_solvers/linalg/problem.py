@@ -27,7 +27,7 @@ from clsparse_py._run.transfer import copy_to_device, copy_to_host
 from clsparse_py._solvers.krylov.scaling import solve
 from clsparse_py._solvers.krylov.sweep import AllSum
 from clsparse_py._solvers.krylov.system import Apply, GroupMatrices, System
-from clsparse_py._solvers.linalg.operators import applied, fit_one_group, is_function
+from clsparse_py._solvers.linalg.operators import bind_operator, fit_one_group, is_function
 from clsparse_py._solvers.linalg.options import Options
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Divided",
     "Problem",
-    "copied",
-    "divided",
+    "as_divided",
+    "copy_vector",
     "dtype_of_solution",
     "order_of",
     "place_of_solution",
     "right_side",
     "side_by_side",
-    "solved",
+    "solve_problem",
 ]
 
 #: Dtypes of vectors, by NumPy's characters.
@@ -93,7 +93,7 @@ class Problem(abc.ABC):
         """Return the solution for a column of b, and info, by SciPy."""
 
     @abc.abstractmethod
-    def delivered(self, solutions: list[cl_array.Array]) -> Any:
+    def deliver(self, solutions: list[cl_array.Array]) -> Any:
         """Return the solutions as b was given."""
 
     def column(self, values: Any, column: int) -> Any:
@@ -104,7 +104,7 @@ class Problem(abc.ABC):
         """Return the system of a column of b."""
         chain, options, callback = Chain(self.queue), self.options, self.options.callback
         A, M, small = self.operators()
-        b = copied(self.queue, "b", self.column(self.b, column), self.dtype)
+        b = copy_vector(self.queue, "b", self.column(self.b, column), self.dtype)
         if self.x0 is None or isinstance(self.x0, str):
             x = allocate(self.queue, "x", self.own, self.dtype)
             if self.x0 is None:
@@ -114,7 +114,7 @@ class Problem(abc.ABC):
             else:
                 M(b, x)
         else:
-            x = copied(self.queue, "x0", self.column(self.x0, column), self.dtype)
+            x = copy_vector(self.queue, "x0", self.column(self.x0, column), self.dtype)
         return System(
             chain, self.own, self.dtype, A, M, b, x, self.x0 is not None, options.rtol, options.atol, options.most(self.n),
             callback and (lambda x: callback(self.as_given(x))), options.check_every, small, self.all_sum, self.all_max,
@@ -237,7 +237,7 @@ class _OnOneDevice(Divided):
         return nullcontext()
 
 
-def divided(A: Any) -> Divided:
+def as_divided(A: Any) -> Divided:
     """Return a matrix over ranks as it is, and one on one device as that of a single rank."""
     return A if isinstance(A, Divided) else _OnOneDevice(A)
 
@@ -264,7 +264,7 @@ class _Problem(Problem):
     @override
     def operators(self) -> tuple[Apply, Apply | None, GroupMatrices | None]:
         A, M = self._on_queue
-        products = [operand if operand is None else applied(operand, self.queue, self.dtype) for operand in (A, M)]
+        products = [operand if operand is None else bind_operator(operand, self.queue, self.dtype) for operand in (A, M)]
         small = None if self.options.callback else fit_one_group(A, M, self.queue, self.dtype)
         assert products[0] is not None
         return products[0], products[1], small
@@ -285,7 +285,7 @@ class _Problem(Problem):
         return copy_to_device(self.queue, "x", np.asarray(x, self.dtype)), info
 
     @override
-    def delivered(self, solutions: list[cl_array.Array]) -> Any:
+    def deliver(self, solutions: list[cl_array.Array]) -> Any:
         # A vector for a single column, as in SciPy.
         if self.columns == 1:
             return self.as_given(solutions[0])
@@ -334,7 +334,7 @@ def _columns(values: Any) -> int:
 
 
 @door()
-def copied(queue: cl.CommandQueue, name: str, values: Any, dtype: np.dtype[Any]) -> cl_array.Array:
+def copy_vector(queue: cl.CommandQueue, name: str, values: Any, dtype: np.dtype[Any]) -> cl_array.Array:
     """Return a copy of a vector on the device, in a dtype."""
     if isinstance(values, cl_array.Array):
         return convert(queue, name, values, dtype)
@@ -375,7 +375,7 @@ def dtype_of_solution(A: Any, b: Any, queue: cl.CommandQueue) -> np.dtype[Any]:
     return common
 
 
-def solved(read: Callable[[], Options], A: Any, b: Any, x0: Any, M: Any) -> tuple[Any, int]:
+def solve_problem(read: Callable[[], Options], A: Any, b: Any, x0: Any, M: Any) -> tuple[Any, int]:
     """Return x and info, as the solvers return them.
 
     Parameters
@@ -390,8 +390,8 @@ def solved(read: Callable[[], Options], A: Any, b: Any, x0: Any, M: Any) -> tupl
     ValueError, TypeError
         An argument is wrong; the message names it.
     """
-    of_ranks = divided(A)
+    of_ranks = as_divided(A)
     with of_ranks.together():
         problem = of_ranks.problem(b, x0, M, read)
         solutions = [problem.solution(column) for column in range(problem.columns)]
-        return problem.delivered([x for x, _ in solutions]), next((int(info) for _, info in solutions if info), 0)
+        return problem.deliver([x for x, _ in solutions]), next((int(info) for _, info in solutions if info), 0)

@@ -17,7 +17,7 @@ from clsparse_py._solvers.krylov import gmres as krylov_gmres
 from clsparse_py._solvers.krylov import minres as krylov_minres
 from clsparse_py._solvers.krylov.one_reduction import cg_one_reduction
 from clsparse_py._solvers.linalg.options import Options
-from clsparse_py._solvers.linalg.problem import order_of, solved
+from clsparse_py._solvers.linalg.problem import order_of, solve_problem
 
 __all__ = ["bicgstab", "cg", "gmres", "minres"]
 
@@ -93,13 +93,13 @@ def cg(
     """
 
     def read() -> Options:
-        return Options.checked(
+        return Options.check(
             "cg", cg_one_reduction if one_reduction else krylov_cg.cg, functools.partial(scipy.sparse.linalg.cg, atol=atol),
             rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, check_every=check_every,
             one_reduction=bool(one_reduction),
         )  # fmt: skip
 
-    return solved(read, A, b, x0, M)
+    return solve_problem(read, A, b, x0, M)
 
 
 @solver
@@ -155,12 +155,12 @@ def bicgstab(
     """
 
     def read() -> Options:
-        return Options.checked(
+        return Options.check(
             "bicgstab", krylov_bicgstab.bicgstab, functools.partial(scipy.sparse.linalg.bicgstab, atol=atol),
             rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, check_every=check_every,
         )  # fmt: skip
 
-    return solved(read, A, b, x0, M)
+    return solve_problem(read, A, b, x0, M)
 
 
 @solver
@@ -241,13 +241,13 @@ def gmres(
             options |= {"atol": atol, "restart": restart, "callback": callback, "callback_type": kind}
             return scipy.sparse.linalg.gmres(*operands, **options)
 
-        return Options.checked(
+        return Options.check(
             "gmres", method, of_scipy,
             rtol=rtol, atol=atol, maxiter=maxiter, callback=callback if kind == "x" else None,
             restart=columns, callback_type=kind, **{"maxiter counts columns": by_columns},
         )  # fmt: skip
 
-    return solved(read, A, b, x0, M)
+    return solve_problem(read, A, b, x0, M)
 
 
 @solver
@@ -314,10 +314,10 @@ def minres(
 
     def read() -> Options:
         method = None if show or check else krylov_minres.minres
-        return Options.checked(
+        return Options.check(
             "minres", method, functools.partial(scipy.sparse.linalg.minres, shift=shift, show=show, check=check),
             rtol=rtol, maxiter=maxiter, callback=callback, check_every=check_every, iterations_each=5,
             shift=shift, show=bool(show), check=bool(check),
         )  # fmt: skip
 
-    return solved(read, A, b, x0, M)
+    return solve_problem(read, A, b, x0, M)
