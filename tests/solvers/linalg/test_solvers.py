@@ -315,7 +315,7 @@ def test_the_host_looks_as_often_as_it_is_told_to(wide: cl.CommandQueue, monkeyp
         reads.append(None)
         return read(self, told)
 
-    monkeypatch.setattr(Watch, "_enqueued", counted)
+    monkeypatch.setattr(Watch, "_enqueue_read", counted)
     monkeypatch.setattr(Thresholds, "of", suppose(Thresholds, max_rows_together=0))
     for every, wanted in ((1, 21), (5, 5), (30, 2)):
         linalg.cg(clsparse_py.csr_array(host, queue=wide), b, rtol=0, maxiter=20, check_every=every)
