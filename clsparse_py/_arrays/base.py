@@ -515,7 +515,7 @@ class SparseArray(InPlace, Sparse):
         return target
 
     def __array_function__(self, function: Callable[..., Any], types: Any, arguments: Any, options: Any) -> Any:
-        """Call the method that a function of NumPy's stands for; refuse all others, which would take the array for a scalar."""
+        """Call the method that implements a NumPy function; refuse other functions, which would take the array for a scalar."""
         if function in OF_NO_VALUES:
             return function.__wrapped__(*arguments, **options)  # type: ignore[attr-defined] # NumPy's own, of Python
         if function is np.result_type:
@@ -572,7 +572,7 @@ class SparseArray(InPlace, Sparse):
         """Return how many entries are stored, without a look at the structure."""
 
     def __str__(self) -> str:
-        """Return what SciPy's array of these entries prints: at most `maxprint` of them."""
+        """Return the text that SciPy's array of these entries prints: at most `maxprint` entries."""
         host = self.get()
         host.maxprint = self.maxprint
         return str(host)
@@ -583,7 +583,7 @@ class SparseArray(InPlace, Sparse):
             self.maxprint = operator.index(maxprint)
 
     def __format__(self, spec: str) -> str:
-        """Return what `repr` does, without a look at the entries."""
+        """Return the text of `repr`, without reading the entries."""
         return format(repr(self), spec)
 
     def __repr__(self) -> str:

@@ -609,7 +609,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
 
 def _is_of_coo(name: str, arguments: tuple[Any, ...]) -> bool:
-    """Return whether the result of an operation that CSR does is in COO form, as SciPy's, which makes it of a dense array."""
+    """Return whether SciPy's result of an operation is in COO form, so that the CSR result is converted."""
     if not arguments or not is_scalar(arguments[0]):
         return False
     if name in ("maximum", "minimum"):

@@ -117,7 +117,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @classmethod
     def over(cls, transposed: csr_array) -> Self:
-        """Return the matrix whose transposed is a `csr_array`, which is held and not to be used by others."""
+        """Return the transposed view of a `csr_array`; the view owns that array, which nobody else may change."""
         array = object.__new__(cls)
         array._columns = transposed
         return array
@@ -356,11 +356,11 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         return getattr(self._t, name)(None if along is None else 1 - along, *arguments, **named)
 
     def spmv_plan(self) -> SpmvPlan:
-        """Return the plan of ``A @ x``, which is that of A's CSR form; that is kept until A changes."""
+        """Return the plan of ``A @ x``: the plan of A's CSR form, cached until A changes."""
         return self._as_csr().spmv_plan()
 
     def spmm_plan(self) -> SpmmPlan:
-        """Return the plan of ``A @ X`` with several columns, which is that of A's CSR form; that is kept until A changes."""
+        """Return the plan of ``A @ X`` with several columns: the plan of A's CSR form, cached until A changes."""
         return self._as_csr().spmm_plan()
 
     def explain(self) -> MemoryReport:
@@ -392,7 +392,7 @@ def _turn(operand: Any) -> Any:
 def _transpose_of(
     arg1: Any, shape: tuple[Any, ...] | None, dtype: Any, *, copy: bool, queue: cl.CommandQueue | None, check: bool
 ) -> csr_array:
-    """Return the CSR of the transposed of what a `csc_array` is to be made of; ``shape`` is that of the transposed."""
+    """Return the transposed, in CSR form, of a constructor's first argument; ``shape`` is the transposed shape."""
     if isinstance(arg1, SparseArray) or scipy.sparse.issparse(arg1):
         columns = arg1.asformat("csc", copy=copy)
         arg1, copy = columns._t if isinstance(columns, csc_array) else columns.T, False

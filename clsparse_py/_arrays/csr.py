@@ -214,7 +214,7 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
             self._become(Structure.canonical(self.queue, self._structure.shape, indices, indptr), data)
 
     def eliminate_zeros(self) -> None:
-        """Leave out entries whose value is zero, in place: where there are some, all arrays are new, and plans are dropped."""
+        """Remove explicit zeros in place: if there are any, all three arrays are replaced and plans are dropped."""
         self.require_valid()
         (data, indices, indptr), facts_before = without_zeros(self.queue, self.parts), self.facts
         if indices is not self.indices:

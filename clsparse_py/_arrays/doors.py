@@ -79,10 +79,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 def _edit_on_host(cls: type[Any], name: str, change: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Return a function that changes a copy of an array on the host, by SciPy's method of a name or by a function of that name.
-
-    The array takes what the copy has then.
-    """
+    """Return the host fallback of a method that works in place: SciPy edits a copy, and the array takes over its arrays."""
     make: Callable[..., None] = cls.__init__
 
     def call(A: Any, *arguments: Any, **named: Any) -> Any:

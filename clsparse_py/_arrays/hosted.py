@@ -76,7 +76,7 @@ def by_scipy(
     queue: cl.CommandQueue | None = None,
     **named: Any,
 ) -> Any:
-    """Return what a function of SciPy does with copies on the host: on the device if sparse, or if a dense operand is there.
+    """Return the result of a SciPy function on host copies; sparse results, and dense ones of device arrays, are copied back.
 
     Parameters
     ----------

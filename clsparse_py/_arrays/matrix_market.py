@@ -28,7 +28,7 @@ __all__ = ["mminfo", "mmread", "mmwrite"]
 
 
 def mminfo(source: Any) -> tuple[int, int, int, str, str, str]:
-    r"""Return what the head of a Matrix Market file says.
+    r"""Return the fields of a Matrix Market file's header.
 
     Parameters
     ----------

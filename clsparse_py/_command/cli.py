@@ -53,7 +53,7 @@ class CommandError(Exception):
 
 
 def find_device(substring: str | None) -> cl.Device:
-    """Return the device that is named, or the one that is chosen by default.
+    """Return the named device, or the default device.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def _readable(name: str, value: Any) -> str:
 
 
 def _capabilities(device: Device) -> dict[str, str]:
-    """Return all that is known of a device beside its name, by what it is."""
+    """Return the capabilities of a device, each with its description as key."""
     capabilities: dict[str, str] = {}
     for field in dataclasses.fields(device):
         if field.name == "name":
@@ -271,7 +271,7 @@ def _check_output(file: str | None) -> None:
 
 
 def _time_calls(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
-    """Return what an action gives, and the seconds until all of it is done."""
+    """Return the result of an action, and the seconds until the queue has finished it."""
     begin = time.perf_counter()
     result = action()
     queue.finish()
@@ -279,7 +279,7 @@ def _time_calls(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, flo
 
 
 def _steady(queue: cl.CommandQueue, action: Callable[[], T]) -> tuple[T, float]:
-    """Return what an action that ran before gives when it builds no kernel any more: what it learned may ask for another one."""
+    """Repeat an action until it builds no more kernels, and return the result and the time of the last run."""
     for _ in range(_TRIES):
         kernels = len([*programs.built()])
         result, seconds = _time_calls(queue, action)

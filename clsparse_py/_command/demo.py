@@ -87,7 +87,7 @@ class Result(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """A matrix and what became of each operation: a result, an error, or None where a product is too large."""
+    """The outcome of each operation on a matrix: a result, an error, or None if the product is too large."""
 
     case: Case
     shape: tuple[int, int]
@@ -210,7 +210,7 @@ _OPERATIONS: dict[str, Callable[[csr_array, scipy.sparse.csr_array], Result | No
 
 
 def _time(action: Callable[[], object], queue: cl.CommandQueue | None = None, *, calls: int = 1) -> float:
-    """Return the median seconds of an action, of some calls that are waited for together; fewer repeats where it takes long."""
+    """Return the median seconds of a call, over batches of ``calls`` calls; slow actions are repeated less."""
     times: list[float] = []
     while len(times) < 3 or (len(times) < EFFORT.repeats and sum(times) < EFFORT.seconds):
         began = time.perf_counter()
@@ -238,7 +238,7 @@ def _error(A: scipy.sparse.csr_array, x: np.ndarray[Any, Any], y: np.ndarray[Any
 
 
 def _error_of_square(A: scipy.sparse.csr_array, B: scipy.sparse.csr_array, C: scipy.sparse.csr_array) -> float:
-    """Return the same of C and SciPy's A @ B, or NaN if C has not the structure of the product of the patterns.
+    """Return the error of C against SciPy's A @ B, as a share of the bound; NaN if C's pattern is wrong.
 
     An entry of C is the sum of as many products as the row of A has entries, at most.
     """

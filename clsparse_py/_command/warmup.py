@@ -162,7 +162,7 @@ def _matrices(queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[csr_array]:
 
 
 def _with_lengths(queue: cl.CommandQueue, dtype: np.dtype[Any], lengths: list[int]) -> csr_array:
-    """Return a matrix of one column whose rows have so many entries."""
+    """Return a matrix of one column; its rows have the given numbers of entries, all in that column."""
     indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
     parts = (np.zeros(indptr[-1], dtype), np.zeros(indptr[-1], np.int32), indptr)
     return csr_array(scipy.sparse.csr_array(parts, shape=(len(lengths), 1)), queue=queue)

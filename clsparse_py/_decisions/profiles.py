@@ -367,15 +367,15 @@ class Rules(Generic[T]):
     values: Mapping[str, T]
 
     def decide(self, features: Mapping[str, float]) -> Ruling[T]:
-        """Return what to take, and why."""
+        """Return the chosen value and the path of comparisons that led to it."""
         return Ruling(self, features, trees.leaf_of(self.tree, features))
 
     def restrict(self, features: Mapping[str, float]) -> Rules[T]:
-        """Return the rules that are left where some features are known."""
+        """Return the rules with the known features substituted."""
         return Rules(self.profile, trees.restrict(self.tree, features), self.values)
 
     def take(self, features: Mapping[str, float]) -> T:
-        """Return what to take."""
+        """Return the chosen value."""
         return self.values[trees.leaf_of(self.tree, features).label]
 
 
@@ -509,7 +509,7 @@ def name_for(device: Device) -> str:
 
 
 def identity(device: Device) -> dict[str, Any]:
-    """Return what a profile says of the device that it was measured on."""
+    """Return the description, in a profile, of the measured device."""
     return {
         "name": device.name,
         "platform": device.platform,

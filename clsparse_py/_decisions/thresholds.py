@@ -15,7 +15,7 @@ Own = TypeVar("Own", bound="Thresholds")
 
 
 class Number(NamedTuple):
-    """What is declared of a number beside its default; see `number`."""
+    """The declaration of a threshold: unit, bounds and default on CPU devices; see `number`."""
 
     unit: str
     on_cores: float | None

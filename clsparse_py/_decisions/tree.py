@@ -66,7 +66,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A comparison, and what follows where it holds and where not."""
+    """A comparison ``feature <= at_most`` with the subtrees for true and false."""
 
     feature: str
     at_most: float
@@ -137,7 +137,7 @@ def leaf_of(tree: Tree, features: Mapping[str, float]) -> Leaf:
 
 
 def restrict(tree: Tree, features: Mapping[str, float]) -> Tree:
-    """Return what is left of a tree where some features are known."""
+    """Return a tree with the known features substituted: comparisons of these are resolved."""
     while isinstance(tree, Split) and tree.feature in features:
         tree = tree.then if features[tree.feature] <= tree.at_most else tree.otherwise
     if isinstance(tree, Leaf):
@@ -147,7 +147,7 @@ def restrict(tree: Tree, features: Mapping[str, float]) -> Tree:
 
 
 def bare(tree: Tree) -> Tree:
-    """Return what a tree decides, without what training knew of it: two that decide alike by the same comparisons are equal."""
+    """Return a tree without the statistics of training, so that trees with the same comparisons and labels compare equal."""
     if isinstance(tree, Leaf):
         return Leaf(tree.label)
     return Split(tree.feature, tree.at_most, bare(tree.then), bare(tree.otherwise))

@@ -56,7 +56,7 @@ class Portability:
         return "\n".join(lines)
 
     def at_most(self, lane_width: int) -> Portability:
-        """Return the same with a lane width of at most ``lane_width``, through local memory where that is 1."""
+        """Return these capabilities with at most ``lane_width`` lanes; a lane width of 1 exchanges through local memory."""
         if lane_width >= self.lane_width:
             return self
         width = 1 << max(lane_width, 1).bit_length() - 1
@@ -206,7 +206,7 @@ def _matches(context: cl.Context, device: cl.Device, queue: cl.CommandQueue) -> 
 
 
 def _aliases_host(context: cl.Context, device: cl.Device, queue: cl.CommandQueue) -> tuple[bool, int]:
-    """Return whether a buffer on host memory is that memory, and the multiple that the device prefers for a work-group."""
+    """Return whether a buffer made on host memory aliases it, and the device's preferred multiple of work-group sizes."""
     kernel = cl.Kernel(programs.compile_source(context, device, _ALIAS_PROBE), "probe_alias")
     multiple = kernel.get_work_group_info(cl.kernel_work_group_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
     if not query(device, "host_unified_memory", False):

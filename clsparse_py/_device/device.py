@@ -127,7 +127,7 @@ class Device:
 
     @property
     def waits_cost(self) -> bool:
-        """Whether the host waits for a read as long as many launches take, so that one should run behind others."""
+        """Whether waiting for a read costs as much as many launches, so that reads should overlap other commands."""
         return self.type != "cpu"
 
     def fitting(self, candidates: Iterable[_Sized], n_bytes: Callable[[_Sized], int], spare: int = 0) -> _Sized:
@@ -255,12 +255,12 @@ def devices() -> list[cl.Device]:
 
 
 def _kind(device: cl.Device) -> tuple[int, bool]:
-    """Return what comes first of a device's rank: its type, and whether it shares the host's memory."""
+    """Return the leading part of a device's rank: its type, and whether it shares the host's memory."""
     return _TYPE_ORDER.index(type_of(device)), bool(query(device, "host_unified_memory", False))
 
 
 def preference(device: cl.Device, others: Iterable[cl.Device]) -> tuple[bool, float, int]:
-    """Return what a device is compared by with others of its type and memory; the least comes first.
+    """Return the sort key of a device among those of its type and memory; the smallest comes first.
 
     That it was not tuned on this machine; its rank, if profiles tell those of all of them; and compute units times the width of
     float vectors, times the clock rate if all of them tell one, as some drivers say 0. The latter two are negative.

@@ -41,7 +41,7 @@ class RankError(RuntimeError):
 
 @dataclass
 class Counter:
-    """What a rank has sent by exchanges.
+    """Counts of the messages and bytes that a rank sent by exchanges.
 
     Attributes
     ----------
@@ -257,7 +257,7 @@ class Communicator(abc.ABC):
         self.agree(error, **facts)
 
     def other_kind(self, source: int, expected: str, received: str) -> ValueError:
-        """Return the error of a message of a neighbour that is not what this rank waits for."""
+        """Return the error for a neighbour's message of another kind than this rank expects."""
         return ValueError(
             f"ranks do not make the same call: rank {self.rank} waits for {expected}, rank {source} sent {received}"
         )
@@ -295,7 +295,7 @@ def of_all_ranks(error: Exception) -> Exception:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return what other ranks are told of an error."""
+    """Return the text by which other ranks learn of an error."""
     return f"{type(error).__name__}: {error}"
 
 

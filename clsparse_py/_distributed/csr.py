@@ -251,14 +251,14 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     @property
     @override
     def all_sum(self) -> AllSum | None:
-        """What adds numbers up over ranks; None for a single one."""
+        """The function that sums numbers over ranks; None if there is a single rank."""
         return self.comm.sum if self.comm.size > 1 else None
 
     @override
     def around(
         self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array, alpha: float | None = None
     ) -> tuple[Callable[[], object], ...]:
-        """Return what gathers and sends entries of x, and what adds the product of those that came to y."""
+        """Return two functions: one gathers and sends entries of x, the other adds the product with received entries to y."""
         fetching, border = self.halo.fetching(x), self._rows_with_others()
 
         def end() -> None:

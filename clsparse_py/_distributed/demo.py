@@ -38,7 +38,7 @@ def grid_rows(n: int, begin: int, end: int) -> Any:
 
 
 class Shown(NamedTuple):
-    """What a rank has to show.
+    """A rank's row of the demo's table.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Shown(NamedTuple):
 
 
 def measure(comm: Communicator, n: int, division: Division, repeats: int) -> Shown:
-    """Return what this rank has, and the times and the error of products."""
+    """Return this rank's row of the table: its share of the matrix, and the times and the error of products."""
     part = division.part(comm.rank)
     S = grid_rows(n, part.start, part.stop)
     A = csr_array(S, comm, rows=division)

@@ -11,7 +11,7 @@ __all__ = ["Division", "by_boundaries", "by_entries", "by_rows"]
 
 
 class Division:
-    """Which rank has which rows: rank p those from ``boundaries[p]`` to ``boundaries[p + 1]``; a share may be empty.
+    """A partition of rows among ranks: rank p has rows ``boundaries[p]`` to ``boundaries[p + 1]``; a share may be empty.
 
     Parameters
     ----------

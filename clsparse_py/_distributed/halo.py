@@ -32,7 +32,7 @@ _Kept = TypeVar("_Kept")
 
 
 class Halo:
-    """What a rank needs of its neighbours, and they of it. Made by all ranks together.
+    """The entries of x that a rank receives from, and sends to, each neighbour. Its constructor is collective.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Halo:
         return list(self.sources)
 
     def fetching(self, x: cl_array.Array) -> Fetch:
-        """Return what fetches the halo of vectors like this one, own entries of x: with its buffers, which are kept."""
+        """Return the `Fetch` for vectors of x's dtype and strides, cached with its buffers; x has this rank's own entries."""
         key = "fetch", x.dtype, x.shape[1:], x.strides
         return self._once(key, lambda: Fetch(self._comm, self._queue, self, x))
 
@@ -91,12 +91,12 @@ class Halo:
         return fetching.finish()
 
     def returning(self, dtype: np.dtype[Any], columns: tuple[int, ...]) -> Return:
-        """Return what brings sums home, of a dtype and with as many columns: with its buffers, which are kept."""
+        """Return the `Return` for sums of a dtype and number of columns, cached with its buffers."""
         key = "return", dtype, columns
         return self._once(key, lambda: Return(self._comm, self._queue, self, dtype, columns))
 
     def _once(self, key: Hashable, make: Callable[[], _Kept]) -> _Kept:
-        """Return what was made for a key before, or make it; the buffers of the key that was made first go if there are many."""
+        """Return the exchange cached under a key, or make it; the oldest one is dropped if there are too many."""
         cached: _Kept | None = self._kept.get(key)
         if cached is None:
             if len(self._kept) == _MOST:
@@ -117,13 +117,13 @@ class Halo:
 
 
 def _ranges(lengths: np.ndarray[Any, Any]) -> _Ranges:
-    """Return the ranges of as many entries each, one after another, leaving out those of none."""
+    """Return consecutive ranges of the given lengths, by rank; empty ranges are left out."""
     ends = np.cumsum(lengths)
     return {rank: slice(int(end - n), int(end)) for rank, (n, end) in enumerate(zip(lengths, ends, strict=True)) if n}
 
 
 class _Staged:
-    """Values that leave a device, messages, and values that come to it: all with buffers that are kept.
+    """A reusable exchange: values are copied from the device, sent as messages, and received values copied to the device.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class _Staged:
         return Chain(self._queue, operand)
 
     def _send(self, chain: Chain, leaving: cl_array.Array | None) -> None:
-        """Enqueue the way of values to the host, beside what the operand's queue does after all that is on it now."""
+        """Enqueue the copy of values to the host on a second queue, after the commands that the operand's queue has by now."""
         if chain.events:
             self._before = chain.events[-1:]
         else:

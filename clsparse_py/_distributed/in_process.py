@@ -19,7 +19,7 @@ __all__ = ["Hub", "ThreadCommunicator"]
 
 
 class _Message:
-    """A buffer that is sent, what it is, and whether it was taken."""
+    """A message between threads: the buffer, its kind, and whether the receiver has copied it."""
 
     __slots__ = ("note", "taken", "values")
 
@@ -142,7 +142,7 @@ class ThreadCommunicator(Communicator):
             raise
 
     def _post(self, message: Any, note: str, combine: Callable[[list[Any]], Any]) -> Any:
-        """Post something, wait for what all others post in the same round, and return what is made of it."""
+        """Post a message, wait for the messages of all ranks in this round, and return their combination."""
         self.require_step()
         hub, number = self._hub, self._round
         self._round += 1

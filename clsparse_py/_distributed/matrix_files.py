@@ -23,7 +23,7 @@ __all__ = ["mmread"]
 
 @dataclass(frozen=True)
 class _Head:
-    """What the head of a file says, and the bytes of its entries, one a line."""
+    """The header of a Matrix Market file, and the byte range of its entries, one a line."""
 
     title: bytes
     shape: tuple[int, int]

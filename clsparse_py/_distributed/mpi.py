@@ -258,7 +258,7 @@ class MpiCommunicator(Communicator):
         return np.ndarray((self.size, *values.shape), values.dtype, received, begin, strides)
 
     def _allgather(self, content: bytes, length: int = _LENGTH) -> np.ndarray[Any, Any]:
-        """Return what all ranks send, as rows of bytes: what is shorter is filled up with zeros, what is longer is cut."""
+        """Return the bytes of all ranks as rows of ``length`` bytes: shorter ones are padded with zeros, longer ones cut."""
         message, received = content[:length].ljust(length, b"\0"), np.empty((self.size, length), np.uint8)
         self.finish([self.comm.Iallgather([message, self._mpi.BYTE], [received, length, self._mpi.BYTE])], message, received)
         return received

@@ -87,7 +87,7 @@ def _candidates(B: Any, A: csr_array) -> np.ndarray[Any, Any]:
 
 
 class _Coarsening:
-    """What leads from a level to the next coarser one: aggregates, in their prolongator T, are kept for other values."""
+    """The step from a level to the next coarser one; the tentative prolongator T, with the aggregates, serves new values too."""
 
     def __init__(self, B: cl_array.Array, T: csr_array, omegas: tuple[float, ...], symmetry: str) -> None:
         self.B, self._T, self._omegas, self._symmetry = B, T, omegas, symmetry
@@ -131,7 +131,7 @@ def _transpose(A: csr_array) -> csr_array:
 
 
 def _step(level: Level, number: int, options: Options) -> _Coarsening | None:
-    """Return what leads from a level to the next, of which nothing but the candidates is made; None if it were no smaller."""
+    """Return the step to the next coarser level, with its candidates made; None if that level were no smaller."""
     A = level.A
     comm, queue = A.comm, A.queue
     groups = _aggregates(level, options.at("strength", number))

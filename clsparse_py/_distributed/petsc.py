@@ -15,7 +15,7 @@ __all__ = ["petsc_mat"]
 
 
 class _Products:
-    """What PETSc calls for a `Mat` of type PYTHON."""
+    """The methods that PETSc calls for a `Mat` of type PYTHON."""
 
     def __init__(self, A: csr_array) -> None:
         self.A = A

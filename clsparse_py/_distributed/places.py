@@ -27,7 +27,7 @@ class Place(NamedTuple):
 
 
 def like_the_default() -> list[cl.Device]:
-    """Return the devices of the platform and type of the one that calls without a queue use, which comes first.
+    """Return the default device, followed by the other devices of its platform and type.
 
     Raises
     ------
@@ -48,14 +48,14 @@ def place_of_host_rank(number: int, count: int) -> Place:
 
 
 def assign_devices(available: Sequence[cl.Device], count: int) -> list[cl.Device]:
-    """Return a device for each of several ranks: those that are there in turns, or parts of the only one."""
+    """Return a device for each rank: the available devices in turns, or sub-devices of a single one."""
     return (
         parts_of(available[0], count) if len(available) == 1 else [available[number % len(available)] for number in range(count)]
     )
 
 
 def parts_of(device: cl.Device, count: int) -> list[cl.Device]:
-    """Return as many devices: sub-devices of a CPU with an equal share of its cores, in turns where there are fewer cores."""
+    """Return ``count`` sub-devices of a CPU with equal shares of its cores; with fewer cores, they serve several ranks."""
     units = max(1, device.max_compute_units // count)
     if count == 1 or device.max_compute_units < 2 or device.type & cl.device_type.CPU == 0:
         return [device] * count

@@ -141,7 +141,7 @@ def _over(A: csr_array, values: list[Any]) -> csr_array:
 
 
 def require_structure(name: str, matrix: Any, A: csr_array) -> None:
-    """Check, on one rank, that a matrix is what another one is but for its values.
+    """Check, on one rank, that a matrix differs from the planned one in its values alone.
 
     Raises
     ------

@@ -63,13 +63,13 @@ def side_by_side(A: csr_array) -> device_array:
 
 
 def _check(A: device_array) -> device_array:
-    """Return a matrix about whose structure all is known: what is made of it need not be checked."""
+    """Return a matrix after its structure was checked, so that results made of it need no check."""
     A.structure.checked()
     return A
 
 
 def fetch_needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndarray[Any, Any]]:
-    """Return the rows of B that a rank's rows of A refer to, and the columns of others that stand behind its own."""
+    """Return the rows of B that a rank's rows of A refer to, and their halo columns, numbered behind the rank's own columns."""
     own_columns = B.columns.part(A.comm.rank)
     n_own = own_columns.stop - own_columns.start
     received = A.comm.alltoall(_leaving(A, B), f"product({describe(A, B)})")
@@ -117,7 +117,7 @@ def _leaving(A: csr_array, B: csr_array) -> list[SentRows]:
 
 
 def entry_by_entry(A: csr_array, B: csr_array, apply: Callable[[Any, Any], Any]) -> csr_array:
-    """Return what an operation that gives 0 for two zeros makes of the entries of two matrices: ``A + B``, or ``A - B``.
+    """Return ``A + B``, ``A - B`` or another elementwise operation that maps two zeros to 0.
 
     Parameters
     ----------

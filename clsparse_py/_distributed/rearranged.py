@@ -48,7 +48,7 @@ def _with_numbers(A: device_array, begin: int, end: int) -> device_array:
 
 
 class Rearranged:
-    """The values of a matrix over ranks, for what was made of its `Numbered`: with the messages that bring those of other ranks.
+    """The values of a matrix over ranks in the order of a `Numbered`, with the messages that fetch values of other ranks.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Rearranged:
         self._queue = queue
 
     def _positions(self, queue: cl.CommandQueue, numbers: np.ndarray[Any, Any], own_range: slice) -> cl_array.Array:
-        """Return where the values are: among the rank's own, and behind them those that come."""
+        """Return the positions of values: first the rank's own ones, then the received ones."""
         outside = (numbers < own_range.start) | (numbers >= own_range.stop)
         n_own = own_range.stop - own_range.start
         return places_of(

@@ -33,7 +33,7 @@ class Distributed:
 
 
 def extend_history(step: str, *operands: Distributed) -> str:
-    """Return the history of what a step makes of operands: the step in words, and a checksum of what came before."""
+    """Return the history of a step's result: the step in words, and a checksum of the operands' histories."""
     histories = "".join(operand.history for operand in operands)
     return f" after {step}" + (f" and {zlib.crc32(histories.encode()):08x}" if histories else "")
 
@@ -44,7 +44,7 @@ def spell(number: Any) -> str:
 
 
 def describe(*operands: Any) -> str:
-    """Return what operands are, and what was done to them: the same on all ranks."""
+    """Return the dtypes, shapes and histories of operands as text, the same on all ranks."""
     over_ranks = (operand for operand in operands if isinstance(operand, Distributed))
     return ", ".join(f"{name_of(operand.dtype)} of shape {operand.shape}{operand.history}" for operand in over_ranks)  # type: ignore[attr-defined]
 

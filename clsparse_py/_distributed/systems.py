@@ -112,7 +112,7 @@ class Blocks:
 
 
 def by_blocks(A: Any, preconditioner: Callable[[Any], Any]) -> Blocks:
-    """Return a preconditioner of a matrix over ranks that leaves out what connects them: each rank's own, of ``A.local``.
+    """Return a block Jacobi preconditioner over ranks: each rank has a preconditioner of its diagonal block ``A.local``.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ __all__ = ["Replicated", "Team", "over"]
 
 
 class _Thread(threading.local):
-    """What a thread works for: the teams whose tasks it does, and those whose tasks asked for these."""
+    """The teams that wait for a thread: the team whose task it runs, and the teams whose tasks led to that task."""
 
     hubs: frozenset[Hub] = frozenset()
 

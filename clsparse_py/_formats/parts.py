@@ -117,7 +117,7 @@ def is_one_dimensional(arg1: Any, shape: Any = None) -> bool:
 
 
 def as_row(arg1: Any, shape: Any) -> tuple[Any, Any]:
-    """Return what a one-dimensional array is made of, and its shape, as those of a matrix of one row."""
+    """Return the constructor arguments of a one-dimensional array as those of a matrix with one row."""
     wide = None
     if shape is not None:
         (n,) = shape if np.ndim(shape) else (shape,)

@@ -165,7 +165,7 @@ def should_run(name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> 
 
 
 def _require_none(**named: Any) -> None:
-    """Raise the error by which NetworkX knows that another backend has to run a call."""
+    """Raise NotImplementedError, by which NetworkX falls back to another backend."""
     for name, value in named.items():
         if value is not None and value is not False:
             raise NotImplementedError(f"{name}: is not supported by the backend clsparse")
@@ -265,7 +265,7 @@ def single_source_shortest_path_length(G: Graph, source: Any, cutoff: Any = None
 
 
 def get_info() -> dict[str, Any]:
-    """Return what NetworkX shows of the backend."""
+    """Return the backend's entry in NetworkX's list of backends."""
     return {
         "backend_name": "clsparse",
         "project": "clsparse_py",

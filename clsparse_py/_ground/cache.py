@@ -81,7 +81,7 @@ def load(key: str, parse: Callable[[bytes], T]) -> T | None:
 
 
 def read(key: str) -> bytes | None:
-    """Return the entry kept under ``key``, or None where there is none that is whole and to be trusted."""
+    """Return the cache entry under ``key``; None if it is missing, damaged or not to be trusted."""
     for directory, owner in _places():
         content = _read_trusted(directory, key, owner)
         if content is None:
@@ -94,7 +94,7 @@ def read(key: str) -> bytes | None:
 
 
 def _places() -> Iterator[tuple[Path, int | None]]:
-    """Yield the folders that entries are read from, each with whose it has to be; None is this process's user."""
+    """Yield the folders that entries are read from, each with the user id of its owner; None is this process's user."""
     yield folder(), None
     shared = os.environ.get("CLSPARSE_SHARED_CACHE")
     if shared:

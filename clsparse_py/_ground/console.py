@@ -10,7 +10,7 @@ __all__ = ["plain"]
 
 
 class _Piped(Console):
-    """A console that leaves it to the command what a pipe that nobody reads any more means."""
+    """A console that raises BrokenPipeError, so that the command decides about a closed pipe."""
 
     def on_broken_pipe(self) -> None:
         """Raise what the system said."""

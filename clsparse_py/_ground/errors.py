@@ -40,7 +40,7 @@ def class_of(value: object) -> str:
 
 
 def require_name(argument: str, value: object, names: Sequence[str]) -> None:
-    """Raise a ValueError if an argument is none of the names that it may be: those of its ``Literal`` type."""
+    """Raise a ValueError unless an argument is one of the allowed names: those of its ``Literal`` type."""
     if not isinstance(value, str) or value not in names:
         raise ValueError(f"{argument}: must be one of {', '.join(names)}, is {value!r}")
 

@@ -91,10 +91,10 @@ def _escape(text: str) -> str:
 
 
 class Explained(Protocol):
-    """A plan, which explains what it decided."""
+    """A plan that explains its decisions."""
 
     def explain(self) -> Shown:
-        """Return what it decided, and why."""
+        """Return the plan's decisions and their reasons."""
 
 
 def plan_as_html(plan: Explained) -> str:

@@ -220,7 +220,7 @@ class Checkpoint:
 
     @staticmethod
     def _parse_line(line: bytes) -> tuple[str, Any]:
-        """Return what a line holds: what it is, and its content."""
+        """Return the kind and the content of a line."""
         content = json.loads(line)
         if not isinstance(content, dict) or len(content) != 1:
             raise ValueError("not an object of one entry")

@@ -94,7 +94,7 @@ class Clock:
         return TUNER.no_time < seconds <= elapsed * 1.1
 
     def check(self, label: str = "") -> None:
-        """Raise `DeviceLostError` unless the device still does what it is told, after a configuration that failed."""
+        """Raise `DeviceLostError` unless the device still runs a kernel correctly, after a configuration that failed."""
         try:
             self._fill().wait()
         except cl.Error as error:

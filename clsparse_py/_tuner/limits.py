@@ -11,7 +11,7 @@ __all__ = ["TUNER", "Tuner"]
 
 @dataclass(frozen=True, eq=False)
 class Tuner(thresholds.Thresholds):
-    """Those of all devices."""
+    """The limits of the tuner, the same on all devices."""
 
     operation = "tuner"
 

@@ -26,7 +26,7 @@ _MADE = {"command": "made by", "commit": "at commit", "corpus": "digest of the c
 
 
 def unknown_labels(profile: Profile, tunables: Mapping[str, Tunable[Any]]) -> dict[str, str]:
-    """Return what this package does not know in a profile: by operation, why it is ignored there."""
+    """Return the operations for which a profile is ignored, with the reason: an unknown operation or label."""
     reasons: dict[str, str] = {}
     for operation, dtype, question in _questions(profile):
         tunable = tunables.get(operation)
@@ -81,7 +81,7 @@ def overview(device: Device, tunables: Mapping[str, Tunable[Any]]) -> Renderable
 
 
 def contents(profile: Profile) -> RenderableType:
-    """Return what a profile holds: where it comes from, how well it scored, its trees and its thresholds."""
+    """Return a profile's origin, scores, trees and thresholds, to print."""
     head = _table("", "")
     head.show_header = False
     head.add_row("made for", _made_for(profile))

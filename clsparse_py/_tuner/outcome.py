@@ -82,7 +82,7 @@ class Outcome:
 
 
 def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable[Any]]) -> dict[tuple[str, str], Outcome]:
-    """Return what is learned of all that was measured, by operation and dtype.
+    """Return the trained trees and thresholds of all measurements, by operation and dtype.
 
     What this version of the operation does not know any more, such as labels of earlier ones, is left out.
     """
@@ -151,7 +151,7 @@ def _shipped_tree(device: Device, operation: str, dtype: str, question: str) -> 
 
 @dataclass(frozen=True)
 class Whole:
-    """All that was measured of an operation on one matrix, and what is taken there by all answers together.
+    """All measurements of an operation on one matrix, with the labels that all answers together choose there.
 
     Attributes
     ----------
@@ -313,7 +313,7 @@ def _current_tree(device: Device, operation: str, dtype: str, question: str) -> 
 
 
 def describe_origin(command: str, checkpoint: Checkpoint, minutes: float, earlier: int = 0, commit: str = "") -> dict[str, Any]:
-    """Return what made a profile, as it tells it.
+    """Return the "made by" entry of a profile: command, corpus, minutes, commit.
 
     Parameters
     ----------
@@ -355,7 +355,7 @@ def _versions() -> dict[str, str]:
 
 
 def _evidence(observations: Sequence[Observation]) -> dict[str, dict[str, float]]:
-    """Return what a profile holds of a question's measurements: the longest of them, with the times of winner and default."""
+    """Return the evidence of a question for a profile: the longest measurements, with the times of winner and default."""
     times: dict[str, dict[str, float]] = {}
     for observation in sorted(observations, key=lambda case: -case.best)[:_EVIDENCE]:
         labels = dict.fromkeys((min(observation.times, key=observation.times.__getitem__), observation.default))

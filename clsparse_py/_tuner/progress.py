@@ -26,7 +26,7 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """Shows what runs, how much is left and what is best so far.
+    """Shows the running measurement, the time left and the best labels so far.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Progress:
             self._line()
 
     def begins(self, operation: str, case: Case, n_done: int, seconds_left: float) -> None:
-        """Show what is measured next, and say what came of the last one."""
+        """Show the next operation and matrix, and print the result of the last ones."""
         self._line()
         self._case = operation, case.name, time.monotonic()
         self._done, self._end = n_done, time.monotonic() + seconds_left

@@ -192,7 +192,7 @@ class _Track:
         return times + (self._clock.samples(run, n_more, by_host=self._by_host) if n_more > 0 else [])
 
     def narrow(self, within: float) -> None:
-        """Let those go that took longer than ``within`` times the best."""
+        """Drop the configurations that took longer than ``within`` times the best."""
         limit = within * min(self._found.times.values(), default=math.inf)
         self.runs = {label: run for label, run in self.runs.items() if label in self._keep or self._found.times[label] <= limit}
 
@@ -202,7 +202,7 @@ class _Track:
             self._attempt(label, lambda label: self._samples[label].append(self._round(self.runs[label], stage)))
 
     def finish(self) -> Race:
-        """Verify what could win and was not verified yet, and return what was found."""
+        """Verify the unverified configurations that could win, and return the race's result."""
         result = self._found
         for label in sorted(self._unverified & self.runs.keys()):
             self._attempt(label, self._run_and_confirm)
@@ -243,7 +243,7 @@ def _seconds(rounds: list[list[float]]) -> float:
 
 
 def _error_of(rounds: list[list[float]]) -> float:
-    """Return what a time may be wrong by, as a share: twice the median's standard error, or half of how far rounds differ."""
+    """Return the relative error of a time: twice the median's standard error, or half the distance of the best two rounds if larger."""
     best, *further = sorted(rounds, key=statistics.median)
     middle = statistics.median(best)
     deviation = statistics.median(abs(time - middle) for time in best)

@@ -28,7 +28,7 @@ __all__ = ["Observer", "Options", "Session", "default_budget"]
 
 
 def default_budget(device: Device) -> float:
-    """Return the seconds that measuring may take where nothing else is said."""
+    """Return the default time limit of measuring, in seconds."""
     return 18 * 60.0 if device.lanes_are_loops else 8.5 * 60.0
 
 
@@ -231,7 +231,7 @@ class Session:
         return course
 
     def _next(self, courses: list[_Course]) -> tuple[_Course, Case] | None:
-        """Return what to measure next: a case of the operation that had the least time so far."""
+        """Return the next case to measure, of the operation with the least time relative to its share."""
         for course in sorted(courses, key=lambda entry: entry.behind):
             for case in course.cases:
                 # Skip a size that took longer than the time left when it was last measured.
@@ -270,7 +270,7 @@ class Session:
         return "float64" if self.device.fp64 and sum(case.name.encode()) % 2 else "float32"
 
     def _questions(self, course: _Course, dtype: str, case: Case, problem: Any) -> None:
-        """Measure an operation's questions on a problem, but those that an earlier run measured."""
+        """Measure an operation's questions on a problem, except those in the checkpoint of an earlier run."""
         tunable = course.tunable
         earlier = {past.key: past for past in self.checkpoint.of(tunable.operation, dtype, case.name)}
         measured: dict[str, list[tuple[Mapping[str, float], Mapping[str, float]]]] = {}

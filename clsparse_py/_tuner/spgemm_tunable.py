@@ -330,7 +330,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         label: str,
         works: dict[tuple[tuple[int, int, int], ...], Work],
     ) -> object:
-        """Return which accumulators make how many rows by some thresholds, and what else these decide.
+        """Return the number of rows of each accumulator under some thresholds, and the reason for the strategy.
 
         ``works`` keeps what the analysis found by the limits of bins: what is decided by it takes no device.
         """
@@ -357,12 +357,12 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def features(self, subject: SpgemmProblem) -> dict[str, float]:
-        """Return what is known before the analysis."""
+        """Return the features known before the analysis."""
         return subject.features
 
     @override
     def parse(self, question: str, label: str) -> Strategy | Choice | Mapping[str, float]:
-        """Return a strategy or what makes a bin by its label, or the changes of thresholds that a label tells.
+        """Return the meaning of a label: a strategy, an accumulator of a bin, or changes of thresholds.
 
         Raises
         ------
@@ -381,7 +381,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
     @override
     def prepare(self, subject: SpgemmProblem, question: str, label: str) -> Callable[[], list[cl.Event]]:
-        """Return what makes the product by a strategy, a choice for a bin or thresholds, analysis and all.
+        """Return the function that makes the product, analysis included, by a strategy, a choice for a bin or thresholds.
 
         Its first call builds kernels.
         """
@@ -400,7 +400,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
         thresholds: str | None = None,
         choices: Mapping[int, Choice] | None = None,
     ) -> Callable[[], list[cl.Event]]:
-        """Return what makes the product by a strategy and thresholds, by their labels, and choices by the numbers of bins.
+        """Return the function that makes the product by labels of a strategy and of thresholds, and by choices for bins.
 
         What is not given is the device's profile's.
         """

@@ -97,7 +97,7 @@ class Answer:
     scores: dict[str, Losses]
 
     def to_json(self) -> dict[str, Any]:
-        """Return what profiles hold of it beside the tree."""
+        """Return the answer's size and scores, as a profile stores them beside the tree."""
         size = {"leaves": sum(1 for _ in leaves(self.tree)), "tuned": self.tuned}
         return {
             **size,
@@ -110,7 +110,7 @@ class Answer:
 
 
 def losses(observations: Sequence[Observation], choose: Callable[[Observation], str]) -> Losses:
-    """Return how well choices did where they were measured; a label that was not counts as `TUNER.unknown_loss` or worse."""
+    """Return the losses of choices; an unmeasured label counts as `TUNER.unknown_loss` or worse."""
     lost = np.array([_loss(observation, choose(observation)) for observation in observations])
     if not lost.size:
         return Losses(0, 0.0, 1.0, 1.0, 1.0)
@@ -274,7 +274,7 @@ class _Table:
         return self._smoothed(rows)._penalties(rows, label_worth)
 
     def _smoothed(self, rows: _Array) -> _Table:
-        """Return the table with the costs by which trees are grown on some cases, of which no others tell anything."""
+        """Return the table with smoothed costs of some cases, computed from these cases alone."""
         if not self.names or len(self.labels) == 1 or rows.size < TUNER.min_cases:
             return self
         key = rows.tobytes()
@@ -386,7 +386,7 @@ def _graft(tree: Tree, rule: Tree | None) -> Tree:
 
 
 def _bound_by_size(tree: Tree, rule: Tree | None, observations: Sequence[Observation]) -> Tree:
-    """Return a tree that leaves what is larger than all that it was trained on to the rule: it may be in no cache any more."""
+    """Return a tree that leaves problems larger than all training cases to the rule, as these may fit no cache."""
     size = next((name for name in _SIZES if all(name in observation.features for observation in observations)), None)
     if rule is None or size is None:
         return tree
@@ -394,7 +394,7 @@ def _bound_by_size(tree: Tree, rule: Tree | None, observations: Sequence[Observa
 
 
 def _within(tree: Tree, bounds: Mapping[str, tuple[float, float]]) -> Tree:
-    """Return what is left of a tree where features lie within bounds: above the first, at most the second."""
+    """Return a tree simplified for features within bounds (low, high]: comparisons outside of them are resolved."""
     if isinstance(tree, Leaf):
         return tree
     low, high = bounds.get(tree.feature, (-math.inf, math.inf))
@@ -446,7 +446,7 @@ def _best_growth(tables: Sequence[_Table]) -> tuple[_Table, _Growth, dict[int, s
 
 
 class _Tried(NamedTuple):
-    """A table and a growth, what trees so grown choose for families left out, how many leaves they have, and what they lose."""
+    """A trial of cross-validation: table and growth, labels chosen for the families left out, number of leaves, and loss."""
 
     table: _Table
     growth: _Growth

@@ -73,7 +73,7 @@ class Tunable(Protocol[Problem]):
         return min(10**8, device.global_memory // 64)
 
     def subjects(self, problem: Problem, question: str) -> Sequence[Problem]:  # noqa: ARG002 - that of one question
-        """Return what a question is asked of: mostly the problem itself; of the rows in bins, each bin."""
+        """Return the subjects of a question: mostly the problem itself; for questions about bins, each bin."""
         return (problem,)
 
     def configurations(self, device: Device, dtype: str, question: str) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ class Tunable(Protocol[Problem]):
         """Return the numbers that decision trees compare, as they are known when the operation has to decide."""
 
     def parse(self, question: str, label: str) -> object:
-        """Return what a label means.
+        """Return the meaning of a label.
 
         Raises
         ------
@@ -137,7 +137,7 @@ class Tunable(Protocol[Problem]):
 
 
 def tunables(operations: Iterable[str] = OPERATIONS) -> dict[str, Tunable[Any]]:
-    """Return what can be tuned, by operation: all of `OPERATIONS`, or those that are named."""
+    """Return the tunables by operation: of all `OPERATIONS`, or of the named ones."""
     by_operation: dict[str, Tunable[Any]] = {}
     for operation in operations:
         module, name = _DECLARED[operation].split(":")

@@ -47,7 +47,7 @@ def _group(chain: Chain) -> int:
 
 
 def _group_of_rows(chain: Chain) -> int:
-    """Return the work-group of kernels whose work-items take a block row: one on CPU devices, where they are long."""
+    """Return the work-group size of kernels with a block row to a work-item: one on CPU devices, where work-items run long."""
     return 1 if chain.device.lanes_are_loops else _group(chain)
 
 
@@ -60,7 +60,7 @@ def count_of(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size:
 def _pointers(
     chain: Chain, parts: Parts, shape: tuple[int, int], size: Size, positions: cl_array.Array
 ) -> tuple[cl_array.Array, int]:
-    """Return where block rows begin, and how many blocks there are, which waits for the device."""
+    """Return the pointers of block rows and the number of blocks; waits for the device."""
     data, indices, indptr = parts
     n, index = shape[0] // size[0], indptr.dtype
     pointers = allocate(chain.queue, "indptr", n + 1, index)
@@ -153,7 +153,7 @@ def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Part
 def gather(
     queue: cl.CommandQueue, blocks: cl_array.Array, numbers: cl_array.Array, kind: str, starts: cl_array.Array | None = None
 ) -> cl_array.Array:
-    """Return new blocks that are those of some numbers.
+    """Return the blocks with the given numbers, copied.
 
     Parameters
     ----------

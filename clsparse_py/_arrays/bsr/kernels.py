@@ -60,7 +60,7 @@ def vectors_of(arithmetic: Arithmetic, n: int) -> tuple[tuple[int, int], ...]:
 
 @dataclass(frozen=True)
 class _OfBlocks(programs.Parameters):
-    """Base of the records of products of matrices whose blocks have a size that the kernel knows.
+    """Base of the records of block-matrix products; the size of blocks is a constant of the kernel.
 
     Attributes
     ----------

@@ -45,7 +45,7 @@ def issparse(x: Any) -> bool:
 
 
 class _OfSciPy(type):
-    """The class of a format that lives on the host: it makes arrays of SciPy's class of that name, which are its instances."""
+    """The class of a format without a device form: its constructor returns arrays of SciPy's class of that name."""
 
     # A subclass of SciPy's class would have SciPy ask it what else is sparse.
     @property

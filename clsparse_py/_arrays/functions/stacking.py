@@ -270,7 +270,7 @@ def _convert_block(queue: cl.CommandQueue, block: csr_array, column: int, index:
 
 
 def _facts(grid: list[list[csr_array]], nnz: int) -> Facts | None:
-    """Return what is known of the result: sorted or canonical blocks make one that is so. None if a block is unknown."""
+    """Return the facts of the joined structure: sorted or canonical if all blocks are. None if a block was never checked."""
     all_facts = [block.facts for row in grid for block in row]
     known_facts = [facts for facts in all_facts if facts is not None]
     if len(known_facts) < len(all_facts):

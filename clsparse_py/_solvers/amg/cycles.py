@@ -41,7 +41,7 @@ class _Room:
 
     @property
     def smoothers(self) -> tuple[Smoother | None, Smoother | None]:
-        """Those before and after the correction."""
+        """The smoothers before and after the coarse correction."""
         return self._level.presmoother, self._level.postsmoother
 
     @property
@@ -55,7 +55,7 @@ class _Room:
         self.sweeps.set_all(scalars.ravel())
 
     def follows(self) -> bool:
-        """Take over what changed in the level; return False if commands that are known would not see it."""
+        """Take over the level's new matrices; return False if commands bound before would not see the change."""
         current = self._level.A, self._level.P, self._level.R
         present = self.A, self.P, self.R
         if any(a is not b or b is not c for a, b, c in zip(self._matrices, current, present, strict=True)):
@@ -94,7 +94,7 @@ class _Room:
 
 
 def _as(A: Any, dtype: np.dtype[Any]) -> Any:
-    """Return a matrix whose products with vectors of a dtype are of that dtype."""
+    """Return a matrix cast so that its products with vectors of a dtype have that dtype."""
     matrix = A if np.result_type(A.dtype, dtype) == dtype else cast_to(A, dtype)
     as_divided(matrix).mapped(_ready, _ready)
     return matrix
@@ -145,7 +145,7 @@ class Workspace:
 
     @contextmanager
     def borrow(self, b: cl_array.Array, x: cl_array.Array) -> Iterator[tuple[cl_array.Array, cl_array.Array, cl_array.Array]]:
-        """Give a copy of b, one of x, which becomes x at the end, and a vector for the residual: as a rule those of before.
+        """Lend a copy of b, a copy of x (copied back at the end) and a vector for the residual: mostly the workspace's own.
 
         Commands on the same vectors are found once: to make a kernel object takes the host longer than most cycles take.
         """
@@ -161,7 +161,7 @@ class Workspace:
             self._is_lent = is_other
 
     def _once(self, key: tuple[Any, ...], vector: cl_array.Array, make: Callable[[], list[Command]]) -> list[Command]:
-        """Return commands on vectors, found once if these are those that are lent."""
+        """Return commands on vectors, cached if the vectors are the workspace's own."""
         if not any(vector is own_vector for own_vector in self._own):
             return make()
         if key not in self._known:
@@ -174,7 +174,7 @@ class Workspace:
         return self._rooms[0].sweeps
 
     def residual(self, b: cl_array.Array, x: cl_array.Array, r: cl_array.Array) -> list[Command]:
-        """Return what makes ``r = b - A x``, and begins the sum of its squares."""
+        """Return the commands that compute ``r = b - A x`` and begin the sum of its squares."""
         level = self._rooms[0]
         assert level.A is not None
         A, q = level.A, level.vector("q")
@@ -247,7 +247,7 @@ class Workspace:
         return commands + self._smooth(level, True, b, x)
 
     def _correct(self, number: int, kind: str, repeats: int) -> list[Command]:
-        """Return what solves for the correction on a coarser level: from its own b to its own x."""
+        """Return the commands that solve for the correction on a coarser level: from its own b to its own x."""
         if number == len(self._rooms) - 1 or kind == "V":
             return self._inner(number, "V", 0, from_zero=True)
         if kind == "W":

@@ -22,7 +22,7 @@ Command = Callable[[], object]
 
 
 def product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array, *, adds: bool = False) -> Command:
-    """Return what enqueues ``y = A x`` or, with ``adds``, ``y += A x``.
+    """Return the command that enqueues ``y = A x`` or, with ``adds``, ``y += A x``.
 
     Parameters
     ----------
@@ -55,5 +55,5 @@ def product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array
 
 @door()
 def _own_product(queue: cl.CommandQueue, A: csr_array, x: cl_array.Array, y: cl_array.Array, adds: bool) -> Command:
-    """Return what enqueues the product of a matrix on one device, or of a rank's block of own rows and columns."""
+    """Return the command of a product with a matrix on one device, or with a rank's diagonal block."""
     return kept_plan(A).bound(queue, A, x, y, *((1, 1) if adds else (None, None)))

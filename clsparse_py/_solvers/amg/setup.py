@@ -48,7 +48,7 @@ _MAX_COARSE = (256, 100)
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What a hierarchy is set up by, checked; lists have one entry for each level, of which the last counts for all that follow.
+    """The checked options of a hierarchy; lists have an entry for each level, the last one for all further levels.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Options:
 
 
 class _Step:
-    """What leads from a level to the next coarser one: plans, kept for other values."""
+    """The step from a level to the next coarser one: plans, reused for new values."""
 
     def __init__(self, coarse: cl_array.Array, T: Matrix, omegas: tuple[float, ...], symmetry: str) -> None:
         self.B, self._T, self._omegas, self._symmetry = coarse, T, omegas, symmetry
@@ -264,7 +264,7 @@ def _on_one_device(A: Any, B: Any, options: Options) -> MultilevelSolver:
 
 
 class Coarsening(Protocol):
-    """What leads from a level to the next coarser one, whose candidates are B."""
+    """The step from a level to the next coarser one, whose candidates are B."""
 
     B: cl_array.Array
 
@@ -312,7 +312,7 @@ def _smooth(levels: list[Level], options: Options) -> None:
 
 
 def _step(level: Level, number: int, options: Options) -> _Step | None:
-    """Return what leads from a level to the next, of which nothing but the candidates is made; None if it were no smaller."""
+    """Return the step to the next coarser level, with its candidates made; None if that level were no smaller."""
     graph = strong_entries(nodes_of(level.A, level.blocksize), options.at("strength", number))
     queue = level.A.queue
     groups = aggregates(queue, graph.indices, graph.indptr)

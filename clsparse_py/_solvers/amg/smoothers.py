@@ -51,7 +51,7 @@ def unpack(option: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def as_list(name: str, option: Any) -> list[Any]:
-    """Return what is given for each level, the last one for all that follow; a tuple without options is a list.
+    """Return an option as a list with an entry for each level; a tuple that is not (name, options) is a list.
 
     Raises
     ------

@@ -338,7 +338,7 @@ class MultilevelSolver:
         return float(np.linalg.norm(r.get() if isinstance(r, cl_array.Array) else r))
 
     def _workspace(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Workspace:
-        """Return what cycles need on a queue, made at the first call."""
+        """Return the workspace of cycles on a queue, made at the first call."""
         key = queue.int_ptr, dtype.char
         if key not in self._workspaces:
             self._workspaces[key] = Workspace(self.levels, self._coarse, queue, dtype)
@@ -346,7 +346,7 @@ class MultilevelSolver:
 
 
 def _overwrite(A: csr_array, values: cl_array.Array) -> None:
-    """Write values into those of a matrix, which commands that are known read."""
+    """Overwrite the values of a matrix, which bound commands read."""
     chain = Chain(A.queue, values, writes=(A.data,))
     chain.copy(A.data, values, values.size)
     chain.finish(A.data)

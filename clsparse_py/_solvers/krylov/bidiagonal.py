@@ -35,7 +35,7 @@ START = (_LEFT, _RIGHT)
 
 
 def unpack(names: tuple[str, ...], suffix: str = "_0") -> str:
-    """Return the statement that declares scalars, whose names end so, as real numbers without that."""
+    """Return the statement that declares real scalars without the suffix of their names in the layout."""
     return f"R {', '.join(f'{name} = real_part({name}{suffix})' for name in names)};"
 
 

@@ -31,7 +31,7 @@ class Problem:
 
 @dataclasses.dataclass
 class Block:
-    """What was found: eigenvalues, vectors, and of each iteration the eigenvalues and the norms of residuals."""
+    """The result of LOBPCG: eigenvalues, vectors, and the history of eigenvalues and residual norms."""
 
     values: np.ndarray[Any, Any]
     vectors: Columns
@@ -62,7 +62,7 @@ class _Part:
                 problem.B(x, bx)
 
     def replace(self, panel: Panel, *sources: tuple[_Part, np.ndarray[Any, Any]], spare: Columns) -> None:
-        """Enqueue making the columns combinations of those of parts, and what A and B make of them likewise."""
+        """Enqueue replacing the columns, and their products with A and B, by combinations of the columns of parts."""
         panel.replace(self.ax, *((part.ax, factors) for part, factors in sources), spare=spare)
         if self.bx is not self.x:
             panel.replace(self.bx, *((part.bx, factors) for part, factors in sources), spare=spare)

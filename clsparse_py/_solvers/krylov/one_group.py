@@ -44,7 +44,7 @@ _CHECK = Product("A", "x", "q"), RESIDUAL
 
 @dataclass(frozen=True)
 class Script:
-    """What an iteration of a method does.
+    """The steps of an iteration of a method.
 
     Attributes
     ----------

@@ -29,7 +29,7 @@ _START = Pass(
 
 
 def _sums(name: str, z: str) -> Pass:
-    """Return the pass that begins all sums; z is the residual, or what M makes of it."""
+    """Return the pass that begins all sums; z is M r, or r without a preconditioner."""
     return Pass(
         name, reads=("r", "w", *((z,) if z != "r" else ())), takes=("alpha", "rho", "going"),
         sums=(_RR, ("rz", f"times(conjugate(r), {z})"), ("zw", f"times(conjugate({z}), w)")),

@@ -92,7 +92,7 @@ class Panel:
                 self._passes.enqueue(_COMBINATION, part, **self._block("l", source, i), **self._block("r", target, j))
 
     def replace(self, target: Columns, *sources: tuple[Columns, np.ndarray[Any, Any]], spare: Columns) -> None:
-        """Enqueue making columns the sum of combinations, which may be of themselves; ``spare`` has as many."""
+        """Enqueue replacing columns by a sum of combinations, also of themselves; ``spare`` has at least as many columns."""
         used = spare[: len(target)]
         for column in used:
             self.sweeps.fill(column)
@@ -106,6 +106,6 @@ class Panel:
             self.sweeps.copy(target_column, source_column)
 
     def _block(self, names: str, columns: Columns, number: int) -> dict[str, cl_array.Array]:
-        """Return some columns by the names that passes have for them; other vectors stand for those that are not there."""
+        """Return a block of columns by the names that passes use; spare vectors fill the block up."""
         block = columns[number * _AT_ONCE : (number + 1) * _AT_ONCE]
         return {f"{names}{i}": column for i, column in enumerate([*block, *self._spare[len(block) :]])}

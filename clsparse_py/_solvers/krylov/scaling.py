@@ -49,7 +49,7 @@ declare_passes(LAYOUT, _TOP, _LDEXP, _SHIFTED, RESIDUAL)
 
 
 def near(dtype: np.dtype[Any]) -> int:
-    """Return up to which exponent operators stay as they are: no square of what methods make of them leaves the range."""
+    """Return the largest exponent at which operators stay unscaled, so that squares of products stay in range."""
     return int(np.finfo(dtype).maxexp) // 16
 
 
@@ -68,7 +68,7 @@ class Power:
 
 
 class Vectors(NamedTuple):
-    """What is known of vectors that operators are scaled for, if they belong to no system."""
+    """The vectors that operators are scaled for, if there is no system."""
 
     chain: Chain
     dtype: np.dtype[Any]
@@ -201,7 +201,7 @@ class Scaling:
         return [math.frexp(top)[1] for top in tops] if np.isfinite(tops).all() and tops.all() else None
 
     def sums(self) -> np.ndarray[Any, Any]:
-        """Return what the work-groups have of all sums, by parts; waits."""
+        """Return the work-groups' partial sums, by part; waits."""
         sweeps = self.sweeps
         shape = sweeps.parts, len(LAYOUT.sums), sweeps.groups
         return sweeps.chain.read(sweeps.sums, math.prod(shape)).reshape(shape)
@@ -293,7 +293,7 @@ def solve(system: System, method: Callable[[System], int]) -> int:
 
 
 def solve_least_squares(problem: LeastSquares, method: Callable[[LeastSquares], tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Solve a problem by a method, and return what that does, in the units of the problem.
+    """Solve a problem by a method, and return the method's result in the units of the problem.
 
     After the reason to stop and the number of iterations the method returns numbers, with the powers of b and A in them.
     """

@@ -101,7 +101,7 @@ class System:
     checked: np.ndarray[Any, Any] | None = None
 
     def sweeps(self, layout: Layout) -> Sweeps:
-        """Return what passes over the system's vectors share."""
+        """Return the queue, scalars and sums that passes over the system's vectors share."""
         return Sweeps(self.chain, self.n, self.dtype, layout, all_sum=self.all_sum)
 
     def begin(self, start: Pass, sweeps: Sweeps, *, q: cl_array.Array, **vectors: cl_array.Array) -> None:

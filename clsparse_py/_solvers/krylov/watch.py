@@ -19,7 +19,7 @@ __all__ = ["Iteration", "Watch", "iterate"]
 
 
 class Watch:
-    """Scalars that a pass tells the host, which are read every few iterations, and waited for a look later.
+    """Asynchronous reads of a pass's scalars: begun every few iterations, and waited for at the next read.
 
     If the host never waits, it is what takes the time: it looks less often then, but not if ranks have to look together.
 
@@ -44,7 +44,7 @@ class Watch:
         self.turn = 0
 
     def late(self, iterations: int, event_of_values: cl.Event) -> np.ndarray[Any, Any] | None:
-        """Begin to read what a command told after some iterations, and return what the look before this one found.
+        """Begin to read the scalars of a command, and return the scalars of the read before.
 
         None if there was none, or if it is not yet time to look.
         """
@@ -64,7 +64,7 @@ class Watch:
         return None if previous is None else host
 
     def now(self, event_of_values: cl.Event) -> np.ndarray[Any, Any]:
-        """Return what was told by a command, which is waited for; nothing is being read from then on."""
+        """Return the scalars of a command, which is waited for; no read is pending afterwards."""
         self._read = None
         event, host = self._enqueue_read(event_of_values)
         event.wait()

@@ -160,7 +160,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
 
 
 class _Kept(NamedTuple):
-    """Factors that are kept for an array: which one, at which version, of which kind."""
+    """Cached factors of an array, with the array's version and the kind of factors."""
 
     array: weakref.ref[Any]
     version: int

@@ -52,7 +52,7 @@ def _by_arpack(
     rng: Any = None,  # noqa: ARG001 - of our own v0
     **named: Any,
 ) -> Any:
-    """Return what SciPy's function does; matrices that it factorises are copied to the host."""
+    """Return the result of SciPy's function; matrices that it factorises are copied to the host."""
     if sigma is not None:
         A, M = on_host(A), on_host(M)
     elif isinstance(A, SparseArray):
@@ -302,7 +302,7 @@ def _free_host_memory() -> int | None:
 
 
 def _by_scipys_lobpcg(A: Any, X: Any, B: Any = None, M: Any = None, Y: Any = None, *options: Any, **named: Any) -> Any:
-    """Return what SciPy's function does, on the host."""
+    """Return the result of SciPy's function, on the host."""
     A, B, M = (aslinearoperator(operand) if isinstance(operand, SparseArray) else operand for operand in (A, B, M))
     results = scipy.sparse.linalg.lobpcg(A, on_host(X), B, M, on_host(Y), *options, **named)
     return (

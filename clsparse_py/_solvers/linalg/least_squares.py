@@ -83,7 +83,7 @@ def _solve(operands: _Given, method: Callable[[LeastSquares], tuple[Any, ...]], 
 
 
 def _by_scipy(function: Callable[..., Any], *arguments: Any, check_every: int = 1, **named: Any) -> Any:  # noqa: ARG001 - ours
-    """Return what SciPy's function does, which asks sparse arrays of the device for products."""
+    """Return the result of SciPy's function; its products with sparse arrays run on the device."""
     return by_scipy(function, *arguments, multiplies=True, **named)
 
 

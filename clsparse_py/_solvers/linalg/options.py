@@ -105,7 +105,7 @@ class Options:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What ranks that solve a system together have to agree on, by name."""
+        """The options that all ranks of a system have to agree on, by name."""
         callback = None if self.callback is None else "given"
         limits = {
             "solver": self.name,

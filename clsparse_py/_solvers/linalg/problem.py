@@ -151,13 +151,13 @@ class Divided(abc.ABC):
     @property
     @abc.abstractmethod
     def all_sum(self) -> AllSum | None:
-        """What adds numbers up over ranks; None for a single one."""
+        """The function that sums numbers over ranks; None if there is a single rank."""
 
     @abc.abstractmethod
     def around(
         self, queue: cl.CommandQueue, x: cl_array.Array, y: cl_array.Array, alpha: float | None = None
     ) -> tuple[Callable[[], object], ...]:
-        """Return what is to be called before and after ``y = alpha local @ x`` is enqueued, so that y is ``alpha A @ x``.
+        """Return the functions to call before and after ``y = alpha local @ x`` is enqueued, so that y is ``alpha A @ x``.
 
         Empty where nothing is.
         """

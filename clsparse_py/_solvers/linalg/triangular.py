@@ -30,7 +30,7 @@ def _by_scipy(
     overwrite_b: bool = False,  # noqa: ARG001 - neither is
     unit_diagonal: bool = False,
 ) -> Any:
-    """Return what SciPy's function does, which relies on the other side of the diagonal being empty."""
+    """Return the result of SciPy's function, after emptying the other triangle, which that function expects."""
     part = (scipy.sparse.tril if lower else scipy.sparse.triu)(on_host(A), format="csr")
     return by_scipy(scipy.sparse.linalg.spsolve_triangular, part, b, lower, unit_diagonal=unit_diagonal)
 

@@ -309,7 +309,7 @@ def test_minres_of_complex_and_shifted_matrices(wide: cl.CommandQueue, capsys: p
 def test_the_host_looks_as_often_as_it_is_told_to(wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     host, b = system()
     reads: list[None] = []
-    read = Watch._enqueued
+    read = Watch._enqueue_read
 
     def counted(self: Watch, told: cl.Event) -> Any:
         reads.append(None)
