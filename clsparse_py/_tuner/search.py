@@ -243,7 +243,7 @@ def _seconds(rounds: list[list[float]]) -> float:
 
 
 def _error_of(rounds: list[list[float]]) -> float:
-    """Return the relative error of a time: twice the median's standard error, or half the distance of the best two rounds if larger."""
+    """Return the relative error of a time: twice the median's standard error, or half the best two rounds' distance if larger."""
     best, *further = sorted(rounds, key=statistics.median)
     middle = statistics.median(best)
     deviation = statistics.median(abs(time - middle) for time in best)
