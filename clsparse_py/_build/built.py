@@ -93,7 +93,7 @@ class Built:
         """Return a new kernel object with these arguments, which takes others of their types."""
         kernel = cl.Kernel(self.program, self.parameters.name)
         # Without types PyOpenCL tries each argument's (quirk 36).
-        kernel.set_arg_types([each.dtype if isinstance(each, np.generic) else None for each in arguments])
+        kernel.set_arg_types([argument.dtype if isinstance(argument, np.generic) else None for argument in arguments])
         kernel.set_args(*arguments)
         return kernel
 
@@ -102,7 +102,7 @@ class Built:
 
         To make one takes the host some 0.25 ms. Without memory for an argument it is a new one: quirk 18.
         """
-        if any(each is None for each in arguments):
+        if any(argument is None for argument in arguments):
             return self.typed(arguments)
         try:
             kernel = self._idle.pop()
@@ -155,9 +155,9 @@ class Launch:
                 _set_some(kernel, self._pick_arrays(table))
             else:
                 kernel.set_args(*self.pick(table))
-        whole, group = self.sizes  # a call with a star takes 0.1 us more
+        global_size, local_size = self.sizes  # a call with a star takes 0.1 us more
         try:
-            event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, whole, group, None, wait_for)
+            event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, global_size, local_size, None, wait_for)
         except cl.Error as error:
             kernel, event = self.built.again(error, kernel, queue, self.sizes, self.pick(table), wait_for)
         # Not if something was raised: which arguments are set is not known then.
@@ -209,9 +209,9 @@ class Repeated:
             kernel.set_arg(self._argument, arrays[self._place])
         except IndexError:
             kernel = self._launch.take([*arrays, *self._numbers, *self._constants])
-        whole, group = self._sizes
+        global_size, local_size = self._sizes
         try:
-            event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, whole, group)
+            event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, global_size, local_size)
         except cl.Error as error:
             arguments = self._launch.pick([*arrays, *self._numbers, *self._constants])
             kernel, event = self._launch.built.again(error, kernel, queue, self._sizes, arguments, None)

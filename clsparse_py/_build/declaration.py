@@ -68,13 +68,13 @@ class Parameters(abc.ABC):
     @property
     def name(self) -> str:
         """The kernel's name, readable and an OpenCL C identifier: that of the template, and what the fields tell."""
-        told = (_abbreviate(each.name, getattr(self, each.name)) for each in fields(self))
-        return "_".join((self.template.replace("/", "_"), *filter(None, told)))
+        parts = (_abbreviate(field.name, getattr(self, field.name)) for field in fields(self))
+        return "_".join((self.template.replace("/", "_"), *filter(None, parts)))
 
     @property
     def own(self) -> dict[str, Any]:
         """The fields that are arguments of the template, by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in self.of_prelude}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name not in self.of_prelude}
 
     @property
     def prelude(self) -> str:
@@ -106,7 +106,7 @@ class Parameters(abc.ABC):
     @classmethod
     def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:
         """Return the fields of an example by name, as far as a device and an arithmetic tell them."""
-        told = {
+        values = {
             "work_group": min(_WORK_GROUP, device.max_work_group),
             "portability": device.portability,
             "arithmetic": arithmetic,
@@ -116,14 +116,14 @@ class Parameters(abc.ABC):
             "b": arithmetic.x,
             "value_bytes": np.dtype(arithmetic.a).itemsize,
         }
-        return {each.name: told[each.name] for each in fields(cls) if each.name in told}
+        return {field.name: values[field.name] for field in fields(cls) if field.name in values}
 
     @classmethod
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
         """Yield the records that stand for all of the class: what the command prints, and what compilers are shown."""
         for variant, different in cls.variants.items():
-            found = {**cls.usual(device, arithmetic), **different}
-            yield variant, cls(**{**found, "work_group": min(found["work_group"], device.max_work_group)})
+            values = {**cls.usual(device, arithmetic), **different}
+            yield variant, cls(**{**values, "work_group": min(values["work_group"], device.max_work_group)})
 
 
 def _abbreviate(name: str, value: object) -> str:

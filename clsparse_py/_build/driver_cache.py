@@ -42,17 +42,17 @@ def look_through() -> None:
         return
     try:
         marks = cache.make_folder(f"building-{hashlib.sha256(os.fsencode(entries)).hexdigest()[:16]}")
-        left = [each for each in marks.iterdir() if _is_left(each)]
+        stale = [other for other in marks.iterdir() if _is_left(other)]
         mark = marks / secrets.token_hex(8)
         file = mark.open("xb")
         fcntl.flock(file, fcntl.LOCK_EX)
         atexit.register(_take_away, mark, file, os.getpid())
-        if left:
+        if stale:
             for entry in _cut_short(entries):
                 _log.warning("%s is cut short: removed, and its kernels are built anew", entry)
                 shutil.rmtree(entry, ignore_errors=True)
-            for each in left:
-                each.unlink(missing_ok=True)
+            for stale_mark in stale:
+                stale_mark.unlink(missing_ok=True)
     except OSError as error:
         _log.info("PoCL's cache is not looked at: %s", error)
 
@@ -87,12 +87,12 @@ def _cut_short(entries: Path) -> Iterator[Path]:
     for folder, _, names in os.walk(entries):
         for name in names if folder != os.fspath(entries) else ():
             path = Path(folder, name)
-            whole = _WHOLE.get(path.suffix)
-            if whole is None:
+            is_whole = _WHOLE.get(path.suffix)
+            if is_whole is None:
                 continue
             try:
                 with path.open("rb") as file:
-                    if whole(file, os.fstat(file.fileno()).st_size):
+                    if is_whole(file, os.fstat(file.fileno()).st_size):
                         continue
             except OSError:
                 continue  # another process has removed it
@@ -103,17 +103,17 @@ def _is_whole_bitcode(file: IO[bytes], size: int) -> bool:
     """Return whether a file holds complete LLVM bitcode: its last block ends where the file ends."""
     if file.read(4) != b"BC\xc0\xde":
         return False
-    at = 4
-    while at < size:
+    offset = 4
+    while offset < size:
         head = file.read(8)
         if len(head) < 8:
             return False
         begin, n_words = struct.unpack("<II", head)
         if begin & 3 != _ENTER:
             return True  # an unknown form: not for us to judge
-        at += 8 + 4 * n_words
-        file.seek(at)
-    return at == size
+        offset += 8 + 4 * n_words
+        file.seek(offset)
+    return offset == size
 
 
 def _is_whole_elf(file: IO[bytes], size: int) -> bool:

@@ -47,11 +47,11 @@ def are_plain() -> bool:
 @contextmanager
 def plain_kernels() -> Iterator[None]:
     """Have the operations of this thread take plain kernels alone."""
-    before, _mode.on = _mode.on, True
+    was_on, _mode.on = _mode.on, True
     try:
         yield
     finally:
-        _mode.on = before
+        _mode.on = was_on
 
 
 @functools.lru_cache(maxsize=16)
@@ -72,9 +72,9 @@ def door(instead: Callable[..., Any] | None = None) -> Callable[[Callable[P, T]]
 
     def decorate(run: Callable[P, T]) -> Callable[P, T]:
         @functools.wraps(run)
-        def call(*arguments: P.args, **named: P.kwargs) -> T:
+        def call(*arguments: P.args, **keywords: P.kwargs) -> T:
             try:
-                return run(*arguments, **named)
+                return run(*arguments, **keywords)
             except BuildError as error:
                 # A copy: an error that was raised holds what its callers had in hands.
                 refused = error.again()
@@ -82,14 +82,14 @@ def door(instead: Callable[..., Any] | None = None) -> Callable[[Callable[P, T]]
                 _log.info("%s runs by plain kernels, as %s is refused", run.__qualname__, refused.kernel)
                 try:
                     with plain_kernels():
-                        return run(*arguments, **named)
+                        return run(*arguments, **keywords)
                 except BuildError:
                     pass
             if instead is None:
                 raise refused
             _warn(run.__qualname__, refused.kernel)
-            found: T = instead(*arguments, **named)
-            return found
+            result: T = instead(*arguments, **keywords)
+            return result
 
         return call
 

@@ -135,9 +135,9 @@ def compile_source(context: cl.Context, device: cl.Device, source: str, options:
             driver_cache.look_through()
             return _build_program(_uncached(context, source), device, options)
         key = cache.key_of("program", source, *options, identity(device), cl.VERSION_TEXT)
-        kept = cache.load(key, lambda binary: _load(context, device, binary, source, options))
-        if kept is not None:
-            return kept
+        loaded = cache.load(key, lambda binary: _load(context, device, binary, source, options))
+        if loaded is not None:
+            return loaded
         program = _build_program(_uncached(context, source), device, options)
         # Indexed by device, as `binaries` follows the program's own list.
         binaries = dict(zip((d.int_ptr for d in program.devices), program.binaries, strict=True))
@@ -186,9 +186,9 @@ class _Life:
     def __del__(self) -> None:
         # No lock: this runs whenever the garbage collector does. The handle is the context's until this has ended.
         of_contexts: tuple[dict[Any, Any], ...] = (_built, _refused, _together, _worked_out)
-        for kept in of_contexts:
-            for key in [key for key in tuple(kept) if key[0] == self.handle]:
-                kept.pop(key, None)
+        for store in of_contexts:
+            for key in [key for key in tuple(store) if key[0] == self.handle]:
+                store.pop(key, None)
 
 
 _lives: weakref.WeakValueDictionary[int, _Life] = weakref.WeakValueDictionary()
@@ -263,36 +263,36 @@ def build(context: cl.Context, device: cl.Device, parameters: Parameters) -> Bui
     """
     key = (_handle_of(context), device.int_ptr, parameters)
     with _lock:
-        kept = _built.get(key)
-        if kept is None:
+        built = _built.get(key)
+        if built is None:
             if key in _refused:
                 raise _refused[key].again()
             try:
-                kept = _alive.get(key) or _build(context, device, parameters)
+                built = _alive.get(key) or _build(context, device, parameters)
             except BuildError as error:
                 _note_refused(key, device, error)
                 raise
-            _keep(key, kept)
-        kept._used[0] = next(_clock)
+            _keep(key, built)
+        built._used[0] = next(_clock)
         for recorder in _recorders:
-            recorder.append(kept)
-        return kept
+            recorder.append(built)
+        return built
 
 
-def _keep(key: tuple[int, int, Parameters], made: Built) -> None:
+def _keep(key: tuple[int, int, Parameters], built: Built) -> None:
     """Keep a kernel; what was used least recently goes for it, if there are too many.
 
     Plans hold theirs, and so may what was worked out: of the latter and of kernels a number stay, however many plans hold.
     """
-    made._used[0] = next(_clock)
-    _built[key] = _alive[key] = made
+    built._used[0] = next(_clock)
+    _built[key] = _alive[key] = built
     if _are_few():
         return
-    of_all: list[tuple[int, dict[Any, Any], Any]] = [(each._used[0], _built, of) for of, each in _built.items()]
-    of_all += [(each[1], _worked_out, of) for of, each in tuple(_worked_out.items())]
-    of_all.sort(key=lambda each: each[0])
-    for _, kept, of in of_all[: -max(_KEPT.kernels // 2, 1)]:
-        kept.pop(of, None)
+    of_all: list[tuple[int, dict[Any, Any], Any]] = [(entry._used[0], _built, entry_key) for entry_key, entry in _built.items()]
+    of_all += [(entry[1], _worked_out, entry_key) for entry_key, entry in tuple(_worked_out.items())]
+    of_all.sort(key=lambda entry: entry[0])
+    for _, store, entry_key in of_all[: -max(_KEPT.kernels // 2, 1)]:
+        store.pop(entry_key, None)
         if _are_few():
             return
 
@@ -306,9 +306,9 @@ def let_go(context: cl.Context | None = None) -> None:
     handle = None if context is None else context.int_ptr
     of_contexts: tuple[dict[Any, Any], ...] = (_built, _together, _worked_out)
     with _lock:
-        for kept in of_contexts:
-            for key in [key for key in tuple(kept) if handle in (None, key[0])]:
-                kept.pop(key, None)
+        for store in of_contexts:
+            for key in [key for key in tuple(store) if handle in (None, key[0])]:
+                store.pop(key, None)
 
 
 also_let_go.append(let_go)
@@ -316,7 +316,7 @@ also_let_go.append(let_go)
 
 def _note_refused(key: tuple[int, int, Parameters], device: cl.Device, error: BuildError) -> None:
     # A copy: contexts that die take their kernels out, and may do so in between.
-    is_new = not any(key[1] == of and key[2].name == record.name for _, of, record in tuple(_refused)) and not error.remembered
+    is_new = not any(key[1] == device_pointer and key[2].name == record.name for _, device_pointer, record in tuple(_refused)) and not error.remembered
     # A copy: an error that was raised holds what its callers had in hands.
     _refused[key] = error.again()
     _log.log(
@@ -326,7 +326,7 @@ def _note_refused(key: tuple[int, int, Parameters], device: cl.Device, error: Bu
     )  # fmt: skip
 
 
-def build_together(context: cl.Context, device: cl.Device, what: Hashable, make: Callable[[], Iterable[Parameters]]) -> None:
+def build_together(context: cl.Context, device: cl.Device, group: Hashable, make: Callable[[], Iterable[Parameters]]) -> None:
     """Build kernels that will be asked for, several at a time, and wait for them.
 
     A compiler that takes one at a time is no slower for it. Refusals are raised by `build`.
@@ -341,12 +341,12 @@ def build_together(context: cl.Context, device: cl.Device, what: Hashable, make:
         Returns their records.
     """
     handle = _handle_of(context)
-    asked = handle, device.int_ptr, what
-    if asked in _together:
+    group_key = handle, device.int_ptr, group
+    if group_key in _together:
         return
     records = make()
     with _lock:
-        _together[asked] = True
+        _together[group_key] = True
         keys = {(handle, device.int_ptr, record): record for record in records}
         missing = [(key, record) for key, record in keys.items() if key not in _alive and key not in _refused]
         if len(missing) < 2:
@@ -368,14 +368,14 @@ def build_together(context: cl.Context, device: cl.Device, what: Hashable, make:
         # Outside of the threads, as those within restore each other's filters.
         with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as pool:
             warnings.simplefilter("ignore", cl.CompilerWarning)
-            for (key, _), made in zip(missing, pool.map(attempt, [record for _, record in missing]), strict=True):
-                if isinstance(made, BuildError):
-                    _note_refused(key, device, made)
-                elif made is not None:
-                    _keep(key, made)
+            for (key, _), outcome in zip(missing, pool.map(attempt, [record for _, record in missing]), strict=True):
+                if isinstance(outcome, BuildError):
+                    _note_refused(key, device, outcome)
+                elif outcome is not None:
+                    _keep(key, outcome)
 
 
-def worked_out(context: cl.Context, device: cl.Device, what: Hashable, work_out: Callable[[], _Made]) -> _Made:
+def worked_out(context: cl.Context, device: cl.Device, key: Hashable, work_out: Callable[[], _Made]) -> _Made:
     """Return what ``work_out`` makes of built kernels, or for them; made once, and kept as they are.
 
     Parameters
@@ -386,26 +386,26 @@ def worked_out(context: cl.Context, device: cl.Device, what: Hashable, work_out:
         Tells what it is; what is made of plain kernels is another.
     work_out : callable
     """
-    key = _handle_of(context), device.int_ptr, (what, "plain") if are_plain() else what
-    kept = _worked_out.get(key)
-    if kept is None:
-        kept = [work_out(), 0]
+    full_key = _handle_of(context), device.int_ptr, (key, "plain") if are_plain() else key
+    entry = _worked_out.get(full_key)
+    if entry is None:
+        entry = [work_out(), 0]
         with _lock:
             while len(_worked_out) >= _KEPT.kinds:
                 _worked_out.pop(next(iter(_worked_out)), None)
-            _worked_out[key] = kept
-    kept[1] = next(_clock)
-    found: _Made = kept[0]
-    return found
+            _worked_out[full_key] = entry
+    entry[1] = next(_clock)
+    result: _Made = entry[0]
+    return result
 
 
-def find_known(context: cl.Context, device: cl.Device, what: Hashable) -> Any:
-    """Return what `worked_out` keeps under ``what``; None if there is nothing."""
-    kept = _worked_out.get((_handle_of(context), device.int_ptr, what))
-    if kept is None:
+def find_known(context: cl.Context, device: cl.Device, key: Hashable) -> Any:
+    """Return what `worked_out` keeps under ``key``; None if there is nothing."""
+    entry = _worked_out.get((_handle_of(context), device.int_ptr, key))
+    if entry is None:
         return None
-    kept[1] = next(_clock)
-    return kept[0]
+    entry[1] = next(_clock)
+    return entry[0]
 
 
 def note_asked(kernels: Iterable[Built]) -> None:
@@ -416,16 +416,16 @@ def note_asked(kernels: Iterable[Built]) -> None:
                 recorder.extend(kernels)
 
 
-def _build(context: cl.Context, device: cl.Device, asked: Parameters) -> Built:
-    parameters = asked
+def _build(context: cl.Context, device: cl.Device, requested: Parameters) -> Built:
+    parameters = requested
     first_error: BuildError | None = None
     verdicts: list[tuple[str, str, str]] = []
     while True:
         source, lanes, limit = render(parameters), parameters.lane_width, parameters.work_group // 2
         digest = refusals.digest_of(source, parameters.options)
-        known = refusals.find(identity(device), digest)
-        if known is not None:
-            first_error = first_error or _build_error(device, parameters, None, known.reason, "refused before", remembered=True)
+        refusal = refusals.find(identity(device), digest)
+        if refusal is not None:
+            first_error = first_error or _build_error(device, parameters, None, refusal.reason, "refused before", remembered=True)
         else:
             try:
                 program, kernel = _kernel(context, device, parameters, source)
@@ -493,21 +493,21 @@ def _without_spills(
     device: cl.Device,
     parameters: Parameters,
     source: str,
-    made: tuple[cl.Program, cl.Kernel],
+    first_build: tuple[cl.Program, cl.Kernel],
     spilled: int,
 ) -> tuple[cl.Program, cl.Kernel, tuple[str, ...]]:
-    """Return a program, its kernel and the options of its build: one that spills less if there is one, else ``made``."""
+    """Return a program, its kernel and the options of its build: one that spills less if there is one, else ``first_build``."""
     options = (*parameters.options, _SIZE_AS_HINT)
     try:
         program = compile_source(context, device, source, options)
         kernel = cl.Kernel(program, parameters.name)
         runs = _work_group_limit(kernel, device) >= parameters.work_group
-        lanes = [_sub_group_size(each, device, parameters.work_group) for each in (made[1], kernel)]
+        lanes = [_sub_group_size(candidate, device, parameters.work_group) for candidate in (first_build[1], kernel)]
         if runs and lanes[0] == lanes[1] and _spilled_bytes(kernel, device) < spilled:
             return program, kernel, options
     except cl.Error as error:
         _log.debug("%s: not built without the demand of a work-group size: %s", parameters.name, _name_of(error))
-    return *made, parameters.options
+    return *first_build, parameters.options
 
 
 def _compiler_works(context: cl.Context, device: cl.Device) -> bool:
@@ -544,10 +544,10 @@ def _build_error(
         _log.warning("the source of %s cannot be kept: %s", parameters.name, error)
     where = f"; its source is in {path}" if path else ""
     reason = f"{code}: {refusals.summary(said)}" if said else code
-    rest = f"The compiler says:\n{said}" if said else f"The compiler says nothing but {code}."
+    detail = f"The compiler says:\n{said}" if said else f"The compiler says nothing but {code}."
     head = f"kernel {parameters.name} does not build on {device.name.strip()} ({reason}){where}."
     return BuildError(
-        f"{head}\nRendered from {parameters}. {rest}",
+        f"{head}\nRendered from {parameters}. {detail}",
         log=said,
         parameters=parameters,
         source=path,
@@ -568,7 +568,7 @@ class recording:  # noqa: N801 - used as a with statement, where lower case is t
     def __exit__(self, *exception: object) -> None:
         with _lock:
             # By identity: two empty lists are equal.
-            _recorders[:] = [kept for kept in _recorders if kept is not self._record]
+            _recorders[:] = [recorder for recorder in _recorders if recorder is not self._record]
 
 
 def clear() -> None:

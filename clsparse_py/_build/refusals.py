@@ -96,8 +96,8 @@ def digest_of(source: str, options: tuple[str, ...] = ()) -> str:
 def said_by(error: cl.Error) -> str:
     """Return the compiler's own message, without the text that PyOpenCL puts around it; "" if there is none."""
     text = str(error)
-    head, found, log = text.partition("\n\nBuild on ")
-    if not found:
+    head, separator, log = text.partition("\n\nBuild on ")
+    if not separator:
         # Without a log, the text tells the name of the call and of its code.
         return "" if re.fullmatch(r"(\w+ failed: [A-Z_]+( - )?)+", head.strip()) else head.strip()
     log = log.partition("\n")[2]
@@ -117,28 +117,28 @@ def is_verdict(error: cl.Error) -> bool:
 
 def parse(payload: bytes | None) -> dict[str, Refusal]:
     """Return the refusals in the content of a file, by digest; malformed ones are left out."""
-    found: dict[str, Refusal] = {}
+    refusals: dict[str, Refusal] = {}
     try:
         content: Any = json.loads(payload) if payload else {}
     except ValueError:
-        return found
-    for digest, each in content.items() if isinstance(content, dict) else ():
+        return refusals
+    for digest, item in content.items() if isinstance(content, dict) else ():
         try:
-            kernel, reason, seen_by = each["kernel"], each["reason"], each["seen_by"]
+            kernel, reason, seen_by = item["kernel"], item["reason"], item["seen_by"]
         except (TypeError, KeyError):
             continue
         if isinstance(kernel, str) and isinstance(reason, str) and isinstance(seen_by, list):
             witnesses = (str(process) for process in seen_by)
-            found[digest] = Refusal(kernel, reason, tuple(dict.fromkeys(witnesses))[:_WITNESSES])
-    return found
+            refusals[digest] = Refusal(kernel, reason, tuple(dict.fromkeys(witnesses))[:_WITNESSES])
+    return refusals
 
 
-def with_refusal(before: Mapping[str, Refusal], digest: str, kernel: str, reason: str, process: str) -> dict[str, Refusal]:
+def with_refusal(refusals: Mapping[str, Refusal], digest: str, kernel: str, reason: str, process: str) -> dict[str, Refusal]:
     """Return refusals with one more that a process saw, or with one more process that saw it; the oldest go if there are many."""
-    refusal = before.get(digest, Refusal(kernel, reason[:_MAX_REASON], ()))
+    refusal = refusals.get(digest, Refusal(kernel, reason[:_MAX_REASON], ()))
     witnesses = tuple(dict.fromkeys((*refusal.seen_by, process)))[:_WITNESSES]
-    after = {**before, digest: replace(refusal, seen_by=witnesses)}
-    return dict(list(after.items())[-_MAX_KEPT:])
+    updated = {**refusals, digest: replace(refusal, seen_by=witnesses)}
+    return dict(list(updated.items())[-_MAX_KEPT:])
 
 
 def _key(identity: str) -> str:
@@ -153,16 +153,16 @@ def load(identity: str) -> Mapping[str, Refusal]:
     identity : str
         Of platform, device and driver.
     """
-    found = _known.get(identity)
-    if found is None:
-        found = _known[identity] = parse(cache.read(_key(identity)))
-    return found
+    refusals = _known.get(identity)
+    if refusals is None:
+        refusals = _known[identity] = parse(cache.read(_key(identity)))
+    return refusals
 
 
 def find(identity: str, digest: str) -> Refusal | None:
     """Return the refusal of a source that this process saw, or two others did; None if there is none."""
-    found = load(identity).get(digest)
-    return found if found is not None and (found.trusted or _PROCESS in found.seen_by) else None
+    refusal = load(identity).get(digest)
+    return refusal if refusal is not None and (refusal.trusted or _PROCESS in refusal.seen_by) else None
 
 
 def note(identity: str, verdicts: Iterable[tuple[str, str, str]], *, certain: bool = False) -> None:
@@ -170,12 +170,12 @@ def note(identity: str, verdicts: Iterable[tuple[str, str, str]], *, certain: bo
 
     If they are ``certain`` no second process is needed: a child of this process was the first.
     """
-    given = list(verdicts)
-    if not given:
+    listed = list(verdicts)
+    if not listed:
         return
     # Other processes may have written since it was read.
     now = parse(cache.read(_key(identity)))
-    for digest, kernel, reason in given:
+    for digest, kernel, reason in listed:
         for process in (_PROCESS, f"child of {_PROCESS}")[: 1 + certain]:
             now = with_refusal(now, digest, kernel, reason, process)
     _known[identity] = now
@@ -183,16 +183,16 @@ def note(identity: str, verdicts: Iterable[tuple[str, str, str]], *, certain: bo
 
 
 def _write(identity: str, now: Mapping[str, Refusal]) -> None:
-    cache.write(_key(identity), json.dumps({digest: asdict(each) for digest, each in now.items()}).encode())
+    cache.write(_key(identity), json.dumps({digest: asdict(refusal) for digest, refusal in now.items()}).encode())
 
 
 def forget(identity: str) -> int:
     """Forget the refusals of a device, so that its kernels are tried again; return how many there were."""
-    before = load(identity)
-    if before:
+    refusals = load(identity)
+    if refusals:
         _known[identity] = {}
         _write(identity, {})
-    return len(before)
+    return len(refusals)
 
 
 def clear() -> None:

@@ -49,22 +49,22 @@ def fill(template: str, arguments: Mapping[str, object]) -> str:
         Numbers, strings, booleans and tuples of them, which tell themselves apart as text.
     """
     key = cache.key_of("template", *_texts(template), repr(sorted(arguments.items())))
-    kept = cache.load(key, bytes.decode)
-    if kept is None:
-        kept = str(_template(template).render(**arguments))
-        cache.write(key, kept.encode())
-    return kept
+    text = cache.load(key, bytes.decode)
+    if text is None:
+        text = str(_template(template).render(**arguments))
+        cache.write(key, text.encode())
+    return text
 
 
 def expand(source: str) -> str:
     """Return OpenCL C with the files of ``cl/`` that it includes put in place, each once."""
-    seen: set[str] = set()
+    included: set[str] = set()
 
     def put(match: re.Match[str]) -> str:
         name = match.group(1)
-        if name in seen:
+        if name in included:
             return ""
-        seen.add(name)
+        included.add(name)
         path = f"cl/{name}"
         return f"// ---- {path}\n{_INCLUDE.sub(put, text(path))}\n// ---- end of {path}"
 
@@ -78,7 +78,7 @@ def _text(name: str) -> str:
 @functools.cache
 def _texts(name: str) -> tuple[str, ...]:
     """Return the text of a template and of all whose defs it uses, directly or not."""
-    return _text(name), *(each for used in _NAMESPACE.findall(_text(name)) for each in _texts(used))
+    return _text(name), *(text for used_name in _NAMESPACE.findall(_text(name)) for text in _texts(used_name))
 
 
 class _Templates:

@@ -91,20 +91,20 @@ class Solver(Protocol[_Options]):
 
     @overload
     def __call__(
-        self, A: Any, b: cl_array.Array, *options: _Options.args, **named: _Options.kwargs
+        self, A: Any, b: cl_array.Array, *options: _Options.args, **keywords: _Options.kwargs
     ) -> tuple[cl_array.Array, int]: ...
 
     @overload
     def __call__(
-        self, A: Any, b: npt.NDArray[Any], *options: _Options.args, **named: _Options.kwargs
+        self, A: Any, b: npt.NDArray[Any], *options: _Options.args, **keywords: _Options.kwargs
     ) -> tuple[npt.NDArray[Any], int]: ...
 
     @overload
-    def __call__(self, A: Any, b: Any, *options: _Options.args, **named: _Options.kwargs) -> tuple[Any, int]: ...
+    def __call__(self, A: Any, b: Any, *options: _Options.args, **keywords: _Options.kwargs) -> tuple[Any, int]: ...
 
     # By PEP 612 these two have no names where the others follow; mypy takes them for names all the same.
     @overload
-    def __call__(self, *, A: Any, b: Any, **named: Any) -> tuple[Any, int]: ...
+    def __call__(self, *, A: Any, b: Any, **keywords: Any) -> tuple[Any, int]: ...
 
 
 def of_axis(method: Callable[..., Any]) -> OfAxis:

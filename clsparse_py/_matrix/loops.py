@@ -74,12 +74,12 @@ class Loop:
         return textwrap.fill(self.description, 120, initial_indent="// ", subsequent_indent="// ")
 
 
-def _argument(written: str) -> str:
+def _argument(declaration: str) -> str:
     """Return an argument in OpenCL C: a macro as it is."""
-    kind, star, name = written.partition("*")
+    kind, star, name = declaration.partition("*")
     if star:
         return f"global {kind}*restrict {name}"
-    return f"const {written}" if " " in written else written
+    return f"const {declaration}" if " " in declaration else declaration
 
 
 def declare_loop(name: str, description: str, declarations: str, *statements: str, **more: Any) -> Loop:
@@ -130,7 +130,7 @@ class LoopKernel(Parameters):
     @override
     def prelude(self) -> str:
         types = zip(self.row.types.split(), self.types, strict=True)
-        lines = [f"typedef {OPENCL_TYPES.get(each, each)} {letter};  // {each}" for letter, each in types]
+        lines = [f"typedef {OPENCL_TYPES.get(type_name, type_name)} {letter};  // {type_name}" for letter, type_name in types]
         if {"float64", "complex128"} & {*self.types}:
             lines.insert(0, "#pragma OPENCL EXTENSION cl_khr_fp64 : enable")
         return "\n".join(lines)
@@ -142,10 +142,10 @@ class LoopKernel(Parameters):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        group, moved = min(128, device.max_work_group), MOVED_TYPES[np.dtype(arithmetic.a).itemsize]
+        group, moved_type = min(128, device.max_work_group), MOVED_TYPES[np.dtype(arithmetic.a).itemsize]
         real = np.zeros(0, arithmetic.a).real.dtype.name
         pair = "complex128" if real == "float64" else "complex64"
-        usual = {"V": moved, "T": arithmetic.a, "REAL": real, "COMPLEX": pair, "KEY": "uint64"}
+        usual = {"V": moved_type, "T": arithmetic.a, "REAL": real, "COMPLEX": pair, "KEY": "uint64"}
         for loop in LOOPS:
-            types = (usual.get(each, arithmetic.index) for each in loop.types.split())
+            types = (usual.get(type_letter, arithmetic.index) for type_letter in loop.types.split())
             yield loop.name.partition(":")[2], loop.record(group, *types)

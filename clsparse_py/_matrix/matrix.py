@@ -139,10 +139,10 @@ class Structure:
             The arrays are no valid structure; the message says why.
         """
         if self.facts is None:
-            found = check_structure(self.queue, self.shape, self.indices, self.indptr)
-            if found.nnz < self.indices.size:
-                self.indices = self.indices[: found.nnz]
-            self.facts = found
+            facts = check_structure(self.queue, self.shape, self.indices, self.indptr)
+            if facts.nnz < self.indices.size:
+                self.indices = self.indices[: facts.nnz]
+            self.facts = facts
         return self.facts
 
     def require_valid(self) -> None:
@@ -166,10 +166,10 @@ class Structure:
         """
         if are_plain():
             kind = "plain", kind
-        found: _Plan | None = self._plans.get(kind)
-        if found is None:
-            found = self._plans[kind] = make()
-        return found
+        plan: _Plan | None = self._plans.get(kind)
+        if plan is None:
+            plan = self._plans[kind] = make()
+        return plan
 
 
 class Matrix:
@@ -186,9 +186,9 @@ class Matrix:
     @classmethod
     def assembled(cls, structure: Structure, data: cl_array.Array) -> Self:
         """Return a matrix of a structure and values that an operation made; neither is checked or copied."""
-        made = object.__new__(cls)
-        made._hold(structure, data)
-        return made
+        matrix = object.__new__(cls)
+        matrix._hold(structure, data)
+        return matrix
 
     @classmethod
     def sharing(cls, other: Matrix) -> Self:

@@ -151,14 +151,16 @@ def result_for(
     A: Matrix,
     name: str,
     x: cl_array.Array,
-    given: Any,
+    original: Any,
     out: Any,
     dtype: np.dtype[Any],
     shape: tuple[int, ...],
     *,
     on_device: bool,
 ) -> Result:
-    """Return where the result of ``A @ x`` goes: ``out``, or a new array. ``given`` is x, called ``name``, as the caller gave it.
+    """Return where the result of ``A @ x`` goes: ``out``, or a new array.
+
+    ``original`` is x as the caller gave it, and ``name`` what the caller calls it.
 
     Raises
     ------
@@ -170,9 +172,9 @@ def result_for(
             return Result(allocate(x.queue or A.queue, "the product", shape, dtype, x.allocator), None)
         host = np.empty(shape, dtype)
         return Result(to_host(A.queue, host), host)
-    wanted = cl_array.Array if on_device else np.ndarray
-    if not isinstance(out, wanted):
-        raise TypeError(f"out: must be a {wanted.__module__}.{wanted.__name__}, as x is, is {type(out).__name__}")
+    expected_type = cl_array.Array if on_device else np.ndarray
+    if not isinstance(out, expected_type):
+        raise TypeError(f"out: must be a {expected_type.__module__}.{expected_type.__name__}, as x is, is {type(out).__name__}")
     if out.shape != shape:
         raise ValueError(f"out: must have shape {shape}, has {out.shape}")
     if out.dtype != dtype:
@@ -191,7 +193,7 @@ def result_for(
         begin = target.array.offset
         raise ValueError(f"out: must begin at a multiple of {out.dtype.itemsize} bytes in its buffer, begins at {begin}")
     # A host array may have been copied to the device, there and not on others: what counts is what the caller gave.
-    operand = given if isinstance(given, np.ndarray) else x
+    operand = original if isinstance(original, np.ndarray) else x
     require_apart(out, {name: operand, "A.data": A.data, "A.indices": A.indices, "A.indptr": A.indptr})
     return target
 
@@ -212,8 +214,8 @@ def values_of_result(
     indptr: cl_array.Array,
     indices: cl_array.Array,
     dtype: np.dtype[Any],
-    what: str,
-    read: Mapping[str, cl_array.Array],
+    source: str,
+    inputs: Mapping[str, cl_array.Array],
 ) -> cl_array.Array:
     """Check a matrix that a plan returned and that is to take other values, and return its array of values.
 
@@ -242,6 +244,6 @@ def values_of_result(
     if out.indices is not indices or out.indptr is not indptr or out.shape != shape:
         raise ValueError("out: must be a matrix that this plan returned, has another structure")
     if out.dtype != dtype:
-        raise TypeError(f"out: must have the dtype of {what}, {dtype}, has {out.dtype}")
-    require_apart(out.data, {**read, "plan.indptr": indptr, "plan.indices": indices})
+        raise TypeError(f"out: must have the dtype of {source}, {dtype}, has {out.dtype}")
+    require_apart(out.data, {**inputs, "plan.indptr": indptr, "plan.indices": indices})
     return out.data

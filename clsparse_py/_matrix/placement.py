@@ -54,18 +54,18 @@ def shape_of(shape: Any) -> tuple[int, int]:
 def value_dtype(name: str, dtype: Any) -> np.dtype[Any]:
     """Return a dtype in the host's byte order; raise a DtypeError if kernels do not take it."""
     try:
-        given: np.dtype[Any] = np.dtype(dtype)
+        requested: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
         raise DtypeError(f"{name}: {dtype!r} is no dtype") from None
-    native = given if given.isnative else given.newbyteorder("=")
+    native = requested if requested.isnative else requested.newbyteorder("=")
     if name_of(native) not in OPENCL_TYPES:
         raise unsupported_dtype(name, native)
     return native
 
 
-def value_dtype_on(queue: cl.CommandQueue, own: np.dtype[Any], dtype: Any) -> np.dtype[Any]:
-    """Return the dtype of values on a device: ``dtype`` if it is given, else ``own``; raise if the device lacks it."""
-    value = value_dtype("data" if dtype is None else "dtype", own if dtype is None else dtype)
+def value_dtype_on(queue: cl.CommandQueue, data_dtype: np.dtype[Any], dtype: Any) -> np.dtype[Any]:
+    """Return the dtype of values on a device: ``dtype`` if it is given, else ``data_dtype``; raise if the device lacks it."""
+    value = value_dtype("data" if dtype is None else "dtype", data_dtype if dtype is None else dtype)
     if name_of(value) in ("float64", "complex128") and not describe(queue.device).fp64:
         raise TypeError(
             f"dtype: {value} needs double precision, which {queue.device.name} lacks; "
@@ -92,8 +92,8 @@ def queue_for(parts: Iterable[Any], queue: cl.CommandQueue | None) -> cl.Command
     """
     if queue is not None and not isinstance(queue, cl.CommandQueue):
         raise TypeError(f"queue: must be a pyopencl.CommandQueue, is {type(queue).__name__}")
-    own = (part.queue for part in parts if isinstance(part, cl_array.Array) and part.queue is not None)
-    return queue or next(own, None) or default_queue()
+    own_queues = (part.queue for part in parts if isinstance(part, cl_array.Array) and part.queue is not None)
+    return queue or next(own_queues, None) or default_queue()
 
 
 def vector(name: str, part: Any, dtype: Any = None) -> Any:

@@ -88,7 +88,7 @@ class OfNumbers(OfStructure):
 
 def positions(prefix: str, names: Iterable[str]) -> str:
     """Return macros for the positions of numbers in an array that host and device share: PREFIX_NAME, from 0 on."""
-    return "".join(f"#define {prefix}_{name.upper()} {at}\n" for at, name in enumerate(names))
+    return "".join(f"#define {prefix}_{name.upper()} {position}\n" for position, name in enumerate(names))
 
 
 class _Counts(NamedTuple):
@@ -171,13 +171,13 @@ def check_structure(
         The arrays are no CSR structure of that shape; the message says why.
     """
     chain = Chain(queue, indptr, indices)
-    found = _count(chain, shape, indices, indptr, work_group)
-    of_all = _Counts(*found.sum(axis=0).tolist())._replace(longest=int(found[:, -1].max()))
-    last, outside = of_all.last, of_all.outside
-    if of_all.first != 0:
-        raise ValueError(f"indptr: must start with 0, starts with {of_all.first} (index pointer should start with 0)")
-    if of_all.decreasing:
-        raise ValueError(f"indptr: must not decrease, does so in {of_all.decreasing} places")
+    counts = _count(chain, shape, indices, indptr, work_group)
+    total = _Counts(*counts.sum(axis=0).tolist())._replace(longest=int(counts[:, -1].max()))
+    last, outside = total.last, total.outside
+    if total.first != 0:
+        raise ValueError(f"indptr: must start with 0, starts with {total.first} (index pointer should start with 0)")
+    if total.decreasing:
+        raise ValueError(f"indptr: must not decrease, does so in {total.decreasing} places")
     if last > indices.size:
         raise ValueError(f"indptr: ends with {last}, but there are only {indices.size} indices")
     if outside and last < indices.size:
@@ -185,7 +185,7 @@ def check_structure(
         return check_structure(queue, shape, indices[:last], indptr, work_group)
     if outside:
         raise ValueError(f"indices: must lie in [0, {shape[1]}), {outside} of {indices.size} do not")
-    if last < indices.size and of_all.not_rises:
+    if last < indices.size and total.not_rises:
         return check_structure(queue, shape, indices[:last], indptr, work_group)
-    is_sorted, is_canonical = of_all.falls == 0, of_all.not_rises == 0
-    return Facts(last, sorted=is_sorted, canonical=is_canonical, longest=of_all.longest, adjacent=of_all.adjacent)
+    is_sorted, is_canonical = total.falls == 0, total.not_rises == 0
+    return Facts(last, sorted=is_sorted, canonical=is_canonical, longest=total.longest, adjacent=total.adjacent)

@@ -88,10 +88,10 @@ def is_released(memory: object) -> bool:
     return memory.__class__ is Lent and memory.block is None
 
 
-def _kept_with(whole: cl.Buffer, part: Any) -> cl.Buffer:
-    part._clsparse_py = whole
-    found: cl.Buffer = part
-    return found
+def _kept_with(owner: cl.Buffer, part: Any) -> cl.Buffer:
+    part._clsparse_py = owner
+    sub_buffer: cl.Buffer = part
+    return sub_buffer
 
 
 def whole(memory: Any) -> Any:

@@ -31,17 +31,17 @@ class Uses(dict[int, dict[int, cl.Event]]):
                 return True
         return False
 
-    def running(self, pointer: int, own: int | None = None) -> list[cl.Event]:
-        """Return the events of running commands that use memory, without those of the queue ``own``; forget ended ones."""
+    def running(self, pointer: int, own_queue: int | None = None) -> list[cl.Event]:
+        """Return the events of running commands that use memory, without those of the queue ``own_queue``; forget ended ones."""
         by_queue = self.get(pointer)
         if by_queue is None:
             return []
-        left = {of: event for of, event in by_queue.items() if event.command_execution_status > _COMPLETE}
-        if left:
-            self[pointer] = left
+        unfinished = {queue: event for queue, event in by_queue.items() if event.command_execution_status > _COMPLETE}
+        if unfinished:
+            self[pointer] = unfinished
         else:
             del self[pointer]
-        return [event for of, event in left.items() if of != own]
+        return [event for queue, event in unfinished.items() if queue != own_queue]
 
 
 def flush(events: Iterable[cl.Event]) -> None:

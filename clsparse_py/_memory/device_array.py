@@ -51,27 +51,27 @@ class DeviceArray(cl_array.Array):
     #: PyOpenCL's arrays have no hash.
     _sharers: list[weakref.ref[DeviceArray]] | None = None
 
-    def _new_with_changes(self, data: Any, *arguments: Any, **named: Any) -> Any:
+    def _new_with_changes(self, data: Any, *arguments: Any, **keywords: Any) -> Any:
         """Return a view, or an array of new memory if ``data`` is None; PyOpenCL's methods make all theirs by this one."""
-        made = super()._new_with_changes(data, *arguments, **named)
+        array = super()._new_with_changes(data, *arguments, **keywords)
         if data is not None:
             with _lock:
                 sharers = self._sharers or [weakref.ref(self)]
-                sharers[:] = [*(each for each in sharers if each() is not None), weakref.ref(made)]
-                made.events = self.events
-                self._sharers = made._sharers = sharers
-        return made
+                sharers[:] = [*(sharer for sharer in sharers if sharer() is not None), weakref.ref(array)]
+                array.events = self.events
+                self._sharers = array._sharers = sharers
+        return array
 
     def note_written(self, event: cl.Event) -> None:
         """Note that a command, which waits for the others that it knows of, writes to the array."""
         if self._sharers is None:
             self.events = [event]
         else:  # it does not know what another thread writes to another part
-            self._exchange(lambda events: [*(each for each in events if not is_covered(each, event)), event])
+            self._exchange(lambda events: [*(earlier for earlier in events if not is_covered(earlier, event)), event])
 
     def forget(self, ended: list[cl.Event]) -> None:
         """Forget commands that have ended."""
-        self._exchange(lambda events: [each for each in events if each not in ended])
+        self._exchange(lambda events: [event for event in events if event not in ended])
 
     def _exchange(self, change: Callable[[list[cl.Event]], list[cl.Event]]) -> None:
         with _lock:
@@ -113,7 +113,7 @@ class DeviceArray(cl_array.Array):
     def __array_function__(self, function: Callable[..., Any], types: Any, arguments: Any, options: Any) -> Any:
         """Refuse a function of NumPy's that asks for values."""
         if function is np.result_type:
-            return np.result_type(*(each.dtype if isinstance(each, DeviceArray) else each for each in arguments))
+            return np.result_type(*(argument.dtype if isinstance(argument, DeviceArray) else argument for argument in arguments))
         if function in OF_NO_VALUES:
             return function.__wrapped__(*arguments, **options)  # type: ignore[attr-defined] # NumPy's own, of Python
         raise _refusal(function.__name__)
@@ -168,8 +168,10 @@ class _Refused:
 
 def _refuse() -> frozenset[str]:
     """Return the names of what NumPy's arrays have, and PyOpenCL's neither as a class nor as an instance."""
-    there = {*vars(DeviceArray(None, (0,), np.dtype(np.int8), "C", None, None, 0, (1,), None, None, True, 0, None, None))}
-    return frozenset(name for name in dir(np.ndarray) if name[0] != "_" and name not in there and not hasattr(DeviceArray, name))
+    available = {*vars(DeviceArray(None, (0,), np.dtype(np.int8), "C", None, None, 0, (1,), None, None, True, 0, None, None))}
+    return frozenset(
+        name for name in dir(np.ndarray) if name[0] != "_" and name not in available and not hasattr(DeviceArray, name)
+    )
 
 
 _REFUSED = _refuse()

@@ -69,10 +69,10 @@ def new_array(
     That takes a tenth of the time of its constructor's other way.
     """
     context, dtype, shape, strides, size = form
-    made = DeviceArray.__new__(DeviceArray)  # to call the class would pass all arguments twice
-    cl_array.Array.__init__(made, None, shape, dtype, "C", allocator, data, 0, strides, events, None, True, size, context, None)
-    made.queue = queue  # given to the constructor, it would look at the memory's class, and warn of a user's
-    return made
+    array = DeviceArray.__new__(DeviceArray)  # to call the class would pass all arguments twice
+    cl_array.Array.__init__(array, None, shape, dtype, "C", allocator, data, 0, strides, events, None, True, size, context, None)
+    array.queue = queue  # given to the constructor, it would look at the memory's class, and warn of a user's
+    return array
 
 
 def form_of(context: cl.Context, n: int, dtype: np.dtype[Any]) -> tuple[Any, ...]:
@@ -104,7 +104,7 @@ def vector(queue: cl.CommandQueue, arena: Arena, n: int, dtype: np.dtype[Any]) -
 
 
 def allocate(
-    queue: cl.CommandQueue, what: object, shape: int | tuple[int, ...], dtype: Any, allocator: Any = None
+    queue: cl.CommandQueue, purpose: object, shape: int | tuple[int, ...], dtype: Any, allocator: Any = None
 ) -> cl_array.Array:
     """Return a new C-contiguous device array, whose memory commands on the queue may use.
 
@@ -122,15 +122,15 @@ def allocate(
     Raises
     ------
     MemoryError
-        The device, or the limit of the workspace that is counted, has not enough memory; the message says ``what`` needs it, how
-        much is needed and how much there is.
+        The device, or the limit of the workspace that is counted, has not enough memory; the message says for
+        which ``purpose`` it is, how much is needed and how much there is.
     """
     dtype = np.dtype(dtype)
     workspace, arena = current(), arena_of(queue)
     if workspace is None and allocator is None and shape.__class__ is int:
-        found = vector(queue, arena, shape, dtype)  # nearly always, and then there is less to do
-        if found is not None:
-            return found
+        array = vector(queue, arena, shape, dtype)  # nearly always, and then there is less to do
+        if array is not None:
+            return array
     n = shape if isinstance(shape, int) else math.prod(shape)
     n_bytes = n * dtype.itemsize
     if not n_bytes:
@@ -141,28 +141,28 @@ def allocate(
     if n_bytes <= arena.pool.device_bytes:
         try:
             data = arena.allocate(queue, n_bytes) if allocator is None else _from(allocator, n_bytes, arena.pool)
-            found = array_of(queue, shape, dtype, data, allocator, arena.pool.context)
-            return found if workspace is None else workspace.count(found, n_bytes)
+            array = array_of(queue, shape, dtype, data, allocator, arena.pool.context)
+            return array if workspace is None else workspace.count(array, n_bytes)
         except cl.Error as error:
             reason = error
-    raise MemoryError(f"{what}: {n:,} entries of {dtype} need {n_bytes:,} bytes; {arena.pool.capacity()}") from reason
+    raise MemoryError(f"{purpose}: {n:,} entries of {dtype} need {n_bytes:,} bytes; {arena.pool.capacity()}") from reason
 
 
 def allocated_each(
-    queue: cl.CommandQueue, what: str, sizes: Sequence[tuple[int, np.dtype[Any]]], allocator: Any = None
+    queue: cl.CommandQueue, purpose: str, sizes: Sequence[tuple[int, np.dtype[Any]]], allocator: Any = None
 ) -> list[cl_array.Array]:
-    """Return new arrays of one dimension and some entries each, as `allocate` does, in less time; ``what`` they are of."""
+    """Return new arrays of one dimension, of the sizes and dtypes in ``sizes``, as `allocate` does, in less time."""
     if allocator is None and current() is None:
-        arena, found = arena_of(queue), []
+        arena, arrays = arena_of(queue), []
         for n, dtype in sizes:
             array = vector(queue, arena, n, dtype)
             if array is None:
                 break
-            found.append(array)
+            arrays.append(array)
         else:
-            return found
-        found.clear()
-    return [allocate(queue, what, n, dtype, allocator) for n, dtype in sizes]
+            return arrays
+        arrays.clear()
+    return [allocate(queue, purpose, n, dtype, allocator) for n, dtype in sizes]
 
 
 def shorten(array: cl_array.Array, n: int) -> None:
@@ -206,8 +206,8 @@ class scratch:  # noqa: N801 - used as a with statement, where lower case is the
                 self._blocks.append(self._arena.block(self._queue, size))
         except cl.Error as error:
             self.__exit__()
-            needed = f"workspace: {sum(self._sizes):,} bytes are needed"
-            raise MemoryError(f"{needed}; {self._arena.pool.capacity()}") from error
+            message = f"workspace: {sum(self._sizes):,} bytes are needed"
+            raise MemoryError(f"{message}; {self._arena.pool.capacity()}") from error
         except BaseException:
             self.__exit__()
             raise
@@ -250,8 +250,8 @@ def allocate_pinned(queue: cl.CommandQueue, n_bytes: int) -> np.ndarray[Any, Any
         mapped: Any = cl.enqueue_map_buffer(queue, buffer, how, 0, (max(n_bytes, 1),), np.dtype(np.uint8))[0]
     except cl.Error as error:
         raise MemoryError(f"{n_bytes:,} bytes of pinned host memory: {error}; {pool.capacity()}") from error
-    found: np.ndarray[Any, Any] = mapped[:n_bytes]
-    return found
+    pinned: np.ndarray[Any, Any] = mapped[:n_bytes]
+    return pinned
 
 
 def constants(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl.Buffer:
@@ -278,7 +278,9 @@ def _is_of_memory(error: cl.Error) -> bool:
     return isinstance(error, cl.MemoryError) or error.code in _LACKING
 
 
-def submit(what: str | cl.Kernel, command: Callable[..., _Made], queue: cl.CommandQueue, *arguments: Any, **named: Any) -> _Made:
+def submit(
+    purpose: str | cl.Kernel, command: Callable[..., _Made], queue: cl.CommandQueue, *arguments: Any, **keywords: Any
+) -> _Made:
     """Enqueue a command and return its result. Drivers may find memory for a buffer only at its first use (quirk 17).
 
     What is for a queue without order runs on the one beside it.
@@ -299,18 +301,18 @@ def submit(what: str | cl.Kernel, command: Callable[..., _Made], queue: cl.Comma
     if beside is not None:
         command = functools.partial(beside.run, command)
     try:
-        return command(queue, *arguments, **named)
+        return command(queue, *arguments, **keywords)
     except cl.Error as first:
         if not _is_of_memory(first):
             raise
         pool = arena_of(queue).pool
         pool.empty()
         try:
-            return command(queue, *arguments, **named)
+            return command(queue, *arguments, **keywords)
         except cl.Error as error:
             if not _is_of_memory(error):
                 raise
-            name = what.function_name if isinstance(what, cl.Kernel) else what
+            name = purpose.function_name if isinstance(purpose, cl.Kernel) else purpose
             raise MemoryError(f"{name}: the device has not the memory for its arrays ({error}); {pool.capacity()}") from error
 
 

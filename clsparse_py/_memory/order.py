@@ -30,19 +30,19 @@ def _handle(data: Any) -> int:
 
 def of_others(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[int, ...]:
     """Return the handles of those arrays' memory that belongs to other queues: its uses on this one have to be noted."""
-    found: list[int] = []
-    own = arena_of(queue).itself
+    handles: list[int] = []
+    own_queue = arena_of(queue).itself
     for array in arrays:
         data: Any = array.base_data
         if data.__class__ is not Lent:
             data = whole(data)
         if data.__class__ is Lent and data.block is not None:
-            ours = data.block.arena is own
+            ours = data.block.arena is own_queue
         else:
             ours = data is None or array.queue is queue or array.queue is None or bool(array.queue == queue)
         if not ours:
-            found.append(_handle(data))
-    return tuple(found)
+            handles.append(_handle(data))
+    return tuple(handles)
 
 
 def note_use(queue: cl.CommandQueue, handles: Iterable[int], event: cl.Event) -> None:
@@ -71,7 +71,7 @@ def note_written(array: cl_array.Array, event: cl.Event, known: cl.Event | None 
     else:
         former = array.events.copy()
         array.events.append(event)
-        _forget(array, [each for each in former if each is known or is_covered(each, event)])
+        _forget(array, [earlier for earlier in former if earlier is known or is_covered(earlier, event)])
 
 
 def forget_ended(array: cl_array.Array) -> None:

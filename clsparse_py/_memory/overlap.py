@@ -38,11 +38,11 @@ def _space(array: _Array) -> int:
     memory: Any = array.base_data
     if not isinstance(memory, cl.MemoryObjectHolder):
         return _HOST
-    asked: Any = memory.get_info  # its answers have many types
-    if asked(_FLAGS) & _USE_HOST_PTR:
+    get_info: Any = memory.get_info  # its answers have many types
+    if get_info(_FLAGS) & _USE_HOST_PTR:
         return _HOST
-    whole = whole_of(memory)
-    return int(memory.int_ptr if whole is None else whole.int_ptr)
+    owner = whole_of(memory)
+    return int(memory.int_ptr if owner is None else owner.int_ptr)
 
 
 def _reach(array: _Array) -> tuple[int, int]:
@@ -55,11 +55,11 @@ def _reach(array: _Array) -> tuple[int, int]:
         if not isinstance(memory, cl.MemoryObjectHolder):
             begin += memory.svm_ptr
         else:
-            asked: Any = memory.get_info
-            if asked(_FLAGS) & _USE_HOST_PTR:
+            get_info: Any = memory.get_info
+            if get_info(_FLAGS) & _USE_HOST_PTR:
                 begin += memory.get_host_array((memory.size,), np.dtype(np.uint8)).ctypes.data
             elif whole_of(memory) is not None:
-                begin += asked(_OFFSET)
+                begin += get_info(_OFFSET)
     return _bytes_from(begin, array)
 
 
@@ -123,7 +123,7 @@ def require_writable(out: _Array, name: str = "out") -> None:
         raise ValueError(f"{name}: is read-only")
 
 
-def require_apart(out: _Array, read: Mapping[str, _Array], name: str = "out") -> None:
+def require_apart(out: _Array, inputs: Mapping[str, _Array], name: str = "out") -> None:
     """Check that what is written overlaps nothing that is read.
 
     Parameters
@@ -139,6 +139,6 @@ def require_apart(out: _Array, read: Mapping[str, _Array], name: str = "out") ->
     ValueError
         It overlaps one of them; the message names it.
     """
-    for of, array in read.items():
+    for input_name, array in inputs.items():
         if overlap(out, array):
-            raise ValueError(f"{name}: overlaps {of}, which is read while {name} is written")
+            raise ValueError(f"{name}: overlaps {input_name}, which is read while {name} is written")

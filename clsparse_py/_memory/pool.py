@@ -75,12 +75,12 @@ def _block_size(n_bytes: int) -> int:
 
 def _cap(device: cl.Device) -> int:
     """Return how many bytes a pool may keep unused."""
-    given = os.environ.get("CLSPARSE_POOL_BYTES")
-    if given is None:
+    text = os.environ.get("CLSPARSE_POOL_BYTES")
+    if text is None:
         return int(device.global_mem_size * _SHARE)
-    if not given.strip().isdecimal():
-        raise ValueError(f"CLSPARSE_POOL_BYTES: must be a number of bytes, 0 for no pool, is {given!r}")
-    return int(given)
+    if not text.strip().isdecimal():
+        raise ValueError(f"CLSPARSE_POOL_BYTES: must be a number of bytes, 0 for no pool, is {text!r}")
+    return int(text)
 
 
 class Pool:
@@ -194,9 +194,9 @@ class Pool:
             return
         try:
             n = len(self.changes)  # other threads may append at any time
-            used = [*itertools.accumulate(self.changes[:n], initial=self._used)]
+            used_bytes = [*itertools.accumulate(self.changes[:n], initial=self._used)]
             del self.changes[:n]
-            self._used, self._peak = used[-1], max(self._peak, max(used))
+            self._used, self._peak = used_bytes[-1], max(self._peak, max(used_bytes))
             while self._pooled() > self._cap:
                 self._give_up_one()
         finally:
@@ -209,7 +209,9 @@ class Pool:
     def _give_up_one(self) -> None:
         """Give the block that has been idle for longest back to the driver."""
         lists = [(idle[:1], idle) for arena in self._arenas for idle in tuple(arena.idle.values())]
-        first, idle = min((each for each in lists if each[0]), key=lambda each: each[0][0].idle_since, default=([], []))
+        first, idle = min(
+            (idle_list for idle_list in lists if idle_list[0]), key=lambda idle_list: idle_list[0][0].idle_since, default=([], [])
+        )
         with contextlib.suppress(IndexError, ValueError):  # another thread has it by now
             idle.remove(first[0])
 
@@ -309,11 +311,11 @@ class Arena:
                 pool.changes.append(block.size)
         except (KeyError, IndexError):
             block = self.block(queue, n_bytes)
-        made: Any = _of_handle(block.pointer, True)
-        made.__class__ = Lent
-        made.block = block
-        found: cl.Buffer = made
-        return found
+        buffer: Any = _of_handle(block.pointer, True)
+        buffer.__class__ = Lent
+        buffer.block = block
+        lent: cl.Buffer = buffer
+        return lent
 
     def block(self, queue: cl.CommandQueue, n_bytes: int) -> Block:
         """Return a block for the next commands of the arena's queue; raises as `Pool.lend`."""
@@ -333,7 +335,7 @@ def arena_of(queue: cl.CommandQueue) -> Arena:
     """Return the arena of a queue. The queue's Python object keeps it."""
     keeper: Any = queue
     try:
-        found: Arena = keeper._clsparse_py
+        arena: Arena = keeper._clsparse_py
     except AttributeError:
         with _lock:
             if hasattr(keeper, "_clsparse_py"):
@@ -343,10 +345,10 @@ def arena_of(queue: cl.CommandQueue) -> Arena:
             pool = _pools.get(key)
             if pool is None:
                 pool = _pools[key] = Pool(context, device)
-            found = Arena(pool, None if has_order(queue) else Beside(queue))
-            pool.add(found)
-            keeper._clsparse_py = found
-    return found
+            arena = Arena(pool, None if has_order(queue) else Beside(queue))
+            pool.add(arena)
+            keeper._clsparse_py = arena
+    return arena
 
 
 def pools() -> list[Pool]:

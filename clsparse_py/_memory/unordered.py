@@ -46,7 +46,7 @@ class Beside:
         self.queue = queue_beside(queue)
         self._ends: deque[cl.Event] = deque()
 
-    def run(self, command: Callable[..., Any], queue: cl.CommandQueue, *arguments: Any, **named: Any) -> Any:
+    def run(self, command: Callable[..., Any], queue: cl.CommandQueue, *arguments: Any, **keywords: Any) -> Any:
         """Enqueue a command, or several by one call, for the user's queue, and return what the call returns: the last event.
 
         They come after all that is on the user's queue; what comes there later, a barrier, a marker or `finish`, waits for them.
@@ -54,7 +54,7 @@ class Beside:
         begin = cl.enqueue_marker(queue)
         queue.flush()
         cl.enqueue_barrier(self.queue, wait_for=[begin])
-        event = command(self.queue, *arguments, **named)
+        event = command(self.queue, *arguments, **keywords)
         self.queue.flush()
         self._ends.append(cl.enqueue_marker(queue, wait_for=[event]))
         queue.flush()

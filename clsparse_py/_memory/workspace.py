@@ -42,9 +42,9 @@ class Workspace:
         The most bytes that were in use at a time.
     """
 
-    def __init__(self, limit: int, held: int = 0) -> None:
+    def __init__(self, limit: int, held_bytes: int = 0) -> None:
         self.limit = limit
-        self.peak = self._held = held
+        self.peak = self._held = held_bytes
         # Sizes of arrays that were let go: by any thread, and at any time, as the garbage collector does.
         self._let_go: deque[int] = deque()
 

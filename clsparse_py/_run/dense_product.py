@@ -62,9 +62,9 @@ class _Checked(weakref.ref[Any]):
 
     def __new__(cls, array: cl_array.Array) -> Self:
         """Return a reference that lets go of the memory when the array goes."""
-        made = super().__new__(cls, array, _let_go)
-        made.memory, made.shape = array.base_data, array.shape
-        return made
+        reference = super().__new__(cls, array, _let_go)
+        reference.memory, reference.shape = array.base_data, array.shape
+        return reference
 
 
 def _let_go(checked: Any) -> None:
@@ -161,9 +161,9 @@ class DenseProduct:
     def _numbers_of(self, operands: Operands, scale: tuple[Any, ...]) -> Numbers:
         """Return what stands in the slots of numbers: the tuple of before if they are the same."""
         _, x, y = operands
-        found = (*(np.uint64(each.offset // each.dtype.itemsize) for each in (x, y)), *scale)
-        if scale or found != self._numbers:
-            self._numbers = found
+        numbers = (*(np.uint64(vector.offset // vector.dtype.itemsize) for vector in (x, y)), *scale)
+        if scale or numbers != self._numbers:
+            self._numbers = numbers
         return self._numbers
 
     def enqueue(self, queue: cl.CommandQueue, operands: Operands, numbers: Numbers) -> list[cl.Event]:
@@ -171,7 +171,7 @@ class DenseProduct:
         recording = self.recording
         # Several commands go by a chain, which returns their events.
         if queue is self._own and recording.n_commands == 1 and needs_no_events(queue, *operands, known=self.event) is not None:
-            self.event = event = recording.replay(queue, [each.base_data for each in operands], numbers)
+            self.event = event = recording.replay(queue, [array.base_data for array in operands], numbers)
             return [event]
         chain = Chain(queue, *operands[:2], *recording.kept, writes=operands[2:])
         if not recording.n_commands:
@@ -200,12 +200,13 @@ class DenseProduct:
             return None
         _, x, y = operands
         reach = x.offset + sum((n - 1) * step for n, step in zip(x.shape, x.strides, strict=True)) + x.dtype.itemsize
-        own, arena, pool = self._own, self._arena, self._arena.pool
-        is_own = own is not None and x.queue is own and not of_others(own, *operands)
+        own_queue, arena, pool = self._own, self._arena, self._arena.pool
+        is_own = own_queue is not None and x.queue is own_queue and not of_others(own_queue, *operands)
         numbers = self._numbers_of(operands, scale)
         form_of_y = pool.context, y.dtype, *layout(y.shape, y.dtype.itemsize)
         return _Call(
-            self, queue, own, None if y.offset else own, arena, pool, _Checked(operands[0]), _Checked(x), _Checked(y), is_new,
+            self, queue, own_queue, None if y.offset else own_queue, arena, pool,
+            _Checked(operands[0]), _Checked(x), _Checked(y), is_new,
             alpha, beta, semiring, numbers, self.recording.repeated(_Y, numbers), form_of_y,
             (x.queue, x.dtype, x.shape, x.strides, x.offset),
             reach if x.size and min(x.strides) >= 0 else 1 << 64, y.nbytes, pool.n_released if is_own else -1,
@@ -245,48 +246,52 @@ class Repeating:
             return None
         is_same = of_x() is x and of_x.memory is x_memory and of_x.shape is x.shape
         product, pool = call.product, call.pool
-        known = product.event
+        last_event = product.event
         # Whether nothing but the queue's order has to be kept: its last product is the last command that arrays know of.
         is_ready = (
             is_same
             and call.n_released == pool.n_released
             and not pool.uses
-            and (not (events := data.events) or (events[0] is known and len(events) == 1))
-            and (not (events := x.events) or (events[0] is known and len(events) == 1))
+            and (not (events := data.events) or (events[0] is last_event and len(events) == 1))
+            and (not (events := x.events) or (events[0] is last_event and len(events) == 1))
             and current() is None
             and not fork_guard.forked
         )
         if out is None:
-            own = call.of_new
-            if own is None or x.queue is not own or x.allocator is not None:
+            own_queue = call.of_new
+            if own_queue is None or x.queue is not own_queue or x.allocator is not None:
                 return None
-            if not is_ready and not ((is_same or _is_like(x, call)) and needs_no_events(own, data, x, known=known)):
+            if not is_ready and not ((is_same or _is_like(x, call)) and needs_no_events(own_queue, data, x, known=last_event)):
                 return None
             try:
-                y = call.arena.allocate(own, call.y_bytes)
+                y = call.arena.allocate(own_queue, call.y_bytes)
             except cl.Error:
                 return None
             if is_same:
-                event = call.repeat(own, (memory, x_memory, y))
+                event = call.repeat(own_queue, (memory, x_memory, y))
             else:
-                event = product.recording.replay(own, (memory, x_memory, y), call.numbers)
+                event = product.recording.replay(own_queue, (memory, x_memory, y), call.numbers)
             product.event = event
-            found = new_array(call.form_of_y, own, y, [event])
+            result = new_array(call.form_of_y, own_queue, y, [event])
         else:
-            own = call.own
-            found, of_y, y_memory = out, call.y, out.base_data
-            if not is_same or call.y_is_new or of_y() is not out or of_y.memory is not y_memory or of_y.shape is not found.shape:
+            own_queue = call.own
+            result, of_y, y_memory = out, call.y, out.base_data
+            if not is_same or call.y_is_new or of_y() is not out or of_y.memory is not y_memory or of_y.shape is not result.shape:
                 return None
-            if own is not None and is_ready and (not (events := found.events) or (events[0] is known and len(events) == 1)):
-                product.event = event = call.repeat(own, (memory, x_memory, y_memory))
-                note_written(found, event, known)
+            if (
+                own_queue is not None
+                and is_ready
+                and (not (events := result.events) or (events[0] is last_event and len(events) == 1))
+            ):
+                product.event = event = call.repeat(own_queue, (memory, x_memory, y_memory))
+                note_written(result, event, last_event)
             elif is_released(memory) or is_released(x_memory) or is_released(y_memory):
                 return None
             else:
-                note_written(found, product.enqueue(x.queue or call.queue, (data, x, found), call.numbers)[-1])
+                note_written(result, product.enqueue(x.queue or call.queue, (data, x, result), call.numbers)[-1])
         if self._upgrades:
             self._upgrade()
-        return found
+        return result
 
     def _upgrade(self) -> None:
         """Take note of a product that was made again."""
@@ -323,9 +328,12 @@ class BoundProduct(Repeating):
     def __init__(self, queue: cl.CommandQueue, operands: Operands, product: DenseProduct) -> None:
         self._queue, self._operands, self._product = queue, operands, product
         self._call = product.checked(queue, operands, (), None, None, plus_times, is_new=False)
-        self._memory, self._shapes = tuple(each.base_data for each in operands), tuple(each.shape for each in operands)
+        self._memory, self._shapes = (
+            tuple(operand.base_data for operand in operands),
+            tuple(operand.shape for operand in operands),
+        )
         # Memory of others stays if it is released by hand. That of the pool does not.
-        self._kept = [cl.Buffer.from_int_ptr(each.int_ptr, True) for each in self._memory if each.__class__ is cl.Buffer]
+        self._kept = [cl.Buffer.from_int_ptr(memory.int_ptr, True) for memory in self._memory if memory.__class__ is cl.Buffer]
         self.out = operands[2]
 
     def __call__(self) -> cl_array.Array:

@@ -94,17 +94,17 @@ def enqueue_copy(
 ) -> cl.Event:
     """Enqueue a copy of some bytes, one or more, between the memory of two arrays."""
     to, to_begin = _part(target, target_begin, n_bytes)
-    of, begin = _part(source, source_begin, n_bytes)
-    named: dict[str, Any] = {"wait_for": wait_for}
-    if isinstance(to, cl.MemoryObjectHolder) and isinstance(of, cl.MemoryObjectHolder):
-        named |= {"byte_count": n_bytes, "src_offset": begin, "dst_offset": to_begin}
+    origin, begin = _part(source, source_begin, n_bytes)
+    options: dict[str, Any] = {"wait_for": wait_for}
+    if isinstance(to, cl.MemoryObjectHolder) and isinstance(origin, cl.MemoryObjectHolder):
+        options |= {"byte_count": n_bytes, "src_offset": begin, "dst_offset": to_begin}
     elif isinstance(to, cl.MemoryObjectHolder):
-        of, named = of.mem, named | {"dst_offset": to_begin, "is_blocking": False}
-    elif isinstance(of, cl.MemoryObjectHolder):
-        to, named = to.mem, named | {"src_offset": begin, "is_blocking": False}
+        origin, options = origin.mem, options | {"dst_offset": to_begin, "is_blocking": False}
+    elif isinstance(origin, cl.MemoryObjectHolder):
+        to, options = to.mem, options | {"src_offset": begin, "is_blocking": False}
     else:
-        named["is_blocking"] = False
-    return submit("a copy", cl.enqueue_copy, queue, to, of, **named)
+        options["is_blocking"] = False
+    return submit("a copy", cl.enqueue_copy, queue, to, origin, **options)
 
 
 def needs_no_events(queue: cl.CommandQueue, *arrays: cl_array.Array, known: cl.Event | None = None) -> Arena | None:
@@ -118,7 +118,7 @@ def needs_no_events(queue: cl.CommandQueue, *arrays: cl_array.Array, known: cl.E
     arena = arena_of(queue)
     if arena.beside is not None or (arena.pool.uses and arena.pool.has_uses()) or current() is not None:
         return None
-    own = arena.itself
+    own_queue = arena.itself
     for array in arrays:
         events = array.events
         if events and (events[0] is not known or len(events) > 1):
@@ -127,7 +127,7 @@ def needs_no_events(queue: cl.CommandQueue, *arrays: cl_array.Array, known: cl.E
                 return None
         data: Any = array.base_data
         if data.__class__ is Lent:
-            if data.block is None or data.block.arena is not own:
+            if data.block is None or data.block.arena is not own_queue:
                 return None
         elif array.queue is not queue or whole(data) is not data:
             return None
@@ -165,11 +165,11 @@ class Chain:
         self._counters: list[cl_array.Array] = []
         self._wait_for: list[cl.Event] | None = None
         self._noted: tuple[int, ...] = ()
-        own = arena.itself
+        own_queue = arena.itself
         for array in (*writes, *operands):
             data: Any = array.base_data
             # Memory of this queue's arena that nothing is said to write needs no closer look.
-            is_lent = data.__class__ is Lent and data.block is not None and data.block.arena is own
+            is_lent = data.__class__ is Lent and data.block is not None and data.block.arena is own_queue
             if writes or array.events or not is_lent:
                 self._wait_for = pending(queue, *operands, *writes, writes=writes)
                 self._noted = of_others(queue, *operands, *writes)
@@ -207,46 +207,49 @@ class Chain:
         with what the chain is for; not where memory is counted, of which they would take more than is asked for.
         """
         if n > _COUNTERS or current() is not None:
-            found = self.scratch(n, np.uint32)
-            self.fill(found, 0, n)
-            return found
-        kept = arena_of(self.queue).counters
+            counters = self.scratch(n, np.uint32)
+            self.fill(counters, 0, n)
+            return counters
+        free = arena_of(self.queue).counters
         try:
-            found = array_of(self.queue, _COUNTERS, _ZERO.dtype, kept.pop(), context=self._context)
+            counters = array_of(self.queue, _COUNTERS, _ZERO.dtype, free.pop(), context=self._context)
         except IndexError:
-            found = self.scratch(_COUNTERS, np.uint32)
-            self.fill(found, 0, _COUNTERS)
-        self._counters.append(found)
-        return found
+            counters = self.scratch(_COUNTERS, np.uint32)
+            self.fill(counters, 0, _COUNTERS)
+        self._counters.append(counters)
+        return counters
 
     def build(self, parameters: _Record) -> tuple[Built, _Record]:
         """Return the built kernel for a record, and the record that it was built with."""
         built = programs.build(self._context, self._cl_device, parameters)
         return built, cast("_Record", built.parameters)  # `within` adapts a record to another of its class
 
-    def build_once(self, what: Hashable, make: Callable[[], _Record]) -> tuple[Built, _Record]:
-        """Return the built kernel for the record that ``make`` returns; it is looked up by ``what``, which takes less time."""
-        found = programs.worked_out(self._context, self._cl_device, what, lambda: self.build(make()))
-        programs.note_asked(found[:1])
-        return found
+    def build_once(self, key: Hashable, make: Callable[[], _Record]) -> tuple[Built, _Record]:
+        """Return the built kernel for the record that ``make`` returns; it is looked up by ``key``, which takes less time."""
+        built = programs.worked_out(self._context, self._cl_device, key, lambda: self.build(make()))
+        programs.note_asked(built[:1])
+        return built
 
-    def build_together(self, what: Hashable, make: Callable[[], Iterable[programs.Parameters]]) -> None:
+    def build_together(self, group: Hashable, make: Callable[[], Iterable[programs.Parameters]]) -> None:
         """Build kernels that will be asked for, several at a time; see `programs.build_together`.
 
         Not on CPU devices, whose compilers take one at a time, or the cores that the host computes with.
         """
         if not self.device.lanes_are_loops:
-            programs.build_together(self._context, self._cl_device, what, make)
+            programs.build_together(self._context, self._cl_device, group, make)
 
-    def worked_out(self, what: Hashable, work_out: Callable[[], _Made]) -> _Made:
+    def worked_out(self, key: Hashable, work_out: Callable[[], _Made]) -> _Made:
         """Return the result of ``work_out``, called once for all chains on the queue's device; see `programs.worked_out`."""
-        return programs.worked_out(self._context, self._cl_device, what, work_out)
+        return programs.worked_out(self._context, self._cl_device, key, work_out)
 
     def launch(self, built: Built, groups: int, *arguments: Any) -> None:
         """Enqueue ``groups`` work-groups of a kernel, none being no command; arrays are passed from the start of their buffer."""
         if groups <= 0:
             return
-        passed, sizes = [each.base_data if isinstance(each, _ARRAY) else each for each in arguments], built.sizes(groups)
+        passed, sizes = (
+            [argument.base_data if isinstance(argument, _ARRAY) else argument for argument in arguments],
+            built.sizes(groups),
+        )
         # As `wait_for` and `_add` have it.
         events = self.events
         wait_for = None if events else self._wait_for
@@ -258,14 +261,14 @@ class Chain:
         if self._noted:
             note_use(self.queue, self._noted, event)
 
-    def repeat(self, commands: Iterable[Callable[..., cl.Event]], *given: Any) -> None:
+    def repeat(self, commands: Iterable[Callable[..., cl.Event]], *arguments: Any) -> None:
         """Enqueue commands of a recording, which are called with the queue, what is given, and events to wait for."""
         wait_for = self.wait_for
         for command in commands:
             if self._beside is None:
-                event = command(self.queue, *given, wait_for)
+                event = command(self.queue, *arguments, wait_for)
             else:
-                event = self._beside.run(command, self.queue, *given, wait_for)
+                event = self._beside.run(command, self.queue, *arguments, wait_for)
             self._add(event)
             wait_for = None
 
@@ -287,8 +290,8 @@ class Chain:
         if not values.size or (values.nbytes > Thresholds.of(self.device).max_copied and in_place(self.queue, values)):
             return from_host(self.queue, values, copy=False)
         array = allocate(self.queue, "a copy of host memory", values.shape, values.dtype)
-        named = {"is_blocking": False, "wait_for": self.wait_for}
-        self._add(submit("a copy of host memory", cl.enqueue_copy, self.queue, array.base_data, values, **named))
+        options = {"is_blocking": False, "wait_for": self.wait_for}
+        self._add(submit("a copy of host memory", cl.enqueue_copy, self.queue, array.base_data, values, **options))
         return array
 
     def fill(self, target: cl_array.Array, value: Any, n: int) -> None:
@@ -322,30 +325,30 @@ class Chain:
         return wait
 
     def _enqueue_read(self, source: cl_array.Array, host: np.ndarray[Any, Any], begin: int, *, is_blocking: bool) -> cl.Event:
-        of, begin = _part(source.base_data, begin * host.itemsize, host.nbytes)
-        named = {"wait_for": self.wait_for, "is_blocking": is_blocking} | ({"src_offset": begin} if begin else {})
-        return submit("a read", cl.enqueue_copy, self.queue, host, of, **named)
+        memory, begin = _part(source.base_data, begin * host.itemsize, host.nbytes)
+        options = {"wait_for": self.wait_for, "is_blocking": is_blocking} | ({"src_offset": begin} if begin else {})
+        return submit("a read", cl.enqueue_copy, self.queue, host, memory, **options)
 
     @contextmanager
-    def side_queue(self, wanted: bool = True) -> Iterator[Chain]:
+    def side_queue(self, is_wanted: bool = True) -> Iterator[Chain]:
         """Give a chain whose commands come after all so far, and run at the same time as what this chain enqueues meanwhile.
 
-        At the end of the block this chain waits for it. It is this chain itself where it is not ``wanted``.
+        At the end of the block this chain waits for it. It is this chain itself where it is not ``is_wanted``.
         """
-        if not wanted:
+        if not is_wanted:
             yield self
             return
-        other = Chain(side_queue(self.queue))
+        side = Chain(side_queue(self.queue))
         # A queue's order says nothing to another queue: the side queue must wait for earlier commands of the main queue, too.
-        other._wait_for = self.events[-1:] or [*(self._wait_for or ()), cl.enqueue_marker(self.queue)]
+        side._wait_for = self.events[-1:] or [*(self._wait_for or ()), cl.enqueue_marker(self.queue)]
         # Before another queue waits for a command, OpenCL asks that the command's own queue be flushed.
         self.queue.flush()
         try:
-            yield other
+            yield side
         finally:
-            if other.events:
-                other.queue.flush()
-                self._add(cl.enqueue_barrier(self.queue, wait_for=other.events[-1:]))
+            if side.events:
+                side.queue.flush()
+                self._add(cl.enqueue_barrier(self.queue, wait_for=side.events[-1:]))
 
     def finish(self, *results: cl_array.Array) -> None:
         """Tell the arrays that this chain writes which command they have to be waited for by."""
@@ -353,6 +356,6 @@ class Chain:
             for result in results:
                 note_written(result, self.events[-1])
         while self._counters:
-            used = self._counters.pop().base_data
-            self._add(enqueue_fill(self.queue, used, _ZERO, _COUNTERS * _ZERO.itemsize, self.wait_for))
-            arena_of(self.queue).counters.append(cast("cl.Buffer", used))
+            used_counters = self._counters.pop().base_data
+            self._add(enqueue_fill(self.queue, used_counters, _ZERO, _COUNTERS * _ZERO.itemsize, self.wait_for))
+            arena_of(self.queue).counters.append(cast("cl.Buffer", used_counters))

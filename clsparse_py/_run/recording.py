@@ -115,10 +115,10 @@ class Recorder(Chain):
 
     @override
     def scratch(self, n: int, dtype: Any) -> cl_array.Array:
-        found = _Scratch(len(self.table), np.dtype(dtype), max(n, 1))
+        scratch = _Scratch(len(self.table), np.dtype(dtype), max(n, 1))
         self.table.append(None)
-        self.scratches.append(found)
-        return found
+        self.scratches.append(scratch)
+        return scratch
 
     @override
     def seen_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
@@ -128,10 +128,10 @@ class Recorder(Chain):
     @override
     def launch(self, built: Built, groups: int, *arguments: Any) -> None:
         if groups > 0:
-            places = [self._place(each) for each in arguments]
+            places = [self._place(argument) for argument in arguments]
             arrays: list[int] = []
-            for number, (place, each) in enumerate(zip(places, arguments, strict=True)):
-                if isinstance(each, _Operand):
+            for number, (place, argument) in enumerate(zip(places, arguments, strict=True)):
+                if isinstance(argument, _Operand):
                     arrays += [self._place(number), place]
             self.commands.append(Launch(built, groups, places, arrays))
 
@@ -194,7 +194,7 @@ class Tape(Recorder):
     def __init__(self, queue: cl.CommandQueue, *operands: cl_array.Array, results: tuple[str, ...]) -> None:
         Chain.__init__(self, queue, *operands)
         super().__init__(self, (None,) * (len(operands) + len(results)))
-        self._slots = {id(each.base_data): place for place, each in enumerate(operands)}
+        self._slots = {id(operand.base_data): place for place, operand in enumerate(operands)}
         self._places = {name: len(operands) + number for number, name in enumerate(results)}
         self._taken: list[Any] = []
         self._is_whole, self._n_reads = True, 0
@@ -207,11 +207,11 @@ class Tape(Recorder):
 
     @override
     def scratch(self, n: int, dtype: Any) -> cl_array.Array:
-        found = Chain.scratch(self, n, dtype)
-        memory: Any = found.base_data
+        array = Chain.scratch(self, n, dtype)
+        memory: Any = array.base_data
         # Written on it, as it may be let go, and another may have its identity then.
         memory.taped = self, super().scratch(n, dtype)
-        return found
+        return array
 
     @override
     def seen_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
@@ -219,15 +219,15 @@ class Tape(Recorder):
 
     @override
     def counters(self, n: int) -> cl_array.Array:
-        found = self.scratch(n, np.uint32)
-        self.fill(found, 0, n)
-        return found
+        counters = self.scratch(n, np.uint32)
+        self.fill(counters, 0, n)
+        return counters
 
     @override
     def launch(self, built: Built, groups: int, *arguments: Any) -> None:
         Chain.launch(self, built, groups, *arguments)
         if groups > 0:
-            self.commands.append(_SharedLaunch(built, groups, [self._place(each) for each in arguments], []))
+            self.commands.append(_SharedLaunch(built, groups, [self._place(argument) for argument in arguments], []))
 
     @override
     def fill(self, target: cl_array.Array, value: Any, n: int) -> None:
@@ -278,26 +278,32 @@ class Recording:
     def __init__(self, recorder: Recorder) -> None:
         self._commands = tuple(recorder.commands)
         self.n_commands = len(self._commands)
-        self._enqueues = tuple(each.enqueue for each in self._commands)
-        self.kernels = tuple(each.built for each in self._commands if isinstance(each, Launch))
-        self.kept = tuple({id(each): each for each in recorder.kept}.values())
+        self._enqueues = tuple(command.enqueue for command in self._commands)
+        self.kernels = tuple(command.built for command in self._commands if isinstance(command, Launch))
+        self.kept = tuple({id(array): array for array in recorder.kept}.values())
         self._constants = tuple(recorder.table[recorder.n_slots :])
         # Scratch arrays share a block of memory if the last use of one comes before the first use of the other.
         self._sizes: list[int] = []
         self._blocks: list[tuple[int, int]] = []
         until: list[int] = []
-        for each in sorted((each for each in recorder.scratches if each.last >= 0), key=lambda each: each.first):
-            free = [block for block, last in enumerate(until) if last < each.first]
+        for array in sorted((array for array in recorder.scratches if array.last >= 0), key=lambda array: array.first):
+            free = [block for block, last in enumerate(until) if last < array.first]
             if not free:
                 block = len(until)
                 self._sizes.append(0)
                 until.append(0)
             else:
                 # The smallest that suffices, or else the largest.
-                block = min(free, key=lambda at: (self._sizes[at] < each.n_bytes, abs(self._sizes[at] - each.n_bytes)))
-            self._sizes[block] = max(self._sizes[block], each.n_bytes)
-            until[block] = each.last
-            self._blocks.append((each.place, block))
+                block = min(
+                    free,
+                    key=lambda candidate: (
+                        self._sizes[candidate] < array.n_bytes,
+                        abs(self._sizes[candidate] - array.n_bytes),
+                    ),
+                )
+            self._sizes[block] = max(self._sizes[block], array.n_bytes)
+            until[block] = array.last
+            self._blocks.append((array.place, block))
 
     def enqueue(self, chain: Chain, arrays: Sequence[cl_array.Array | None], numbers: Numbers = ()) -> None:
         """Enqueue the commands with these in the slots, after what the chain waits for."""
@@ -328,7 +334,12 @@ class Recording:
         return event
 
     def make(
-        self, queue: cl.CommandQueue, what: str, read: Sequence[cl_array.Array], forms: Sequence[tuple[Any, ...]], allocator: Any
+        self,
+        queue: cl.CommandQueue,
+        purpose: str,
+        inputs: Sequence[cl_array.Array],
+        forms: Sequence[tuple[Any, ...]],
+        allocator: Any,
     ) -> list[cl_array.Array]:
         """Enqueue the commands, one at least, with arrays that they read in the first slots; return new ones, of the others.
 
@@ -342,20 +353,20 @@ class Recording:
             Those of the new arrays, of one entry at least, see `memory.form_of`.
         allocator : callable or None
         """
-        arena = needs_no_events(queue, *read) if allocator is None else None
+        arena = needs_no_events(queue, *inputs) if allocator is None else None
         if arena is not None:
             try:
                 memory = [arena.allocate(queue, size * dtype.itemsize) for _, dtype, _, _, size in forms]
             except cl.Error:
                 pass  # `allocated_each` says what lacks memory
             else:
-                event = self.replay(queue, [*[each.base_data for each in read], *memory])
+                event = self.replay(queue, [*[array.base_data for array in inputs], *memory])
                 return [new_array(form, queue, data, [event]) for form, data in zip(forms, memory, strict=True)]
-        made = allocated_each(queue, what, [(size, dtype) for _, dtype, _, _, size in forms], allocator)
-        chain = Chain(queue, *read)
-        self.enqueue(chain, (*read, *made))
-        chain.finish(*made)
-        return made
+        results = allocated_each(queue, purpose, [(size, dtype) for _, dtype, _, _, size in forms], allocator)
+        chain = Chain(queue, *inputs)
+        self.enqueue(chain, (*inputs, *results))
+        chain.finish(*results)
+        return results
 
     def repeated(self, slot: int, numbers: Numbers) -> Callable[[cl.CommandQueue, tuple[Any, ...]], cl.Event]:
         """Return what does as `replay` for calls whose arrays have the memory of the first one, but in a slot."""
@@ -370,9 +381,9 @@ class Recording:
         blocks = [allocate(queue, "workspace", size, np.uint8).base_data for size in self._sizes]
         for place, block in self._blocks:
             table[place] = blocks[block]
-        launches = [each for each in self._commands if isinstance(each, Launch)]
+        launches = [launch for launch in self._commands if isinstance(launch, Launch)]
         assert len(launches) == self.n_commands
-        return Bound(queue, *((each.built, each.groups, each.pick(table)) for each in launches))
+        return Bound(queue, *((launch.built, launch.groups, launch.pick(table)) for launch in launches))
 
 
 def _memory(arrays: Iterable[cl_array.Array | None]) -> list[Any]:
@@ -449,15 +460,15 @@ def find_recording(
 ) -> Recording | None:
     """Return the recording of `run` for the queues of an arena, if a call of that kind was made before."""
     pool = arena.pool
-    found: Recording | None = programs.find_known(pool.context, pool.device, (enqueue, describe(pool.device), dtypes, kind))
-    if found is not None:
-        programs.note_asked(found.kernels)
-    return found
+    recording: Recording | None = programs.find_known(pool.context, pool.device, (enqueue, describe(pool.device), dtypes, kind))
+    if recording is not None:
+        programs.note_asked(recording.kernels)
+    return recording
 
 
 def recorded(chain: Chain, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable) -> Recording:
     """Return the recording of `run`, made once for each kind, for calls that look it up by keys of their own."""
     key = enqueue, chain.device, dtypes, kind
-    found = chain.worked_out(key, lambda: record(chain, enqueue, dtypes, *kind))
-    programs.note_asked(found.kernels)
-    return found
+    recording = chain.worked_out(key, lambda: record(chain, enqueue, dtypes, *kind))
+    programs.note_asked(recording.kernels)
+    return recording

@@ -76,19 +76,19 @@ def from_host(queue: cl.CommandQueue, values: np.ndarray[Any, Any], *, copy: boo
         values = values.copy(order="K")
     flags = cl.mem_flags
     access = flags.READ_WRITE if values.flags.writeable else flags.READ_ONLY
-    lent = values.view(_Lent)
-    buffer = on_host_memory(queue, lent, access)
-    lent.queue, lent.uses, lent.pointer = queue, pool.uses, buffer.int_ptr
+    lent_values = values.view(_Lent)
+    buffer = on_host_memory(queue, lent_values, access)
+    lent_values.queue, lent_values.uses, lent_values.pointer = queue, pool.uses, buffer.int_ptr
     order = "C" if values.flags.c_contiguous else "F"
     return DeviceArray(queue, values.shape, values.dtype, order=order, data=buffer)
 
 
-def copy_to_device(queue: cl.CommandQueue, what: str, values: np.ndarray[Any, Any], allocator: Any = None) -> cl_array.Array:
+def copy_to_device(queue: cl.CommandQueue, purpose: str, values: np.ndarray[Any, Any], allocator: Any = None) -> cl_array.Array:
     """Return a new device array with a copy of one-dimensional values of the host."""
-    found = allocate(queue, what, values.size, values.dtype, allocator)
+    array = allocate(queue, purpose, values.size, values.dtype, allocator)
     if values.size:
-        submit(f"a copy of {what}", cl.enqueue_copy, queue, found.base_data, np.ascontiguousarray(values), is_blocking=True)
-    return found
+        submit(f"a copy of {purpose}", cl.enqueue_copy, queue, array.base_data, np.ascontiguousarray(values), is_blocking=True)
+    return array
 
 
 def to_host(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl_array.Array:
@@ -128,11 +128,11 @@ def pending(queue: cl.CommandQueue, *arrays: cl_array.Array, writes: tuple[cl_ar
         beside = arena_of(queue).beside
         running = queue if beside is None else beside.queue
         for event in dict.fromkeys(events):
-            other = event.command_queue
-            if other != running:
+            event_queue = event.command_queue
+            if event_queue != running:
                 foreign.append(event)
-                if other is not None:  # a user's own event has none
-                    other.flush()
+                if event_queue is not None:  # a user's own event has none
+                    event_queue.flush()
     if writes:
         foreign += uses_before_writing(queue, *writes)
     return foreign or None

@@ -92,6 +92,6 @@ def test_commands_beside_come_after_those_of_other_chains(queue: cl.CommandQueue
 
 def test_nothing_runs_beside_where_it_is_not_wanted(queue: cl.CommandQueue) -> None:
     chain = Chain(cl.CommandQueue(queue.context, queue.device))
-    with chain.side_queue(wanted=False) as beside:
+    with chain.side_queue(is_wanted=False) as beside:
         assert beside is chain
     assert not chain.events
