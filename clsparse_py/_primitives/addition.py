@@ -157,4 +157,4 @@ def fitting(device: Device, record: _Tiles) -> _Tiles:
     items = {4: 15, 8: 11}.get(np.dtype(record.total).itemsize, 5)
     work_group = min(record.work_group, device.max_work_group)
     halves = (replace(record, items=items, work_group=work_group >> i) for i in range(work_group.bit_length()))
-    return device.fitting(halves, lambda each: each.local_memory)
+    return device.fitting(halves, lambda candidate: candidate.local_memory)

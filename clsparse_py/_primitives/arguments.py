@@ -75,16 +75,16 @@ def queue_of(**arrays: Any) -> cl.CommandQueue:
         One is no one-dimensional `pyopencl.array.Array` in native byte order, they do not all live in one context, or none has a
         queue.
     """
-    given = {name: array for name, array in arrays.items() if array is not None}
-    for name, array in given.items():
+    present = {name: array for name, array in arrays.items() if array is not None}
+    for name, array in present.items():
         _check_vector(name, array)
-    if not given:
+    if not present:
         _check_vector(next(iter(arrays)), None)
-    owner = next((name for name, array in given.items() if array.queue is not None), None)
+    owner = next((name for name, array in present.items() if array.queue is not None), None)
     if owner is None:
-        raise ValueError(f"{next(iter(given))}: has no queue; use its with_queue(queue)")
-    queue: cl.CommandQueue = given[owner].queue
-    for name, array in given.items():
+        raise ValueError(f"{next(iter(present))}: has no queue; use its with_queue(queue)")
+    queue: cl.CommandQueue = present[owner].queue
+    for name, array in present.items():
         if array.queue is not queue and not contexts_match(array, queue.context):
             raise ValueError(f"{name}: lives in another context than {owner}")
     return queue
@@ -92,8 +92,8 @@ def queue_of(**arrays: Any) -> cl.CommandQueue:
 
 def chain_of(queue: cl.CommandQueue, *operands: Any, outs: tuple[Any, ...] = ()) -> Chain:
     """Return a chain that waits for commands that still use operands and outputs; others than device arrays are left out."""
-    read, written = (tuple([each for each in arrays if isinstance(each, cl_array.Array)]) for arrays in (operands, outs))
-    return Chain(queue, *read, writes=written)
+    inputs, outputs = (tuple([array for array in arrays if isinstance(array, cl_array.Array)]) for arrays in (operands, outs))
+    return Chain(queue, *inputs, writes=outputs)
 
 
 def _make_contiguous(queue: cl.CommandQueue, name: str, array: cl_array.Array) -> cl_array.Array:
@@ -194,9 +194,9 @@ def check_pointers(
     kind = CheckPointers, min(work_group, device.max_work_group), array.dtype, device.lanes_are_loops
     built, record = chain.build_once(kind, lambda: CheckPointers(kind[1], name_of(kind[2]), kind[3]))
     groups = max(1, min(-(-array.size // record.work_group), device.compute_units * 16))
-    found = chain.scratch(3 * groups, np.int64)
-    chain.launch(built, groups, np.uint64(array.size - 1), array, found)
-    decreasing, first, last = chain.read(found, 3 * groups).reshape(groups, 3).sum(axis=0).tolist()
+    counts = chain.scratch(3 * groups, np.int64)
+    chain.launch(built, groups, np.uint64(array.size - 1), array, counts)
+    decreasing, first, last = chain.read(counts, 3 * groups).reshape(groups, 3).sum(axis=0).tolist()
     require_pointers(name, decreasing, first, last, end, into)
 
 
@@ -287,8 +287,8 @@ def output(
         raise ValueError(f"{name}: must begin at a multiple of {dtype.itemsize} bytes in its buffer, begins at {out.offset}")
     require_inside(name, out)
     require_writable(out, name)
-    same = in_place is not None and in_place.dtype == dtype and in_place.base_data == out.base_data
-    if out.offset or any(overlap(out, each) for each in operands if not (same and each is in_place)):
+    is_in_place = in_place is not None and in_place.dtype == dtype and in_place.base_data == out.base_data
+    if out.offset or any(overlap(out, operand) for operand in operands if not (is_in_place and operand is in_place)):
         return Output(chain.scratch(n, dtype), out)
     return Output(out, None)
 
@@ -307,6 +307,6 @@ def pair_of_outputs(out: Any, second: bool) -> tuple[Any, Any]:
         return out, None
     if not isinstance(out, tuple) or len(out) != 2:
         raise TypeError(f"out: must be a tuple (keys, values), is {type(out).__name__}")
-    if all(isinstance(each, cl_array.Array) for each in out) and overlap(*out):
+    if all(isinstance(array, cl_array.Array) for array in out) and overlap(*out):
         raise ValueError("out: its two arrays overlap")
     return out

@@ -29,7 +29,7 @@ Arrays = tuple[cl_array.Array, ...]
 
 def spare_for(chain: Chain, n: int, x: Arrays) -> Arrays:
     """Return scratch arrays for ``n`` elements such as those of ``x``, for rounds to write to in between."""
-    return tuple(chain.scratch(n, each.dtype) for each in x)
+    return tuple(chain.scratch(n, array.dtype) for array in x)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class MergeTiles(OfElements):
     def legal(cls, device: Device, index: str, runs: Runs, elements: Elements, work_group: int) -> MergeTiles:
         """Return the legal record nearest to the one asked for; a shape that is legal has tiles that fit in local memory."""
         record = cls(min(work_group, device.max_work_group), index, runs, elements, elements.value_bytes > 0)
-        return device.fitting((record, replace(record, staged=False)), lambda each: each.local_memory, RESERVED)
+        return device.fitting((record, replace(record, staged=False)), lambda candidate: candidate.local_memory, RESERVED)
 
     @property
     def items(self) -> int:
@@ -143,10 +143,10 @@ def enqueue_rounds(
         groups = tiles.n
     splits = chain.scratch(tiles.n, segments.bounds.dtype)
     n = np.uint64(tiles.n)
-    read = tiles.segment, tiles.first, *segments.given, segments.bounds, *tiles.run
-    for done in range(n_rounds):
-        to, of = (target, spare) if (n_rounds - done) % 2 else (spare, target)
-        number = np.uint32(done), np.uint32(n_rounds)
-        given = x if runs.given else ()
-        chain.launch(splitting, -(-tiles.n // split.work_group), n, *number, *read, *given[:1], of[0], splits)
-        chain.launch(merging, groups, *number, n, *read, *given, *of, splits, *to)
+    tile_arrays = tiles.segment, tiles.first, *segments.given, segments.bounds, *tiles.run
+    for n_done in range(n_rounds):
+        to, origin = (target, spare) if (n_rounds - n_done) % 2 else (spare, target)
+        number = np.uint32(n_done), np.uint32(n_rounds)
+        run_arrays = x if runs.given else ()
+        chain.launch(splitting, -(-tiles.n // split.work_group), n, *number, *tile_arrays, *run_arrays[:1], origin[0], splits)
+        chain.launch(merging, groups, *number, n, *tile_arrays, *run_arrays, *origin, splits, *to)

@@ -33,7 +33,7 @@ def enqueue_partition(
     n: int,
     n_parts: int,
     step: int,
-    found: Sequence[cl_array.Array],
+    starts: Sequence[cl_array.Array],
     *,
     row_weight: int = 1,
     slack: int = 0,
@@ -63,7 +63,7 @@ def enqueue_partition(
     built, record = chain.build(Partition(min(work_group, chain.device.max_work_group), name_of(indptr.dtype)))
     groups = -(-(n_parts + 1) // record.work_group)
     sizes = index(n_rows), index(n), np.int64(step), np.int64(row_weight), index(slack), index(n_parts)
-    chain.launch(built, groups, *sizes, indptr, *found)
+    chain.launch(built, groups, *sizes, indptr, *starts)
 
 
 def enqueue_parts(
@@ -75,6 +75,6 @@ def enqueue_parts(
     where that is at most ``slack`` entries on.
     """
     n_parts = -(-(n + n_rows) // step)
-    found = part_row, part_entry, _ = [chain.scratch(n_parts + 1, indptr.dtype) for _ in range(3)]
-    enqueue_partition(chain, indptr, n_rows, n, n_parts, step, found, slack=slack, work_group=work_group)
+    starts = part_row, part_entry, _ = [chain.scratch(n_parts + 1, indptr.dtype) for _ in range(3)]
+    enqueue_partition(chain, indptr, n_rows, n, n_parts, step, starts, slack=slack, work_group=work_group)
     return n_parts, part_row, part_entry

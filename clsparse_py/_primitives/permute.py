@@ -33,8 +33,8 @@ class Moving(OfStructure):
     @property
     @override
     def prelude(self) -> str:
-        moved = MOVED_TYPES[self.value_bytes] if self.value_bytes else "I"
-        return f"{super().prelude}\ntypedef {moved} V;  // values, which are moved and not computed with"
+        moved_type = MOVED_TYPES[self.value_bytes] if self.value_bytes else "I"
+        return f"{super().prelude}\ntypedef {moved_type} V;  // values, which are moved and not computed with"
 
 
 PERMUTE = declare_loop(
@@ -73,9 +73,9 @@ def enqueue_permute(
     run(chain, _enqueue, (positions, values, out), n, values.offset // values.dtype.itemsize, work_group)
 
 
-def recorded_permute(chain: Chain, index: np.dtype[Any], moved: np.dtype[Any], n: int) -> Recording:
+def recorded_permute(chain: Chain, index: np.dtype[Any], value_dtype: np.dtype[Any], n: int) -> Recording:
     """Return what `enqueue_permute` repeats for arrays of these dtypes, if the values begin their buffer."""
-    return recorded(chain, _enqueue, (index, moved, moved), n, 0, None)
+    return recorded(chain, _enqueue, (index, value_dtype, value_dtype), n, 0, None)
 
 
 def enqueue_add_at(

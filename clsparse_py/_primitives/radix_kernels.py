@@ -71,8 +71,8 @@ class RadixCount(Parameters):
     @property
     @override
     def name(self) -> str:
-        few = "few_" if self.few else ""
-        return f"radix_count_{few}b{self.bits}_n{self.tile}x{self.tiles}_{self.word}_{self.index}_wg{self.work_group}"
+        prefix = "few_" if self.few else ""
+        return f"radix_count_{prefix}b{self.bits}_n{self.tile}x{self.tiles}_{self.word}_{self.index}_wg{self.work_group}"
 
     @property
     @override

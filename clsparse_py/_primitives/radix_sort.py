@@ -119,12 +119,12 @@ class Shape:
             for items, bits in _cuts(self.items, self.bits)
         )  # fmt: skip
 
-        def needed(each: RadixScatter) -> int:
-            return each.local_memory if each.tile < 1 << 15 and each.divides else sys.maxsize
+        def needed(record: RadixScatter) -> int:
+            return record.local_memory if record.tile < 1 << 15 and record.divides else sys.maxsize
 
-        found = device.fitting(widest, needed, RESERVED)
-        if needed(found) + RESERVED <= device.local_memory:
-            return replace(self, work_group=group, items=found.items, bits=found.bits)
+        fitted = device.fitting(widest, needed, RESERVED)
+        if needed(fitted) + RESERVED <= device.local_memory:
+            return replace(self, work_group=group, items=fitted.items, bits=fitted.bits)
         raise ValueError(f"radix sort: {device.name} has {device.local_memory} bytes of local memory, too little for a tile")
 
 
@@ -172,19 +172,19 @@ class _Pass(NamedTuple):
 
     def arguments(self, *, lower: bool) -> list[Any]:
         """Return the arguments after the counts, in the kernels' order; ``lower`` where the kernel asks for lower keys."""
-        found: list[Any] = list(self.making)
+        arguments: list[Any] = list(self.making)
         if self.values is not None:
-            found.append(self.values)
+            arguments.append(self.values)
         if self.pointers is not None:
             if lower:
-                found += [np.int64(self.n_lower), self.lower]
-            found += [np.int64(self.n_keys), self.pointers]
+                arguments += [np.int64(self.n_lower), self.lower]
+            arguments += [np.int64(self.n_keys), self.pointers]
         if self.last and self.source == "words":
-            found.append(np.uint64(self.kept))
-        found.append(self.sorted)
+            arguments.append(np.uint64(self.kept))
+        arguments.append(self.sorted)
         if self.sorted_values is not None:
-            found.append(self.sorted_values)
-        return found
+            arguments.append(self.sorted_values)
+        return arguments
 
 
 # Kept: to make a record takes longer than to launch its kernel.
@@ -200,31 +200,32 @@ def _together(device: Device, tiles: int, bits: int) -> int:
     return device.fitting(sizes, lambda size: 4 * size << bits, RESERVED)
 
 
-def _tile(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
+def _tile(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
     """Build the kernels of a pass by tiles; return a function that enqueues them."""
-    types = name_of(index), name_of(each.words.dtype)
-    few = shape.is_few(each.n, each.bits)
+    types = name_of(index), name_of(radix_pass.words.dtype)
+    is_few = shape.is_few(radix_pass.n, radix_pass.bits)
     scatter, parameters = chain.build(
         _scatter(
-            shape.work_group, chain.device.portability, *types, name_of(each.sorted.dtype), each.bits, shape.items, each.source,
-            each.first, each.last, each.value_bytes, each.positions, each.pointers is not None, few=few,
+            shape.work_group, chain.device.portability, *types, name_of(radix_pass.sorted.dtype), radix_pass.bits,
+            shape.items, radix_pass.source, radix_pass.first, radix_pass.last, radix_pass.value_bytes, radix_pass.positions,
+            radix_pass.pointers is not None, few=is_few,
         )
     )  # fmt: skip
-    tiles = -(-each.n // parameters.tile)
-    together = 1 if few else _together(chain.device, tiles, each.bits)
-    count, _ = chain.build(_count(shape.work_group, *types, each.bits, parameters.tile, together, few=few))
+    tiles = -(-radix_pass.n // parameters.tile)
+    together = 1 if is_few else _together(chain.device, tiles, radix_pass.bits)
+    count, _ = chain.build(_count(shape.work_group, *types, radix_pass.bits, parameters.tile, together, few=is_few))
     # Work-items that meet in a loop: one on CPU devices (quirk 4).
     group = 1 if chain.device.lanes_are_loops else min(Thresholds.of(chain.device).starts_group, chain.device.max_work_group)
-    starts = None if few else chain.build(_starts(group, chain.device.portability, types[0], each.bits))[0]
+    starts = None if is_few else chain.build(_starts(group, chain.device.portability, types[0], radix_pass.bits))[0]
 
     def enqueue() -> None:
-        counts = chain.scratch(tiles + 1 << each.bits, index)  # and how many entries have each digit
-        n, n_tiles = np.uint64(each.n), np.uint64(tiles)
-        digit = np.uint32(each.shift), np.uint64(each.flip), each.words, counts
+        counts = chain.scratch(tiles + 1 << radix_pass.bits, index)  # and how many entries have each digit
+        n, n_tiles = np.uint64(radix_pass.n), np.uint64(tiles)
+        digit = np.uint32(radix_pass.shift), np.uint64(radix_pass.flip), radix_pass.words, counts
         chain.launch(count, -(-tiles // together), n, n_tiles, *digit)
         if starts is not None:
-            chain.launch(starts, 1 << each.bits, n_tiles, counts)
-        chain.launch(scatter, tiles, n, *digit, *each.arguments(lower=not each.first))
+            chain.launch(starts, 1 << radix_pass.bits, n_tiles, counts)
+        chain.launch(scatter, tiles, n, *digit, *radix_pass.arguments(lower=not radix_pass.first))
 
     return enqueue
 
@@ -234,52 +235,59 @@ def _ranges(device: Device) -> int:
     return device.compute_units * 4
 
 
-def _chunk(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
+def _chunk(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
     """Build the kernels of a pass by chunks; return a function that enqueues them."""
-    group, word = shape.work_group, name_of(each.words.dtype)
+    group, word = shape.work_group, name_of(radix_pass.words.dtype)
     count, _ = chain.build(RadixChunkCount(group, name_of(index), word))
     sum_ranges, _ = chain.build(RadixChunkStarts(group, name_of(index), "sum"))
     scan, _ = chain.build(RadixChunkStarts(group, name_of(index), "scan"))
-    tells = each.pointers is not None and not each.first
+    tells = radix_pass.pointers is not None and not radix_pass.first
     scatter, _ = chain.build(
         RadixChunkScatter(
             group,
             name_of(index),
             word,
-            name_of(each.sorted.dtype),
-            each.source,
-            each.last,
-            each.value_bytes,
-            each.positions,
+            name_of(radix_pass.sorted.dtype),
+            radix_pass.source,
+            radix_pass.last,
+            radix_pass.value_bytes,
+            radix_pass.positions,
             tells,
-            far=each.bits >= Thresholds.of(chain.device).far_bits,
+            far=radix_pass.bits >= Thresholds.of(chain.device).far_bits,
         )
     )
 
     def enqueue() -> None:
-        per_chunk = -(-each.n // min(shape.chunks, each.n))
-        chunks = -(-each.n // per_chunk)  # none is empty: the last one tells where keys without entries after it begin
+        per_chunk = -(-radix_pass.n // min(shape.chunks, radix_pass.n))
+        chunks = -(-radix_pass.n // per_chunk)  # none is empty: the last one tells where keys without entries after it begin
         groups = -(-chunks // group)
         ranges = _ranges(chain.device)
-        counts, sums = chain.scratch(chunks << each.bits, index), chain.scratch(ranges, index)
-        bits, n_chunks = np.uint32(each.bits), np.uint64(chunks)
-        common = np.uint64(each.n), np.uint64(per_chunk), n_chunks, np.uint32(each.shift), bits, np.uint64(each.flip)
-        chain.launch(count, groups, *common, each.words, counts)
+        counts, sums = chain.scratch(chunks << radix_pass.bits, index), chain.scratch(ranges, index)
+        bits, n_chunks = np.uint32(radix_pass.bits), np.uint64(chunks)
+        common = (
+            np.uint64(radix_pass.n),
+            np.uint64(per_chunk),
+            n_chunks,
+            np.uint32(radix_pass.shift),
+            bits,
+            np.uint64(radix_pass.flip),
+        )
+        chain.launch(count, groups, *common, radix_pass.words, counts)
         range_groups = -(-ranges // group)
         chain.launch(sum_ranges, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums)
         # The first pass's keys are its digits: where they begin is where the scan says.
-        known = each.first and each.pointers is not None
-        told = np.uint64(each.n_keys if known else 0), each.pointers if known else sums
-        chain.launch(scan, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums, *told)
-        arguments = each._replace(pointers=each.pointers if tells else None).arguments(lower=True)
-        chain.launch(scatter, groups, *common, each.words, counts, *arguments)
+        from_pointers = radix_pass.first and radix_pass.pointers is not None
+        key_ends = np.uint64(radix_pass.n_keys if from_pointers else 0), radix_pass.pointers if from_pointers else sums
+        chain.launch(scan, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums, *key_ends)
+        arguments = radix_pass._replace(pointers=radix_pass.pointers if tells else None).arguments(lower=True)
+        chain.launch(scatter, groups, *common, radix_pass.words, counts, *arguments)
 
     return enqueue
 
 
-def _built_pass(chain: Chain, each: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
+def _built_pass(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
     """Build the kernels of a pass; return a function that enqueues them."""
-    return (_chunk if shape.chunked else _tile)(chain, each, shape, index)
+    return (_chunk if shape.chunked else _tile)(chain, radix_pass, shape, index)
 
 
 # Kept: rows are listed while a device waits.
@@ -289,10 +297,10 @@ def _cut_by_key(
 ) -> tuple[Shape, list[int], np.dtype[Any]]:
     """Return how a sort by key is cut, the bits of each pass's digit, and the type of its words."""
     total, item_bits = max(1, (n_keys - 1).bit_length()), max(1, (n_items - 1).bit_length())
-    wanted = (shape,) if shape else Shape.defaults(device, n)
+    shapes = (shape,) if shape else Shape.defaults(device, n)
     for word_bytes in (4, 8):
-        cuts = (each.legal(device, index, value_bytes, pointers=pointers, word_bytes=word_bytes) for each in wanted)
-        cut = min(cuts, key=lambda each: -(-total // each.bits))
+        cuts = (candidate.legal(device, index, value_bytes, pointers=pointers, word_bytes=word_bytes) for candidate in shapes)
+        cut = min(cuts, key=lambda candidate: -(-total // candidate.bits))
         digits = _digits(total, cut.bits)
         if total - digits[0] + item_bits <= 8 * word_bytes or len(digits) == 1:
             return cut if shape else cut.narrowed(device, digits[0], n, value_bytes), digits, np.dtype(f"uint{8 * word_bytes}")
@@ -351,19 +359,20 @@ def enqueue_sort_by_key(
     making: tuple[Any, ...] = () if items is None else (items,)
     if indptr is not None:
         source, making = "rows", (np.int64(n_items), indptr)
-    words, moved, lower, n_lower, shift = keys, values, None, 1, 0
+    words, moved_values, lower, n_lower, shift = keys, values, None, 1, 0
     for i, bits in enumerate(digits):
         first, last = i == 0, i + 1 == len(digits)
         target = sorted_items if last else chain.scratch(n, word)
         target_values = sorted_values if last or sorted_values is None else chain.scratch(n, sorted_values.dtype)
-        told = pointers if last or pointers is None else chain.scratch((n_lower << bits) + 1, index)
-        each = _Pass(
+        pass_pointers = pointers if last or pointers is None else chain.scratch((n_lower << bits) + 1, index)
+        radix_pass = _Pass(
             n=n, shift=shift, bits=bits, flip=0, source=source if first else "words", first=first, last=last, words=words,
-            sorted=target, making=(np.uint32(item_bits), *making) if first else (), kept=(1 << item_bits) - 1, values=moved,
-            sorted_values=target_values, n_lower=n_lower, lower=lower, n_keys=n_keys if last else n_lower << bits, pointers=told,
+            sorted=target, making=(np.uint32(item_bits), *making) if first else (), kept=(1 << item_bits) - 1,
+            values=moved_values, sorted_values=target_values, n_lower=n_lower, lower=lower,
+            n_keys=n_keys if last else n_lower << bits, pointers=pass_pointers,
         )  # fmt: skip
-        _built_pass(chain, each, cut, index)()
-        words, moved, lower, n_lower = target, target_values, told, n_lower << bits
+        _built_pass(chain, radix_pass, cut, index)()
+        words, moved_values, lower, n_lower = target, target_values, pass_pointers, n_lower << bits
         shift = item_bits if first else shift + bits
 
 
@@ -412,31 +421,31 @@ def enqueue_radix_sort(
     value_bytes = 0 if sorted_values is None else sorted_values.dtype.itemsize
     index, cut, digits = _cut(chain.device, n, high - low, word.itemsize, value_bytes, shape)
     flip = 1 << 8 * word.itemsize - 1 if keys.dtype.kind == "i" else 0
-    words, moved, shift = chain.seen_as(keys, word), values, low
-    given, wanted = (words, values), (chain.seen_as(sorted_keys, word), sorted_values)
+    words, moved_values, shift = chain.seen_as(keys, word), values, low
+    inputs, results = (words, values), (chain.seen_as(sorted_keys, word), sorted_values)
 
     def fresh() -> tuple[cl_array.Array, cl_array.Array | None]:
         return chain.scratch(n, word), None if sorted_values is None else chain.scratch(n, sorted_values.dtype)
 
     # Passes that overwrite take turns between two arrays: the last one has to end in the one wanted.
-    other = None if not overwrites else wanted if len(digits) % 2 else fresh()
+    alternate = None if not overwrites else results if len(digits) % 2 else fresh()
     # All kernels are built before a pass overwrites its input.
     passes: list[Callable[[], None]] = []
     for i, digit in enumerate(digits):
         last = i + 1 == len(digits)
-        target, target_values = wanted if last else fresh() if other is None else given if i % 2 else other
-        each = _Pass(
+        target, target_values = results if last else fresh() if alternate is None else inputs if i % 2 else alternate
+        radix_pass = _Pass(
             n=n, shift=shift, bits=digit, flip=flip, source="words", first=i == 0, last=last, words=words, sorted=target,
-            making=(), kept=(1 << 8 * word.itemsize) - 1, values=moved, sorted_values=target_values, n_lower=1, lower=None,
+            making=(), kept=(1 << 8 * word.itemsize) - 1, values=moved_values, sorted_values=target_values, n_lower=1, lower=None,
             n_keys=0, pointers=None,
         )  # fmt: skip
-        enqueue = _built_pass(chain, each, cut, index)
+        enqueue = _built_pass(chain, radix_pass, cut, index)
         if overwrites:
             passes.append(enqueue)
         else:
             enqueue()
-        del each, enqueue  # these keep the pass's input alive, whose memory the next pass may use
-        words, moved, shift = target, target_values, shift + digit
+        del radix_pass, enqueue  # these keep the pass's input alive, whose memory the next pass may use
+        words, moved_values, shift = target, target_values, shift + digit
     for enqueue in passes:
         enqueue()
 
@@ -446,8 +455,8 @@ def _cut(
 ) -> tuple[np.dtype[Any], Shape, list[int]]:
     """Return how a sort by so many bits is cut: the type of its counters, its shape, and the bits of each pass."""
     index = index_for(n)
-    wanted = shape or Shape.defaults(device, n)[0]
-    cut = wanted.legal(device, name_of(index), value_bytes, pointers=False, word_bytes=word_bytes)
+    requested = shape or Shape.defaults(device, n)[0]
+    cut = requested.legal(device, name_of(index), value_bytes, pointers=False, word_bytes=word_bytes)
     digits = _digits(bits, cut.bits)
     return index, cut if shape else cut.narrowed(device, digits[0], n, value_bytes), digits
 
@@ -535,13 +544,13 @@ def radix_sort(
     outs = arguments.pair_of_outputs(out, values is not None)
     queue = arguments.queue_of(keys=keys, values=values)
     chain = arguments.chain_of(queue, keys, values, outs=outs)
-    n, given = keys.size, [arguments.keys(queue, "keys", keys)]
+    n, inputs = keys.size, [arguments.keys(queue, "keys", keys)]
     if values is not None:
-        given.append(arguments.values(queue, "values", values, beside=("keys", n)))
+        inputs.append(arguments.values(queue, "values", values, beside=("keys", n)))
     window = _window(bits, 8 * keys.dtype.itemsize)
-    results = [arguments.output(chain, "out", to, n, each.dtype, *given) for to, each in zip(outs, given, strict=False)]
-    moved, to_values = (given[1], results[1].array) if values is not None else (None, None)
-    run(chain, _enqueue_sort, (given[0], results[0].array, moved, to_values), n, window)
+    results = [arguments.output(chain, "out", to, n, part.dtype, *inputs) for to, part in zip(outs, inputs, strict=False)]
+    moved_values, to_values = (inputs[1], results[1].array) if values is not None else (None, None)
+    run(chain, _enqueue_sort, (inputs[0], results[0].array, moved_values, to_values), n, window)
     delivered = tuple(result.deliver(chain) for result in results)
     return delivered[0] if values is None else (delivered[0], delivered[1])
 
@@ -575,23 +584,23 @@ def _window(bits: Any, width: int) -> tuple[int, int]:
 @kernels
 def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
     """Yield the kernels of a sort by indices that moves values of the arithmetic's result."""
-    index, moved = arithmetic.index, arithmetic.result.itemsize
+    index, value_bytes = arithmetic.index, arithmetic.result.itemsize
     widest = Shape(False, min(512, device.max_work_group), 16, 10, 0)
-    tiles = widest.legal(device, index, moved, pointers=True, word_bytes=4)
-    tiles = tiles.narrowed(device, tiles.bits, 1 << 30, moved)
-    made = RadixScatter(
+    tiles = widest.legal(device, index, value_bytes, pointers=True, word_bytes=4)
+    tiles = tiles.narrowed(device, tiles.bits, 1 << 30, value_bytes)
+    record = RadixScatter(
         tiles.work_group, device.portability, index, index, "uint32", bits=tiles.bits, items=tiles.items, source="rows",
-        first=True, last=False, value_bytes=moved, positions=False, pointers=True,
+        first=True, last=False, value_bytes=value_bytes, positions=False, pointers=True,
     )  # fmt: skip
-    yield "", made
-    words = replace(made, word="uint32", result=index, source="words", first=False, last=True)
+    yield "", record
+    words = replace(record, word="uint32", result=index, source="words", first=False, last=True)
     yield "few", replace(words, few=True)
-    yield "items", replace(made, source="items", result=index, last=True)
-    yield "listed", replace(made, source="positions", result=index, last=True, value_bytes=0, pointers=False)
-    yield "positions", replace(made, value_bytes=np.dtype(index).itemsize, positions=True)
+    yield "items", replace(record, source="items", result=index, last=True)
+    yield "listed", replace(record, source="positions", result=index, last=True, value_bytes=0, pointers=False)
+    yield "positions", replace(record, value_bytes=np.dtype(index).itemsize, positions=True)
     yield "words", words
-    yield "", RadixCount(tiles.work_group, index, index, tiles.bits, made.tile, 1)
-    yield "few", RadixCount(tiles.work_group, index, "uint32", tiles.bits, made.tile, 1, few=True)
-    yield "together", RadixCount(tiles.work_group, index, "uint32", tiles.bits, made.tile, 4)
+    yield "", RadixCount(tiles.work_group, index, index, tiles.bits, record.tile, 1)
+    yield "few", RadixCount(tiles.work_group, index, "uint32", tiles.bits, record.tile, 1, few=True)
+    yield "together", RadixCount(tiles.work_group, index, "uint32", tiles.bits, record.tile, 4)
     starts = 1 if device.lanes_are_loops else min(128, device.max_work_group)
     yield "", RadixStarts(starts, device.portability, index, tiles.bits)

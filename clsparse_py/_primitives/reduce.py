@@ -110,11 +110,11 @@ def _enqueue_counts(
     chain: Chain, keys: cl_array.Array, sums: cl_array.Array, dtype: np.dtype[Any], n: int, work_group: int | None
 ) -> None:
     """Enqueue the counts of runs in pieces of n keys; see `_Counting`."""
-    found = _counting(chain, dtype, n, work_group)
-    if isinstance(found.record, ScanChunks):
-        chain.launch(found.built[0], found.groups, *found.numbers, keys, sums)
+    counting = _counting(chain, dtype, n, work_group)
+    if isinstance(counting.record, ScanChunks):
+        chain.launch(counting.built[0], counting.groups, *counting.numbers, keys, sums)
     else:
-        enqueue_carries(chain, found.record, keys, n, found.n_sums, found=sums)
+        enqueue_carries(chain, counting.record, keys, n, counting.n_sums, sums_out=sums)
 
 
 def runs_of(chain: Chain, keys: cl_array.Array, n: int) -> Runs:

@@ -151,8 +151,8 @@ class ScanTiles(Tiles, OfEntries):
     @property
     def sums(self) -> TileSums:
         """The record of the kernel that adds up the tiles of this one."""
-        types, named = (self.source, self.target, self.portability), self.operation
-        return TileSums(self.work_group, *types, runs=self.runs, tile=self.tile, by_key=self.by_key, operation=named)
+        types, operation = (self.source, self.target, self.portability), self.operation
+        return TileSums(self.work_group, *types, runs=self.runs, tile=self.tile, by_key=self.by_key, operation=operation)
 
     @property
     @override
@@ -345,14 +345,14 @@ def _enqueue_sums(
     n: int,
     n_sums: int,
     keys: tuple[cl_array.Array, ...] = (),
-    found: cl_array.Array | None = None,
+    sums_out: cl_array.Array | None = None,
 ) -> cl_array.Array:
     """Enqueue the sums of tiles, and return them behind a zero: the first ``n_sums``. ``keys``: of entries, and of tiles."""
     built, _ = chain.build(sums)
-    if found is None:
-        found = chain.scratch(n_sums, sums.total)
-    chain.launch(built, n_sums - 1, np.uint64(n), source, *keys, found)
-    return found
+    if sums_out is None:
+        sums_out = chain.scratch(n_sums, sums.total)
+    chain.launch(built, n_sums - 1, np.uint64(n), source, *keys, sums_out)
+    return sums_out
 
 
 def add_up(chain: Chain, source: cl_array.Array, n: int) -> int:
@@ -361,13 +361,13 @@ def add_up(chain: Chain, source: cl_array.Array, n: int) -> int:
     if chain.device.lanes_are_loops:
         built, record = chain.build(ScanChunks(1, *types, chain.device.portability.at_most(1), False, "sums", True))
         n_sums = chunks(chain.device, n)
-        found = chain.scratch(n_sums, np.int64)
-        chain.launch(built, -(-n_sums // record.work_group), *map(np.uint64, (n, n, n_sums)), source, found)
+        partial_sums = chain.scratch(n_sums, np.int64)
+        chain.launch(built, -(-n_sums // record.work_group), *map(np.uint64, (n, n, n_sums)), source, partial_sums)
     else:
         tiles = _legal(chain.device, *types, False, None)
         n_sums = 1 + -(-n // tiles.tile)
-        found = _enqueue_sums(chain, tiles.sums, source, n, n_sums)
-    return int(chain.read(found, n_sums).sum())
+        partial_sums = _enqueue_sums(chain, tiles.sums, source, n, n_sums)
+    return int(chain.read(partial_sums, n_sums).sum())
 
 
 def enqueue_carries(
@@ -377,16 +377,16 @@ def enqueue_carries(
     n: int,
     n_carries: int,
     keys: tuple[cl_array.Array, ...] = (),
-    found: cl_array.Array | None = None,
+    sums_out: cl_array.Array | None = None,
 ) -> cl_array.Array:
     """Enqueue the first parts of a scan by tiles, and return the sums before its tiles: before the first ``n_carries``.
 
-    They go to ``found``, if it is given, of the dtype of sums.
+    They go to ``sums_out``, if it is given, of the dtype of sums.
     """
-    sums, before = _sums(chain.device, record, bool(keys))
+    sums, sums_before = _sums(chain.device, record, bool(keys))
     last_keys = tuple(chain.scratch(n_carries, np.uint64) for _ in keys)
-    carries = _enqueue_sums(chain, sums, source, n, n_carries, (*keys, *last_keys), found)
-    enqueue_tiles(chain, before, carries, carries, n_carries, n_carries, last_keys)
+    carries = _enqueue_sums(chain, sums, source, n, n_carries, (*keys, *last_keys), sums_out)
+    enqueue_tiles(chain, sums_before, carries, carries, n_carries, n_carries, last_keys)
     return carries
 
 

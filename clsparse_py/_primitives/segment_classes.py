@@ -105,7 +105,7 @@ class SegmentClasses(OfRuns):
     @override
     def arguments(self) -> Mapping[str, object]:
         shape = {"step": self.step, "bins": self.bins, "n_classes": self.n_classes, "n_rows": self.n_rows}
-        shape |= {"totals": self.totals, "maxima": tuple(each for each in _MAXIMA if each in self.totals)}
+        shape |= {"totals": self.totals, "maxima": tuple(maximum for maximum in _MAXIMA if maximum in self.totals)}
         plan = {"lists_at": self.lists_at, "groups_at": self.groups_at, "teams": self.teams, "first_bins": self.first_bins}
         return {**super().arguments(), **shape, **plan, "columns": max(1, self.work_group // self.n_classes)}
 
@@ -172,11 +172,11 @@ class Inspection:
 
     def wait(self) -> Totals:
         """Wait for the device, and return the numbers that the host has to know."""
-        found, record = self._read().tolist(), self.record
-        merged_tiles, cut_tiles, rounds, decreasing, *of_runs = found[record.n_classes : record.n_rows]
-        ends = found[record.n_rows :]
+        numbers, record = self._read().tolist(), self.record
+        merged_tiles, cut_tiles, rounds, decreasing, *of_runs = numbers[record.n_classes : record.n_rows]
+        ends = numbers[record.n_rows :]
         pairs: Any = zip(ends[::2], ends[1::2], strict=True)
-        return Totals(tuple(found[: record.n_classes]), merged_tiles, cut_tiles, rounds, decreasing, *pairs, *of_runs)
+        return Totals(tuple(numbers[: record.n_classes]), merged_tiles, cut_tiles, rounds, decreasing, *pairs, *of_runs)
 
 
 def inspect_segments(
@@ -206,12 +206,12 @@ def inspect_segments(
     arrays = first_runs, run_ptr, segments.bounds, lists, tiles_of, plan
     run(chain, _enqueue_inspection, arrays, segments.n, n, n_runs, record)
     # A read that blocks takes less time than to wait for an event, but it comes behind all commands that there are by then.
-    read = (
+    read_plan = (
         functools.partial(chain.read, plan, record.lists_at)
         if n <= Thresholds.of(chain.device).max_read_at_once
         else chain.read_later(plan, record.lists_at)
     )
-    return Inspection(lists, tiles_of, plan, record, read)
+    return Inspection(lists, tiles_of, plan, record, read_plan)
 
 
 @functools.lru_cache(maxsize=64)
@@ -232,16 +232,16 @@ def _enqueue_inspection(
     n_segments: int,
     n: int,
     n_runs: int,
-    asked: SegmentClasses,
+    classes: SegmentClasses,
 ) -> None:
     """Enqueue both kernels of `inspect_segments`."""
-    counting, record = chain.build(asked)
+    counting, record = chain.build(classes)
     placing, _ = chain.build(replace(record, step="place"))
     groups = max(1, min(-(-n_segments // record.work_group), 2 * chain.device.compute_units))
-    found = chain.scratch(record.n_rows * groups, np.int64)
-    given = () if run_ptr is None else (np.int64(n_runs), first_runs, run_ptr)
-    chain.launch(counting, groups, np.uint64(n_segments), *given, bounds, found)
-    chain.launch(placing, groups, np.uint64(n_segments), np.uint64(n), *given, bounds, found, lists, tiles_of, plan)
+    counts = chain.scratch(record.n_rows * groups, np.int64)
+    runs = () if run_ptr is None else (np.int64(n_runs), first_runs, run_ptr)
+    chain.launch(counting, groups, np.uint64(n_segments), *runs, bounds, counts)
+    chain.launch(placing, groups, np.uint64(n_segments), np.uint64(n), *runs, bounds, counts, lists, tiles_of, plan)
 
 
 @dataclass(frozen=True)
@@ -276,6 +276,6 @@ def tile(chain: Chain, segments: Segments, inspection: Inspection, totals: Total
     run = (chain.scratch(n, index),) if record.runs.given else ()
     built, tiling = chain.build(SegmentTiles(min(64, chain.device.max_work_group), segments.index, record.runs))
     listed = np.uint64(n_long), tile_ptr, np.uint64(n_short), inspection.lists
-    read = *segments.given, segments.bounds
-    chain.launch(built, -(-n // tiling.work_group), np.uint64(n), *listed, *read, segment, first, *run)
+    segment_bounds = *segments.given, segments.bounds
+    chain.launch(built, -(-n // tiling.work_group), np.uint64(n), *listed, *segment_bounds, segment, first, *run)
     return Tiles(n, totals.merged_tiles, segment, first, run)

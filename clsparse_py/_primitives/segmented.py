@@ -181,7 +181,7 @@ class SegmentSums(OfSegments):
         source: str,
         target: str,
         index: str,
-        whole: bool,
+        uncut: bool,
         work_group: int | None = None,
         *,
         operation: str = "plus",
@@ -189,9 +189,9 @@ class SegmentSums(OfSegments):
         """Return the legal record nearest to the one asked for: it fits in the local memory."""
         group, size = min(work_group or Thresholds.of(device).summing_group, device.max_work_group), np.dtype(target).itemsize
         items, unroll = (16 if size <= 8 else 8), (4 if size <= 4 else 2)
-        record = cls(group, source, target, device.portability, index, whole, items, unroll, operation=operation)
+        record = cls(group, source, target, device.portability, index, uncut, items, unroll, operation=operation)
         halves = (replace(record, work_group=group >> i) for i in range(group.bit_length()))
-        return device.fitting(halves, lambda each: each.local_memory)
+        return device.fitting(halves, lambda candidate: candidate.local_memory)
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -202,9 +202,9 @@ class SegmentSums(OfSegments):
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
         types = arithmetic.result.name, sum_dtype(arithmetic.result).name
-        sums = cls.legal(device, *types, arithmetic.index, whole=False)
+        sums = cls.legal(device, *types, arithmetic.index, uncut=False)
         yield "", sums
-        yield "whole", cls.legal(device, *types, arithmetic.index, whole=True)
+        yield "whole", cls.legal(device, *types, arithmetic.index, uncut=True)
         yield "maximum", replace(sums, operation="maximum")
 
 
@@ -225,7 +225,7 @@ class AddPartials(Addition):
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
         dtype, total = arithmetic.result, sum_dtype(arithmetic.result)
-        yield "", cls.of(device, SegmentSums.legal(device, dtype.name, total.name, arithmetic.index, whole=False))
+        yield "", cls.of(device, SegmentSums.legal(device, dtype.name, total.name, arithmetic.index, uncut=False))
 
 
 @kernel
@@ -327,9 +327,9 @@ def enqueue_segmented_sum(
         return
     # As many lanes to a segment as it has entries in the mean.
     lanes = min(1 << max(n // n_segments, 1).bit_length() - 1, chain.device.portability.lane_width)
-    whole = longest is not None and longest <= lanes * Thresholds.of(chain.device).few_rounds
-    built, sums = chain.build(_summing(chain.device, *types, index, whole, work_group, operation=operation))
-    if whole:
+    uncut = longest is not None and longest <= lanes * Thresholds.of(chain.device).few_rounds
+    built, sums = chain.build(_summing(chain.device, *types, index, uncut, work_group, operation=operation))
+    if uncut:
         lanes = min(lanes, sums.lanes)
         per_group = sums.work_group // lanes * sums.unroll
         sizes = np.uint64(n_segments), np.uint64(per_group), np.uint32(lanes)

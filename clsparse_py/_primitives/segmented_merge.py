@@ -146,29 +146,31 @@ def segmented_merge(
     outs = arguments.pair_of_outputs(out, values is not None)
     queue = arguments.queue_of(segment_ptr=segment_ptr, subsegment_ptr=subsegment_ptr, keys=keys, values=values)
     chain = arguments.chain_of(queue, segment_ptr, subsegment_ptr, keys, values, outs=outs)
-    given = _pointers(queue, segment_ptr, subsegment_ptr)
+    pointers = _pointers(queue, segment_ptr, subsegment_ptr)
     n = keys.size
     x: Arrays = (arguments.keys(queue, "keys", keys),)
     if values is not None:
         x += (arguments.values(queue, "values", values, beside=("keys", n)),)
-    results = [arguments.output(chain, "out", each, n, part.dtype, *given, *x) for each, part in zip(outs, x, strict=False)]
-    enqueue_segmented_merge(chain, given, x, tuple(result.array for result in results), n, algorithm, check=check)
+    results = [arguments.output(chain, "out", to, n, part.dtype, *pointers, *x) for to, part in zip(outs, x, strict=False)]
+    enqueue_segmented_merge(chain, pointers, x, tuple(result.array for result in results), n, algorithm, check=check)
     delivered = tuple(result.deliver(chain) for result in results)
     return delivered[0] if values is None else (delivered[0], delivered[1])
 
 
 def _pointers(queue: cl.CommandQueue, *pair: cl_array.Array) -> tuple[cl_array.Array, ...]:
     """Return both arrays of pointers as kernels take them: of one dtype."""
-    placed = [arguments.pointers(queue, name, each) for name, each in zip(("segment_ptr", "subsegment_ptr"), pair, strict=True)]
+    pointers = [
+        arguments.pointers(queue, name, array) for name, array in zip(("segment_ptr", "subsegment_ptr"), pair, strict=True)
+    ]
     wide = np.dtype(np.int64)
-    if placed[0].dtype != placed[1].dtype:
-        return tuple(each if each.dtype == wide else convert(queue, "pointers", each, wide) for each in placed)
-    return tuple(placed)
+    if pointers[0].dtype != pointers[1].dtype:
+        return tuple(array if array.dtype == wide else convert(queue, "pointers", array, wide) for array in pointers)
+    return tuple(pointers)
 
 
 def enqueue_segmented_merge(
     chain: Chain,
-    given: tuple[cl_array.Array, ...],
+    pointers: tuple[cl_array.Array, ...],
     x: Arrays,
     target: Arrays,
     n: int,
@@ -204,9 +206,9 @@ def enqueue_segmented_merge(
     elements = Elements.of(*x)
     legal = (shape or Shape.default(chain.device)).legal(chain.device, elements)
     runs = Runs(True, legal.tile, NEVER if legal.chunked else SORT_ROUNDS)
-    n_segments, n_runs = (each.size - 1 for each in given)
-    segments = Segments(chain.scratch(n_segments + 1, given[0].dtype), n_segments, given)
-    falls = _count_falls(chain, given[1], x[0], n, runs, elements) if check else None
+    n_segments, n_runs = (array.size - 1 for array in pointers)
+    segments = Segments(chain.scratch(n_segments + 1, pointers[0].dtype), n_segments, pointers)
+    falls = _count_falls(chain, pointers[1], x[0], n, runs, elements) if check else None
 
     def accept(totals: Totals) -> None:
         arguments.require_pointers("segment_ptr", totals.decreasing, *totals.segment_ptr, n_runs, "the number of sub-segments")
@@ -246,10 +248,10 @@ def _enqueue_pairs(
     built, record = chain.build(MergePairs(group, segments.index, runs, Elements.of(*x)))
     spare = spare_for(chain, n, x) if n_rounds > 1 else x
     counts = np.uint64(n_runs), np.int64(segments.n)
-    for done in range(n_rounds):
-        to, of = (target, spare) if (n_rounds - done) % 2 else (spare, target)
-        rounds = np.uint32(done), np.uint32(n_rounds)
-        chain.launch(built, -(-n_runs // record.work_group), *rounds, *counts, *segments.given, *x, *of, *to)
+    for n_done in range(n_rounds):
+        to, origin = (target, spare) if (n_rounds - n_done) % 2 else (spare, target)
+        rounds = np.uint32(n_done), np.uint32(n_rounds)
+        chain.launch(built, -(-n_runs // record.work_group), *rounds, *counts, *segments.given, *x, *origin, *to)
 
 
 @kernels
@@ -257,15 +259,15 @@ def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
     """Yield the kernels of segmented sort and merge, which move values of the arithmetic's result with keys of its index type."""
     index, elements = arithmetic.index, Elements(arithmetic.index, arithmetic.result.itemsize)
     shape, group = Shape.lanes(256, 512, 16).legal(device, elements), min(64, device.max_work_group)
-    made, given = Runs(False, shape.tile), Runs(True, shape.tile, SORT_ROUNDS)
+    own_runs, given_runs = Runs(False, shape.tile), Runs(True, shape.tile, SORT_ROUNDS)
     chunk = Runs(False, Shape.chunks(1).tile)
     chunks = replace(chunk, given=True, sort_rounds=NEVER)
     short, medium = SortNetwork.of_segments(device, shape, index, elements)
-    tiles = SortNetwork.of_tiles(device, shape, index, elements, made)
-    for variant, network in (("", medium), ("short", short), ("tiles", tiles), ("given", replace(tiles, runs=given))):
+    tiles = SortNetwork.of_tiles(device, shape, index, elements, own_runs)
+    for variant, network in (("", medium), ("short", short), ("tiles", tiles), ("given", replace(tiles, runs=given_runs))):
         yield variant, network
     bins = shape.bins, short.teams + medium.teams, len(short.bins)
-    for variant, runs in (("", made), ("given", given)):
+    for variant, runs in (("", own_runs), ("given", given_runs)):
         classes = SegmentClasses(min(128, device.max_work_group), index, runs, "count", *bins)
         yield variant, classes
         yield f"{variant}_place".removeprefix("_"), replace(classes, step="place")
@@ -278,5 +280,5 @@ def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
     yield "given", replace(serial, runs=chunks, given_runs=True)
     yield "", MergeChunks(1, index, chunk, elements)
     yield "given", MergeChunks(1, index, chunks, elements)
-    yield "", MergePairs(group, index, given, elements)
-    yield "", MergeUnsorted(min(128, device.max_work_group), index, given, elements)
+    yield "", MergePairs(group, index, given_runs, elements)
+    yield "", MergeUnsorted(min(128, device.max_work_group), index, given_runs, elements)

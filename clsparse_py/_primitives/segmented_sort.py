@@ -68,10 +68,10 @@ class SortNetwork(OfElements):
     @classmethod
     def of_segments(cls, device: Device, shape: Shape, index: str, elements: Elements) -> tuple[SortNetwork, ...]:
         """Return the records that sort short and, where the shape has such bins, medium segments."""
-        made = ((shape.short_bins, FEW_REGISTERS), (shape.medium_bins, shape.registers))
+        bins_and_registers = ((shape.short_bins, FEW_REGISTERS), (shape.medium_bins, shape.registers))
         return tuple(
             cls(shape.work_group, index, Runs(False, bins[-1]), elements, "segments", bins, registers, device.portability)
-            for bins, registers in made
+            for bins, registers in bins_and_registers
             if bins
         )
 
@@ -185,8 +185,8 @@ class MergeSerial(OfElements):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        own = {"ranges": self.ranges, "given_runs": self.given_runs, "block": self.block}
-        return {**super().arguments(), **own}
+        own_arguments = {"ranges": self.ranges, "given_runs": self.given_runs, "block": self.block}
+        return {**super().arguments(), **own_arguments}
 
 
 def enqueue_serial(
@@ -201,15 +201,17 @@ def enqueue_serial(
     # Elsewhere a work-item to a segment, about: as many as there are segments.
     parts = min(segments.n, _PARTS_PER_CORE * chain.device.compute_units) if chain.device.lanes_are_loops else segments.n
     counts = np.uint64(parts), np.int64(segments.n), np.int64(longest)
-    read = *segments.given, segments.bounds
-    chain.launch(built, -(-parts // record.work_group), *counts, *read, *x, *target, *spare_for(chain, n, x))
+    segment_bounds = *segments.given, segments.bounds
+    chain.launch(built, -(-parts // record.work_group), *counts, *segment_bounds, *x, *target, *spare_for(chain, n, x))
 
 
 def _groups(record: SortNetwork, shorter: int, n_segments: int, n: int) -> int:
     """Return how many work-groups there may be of a kernel that sorts segments of more than ``shorter`` elements."""
     # A segment has at most so many lanes: as it is longer than those of the bin before, or where its bin is the first.
     by_number = n_segments * record.lanes
-    steps = [longest / before for before, longest in zip((shorter, *record.bins), record.bins, strict=False) if before]
+    steps = [
+        longest / shorter_bin for shorter_bin, longest in zip((shorter, *record.bins), record.bins, strict=False) if shorter_bin
+    ]
     by_length = n * max(steps, default=0) / record.registers
     if not shorter:
         by_length += min(n, n_segments) * record.bins[0] // record.registers
@@ -235,9 +237,9 @@ class _Networks(NamedTuple):
     def of(cls, chain: Chain, index: str, elements: Elements, shape: Shape) -> _Networks:
         """Return those for elements of a kind; built at the first call, and looked up then."""
         kind = _Networks, chain.device, index, elements, shape
-        found = chain.worked_out(kind, lambda: cls._built(chain, *kind[2:]))
-        note_asked(found.built)
-        return found
+        networks = chain.worked_out(kind, lambda: cls._built(chain, *kind[2:]))
+        note_asked(networks.built)
+        return networks
 
     @classmethod
     def _built(cls, chain: Chain, index: str, elements: Elements, shape: Shape) -> _Networks:
@@ -269,12 +271,12 @@ def _enqueue_networks(
     n_segments, n, longest = sizes
     x, target = ((keys,), (sorted_keys,)) if values is None else ((keys, values), (sorted_keys, sorted_values))
     networks = _Networks.of(chain, name_of(bounds.dtype), Elements.of(*x), shape)
-    done = shorter = 0
+    n_bins_done = shorter = 0
     for built, record in zip(networks.built, networks.records, strict=True):
         if longest > shorter:
-            places = (np.uint64(offset + done) for offset in offsets)
+            places = (np.uint64(offset + n_bins_done) for offset in offsets)
             chain.launch(built, _groups(record, shorter, n_segments, n), *places, plan, lists, bounds, *x, *target)
-        done, shorter = done + len(record.bins), record.bins[-1]
+        n_bins_done, shorter = n_bins_done + len(record.bins), record.bins[-1]
 
 
 def _enqueue_pieces(
@@ -283,14 +285,14 @@ def _enqueue_pieces(
     """Enqueue the sort of the tiles of segments that are cut, to where `enqueue_rounds` reads them. ``x`` may be ``target``."""
     elements = Elements.of(*x)
     ends = np.uint64(tiles.n), np.uint64(tiles.n_merged)
-    read = *ends, tiles.segment, tiles.first, *segments.given, segments.bounds
+    inputs = *ends, tiles.segment, tiles.first, *segments.given, segments.bounds
     if shape.chunked:
         built, serial = chain.build(MergeSerial(shape.work_group, segments.index, runs, elements, "tiles", False, shape.block))
         at_once = serial.work_group
     else:
         built, network = chain.build(SortNetwork.of_tiles(chain.device, shape, segments.index, elements, runs))
         at_once = network.teams[0]
-    chain.launch(built, -(-(tiles.n - tiles.n_merged) // at_once), *read, *x, *target, *spare)
+    chain.launch(built, -(-(tiles.n - tiles.n_merged) // at_once), *inputs, *x, *target, *spare)
 
 
 def enqueue_by_length(
@@ -327,13 +329,13 @@ def enqueue_by_length(
     """
     networks = _Networks.of(chain, segments.index, Elements.of(*x), shape)
     inspection = inspect_segments(chain, segments, n, shape, runs, networks.teams)
-    known = n if longest is None else min(longest, n)
+    longest_bound = n if longest is None else min(longest, n)
     if n and networks.built:
         offsets = inspection.record.lists_at, inspection.record.groups_at
-        moved = (x[1], target[1]) if len(x) > 1 else (None, None)
-        arrays = inspection.plan, inspection.lists, segments.bounds, x[0], target[0], *moved
-        run(chain, _enqueue_networks, arrays, (segments.n, n, known), offsets, shape)
-    if accept is None and known <= shape.tile and not shape.chunked:
+        value_arrays = (x[1], target[1]) if len(x) > 1 else (None, None)
+        arrays = inspection.plan, inspection.lists, segments.bounds, x[0], target[0], *value_arrays
+        run(chain, _enqueue_networks, arrays, (segments.n, n, longest_bound), offsets, shape)
+    if accept is None and longest_bound <= shape.tile and not shape.chunked:
         return
     totals = inspection.wait()
     if accept is not None:
@@ -489,15 +491,16 @@ def segmented_sort(
     if values is not None:
         x += (arguments.values(queue, "values", values, beside=("keys", n)),)
     results = [
-        arguments.output(chain, "out", each, n, given.dtype, bounds, *x, in_place=given)
-        for each, given in zip(outs, x, strict=False)
+        arguments.output(chain, "out", to, n, part.dtype, bounds, *x, in_place=part) for to, part in zip(outs, x, strict=False)
     ]
 
     def accept(totals: Totals) -> None:
         arguments.require_pointers("segment_ptr", totals.decreasing, *totals.bounds, n, "the length of keys")
 
-    made = [result.array for result in results] + [None] * (values is None)
-    moved = None if values is None else x[1]
-    enqueue_segmented_sort(chain, bounds, bounds.size - 1, x[0], moved, n, out_keys=made[0], out_values=made[1], accept=accept)
+    arrays = [result.array for result in results] + [None] * (values is None)
+    moved_values = None if values is None else x[1]
+    enqueue_segmented_sort(
+        chain, bounds, bounds.size - 1, x[0], moved_values, n, out_keys=arrays[0], out_values=arrays[1], accept=accept
+    )
     delivered = tuple(result.deliver(chain) for result in results)
     return delivered[0] if values is None else (delivered[0], delivered[1])

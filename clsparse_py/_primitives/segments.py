@@ -156,11 +156,11 @@ class Shape:
         kind, *numbers = label.split("/")
         bounds = _BOUNDS.get(kind, {})
         if bounds and len(numbers) == len(bounds):
-            each = zip(numbers, bounds.items(), strict=True)
-            given = [number(text, f"shape: {name}", 1, highest) for text, (name, highest) in each]
+            fields = zip(numbers, bounds.items(), strict=True)
+            values = [number(text, f"shape: {name}", 1, highest) for text, (name, highest) in fields]
             if kind == "chunks":
-                return cls.chunks(*given)
-            work_group, merge_group, registers, short = given
+                return cls.chunks(*values)
+            work_group, merge_group, registers, short = values
             powers = all(number.bit_count() == 1 for number in (work_group, registers, short))
             if powers and min(registers, short) >= FEW_REGISTERS:
                 return cls.lanes(work_group, merge_group, registers, short)
@@ -192,10 +192,10 @@ class Shape:
             return replace(self, work_group=min(self.work_group, max_group), merge_group=min(self.merge_group, max_group))
         if device.is_plain:
             return self.default(device)
-        found = self.lanes(min(self.work_group, max_group), min(self.merge_group, max_group), self.registers, self.short)
-        found = device.fitting(found._smaller(), lambda each: each.local_memory(elements), RESERVED)
+        shape = self.lanes(min(self.work_group, max_group), min(self.merge_group, max_group), self.registers, self.short)
+        shape = device.fitting(shape._smaller(), lambda candidate: candidate.local_memory(elements), RESERVED)
         # Kernels that merge are unrolled over a work-item's elements (quirk 6).
-        return replace(found, merge_group=max(found.merge_group, -(-found.tile // _MAX_MERGED)))
+        return replace(shape, merge_group=max(shape.merge_group, -(-shape.tile // _MAX_MERGED)))
 
     def _smaller(self) -> Iterator[Shape]:
         """Iterate over the shape, those with fewer registers to a work-item, and then those with fewer work-items."""
