@@ -106,8 +106,8 @@ class Sampled(ProductKernel):
         lanes = 1
         while 2 * lanes <= most and 2 * lanes * limits.min_vectors * items <= n_inner:
             lanes *= 2
-        dtypes = (np.dtype(each) for each in (arithmetic.a, arithmetic.x))
-        if items == 1 or any(each.kind not in "iuf" for each in dtypes):
+        dtypes = (np.dtype(dtype) for dtype in (arithmetic.a, arithmetic.x))
+        if items == 1 or any(dtype.kind not in "iuf" for dtype in dtypes):
             loads = "single"
         portability = replace(device.portability.at_most(lanes), load_once="plain")
         return cls(group, arithmetic, portability, False, lanes, items, limits.entries, loads)
@@ -217,7 +217,7 @@ def _are_aligned(device: Device, X: cl_array.Array, Y: cl_array.Array) -> bool:
     if device.lanes_are_loops:
         return False
     items = vector_items(device, np.result_type(X.dtype, Y.dtype))
-    return all(_is_aligned(each, axis, items * each.dtype.itemsize) for axis, each in enumerate((X, Y)))
+    return all(_is_aligned(operand, axis, items * operand.dtype.itemsize) for axis, operand in enumerate((X, Y)))
 
 
 def _is_aligned(X: cl_array.Array, axis: int, vector: int) -> bool:
@@ -263,9 +263,9 @@ def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt
            [3., 4.]])
     """
     if isinstance(M, Matrix) and isinstance(X, cl_array.Array) and isinstance(Y, cl_array.Array):
-        kept: _Sampling | None = M.structure.find_plan(_Sampling)
-        if kept is not None and (again := kept.again(X, Y)) is not None:
-            return M.with_values(again)
+        sampling: _Sampling | None = M.structure.find_plan(_Sampling)
+        if sampling is not None and (repeated := sampling.again(X, Y)) is not None:
+            return M.with_values(repeated)
     check_matrix(M)
     m, n = M.shape
     x, y = _operand(M, "X", X), _operand(M, "Y", Y)
@@ -279,10 +279,10 @@ def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt
     return M.with_values(values)
 
 
-def _operand(M: Any, name: str, given: Any) -> cl_array.Array:
+def _operand(M: Any, name: str, operand: Any) -> cl_array.Array:
     """Return a dense operand on the device."""
-    on_device = isinstance(given, cl_array.Array)
-    values: Any = given if on_device else np.asarray(given)
+    on_device = isinstance(operand, cl_array.Array)
+    values: Any = operand if on_device else np.asarray(operand)
     if name_of(values.dtype) not in OPENCL_TYPES:
         raise unsupported_dtype(name, values.dtype)
     if values.ndim != 2:
@@ -352,10 +352,10 @@ def _prepare(
     by_rows = isinstance(record, SampledByTeams) and record.by_rows
     groups = -(-n_rows // (record.work_group // record.lanes)) if by_rows else -(-n // span)
     steps = X.offset, X.strides[0], Y.strides[1]
-    dense = (np.uint64(each // dtype.itemsize) for each, dtype in zip(steps, (X.dtype, X.dtype, Y.dtype), strict=True))
-    own = np.uint64(n), M.indptr.dtype.type(n_rows), np.uint64(n_inner), np.uint64(span), *dense, M.indptr, M.indices
+    dense = (np.uint64(step // dtype.itemsize) for step, dtype in zip(steps, (X.dtype, X.dtype, Y.dtype), strict=True))
+    own_arguments = np.uint64(n), M.indptr.dtype.type(n_rows), np.uint64(n_inner), np.uint64(span), *dense, M.indptr, M.indices
     recorder = recorder_of(chain, (X.dtype, Y.dtype, arithmetic.result), scaled=False)
-    recorder.launch(built, groups if n else 0, *arguments_of(recorder), *own)
+    recorder.launch(built, groups if n else 0, *arguments_of(recorder), *own_arguments)
     while len(kinds) >= limits.max_kinds:
         kinds.pop(next(iter(kinds)), None)
     kinds[kind] = DenseProduct(recorder.recording(), queue), arithmetic.result

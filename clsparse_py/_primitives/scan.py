@@ -463,8 +463,8 @@ def inclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> c
 
 
 def _scan(a: cl_array.Array, out: Any, kind: str) -> cl_array.Array:
-    if out is None and (found := _again(a, kind)) is not None:
-        return found
+    if out is None and (repeated := _again(a, kind)) is not None:
+        return repeated
     queue = arguments.queue_of(a=a)
     entries = arguments.values(queue, "a", a, added=True)
     chain = arguments.chain_of(queue, entries, outs=(out,))

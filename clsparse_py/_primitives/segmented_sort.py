@@ -243,8 +243,8 @@ class _Networks(NamedTuple):
 
     @classmethod
     def _built(cls, chain: Chain, index: str, elements: Elements, shape: Shape) -> _Networks:
-        asked = () if shape.chunked else SortNetwork.of_segments(chain.device, shape, index, elements)
-        pairs = [chain.build(record) for record in asked]
+        requested = () if shape.chunked else SortNetwork.of_segments(chain.device, shape, index, elements)
+        pairs = [chain.build(record) for record in requested]
         records = tuple(record for _, record in pairs)
         teams = itertools.chain.from_iterable(record.teams for record in records)
         return cls(tuple(built for built, _ in pairs), records, tuple(teams))

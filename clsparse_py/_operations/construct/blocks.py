@@ -118,19 +118,19 @@ def stack(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[Any]
         Of indices and of values; the index dtype holds the numbers of the result's entries and columns.
     """
     blocks = [block for row in grid for block in row.blocks]
-    given = [part for block in blocks for part in block[:3]]
-    chain = Chain(queue, *given)
+    parts = [part for block in blocks for part in block[:3]]
+    chain = Chain(queue, *parts)
     rows = tuple([row.kind for row in grid])
     nnz, n_rows = sum([block.indices.size for block in blocks]), sum([row.n_rows for row in grid])
-    wanted = (nnz, dtype), (nnz, index), (n_rows + 1, index)
-    made = allocated_each(queue, "the blocks", wanted, blocks[0].data.allocator if blocks else None)
-    arrays = *made, *given
+    sizes_and_dtypes = (nnz, dtype), (nnz, index), (n_rows + 1, index)
+    results = allocated_each(queue, "the blocks", sizes_and_dtypes, blocks[0].data.allocator if blocks else None)
+    arrays = *results, *parts
     if len(blocks) <= Thresholds.of(chain.device).max_recorded:
         run(chain, _enqueue_rows, arrays, rows)
     else:
         _enqueue_rows(chain, *arrays, rows)
-    chain.finish(*made)
-    data, indices, indptr = made
+    chain.finish(*results)
+    data, indices, indptr = results
     return data, indices, indptr
 
 
@@ -138,60 +138,62 @@ class _Kernels:
     """The kernels that rows of one, two and more blocks (3) need, all built before the first of them is enqueued."""
 
     def __init__(self, chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], blocks: set[int]) -> None:
-        group, name, moved = min(128, chain.device.max_work_group), name_of(index), dtype.itemsize
+        group, name, value_bytes = min(128, chain.device.max_work_group), name_of(index), dtype.itemsize
         if 1 in blocks:
-            self.alone, self.of_alone = chain.build(BlockAlone(group, name, moved))
+            self.alone, self.of_alone = chain.build(BlockAlone(group, name, value_bytes))
         if 2 in blocks:
             self.pair, self.of_pair = chain.build(BLOCK_PAIR.record(group, name))
         if blocks & {0, 3}:
             self.rows, self.of_rows = chain.build(BlockRows(group, name))
         if blocks & {2, 3}:
-            self.entries, self.of_entries = chain.build(BlockEntries(work_group_of(chain.device), name, moved))
+            self.entries, self.of_entries = chain.build(BlockEntries(work_group_of(chain.device), name, value_bytes))
 
 
-def _enqueue_rows(chain: Chain, data: cl_array.Array, indices: cl_array.Array, indptr: cl_array.Array, *given: Any) -> None:
-    """Enqueue making rows of blocks; ``given``: data, indices and indptr of each block in turn, and the numbers of each row."""
-    *parts, rows = given
+def _enqueue_rows(
+    chain: Chain, data: cl_array.Array, indices: cl_array.Array, indptr: cl_array.Array, *parts_and_rows: Any
+) -> None:
+    """Enqueue making rows of blocks, of data, indices and indptr of each block in turn, then the numbers of each block row."""
+    *parts, rows = parts_and_rows
     kernels = _Kernels(chain, indptr.dtype, data.dtype, {min(len(blocks), 3) for _, blocks in rows})
-    made, first_row, first_entry, at, i = (data, indices, indptr), 0, 0, 0, 0
+    result, first_row, first_entry, first_block, i = (data, indices, indptr), 0, 0, 0, 0
     while i < len(rows):
         # Two blocks without neighbours are made at once.
         n_taken = 2 if all(len(blocks) == 1 for _, blocks in rows[i : i + 2]) and i + 1 < len(rows) else 1
-        taken = rows[i : i + n_taken]
-        n_blocks = sum(len(blocks) for _, blocks in taken)
-        of_blocks = [tuple(parts[3 * each : 3 * each + 3]) for each in range(at, at + n_blocks)]
-        if len(taken[0][1]) == 1:
-            _enqueue_alone(chain, kernels, taken, of_blocks, made, first_row, first_entry)
+        taken_rows = rows[i : i + n_taken]
+        n_blocks = sum(len(blocks) for _, blocks in taken_rows)
+        of_blocks = [tuple(parts[3 * block : 3 * block + 3]) for block in range(first_block, first_block + n_blocks)]
+        if len(taken_rows[0][1]) == 1:
+            _enqueue_alone(chain, kernels, taken_rows, of_blocks, result, first_row, first_entry)
         else:
-            _enqueue_row(chain, kernels, taken[0], of_blocks, made, first_row, first_entry)
-        first_row += sum(n_rows for n_rows, _ in taken)
-        first_entry += sum(nnz for _, blocks in taken for nnz, _ in blocks)
-        at, i = at + n_blocks, i + n_taken
+            _enqueue_row(chain, kernels, taken_rows[0], of_blocks, result, first_row, first_entry)
+        first_row += sum(n_rows for n_rows, _ in taken_rows)
+        first_entry += sum(nnz for _, blocks in taken_rows for nnz, _ in blocks)
+        first_block, i = first_block + n_blocks, i + n_taken
 
 
 def _enqueue_row(
-    chain: Chain, kernels: _Kernels, row: _RowKind, of_blocks: list[Parts], made: Parts, first_row: int, first_entry: int
+    chain: Chain, kernels: _Kernels, row: _RowKind, of_blocks: list[Parts], result: Parts, first_row: int, first_entry: int
 ) -> None:
     """Enqueue making the rows of a row of blocks, the first of which begins with an entry."""
     n_rows, blocks = row
-    data, indices, indptr = made
+    data, indices, indptr = result
     of_index, begin = indptr.dtype.type, np.uint64(first_row)
-    pointers = [each[2] for each in of_blocks]
+    pointers = [pointer[2] for pointer in of_blocks]
     base = of_index(first_entry)
     if len(blocks) == 2:
-        left, right = pointers
+        left_pointers, right_pointers = pointers
         groups, sizes = spread(chain.device, n_rows + 1, kernels.of_pair.work_group, 64)
-        chain.launch(kernels.pair, groups, *sizes, base, begin, left, right, indptr)
+        chain.launch(kernels.pair, groups, *sizes, base, begin, left_pointers, right_pointers, indptr)
         # Before an entry come those of its block, and those of the other: up to its row, or with its row.
-        shifts = [(right, 0), (left, 1)]
+        shifts = [(right_pointers, 0), (left_pointers, 1)]
     else:
-        moved = chain.scratch(n_rows * len(blocks), indptr.dtype)
+        offsets = chain.scratch(n_rows * len(blocks), indptr.dtype)
         shape = np.uint64(n_rows), np.uint64(len(blocks))
         together = chain.scratch(len(blocks) * (n_rows + 1), indptr.dtype)
-        for place, each in enumerate(pointers):
-            chain.copy(together, each, n_rows + 1, place * (n_rows + 1))
-        chain.launch(kernels.rows, n_rows // kernels.of_rows.work_group + 1, *shape, base, begin, together, indptr, moved)
-        base, shifts = of_index(0), [(moved, place * n_rows) for place in range(len(blocks))]
+        for place, pointer in enumerate(pointers):
+            chain.copy(together, pointer, n_rows + 1, place * (n_rows + 1))
+        chain.launch(kernels.rows, n_rows // kernels.of_rows.work_group + 1, *shape, base, begin, together, indptr, offsets)
+        base, shifts = of_index(0), [(offsets, place * n_rows) for place in range(len(blocks))]
     for (nnz, column), block, (shift, shift_begin) in zip(blocks, of_blocks, shifts, strict=True):
         groups, spans = tiles(chain.device, nnz, kernels.of_entries.work_group)
         numbers = *spans, of_index(n_rows), of_index(column), base, np.uint64(shift_begin)
@@ -203,12 +205,12 @@ def _enqueue_alone(
     kernels: _Kernels,
     rows: Sequence[_RowKind],
     of_blocks: list[Parts],
-    made: Parts,
+    result: Parts,
     first_row: int,
     first_entry: int,
 ) -> None:
     """Enqueue making the rows of one block, or of two that stand one below the other."""
-    data, indices, indptr = made
+    data, indices, indptr = result
     lengths, columns = zip(*(blocks[0] for _, blocks in rows), strict=True)
     n_all, n_pointers = sum(lengths), sum(n_rows for n_rows, _ in rows) + 1
     # The driver's copies move many entries faster than the kernel, which is left with row pointers.

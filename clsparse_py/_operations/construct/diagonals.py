@@ -72,7 +72,7 @@ def from_diagonals(
     index : dtype
         Of indices.
     """
-    chain, nnz = Chain(queue, values), sum(each.length for each in diagonals)
+    chain, nnz = Chain(queue, values), sum(diagonal.length for diagonal in diagonals)
     built, record = chain.build(Diagonals(min(128, chain.device.max_work_group), name_of(index), values.dtype.itemsize))
     table = copy_to_device(queue, "a table of diagonals", np.array(diagonals, np.int64).reshape(-1, 5).T.ravel())
     data = allocate(queue, "data", nnz, values.dtype)

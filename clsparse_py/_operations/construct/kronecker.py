@@ -107,7 +107,7 @@ def kron_entries(queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, 
     data = allocate(queue, "data of the Kronecker product", n, record.dtype, a_data.allocator)
     indices = allocate(queue, "indices of the Kronecker product", n, index, a_data.allocator)
     rows = (allocate(queue, "rows of the Kronecker product", n, index, a_data.allocator),) if coordinates else ()
-    shape = (index.type(each) for each in (a_indptr.size - 1, b_indptr.size - 1, b_columns))
+    shape = (index.type(size) for size in (a_indptr.size - 1, b_indptr.size - 1, b_columns))
     operands = a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
     chain.launch(built, groups, *sizes, *shape, *operands, *rows, indices, data)
     chain.finish(data, indices, *rows)
@@ -116,7 +116,7 @@ def kron_entries(queue: cl.CommandQueue, a: Parts, b: Parts, b_columns: int, *, 
 
 def kron_pointers(queue: cl.CommandQueue, a_indptr: cl_array.Array, b_indptr: cl_array.Array) -> cl_array.Array:
     """Return the row pointers of a Kronecker product, of those of both matrices, of one index dtype, each of at least a row."""
-    chain, n_rows = Chain(queue, a_indptr, b_indptr), math.prod(each.size - 1 for each in (a_indptr, b_indptr))
+    chain, n_rows = Chain(queue, a_indptr, b_indptr), math.prod(pointers.size - 1 for pointers in (a_indptr, b_indptr))
     indptr = allocate(queue, "indptr of the Kronecker product", n_rows + 1, a_indptr.dtype, a_indptr.allocator)
     b_rows = np.uint64(b_indptr.size - 1)
     enqueue_loop(chain, KRON_POINTERS, n_rows + 1, (name_of(a_indptr.dtype),), b_rows, a_indptr, b_indptr, indptr)

@@ -46,8 +46,8 @@ def in_triangle(
     """Return a byte for each entry: 1 if it is on or below the k-th diagonal or, if ``upper``, on or above it."""
     chain, index = Chain(queue, indices, indptr), indptr.dtype
     built, record = chain.build(Triangle(work_group_of(chain.device), name_of(index), upper))
-    kept = allocate(queue, "marks", indices.size, np.dtype(np.uint8))
+    marks = allocate(queue, "marks", indices.size, np.dtype(np.uint8))
     groups, sizes = tiles(chain.device, indices.size, record.work_group)
-    chain.launch(built, groups, *sizes, index.type(indptr.size - 1), np.int64(k), indptr, indices, kept)
-    chain.finish(kept)
-    return kept
+    chain.launch(built, groups, *sizes, index.type(indptr.size - 1), np.int64(k), indptr, indices, marks)
+    chain.finish(marks)
+    return marks

@@ -144,10 +144,10 @@ def spmm(
            [3, 3]])
     """
     if plan is None and work_group is None and isinstance(A, Matrix) and isinstance(X, cl_array.Array) and len(A.shape) == 2:
-        kept: SpmmPlan | None = A.structure.find_plan(SpmmPlan)
-        again = None if kept is None else kept.again(A.data, X, alpha, beta, out, semiring)
-        if again is not None:
-            return again  # which builds nothing, so that it needs no door
+        cached_plan: SpmmPlan | None = A.structure.find_plan(SpmmPlan)
+        repeated = None if cached_plan is None else cached_plan.again(A.data, X, alpha, beta, out, semiring)
+        if repeated is not None:
+            return repeated  # which builds nothing, so that it needs no door
     return _multiply(A, X, alpha, beta, out, semiring, plan, work_group)
 
 

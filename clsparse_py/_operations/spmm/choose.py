@@ -238,21 +238,21 @@ def _for_lanes(
     if arithmetic.vector_operations is not None and (packed or layout.adjacent):
         # Rows of an X that is packed begin at multiples of n_columns.
         width = min(limits.vector_bytes // item, n_columns & -n_columns if packed else layout.divides)
-    needed = -(-n_columns // width)
-    lanes = min(limits.max_lanes, _power_of_two_from(needed))
-    vectors = min(limits.max_vectors, -(-needed // lanes))
+    n_vectors = -(-n_columns // width)
+    lanes = min(limits.max_lanes, _power_of_two_from(n_vectors))
+    vectors = min(limits.max_vectors, -(-n_vectors // lanes))
     why = f"{n_columns} columns in vectors of {width}"
     outer = False
     cached = limits.cached_columns
     if n_columns > cached and pattern.n_cols * n_columns * item > device.cache_bytes > 0 and pattern.is_scattered(limits):
         lanes, vectors, outer = min(limits.max_lanes, max(cached // width, 1)), 1, True
         why += ", in blocks as X exceeds the cache and A's columns are scattered"
-    by_rows = (width * item == limits.vector_bytes or needed == 1) and _by_rows(limits, pattern, needed)
+    by_rows = (width * item == limits.vector_bytes or n_vectors == 1) and _by_rows(limits, pattern, n_vectors)
     if by_rows and (not outer or lanes <= limits.row_lanes):
         unroll = limits.unroll
         if not outer:
-            vectors = 1 if needed <= limits.row_lanes else 2
-            lanes = min(limits.max_lanes, _power_of_two_from(-(-needed // vectors)))
+            vectors = 1 if n_vectors <= limits.row_lanes else 2
+            lanes = min(limits.max_lanes, _power_of_two_from(-(-n_vectors // vectors)))
             unroll = limits.unroll_of_row if lanes == 2 * limits.row_lanes else unroll
         why += f"{'; they are apart in X' if packed else ''}; rows are alike"
         return Shape(lanes, vectors, width, True, unroll, outer, limits.rows_group, packed=packed, rows=1), why
@@ -270,23 +270,26 @@ def together(limits: Thresholds, shape: Shape, rows: int) -> Shape:
     return replace(shape, rows=rows, unroll=unroll)
 
 
-def _by_rows(limits: Thresholds, pattern: Pattern, needed: int) -> bool:
+def _by_rows(limits: Thresholds, pattern: Pattern, n_vectors: int) -> bool:
     """Return whether a GPU's teams take rows, for rows of Y of so many vectors: not few lanes long ones, nor many short ones."""
     # A team of a power of two lanes, with two vectors each, has no lane to spare.
-    fills = needed.bit_count() == 1
-    if needed > limits.row_lanes and pattern.nnz < (limits.few_entries_of_full if fills else limits.few_entries) * pattern.n_rows:
+    fills = n_vectors.bit_count() == 1
+    if (
+        n_vectors > limits.row_lanes
+        and pattern.nnz < (limits.few_entries_of_full if fills else limits.few_entries) * pattern.n_rows
+    ):
         return False
-    return pattern.are_alike(limits, limits.max_alike if needed > limits.few_lanes else limits.few_entries)
+    return pattern.are_alike(limits, limits.max_alike if n_vectors > limits.few_lanes else limits.few_entries)
 
 
 def _step(limits: Thresholds, pattern: Pattern, lanes: int) -> tuple[int, str]:
     """Return the rows and entries of a part on a GPU, and the reason."""
-    some = limits.part_of_some if lanes <= limits.some_lanes else limits.part_of_many
-    step, larger = (limits.part_of_few, limits.larger_of_few) if lanes <= limits.few_lanes else (some, limits.larger)
+    medium_step = limits.part_of_some if lanes <= limits.some_lanes else limits.part_of_many
+    step, larger = (limits.part_of_few, limits.larger_of_few) if lanes <= limits.few_lanes else (medium_step, limits.larger)
     if pattern.longest is not None and pattern.longest > step:
-        whole = _power_of_two_from(pattern.longest)
-        if whole <= min(step * larger, limits.max_part):
-            return whole, "parts that cut no row"
+        uncut_step = _power_of_two_from(pattern.longest)
+        if uncut_step <= min(step * larger, limits.max_part):
+            return uncut_step, "parts that cut no row"
     return step, f"parts for {lanes} lanes"
 
 

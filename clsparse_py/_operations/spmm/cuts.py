@@ -110,15 +110,15 @@ def groups_of(
     chain = Chain(queue, indptr, indices)
     flags = chain.scratch(n_rows, np.uint8)
     enqueue_loop(chain, SAME, n_rows, (indptr.dtype.name,), indptr, indices, flags)
-    read = chain.read_later(flags, n_rows)
+    read_flags = chain.read_later(flags, n_rows)
     queue.flush()
     yield chain.events[-1]
-    same = read()
+    flags_read = read_flags()
     # Of pairs at best; to look at the lengths of many groups takes the host milliseconds.
-    least = (n_rows - np.count_nonzero(same)) * (1 + 2 * limits.cost_together)
+    least = (n_rows - np.count_nonzero(flags_read)) * (1 + 2 * limits.cost_together)
     if least >= n_rows * (1 + limits.cost_together):
         return None
-    rows, first = group(limits, np.flatnonzero(same == 0), n_rows)
+    rows, first = group(limits, np.flatnonzero(flags_read == 0), n_rows)
     if rows == 1:
         return None
     chain, host = Chain(queue), first.astype(indptr.dtype)

@@ -53,7 +53,15 @@ class Explanation(Shown):
         """The table to show."""
         heads = ("columns", "kernel", "built as", "parts", "in a row", "launches", "why")
         rows = [
-            (str(each.columns), each.kernel, each.built, f"{each.parts:,}", f"{each.pieces:,}", str(each.launches), each.why)
-            for each in self.products
+            (
+                str(line.columns),
+                line.kernel,
+                line.built,
+                f"{line.parts:,}",
+                f"{line.pieces:,}",
+                str(line.launches),
+                line.why,
+            )
+            for line in self.products
         ]
         return Table("SpMM", heads, rows, numbers="columns")

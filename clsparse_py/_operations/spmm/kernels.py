@@ -127,11 +127,16 @@ class Parts(ProductKernel):
     @override
     def arguments(self) -> Mapping[str, object]:
         add, multiply = self.arithmetic.vector_operations or ("", "")
-        own: dict[str, object] = {"lanes": self.lanes, "vectors": self.vectors, "width": self.width, "aligned": self.aligned}
-        own |= {"unroll": self.unroll, "outer": self.outer, "staged": self.staged, "rows": self.rows}
-        own |= {"exact": self.exact}
-        own |= {"value": OPENCL_TYPES[self.arithmetic.result.name], "add": add, "multiply": multiply}
-        return {**self._common(), **own}
+        own_arguments: dict[str, object] = {
+            "lanes": self.lanes,
+            "vectors": self.vectors,
+            "width": self.width,
+            "aligned": self.aligned,
+        }
+        own_arguments |= {"unroll": self.unroll, "outer": self.outer, "staged": self.staged, "rows": self.rows}
+        own_arguments |= {"exact": self.exact}
+        own_arguments |= {"value": OPENCL_TYPES[self.arithmetic.result.name], "add": add, "multiply": multiply}
+        return {**self._common(), **own_arguments}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:

@@ -109,9 +109,9 @@ class SpmmPlan(SetOnce, Repeating):
         self.work_group = work_group
         self._cuts: dict[int, Cut] = {}
         # Rows with the same columns.
-        limits, of = Thresholds.of(self.device), (self.queue, A.shape[0], A.indptr, A.indices)
+        limits, structure = Thresholds.of(self.device), (self.queue, A.shape[0], A.indptr, A.indices)
         self._groups: Upgrade[Groups] = Upgrade(
-            "rows with equal columns together", limits.together_after, expected, lambda: groups_of(limits, *of)
+            "rows with equal columns together", limits.together_after, expected, lambda: groups_of(limits, *structure)
         )
         self._made: dict[_Kind, _Made] = {}
         self._making = threading.Lock()
@@ -134,11 +134,21 @@ class SpmmPlan(SetOnce, Repeating):
     def explain(self) -> Explanation:
         """Return which kernels products take, by their numbers of columns, and why. A product is there once it was asked for."""
         products = []
-        for kind, each in [*self._made.items()]:
-            launches = (each.pack is not None) + each.product.recording.n_commands
-            built = each.product.recording.kernels[0].parameters.name
-            why = f"{each.why}; {self._groups}" if each.awaits or each.shape.rows > 1 else each.why
-            products.append(Product(kind.n_columns, str(each.shape), built, each.cut.n_parts, each.cut.n_pieces, launches, why))
+        for kind, entry in [*self._made.items()]:
+            launches = (entry.pack is not None) + entry.product.recording.n_commands
+            built = entry.product.recording.kernels[0].parameters.name
+            why = f"{entry.why}; {self._groups}" if entry.awaits or entry.shape.rows > 1 else entry.why
+            products.append(
+                Product(
+                    kind.n_columns,
+                    str(entry.shape),
+                    built,
+                    entry.cut.n_parts,
+                    entry.cut.n_pieces,
+                    launches,
+                    why,
+                )
+            )
         return Explanation(tuple(products))
 
     def enqueue(
@@ -175,19 +185,19 @@ class SpmmPlan(SetOnce, Repeating):
         scaled = alpha is not None or beta is not None
         work_group = work_group or self.work_group
         kind = _Kind(A.data.dtype, x.dtype, semiring.name, scaled, n_columns, layout, strides, work_group)
-        made = self._made.get(kind) or self._make(kind)
-        if made.awaits:
-            made = self._renewed(kind, made)
+        launches = self._made.get(kind) or self._make(kind)
+        if launches.awaits:
+            launches = self._renewed(kind, launches)
         queue = x.queue or A.queue
-        if made.pack is not None:
-            x = self._packed(made.pack, queue, x, x_row, x_column)
+        if launches.pack is not None:
+            x = self._packed(launches.pack, queue, x, x_row, x_column)
         scale = ()
         if scaled:
-            scale = tuple(y.dtype.type(default if given is None else given) for given, default in ((alpha, 1), (beta, 0)))
+            scale = tuple(y.dtype.type(default if factor is None else factor) for factor, default in ((alpha, 1), (beta, 0)))
         # The newest event stands for all before it: it waits for them.
-        note_written(y, made.product.run(queue, (A.data, x, y), scale)[-1])
-        if is_new is not None and made.pack is None and not made.awaits:
-            self._call = made.product.checked(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
+        note_written(y, launches.product.run(queue, (A.data, x, y), scale)[-1])
+        if is_new is not None and launches.pack is None and not launches.awaits:
+            self._call = launches.product.checked(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
 
     def _packed(self, built: Built, queue: cl.CommandQueue, x: cl_array.Array, x_row: int, x_column: int) -> cl_array.Array:
         """Enqueue the copy of X whose columns are adjacent, and return it."""
@@ -206,26 +216,28 @@ class SpmmPlan(SetOnce, Repeating):
     def _make(self, kind: _Kind) -> _Made:
         """Build the kernels of a kind of product, and cut A for them."""
         with self._making:
-            made = self._made.get(kind)
-            if made is None:
-                made = self._built(kind)
+            launches = self._made.get(kind)
+            if launches is None:
+                launches = self._built(kind)
                 while len(self._made) >= self._limits.max_kinds:
                     self._made.pop(next(iter(self._made)))
-                self._made[kind] = made
-            return made
+                self._made[kind] = launches
+            return launches
 
-    def _renewed(self, kind: _Kind, made: _Made) -> _Made:
+    def _renewed(self, kind: _Kind, launches: _Made) -> _Made:
         """Take note of a product, and return its launches: others once it is known whether rows are computed together."""
         with self._making:
             if not self._groups.come():
-                return made
+                return launches
             groups, self._call = self._groups.made, None
             if groups is None:
-                found = replace(made, awaits=False)
+                renewed = replace(launches, awaits=False)
             else:
-                found = self._of(kind, self._arithmetic(kind), together(self._limits, made.shape, groups.rows), made.why)
-            self._made[kind] = found
-            return found
+                renewed = self._of(
+                    kind, self._arithmetic(kind), together(self._limits, launches.shape, groups.rows), launches.why
+                )
+            self._made[kind] = renewed
+            return renewed
 
     def _arithmetic(self, kind: _Kind) -> Arithmetic:
         return Arithmetic(name_of(kind.a), name_of(kind.x), name_of(self.indptr.dtype), kind.semiring)
@@ -248,13 +260,13 @@ class SpmmPlan(SetOnce, Repeating):
         """Return the launches of a shape."""
         chain, index = Chain(self.queue, self.indptr), self.indptr.dtype.type
         x_row, x_column = (kind.n_columns, 1) if shape.packed else kind.strides[:2]
-        asked = Parts.of(shape, self.device, arithmetic, kind.scaled, kind.work_group)
+        requested = Parts.of(shape, self.device, arithmetic, kind.scaled, kind.work_group)
         adjacent = kind.n_columns == 1 or (x_column == 1 and kind.strides[3] == 1)
-        parts, record = chain.build(asked.suited(kind.n_columns, x_row, adjacent=adjacent))
+        parts, record = chain.build(requested.suited(kind.n_columns, x_row, adjacent=adjacent))
         pack = chain.build(Pack.legal(self.device, name_of(kind.x), kind.n_columns))[0] if shape.packed else None
         recorder = recorder_of(chain, (kind.a, kind.x, arithmetic.result), scaled=kind.scaled)
         of_product = arguments_of(recorder)
-        found, arrays = self._rows(shape.rows) if shape.rows else self._parts(shape, recorder, arithmetic, kind.n_columns)
+        cut, arrays = self._rows(shape.rows) if shape.rows else self._parts(shape, recorder, arithmetic, kind.n_columns)
         n_blocks, n_columns = -(-kind.n_columns // record.columns), np.uint32(kind.n_columns)
         y_strides = tuple(map(np.int64, kind.strides[2:]))
         layout: tuple[Any, ...] = np.int64(x_row), np.int64(x_column), *y_strides, n_columns, np.uint32(n_blocks)
@@ -263,17 +275,17 @@ class SpmmPlan(SetOnce, Repeating):
         items = (self.indptr.dtype.itemsize, arithmetic.result.itemsize) if record.staged else ()
         staged = (cl.LocalMemory(record.room(shape.step) * item) for item in items)
         recorder.launch(
-            parts, -(-found.n_parts // record.teams) * n_blocks, *of_product, *layout, index(found.n_parts), *arrays, *staged,
+            parts, -(-cut.n_parts // record.teams) * n_blocks, *of_product, *layout, index(cut.n_parts), *arrays, *staged,
             self.indptr, self.indices,
         )  # fmt: skip
-        if (rows := found.cut_rows) is not None:
+        if (rows := cut.cut_rows) is not None:
             columns = min(_COMBINED_COLUMNS, 1 << (kind.n_columns - 1).bit_length())
             combine, _ = chain.build(Combine.legal(self.device, arithmetic, kind.scaled, 256, 256, columns))
             add_later_pieces(recorder, combine, rows, arrays[-1], kind.n_columns, kind.strides[2:])
         if shape.rows < 2:
             # Products may run on other queues. Groups of rows are looked for, and awaited, after this.
             self.queue.finish()
-        return _Made(shape, why, found, pack, DenseProduct(recorder.recording(), self.queue), shape.rows == 1)
+        return _Made(shape, why, cut, pack, DenseProduct(recorder.recording(), self.queue), shape.rows == 1)
 
     def _rows(self, rows: int) -> tuple[Cut, tuple[cl_array.Array, ...]]:
         """Return rows as parts, or groups of so many, and the kernel's own arrays."""
@@ -286,20 +298,20 @@ class SpmmPlan(SetOnce, Repeating):
         self, shape: Shape, recorder: Recorder, arithmetic: Arithmetic, n_columns: int
     ) -> tuple[Cut, tuple[cl_array.Array, ...]]:
         """Return A cut into parts, and the kernel's own arrays."""
-        found = self._cut(shape.step)
-        partial = found.slot  # of any kind, as no part has a piece
-        if found.n_pieces:
-            partial = recorder.scratch(found.n_pieces * n_columns, arithmetic.result)
-        return found, (found.row, found.entry, found.slot, partial)
+        cut = self._cut(shape.step)
+        partial = cut.slot  # of any kind, as no part has a piece
+        if cut.n_pieces:
+            partial = recorder.scratch(cut.n_pieces * n_columns, arithmetic.result)
+        return cut, (cut.row, cut.entry, cut.slot, partial)
 
     def _cut(self, step: int) -> Cut:
         """Return A cut into parts of so many rows and entries; 0 for a part to each row."""
-        found = self._cuts.get(step)
-        if found is None:
+        parts = self._cuts.get(step)
+        if parts is None:
             n_rows = self.shape[0]
             if step:
-                found = cut(self.queue, n_rows, self.nnz, self.indptr, step, self.pattern.longest)
+                parts = cut(self.queue, n_rows, self.nnz, self.indptr, step, self.pattern.longest)
             else:
-                found = rows_as_parts(self.queue, n_rows, self.indptr)
-            self._cuts[step] = found
-        return found
+                parts = rows_as_parts(self.queue, n_rows, self.indptr)
+            self._cuts[step] = parts
+        return parts

@@ -225,9 +225,9 @@ def spmv(
     array([0., 3.])
     """
     if plan is None and mask is None and not complement and isinstance(A, Matrix) and isinstance(x, cl_array.Array):
-        kept: SpmvPlan | None = A._structure.find_plan((SpmvPlan, A._data.dtype))
-        if kept is not None and (again := kept.again(A._data, x, alpha, beta, out, semiring)) is not None:
-            return again  # which builds nothing, so that it needs no door
+        cached_plan: SpmvPlan | None = A._structure.find_plan((SpmvPlan, A._data.dtype))
+        if cached_plan is not None and (repeated := cached_plan.again(A._data, x, alpha, beta, out, semiring)) is not None:
+            return repeated  # which builds nothing, so that it needs no door
     return _multiply(A, x, alpha, beta, out, plan, semiring, mask, complement)
 
 
@@ -256,8 +256,8 @@ def _multiply(
         raise ValueError(_OF_ANOTHER)
     elif are_plain():
         plan = plan.in_force(A)
-    elif isinstance(x, cl_array.Array) and (again := plan.again(A.data, x, alpha, beta, out, semiring)) is not None:
-        return again
+    elif isinstance(x, cl_array.Array) and (repeated := plan.again(A.data, x, alpha, beta, out, semiring)) is not None:
+        return repeated
     operand, on_device = dense_operand(A, "x", x, ndim=1)
     dtype = check_scale(A, operand, alpha, beta, out, semiring)
     result = result_for(A, "x", operand, x, out, dtype, (A.shape[0],), on_device=on_device)
@@ -290,8 +290,8 @@ def _require_plain(mask: Any, alpha: Any, beta: Any, plan: Any) -> None:
     """Refuse arguments that do not go with a mask, and a complement of none."""
     if mask is None:
         raise ValueError("complement: belongs to a mask, which is missing")
-    for name, given in (("alpha", alpha), ("beta", beta), ("plan", plan)):
-        if given is not None:
+    for name, argument in (("alpha", alpha), ("beta", beta), ("plan", plan)):
+        if argument is not None:
             raise ValueError(f"{name}: does not go with a mask")
 
 
@@ -300,7 +300,7 @@ def _spmv_of_rows(A: Matrix, x: Any, out: Any, semiring: Semiring, mask: Any, co
     # Loaded when it is asked for, as few processes use it.
     from clsparse_py._operations.spmv.masked import enqueue_masked_rows, row_mask
 
-    taken = row_mask(A, mask)
+    row_marks = row_mask(A, mask)
     operand, on_device = dense_operand(A, "x", x, ndim=1)
     dtype = check_scale(A, operand, None, None, out, semiring)
     result = result_for(A, "x", operand, x, out, dtype, (A.shape[0],), on_device=on_device)
@@ -311,5 +311,5 @@ def _spmv_of_rows(A: Matrix, x: Any, out: Any, semiring: Semiring, mask: Any, co
         chain.finish(y)
     if operand.size > 1 and operand.strides != (operand.dtype.itemsize,):
         operand = convert(A.queue, "x", operand, operand.dtype)
-    enqueue_masked_rows(A, operand, y, taken, semiring, complement=complement)
+    enqueue_masked_rows(A, operand, y, row_marks, semiring, complement=complement)
     return result.deliver()

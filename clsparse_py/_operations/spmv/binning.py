@@ -126,8 +126,8 @@ class ScanCounts(OfStructure):
 
 def _chunks(device: Device, n_virtual: int) -> int:
     """How many work-items share the listing: a few a core on a CPU, enough to fill a GPU."""
-    wanted = device.compute_units * (8 if device.lanes_are_loops else 512)
-    return max(1, min(wanted, -(-n_virtual // 16)))
+    max_chunks = device.compute_units * (8 if device.lanes_are_loops else 512)
+    return max(1, min(max_chunks, -(-n_virtual // 16)))
 
 
 def _where(n_rows: int, side: Side) -> tuple[Any, ...]:
@@ -143,9 +143,9 @@ def count_bins(
     built, record = chain.build(Binning(min(work_group, device.max_work_group), indptr.dtype.name, "histogram"))
     n_virtual = -(-n_rows // side.granularity)
     groups = max(1, min(-(-n_virtual // record.work_group), device.compute_units * 8))
-    found = chain.scratch(groups * N_BINS, np.int32)
-    chain.launch(built, groups, *_where(n_rows, side), indptr, found)
-    return np.asarray(chain.read(found, groups * N_BINS).reshape(groups, N_BINS).sum(axis=0, dtype=np.int64))
+    counts = chain.scratch(groups * N_BINS, np.int32)
+    chain.launch(built, groups, *_where(n_rows, side), indptr, counts)
+    return np.asarray(chain.read(counts, groups * N_BINS).reshape(groups, N_BINS).sum(axis=0, dtype=np.int64))
 
 
 def list_rows(

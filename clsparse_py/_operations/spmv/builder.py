@@ -56,11 +56,11 @@ class Builder:
         Makes a recording by columns in 16 bits.
     """
 
-    def __init__(self, of: Inspected, arithmetic: Arithmetic, scaled: bool, expected: int | None = None) -> None:
-        self.of, self.arithmetic, self.scaled, self.expected = of, arithmetic, scaled, expected
-        self.queue, self.device, self.limits = of.queue, of.device, Thresholds.of(of.device)
-        self.n_rows = of.features.n_rows
-        self.index = of.indptr.dtype.type
+    def __init__(self, inspected: Inspected, arithmetic: Arithmetic, scaled: bool, expected: int | None = None) -> None:
+        self.of, self.arithmetic, self.scaled, self.expected = inspected, arithmetic, scaled, expected
+        self.queue, self.device, self.limits = inspected.queue, inspected.device, Thresholds.of(inspected.device)
+        self.n_rows = inspected.features.n_rows
+        self.index = inspected.indptr.dtype.type
         self.recorder = self._recorder()
         self.shares: list[Share] = []
         self.upgrade: Upgrade[Recording] | None = None
@@ -68,17 +68,19 @@ class Builder:
 
     def _recorder(self) -> Recorder:
         """Return a recorder without a launch."""
-        of = self.arithmetic
-        return recorder_of(Chain(self.queue), (np.dtype(of.a), np.dtype(of.x), of.result), scaled=self.scaled)
+        arithmetic = self.arithmetic
+        return recorder_of(
+            Chain(self.queue), (np.dtype(arithmetic.a), np.dtype(arithmetic.x), arithmetic.result), scaled=self.scaled
+        )
 
     def _built(self, parameters: _Record) -> tuple[Built, _Record]:
         """Return the built kernel and the parameters that it was built with."""
         built = programs.build(self.queue.context, self.queue.device, parameters)
         return built, cast("_Record", built.parameters)  # `within` adapts a record to another of its class
 
-    def _launch(self, built: Built, work_items: int, *own: Any) -> None:
-        """Add a launch; ``own`` are the arguments after the operands."""
-        _launch(self.recorder, built, work_items, *own)
+    def _launch(self, built: Built, work_items: int, *own_arguments: Any) -> None:
+        """Add a launch; ``own_arguments`` are the arguments after the operands."""
+        _launch(self.recorder, built, work_items, *own_arguments)
 
     def _share(self, rows: int, choice: str, built: Built, why: str) -> None:
         self.shares.append(Share(rows, choice, built.parameters.name, why))
@@ -88,75 +90,79 @@ class Builder:
 
     def single(self, choice: KernelChoice) -> None:
         """All rows, in order, to one kernel."""
-        of, structure = self.of, (self.of.indptr, self.of.indices)
+        inspected, structure = self.of, (self.of.indptr, self.of.indices)
         why = "all rows, in order"
         if choice.name == "vector_long":
-            built = self._vector_long(choice, copy_to_host(of.indptr, self.queue), np.arange(self.n_rows))
+            built = self._vector_long(choice, copy_to_host(inspected.indptr, self.queue), np.arange(self.n_rows))
             self._share(self.n_rows, str(choice), built, why)
             return
-        asked = choice.record(self.device, self.arithmetic, self.scaled)
-        if isinstance(asked, Adaptive):
-            self._share(self.n_rows, str(choice), self._adaptive(asked), why)
+        requested = choice.record(self.device, self.arithmetic, self.scaled)
+        if isinstance(requested, Adaptive):
+            self._share(self.n_rows, str(choice), self._adaptive(requested), why)
             return
-        if isinstance(asked, Streamed):
-            self._share(self.n_rows, str(choice), self._streamed(asked), why)
+        if isinstance(requested, Streamed):
+            self._share(self.n_rows, str(choice), self._streamed(requested), why)
             return
-        if isinstance(asked, Chunked):
-            asked = asked.for_rows(of.features.mean, of.features.classes)
-        built, record = self._built(asked)
+        if isinstance(requested, Chunked):
+            requested = requested.for_rows(inspected.features.mean, inspected.features.classes)
+        built, record = self._built(requested)
         if isinstance(record, Merge):
             self._balanced(built, record.capacity, 1, 0)
         elif isinstance(record, Chunked):
-            weight = of.features.nnz + self.n_rows
+            weight = inspected.features.nnz + self.n_rows
             step = min(max(1, -(-weight // (self.device.compute_units * choice.items))), record.MAX_STEP)
             # Rows are cut only where their rest is long: each cut row costs a piece of a second launch.
             parts = self._balanced(built, step, 1, step // 2)
-            large = of.features.nnz * self.arithmetic.result.itemsize >= record.NARROW_FROM
-            if large and not record.is_uneven(of.features.mean, of.features.classes):
+            large = inspected.features.nnz * self.arithmetic.result.itemsize >= record.NARROW_FROM
+            if large and not record.is_uneven(inspected.features.mean, inspected.features.classes):
                 self._narrow_chunks(record, parts)
         elif isinstance(record, Subvector):
             self._launch(built, self.n_rows * record.lanes, self.index(self.n_rows), *structure)
         self._share(self.n_rows, str(choice), built, why)
 
-    def _adaptive(self, asked: Adaptive) -> Built:
+    def _adaptive(self, requested: Adaptive) -> Built:
         """Add the launches of CSR-Adaptive.
 
         Where no row is cut there is no second launch: room for the rest of a part's last row is left where that is little, and a
         longer one is taken by the part as long as it isn't too much for one.
         """
-        rest = max(self.of.features.longest - 1, 0)
-        built, record = self._built(asked.with_room(rest))
-        if record.with_room(rest) != record:  # the driver allowed fewer work-items
-            built, record = self._built(record.with_room(rest))
+        longest_rest = max(self.of.features.longest - 1, 0)
+        built, record = self._built(requested.with_room(longest_rest))
+        if record.with_room(longest_rest) != record:  # the driver allowed fewer work-items
+            built, record = self._built(record.with_room(longest_rest))
         if record.parts == "staged":
-            self._balanced(built, record.capacity - rest, 0, rest)
+            self._balanced(built, record.capacity - longest_rest, 0, longest_rest)
         elif record.parts == "rests":
-            self._balanced(built, record.capacity, 0, rest if whole_rows(self.of.features, self.device) else record.capacity)
+            self._balanced(
+                built, record.capacity, 0, longest_rest if whole_rows(self.of.features, self.device) else record.capacity
+            )
         else:
             self._balanced(built, record.capacity, 0, 0)
         return built
 
-    def _streamed(self, asked: Streamed) -> Built:
+    def _streamed(self, requested: Streamed) -> Built:
         """Add the launch of a kernel that stages entries of whole rows, or of CSR-Adaptive if rows may be too long for it.
 
         Columns in 16 bits are made behind some products: until then, and if they do not fit, it takes those of A.
         """
-        of, narrow = self.of, asked.for_rows(self.of.features.mean)
+        inspected, narrow = self.of, requested.for_rows(self.of.features.mean)
         built, record = self._built(narrow.wide)
-        rest = max(of.features.longest - 1, 0)
-        if 2 * rest >= record.capacity:
-            return self._adaptive(Adaptive.legal(self.device, self.arithmetic, self.scaled, asked.work_group, asked.items))
-        n_parts, (rows, entries, _) = of.cut(record.capacity - rest, 0, rest)
-        self._launch(built, n_parts * record.work_group, rows, entries, of.indptr, of.indices)
+        longest_rest = max(inspected.features.longest - 1, 0)
+        if 2 * longest_rest >= record.capacity:
+            return self._adaptive(
+                Adaptive.legal(self.device, self.arithmetic, self.scaled, requested.work_group, requested.items)
+            )
+        n_parts, (rows, entries, _) = inspected.cut(record.capacity - longest_rest, 0, longest_rest)
+        self._launch(built, n_parts * record.work_group, rows, entries, inspected.indptr, inspected.indices)
         lanes = record.lanes
 
         def cut(built: Streamed) -> _Parts | None:
-            allowed = built.lanes == lanes and 2 * rest < built.capacity  # the driver may allow fewer work-items
-            return of.cut(built.capacity - rest, 0, rest) if allowed else None
+            allowed = built.lanes == lanes and 2 * longest_rest < built.capacity  # the driver may allow fewer work-items
+            return inspected.cut(built.capacity - longest_rest, 0, longest_rest) if allowed else None
 
         def launch(built: Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
             (n_parts, (rows, entries, _)), recorder = parts, self._recorder()
-            _launch(recorder, built, n_parts * built.parameters.work_group, rows, entries, of.indptr, *columns)
+            _launch(recorder, built, n_parts * built.parameters.work_group, rows, entries, inspected.indptr, *columns)
             return recorder.recording()
 
         self._upgraded_by(replace(narrow, lanes=lanes), cut, launch)
@@ -179,7 +185,7 @@ class Builder:
 
     def _upgraded_by(
         self,
-        asked: Streamed | Chunked,
+        requested: Streamed | Chunked,
         cut: Callable[[Any], _Parts | None],
         launch: Callable[[Built, _Parts, cl_array.Array, cl_array.Array], Recording],
     ) -> None:
@@ -194,26 +200,26 @@ class Builder:
         launch : callable
             Records the product: by the kernel, parts, columns, and the lowest one of each part.
         """
-        of, queue = self.of, self.queue
+        inspected, queue = self.of, self.queue
 
         def make() -> Generator[cl.Event, None, Recording | None]:
-            built, record = self._built(asked)
+            built, record = self._built(requested)
             parts = cut(record)
             if parts is None:
                 return None
             n_parts, (_, entries, _) = parts
-            chain = Chain(queue, of.indices, entries)
+            chain = Chain(queue, inspected.indices, entries)
             # A core reads a part from its first entry to its last.
-            group = 1 if of.device.lanes_are_loops else min(256, of.device.max_work_group)
-            kernel, _ = chain.build(Narrow(group, of.indices.dtype.name))
-            columns = allocate(queue, "columns in 16 bits", of.features.nnz, np.dtype(np.uint16))
-            lowest = allocate(queue, "lowest columns", n_parts, of.indices.dtype)
+            group = 1 if inspected.device.lanes_are_loops else min(256, inspected.device.max_work_group)
+            kernel, _ = chain.build(Narrow(group, inspected.indices.dtype.name))
+            columns = allocate(queue, "columns in 16 bits", inspected.features.nnz, np.dtype(np.uint16))
+            lowest = allocate(queue, "lowest columns", n_parts, inspected.indices.dtype)
             too_wide = chain.scratch(n_parts, np.uint8)
-            chain.launch(kernel, n_parts, entries, of.indices, columns, lowest, too_wide)
+            chain.launch(kernel, n_parts, entries, inspected.indices, columns, lowest, too_wide)
             chain.finish(columns, lowest)
-            read = chain.read_later(too_wide, n_parts)
+            read_marks = chain.read_later(too_wide, n_parts)
             yield chain.events[-1]
-            return None if read().any() else launch(built, parts, columns, lowest)
+            return None if read_marks().any() else launch(built, parts, columns, lowest)
 
         self.upgrade = Upgrade("columns in 16 bits", self.limits.narrow_after, self.expected, make)
 
@@ -225,25 +231,27 @@ class Builder:
 
     def _balanced(self, built: Built, step: int, row_weight: int, slack: int) -> _Parts:
         """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each. Returns these."""
-        of, index, record = self.of, self.index, built.parameters
-        n_parts, (rows, entries, cuts) = of.cut(step, row_weight, slack)
+        inspected, index, record = self.of, self.index, built.parameters
+        n_parts, (rows, entries, cuts) = inspected.cut(step, row_weight, slack)
         part_row = copy_to_host(rows)
         even = isinstance(record, Adaptive) and record.parts == "even"
         if not (row_weight or even) and np.diff(part_row).max() > self.limits.max_rows_by_step * step:
             # A part with many rows for its entries, empty ones, would take long: rows are made to weigh.
             row_weight = 1
-            n_parts, (rows, entries, cuts) = of.cut(step, row_weight, slack)
+            n_parts, (rows, entries, cuts) = inspected.cut(step, row_weight, slack)
             part_row = copy_to_host(rows)
         # A cut row's number is one below the row of the parts that begin inside it; its later pieces are those parts.
         cut = np.flatnonzero(copy_to_host(cuts))
         partial = self._sums(self.recorder, n_parts, is_read=cut.size > 0)
-        structure = (partial, of.indptr, of.indices)
+        structure = (partial, inspected.indptr, inspected.indices)
         if isinstance(record, Chunked):
-            self._launch(built, n_parts, index(n_parts), index(of.features.nnz), rows, entries, *structure)
+            self._launch(built, n_parts, index(n_parts), index(inspected.features.nnz), rows, entries, *structure)
         elif isinstance(record, Adaptive):
             # Where rows weigh nothing, parts begin at multiples of the step or behind a row's rest: loads need not wait to know.
             steps = (np.uint32(0 if row_weight else step),) if record.parts == "rests" else ()
-            self._launch(built, n_parts * record.work_group, index(of.features.nnz), *steps, rows, entries, cuts, *structure)
+            self._launch(
+                built, n_parts * record.work_group, index(inspected.features.nnz), *steps, rows, entries, cuts, *structure
+            )
         else:
             self._launch(built, n_parts * record.work_group, rows, entries, *structure)
         if cut.size:
@@ -317,20 +325,20 @@ class Builder:
 
         Rows of other ``bins`` are left out.
         """
-        of = self.of
+        inspected = self.of
         lists: list[_List] = []
         for side, choices in zip(decision.scheme.sides, decision.kernels, strict=True):
-            counts = count_bins(self.queue, self.n_rows, of.indptr, side)
+            counts = count_bins(self.queue, self.n_rows, inspected.indptr, side)
             counts[[number not in bins for number in range(N_BINS)]] = 0
-            used = [choice for choice, count in zip(choices, counts, strict=True) if count]
-            kernels = list(dict.fromkeys(used))
+            used_choices = [choice for choice, count in zip(choices, counts, strict=True) if count]
+            kernels = list(dict.fromkeys(used_choices))
             if not kernels:
                 continue
             number = {choice: i for i, choice in enumerate(kernels)}
             list_of_bin = np.array(
                 [number.get(choice, -1) if count else -1 for choice, count in zip(choices, counts, strict=True)]
             )
-            rows = list_rows(self.queue, self.n_rows, of.indptr, side, list_of_bin, int(counts.sum()))
+            rows = list_rows(self.queue, self.n_rows, inspected.indptr, side, list_of_bin, int(counts.sum()))
             begin = 0
             for i, choice in enumerate(kernels):
                 n_virtual = int(counts[list_of_bin == i].sum())
@@ -338,7 +346,7 @@ class Builder:
                     numbers = copy_to_host(rows)[begin : begin + n_virtual].astype(np.int64)
                     single = (numbers[:, None] * side.granularity + np.arange(side.granularity)).ravel()
                     single = single[single < self.n_rows]
-                    built = self._vector_long(choice, copy_to_host(of.indptr, self.queue), single)
+                    built = self._vector_long(choice, copy_to_host(inspected.indptr, self.queue), single)
                     self._share(single.size, str(choice), built, f"rows of more than {self.limits.piece} entries are cut")
                 else:
                     lists.append(_List(choice, rows, begin, n_virtual, side))
@@ -348,39 +356,39 @@ class Builder:
 
     def _joined(self, arrays: list[cl_array.Array]) -> cl_array.Array:
         chain, begin = Chain(self.queue, *arrays), 0
-        joined = allocate(self.queue, "lists of rows", sum(array.size for array in arrays), self.index)
+        all_rows = allocate(self.queue, "lists of rows", sum(array.size for array in arrays), self.index)
         for array in arrays:
-            chain.copy(joined, array, array.size, begin)
+            chain.copy(all_rows, array, array.size, begin)
             begin += array.size
-        chain.finish(joined)
-        return joined
+        chain.finish(all_rows)
+        return all_rows
 
     def _subvectors(self, lists: list[_List]) -> None:
         """Add the launches that lists share, whatever their X is, one for each work-group size and unrolling."""
-        arrays = list({id(each.rows): each.rows for each in lists}.values())
+        arrays = list({id(row_list.rows): row_list.rows for row_list in lists}.values())
         offsets = dict(zip((id(rows) for rows in arrays), np.cumsum([0] + [rows.size for rows in arrays]), strict=False))
         rows = arrays[0] if len(arrays) == 1 else self._joined(arrays)
         # Long rows first: the work-groups that take longest begin first.
-        lists = sorted(lists, key=lambda each: -each.choice.lanes)
-        shapes = dict.fromkeys((each.choice.work_group, each.choice.unroll) for each in lists)
+        lists = sorted(lists, key=lambda row_list: -row_list.choice.lanes)
+        shapes = dict.fromkeys((row_list.choice.work_group, row_list.choice.unroll) for row_list in lists)
         for shape in shapes:
-            alike = [each for each in lists if (each.choice.work_group, each.choice.unroll) == shape]
+            alike = [row_list for row_list in lists if (row_list.choice.work_group, row_list.choice.unroll) == shape]
             record = Subvector.legal(self.device, self.arithmetic, self.scaled, alike[0].choice.lanes, *shape, binned=True)
             built, parameters = self._built(record)
             bins: list[int] = []
             group = 0
-            for each in alike:
-                lanes = min(each.choice.lanes, parameters.lanes)
-                begin, granularity = each.begin + int(offsets[id(each.rows)]), each.side.granularity
-                bins += [group, begin, each.n_virtual, granularity, lanes]
-                group += -(-each.n_virtual * granularity * lanes // parameters.work_group)
+            for row_list in alike:
+                lanes = min(row_list.choice.lanes, parameters.lanes)
+                begin, granularity = row_list.begin + int(offsets[id(row_list.rows)]), row_list.side.granularity
+                bins += [group, begin, row_list.n_virtual, granularity, lanes]
+                group += -(-row_list.n_virtual * granularity * lanes // parameters.work_group)
                 why = f"bins of granularity {granularity} that take X = {lanes}"
-                self._share(min(each.n_virtual * granularity, self.n_rows), f"X = {lanes}", built, why)
+                self._share(min(row_list.n_virtual * granularity, self.n_rows), f"X = {lanes}", built, why)
             structure = (self.of.indptr, self.of.indices)
             n_bins, work_items = self.index(len(alike)), group * parameters.work_group
             self._launch(built, work_items, self.index(self.n_rows), n_bins, self._upload(bins), rows, *structure)
 
 
-def _launch(recorder: Recorder, built: Built, work_items: int, *own: Any) -> None:
-    """Record a launch of a product; ``own`` are the arguments after the operands."""
-    recorder.launch(built, -(-work_items // built.parameters.work_group), *arguments_of(recorder), *own)
+def _launch(recorder: Recorder, built: Built, work_items: int, *own_arguments: Any) -> None:
+    """Record a launch of a product; ``own_arguments`` are the arguments after the operands."""
+    recorder.launch(built, -(-work_items // built.parameters.work_group), *arguments_of(recorder), *own_arguments)

@@ -192,13 +192,13 @@ def choose(
     ValueError
         An unknown scheme or kernel, or a kernel that balances by itself with bins.
     """
-    asked = default_choice(kernel, device) if isinstance(kernel, str) else kernel
-    if asked is not None and not isinstance(asked, KernelChoice):
-        raise TypeError(f"kernel: must be a name, a KernelChoice or None, is {type(asked).__name__}")
+    named_kernel = default_choice(kernel, device) if isinstance(kernel, str) else kernel
+    if named_kernel is not None and not isinstance(named_kernel, KernelChoice):
+        raise TypeError(f"kernel: must be a name, a KernelChoice or None, is {type(named_kernel).__name__}")
     if device.is_plain:
         return Decision(Scheme("single"), ((default_choice("serial", device),),), "plain kernels")
-    if scheme == "auto" and asked is not None:
-        return Decision(Scheme("single"), ((asked,),), "the kernel was named")
+    if scheme == "auto" and named_kernel is not None:
+        return Decision(Scheme("single"), ((named_kernel,),), "the kernel was named")
     numbers = features.numbers(device.compute_units, np.dtype(dtype).itemsize)
     if scheme == "auto":
         ruled = decide(device, "spmv", dtype, "scheme", numbers, Scheme.parse)
@@ -206,30 +206,31 @@ def choose(
     else:
         parsed = scheme if isinstance(scheme, Scheme) else Scheme.parse(scheme)
         profile, why = "", "the scheme was named"
-    if asked is not None:
-        return Decision(parsed, _everywhere(parsed, asked), "the scheme and the kernel were named")
+    if named_kernel is not None:
+        return Decision(parsed, _everywhere(parsed, named_kernel), "the scheme and the kernel were named")
     if parsed.name == "single":
         of_all = decide(device, "spmv", dtype, "single", numbers, KernelChoice.parse)
-        by = "" if of_all.profile == profile else f"{of_all.profile}: "
-        return Decision(parsed, ((of_all.value,),), f"{why}; {by}{of_all}")
+        source = "" if of_all.profile == profile else f"{of_all.profile}: "
+        return Decision(parsed, ((of_all.value,),), f"{why}; {source}{of_all}")
     of_bins = rules(device, "spmv", dtype, "bin", {**numbers, "granularity": 1, "bin": 0}, KernelChoice.parse_for_bin)
-    by = "" if str(of_bins.profile) == profile else f"{of_bins.profile}: "
-    left = of_bins.restrict(numbers)
+    source = "" if str(of_bins.profile) == profile else f"{of_bins.profile}: "
+    open_choice = of_bins.restrict(numbers)
     kernels = tuple(
-        tuple(left.take({"granularity": side.granularity, "bin": number}) for number in range(N_BINS)) for side in parsed.sides
+        tuple(open_choice.take({"granularity": side.granularity, "bin": number}) for number in range(N_BINS))
+        for side in parsed.sides
     )
-    return Decision(parsed, kernels, f"{why}; {by}kernels by bin")
+    return Decision(parsed, kernels, f"{why}; {source}kernels by bin")
 
 
-def _everywhere(scheme: Scheme, asked: KernelChoice) -> tuple[tuple[KernelChoice, ...], ...]:
+def _everywhere(scheme: Scheme, named_kernel: KernelChoice) -> tuple[tuple[KernelChoice, ...], ...]:
     """Return the kernels of a scheme where one was named for all rows."""
     if scheme.name == "single":
-        return ((asked,),)
-    if asked.name in BALANCED:
-        raise ValueError(f'kernel: {asked.name} balances rows by itself; it goes with scheme="single", not "{scheme}"')
-    if asked.name == "vector_long" and scheme.name != "fine":
+        return ((named_kernel,),)
+    if named_kernel.name in BALANCED:
+        raise ValueError(f'kernel: {named_kernel.name} balances rows by itself; it goes with scheme="single", not "{scheme}"')
+    if named_kernel.name == "vector_long" and scheme.name != "fine":
         raise ValueError(f'kernel: vector_long cuts single rows; it goes with scheme="single" or "fine", not "{scheme}"')
-    return ((asked,) * N_BINS,) * len(scheme.sides)
+    return ((named_kernel,) * N_BINS,) * len(scheme.sides)
 
 
 def default_choice(name: KernelName, device: Device) -> KernelChoice:

@@ -45,22 +45,22 @@ class Loads:
         if side.block == 1:
             return np.bincount(_classes(self.lengths), self.lengths + 1.0, len(CLASSES))
         entries, fine = self._of_blocks(side.block)
-        taken = np.ones(entries.size, bool)
+        is_in_side = np.ones(entries.size, bool)
         if side.threshold >= 0:
-            taken = (entries >= side.threshold * side.block) == bool(side.side)
+            is_in_side = (entries >= side.threshold * side.block) == bool(side.side)
         if side.granularity == 1:
-            found: np.ndarray[Any, Any] = fine[taken].sum(axis=0)
-            return found
-        return np.bincount(_classes(entries // side.block), np.where(taken, entries + side.block, 0), len(CLASSES))
+            loads: np.ndarray[Any, Any] = fine[is_in_side].sum(axis=0)
+            return loads
+        return np.bincount(_classes(entries // side.block), np.where(is_in_side, entries + side.block, 0), len(CLASSES))
 
     def _of_blocks(self, size: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Return the entries of each block of adjacent rows, and of these rows, one by one, the load of each class."""
         if size not in self._blocks:
             # Blocks are made of smaller ones that are known: the rows are gone through once.
-            smaller = max((each for each in self._blocks if size % each == 0), default=0)
+            smaller = max((block for block in self._blocks if size % block == 0), default=0)
             if smaller:
                 begins = np.arange(0, self._blocks[smaller][0].size, size // smaller)
-                entries, fine = (np.add.reduceat(each, begins, axis=0) for each in self._blocks[smaller])
+                entries, fine = (np.add.reduceat(block, begins, axis=0) for block in self._blocks[smaller])
             else:
                 begins = np.arange(0, self.lengths.size, size)
                 entries = np.add.reduceat(self.lengths, begins)
@@ -72,8 +72,8 @@ class Loads:
 
 def _classes(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the class of each number of entries to a row."""
-    found: np.ndarray[Any, Any] = _CLASS_OF_BIN[np.minimum(numbers, N_BINS - 1)]
-    return found
+    classes: np.ndarray[Any, Any] = _CLASS_OF_BIN[np.minimum(numbers, N_BINS - 1)]
+    return classes
 
 
 @dataclass(frozen=True)
@@ -91,22 +91,22 @@ class Composer:
     best: Mapping[tuple[int, int], tuple[str, float]]
 
     @classmethod
-    def of(cls, loads: Loads, measured: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> Composer:
+    def of(cls, loads: Loads, measurements: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> Composer:
         """Return the composer for measurements: features of bins, and seconds by label."""
         best = {}
-        for features, times in measured:
+        for features, times in measurements:
             if not times:
                 continue
-            granularity, of = int(features["granularity"]), class_of(int(features["bin"]))
+            granularity, row_class = int(features["granularity"]), class_of(int(features["bin"]))
             scheme = Scheme("coarse", granularity) if granularity > 1 else Scheme("fine")
             label = min(times, key=times.__getitem__)
-            best[granularity, of] = label, times[label] / max(loads.of(scheme.sides[0])[of], 1.0)
+            best[granularity, row_class] = label, times[label] / max(loads.of(scheme.sides[0])[row_class], 1.0)
         return cls(loads, best)
 
     def label(self, side: Side, number: int) -> str | None:
         """Return the fastest label for a bin, by that of its class at the nearest granularity; None where none was measured."""
-        found = self._nearest(side.granularity, class_of(number))
-        return found[0] if found else None
+        nearest = self._nearest(side.granularity, class_of(number))
+        return nearest[0] if nearest else None
 
     def seconds(self, scheme: Scheme) -> float:
         """Return the likely seconds of a scheme with bins; infinite if nothing was measured."""
@@ -115,13 +115,13 @@ class Composer:
         usual = float(np.median([rate for _, rate in self.best.values()]))
         total = 0.0
         for side in scheme.sides:
-            for of, weight in enumerate(self.loads.of(side)):
-                found = self._nearest(side.granularity, of)
-                total += weight * (found[1] if found else usual)
+            for row_class, weight in enumerate(self.loads.of(side)):
+                nearest = self._nearest(side.granularity, row_class)
+                total += weight * (nearest[1] if nearest else usual)
         return total
 
-    def _nearest(self, granularity: int, of: int) -> tuple[str, float] | None:
-        known = [each for each, number in self.best if number == of]
-        if not known:
+    def _nearest(self, granularity: int, row_class: int) -> tuple[str, float] | None:
+        granularities = [other for other, number in self.best if number == row_class]
+        if not granularities:
             return None
-        return self.best[min(known, key=lambda each: abs(math.log(each / granularity))), of]
+        return self.best[min(granularities, key=lambda other: abs(math.log(other / granularity))), row_class]

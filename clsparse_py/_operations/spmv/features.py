@@ -77,9 +77,9 @@ class Features:
         itemsize : int
             Bytes of a value: "bytes" is the memory of all entries, with 32-bit columns.
         """
-        mean, counted = self.mean, max(sum(self.classes), 1)
+        mean, n_counted = self.mean, max(sum(self.classes), 1)
         # Rows of up to 2^k entries, as a share of all.
-        shares = {f"up_to_{1 << max(k - 1, 0)}" if k else "empty": sum(self.classes[: k + 1]) / counted for k in _SHARES}
+        shares = {f"up_to_{1 << max(k - 1, 0)}" if k else "empty": sum(self.classes[: k + 1]) / n_counted for k in _SHARES}
         return {
             "rows": self.n_rows,
             "columns": self.n_cols,
@@ -155,21 +155,21 @@ def inspect(
     chain = Chain(queue, indptr, indices)
     if not n_rows or chain.device.is_plain:  # for whose one kernel all matrices are alike
         return Features(n_rows, n_cols, nnz, 0, 0, 0.0, (0,))
-    asked = work_group or (1 if chain.device.lanes_are_loops else 128)
-    built, record = chain.build(CountFeatures(min(asked, chain.device.max_work_group), indptr.dtype.name))
+    group = work_group or (1 if chain.device.lanes_are_loops else 128)
+    built, record = chain.build(CountFeatures(min(group, chain.device.max_work_group), indptr.dtype.name))
     groups = max(1, min(-(-n_rows // record.work_group), chain.device.compute_units * 8))
-    found = chain.scratch(groups * record.n_outputs, np.int64)
+    partial = chain.scratch(groups * record.n_outputs, np.int64)
     sizes = np.uint64(n_rows), np.uint64(n_cols), np.uint32(min(n_rows, _COUNTED)), np.uint32(min(n_rows, samples))
-    chain.launch(built, groups, *sizes, indptr, indices, found)
+    chain.launch(built, groups, *sizes, indptr, indices, partial)
     if groups > few_groups:
         built, _ = chain.build(TotalFeatures(min(work_group or 128, chain.device.max_work_group), indptr.dtype.name))
         total = chain.scratch(record.n_outputs, np.int64)
-        chain.launch(built, record.n_outputs, np.uint64(groups), found, total)
+        chain.launch(built, record.n_outputs, np.uint64(groups), partial, total)
         numbers = chain.read(total, record.n_outputs)
     else:
-        each = chain.read(found, groups * record.n_outputs).reshape(record.n_outputs, groups)
-        numbers = each.sum(axis=1)
-        numbers[:2] = each[:2].min(axis=1)
+        by_group = chain.read(partial, groups * record.n_outputs).reshape(record.n_outputs, groups)
+        numbers = by_group.sum(axis=1)
+        numbers[:2] = by_group[:2].min(axis=1)
     n_numbers = len(RowNumbers._fields)
     of_rows = RowNumbers(*numbers[:n_numbers].tolist())
     mean = nnz / n_rows

@@ -42,9 +42,9 @@ def _position(arithmetic: Arithmetic) -> str:
     return OPENCL_TYPES[f"u{arithmetic.index}"]
 
 
-def nearest_work_group(asked: int, multiple: int, max_group: int) -> int:
-    """Return the multiple of ``multiple`` nearest to ``asked``: at least one multiple and, if possible, at most ``max_group``."""
-    nearest = max(multiple, (asked + multiple // 2) // multiple * multiple)
+def nearest_work_group(requested: int, multiple: int, max_group: int) -> int:
+    """Return the multiple of ``multiple`` nearest to ``requested``: at least one, and at most ``max_group`` if possible."""
+    nearest = max(multiple, (requested + multiple // 2) // multiple * multiple)
     return max(multiple, min(nearest, max_group // multiple * multiple))
 
 
@@ -96,8 +96,8 @@ class Subvector(ProductKernel):
     @override
     def arguments(self) -> Mapping[str, object]:
         needs_box = self.lanes > self.lane_width
-        own = {"lanes": self.lanes, "unroll": self.unroll, "binned": self.binned, "needs_box": needs_box}
-        return {**self._common(), **own, "position": _position(self.arithmetic)}
+        own_arguments = {"lanes": self.lanes, "unroll": self.unroll, "binned": self.binned, "needs_box": needs_box}
+        return {**self._common(), **own_arguments, "position": _position(self.arithmetic)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -137,8 +137,8 @@ class VectorLong(ProductKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        own = {"unroll": self.unroll, "needs_box": self.work_group > self.lane_width}
-        return {**self._common(), **own, "position": _position(self.arithmetic)}
+        own_arguments = {"unroll": self.unroll, "needs_box": self.work_group > self.lane_width}
+        return {**self._common(), **own_arguments, "position": _position(self.arithmetic)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -201,9 +201,9 @@ class Adaptive(ProductKernel):
         """Entries that a work-group holds."""
         return self.work_group * self.items
 
-    def with_room(self, rest: int) -> Adaptive:
-        """Return the record for rows of which a part may have to take ``rest`` entries more: staged only where these are few."""
-        return replace(self, parts="rests") if self.parts == "staged" and rest > self.capacity // 8 else self
+    def with_room(self, longest_rest: int) -> Adaptive:
+        """Return the record for parts that may take ``longest_rest`` entries more of a row: staged only if these are few."""
+        return replace(self, parts="rests") if self.parts == "staged" and longest_rest > self.capacity // 8 else self
 
     @property
     def needs_box(self) -> bool:
@@ -224,8 +224,8 @@ class Adaptive(ProductKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        own = {"parts": self.parts, "items": self.items, "short_row": self.short_row, "lanes": self.lanes}
-        return {**self._common(), **own, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
+        own_arguments = {"parts": self.parts, "items": self.items, "short_row": self.short_row, "lanes": self.lanes}
+        return {**self._common(), **own_arguments, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -304,8 +304,8 @@ class Streamed(ProductKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        own = {"items": self.items, "lanes": self.lanes, "rows": self.work_group // self.lanes, "narrow": self.narrow}
-        return {**self._common(), **own, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
+        own_arguments = {"items": self.items, "lanes": self.lanes, "rows": self.work_group // self.lanes, "narrow": self.narrow}
+        return {**self._common(), **own_arguments, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -508,11 +508,11 @@ class Chunked(ProductKernel):
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
         legal = cls.legal(device, arithmetic, False, 1)
         yield "", legal
-        for by, record in (("", legal), ("sums_", replace(legal, vectors="none"))):
-            for which, each in (("empty", record), ("full", replace(record, empty=False))):
-                yield by + which, each
+        for prefix, record in (("", legal), ("sums_", replace(legal, vectors="none"))):
+            for suffix, variant in (("empty", record), ("full", replace(record, empty=False))):
+                yield prefix + suffix, variant
                 if record.vectors != "uneven":  # such rows keep their columns as they are
-                    yield f"{by}{which}_narrow", replace(each, narrow=True)
+                    yield f"{prefix}{suffix}_narrow", replace(variant, narrow=True)
 
 
 class RowNumbers(NamedTuple):
@@ -553,8 +553,8 @@ class CountFeatures(OfStructure):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        own = {"index": self.index, "n_classes": self.n_classes}
-        return {**OfStructure.arguments(self), **own}
+        own_arguments = {"index": self.index, "n_classes": self.n_classes}
+        return {**OfStructure.arguments(self), **own_arguments}
 
     @classmethod
     @override

@@ -101,13 +101,13 @@ class SpmvPlan(SetOnce, Repeating):
     def explain(self) -> Explanation:
         """Return which rows go to which kernel with which parameters, and why."""
         if self._shares:
-            due = "".join(f"; {each}" for each in dict.fromkeys(map(str, [*self._upgrades.values()])))
+            due = "".join(f"; {product}" for product in dict.fromkeys(map(str, [*self._upgrades.values()])))
             shares = tuple(replace(share, why=f"{share.why}{due}") for share in self._shares)
         else:
             why = "built at the first product"
             names = dict.fromkeys(str(choice) for side in self.decision.kernels for choice in side)
             shares = tuple(Share(self.shape[0], name, "", why) for name in names)
-        launches = max((each.recording.n_commands for each in self._products.values()), default=0)
+        launches = max((product.recording.n_commands for product in self._products.values()), default=0)
         return Explanation(str(self.decision.scheme), self.decision.rule, shares, launches)
 
     def execute(
@@ -191,8 +191,8 @@ class SpmvPlan(SetOnce, Repeating):
         check_matrix(A)
         if not self.matches(A):
             raise ValueError("plan: was made for another structure than A's")
-        if (other := self.in_force(A)) is not self:
-            return other.bind(A, x, out, semiring=semiring)
+        if (plan_in_force := self.in_force(A)) is not self:
+            return plan_in_force.bind(A, x, out, semiring=semiring)
         for name, array in (("x", x), ("out", out)):
             if not isinstance(array, cl_array.Array):
                 raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(array).__name__}")
@@ -231,9 +231,9 @@ class SpmvPlan(SetOnce, Repeating):
     def _make(self, key: _Kind, arithmetic: Arithmetic, scaled: bool) -> DenseProduct:
         """Build the kernels for an arithmetic and make the arrays that they need."""
         with self._making:
-            kept = self._products.get(key)
-            if kept is not None:
-                return kept
+            product = self._products.get(key)
+            if product is not None:
+                return product
             builder = self._built(arithmetic, scaled)
             self.queue.finish()
             self._shares = builder.shares

@@ -168,7 +168,7 @@ class SharedSpmvPlan(SetOnce):
         self.indptr, self.indices = A.indptr, A.indices
         self.speeds, self._rule = speeds_of([queue.device for queue in self.queues])
         indptr = copy_to_host(A.indptr, A.queue)
-        self._entry_bytes, self._row_bytes = (A.dtype.itemsize + each.dtype.itemsize for each in (A.indices, A.indptr))
+        self._entry_bytes, self._row_bytes = (A.dtype.itemsize + array.dtype.itemsize for array in (A.indices, A.indptr))
         # What the rows before each one weigh.
         weights = indptr.astype(np.int64) * self._entry_bytes + np.arange(indptr.size) * self._row_bytes
         shares = np.cumsum(self.speeds) / sum(self.speeds)
@@ -200,10 +200,10 @@ class SharedSpmvPlan(SetOnce):
         n_bytes = [part.n_entries * self._entry_bytes + part.n_rows * self._row_bytes for part in self._parts]
         parts = tuple(
             (
-                part.plan.device.name, f"{part.n_rows:,}", f"{part.n_entries:,}", f"{100 * own / sum(n_bytes):.0f} %",
+                part.plan.device.name, f"{part.n_rows:,}", f"{part.n_entries:,}", f"{100 * part_bytes / sum(n_bytes):.0f} %",
                 part.memory, str(part.plan),
             )
-            for part, own in zip(self._parts, n_bytes, strict=True)
+            for part, part_bytes in zip(self._parts, n_bytes, strict=True)
         )  # fmt: skip
         return SharedExplanation(parts, f"rows in order, by {self._rule}")
 
@@ -232,8 +232,8 @@ class SharedSpmvPlan(SetOnce):
         self._values = weakref.ref(A), weakref.ref(A.data), A._version
 
     def _has_values_of(self, A: Matrix) -> bool:
-        of, data, version = self._values
-        return data() is A.data and (of() is not A or version == A._version)
+        matrix, data, version = self._values
+        return data() is A.data and (matrix() is not A or version == A._version)
 
     def product(self, A: Matrix, x: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring) -> Any:
         """Return the product of all parts, as `spmv` does."""
@@ -261,14 +261,14 @@ class SharedSpmvPlan(SetOnce):
 
     def _by_others(self, x: _Host, y: _Host, scale: dict[str, Any]) -> None:
         """Compute the rows of other devices than A's in vectors of the host; x is sent to each once."""
-        begun = []
+        pending = []
         for part in self._others:
             rows = y[part.rows]
-            found = to_host(part.queue, rows) if scale["beta"] is None else from_host(part.queue, rows, copy=False)
-            part.run(from_host(part.queue, x, copy=False), found, scale)
-            begun.append((found, rows))
-        for found, rows in begun:
-            on_host(found, rows)
+            part_y = to_host(part.queue, rows) if scale["beta"] is None else from_host(part.queue, rows, copy=False)
+            part.run(from_host(part.queue, x, copy=False), part_y, scale)
+            pending.append((part_y, rows))
+        for part_y, rows in pending:
+            on_host(part_y, rows)
 
     def _on_device(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
         """Compute a product of vectors on A's device. Other devices know none of its events: the host waits in between."""
@@ -305,14 +305,14 @@ def checked_queues(A: Matrix, queues: Any) -> tuple[cl.CommandQueue, ...]:
         raise TypeError(f"queues: must be a list of pyopencl.CommandQueue, is {type(queues).__name__}")
     if not queues:
         raise ValueError("queues: must name at least one queue, is empty")
-    for at, queue in enumerate(queues):
+    for position, queue in enumerate(queues):
         if not isinstance(queue, cl.CommandQueue):
-            raise TypeError(f"queues: must be a list of pyopencl.CommandQueue, [{at}] is {type(queue).__name__}")
+            raise TypeError(f"queues: must be a list of pyopencl.CommandQueue, [{position}] is {type(queue).__name__}")
         try:
             device, _ = queue.device, queue.context
         except cl.Error as error:
-            raise ValueError(f"queues: [{at}] cannot be used: {error}") from None
+            raise ValueError(f"queues: [{position}] cannot be used: {error}") from None
         if A.dtype.char in "dD" and not describe(device).fp64:
             name = device.name.strip()
-            raise TypeError(f"queues: [{at}] is of {name}, which lacks double precision, and A's dtype is {A.dtype}")
+            raise TypeError(f"queues: [{position}] is of {name}, which lacks double precision, and A's dtype is {A.dtype}")
     return tuple(queues)

@@ -32,8 +32,15 @@ _TRIES = 5
 
 def _key(device: cl.Device) -> str:
     """Return what a device's speed is kept under: parts of a device are other devices by their number of compute units."""
-    of = describe(device)
-    names = [of.platform, device.version, of.name, of.driver_version, of.compute_units, device.max_clock_frequency]
+    description = describe(device)
+    names = [
+        description.platform,
+        device.version,
+        description.name,
+        description.driver_version,
+        description.compute_units,
+        device.max_clock_frequency,
+    ]
     return cache.key_of("bytes a second", json.dumps(names))
 
 
@@ -43,10 +50,10 @@ def known_speed(device: cl.Device) -> float | None:
 
 
 def _parse_speed(content: bytes) -> float:
-    found = float(json.loads(content))
-    if not 0 < found < float("inf"):
+    speed = float(json.loads(content))
+    if not 0 < speed < float("inf"):
         raise ValueError("a speed is positive")
-    return found
+    return speed
 
 
 def speeds_of(devices: Sequence[cl.Device]) -> tuple[tuple[float, ...], str]:
@@ -56,24 +63,31 @@ def speeds_of(devices: Sequence[cl.Device]) -> tuple[tuple[float, ...], str]:
     tell those of all, which are of one type and size; or compute units times lanes times clock rate, if all tell one.
     """
     names = [device.name.strip() for device in devices]
-    measured = [known_speed(device) for device in devices]
-    known = [speed for speed in measured if speed is not None]
-    if len(known) == len(devices):
-        told = ", ".join(f"{name} {speed / 1e9:.3g} GB/s" for name, speed in zip(names, known, strict=True))
-        return tuple(known), f"the bytes a second that `clsparse tune` measured: {told}"
+    measured_speeds = [known_speed(device) for device in devices]
+    known_speeds = [speed for speed in measured_speeds if speed is not None]
+    if len(known_speeds) == len(devices):
+        listing = ", ".join(f"{name} {speed / 1e9:.3g} GB/s" for name, speed in zip(names, known_speeds, strict=True))
+        return tuple(known_speeds), f"the bytes a second that `clsparse tune` measured: {listing}"
     described = [describe(device) for device in devices]
-    ranks = [rank for of in described if (rank := standing(of.name, of.platform, of.type)[1]) is not None]
-    if len(ranks) == len(devices) and len({(of.type, of.compute_units) for of in described}) == 1:
-        found, what = ranks, "the ranks of profiles"
+    ranks = [
+        rank
+        for description in described
+        if (rank := standing(description.name, description.platform, description.type)[1]) is not None
+    ]
+    if len(ranks) == len(devices) and len({(description.type, description.compute_units) for description in described}) == 1:
+        weights, measure_name = ranks, "the ranks of profiles"
     else:
         widths = [device.native_vector_width_float for device in devices]
-        lanes = [of.compute_units * max(of.portability.lane_width, width) for of, width in zip(described, widths, strict=True)]
+        lanes = [
+            description.compute_units * max(description.portability.lane_width, width)
+            for description, width in zip(described, widths, strict=True)
+        ]
         clocks = [device.max_clock_frequency for device in devices]
-        found = [n * clock for n, clock in zip(lanes, clocks, strict=True)] if all(clocks) else list(map(float, lanes))
-        what = "compute units times lanes times clock rate" if all(clocks) else "compute units times lanes"
-    told = ", ".join(f"{name} {speed:.3g}" for name, speed in zip(names, found, strict=True))
-    missing = dict.fromkeys(name for name, speed in zip(names, measured, strict=True) if speed is None)
-    return tuple(map(float, found)), f"{what}: {told}; `clsparse tune` did not measure {', '.join(missing)}"
+        weights = [n * clock for n, clock in zip(lanes, clocks, strict=True)] if all(clocks) else list(map(float, lanes))
+        measure_name = "compute units times lanes times clock rate" if all(clocks) else "compute units times lanes"
+    listing = ", ".join(f"{name} {speed:.3g}" for name, speed in zip(names, weights, strict=True))
+    missing = dict.fromkeys(name for name, speed in zip(names, measured_speeds, strict=True) if speed is None)
+    return tuple(map(float, weights)), f"{measure_name}: {listing}; `clsparse tune` did not measure {', '.join(missing)}"
 
 
 def measure(queue: cl.CommandQueue) -> float:
@@ -93,7 +107,7 @@ def measure(queue: cl.CommandQueue) -> float:
             plan.execute(A, x, y)
         queue.finish()
         seconds.append(time.perf_counter() - begin)
-    moved = sum(part.nbytes for part in host) + y.nbytes
-    found = _BATCH * moved / min(seconds)
-    cache.write(_key(queue.device), json.dumps(found).encode())
-    return found
+    n_bytes = sum(part.nbytes for part in host) + y.nbytes
+    speed = _BATCH * n_bytes / min(seconds)
+    cache.write(_key(queue.device), json.dumps(speed).encode())
+    return speed

@@ -86,16 +86,16 @@ def is_scattered(chain: Chain, A: Matrix, value_bytes: int) -> bool:
     if n <= Nearness.WINDOW:
         return False  # too few to look at a sample
     if A.structure.scattered is None:
-        found = allocate(chain.queue, "how many columns of a sample are near others", 1, np.uint32)
-        run(chain, enqueue_nearness, (A.indices, found), n)
-        A.structure.scattered = bool(chain.read(found, 1)[0] <= limits.max_near_samples)
+        n_near = allocate(chain.queue, "how many columns of a sample are near others", 1, np.uint32)
+        run(chain, enqueue_nearness, (A.indices, n_near), n)
+        A.structure.scattered = bool(chain.read(n_near, 1)[0] <= limits.max_near_samples)
     return A.structure.scattered
 
 
-def enqueue_nearness(chain: Chain, indices: cl_array.Array, found: cl_array.Array, n: int) -> None:
+def enqueue_nearness(chain: Chain, indices: cl_array.Array, n_near: cl_array.Array, n: int) -> None:
     """Enqueue a look at a sample of n entries, more than `Nearness.WINDOW`: found[0] of them have a near column before them."""
     sample, _ = chain.build(Nearness(1, name_of(indices.dtype)))
-    chain.launch(sample, 1, np.uint64(n), indices, found)
+    chain.launch(sample, 1, np.uint64(n), indices, n_near)
 
 
 def enqueue_bucket_chunks(chain: Chain, task: Transposition, bits: int = BITS) -> None:
@@ -108,7 +108,7 @@ def enqueue_bucket_chunks(chain: Chain, task: Transposition, bits: int = BITS) -
     BuildError
         A kernel is refused; nothing was enqueued.
     """
-    indptr, indices, _, to_indptr, to_indices, moved, shape, n = task
+    indptr, indices, _, to_indptr, to_indices, to_values, shape, n = task
     index, positions = name_of(indices.dtype), task.values is None
     row_bits, column_bits = (max(1, (length - 1).bit_length()) for length in shape)
     bits = min(max(bits, column_bits - MAX_LOW), column_bits)
@@ -118,16 +118,16 @@ def enqueue_bucket_chunks(chain: Chain, task: Transposition, bits: int = BITS) -
     sums_of, _ = chain.build(RadixChunkStarts(1, index, "sum"))
     scan, _ = chain.build(RadixChunkStarts(1, index, "scan"))
     scatter, _ = chain.build(
-        RadixChunkScatter(1, index, index, word, "rows", False, moved.dtype.itemsize, positions, False, highest=True)
+        RadixChunkScatter(1, index, index, word, "rows", False, to_values.dtype.itemsize, positions, False, highest=True)
     )
-    finish, _ = chain.build(BucketFinish(1, index, moved.dtype.itemsize, word))
+    finish, _ = chain.build(BucketFinish(1, index, to_values.dtype.itemsize, word))
 
     cores = chain.device.compute_units
     per_chunk = -(-n // cores)
     chunks, ranges = -(-n // per_chunk), cores * Thresholds.of(chain.device).ranges_per_core
     counts, sums = chain.scratch(chunks << bits, indices.dtype), chain.scratch(ranges, indices.dtype)
     bounds = chain.scratch((1 << bits) + 1, indices.dtype)
-    words, in_buckets = chain.scratch(n, np.dtype(word)), chain.scratch(n, moved.dtype)
+    words, in_buckets = chain.scratch(n, np.dtype(word)), chain.scratch(n, to_values.dtype)
     of_columns = chain.scratch(1 << column_bits, indices.dtype)
     common = np.uint64(n), np.uint64(per_chunk), np.uint64(chunks), np.uint32(low), np.uint32(bits), np.uint64(0)
     scanned = np.uint64(chunks), np.uint32(bits), np.uint64(ranges), counts, sums
@@ -138,4 +138,4 @@ def enqueue_bucket_chunks(chain: Chain, task: Transposition, bits: int = BITS) -
     chain.launch(scatter, chunks, *common, indices, counts, *making, *task.value_arguments, words, in_buckets)
     buckets = (shape[1] - 1 >> low) + 1
     sizes = np.uint64(buckets), np.uint32(low), np.uint32(row_bits), np.uint64(shape[1])
-    chain.launch(finish, buckets, *sizes, bounds, words, in_buckets, of_columns, to_indptr, to_indices, moved)
+    chain.launch(finish, buckets, *sizes, bounds, words, in_buckets, of_columns, to_indptr, to_indices, to_values)

@@ -77,10 +77,10 @@ def shape_of(device: Device, index: str, value_bytes: int, size: tuple[int, int]
         return None
     for group, items in _TILES:
         bits = _bits_of_bucket(column_bits, limits.moderate_bits)
-        few = min(bits, limits.few_entries_bits)
-        fits = column_bits - few <= limits.moderate_bits and group >= 1 << limits.few_entries_bits
+        few_bits = min(bits, limits.few_entries_bits)
+        fits = column_bits - few_bits <= limits.moderate_bits and group >= 1 << limits.few_entries_bits
         small = n <= limits.max_few_entries and fits
-        shape = Shape(group, items, group, items, few if small else bits, small)
+        shape = Shape(group, items, group, items, few_bits if small else bits, small)
         kernels = kernels_of(device, index, value_bytes, size, shape)
         if group <= device.max_work_group and kernels.fit and kernels.local_memory + RESERVED <= device.local_memory:
             return shape
@@ -96,8 +96,8 @@ def _bits_of_bucket(column_bits: int, moderate: int) -> int:
     """Return the bits of a bucket's number: half of a column's, as entries of few buckets leave a tile in longer runs."""
     if column_bits <= moderate:
         return column_bits
-    within = moderate if column_bits <= 2 * moderate else MAX_BITS
-    return max(column_bits - within, -(-column_bits // 2))
+    bits_within = moderate if column_bits <= 2 * moderate else MAX_BITS
+    return max(column_bits - bits_within, -(-column_bits // 2))
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ class Kernels:
     @property
     def all(self) -> tuple[Parameters, ...]:
         """Those that are launched."""
-        every = self.count, self.move, self.starts, self.order, self.split
-        return tuple(each for each in every if each is not None)
+        records = self.count, self.move, self.starts, self.order, self.split
+        return tuple(record for record in records if record is not None)
 
     @property
     def fit(self) -> bool:
@@ -159,10 +159,10 @@ def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
     BuildError
         A kernel is refused; nothing was enqueued.
     """
-    indptr, indices, _, to_indptr, to_indices, moved, size, n = task
+    indptr, indices, _, to_indptr, to_indices, to_values, size, n = task
     n_rows, n_cols = size
     kernels = kernels_of(chain.device, name_of(indices.dtype), task.value_bytes, size, shape)
-    built: dict[str, Any] = {each.template: chain.build(each) for each in kernels.all}
+    built: dict[str, Any] = {parameters.template: chain.build(parameters) for parameters in kernels.all}
     bits, low, row_bits = shape.bits, _bits(n_cols) - shape.bits, _bits(n_rows)
     chunks, buckets = -(-n // kernels.count.chunk), 1 << bits
     counts, bounds = chain.scratch((chunks + 1) * buckets, np.uint32), chain.scratch(3 * (buckets + 1), np.uint32)
@@ -188,11 +188,11 @@ def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
         bounds,
     )
     if kernels.order is None:
-        launch(kernels.move, chunks, *moving, columns, to_indptr, to_indices, moved)
+        launch(kernels.move, chunks, *moving, columns, to_indptr, to_indices, to_values)
         return
     order = kernels.order
     words = chain.scratch(n, np.uint64 if order.record or order.word == "ulong" else np.uint32)
-    in_buckets = () if order.record else (chain.scratch(n, moved.dtype),)
+    in_buckets = () if order.record else (chain.scratch(n, to_values.dtype),)
     launch(kernels.move, chunks, *moving, words, *in_buckets)
     # As many parts and runs as there can be: a bucket of several parts has more than fit one.
     several = n // shape.capacity
@@ -202,15 +202,17 @@ def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
     if kernels.split is not None:
         of_several = chain.scratch(parts << low, np.uint32), chain.scratch(runs << low, np.uint32)
         launch(kernels.split, runs, *wide, bounds, words, *of_several)
-    launch(kernels.order, parts, entries, *wide, columns, bounds, *of_several, words, *in_buckets, to_indptr, to_indices, moved)
+    launch(
+        kernels.order, parts, entries, *wide, columns, bounds, *of_several, words, *in_buckets, to_indptr, to_indices, to_values
+    )
 
 
 @kernels
 def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
     """Yield the kernels of two steps that move values, and of one that moves positions."""
     # Where lanes have no instruction that finds equal digits, they share counters by eight: fewer entries fit.
-    many = device.portability.match == "ptx" and device.max_work_group >= 512
-    group, items, bits = (512, 8, 9) if many else (min(64, device.max_work_group), 4, 6)
+    has_large_groups = device.portability.match == "ptx" and device.max_work_group >= 512
+    group, items, bits = (512, 8, 9) if has_large_groups else (min(64, device.max_work_group), 4, 6)
     shape = Shape(group, items, group, items, bits)
     two = kernels_of(device, arithmetic.index, np.dtype(arithmetic.a).itemsize, (1000, 1 << 2 * bits), shape)
     for record in two.all:

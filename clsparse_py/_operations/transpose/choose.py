@@ -55,11 +55,11 @@ def parse(label: str) -> Strategy:
     ValueError
         It names no strategy.
     """
-    *tried, last = label.split(" ")
+    *first_methods, last = label.split(" ")
     limits: list[tuple[str, int]] = []
-    for each in tried:
-        method, _, limit = each.partition(":")
-        if method not in _MAX_LIMITS or any(method == before for before, _ in limits):
+    for step in first_methods:
+        method, _, limit = step.partition(":")
+        if method not in _MAX_LIMITS or any(method == earlier for earlier, _ in limits):
             raise ValueError(f'strategy: must be such as "{STRATEGIES[0]}", is {label!r}')
         limits.append((method, number(limit, f"strategy: the limit of {method}", 0, _MAX_LIMITS[method])))
     if last != "binned":

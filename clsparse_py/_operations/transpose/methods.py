@@ -89,7 +89,7 @@ class LongRowsError(Exception):
     """The transposed has rows too long for the method; the message says how long."""
 
 
-def empty(A: Matrix, what: str, n: int, dtype: Any) -> cl_array.Array:
+def empty(A: Matrix, purpose: str, n: int, dtype: Any) -> cl_array.Array:
     """Return a new array for a part of the transposed of A, from the allocator of A's values.
 
     Raises
@@ -98,7 +98,7 @@ def empty(A: Matrix, what: str, n: int, dtype: Any) -> cl_array.Array:
         The device has not enough memory; the message says how much is needed.
     """
     try:
-        return allocate(A.queue, what, n, dtype, A.data.allocator)
+        return allocate(A.queue, purpose, n, dtype, A.data.allocator)
     except MemoryError as error:
         raise MemoryError(f"the transposed of a {A.shape[0]} x {A.shape[1]} matrix: {error}") from error
 
@@ -108,7 +108,7 @@ def arrays_of(A: Matrix, *sizes: tuple[int, np.dtype[Any]]) -> list[cl_array.Arr
     try:
         return allocated_each(A.queue, "the transposed", sizes, A.data.allocator)
     except MemoryError:  # say which
-        return [empty(A, what, *size) for what, size in zip(("indptr", "indices", "values"), sizes, strict=False)]
+        return [empty(A, purpose, *size) for purpose, size in zip(("indptr", "indices", "values"), sizes, strict=False)]
 
 
 def _value_bytes(values: cl_array.Array | None) -> int:
@@ -119,7 +119,7 @@ def gather(
     chain: Chain,
     A: Matrix,
     valued: bool,
-    moved: cl_array.Array,
+    to_values: cl_array.Array,
     limit: int | None = None,
     *,
     work_group: int | None = None,
@@ -152,28 +152,28 @@ def gather(
     facts, at_first = A.structure.checked() if limit is None else A.facts, limit or 0
     if facts is not None and not facts.canonical:
         raise NotSymmetricError(NOT_CANONICAL)
-    known = A.structure.symmetry
-    if known is None or not known.verified:
-        if known is not None:
-            _require_symmetric(known, at_first)
-        found = allocate(chain.queue, "what is found out about the symmetry of a pattern", 5, np.uint32)
-        run(chain, _enqueue_sample, (A.indptr, A.indices, found), A.shape[0], at_first)
+    symmetry = A.structure.symmetry
+    if symmetry is None or not symmetry.verified:
+        if symmetry is not None:
+            _require_symmetric(symmetry, at_first)
+        flags = allocate(chain.queue, "what is found out about the symmetry of a pattern", 5, np.uint32)
+        run(chain, _enqueue_sample, (A.indptr, A.indices, flags), A.shape[0], at_first)
         # Read before anything else is enqueued: most patterns are refused here, and need not wait for more.
-        A.structure.symmetry = known = _symmetry(chain, found, verified=False)
-    _require_symmetric(known, at_first)
+        A.structure.symmetry = symmetry = _symmetry(chain, flags, verified=False)
+    _require_symmetric(symmetry, at_first)
     run(
         chain,
         _enqueue_gather,
-        (A.indptr, A.indices, A.data if valued else None, known.flags, moved),
+        (A.indptr, A.indices, A.data if valued else None, symmetry.flags, to_values),
         A.shape[0],
         A.nnz,
         work_group,
         items,
     )
-    if not known.verified:
-        A.structure.symmetry = known = _symmetry(chain, known.flags, verified=True)
-        _require_symmetric(known, at_first)
-    return Pattern(A.indptr, A.indices, f"the pattern is symmetric, {_at_once(known)}")
+    if not symmetry.verified:
+        A.structure.symmetry = symmetry = _symmetry(chain, symmetry.flags, verified=True)
+        _require_symmetric(symmetry, at_first)
+    return Pattern(A.indptr, A.indices, f"the pattern is symmetric, {_at_once(symmetry)}")
 
 
 def _symmetry(chain: Chain, flags: cl_array.Array, *, verified: bool) -> Symmetry:
@@ -183,26 +183,26 @@ def _symmetry(chain: Chain, flags: cl_array.Array, *, verified: bool) -> Symmetr
     return Symmetry(sampled, missing, at_guess, verified, missed=bool(faults & 1), unsorted=bool(faults & 2), flags=flags)
 
 
-def _at_once(known: Symmetry) -> str:
-    return f"{known.at_guess} of {known.sampled} sampled entries are found at once"
+def _at_once(symmetry: Symmetry) -> str:
+    return f"{symmetry.at_guess} of {symmetry.sampled} sampled entries are found at once"
 
 
-def _require_symmetric(known: Symmetry, at_first: int) -> None:
+def _require_symmetric(symmetry: Symmetry, at_first: int) -> None:
     """Raise NotSymmetricError if the pattern is not symmetric, or fewer than ``at_first`` of 1024 entries are found at once."""
-    if known.unsorted:
+    if symmetry.unsorted:
         raise NotSymmetricError(NOT_CANONICAL)
-    if known.missing or known.missed:
-        few = f"{known.missing} of {known.sampled} sampled entries have" if known.missing else "an entry has"
-        raise NotSymmetricError(f"the pattern is not symmetric: {few} no mirror image")
-    if not known.sampled or known.at_guess * 1024 < known.sampled * at_first:
-        raise NotSymmetricError(f"the pattern may be symmetric, but only {_at_once(known)}")
+    if symmetry.missing or symmetry.missed:
+        subject = f"{symmetry.missing} of {symmetry.sampled} sampled entries have" if symmetry.missing else "an entry has"
+        raise NotSymmetricError(f"the pattern is not symmetric: {subject} no mirror image")
+    if not symmetry.sampled or symmetry.at_guess * 1024 < symmetry.sampled * at_first:
+        raise NotSymmetricError(f"the pattern may be symmetric, but only {_at_once(symmetry)}")
 
 
 def _enqueue_sample(
-    chain: Chain, indptr: cl_array.Array, indices: cl_array.Array, found: cl_array.Array, n_rows: int, at_first: int
+    chain: Chain, indptr: cl_array.Array, indices: cl_array.Array, flags: cl_array.Array, n_rows: int, at_first: int
 ) -> None:
     sample, _ = chain.build(Sample(min(Sample.ROWS, chain.device.max_work_group), name_of(indptr.dtype)))
-    chain.launch(sample, 1, indptr.dtype.type(n_rows), np.uint32(at_first), indptr, indices, found)
+    chain.launch(sample, 1, indptr.dtype.type(n_rows), np.uint32(at_first), indptr, indices, flags)
 
 
 def _enqueue_gather(
@@ -210,8 +210,8 @@ def _enqueue_gather(
     indptr: cl_array.Array,
     indices: cl_array.Array,
     values: cl_array.Array | None,
-    found: cl_array.Array,
-    moved: cl_array.Array,
+    flags: cl_array.Array,
+    to_values: cl_array.Array,
     n_rows: int,
     nnz: int,
     work_group: int | None,
@@ -229,11 +229,11 @@ def _enqueue_gather(
         built, parameters = chain.build(Gather(group, index, _value_bytes(values), items))
         groups, *parts = enqueue_parts(chain, indptr, n_rows, nnz, parameters.work_group * parameters.items)
         leading = ()
-    given = () if values is None else (values,)
-    chain.launch(built, groups, *leading, *parts, indptr, indices, *given, found, moved)
+    value_arrays = () if values is None else (values,)
+    chain.launch(built, groups, *leading, *parts, indptr, indices, *value_arrays, flags, to_values)
 
 
-def binned(chain: Chain, A: Matrix, valued: bool, moved: cl_array.Array, limit: None = None) -> Pattern:  # noqa: ARG001
+def binned(chain: Chain, A: Matrix, valued: bool, to_values: cl_array.Array, limit: None = None) -> Pattern:  # noqa: ARG001
     """Transpose by a stable sort of the entries by column; it takes any matrix, and knows no limit.
 
     The first transposition of a large structure on a CPU device waits for a look at a sample, whose outcome is kept with it.
@@ -241,10 +241,10 @@ def binned(chain: Chain, A: Matrix, valued: bool, moved: cl_array.Array, limit: 
     structure, shape = A.structure, A.shape
     of_rows, of_entries = structure.indptr, structure.indices
     index, n = of_entries.dtype, of_entries.size
-    scattered = chain.device.lanes_are_loops and is_scattered(chain, A, moved.dtype.itemsize)
-    made = arrays_of(A, (shape[1] + 1, index), (n, index))
-    run(chain, _enqueue_binned, (of_rows, of_entries, A.data if valued else None, *made, moved), shape, n, scattered)
-    indptr, indices = made
+    scattered = chain.device.lanes_are_loops and is_scattered(chain, A, to_values.dtype.itemsize)
+    arrays = arrays_of(A, (shape[1] + 1, index), (n, index))
+    run(chain, _enqueue_binned, (of_rows, of_entries, A.data if valued else None, *arrays, to_values), shape, n, scattered)
+    indptr, indices = arrays
     return Pattern(indptr, indices, _SCATTERED if scattered else _ANY)
 
 
@@ -255,12 +255,12 @@ def _enqueue_binned(
     values: cl_array.Array | None,
     to_indptr: cl_array.Array,
     to_indices: cl_array.Array,
-    moved: cl_array.Array,
+    to_values: cl_array.Array,
     shape: tuple[int, int],
     nnz: int,
     scattered: bool,
 ) -> None:
-    task = Transposition(indptr, indices, values, to_indptr, to_indices, moved, shape, nnz)
+    task = Transposition(indptr, indices, values, to_indptr, to_indices, to_values, shape, nnz)
     if scattered:
         enqueue_bucket_chunks(chain, task)
         return
@@ -270,7 +270,7 @@ def _enqueue_binned(
         return
     enqueue_sort_by_key(
         chain, indices, nnz, shape[1], n_items=shape[0], sorted_items=to_indices, indptr=indptr, values=values,
-        sorted_values=moved, pointers=to_indptr,
+        sorted_values=to_values, pointers=to_indptr,
     )  # fmt: skip
 
 
@@ -278,7 +278,7 @@ def atomics(
     chain: Chain,
     A: Matrix,
     valued: bool,
-    moved: cl_array.Array,
+    to_values: cl_array.Array,
     limit: int | None = None,
     *,
     work_group: int | None = None,
@@ -319,7 +319,7 @@ def atomics(
     if A.structure.longest_column is None:
         A.structure.longest_column = int(chain.read(counts, 1, n_cols)[0]) + 1
         _require_short(A.structure.longest_column, limit)
-    found = A.structure.longest_column
+    longest = A.structure.longest_column
     indices, pairs = empty(A, "indices", n, dtype), chain.scratch(n, np.uint64)
     run(chain, _enqueue_insertion, (A.indptr, A.indices, ranks, indptr, pairs), A.shape[0], n, work_group)
     values = A.data if valued else None
@@ -327,17 +327,17 @@ def atomics(
     order = chain.build(Order(order_group, name_of(dtype), _value_bytes(values), items))[1]
     # Not up to the number found, which would be another kind of call each time.
     short = min(SHORT, order.work_group * order.items // 2)
-    if found <= short:
-        run(chain, _enqueue_ordering, (indptr, pairs, values, indices, moved), n_cols, n, order, short)
+    if longest <= short:
+        run(chain, _enqueue_ordering, (indptr, pairs, values, indices, to_values), n_cols, n, order, short)
     else:
         enqueue_segmented_sort(chain, indptr, n_cols, pairs, None, n)
-        run(chain, _enqueue_unpacking, (pairs, values, indices, moved), n, group)
-    return Pattern(indptr, indices, f"the longest row of the transposed has {found} entries")
+        run(chain, _enqueue_unpacking, (pairs, values, indices, to_values), n, group)
+    return Pattern(indptr, indices, f"the longest row of the transposed has {longest} entries")
 
 
-def _require_short(found: int, limit: int | None) -> None:
-    if limit is not None and found > limit:
-        raise LongRowsError(f"the transposed has a row of {found} entries")
+def _require_short(longest: int, limit: int | None) -> None:
+    if limit is not None and longest > limit:
+        raise LongRowsError(f"the transposed has a row of {longest} entries")
 
 
 def _groups(device: Device, n: int, group: int) -> int:
@@ -367,24 +367,24 @@ def _enqueue_insertion(
 
 def _enqueue_ordering(
     chain: Chain, indptr: cl_array.Array, pairs: cl_array.Array, values: cl_array.Array | None, indices: cl_array.Array,
-    moved: cl_array.Array, n_cols: int, n: int, order: Order, short: int,
+    to_values: cl_array.Array, n_cols: int, n: int, order: Order, short: int,
 ) -> None:  # fmt: skip
     built, record = chain.build(order)
     n_parts, *parts = enqueue_parts(chain, indptr, n_cols, n, record.work_group * record.items - short, slack=short)
-    given = () if values is None else (values,)
-    chain.launch(built, n_parts, *parts, indptr, pairs, *given, indices, moved)
+    value_arrays = () if values is None else (values,)
+    chain.launch(built, n_parts, *parts, indptr, pairs, *value_arrays, indices, to_values)
 
 
 def _enqueue_unpacking(
-    chain: Chain, pairs: cl_array.Array, values: cl_array.Array | None, indices: cl_array.Array, moved: cl_array.Array,
+    chain: Chain, pairs: cl_array.Array, values: cl_array.Array | None, indices: cl_array.Array, to_values: cl_array.Array,
     n: int, group: int,
 ) -> None:  # fmt: skip
     index = name_of(indices.dtype)
     if values is None:
-        enqueue_loop(chain, UNPACK_POSITIONS, n, (index,), pairs, indices, moved, work_group=group)
+        enqueue_loop(chain, UNPACK_POSITIONS, n, (index,), pairs, indices, to_values, work_group=group)
     else:
         types = index, MOVED_TYPES[values.dtype.itemsize]
-        enqueue_loop(chain, UNPACK, n, types, pairs, values, indices, moved, work_group=group)
+        enqueue_loop(chain, UNPACK, n, types, pairs, values, indices, to_values, work_group=group)
 
 
 Method = Literal["auto", "gather", "binned", "atomics"]

@@ -84,7 +84,7 @@ class Explanation(Shown):
     @property
     def method(self) -> str:
         """The method taken; "" where there was nothing to move."""
-        return next((each.method for each in self.verdicts if each.taken), "")
+        return next((verdict.method for verdict in self.verdicts if verdict.taken), "")
 
     __repr__ = Shown.__repr__
 
@@ -92,11 +92,11 @@ class Explanation(Shown):
     @override
     def table(self) -> Table:
         title = f"SpTRANS: {self.method or 'no entries'}. Launches: {self.launches}"
-        rows = [(each.method, "yes" if each.taken else "no", each.why) for each in self.verdicts]
+        rows = [(verdict.method, "yes" if verdict.taken else "no", verdict.why) for verdict in self.verdicts]
         return Table(title, ("method", "taken", "why"), rows, self.rule)
 
 
-def run(A: Matrix, valued: bool, moved: cl_array.Array, method: str) -> tuple[Pattern, Callable[[], Explanation]]:
+def run(A: Matrix, valued: bool, to_values: cl_array.Array, method: str) -> tuple[Pattern, Callable[[], Explanation]]:
     """Transpose by the method asked for or, with "auto", by the strategy that the device's profile has.
 
     Returns the pattern, and a function that tells which method was taken and why: most callers do not ask.
@@ -118,18 +118,18 @@ def run(A: Matrix, valued: bool, moved: cl_array.Array, method: str) -> tuple[Pa
     features = features_of(A, A.data.dtype.itemsize if valued else 0)
     ruling = profiles.decide(chain.device, "transpose", "any", "method", features, parse)
     why_not: dict[str, str] = {}
-    pattern, taken = attempt(chain, A, valued, moved, ruling.value, why_not, method)
+    pattern, method_taken = attempt(chain, A, valued, to_values, ruling.value, why_not, method)
     if pattern.indices is A.indices:
         # A result that shares A's structure need not wait for these arrays.
-        chain.finish(moved)
+        chain.finish(to_values)
     else:
-        chain.finish(moved, pattern.indptr, pattern.indices)
+        chain.finish(to_values, pattern.indptr, pattern.indices)
     launches, why = len(chain.events), pattern.why
 
     def explanation() -> Explanation:
         rule = f"{ruling.label}, by {ruling.why}" if method == "auto" else "the method was named"
-        whys = {**_WHY_NOT, **why_not, taken: why}
-        return Explanation(tuple(Verdict(name, name == taken, whys[name]) for name in METHODS), launches, rule)
+        whys = {**_WHY_NOT, **why_not, method_taken: why}
+        return Explanation(tuple(Verdict(name, name == method_taken, whys[name]) for name in METHODS), launches, rule)
 
     return pattern, explanation
 
@@ -138,10 +138,10 @@ def attempt(
     chain: Chain,
     A: Matrix,
     valued: bool,
-    moved: cl_array.Array,
+    to_values: cl_array.Array,
     strategy: Strategy,
     why_not: dict[str, str],
-    named: str = "auto",
+    requested: str = "auto",
 ) -> tuple[Pattern, str]:
     """Try the methods of a strategy one after another. Each finds out on the device, while it works, whether it takes the matrix.
 
@@ -154,22 +154,22 @@ def attempt(
     ValueError
         The method that was named does not take it.
     """
-    asked: tuple[tuple[str, int | None], ...] = strategy.limits
+    steps: tuple[tuple[str, int | None], ...] = strategy.limits
     if chain.device.is_plain:
-        asked = ()
-    elif named != "auto":
-        asked = ((named, None), *asked)
+        steps = ()
+    elif requested != "auto":
+        steps = ((requested, None), *steps)
     elif _asks_again(A, strategy):
-        asked = (("gather", _AT_FIRST if chain.device.lanes_are_loops else 0), *asked)
-    A.structure.transposed |= named == "auto"
-    for method, limit in asked:
+        steps = (("gather", _AT_FIRST if chain.device.lanes_are_loops else 0), *steps)
+    A.structure.transposed |= requested == "auto"
+    for method, limit in steps:
         try:
-            return METHODS[method](chain, A, valued, moved, limit), method
+            return METHODS[method](chain, A, valued, to_values, limit), method
         except (NotSymmetricError, LongRowsError) as error:  # noqa: PERF203 - each try takes far longer
-            if method == named:
+            if method == requested:
                 raise ValueError(f"method: {method} does not take this matrix: {error}") from None
             why_not[method] = str(error)
-    return METHODS["binned"](chain, A, valued, moved, None), "binned"
+    return METHODS["binned"](chain, A, valued, to_values, None), "binned"
 
 
 def _asks_again(A: Matrix, strategy: Strategy) -> bool:
@@ -178,10 +178,10 @@ def _asks_again(A: Matrix, strategy: Strategy) -> bool:
     That is for transpositions of a structure after its first: they pay back the time in which the host waits to know whether the
     pattern is symmetric, which is never asked twice.
     """
-    known = A.structure.symmetry
+    symmetry = A.structure.symmetry
     if "gather" in dict(strategy.limits) or A.shape[0] != A.shape[1]:
         return False
-    return A.structure.transposed if known is None else known.verified
+    return A.structure.transposed if symmetry is None else symmetry.verified
 
 
 @functools.lru_cache(maxsize=256)
@@ -191,20 +191,20 @@ def _facts(nnz: int, canonical: bool) -> Facts:
 
 def _structure(A: Matrix, indptr: cl_array.Array, indices: cl_array.Array) -> Structure:
     """Return the structure of the transposed: A's own if the pattern is symmetric."""
-    of = A.structure
-    if indices is of.indices:
-        return of
-    known, (n_rows, n_columns) = of.facts, of.shape
+    own = A.structure
+    if indices is own.indices:
+        return own
+    facts_of_own, (n_rows, n_columns) = own.facts, own.shape
     # If A's rows are not sorted, whether they hold duplicates is not known.
-    facts = _facts(indices.size, known.canonical) if known is not None and known.sorted else None
-    return Structure(of.queue, (n_columns, n_rows), indices, indptr, facts)
+    facts = _facts(indices.size, facts_of_own.canonical) if facts_of_own is not None and facts_of_own.sorted else None
+    return Structure(own.queue, (n_columns, n_rows), indices, indptr, facts)
 
 
 def transposed(A: MatrixT, method: str) -> MatrixT:
     """Return the transposed matrix, with no permutation kept."""
-    made = transpose_in_one_launch(A, valued=True) if method == "auto" else None
-    if made is not None:
-        return A.assembled(_structure(A, made.indptr, made.indices), made.moved)
+    arrays = transpose_in_one_launch(A, valued=True) if method == "auto" else None
+    if arrays is not None:
+        return A.assembled(_structure(A, arrays.indptr, arrays.indices), arrays.moved)
     data = empty(A, "values", A.nnz, A.data.dtype)
     pattern, _ = run(A, True, data, method)
     return A.assembled(_structure(A, pattern.indptr, pattern.indices), data)
@@ -238,8 +238,8 @@ def permutation(A: Matrix, method: str) -> Permutation:
         return Permutation(small.moved, _structure(A, small.indptr, small.indices), explanation)
     positions = empty(A, "permutation", A.nnz, A.indptr.dtype)
     pattern, explain = run(A, False, positions, method)
-    found = _structure(A, pattern.indptr, pattern.indices)
-    return Permutation(positions, None if found is A.structure else found, explain())
+    structure = _structure(A, pattern.indptr, pattern.indices)
+    return Permutation(positions, None if structure is A.structure else structure, explain())
 
 
 class TransposePlan(SetOnce, Generic[MatrixT]):
@@ -257,15 +257,15 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
         The permutation: where in A's values each value of the transposed stands.
     """
 
-    def __init__(self, A: MatrixT, found: Permutation) -> None:
+    def __init__(self, A: MatrixT, permutation: Permutation) -> None:
         self.queue = A.queue
         self.shape = A.shape[::-1]
-        self.positions = found.positions
-        self._explanation = found.explanation
+        self.positions = permutation.positions
+        self._explanation = permutation.explanation
         self._assembled = type(A).assembled
         self._data = A.data
         self._of, self._origin = A.structure, Origin(A)
-        self._structure = found.transposed or A.structure
+        self._structure = permutation.transposed or A.structure
         self.indptr, self.indices = self._structure.indptr, self._structure.indices
 
     def matches(self, A: Matrix) -> bool:
@@ -306,16 +306,16 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
         self._origin.check("data", data)
         values = self._to_device(self._data if data is None else data)
         queue, n, dtype = values.queue or self.queue, values.size, values.dtype
-        what, index, allocator = "values of the transposed", self.positions.dtype, self._data.allocator
+        purpose, index, allocator = "values of the transposed", self.positions.dtype, self._data.allocator
         if out is None and n and queue is self.queue and not values.offset:
             recording = self._of.get_plan((TransposePlan, dtype), lambda: recorded_permute(Chain(queue), index, dtype, n))
             note_asked(recording.kernels)
             form = form_of(self._of.context, n, dtype)
-            (target,) = recording.make(queue, what, (self.positions, values), (form,), allocator)
+            (target,) = recording.make(queue, purpose, (self.positions, values), (form,), allocator)
             return self._assembled(self._structure, target)
         if out is None:
             chain = Chain(queue, self.positions, values)
-            target = allocate(queue, what, n, dtype, allocator)
+            target = allocate(queue, purpose, n, dtype, allocator)
         else:
             target = self._target(out, values)
             chain = Chain(queue, self.positions, values, writes=(target,))
@@ -346,5 +346,5 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
 
     def _target(self, out: Any, values: cl_array.Array) -> cl_array.Array:
         """Return where a result's values go."""
-        read = {"data": values, "plan.positions": self.positions}
-        return values_of_result(out, self.shape, self.indptr, self.indices, values.dtype, "data", read)
+        inputs = {"data": values, "plan.positions": self.positions}
+        return values_of_result(out, self.shape, self.indptr, self.indices, values.dtype, "data", inputs)

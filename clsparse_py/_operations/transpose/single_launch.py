@@ -41,17 +41,19 @@ def transpose_in_one_launch(A: Matrix, *, valued: bool) -> Made | None:
     """
     structure = A.structure
     data = A.data
-    moved = data.dtype if valued else structure.indptr.dtype
-    call = structure.get_plan((AtOnce, moved, valued), lambda: _record(structure, moved, valued))
+    value_dtype = data.dtype if valued else structure.indptr.dtype
+    call = structure.get_plan((AtOnce, value_dtype, valued), lambda: _record(structure, value_dtype, valued))
     if call is None:
         return None
     recording, forms = call
     note_asked(recording.kernels)
-    read = (structure.indptr, structure.indices, data) if valued else (structure.indptr, structure.indices)
-    return Made(*recording.make(structure.queue, "the transposed", read, forms, data.allocator))
+    inputs = (structure.indptr, structure.indices, data) if valued else (structure.indptr, structure.indices)
+    return Made(*recording.make(structure.queue, "the transposed", inputs, forms, data.allocator))
 
 
-def _record(structure: Structure, moved: np.dtype[Any], valued: bool) -> tuple[Recording, tuple[tuple[Any, ...], ...]] | None:
+def _record(
+    structure: Structure, value_dtype: np.dtype[Any], valued: bool
+) -> tuple[Recording, tuple[tuple[Any, ...], ...]] | None:
     """Return what calls on matrices of one structure repeat, and the forms of the results; None without the kernel."""
     sizes, index = (*structure.shape, structure.indices.size), structure.indptr.dtype
     chain = Chain(structure.queue)
@@ -61,15 +63,17 @@ def _record(structure: Structure, moved: np.dtype[Any], valued: bool) -> tuple[R
     def work_out() -> Recording | None:
         if chain.device.is_plain:
             return None
-        built, kernel = chain.build(AtOnce.legal(chain.device, name_of(index), moved.itemsize if valued else 0))
+        built, kernel = chain.build(AtOnce.legal(chain.device, name_of(index), value_dtype.itemsize if valued else 0))
         if sum(sizes) > kernel.places:
             return None
-        read = index, index, *((moved,) * valued)
-        return record(chain, functools.partial(_enqueue, built, *sizes), (*read, index, index, moved))
+        input_dtypes = index, index, *((value_dtype,) * valued)
+        return record(chain, functools.partial(_enqueue, built, *sizes), (*input_dtypes, index, index, value_dtype))
 
-    recording = chain.worked_out((AtOnce, index, moved, valued, *sizes), work_out)
-    wanted = (sizes[1] + 1, index), (sizes[2], index), (sizes[2], moved)
-    return None if recording is None else (recording, tuple(form_of(structure.context, n, dtype) for n, dtype in wanted))
+    recording = chain.worked_out((AtOnce, index, value_dtype, valued, *sizes), work_out)
+    sizes_and_dtypes = (sizes[1] + 1, index), (sizes[2], index), (sizes[2], value_dtype)
+    return (
+        None if recording is None else (recording, tuple(form_of(structure.context, n, dtype) for n, dtype in sizes_and_dtypes))
+    )
 
 
 def _enqueue(built: Built, n_rows: int, n_columns: int, nnz: int, chain: Chain, *arrays: cl_array.Array) -> None:

@@ -63,9 +63,9 @@ def swept(queue: cl.CommandQueue, A: Matrix, start: cl_array.Array, sweeps: int,
     index = A.indptr.dtype
     built, record = chain.build(Factor(work_group_of(chain.device), name_of(index), A.dtype.name, hermitian))
     groups = min(-(-n // record.work_group), chain.device.compute_units * _GROUPS_PER_UNIT)
-    before, after = start, allocate(queue, "factors", max(start.size, 1), start.dtype)
+    current, following = start, allocate(queue, "factors", max(start.size, 1), start.dtype)
     for _ in range(sweeps):
-        chain.launch(built, groups, index.type(n), A.indptr, A.indices, A.data, before, after)
-        before, after = after, before
-    chain.finish(before)
-    return before
+        chain.launch(built, groups, index.type(n), A.indptr, A.indices, A.data, current, following)
+        current, following = following, current
+    chain.finish(current)
+    return current

@@ -87,6 +87,6 @@ def _sets(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Arra
     cuts = np.flatnonzero(np.r_[True, is_wide[1:] | is_wide[:-1], True])
     launches = [(int(a), int(b), int(counts[a:b].max())) for a, b in itertools.pairwise(cuts)]
     order = copy_to_device(queue, "rows by level", np.argsort(levels, kind="stable").astype(np.int32))
-    found = LevelSets(order, copy_to_device(queue, "levels", starts), launches)
+    level_sets = LevelSets(order, copy_to_device(queue, "levels", starts), launches)
     queue.finish()  # solutions on other queues read them
-    return found
+    return level_sets
