@@ -59,31 +59,34 @@ class MemoryReport(Shown):
     @property
     @override
     def table(self) -> Table:
-        rows = [(what, f"{n:,}", used) for what, n, used in (*self.entries, ("all", self.bytes, ""))]
+        rows = [(part, f"{n:,}", user) for part, n, user in (*self.entries, ("all", self.bytes, ""))]
         return Table(self.title, ("what", "bytes", "needed by"), rows, numbers="bytes")
 
 
 def report_memory(
-    title: str, own: Mapping[str, cl_array.Array], A: Matrix | None, kept: Mapping[str, tuple[Matrix | None, str]]
+    title: str,
+    own_arrays: Mapping[str, cl_array.Array],
+    A: Matrix | None,
+    cached_matrices: Mapping[str, tuple[Matrix | None, str]],
 ) -> MemoryReport:
     """Return what an array holds: its own arrays, matrices that it keeps, and the permutation that A's structure keeps.
 
     Arrays that were named before, as those of a symmetric pattern are, count once.
     """
-    seen: set[int] = set()
+    counted_ids: set[int] = set()
 
     def size(arrays: Iterable[cl_array.Array]) -> int:
-        found = {id(each): int(each.nbytes) for each in arrays if id(each) not in seen}
-        seen.update(found)
-        return sum(found.values())
+        bytes_by_id = {id(array): int(array.nbytes) for array in arrays if id(array) not in counted_ids}
+        counted_ids.update(bytes_by_id)
+        return sum(bytes_by_id.values())
 
-    entries = [(name, size([part]), "all operations") for name, part in own.items()]
-    for name, (matrix, used) in kept.items():
+    entries = [(name, size([part]), "all operations") for name, part in own_arrays.items()]
+    for name, (matrix, user) in cached_matrices.items():
         if matrix is not None:
-            entries.append((name, size([matrix.data, matrix.indices, matrix.indptr]), used))
+            entries.append((name, size([matrix.data, matrix.indices, matrix.indptr]), user))
     permutation = None if A is None else A.structure.find_plan(Permutation)
     if permutation is not None:
-        of = permutation.transposed
-        arrays = [permutation.positions, *(() if of is None else (of.indices, of.indptr))]
+        structure = permutation.transposed
+        arrays = [permutation.positions, *(() if structure is None else (structure.indices, structure.indptr))]
         entries.append(("permutation of the transposed", size(arrays), "transposing new values"))
     return MemoryReport(title, tuple(entries))

@@ -86,12 +86,12 @@ def with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
 
 def _opposite(operator: str) -> str:
     """Return the operator that is true if another is false."""
-    found = OPERATORS[operator].opposite
-    return found or next(each.name for each in OPERATORS.values() if each.opposite == operator)
+    opposite = OPERATORS[operator].opposite
+    return opposite or next(candidate.name for candidate in OPERATORS.values() if candidate.opposite == operator)
 
 
-def _warn(what: str, operator: str, opposite: str) -> None:
-    text = f"Comparing {what} {_SYMBOLS[operator]} is inefficient. Try using {_SYMBOLS[opposite]} instead."
+def _warn(subject: str, operator: str, opposite: str) -> None:
+    text = f"Comparing {subject} {_SYMBOLS[operator]} is inefficient. Try using {_SYMBOLS[opposite]} instead."
     warn(text, scipy.sparse.SparseEfficiencyWarning)
 
 
@@ -108,8 +108,8 @@ def _compare(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
     else:
         inner = _common_dtype(A, scalar)
     data, indices, indptr = canonical_parts(A, A.dtype)
-    found = mapped_with(A.queue, data, operator, inner, scalar)
-    return _assemble(A, without_zeros(A.queue, (found, indices, indptr)))
+    results = mapped_with(A.queue, data, operator, inner, scalar)
+    return _assemble(A, without_zeros(A.queue, (results, indices, indptr)))
 
 
 def _common_dtype(A: Matrix, other: Any) -> np.dtype[Any]:
@@ -120,12 +120,12 @@ def _common_dtype(A: Matrix, other: Any) -> np.dtype[Any]:
     TypeError
         It is not supported, or the device lacks it.
     """
-    found = np.result_type(A.dtype, other)
-    if found.name not in OPENCL_TYPES:
-        raise DtypeError(f"other: {A.dtype} and {other!r} are compared as {found}, which is not supported")
-    if needs_fp64(found) and not describe(A.queue.device).fp64:
-        raise DtypeError(f"other: {A.dtype} and {other!r} are compared as {found}, which {A.queue.device.name} lacks")
-    return found
+    common = np.result_type(A.dtype, other)
+    if common.name not in OPENCL_TYPES:
+        raise DtypeError(f"other: {A.dtype} and {other!r} are compared as {common}, which is not supported")
+    if needs_fp64(common) and not describe(A.queue.device).fp64:
+        raise DtypeError(f"other: {A.dtype} and {other!r} are compared as {common}, which {A.queue.device.name} lacks")
+    return common
 
 
 def with_dense(operator: str, A: Matrix, other: Any) -> Any:
@@ -176,13 +176,13 @@ def _complemented(
     rows, columns = shape
     indptr, indices = pattern
     chain, n = Chain(queue, *pattern), rows * columns - indices.size
-    what = f"of a {rows} x {columns} matrix that is nearly full"
-    made = (("data", n, np.dtype(bool)), ("indices", n, index), ("indptr", rows + 1, index))
-    found = tuple(allocate(queue, f"{name} {what}", size, dtype) for name, size, dtype in made)
-    chain.fill(found[2], 0, 1 if columns else rows + 1)
+    matrix_name = f"of a {rows} x {columns} matrix that is nearly full"
+    array_kinds = (("data", n, np.dtype(bool)), ("indices", n, index), ("indptr", rows + 1, index))
+    arrays = tuple(allocate(queue, f"{name} {matrix_name}", size, dtype) for name, size, dtype in array_kinds)
+    chain.fill(arrays[2], 0, 1 if columns else rows + 1)
     if rows * columns:
         built, record = chain.build(Complement(min(128, chain.device.max_work_group), name_of(index), name_of(indptr.dtype)))
         groups, sizes = spread(chain.device, rows * columns, record.work_group, 64)
-        chain.launch(built, groups, *sizes, np.uint64(columns), indptr, indices, found[2], found[1], found[0])
-    chain.finish(*found)
-    return found[0], found[1], found[2]
+        chain.launch(built, groups, *sizes, np.uint64(columns), indptr, indices, arrays[2], arrays[1], arrays[0])
+    chain.finish(*arrays)
+    return arrays[0], arrays[1], arrays[2]

@@ -150,7 +150,7 @@ def pair(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.A
     return out
 
 
-def paired_with(queue: cl.CommandQueue, operator: str, own: cl_array.Array, other: Any) -> Any:
+def paired_with(queue: cl.CommandQueue, operator: str, matrix: cl_array.Array, other: Any) -> Any:
     """Return the results of an operator on a dense matrix and a dense operand, of the operand's kind.
 
     Parameters
@@ -169,17 +169,17 @@ def paired_with(queue: cl.CommandQueue, operator: str, own: cl_array.Array, othe
         The shapes do not go together.
     """
     try:
-        shape = np.broadcast_shapes(own.shape, other.shape)
+        shape = np.broadcast_shapes(matrix.shape, other.shape)
     except ValueError:
-        raise ValueError(f"other: must have shape {own.shape} or one that goes with it, has {other.shape}") from None
+        raise ValueError(f"other: must have shape {matrix.shape} or one that goes with it, has {other.shape}") from None
     if len(shape) > 2:
         if isinstance(other, cl_array.Array):
             raise ValueError(f"other: must have at most two dimensions, has {other.ndim}")
-        return BINARY[operator].on_arrays(copy_to_host(own, queue), other.astype(own.dtype, copy=False))
-    if shape != own.shape:
-        own = dense_values(queue, broadcast(own, shape), "positive", np.dtype(own.dtype))
-    found = pair(queue, operator, own, broadcast(placed_dense(queue, other), shape))
-    return found if isinstance(other, cl_array.Array) else copy_to_host(found, queue)
+        return BINARY[operator].on_arrays(copy_to_host(matrix, queue), other.astype(matrix.dtype, copy=False))
+    if shape != matrix.shape:
+        matrix = dense_values(queue, broadcast(matrix, shape), "positive", np.dtype(matrix.dtype))
+    results = pair(queue, operator, matrix, broadcast(placed_dense(queue, other), shape))
+    return results if isinstance(other, cl_array.Array) else copy_to_host(results, queue)
 
 
 def at_entries(
@@ -239,7 +239,7 @@ def outer(
     copies = dense.shape[0 if of_row else 1]
     n, result = data.size * copies, np.result_type(data.dtype, dense.dtype)
     values = allocate(queue, "values of the result", n, result, data.allocator)
-    rows, columns = (allocate(queue, f"{what} of the result", n, index, data.allocator) for what in ("rows", "columns"))
+    rows, columns = (allocate(queue, f"{axis} of the result", n, index, data.allocator) for axis in ("rows", "columns"))
     if n:
         chain = Chain(queue, data, places, dense)
         types = name_of(places.dtype), name_of(data.dtype), name_of(dense.dtype), operator, name_of(np.dtype(index))

@@ -82,10 +82,10 @@ class Functions(Matrix):
             return summed.with_values(summed._own_values())
         inner = np.dtype(np.float64) if result.kind in "iu" else result
         require_results(self.queue, f"rounding {self.dtype}", inner)
-        before, after = ("multiply", "divide") if ndigits >= 0 else ("divide", "multiply")
-        values = mapped_with(self.queue, summed.data, before, inner, 10.0 ** abs(ndigits))
+        scaling, unscaling = ("multiply", "divide") if ndigits >= 0 else ("divide", "multiply")
+        values = mapped_with(self.queue, summed.data, scaling, inner, 10.0 ** abs(ndigits))
         values = map_values(self.queue, values, "rint")
-        values = mapped_with(self.queue, values, after, inner, 10.0 ** abs(ndigits))
+        values = mapped_with(self.queue, values, unscaling, inner, 10.0 ** abs(ndigits))
         return summed.with_values(values if result == inner else convert(self.queue, "values", values, result))
 
     def power(self, n: Any, dtype: Any = None) -> Self:
@@ -113,12 +113,12 @@ class Functions(Matrix):
                 "n: must not be 0, as the result is dense (zero power is not supported); use np.ones(A.shape)"
             )
         summed = canonical_of(self, self.dtype)
-        data, own = summed.data, self.dtype if dtype is None else np.dtype(dtype)
-        if own != self.dtype:
-            require_results(self.queue, "dtype", own)
-            data = convert(self.queue, "values", data, own)
-        result = (np.ones(1, own) ** n).dtype
-        require_results(self.queue, f"{own} to the power of {n!r}", result)
+        data, base_dtype = summed.data, self.dtype if dtype is None else np.dtype(dtype)
+        if base_dtype != self.dtype:
+            require_results(self.queue, "dtype", base_dtype)
+            data = convert(self.queue, "values", data, base_dtype)
+        result = (np.ones(1, base_dtype) ** n).dtype
+        require_results(self.queue, f"{base_dtype} to the power of {n!r}", result)
         return summed.with_values(_power(self.queue, data, n, np.dtype(result)))
 
     def __pow__(self, n: Any, modulo: None = None) -> Self:
@@ -166,11 +166,11 @@ class Functions(Matrix):
 
 def _power(queue: cl.CommandQueue, values: cl_array.Array, n: Any, result: np.dtype[Any]) -> cl_array.Array:
     """Return the n-th power of values, of a dtype that NumPy gives it: as there, by other functions where these are exact."""
-    same = values.dtype == result
-    if n == 2 and same:
+    is_same_dtype = values.dtype == result
+    if n == 2 and is_same_dtype:
         return map_values(queue, values, "square")
-    if n == -1 and same and result.kind in "fc":
+    if n == -1 and is_same_dtype and result.kind in "fc":
         return map_values(queue, values, "reciprocal")
-    if n == 0.5 and same and result.kind in "fc":
+    if n == 0.5 and is_same_dtype and result.kind in "fc":
         return map_values(queue, values, "sqrt")
     return mapped_with(queue, values, "power", result, n)

@@ -43,9 +43,9 @@ class InPlace:
 
     def _scale(self, factor: Any) -> None:
         values: cl_array.Array = self.data
-        own = np.dtype(values.dtype)
-        result = (np.ones(1, own) * factor).dtype
-        if not np.can_cast(result, own, "same_kind"):
-            raise TypeError(f"other: {own} values times {factor!r} are {result}, which cannot be cast to {own}")
-        found = scale(self.queue, values, factor)
-        self.data = found if found.dtype == own else convert(self.queue, "values", found, own)
+        own_dtype = np.dtype(values.dtype)
+        result = (np.ones(1, own_dtype) * factor).dtype
+        if not np.can_cast(result, own_dtype, "same_kind"):
+            raise TypeError(f"other: {own_dtype} values times {factor!r} are {result}, which cannot be cast to {own_dtype}")
+        scaled = scale(self.queue, values, factor)
+        self.data = scaled if scaled.dtype == own_dtype else convert(self.queue, "values", scaled, own_dtype)

@@ -123,10 +123,10 @@ class Elementwise(Functions):
         TypeError
             The dtype is not supported, or the device lacks that of the result.
         """
-        found = self._multiplied(other)
-        if found is NotImplemented:
+        product = self._multiplied(other)
+        if product is NotImplemented:
             raise TypeError(f"other: must be a sparse or dense array of numbers or a scalar, is {type(other).__name__}")
-        return found
+        return product
 
     def _multiplied(self, other: Any) -> Any:
         """Return `multiply`; NotImplemented of what is neither an array of numbers nor one."""
@@ -138,9 +138,9 @@ class Elementwise(Functions):
         if is_sparse(other):
             if tuple(other.shape) == self.shape:
                 return combine("multiply", self, self._of_this_shape(other))
-            wanted = format_of_product(("csr", other.format), self.shape, tuple(other.shape))
-            found = self._times_repeated(other)
-            return found.asformat(wanted) if wanted in ("csc", "coo") else found
+            result_format = format_of_product(("csr", other.format), self.shape, tuple(other.shape))
+            product = self._times_repeated(other)
+            return product.asformat(result_format) if result_format in ("csc", "coo") else product
         return self._by_dense(other, times_dense)
 
     @overload
@@ -410,9 +410,9 @@ class Elementwise(Functions):
         return dense_values(self.queue, repeated, "positive" if sign > 0 else "from_zero", dtype)
 
 
-def _broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+def _broadcasts(shape: tuple[int, ...], result_shape: tuple[int, ...]) -> bool:
     """Return whether an array of one shape is repeated to another one."""
-    return len(shape) <= len(wanted) and all(n in (1, m) for n, m in zip(shape[::-1], wanted[::-1], strict=False))
+    return len(shape) <= len(result_shape) and all(n in (1, m) for n, m in zip(shape[::-1], result_shape[::-1], strict=False))
 
 
 def _as_matrix(other: Any) -> Any:

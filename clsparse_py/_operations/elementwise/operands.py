@@ -28,10 +28,10 @@ def scalar_of(name: str, value: Any) -> Any:
     TypeError
         It is none; the message names the argument.
     """
-    found = value[()] if isinstance(value, np.ndarray) else value
-    if np.asarray(found).dtype.kind not in "biufc":
-        raise TypeError(f"{name}: must be a number, is {found!r}")
-    return found
+    scalar = value[()] if isinstance(value, np.ndarray) else value
+    if np.asarray(scalar).dtype.kind not in "biufc":
+        raise TypeError(f"{name}: must be a number, is {scalar!r}")
+    return scalar
 
 
 def dense_operand(context: cl.Context, other: Any) -> Any:
@@ -68,13 +68,13 @@ def placed_dense(queue: cl.CommandQueue, dense: Any) -> cl_array.Array:
     """Return a dense operand on the device, of two dimensions."""
     if isinstance(dense, np.ndarray):
         return from_host(queue, np.ascontiguousarray(np.atleast_2d(dense)), copy=False)
-    found = align(queue, dense)
-    return found if found.ndim == 2 else broadcast(found, (1, found.shape[0]))
+    array = align(queue, dense)
+    return array if array.ndim == 2 else broadcast(array, (1, array.shape[0]))
 
 
 def broadcast(dense: cl_array.Array, shape: tuple[int, ...]) -> cl_array.Array:
     """Return a view of a device array of one or two dimensions in which rows or columns repeat."""
-    lengths, steps = ((1,) * (2 - dense.ndim) + tuple(each) for each in (dense.shape, dense.strides))
+    lengths, steps = ((1,) * (2 - dense.ndim) + tuple(extents) for extents in (dense.shape, dense.strides))
     strides = tuple(0 if have == 1 else step for have, step in zip(lengths, steps, strict=True))
     data, begin, events = dense.base_data, dense.offset, dense.events
     return cl_array.Array(dense.queue, shape, dense.dtype, data=data, offset=begin, strides=strides, events=events)

@@ -102,15 +102,17 @@ def _extreme(name: str) -> Operator:
     return Operator(name, getattr(np, name), number, boolean, pair, integer=integer)
 
 
-def _beside_unsigned(each: Operator, *, is_left: bool) -> Operator:
+def _beside_unsigned(comparison: Operator, *, is_left: bool) -> Operator:
     """Return the comparison of a signed with an unsigned integer, both given as uint64; the signed one is at the left or not."""
-    signed, holds = ("a", each.of_scipy(-1, 0)) if is_left else ("b", each.of_scipy(0, -1))
+    signed, holds = ("a", comparison.of_scipy(-1, 0)) if is_left else ("b", comparison.of_scipy(0, -1))
 
     def of_arrays(a: Any, b: Any) -> Any:
-        return np.where((a if is_left else b).view(np.int64) < 0, holds, each.of_scipy(a, b))
+        return np.where((a if is_left else b).view(np.int64) < 0, holds, comparison.of_scipy(a, b))
 
-    expression = f"(long){signed} < 0 ? {int(holds)} : ({each.number})"
-    return Operator(f"{each.name}_{'signed_left' if is_left else 'signed_right'}", of_arrays, expression, "", "", compares=True)
+    expression = f"(long){signed} < 0 ? {int(holds)} : ({comparison.number})"
+    return Operator(
+        f"{comparison.name}_{'signed_left' if is_left else 'signed_right'}", of_arrays, expression, "", "", compares=True
+    )
 
 
 #: Operators on two values, of a matrix and of a scalar or a dense matrix.

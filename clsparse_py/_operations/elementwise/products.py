@@ -36,7 +36,7 @@ def times_vector(A: MatrixT, vector: Matrix) -> MatrixT:
 
 def format_of_product(formats: tuple[str, str], a_shape: tuple[int, ...], b_shape: tuple[int, ...]) -> str:
     """Return SciPy's format of a product entry by entry of two sparse matrices, one of which is repeated along an axis."""
-    of_a, of_b = ("csr" if each == "coo" else each for each in formats)
+    of_a, of_b = ("csr" if name == "coo" else name for name in formats)
     if b_shape in ((1, 1), (1,)):
         return formats[0]
     if a_shape == (1, 1):
@@ -85,16 +85,18 @@ def _of_one_place(A: Matrix, dense: cl_array.Array, on_host: bool) -> Any:
     dtype = np.result_type(np.zeros(0, A.dtype).sum(), dense.dtype)
     require_results(A.queue, f"{A.dtype} times {dense.dtype}", dtype)
     value = broadcast(dense_of(A, dtype), dense.shape)
-    found = pair(A.queue, "multiply", dense_values(A.queue, dense, "positive", dtype), value)
-    return copy_to_host(found, A.queue) if on_host else found
+    results = pair(A.queue, "multiply", dense_values(A.queue, dense, "positive", dtype), value)
+    return copy_to_host(results, A.queue) if on_host else results
 
 
 def divided_by_dense(A: Any, other: Any) -> Any:
     """Return each entry of a sparse matrix times the inverse of the value of a dense one at its place; as `times_dense`."""
     result = np.divide(1, np.ones(1, other.dtype)).dtype
     require_results(A.queue, f"1 / {other.dtype}", result)
-    found = times_dense(A, dense_values(A.queue, placed_dense(A.queue, other), "reciprocal", result))
-    return copy_to_host(found, A.queue) if isinstance(found, cl_array.Array) and isinstance(other, np.ndarray) else found
+    quotients = times_dense(A, dense_values(A.queue, placed_dense(A.queue, other), "reciprocal", result))
+    return (
+        copy_to_host(quotients, A.queue) if isinstance(quotients, cl_array.Array) and isinstance(other, np.ndarray) else quotients
+    )
 
 
 def divided_by_sparse(A: Matrix, B: Matrix) -> np.ndarray[Any, Any]:
@@ -106,6 +108,6 @@ def divided_by_sparse(A: Matrix, B: Matrix) -> np.ndarray[Any, Any]:
     inner = np.result_type(result, B.dtype)
     require_results(A.queue, f"{A.dtype} / {B.dtype}", inner)
     # Duplicates are summed as results are, as in SciPy. The sign of a zero says which infinity it gives.
-    dense = (dense_of(canonical_of(each, inner), inner, operator="second") for each in (A, B))
-    found = copy_to_host(pair(A.queue, "divide", *dense), A.queue)
-    return found if found.dtype == result else found.real
+    dense = (dense_of(canonical_of(matrix, inner), inner, operator="second") for matrix in (A, B))
+    quotients = copy_to_host(pair(A.queue, "divide", *dense), A.queue)
+    return quotients if quotients.dtype == result else quotients.real

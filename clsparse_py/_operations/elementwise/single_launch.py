@@ -73,13 +73,13 @@ def combine_in_one_launch(operator: str, A: Matrix, B: Matrix) -> tuple[cl_array
     limits = Thresholds.of(chain.device)
     if room + n_rows >= limits.single_group * limits.single_span:
         return None
-    what = operator, index, a_data.dtype, b_data.dtype, limits.single_group, limits.single_span
-    kind = chain.worked_out(what, lambda: _kind(chain, *what))
+    kind_key = operator, index, a_data.dtype, b_data.dtype, limits.single_group, limits.single_span
+    kind = chain.worked_out(kind_key, lambda: _kind(chain, *kind_key))
     if room + n_rows > kind.places:
         return None
     note_asked(kind.built)
-    wanted = (n_rows + 1, index), (room, index), (room, kind.result)
-    indptr, indices, data = allocated_each(queue, "the result", wanted, a_data.allocator)
+    sizes_and_dtypes = (n_rows + 1, index), (room, index), (room, kind.result)
+    indptr, indices, data = allocated_each(queue, "the result", sizes_and_dtypes, a_data.allocator)
     sizes = np.uint32(n_rows), np.uint32(n_a), np.uint32(n_b)
     chain.launch(kind.built[0], 1, *sizes, *operands, indptr, indices, data)
     nnz = int(chain.read(indptr, 1, n_rows)[0])

@@ -53,9 +53,9 @@ def combine(operator: str, A: MatrixT, B: Matrix) -> MatrixT:
         The device has not the memory for the result.
     """
     queue = A.queue
-    found = combine_in_one_launch(operator, A, B)
-    if found is not None:
-        data, indices, indptr = found
+    small = combine_in_one_launch(operator, A, B)
+    if small is not None:
+        data, indices, indptr = small
         return A.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
     dtype, with_fp64 = common_dtype(A.data.dtype, B.data.dtype)
     if with_fp64 and not describe(arena_of(queue).pool.device).fp64:
@@ -128,8 +128,8 @@ def _by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, in
     n_places = n_rows + a_indices.size + b_indices.size
     # A few tiles cut themselves and add up the results before their own, which saves three launches.
     limits = Thresholds.of(chain.device)
-    few = n_places <= chain.device.compute_units * limits.max_few_places
-    kind = operator, index, a_data.dtype, b_data.dtype, few, limits.tile_group, limits.tile_span
+    has_few_places = n_places <= chain.device.compute_units * limits.max_few_places
+    kind = operator, index, a_data.dtype, b_data.dtype, has_few_places, limits.tile_group, limits.tile_span
     (marking, tiles), writing = chain.worked_out(kind, lambda: _tile_kernels(chain, *kind))
     note_asked((marking, writing))
     n_tiles = -(-n_places // tiles.step)
@@ -137,7 +137,7 @@ def _by_tiles(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, in
     with scratch(queue, (3 * n_bytes, n_bytes, 12 * tiles.work_group * max(n_tiles, 1))) as (cuts, counts, marks):
         starts = array_of(queue, n_tiles + 1, index, counts, None, arena_of(queue).pool.context)
         matrices = a_indptr, a_indices, a_data, b_indptr, b_indices, b_data
-        if few:
+        if has_few_places:
             chain.launch(marking, n_tiles, index.type(n_rows), np.uint64(n_places), cuts, indptr, *matrices, marks, counts)
             # The ufunc itself: the method takes twice as long to begin.
             nnz = int(np.add.reduce(chain.read(starts, n_tiles, 1)))
@@ -157,13 +157,13 @@ def _tile_kernels(
     index: np.dtype[Any],
     a: np.dtype[Any],
     b: np.dtype[Any],
-    few: bool,
+    has_few_places: bool,
     work_group: int,
     span: int,
 ) -> tuple[tuple[Built, UnionMarks], Built]:
     """Return the kernels of `_by_tiles`, and the record of the first."""
     types = name_of(index), name_of(a), name_of(b)
-    record = UnionMarks.legal(chain.device, *types, operator, few=few, work_group=work_group, span=span)
+    record = UnionMarks.legal(chain.device, *types, operator, few=has_few_places, work_group=work_group, span=span)
     marking, tiles = chain.build(record)
     return (marking, tiles), chain.build(UnionWrite.of(tiles))[0]
 

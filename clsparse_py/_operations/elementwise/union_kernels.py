@@ -166,14 +166,14 @@ class _Marking(_OfTiles):
         *,
         work_group: int = 128,
         span: int = _MAX_SPAN,
-        **named: bool,
+        **options: bool,
     ) -> Self:
         """Return the nearest legal record."""
         records = (
-            cls(group, index, a, b, operator, span, device.portability, **named)
+            cls(group, index, a, b, operator, span, device.portability, **options)
             for group in _halve(min(work_group, device.max_work_group))
         )
-        return next(each for each in records if each.local_memory <= device.local_memory or each.work_group == 1)
+        return next(record for record in records if record.local_memory <= device.local_memory or record.work_group == 1)
 
 
 @kernel

@@ -40,7 +40,7 @@ _WORK_GROUP = 128
 
 def operation_lines(a: str, inner: str, result: str, expression: str, parameters: str = "const T a, const T b") -> list[str]:
     """Return lines of OpenCL C: the types of values, of what is computed, and of results, and the operation."""
-    dtypes = [np.dtype(each) for each in (a, inner, result)]
+    dtypes = [np.dtype(name) for name in (a, inner, result)]
     return [
         *(["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(*dtypes) else []),
         f"typedef {OPENCL_TYPES[a]} A_VALUE;  // {a}",
@@ -167,13 +167,13 @@ def map_values(queue: cl.CommandQueue, values: cl_array.Array, operation: str) -
     return mapped_values(queue, values, operation, inner, result)
 
 
-def require_results(queue: cl.CommandQueue, what: str, dtype: np.dtype[Any]) -> None:
-    """Raise a TypeError if ``what`` gives values of a dtype that is not supported, or that the device lacks."""
+def require_results(queue: cl.CommandQueue, operation: str, dtype: np.dtype[Any]) -> None:
+    """Raise a TypeError if ``operation`` gives values of a dtype that is not supported, or that the device lacks."""
     if dtype.name not in OPENCL_TYPES:
-        raise DtypeError(f"dtype: {what} gives {dtype}, which is not supported; use A.astype(dtype=np.float32)")
+        raise DtypeError(f"dtype: {operation} gives {dtype}, which is not supported; use A.astype(dtype=np.float32)")
     if needs_fp64(dtype) and not describe(queue.device).fp64:
         raise DtypeError(
-            f"dtype: {what} gives {dtype}, which {queue.device.name} lacks; use A.astype(dtype=np.float32), or float32 scalars"
+            f"dtype: {operation} gives {dtype}, which {queue.device.name} lacks; use A.astype(dtype=np.float32), or float32 scalars"
         )
 
 
@@ -183,8 +183,8 @@ def unary_dtypes(operation: str, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], n
         return dtype, dtype
     if operation in ("absolute", "real", "imag"):
         return dtype, np.abs(np.zeros(0, dtype)).dtype
-    result: np.dtype[Any] = UNARY[operation].on_arrays(np.zeros(0, dtype)).dtype
-    return result, result
+    dtype_of_result: np.dtype[Any] = UNARY[operation].on_arrays(np.zeros(0, dtype)).dtype
+    return dtype_of_result, dtype_of_result
 
 
 def scale(queue: cl.CommandQueue, values: cl_array.Array, scalar: Any, dtype: Any = None) -> cl_array.Array:
@@ -249,7 +249,7 @@ def mapped_values(
     types = name_of(values.dtype), name_of(inner), name_of(result)
     built, record = chain.build(Values(min(_WORK_GROUP, chain.device.max_work_group), *types, operation))
     groups, sizes = spread(chain.device, values.size, record.work_group, 64)
-    passed = tuple(each.view(np.uint8) if inner.kind == "b" else each for each in _scalar_arguments(scalar))
+    passed = tuple(array.view(np.uint8) if inner.kind == "b" else array for array in _scalar_arguments(scalar))
     chain.launch(built, groups, *sizes, *passed, values, out)
     chain.finish(out)
     return out

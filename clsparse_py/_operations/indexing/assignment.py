@@ -105,10 +105,10 @@ def _assign(
         return (out, indices, indptr), 0
     if data.size + n_new > np.iinfo(index).max:
         return _with_wide_index(queue, parts, shape, places, values, inserts=inserts)
-    found = new_parts(queue, parts, shape[0], data.size + n_new)
-    _enqueue_insertion(chain, kernels, (out, indices, indptr), values.array, search, n_new, found)
-    chain.finish(*found)
-    return found, n_new
+    new_arrays = new_parts(queue, parts, shape[0], data.size + n_new)
+    _enqueue_insertion(chain, kernels, (out, indices, indptr), values.array, search, n_new, new_arrays)
+    chain.finish(*new_arrays)
+    return new_arrays, n_new
 
 
 class _Kernels(NamedTuple):
@@ -148,19 +148,19 @@ def _enqueue_search(
     data, indices, indptr = parts
     keys, numbers = _enqueue_keys(chain, kernels.keys, shape, places, values, n)
     is_new, belongs, counts = (chain.scratch(n + 1, dtype) for dtype in (np.uint8, indptr.dtype, indptr.dtype))
-    told = np.uint64(_columns(places, values)), np.int64(values.by_row), np.int64(values.by_column), np.int64(shape[1])
+    layout = np.uint64(_columns(places, values)), np.int64(values.by_row), np.int64(values.by_column), np.int64(shape[1])
     built, record = kernels.locate
     arrays = keys, numbers, values.array, indptr, indices, data, is_new, belongs
-    chain.launch(built, -(-n // record.work_group), np.uint64(n), *told, *arrays)
-    return _Search(n, told, keys, numbers, is_new, belongs, counts)
+    chain.launch(built, -(-n // record.work_group), np.uint64(n), *layout, *arrays)
+    return _Search(n, layout, keys, numbers, is_new, belongs, counts)
 
 
 def _enqueue_insertion(
-    chain: Chain, kernels: _Kernels, parts: Parts, values: cl_array.Array, search: _Search, n_new: int, found: Parts
+    chain: Chain, kernels: _Kernels, parts: Parts, values: cl_array.Array, search: _Search, n_new: int, new_arrays: Parts
 ) -> None:
-    """Enqueue the insertion of new entries into a matrix; the result goes to ``found``."""
+    """Enqueue the insertion of new entries into a matrix; the result goes to ``new_arrays``."""
     data, indices, indptr = parts
-    out_data, out_indices, out_indptr = found
+    out_data, out_indices, out_indptr = new_arrays
     of_new = indptr.dtype.type(n_new)
     belongs, keys = chain.scratch(n_new, indptr.dtype), chain.scratch(n_new, np.int64)
     listed = search.keys, search.numbers, values, search.belongs, search.counts
@@ -198,8 +198,8 @@ def _enqueue_keys(
     listed = keys if values.listed is None else values.listed
     axes = (*places.row.arguments(numbers), *places.column.arguments(numbers))
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
-    told = np.uint64(places.shape[1]), *axes, np.uint32(values.listed is not None), listed, np.int64(shape[1])
-    chain.launch(built, groups, *sizes, *told, keys, numbers)
+    layout = np.uint64(places.shape[1]), *axes, np.uint32(values.listed is not None), listed, np.int64(shape[1])
+    chain.launch(built, groups, *sizes, *layout, keys, numbers)
     if places.ascend:
         return keys, numbers
     ordered, order = chain.scratch(n, np.int64), chain.scratch(n, index)

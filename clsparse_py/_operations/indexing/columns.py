@@ -59,9 +59,9 @@ def columns_at(A: MatrixT, columns: range | Listed) -> MatrixT:
     if isinstance(columns, range):
         return like(A, shape, _select_columns(A.queue, parts, columns, A.shape[1], index), in_order=columns.step > 0 or n < 2)
     if max(*shape, A.shape[1], A.indices.size) <= INT32_MAX:
-        found = _select_distinct(A.queue, parts, on_device(A.queue, columns, index), A.shape[1])
-        if found is not None:
-            return like(A, shape, found, in_order=columns.ascends)
+        selected = _select_distinct(A.queue, parts, on_device(A.queue, columns, index), A.shape[1])
+        if selected is not None:
+            return like(A, shape, selected, in_order=columns.ascends)
     wide = index_for(A.indices.size * _repeats(columns), index)
     listed = place(A.queue, columns, 1, A.shape[1], index)
     return like(A, shape, _select_columns(A.queue, parts, listed, A.shape[1], wide), in_order=columns.ascends)
@@ -74,7 +74,7 @@ def _repeats(columns: Listed) -> int:
     return 1 if isinstance(columns.values, np.ndarray) else columns.size
 
 
-def _select_distinct(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array, n_columns: int) -> Parts | None:
+def _select_distinct(queue: cl.CommandQueue, parts: Parts, listed: cl_array.Array, n_columns: int) -> Parts | None:
     """Return the parts of columns that are listed once each; None if one is listed several times, and on CPU devices.
 
     Parameters
@@ -87,33 +87,33 @@ def _select_distinct(queue: cl.CommandQueue, parts: Parts, given: cl_array.Array
         Of the matrix.
     """
     data, indices, indptr = parts
-    chain, n, index = Chain(queue, given, *parts), indices.size, indptr.dtype
+    chain, n, index = Chain(queue, listed, *parts), indices.size, indptr.dtype
     if chain.device.lanes_are_loops:
         return None
     group = min(_WORK_GROUP, chain.device.max_work_group)
-    groups = spread(chain.device, given.size, group, _TELLING_GROUPS)[0]
+    groups = spread(chain.device, listed.size, group, _TELLING_GROUPS)[0]
     targets = allocate(queue, "columns", n_columns, np.dtype(np.int32))
     # Behind the places stand the counts of indices that are out of range or repeated: all are read at once.
     places = allocate(queue, "places", n + 1 + 2 * groups, index)
     filling, record = chain.build(Columns(group, name_of(index), data.dtype.itemsize, "fill", False, name_of(index), True))
-    run(chain, _enqueue_map, (given, indices, targets, places), given.size, n_columns, n, data.dtype.itemsize)
-    told = chain.read(places, 1 + 2 * groups, n)
-    nnz = int(told[0])
-    if n_outside := int(told[1::2].sum()):
-        raise IndexError(f"index out of range: {n_outside} of {given.size} are; axis 1 has {n_columns} positions")
-    if told[2::2].any():
+    run(chain, _enqueue_map, (listed, indices, targets, places), listed.size, n_columns, n, data.dtype.itemsize)
+    counts = chain.read(places, 1 + 2 * groups, n)
+    nnz = int(counts[0])
+    if n_outside := int(counts[1::2].sum()):
+        raise IndexError(f"index out of range: {n_outside} of {listed.size} are; axis 1 has {n_columns} positions")
+    if counts[2::2].any():
         return None
-    found = new_parts(queue, parts, indptr.size - 1, nnz)
+    result = new_parts(queue, parts, indptr.size - 1, nnz)
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
-    chain.launch(filling, groups, *sizes, targets, indices, data, places, found[1], found[0])
-    enqueue_permute(chain, indptr, places, found[2], indptr.size)
-    chain.finish(*found)
-    return found
+    chain.launch(filling, groups, *sizes, targets, indices, data, places, result[1], result[0])
+    enqueue_permute(chain, indptr, places, result[2], indptr.size)
+    chain.finish(*result)
+    return result
 
 
 def _enqueue_map(
     chain: Chain,
-    given: cl_array.Array,
+    listed: cl_array.Array,
     indices: cl_array.Array,
     targets: cl_array.Array,
     places: cl_array.Array,
@@ -125,12 +125,12 @@ def _enqueue_map(
     """Enqueue the map of columns, and how many entries come before each of n in the result."""
     group, index = min(_WORK_GROUP, chain.device.max_work_group), name_of(indices.dtype)
     mapping, counting = (
-        chain.build(Targets(group, index, name_of(given.dtype))),
+        chain.build(Targets(group, index, name_of(listed.dtype))),
         chain.build(Columns(group, index, value_bytes, "count", False, index, True)),
     )
     chain.fill(targets, -1, n_columns)
     groups, sizes = spread(chain.device, n_given, mapping[1].work_group, _TELLING_GROUPS)
-    chain.launch(mapping[0], groups, *sizes, np.int64(n_columns), np.uint64(n + 1), given, targets, places)
+    chain.launch(mapping[0], groups, *sizes, np.int64(n_columns), np.uint64(n + 1), listed, targets, places)
     counts = chain.scratch(n, np.uint8)
     groups, sizes = spread(chain.device, n, counting[1].work_group, _GROUPS_PER_UNIT)
     chain.launch(counting[0], groups, *sizes, targets, indices, counts)
@@ -148,13 +148,15 @@ def _select_columns(queue: cl.CommandQueue, parts: Parts, columns: range | Place
     targets: tuple[cl_array.Array, ...] = ()
     if isinstance(columns, range):
         # A step that is not taken may be of any size.
-        told: tuple[Any, ...] = tuple(map(index.type, (columns.start, columns.step if len(columns) > 1 else 1, len(columns))))
+        selection: tuple[Any, ...] = tuple(
+            map(index.type, (columns.start, columns.step if len(columns) > 1 else 1, len(columns)))
+        )
     else:
         chain = Chain(queue, columns.positions, *parts)
-        told, targets = _targets(chain, columns.positions, n_columns)
+        selection, targets = _targets(chain, columns.positions, n_columns)
         check = columns.checked_by(chain)
     count = _by_chunks if chain.device.lanes_are_loops else _by_entries
-    nnz, fill = count(chain, parts, told, targets, wide)
+    nnz, fill = count(chain, parts, selection, targets, wide)
     if check is not None and not isinstance(columns, range):
         check()
         if nnz > np.iinfo(index).max:
@@ -170,7 +172,7 @@ def _targets(chain: Chain, columns: cl_array.Array, n_columns: int) -> tuple[tup
 
 
 def _by_entries(
-    chain: Chain, parts: Parts, told: tuple[Any, ...], targets: tuple[cl_array.Array, ...], wide: np.dtype[Any]
+    chain: Chain, parts: Parts, selection: tuple[Any, ...], targets: tuple[cl_array.Array, ...], wide: np.dtype[Any]
 ) -> tuple[int, Callable[[Parts], Parts]]:
     """Count the entries of the result, a work-item to an entry; return how many there are, and what makes them in new arrays.
 
@@ -192,13 +194,13 @@ def _by_entries(
     places = chain.scratch(n + 1, wide)
     counts = places if targets else chain.scratch(n, np.uint8)
     groups, sizes = spread(chain.device, n, counting[1].work_group, _GROUPS_PER_UNIT)
-    chain.launch(counting[0], groups, *sizes, *told, indices, counts)
+    chain.launch(counting[0], groups, *sizes, *selection, indices, counts)
     enqueue_scan(chain, counts, places, n, kind="pointers")
 
-    def fill(found: Parts) -> Parts:
-        out_data, out_indices, out_indptr = found
+    def fill(result: Parts) -> Parts:
+        out_data, out_indices, out_indptr = result
         # What is evenly spaced was counted by then.
-        of_columns = told if targets else told[:2]
+        of_columns = selection if targets else selection[:2]
         chain.launch(filling[0], groups, *sizes, *of_columns, indices, *targets, data, places, out_indices, out_data)
         offsets = out_indptr if wide == index else chain.scratch(out_indptr.size, wide)
         enqueue_permute(chain, indptr, places, offsets, out_indptr.size)
@@ -209,7 +211,7 @@ def _by_entries(
 
 
 def _by_chunks(
-    chain: Chain, parts: Parts, told: tuple[Any, ...], targets: tuple[cl_array.Array, ...], wide: np.dtype[Any]
+    chain: Chain, parts: Parts, selection: tuple[Any, ...], targets: tuple[cl_array.Array, ...], wide: np.dtype[Any]
 ) -> tuple[int, Callable[[Parts], Parts]]:
     """Do as `_by_entries`, with a work-item to a chunk of entries."""
     data, indices, indptr = parts
@@ -219,17 +221,17 @@ def _by_chunks(
     step = chunk(chain.device, n_rows + indices.size)
     n_parts, part_row, part_entry = enqueue_parts(chain, indptr, n_rows, indices.size, step)
     starts = chain.scratch(n_parts + 1, wide)
-    groups, sizes = -(-n_parts // counting[1].work_group), (index.type(n_parts), part_entry, *told, indices)
+    groups, sizes = -(-n_parts // counting[1].work_group), (index.type(n_parts), part_entry, *selection, indices)
     chain.launch(counting[0], groups, *sizes, starts)
     enqueue_scan(chain, starts, starts, n_parts, kind="pointers")
 
-    def fill(found: Parts) -> Parts:
-        out_data, out_indices, out_indptr = found
+    def fill(result: Parts) -> Parts:
+        out_data, out_indices, out_indptr = result
         if not n_parts:
             chain.fill(out_indptr, 0, out_indptr.size)
         rows = part_row, index.type(n_rows), indptr
         chain.launch(filling[0], groups, *sizes, *rows, *targets, data, starts, out_indptr, out_indices, out_data)
-        chain.finish(*found)
-        return found
+        chain.finish(*result)
+        return result
 
     return int(chain.read(starts, 1, n_parts)[0]), fill

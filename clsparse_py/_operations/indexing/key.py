@@ -97,8 +97,8 @@ def parse(key: Any, shape: tuple[int, ...], queue: Any = None) -> Key:
     ValueError
         An index is a number that is no integer, or a list of lists that is no array.
     """
-    given = key if isinstance(key, tuple) else (key,)
-    items = _complete([_item(each) for each in given], len(shape))
+    key_items = key if isinstance(key, tuple) else (key,)
+    items = _complete([_item(part) for part in key_items], len(shape))
     index: list[Axis] = []
     lengths: list[int] = []  # of the result's axes, but those of arrays
     first = None  # the first axis with an array or a position
@@ -108,20 +108,20 @@ def parse(key: Any, shape: tuple[int, ...], queue: Any = None) -> Key:
             lengths.append(1)
             continue
         axis = len(index)
-        found = list(_indices(item, axis, shape, queue))
-        index += found
+        item_indices = list(_indices(item, axis, shape, queue))
+        index += item_indices
         if isinstance(item, slice):
-            lengths.append(len(found[0]))  # type: ignore[arg-type]  # a range
+            lengths.append(len(item_indices[0]))  # type: ignore[arg-type]  # a range
             continue
         first = axis if first is None else first
-        arrays += [each for each in found if isinstance(each, Listed)]
+        arrays += [positions for positions in item_indices if isinstance(positions, Listed)]
     if arrays:
-        at = 0 if first is None else first
-        lengths[at:at] = _broadcast(arrays)
+        place = 0 if first is None else first
+        lengths[place:place] = _broadcast(arrays)
     return Key(tuple(index), tuple(lengths))
 
 
-def _item(given: Any) -> Any:
+def _item(item: Any) -> Any:
     """Return an item of a key: None, ``...``, an integer, a slice, an array of integers or booleans, or a sparse mask.
 
     Raises
@@ -129,28 +129,28 @@ def _item(given: Any) -> Any:
     IndexError, ValueError
         It is none of these.
     """
-    if given is None or given is Ellipsis or isinstance(given, slice):
-        return given
-    if (number := _integer(given)) is not None:
+    if item is None or item is Ellipsis or isinstance(item, slice):
+        return item
+    if (number := _integer(item)) is not None:
         return number
-    if scipy.sparse.issparse(given) or hasattr(given, "tocsr"):
-        if given.dtype.kind != "b":
-            raise IndexError(f"index: a sparse matrix must have booleans, and the shape of the matrix; has {given.dtype}")
-        return given
-    if isinstance(given, cl_array.Array):
-        found: Any = given
+    if scipy.sparse.issparse(item) or hasattr(item, "tocsr"):
+        if item.dtype.kind != "b":
+            raise IndexError(f"index: a sparse matrix must have booleans, and the shape of the matrix; has {item.dtype}")
+        return item
+    if isinstance(item, cl_array.Array):
+        array: Any = item
     else:
         try:
-            found = np.asarray(given)
+            array = np.asarray(item)
         except ValueError as error:
             raise ValueError(f"index: is no array: {error}") from None
-        if found.dtype.kind == "f":
-            found = _whole(found)
-    if found.ndim not in (1, 2):
-        raise IndexError(f"index: an array must have one or two dimensions, has {found.ndim} (Index dimension must be 1 or 2)")
-    if found.dtype.kind not in "iub":
-        raise IndexError(f"index: arrays must be of integers or booleans, has one of {found.dtype}")
-    return found
+        if array.dtype.kind == "f":
+            array = _whole(array)
+    if array.ndim not in (1, 2):
+        raise IndexError(f"index: an array must have one or two dimensions, has {array.ndim} (Index dimension must be 1 or 2)")
+    if array.dtype.kind not in "iub":
+        raise IndexError(f"index: arrays must be of integers or booleans, has one of {array.dtype}")
+    return array
 
 
 def _whole(positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -167,7 +167,7 @@ def _whole(positions: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return positions.astype(np.int64)
 
 
-def _integer(given: Any) -> int | None:
+def _integer(item: Any) -> int | None:
     """Return an integer, also one of an array without dimensions; None if it is something else.
 
     Raises
@@ -175,11 +175,11 @@ def _integer(given: Any) -> int | None:
     ValueError
         It is a number with the value of an integer, but of another type, as in SciPy.
     """
-    if isinstance(given, (int, np.integer)):
-        return int(given)
-    if isinstance(given, (list, str)) or getattr(given, "ndim", 0) != 0:
+    if isinstance(item, (int, np.integer)):
+        return int(item)
+    if isinstance(item, (list, str)) or getattr(item, "ndim", 0) != 0:
         return None
-    value = given.get() if isinstance(given, cl_array.Array) else given
+    value = item.get() if isinstance(item, cl_array.Array) else item
     try:
         return operator.index(value)
     except TypeError:
@@ -201,7 +201,7 @@ def _complete(items: list[Any], ndim: int) -> list[Any]:
     IndexError
         There are several ``...``, or too many indices.
     """
-    ellipses = [at for at, item in enumerate(items) if item is Ellipsis]
+    ellipses = [place for place, item in enumerate(items) if item is Ellipsis]
     if len(ellipses) > 1:
         raise IndexError(f"index: can have one ellipsis ('...'), has {len(ellipses)} (an index can only have a single ellipsis)")
     n = sum((_is_mask(item) and item.ndim) or 1 for item in items if item is not None and item is not Ellipsis)
@@ -212,8 +212,8 @@ def _complete(items: list[Any], ndim: int) -> list[Any]:
     full = [slice(None)] * (ndim - n)
     if not ellipses:
         return items + full
-    at = ellipses[0]
-    return items[:at] + full + items[at + 1 :]
+    place = ellipses[0]
+    return items[:place] + full + items[place + 1 :]
 
 
 def _is_mask(item: Any) -> bool:
@@ -237,10 +237,12 @@ def _indices(item: Any, axis: int, shape: tuple[int, ...], queue: Any) -> Iterat
             raise IndexError(f"index ({item}) out of range: axis {axis} has {n} positions")
         yield item + n if item < 0 else item
     elif _is_mask(item):
-        wanted = shape[axis : axis + item.ndim]
-        if tuple(item.shape) != wanted:
-            instead = f"bool index {axis} has shape {tuple(item.shape)} instead of {wanted}"
-            raise IndexError(f"index: a mask from axis {axis} on must have shape {wanted}, has {tuple(item.shape)} ({instead})")
+        mask_shape = shape[axis : axis + item.ndim]
+        if tuple(item.shape) != mask_shape:
+            instead = f"bool index {axis} has shape {tuple(item.shape)} instead of {mask_shape}"
+            raise IndexError(
+                f"index: a mask from axis {axis} on must have shape {mask_shape}, has {tuple(item.shape)} ({instead})"
+            )
         yield from _places_of(item, queue)
     elif isinstance(item, cl_array.Array):
         yield Listed(item, is_given=True)
@@ -261,7 +263,7 @@ def _places_of(mask: Any, queue: Any) -> Iterator[Listed]:
             yield Listed(np.asarray(positions, np.int64))
 
 
-def _in_range(given: np.ndarray[Any, Any], axis: int, n: int) -> np.ndarray[Any, Any]:
+def _in_range(indices: np.ndarray[Any, Any], axis: int, n: int) -> np.ndarray[Any, Any]:
     """Return the positions that an array of the host stands for.
 
     Raises
@@ -269,12 +271,12 @@ def _in_range(given: np.ndarray[Any, Any], axis: int, n: int) -> np.ndarray[Any,
     IndexError
         One is out of range.
     """
-    if not given.size:
-        return given.astype(np.int64)
-    smallest, largest = given.min(), given.max()
+    if not indices.size:
+        return indices.astype(np.int64)
+    smallest, largest = indices.min(), indices.max()
     if smallest < -n or largest >= n:
         raise IndexError(f"index ({largest if largest >= n else smallest}) out of range: axis {axis} has {n} positions")
-    positions = given.astype(np.int64)
+    positions = indices.astype(np.int64)
     if smallest < 0:
         positions[positions < 0] += n
     return positions
@@ -288,7 +290,7 @@ def _broadcast(arrays: list[Listed]) -> tuple[int, ...]:
     IndexError
         There is none.
     """
-    shapes = [each.shape for each in arrays]
+    shapes = [array.shape for array in arrays]
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:

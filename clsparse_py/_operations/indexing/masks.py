@@ -26,11 +26,11 @@ __all__ = ["contiguous", "places_of_entries", "places_of_marks"]
 _WORK_GROUP = 128
 
 
-def contiguous(queue: cl.CommandQueue, name: str, given: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+def contiguous(queue: cl.CommandQueue, name: str, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
     """Return the values of a device array of any strides in C order: one-dimensional, from the beginning of its buffer."""
-    if given.ndim == 2 and not given.flags.c_contiguous:
-        given = dense_values(queue, given, "positive", np.dtype(given.dtype))
-    flat: cl_array.Array = given if given.ndim == 1 else given.reshape(given.size)  # type: ignore[no-untyped-call]
+    if array.ndim == 2 and not array.flags.c_contiguous:
+        array = dense_values(queue, array, "positive", np.dtype(array.dtype))
+    flat: cl_array.Array = array if array.ndim == 1 else array.reshape(array.size)  # type: ignore[no-untyped-call]
     is_whole = not flat.offset and flat.flags.c_contiguous
     return flat if is_whole and flat.dtype == dtype else convert(queue, name, flat, dtype)
 

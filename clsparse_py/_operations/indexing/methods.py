@@ -51,10 +51,13 @@ def select(A: MatrixT, rows: Axis, columns: Axis) -> MatrixT:
         A position stands for one row or column, and a list of any shape for as many as it holds.
     """
     A.require_valid()
-    row, column = (range(each, each + 1) if isinstance(each, int) else each for each in (rows, columns))
+    row, column = (
+        range(axis_indices, axis_indices + 1) if isinstance(axis_indices, int) else axis_indices
+        for axis_indices in (rows, columns)
+    )
     all_columns = column == range(A.shape[1])
-    found = A if row == range(A.shape[0]) and not all_columns else rows_at(A, row)
-    return found if all_columns else columns_at(found, column)
+    rows_taken = A if row == range(A.shape[0]) and not all_columns else rows_at(A, row)
+    return rows_taken if all_columns else columns_at(rows_taken, column)
 
 
 def matrix_of_values(A: MatrixT, values: cl_array.Array, shape: tuple[int, int]) -> MatrixT:
@@ -111,9 +114,9 @@ class Indexing:
         """Give the array another number of dimensions, in place, before it is resized to a shape of as many."""
         raise ValueError(f"shape: must have {len(self.shape)} lengths, has {len(shape)}; use reshape")
 
-    def _of_compressed(self, found: Any) -> Any:
+    def _of_compressed(self, result: Any) -> Any:
         """Return a `csr_array` of what was found in that of `_compressed` as an array of this format."""
-        return found
+        return result
 
     # ----
 
@@ -154,57 +157,59 @@ class Indexing:
         ValueError
             An index is a number that is no integer.
         """
-        if isinstance(key, (np.ndarray, cl_array.Array)) and (taken := self._of_listed_rows(key)) is not None:
-            return taken
-        found = parse(key, self.shape, self.queue)
-        if len(found.shape) > 2:
-            raise IndexError(f"index: gives {len(found.shape)} dimensions, a sparse array has at most two (>2D is not supported)")
-        A, turned = self._compressed()
-        rows, columns = _of_both_axes(found)
+        if isinstance(key, (np.ndarray, cl_array.Array)) and (rows_taken := self._of_listed_rows(key)) is not None:
+            return rows_taken
+        parsed = parse(key, self.shape, self.queue)
+        if len(parsed.shape) > 2:
+            raise IndexError(
+                f"index: gives {len(parsed.shape)} dimensions, a sparse array has at most two (>2D is not supported)"
+            )
+        A, is_transposed = self._compressed()
+        rows, columns = _of_both_axes(parsed)
         if _are_points(rows, columns) or (len(self.shape) == 1 and isinstance(columns, Listed) and len(columns.shape) == 2):
-            return self._at_points(rows, columns, found.shape)
-        if found.shape == self.shape and found.index == tuple(map(range, self.shape)):
+            return self._at_points(rows, columns, parsed.shape)
+        if parsed.shape == self.shape and parsed.index == tuple(map(range, self.shape)):
             return self.copy()  # type: ignore[attr-defined] # of each format
-        result = select(A, columns, rows) if turned else select(A, rows, columns)
-        if len(found.shape) == 1 and len(self.shape) == 2:
+        result = select(A, columns, rows) if is_transposed else select(A, rows, columns)
+        if len(parsed.shape) == 1 and len(self.shape) == 2:
             return _flat(result)
         result = self._of_compressed(result)
-        return result if result.shape == found.shape else result.reshape(found.shape)
+        return result if result.shape == parsed.shape else result.reshape(parsed.shape)
 
-    def _of_listed_rows(self, given: np.ndarray[Any, Any] | cl_array.Array) -> Any:
+    def _of_listed_rows(self, key: np.ndarray[Any, Any] | cl_array.Array) -> Any:
         """Return the rows that an array lists, or marks on the device, by the shortest way; None if that is none for them."""
-        if given.ndim != 1 or len(self.shape) != 2:
+        if key.ndim != 1 or len(self.shape) != 2:
             return None
-        on_host = isinstance(given, np.ndarray)
-        if given.dtype not in _CHECKED_THERE if on_host else given.dtype.kind not in "biu":
+        on_host = isinstance(key, np.ndarray)
+        if key.dtype not in _CHECKED_THERE if on_host else key.dtype.kind not in "biu":
             return None
-        A, turned = self._compressed()
-        if turned:
+        A, is_transposed = self._compressed()
+        if is_transposed:
             return None
         A.require_valid()
-        if isinstance(given, cl_array.Array) and given.dtype.kind == "b":
-            found = masked_rows(A, given) if given.size == A.shape[0] else None
-            return None if found is None else self._of_compressed(found)
+        if isinstance(key, cl_array.Array) and key.dtype.kind == "b":
+            result = masked_rows(A, key) if key.size == A.shape[0] else None
+            return None if result is None else self._of_compressed(result)
         try:
-            return self._of_compressed(listed_rows(A, given))
+            return self._of_compressed(listed_rows(A, key))
         except IndexError:
             if on_host:
-                parse(given, self.shape)  # its error names the index
+                parse(key, self.shape)  # its error names the index
             raise
 
     def _at_points(self, rows: Any, columns: Any, shape: tuple[int, ...]) -> Any:
         """Return the values of places one by one: an array or, if it has two dimensions or the format is COO, a sparse array."""
-        A, turned = self._compressed()
-        places = _places(A, turned, rows, columns)
-        listed = [each for each in (rows, columns) if isinstance(each, Listed)]
-        is_matrix = any(len(each.shape) == 2 for each in listed) or not places.size
+        A, is_transposed = self._compressed()
+        places = _places(A, is_transposed, rows, columns)
+        listed = [positions for positions in (rows, columns) if isinstance(positions, Listed)]
+        is_matrix = any(len(positions.shape) == 2 for positions in listed) or not places.size
         if shape and (is_matrix or self.format == "coo" or len(self.shape) == 1):
-            places = places.transposed() if turned else places
-            made = matrix_of_values(A, values_at(A, places), places.shape)
-            found = made.asformat(self.format) if len(self.shape) == 1 and is_matrix else self._of_compressed(made)
-            return found if found.shape == shape else found.reshape(shape)
+            places = places.transposed() if is_transposed else places
+            matrix = matrix_of_values(A, values_at(A, places), places.shape)
+            result = matrix.asformat(self.format) if len(self.shape) == 1 and is_matrix else self._of_compressed(matrix)
+            return result if result.shape == shape else result.reshape(shape)
         values = values_at(A, places)
-        if any(each.is_given for each in listed):
+        if any(positions.is_given for positions in listed):
             return values.reshape(shape)  # type: ignore[no-untyped-call]
         return copy_to_host(values).reshape(shape)[()]
 
@@ -231,31 +236,31 @@ class Indexing:
             The values cannot be broadcast to the places, or are none that the dtype holds.
         """
         rows, columns = _of_both_axes(parse(key, self.shape, self.queue))
-        A, turned = self._to_change()
-        places = _places(A, turned, rows, columns)
+        A, is_transposed = self._to_change()
+        places = _places(A, is_transposed, rows, columns)
         is_single = isinstance(rows, int) and isinstance(columns, int)
         drops_zeros = self.format == "coo" and not is_single
         if is_sparse(values) and not is_single:
-            given = sparse_values(A.queue, values, A.dtype, places.shape)
+            new_values = sparse_values(A.queue, values, A.dtype, places.shape)
             if places.size and 0 not in values.shape:
                 zero = from_host(A.queue, np.zeros(1, A.dtype), copy=True)
                 is_box = not _are_points(rows, columns)
                 # Of the places that have entries, not of all: a box may have many.
-                there = sparse_values(A.queue, self[key], A.dtype, places.shape) if is_box else None
-                if there is not None or not is_box:
-                    assign(A, places, Values(zero, 0, 0, None if there is None else there.listed), inserts=False)
+                old_values = sparse_values(A.queue, self[key], A.dtype, places.shape) if is_box else None
+                if old_values is not None or not is_box:
+                    assign(A, places, Values(zero, 0, 0, None if old_values is None else old_values.listed), inserts=False)
             if drops_zeros:
                 A.eliminate_zeros()
         else:
             dense = values.toarray() if is_sparse(values) else values
-            given = dense_values(A.queue, dense, A.dtype, () if is_single else places.shape)
-        n_new = 0 if given is None else assign(A, places, given)
+            new_values = dense_values(A.queue, dense, A.dtype, () if is_single else places.shape)
+        n_new = 0 if new_values is None else assign(A, places, new_values)
         if drops_zeros and not is_sparse(values):
             A.eliminate_zeros()
         self._changed(A)
         if n_new:
-            what = f"Inserting entries into a {self.format}_array is expensive; it is better made of all its entries at once"
-            warn(what, scipy.sparse.SparseEfficiencyWarning)
+            message = f"Inserting entries into a {self.format}_array is expensive; it is better made of all its entries at once"
+            warn(message, scipy.sparse.SparseEfficiencyWarning)
 
     def setdiag(self, values: Any, k: int = 0) -> None:
         """Set the values on a diagonal, in place; as for ``A[rows, columns] = values``.
@@ -290,23 +295,23 @@ class Indexing:
         n_rows, n_columns = self.shape
         if (k > 0 and k >= n_columns) or (k < 0 and -k >= n_rows):
             raise ValueError(f"k: exceeds the matrix of {n_rows} x {n_columns}, is {k}")
-        given = values if isinstance(values, cl_array.Array) else np.asarray(values)
-        if given.ndim > 1:
-            raise ValueError(f"values: must be a scalar or have one dimension, have shape {given.shape}")
+        diagonal_values = values if isinstance(values, cl_array.Array) else np.asarray(values)
+        if diagonal_values.ndim > 1:
+            raise ValueError(f"values: must be a scalar or have one dimension, have shape {diagonal_values.shape}")
         n = min(n_rows + min(k, 0), n_columns - max(k, 0))
-        n = min(n, given.size) if given.ndim else n
+        n = min(n, diagonal_values.size) if diagonal_values.ndim else n
         if n <= 0:
             return
-        A, turned = self._to_change()
+        A, is_transposed = self._to_change()
         diagonal = Places((1, n), Spread(max(-k, 0), 0, 1), Spread(max(k, 0), 0, 1))
-        own, wide = A.dtype, _wide_enough(A, given)
-        if wide != own:
+        own_dtype, wide = A.dtype, _wide_enough(A, diagonal_values)
+        if wide != own_dtype:
             A.data = convert(A.queue, "data", A.data, wide)
-        of_places = dense_values(A.queue, given[:n] if given.ndim else given, wide, (n,))
+        of_places = dense_values(A.queue, diagonal_values[:n] if diagonal_values.ndim else diagonal_values, wide, (n,))
         if of_places is not None:
-            n_new = assign(A, diagonal.swapped() if turned else diagonal, of_places)
-            if wide != own and self.format != "coo" and 1000 * n_new < A.nnz - n_new:
-                A.data = convert(A.queue, "data", A.data, own)
+            n_new = assign(A, diagonal.swapped() if is_transposed else diagonal, of_places)
+            if wide != own_dtype and self.format != "coo" and 1000 * n_new < A.nnz - n_new:
+                A.data = convert(A.queue, "data", A.data, own_dtype)
             self._changed(A)
 
     def resize(self, *shape: Any) -> None:
@@ -333,17 +338,17 @@ class Indexing:
                [0, 0],
                [0, 0]])
         """
-        given = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-        lengths = tuple(operator.index(each) for each in given)
-        if any(each < 0 for each in lengths):
+        new_shape = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+        lengths = tuple(operator.index(length) for length in new_shape)
+        if any(length < 0 for length in lengths):
             raise ValueError(f"shape: elements must not be negative, is {lengths}")
         if len(lengths) not in (1, 2):
             raise ValueError(f"shape: must have one or two lengths, has {len(lengths)}")
         if len(lengths) != len(self.shape):
             self._prepare_for(lengths)
-        A, turned = self._to_change()
+        A, is_transposed = self._to_change()
         rows, columns = (1, *lengths)[-2:]
-        resize(A, (columns, rows) if turned else (rows, columns))
+        resize(A, (columns, rows) if is_transposed else (rows, columns))
         self._changed(A)
 
 
@@ -352,20 +357,20 @@ def _of_both_axes(key: Key) -> tuple[Any, Any]:
     return key.index if len(key.index) == 2 else (0, key.index[0])
 
 
-def _places(A: Matrix, turned: bool, rows: Axis, columns: Axis) -> Places:
-    """Return places in a matrix of rows and columns of that or, if it is ``turned``, of its transposed."""
-    shape = A.shape[::-1] if turned else A.shape
-    found = places_of(A.queue, shape, A.indptr.dtype, rows, columns)
-    return found.swapped() if turned else found
+def _places(A: Matrix, is_transposed: bool, rows: Axis, columns: Axis) -> Places:
+    """Return places in a matrix of rows and columns of that or, if it is ``is_transposed``, of its transposed."""
+    shape = A.shape[::-1] if is_transposed else A.shape
+    places = places_of(A.queue, shape, A.indptr.dtype, rows, columns)
+    return places.swapped() if is_transposed else places
 
 
 def _flat(A: Matrix) -> Any:
     """Return a matrix of one row or column as a one-dimensional `coo_array` of its entries."""
     n_rows, n_columns = A.shape
     places = A.indices if n_rows == 1 else rows_of(A.queue, A.indptr, A.indices.size)
-    found = class_of_format("coo").over(A.queue, (n_columns if n_rows == 1 else n_rows,), (places,), A.data)
-    found.has_canonical_format = A.facts is not None and A.facts.canonical
-    return found
+    vector = class_of_format("coo").over(A.queue, (n_columns if n_rows == 1 else n_rows,), (places,), A.data)
+    vector.has_canonical_format = A.facts is not None and A.facts.canonical
+    return vector
 
 
 def assign(A: Any, places: Places, values: Values, *, inserts: bool = True) -> int:
@@ -386,22 +391,22 @@ def resize(A: Any, shape: tuple[int, int]) -> None:
     """Give a `csr_array` another shape, in place."""
     A.require_valid()
     rows, columns = shape
-    found = rows_at(A, range(rows)) if rows < A.shape[0] else A
+    resized = rows_at(A, range(rows)) if rows < A.shape[0] else A
     if columns < A.shape[1]:
-        found = columns_at(found, range(columns))
-    indptr = found.indptr if rows <= A.shape[0] else _lengthen(A.queue, found.indptr, rows + 1, found.indices.size)
-    structure = Structure(A.queue, shape, found.indices, indptr, found.facts)
-    A._become(structure, found.data)
+        resized = columns_at(resized, range(columns))
+    indptr = resized.indptr if rows <= A.shape[0] else _lengthen(A.queue, resized.indptr, rows + 1, resized.indices.size)
+    structure = Structure(A.queue, shape, resized.indices, indptr, resized.facts)
+    A._become(structure, resized.data)
 
 
 def _lengthen(queue: cl.CommandQueue, offsets: cl_array.Array, n: int, end: int) -> cl_array.Array:
     """Return offsets followed by so many times the last of them that they are n."""
     chain = Chain(queue, offsets)
-    found = allocate(queue, "indptr", n, offsets.dtype, offsets.allocator)
-    chain.fill(found, end, n)
-    chain.copy(found, offsets, offsets.size)
-    chain.finish(found)
-    return found
+    longer = allocate(queue, "indptr", n, offsets.dtype, offsets.allocator)
+    chain.fill(longer, end, n)
+    chain.copy(longer, offsets, offsets.size)
+    chain.finish(longer)
+    return longer
 
 
 def _wide_enough(A: Matrix, values: Any) -> np.dtype[Any]:

@@ -50,8 +50,8 @@ class Spread:
     def on_host(self, shape: tuple[int, int], queue: cl.CommandQueue) -> np.ndarray[Any, Any]:
         """Return the positions on the host, one for each place, row by row."""
         rows, columns = np.ogrid[: shape[0], : shape[1]]
-        found: np.ndarray[Any, Any] = (self.begin + rows * self.by_row + columns * self.by_column).ravel()
-        return found if self.listed is None else copy_to_host(self.listed.positions, queue)[found]
+        positions: np.ndarray[Any, Any] = (self.begin + rows * self.by_row + columns * self.by_column).ravel()
+        return positions if self.listed is None else copy_to_host(self.listed.positions, queue)[positions]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class Places:
     @property
     def arrays(self) -> tuple[cl_array.Array, ...]:
         """The arrays on the device."""
-        return tuple(each.listed.positions for each in (self.row, self.column) if each.listed is not None)
+        return tuple(spread.listed.positions for spread in (self.row, self.column) if spread.listed is not None)
 
     def swapped(self) -> Places:
         """Return the same places in the transposed matrix."""
@@ -96,7 +96,7 @@ class Places:
 
     def transposed(self) -> Places:
         """Return the places in the transposed order: what was in row r and column c is in row c and column r."""
-        row, column = (replace(each, by_row=each.by_column, by_column=each.by_row) for each in (self.row, self.column))
+        row, column = (replace(spread, by_row=spread.by_column, by_column=spread.by_row) for spread in (self.row, self.column))
         return Places((self.shape[1], self.shape[0]), row, column)
 
     def widened(self, queue: cl.CommandQueue) -> Places:
@@ -105,14 +105,14 @@ class Places:
 
     def checked_by(self, chain: Chain) -> list[Any]:
         """Enqueue the reads that tell whether all indices were in range."""
-        return [each.listed.checked_by(chain) for each in (self.row, self.column) if each.listed is not None]
+        return [spread.listed.checked_by(chain) for spread in (self.row, self.column) if spread.listed is not None]
 
 
-def _widen(queue: cl.CommandQueue, given: Spread) -> Spread:
+def _widen(queue: cl.CommandQueue, spread: Spread) -> Spread:
     """Return positions whose list is of int64."""
-    if given.listed is None:
-        return given
-    return replace(given, listed=given.listed.as_dtype(queue, np.dtype(np.int64)))
+    if spread.listed is None:
+        return spread
+    return replace(spread, listed=spread.listed.as_dtype(queue, np.dtype(np.int64)))
 
 
 def places_of(queue: cl.CommandQueue, shape: tuple[int, int], index: np.dtype[Any], rows: Axis, columns: Axis) -> Places:
@@ -129,33 +129,33 @@ def places_of(queue: cl.CommandQueue, shape: tuple[int, int], index: np.dtype[An
         int32 or int64, of the lists on the device.
     rows, columns : Axis
     """
-    of_rows, of_columns = (_shape_as_2d(each, axis) for axis, each in enumerate((rows, columns)))
+    of_rows, of_columns = (_shape_as_2d(positions, axis) for axis, positions in enumerate((rows, columns)))
     if isinstance(rows, Listed) and not isinstance(columns, Listed) and len(rows.shape) == 1 and isinstance(columns, range):
         of_rows = (rows.size, 1)
-    found = np.broadcast_shapes(of_rows, of_columns)
+    places_shape = np.broadcast_shapes(of_rows, of_columns)
     row = _spread(queue, rows, of_rows, 0, shape, index)
-    return Places((found[0], found[1]), row, _spread(queue, columns, of_columns, 1, shape, index))
+    return Places((places_shape[0], places_shape[1]), row, _spread(queue, columns, of_columns, 1, shape, index))
 
 
-def _shape_as_2d(given: Axis, axis: int) -> tuple[int, int]:
+def _shape_as_2d(positions: Axis, axis: int) -> tuple[int, int]:
     """Return the shape of positions among places: rows go down, columns and lists to the right."""
-    if isinstance(given, int):
+    if isinstance(positions, int):
         return 1, 1
-    if isinstance(given, range):
-        return (1, len(given)) if axis else (len(given), 1)
-    return (1, *given.shape)[-2:]  # type: ignore[return-value]
+    if isinstance(positions, range):
+        return (1, len(positions)) if axis else (len(positions), 1)
+    return (1, *positions.shape)[-2:]  # type: ignore[return-value]
 
 
 def _spread(
-    queue: cl.CommandQueue, given: Axis, of: tuple[int, int], axis: int, shape: tuple[int, int], index: np.dtype[Any]
+    queue: cl.CommandQueue, positions: Axis, own_shape: tuple[int, int], axis: int, shape: tuple[int, int], index: np.dtype[Any]
 ) -> Spread:
     """Return the positions along an axis, of a shape that is broadcast to that of the places."""
-    if isinstance(given, int):
-        return Spread(given, 0, 0)
-    by_row, by_column = (of[1] if of[0] > 1 else 0), int(of[1] > 1)
-    if isinstance(given, range):
-        return Spread(given.start, by_row * given.step, by_column * given.step)
-    return Spread(0, by_row, by_column, place(queue, given, axis, shape[axis], index), given.ascends)
+    if isinstance(positions, int):
+        return Spread(positions, 0, 0)
+    by_row, by_column = (own_shape[1] if own_shape[0] > 1 else 0), int(own_shape[1] > 1)
+    if isinstance(positions, range):
+        return Spread(positions.start, by_row * positions.step, by_column * positions.step)
+    return Spread(0, by_row, by_column, place(queue, positions, axis, shape[axis], index), positions.ascends)
 
 
 def values_at(A: Matrix, places: Places) -> cl_array.Array:
@@ -176,11 +176,11 @@ def _values(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], places: P
     data, indices, indptr = parts
     chain, n = Chain(queue, *parts, *places.arrays), places.size
     built, record = chain.build(Points(min(128, chain.device.max_work_group), name_of(indptr.dtype), name_of(data.dtype)))
-    found = allocate(queue, "values", n, data.dtype, data.allocator)
+    values = allocate(queue, "values", n, data.dtype, data.allocator)
     axes = *places.row.arguments(indptr), *places.column.arguments(indptr)
     sizes = np.uint64(n), np.uint64(places.shape[1]), *axes, np.uint32(is_sorted)
-    chain.launch(built, -(-n // record.work_group), *sizes, indptr, indices, data, found)
+    chain.launch(built, -(-n // record.work_group), *sizes, indptr, indices, data, values)
     for check in places.checked_by(chain):
         check()
-    chain.finish(found)
-    return found
+    chain.finish(values)
+    return values

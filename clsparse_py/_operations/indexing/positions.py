@@ -89,10 +89,10 @@ def place(queue: cl.CommandQueue, listed: Listed, axis: int, length: int, index:
     ValueError
         The array lives in another context.
     """
-    given = on_device(queue, listed, index)
+    array = on_device(queue, listed, index)
     if listed.is_checked or isinstance(listed.values, np.ndarray):
-        return Placed(given if given.dtype == index else convert(queue, "index", given, index), None, axis, length)
-    return Placed(*_wrap(queue, given, length, index), axis, length)
+        return Placed(array if array.dtype == index else convert(queue, "index", array, index), None, axis, length)
+    return Placed(*_wrap(queue, array, length, index), axis, length)
 
 
 def on_device(queue: cl.CommandQueue, listed: Listed, index: np.dtype[Any]) -> cl_array.Array:
@@ -112,14 +112,14 @@ def on_device(queue: cl.CommandQueue, listed: Listed, index: np.dtype[Any]) -> c
 
 
 def _wrap(
-    queue: cl.CommandQueue, given: cl_array.Array, length: int, index: np.dtype[Any]
+    queue: cl.CommandQueue, indices: cl_array.Array, length: int, index: np.dtype[Any]
 ) -> tuple[cl_array.Array, cl_array.Array]:
     """Return the positions that indices stand for, and numbers whose sum is how many are out of range."""
-    chain, n = Chain(queue, given), given.size
-    built, record = chain.build(Positions(min(256, chain.device.max_work_group), name_of(index), name_of(given.dtype)))
+    chain, n = Chain(queue, indices), indices.size
+    built, record = chain.build(Positions(min(256, chain.device.max_work_group), name_of(index), name_of(indices.dtype)))
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
     positions = allocate(queue, "positions", n, index)
     outside = allocate(queue, "counts", groups, np.dtype(np.int64))
-    chain.launch(built, groups, *sizes, np.int64(length), given, positions, outside)
+    chain.launch(built, groups, *sizes, np.int64(length), indices, positions, outside)
     chain.finish(positions, outside)
     return positions, outside

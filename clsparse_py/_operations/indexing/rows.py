@@ -71,17 +71,17 @@ def listed_rows(A: MatrixT, rows: np.ndarray[Any, Any] | cl_array.Array) -> Matr
 
     Waits for the device once, to learn how many entries there are. Raises as `rows_at`.
     """
-    given: np.ndarray[Any, Any] | cl_array.Array
+    row_list: np.ndarray[Any, Any] | cl_array.Array
     if isinstance(rows, np.ndarray):
-        given = rows if rows.ndim == 1 and rows.flags.c_contiguous else rows.ravel()
+        row_list = rows if rows.ndim == 1 and rows.flags.c_contiguous else rows.ravel()
     else:
-        given = on_device(A.queue, Listed(rows), A.indptr.dtype)
-    n, n_columns, facts, parts = given.size, A.shape[1], A.facts, A.parts
+        row_list = on_device(A.queue, Listed(rows), A.indptr.dtype)
+    n, n_columns, facts, parts = row_list.size, A.shape[1], A.facts, A.parts
     longest = A.indices.size if facts is None or facts.longest is None else facts.longest
     if facts is not None and facts.canonical:
         longest = min(longest, n_columns)
-    found = _at_once(A.queue, parts, given, n * longest)
-    return like(A, (n, n_columns), _gather(A.queue, parts, given) if found is None else found)
+    parts_of_rows = _at_once(A.queue, parts, row_list, n * longest)
+    return like(A, (n, n_columns), _gather(A.queue, parts, row_list) if parts_of_rows is None else parts_of_rows)
 
 
 def masked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
@@ -104,9 +104,9 @@ def masked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
 def like(A: MatrixT, shape: tuple[int, int], parts: Parts, *, in_order: bool = True) -> MatrixT:
     """Return a matrix of A's class, whose rows are sorted or canonical if A's are and entries were taken ``in_order``."""
     data, indices, indptr = parts
-    known, facts = A.facts, None
+    facts_of_a, facts = A.facts, None
     # Of a matrix that is unsorted, or has duplicates, some rows may be neither.
-    if known is not None and known.canonical and in_order:
+    if facts_of_a is not None and facts_of_a.canonical and in_order:
         facts = Facts(indices.size, sorted=True, canonical=True)
     return A.assembled(Structure(A.queue, shape, indices, indptr, facts), data)
 
@@ -127,8 +127,8 @@ def new_parts(queue: cl.CommandQueue, parts: Parts, n_rows: int, nnz: int) -> Pa
 def _new_entries(queue: cl.CommandQueue, parts: Parts, nnz: int) -> tuple[cl_array.Array, cl_array.Array]:
     """Return arrays for the values and the columns of entries, of the dtypes and from the allocator of a matrix."""
     data, indices, _ = parts
-    wanted = (nnz, data.dtype), (nnz, indices.dtype)
-    values, columns = allocated_each(queue, "the entries of the result", wanted, data.allocator)
+    sizes_and_dtypes = (nnz, data.dtype), (nnz, indices.dtype)
+    values, columns = allocated_each(queue, "the entries of the result", sizes_and_dtypes, data.allocator)
     return values, columns
 
 
@@ -138,18 +138,18 @@ def _adjacent(queue: cl.CommandQueue, parts: Parts, first: int, n: int) -> Parts
     chain, index = Chain(queue, *parts), indptr.dtype
     built, record = chain.build(OFFSETS.record(min(_WORK_GROUP, chain.device.max_work_group), name_of(index)))
     offsets = allocate(queue, "indptr of the result", n + 1, index, data.allocator)
-    told = chain.scratch(2, index)
+    bounds = chain.scratch(2, index)
     groups, sizes = spread(chain.device, n + 1, record.work_group)
-    chain.launch(built, groups, *sizes, np.uint64(first), indptr, offsets, told)
-    begin, nnz = (int(each) for each in chain.read(told, 2))
-    found = _new_entries(queue, parts, nnz)
-    chain.copy(found[0], data, nnz, 0, begin)
-    chain.copy(found[1], indices, nnz, 0, begin)
-    chain.finish(*found, offsets)
-    return *found, offsets
+    chain.launch(built, groups, *sizes, np.uint64(first), indptr, offsets, bounds)
+    begin, nnz = (int(bound) for bound in chain.read(bounds, 2))
+    entries = _new_entries(queue, parts, nnz)
+    chain.copy(entries[0], data, nnz, 0, begin)
+    chain.copy(entries[1], indices, nnz, 0, begin)
+    chain.finish(*entries, offsets)
+    return *entries, offsets
 
 
-def _gather(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array) -> Parts:
+def _gather(queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any] | cl_array.Array) -> Parts:
     """Return the parts of rows in any order.
 
     Parameters
@@ -160,31 +160,31 @@ def _gather(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | 
         Indices of rows, of any integer dtype; contiguous.
     """
     data, _, indptr = parts
-    n, n_rows, index = given.size, indptr.size - 1, indptr.dtype
-    chain, given = _begin(queue, parts, given)
-    gather = _build_gather(chain, index, data.dtype, n, name_of(given.dtype))
+    n, n_rows, index = row_list.size, indptr.size - 1, indptr.dtype
+    chain, row_list = _begin(queue, parts, row_list)
+    gather = _build_gather(chain, index, data.dtype, n, name_of(row_list.dtype))
     groups = _shares(chain.device, n, index)[0]
     starts = allocate(queue, "indptr of the result", n + 1, index, data.allocator)
-    told = chain.scratch(2 * groups, np.int64)
-    run(chain, _enqueue_lengths, (given, indptr, starts, told), n, n_rows)
-    nnz, n_outside = _totals(chain.device, chain.read(told, 2 * groups))
+    totals = chain.scratch(2 * groups, np.int64)
+    run(chain, _enqueue_lengths, (row_list, indptr, starts, totals), n, n_rows)
+    nnz, n_outside = _totals(chain.device, chain.read(totals, 2 * groups))
     if n_outside:
         raise _outside(n_outside, n, n_rows)
     if nnz > np.iinfo(index).max:
-        return _gather(queue, with_index(queue, parts, np.dtype(np.int64)), given)
+        return _gather(queue, with_index(queue, parts, np.dtype(np.int64)), row_list)
     entries = _new_entries(queue, parts, nnz)
     if nnz:
-        _enqueue_gather(chain, gather, given, n, starts, parts, entries)
+        _enqueue_gather(chain, gather, row_list, n, starts, parts, entries)
     chain.finish(*entries, starts)
     return *entries, starts
 
 
-def _totals(device: Device, told: np.ndarray[Any, Any]) -> tuple[int, int]:
+def _totals(device: Device, numbers_of_groups: np.ndarray[Any, Any]) -> tuple[int, int]:
     """Return the sums of the first and of the second number that each work-group told."""
-    if told.size <= Thresholds.of(device).few_numbers:  # NumPy takes microseconds to begin a sum
-        numbers = told.tolist()
+    if numbers_of_groups.size <= Thresholds.of(device).few_numbers:  # NumPy takes microseconds to begin a sum
+        numbers = numbers_of_groups.tolist()
         return sum(numbers[::2]), sum(numbers[1::2])
-    entries, outside = told.reshape(-1, 2).sum(axis=0).tolist()
+    entries, outside = numbers_of_groups.reshape(-1, 2).sum(axis=0).tolist()
     return entries, outside
 
 
@@ -193,30 +193,30 @@ def _outside(n_outside: int, n: int, n_rows: int) -> IndexError:
     return IndexError(f"index out of range: {n_outside} of {n} are; axis 0 has {n_rows} positions")
 
 
-def _begin(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array) -> tuple[Chain, cl_array.Array]:
+def _begin(queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any] | cl_array.Array) -> tuple[Chain, cl_array.Array]:
     """Return a chain that reads a matrix and a list of its rows, and the list on the device."""
-    if not isinstance(given, np.ndarray):
-        return Chain(queue, given, *parts), given
+    if not isinstance(row_list, np.ndarray):
+        return Chain(queue, row_list, *parts), row_list
     chain = Chain(queue, *parts)
-    return chain, chain.sent(given)
+    return chain, chain.sent(row_list)
 
 
-def _at_once(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] | cl_array.Array, room: int) -> Parts | None:
+def _at_once(queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any] | cl_array.Array, room: int) -> Parts | None:
     """Return the parts of few rows, made by one launch in memory for as many entries as they may have; None of more rows."""
     data, indices, indptr = parts
-    n, n_rows, index, limits = given.size, indptr.size - 1, indptr.dtype, Thresholds.of(describe(queue.device))
+    n, n_rows, index, limits = row_list.size, indptr.size - 1, indptr.dtype, Thresholds.of(describe(queue.device))
     if n > limits.max_rows_at_once or not 0 < room <= limits.max_at_once:
         return None
-    chain, listed = _begin(queue, parts, given)
-    kind = _at_once, index, data.dtype, given.dtype
-    found = chain.worked_out(kind, lambda: _built_at_once(chain, *kind[1:]))
-    if not found or n > found[1]:
+    chain, listed = _begin(queue, parts, row_list)
+    kind = _at_once, index, data.dtype, row_list.dtype
+    kernel = chain.worked_out(kind, lambda: _built_at_once(chain, *kind[1:]))
+    if not kernel or n > kernel[1]:
         return None
-    note_asked(found[:1])
+    note_asked(kernel[:1])
     starts = allocate(chain.queue, "indptr of the result", n + 1, index, data.allocator)
     values, columns = _new_entries(chain.queue, parts, room)
     groups = min(-(-room // limits.entries_of_group), chain.device.compute_units)
-    chain.launch(found[0], groups, np.uint32(n), np.int64(n_rows), listed, indptr, indices, data, starts, columns, values)
+    chain.launch(kernel[0], groups, np.uint32(n), np.int64(n_rows), listed, indptr, indices, data, starts, columns, values)
     nnz = int(chain.read(starts, 1, n)[0])
     if nnz < 0:
         raise _outside(-nnz, n, n_rows)
@@ -226,12 +226,12 @@ def _at_once(queue: cl.CommandQueue, parts: Parts, given: np.ndarray[Any, Any] |
 
 
 def _built_at_once(
-    chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], given: np.dtype[Any]
+    chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], list_dtype: np.dtype[Any]
 ) -> tuple[Built, int] | tuple[()]:
     """Return the kernel of `_at_once`, and how many rows it takes; nothing among plain kernels."""
     if chain.device.is_plain:
         return ()
-    built, record = chain.build(RowsAtOnce.legal(chain.device, name_of(index), dtype.itemsize, name_of(given)))
+    built, record = chain.build(RowsAtOnce.legal(chain.device, name_of(index), dtype.itemsize, name_of(list_dtype)))
     return built, record.work_group * record.items
 
 
@@ -250,21 +250,21 @@ def _shares(device: Device, n: int, index: np.dtype[Any]) -> tuple[int, int, int
 
 def _enqueue_lengths(
     chain: Chain,
-    given: cl_array.Array,
+    row_list: cl_array.Array,
     indptr: cl_array.Array,
     starts: cl_array.Array,
-    told: cl_array.Array,
+    totals: cl_array.Array,
     n: int,
     n_rows: int,
 ) -> None:
     """Enqueue where each of n rows begins in the result, and what the host is told."""
     groups, tile, group = _shares(chain.device, n, indptr.dtype)
-    built, record = chain.build(Lengths(group, name_of(indptr.dtype), name_of(given.dtype)))
+    built, record = chain.build(Lengths(group, name_of(indptr.dtype), name_of(row_list.dtype)))
     # On CPU devices a work-item takes neighbours, elsewhere every so many.
     span = -(-tile // record.work_group)
     how = (span, 1, span) if chain.device.lanes_are_loops else (1, record.work_group, tile)
     sums = chain.scratch(groups + 1, indptr.dtype)
-    chain.launch(built, groups, *map(np.uint64, (n, tile, *how)), np.int64(n_rows), given, indptr, starts, sums, told)
+    chain.launch(built, groups, *map(np.uint64, (n, tile, *how)), np.int64(n_rows), row_list, indptr, starts, sums, totals)
     enqueue_scan(chain, starts, starts, n, kind="pointers", tile_sums=(sums, tile))
 
 
@@ -302,31 +302,31 @@ def _group(device: Device) -> int:
 
 
 def _build_gather(
-    chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], n_rows: int, given: str = ""
+    chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], n_rows: int, list_dtype: str = ""
 ) -> tuple[Built, Rows | RowsChunked]:
-    """Return the built kernel that gathers rows, which are ``given`` as indices of this dtype or not listed, and its record."""
+    """Return the built kernel that gathers rows, and its record; ``list_dtype`` is that of the list of rows, "" if none."""
     if chain.device.lanes_are_loops:
-        return chain.build(RowsChunked(1, name_of(index), dtype.itemsize, given))
-    few = has_few_rows(n_rows)
-    what = Rows, index, dtype.itemsize, given, few
-    return chain.build_once(what, lambda: Rows.legal(chain.device, name_of(index), dtype.itemsize, given, few))
+        return chain.build(RowsChunked(1, name_of(index), dtype.itemsize, list_dtype))
+    is_few = has_few_rows(n_rows)
+    key = Rows, index, dtype.itemsize, list_dtype, is_few
+    return chain.build_once(key, lambda: Rows.legal(chain.device, name_of(index), dtype.itemsize, list_dtype, is_few))
 
 
 def _enqueue_gather(
     chain: Chain,
     gather: tuple[Built, Rows | RowsChunked],
-    given: cl_array.Array | None,
+    row_list: cl_array.Array | None,
     n: int,
     starts: cl_array.Array,
     parts: Parts,
-    found: tuple[cl_array.Array, cl_array.Array],
+    out_entries: tuple[cl_array.Array, cl_array.Array],
 ) -> None:
-    """Enqueue the ``gather`` of n rows, those ``given`` or else those that have entries; their places in the result are known."""
+    """Enqueue the ``gather`` of the n rows of ``row_list``, or else of those that have entries, to known places of the result."""
     data, indices, indptr = parts
-    out_data, out_indices = found
+    out_data, out_indices = out_entries
     nnz, of_index = out_indices.size, indptr.dtype.type
     built, record = gather
-    listed = () if given is None else (of_index(indptr.size - 1), given)
+    listed = () if row_list is None else (of_index(indptr.size - 1), row_list)
     arrays = starts, *listed, indptr, indices, data, out_indices, out_data
     if isinstance(record, OfPath):
         chain.launch(built, -(-(n + nnz) // record.tile), of_index(n), *arrays)

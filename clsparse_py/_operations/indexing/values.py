@@ -25,7 +25,7 @@ from clsparse_py._run.transfer import contexts_match, from_host
 __all__ = ["dense_values", "sparse_values"]
 
 
-def dense_values(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Values | None:
+def dense_values(queue: cl.CommandQueue, values: Any, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Values | None:
     """Return the values that a scalar or a dense array gives places of some shape; None if there are none.
 
     Parameters
@@ -42,37 +42,39 @@ def dense_values(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any], shape
     ValueError, TypeError, OverflowError
         The values cannot be broadcast to the shape, live in another context, or are none that the dtype holds.
     """
-    if not isinstance(given, cl_array.Array):
-        given = np.asarray(given, dtype)
-    of = tuple(given.shape)
-    if not shape and given.size != 1:
-        raise ValueError(f"values: a single place takes one value, got {given.size} (Trying to assign a sequence to an item)")
+    if not isinstance(values, cl_array.Array):
+        values = np.asarray(values, dtype)
+    values_shape = tuple(values.shape)
+    if not shape and values.size != 1:
+        raise ValueError(f"values: a single place takes one value, got {values.size} (Trying to assign a sequence to an item)")
     n_columns = shape[-1] if shape else 1
-    if _squeeze(of) == _squeeze(shape):
+    if _squeeze(values_shape) == _squeeze(shape):
         steps = (n_columns, 1)
     else:
-        if len(of) > len(shape) or _broadcast(of, shape) != shape:
-            raise ValueError(f"values: an array of shape {of} could not be broadcast together with the places, of shape {shape}")
-        rows, columns = (1, 1, *of)[-2:]
+        if len(values_shape) > len(shape) or _broadcast(values_shape, shape) != shape:
+            raise ValueError(
+                f"values: an array of shape {values_shape} could not be broadcast together with the places, of shape {shape}"
+            )
+        rows, columns = (1, 1, *values_shape)[-2:]
         steps = (columns if rows > 1 else 0, int(columns > 1))
-    if not math.prod(shape) or not given.size:
+    if not math.prod(shape) or not values.size:
         return None
-    return Values(_on_device(queue, given, dtype), *steps)
+    return Values(_on_device(queue, values, dtype), *steps)
 
 
 def _squeeze(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(length for length in shape if length != 1)
 
 
-def _broadcast(of: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:
+def _broadcast(other: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """Return the shape that two have together, None if there is none."""
     try:
-        return np.broadcast_shapes(of, shape)
+        return np.broadcast_shapes(other, shape)
     except ValueError:
         return None
 
 
-def _on_device(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any]) -> cl_array.Array:
+def _on_device(queue: cl.CommandQueue, values: Any, dtype: np.dtype[Any]) -> cl_array.Array:
     """Return values in C order as a device array of a dtype, which begins its buffer.
 
     Raises
@@ -80,16 +82,16 @@ def _on_device(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any]) -> cl_a
     ValueError
         They live in another context.
     """
-    if isinstance(given, np.ndarray):
-        return from_host(queue, np.ascontiguousarray(given.ravel()), copy=True)
-    if not contexts_match(given, queue.context):
+    if isinstance(values, np.ndarray):
+        return from_host(queue, np.ascontiguousarray(values.ravel()), copy=True)
+    if not contexts_match(values, queue.context):
         raise ValueError("values: live in another context than the matrix")
-    if given.dtype.kind == "c" and dtype.kind not in "cb":
+    if values.dtype.kind == "c" and dtype.kind not in "cb":
         warn("values: their imaginary parts are left out", np.exceptions.ComplexWarning)
-    return contiguous(queue, "values", given, dtype)
+    return contiguous(queue, "values", values, dtype)
 
 
-def sparse_values(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any], shape: tuple[int, int]) -> Values | None:
+def sparse_values(queue: cl.CommandQueue, matrix: Any, dtype: np.dtype[Any], shape: tuple[int, int]) -> Values | None:
     """Return the values that the entries of a sparse array, ours or SciPy's, give places of some shape; None if there are none.
 
     Duplicates are added up. A row or a column is broadcast.
@@ -100,22 +102,22 @@ def sparse_values(queue: cl.CommandQueue, given: Any, dtype: np.dtype[Any], shap
         Its shape does not fit that of the places, or it lives in another context.
     """
     rows, columns = shape
-    of = (1, *given.shape)[-2:]
-    if not (of[0] in (1, rows) and of[1] in (1, columns)):
+    matrix_shape = (1, *matrix.shape)[-2:]
+    if not (matrix_shape[0] in (1, rows) and matrix_shape[1] in (1, columns)):
         fit = f"does not fit the places, of shape {(rows, columns)}: shape mismatch in assignment"
-        raise ValueError(f"values: a sparse array of shape {of} {fit}")
-    if scipy.sparse.issparse(given):
-        host = given.tocsr(copy=True)
+        raise ValueError(f"values: a sparse array of shape {matrix_shape} {fit}")
+    if scipy.sparse.issparse(matrix):
+        host = matrix.tocsr(copy=True)
         host.sum_duplicates()
-        given = on_device(queue, host.astype(dtype))
-    A = given._as_csr()
+        matrix = on_device(queue, host.astype(dtype))
+    A = matrix._as_csr()
     if not contexts_match(A.data, queue.context):
         raise ValueError("values: live in another context than the matrix")
     data, indices, indptr = canonical_parts(A, A.dtype)
     entries = Matrix.assembled(Structure.canonical(queue, A.shape, indices, indptr), data)
-    if of[0] < rows:
+    if matrix_shape[0] < rows:
         entries = rows_at(entries, Listed(np.zeros(rows, np.int64)))
-    if of[1] < columns:
+    if matrix_shape[1] < columns:
         entries = columns_at(entries, Listed(np.zeros(columns, np.int64)))
     if not entries.indices.size:
         return None

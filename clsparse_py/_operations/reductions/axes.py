@@ -20,12 +20,12 @@ def axis_of(axis: Any) -> int | None:
     """
     if axis is None:
         return None
-    given = axis if isinstance(axis, tuple) else (axis,)
+    axis_numbers = axis if isinstance(axis, tuple) else (axis,)
     try:
-        axes = [operator.index(each) for each in given]
+        axes = [operator.index(number) for number in axis_numbers]
     except TypeError:
         raise TypeError(f"axis: must be None or an integer, is {axis!r} (axis must be an integer)") from None
-    if not axes or any(not -2 <= each < 2 for each in axes) or len({each % 2 for each in axes}) < len(axes):
+    if not axes or any(not -2 <= number < 2 for number in axes) or len({number % 2 for number in axes}) < len(axes):
         raise ValueError(f"axis: must be None, 0 or 1, or -1 or -2, is {axis!r} (axis out of range)")
     return None if len(axes) == 2 else axes[0] % 2
 

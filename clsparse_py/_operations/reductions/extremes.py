@@ -96,8 +96,8 @@ class ExtremeColumns(_OfExtremes):
     def arguments(self) -> Mapping[str, object]:
         kind = np.dtype(self.dtype).kind
         # NaN is as good as another one.
-        same = {"c": "(all(a == b) || (any(a != a) && any(b != b)))", "f": "(a == b || (a != a && b != b))"}
-        return {**super().arguments(), "same": same.get(kind, "a == b")}
+        equality = {"c": "(all(a == b) || (any(a != a) && any(b != b)))", "f": "(a == b || (a != a && b != b))"}
+        return {**super().arguments(), "same": equality.get(kind, "a == b")}
 
 
 @kernel
@@ -226,8 +226,8 @@ class Extremes(Matrix):
         data, zero = _parts_of(self)[0], self.dtype.type(0)
         if not data.size:
             return zero
-        found = copy_to_host(_of_all(self.queue, data, operation), self.queue).view(self.dtype)[0]
-        return found if explicit or data.size == math.prod(self.shape) else getattr(np, operation)(zero, found)
+        extreme = copy_to_host(_of_all(self.queue, data, operation), self.queue).view(self.dtype)[0]
+        return extreme if explicit or data.size == math.prod(self.shape) else getattr(np, operation)(zero, extreme)
 
     def _place(self, operation: str, name: str, axis: Any, out: Any, explicit: bool) -> Any:
         if out is not None:
@@ -262,17 +262,17 @@ def _parts_of(A: Matrix) -> Parts:
 
 def _view(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
     """Return values of a device array as those of a dtype of as many bytes."""
-    found: cl_array.Array = values.view(dtype)  # type: ignore[no-untyped-call] # PyOpenCL's
-    return found
+    view: cl_array.Array = values.view(dtype)  # type: ignore[no-untyped-call] # PyOpenCL's
+    return view
 
 
 def _of_all(queue: cl.CommandQueue, data: cl_array.Array, operation: str) -> cl_array.Array:
     """Return the extreme of some values, of which there is one at least."""
     ends = copy_to_device(queue, "segments", np.array([0, data.size], np.int64))
-    chain, found = Chain(queue, data, ends), allocate(queue, "the extreme value", 1, data.dtype)
-    enqueue_segmented_sum(chain, ends, 1, data, data.size, found, operation=operation)
-    chain.finish(found)
-    return found
+    chain, extreme = Chain(queue, data, ends), allocate(queue, "the extreme value", 1, data.dtype)
+    enqueue_segmented_sum(chain, ends, 1, data, data.size, extreme, operation=operation)
+    chain.finish(extreme)
+    return extreme
 
 
 def _of_rows(
@@ -286,15 +286,15 @@ def _of_rows(
     chain, n = Chain(queue, *parts), indptr.size - 1
     types = name_of(indptr.dtype), name_of(data.dtype), operation
     built, record = chain.build(RowExtremes(min(_WORK_GROUP, chain.device.max_work_group), *types))
-    found = allocate(queue, "values of the result", n, data.dtype, data.allocator)
+    extremes = allocate(queue, "values of the result", n, data.dtype, data.allocator)
     rows = allocate(queue, "rows of the result", n, indptr.dtype, data.allocator)
     ends, marks = allocate(queue, "ends", 2, indptr.dtype), allocate(queue, "marks", n, np.uint8)
     if n:
-        enqueue_segmented_sum(chain, indptr, n, data, data.size, found, operation=operation, longest=longest)
+        enqueue_segmented_sum(chain, indptr, n, data, data.size, extremes, operation=operation, longest=longest)
         groups, sizes = spread(chain.device, n, record.work_group, 64)
-        chain.launch(built, groups, *sizes, np.uint64(n_columns), indptr, found, rows, ends, marks)
-        chain.finish(found, rows, ends, marks)
-    return (found, rows, ends), marks
+        chain.launch(built, groups, *sizes, np.uint64(n_columns), indptr, extremes, rows, ends, marks)
+        chain.finish(extremes, rows, ends, marks)
+    return (extremes, rows, ends), marks
 
 
 def _places_of_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> cl_array.Array:
@@ -308,14 +308,14 @@ def _places_of_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_colu
     places = allocate(queue, "places", n, np.dtype(np.int64), data.allocator)
     if not n:
         return places
-    found, columns = chain.scratch(n, data.dtype), chain.scratch(n, indptr.dtype)
+    extremes, columns = chain.scratch(n, data.dtype), chain.scratch(n, indptr.dtype)
     of_extremes = chain.scratch(data.size, indptr.dtype)
-    enqueue_segmented_sum(chain, indptr, n, data, data.size, found, operation=operation)
+    enqueue_segmented_sum(chain, indptr, n, data, data.size, extremes, operation=operation)
     groups, sizes = spread(chain.device, data.size, marking.work_group, 64)
-    chain.launch(mark, groups, *sizes, rows, indices, data, found, of_extremes)
+    chain.launch(mark, groups, *sizes, rows, indices, data, extremes, of_extremes)
     enqueue_segmented_sum(chain, indptr, n, of_extremes, data.size, columns, operation="minimum")
     groups, sizes = spread(chain.device, n, settling.work_group, 64)
-    chain.launch(settle, groups, *sizes, np.uint64(n_columns), indptr, indices, found, columns, places)
+    chain.launch(settle, groups, *sizes, np.uint64(n_columns), indptr, indices, extremes, columns, places)
     chain.finish(places)
     return places
 
@@ -328,12 +328,12 @@ def _place_of_all(queue: cl.CommandQueue, parts: Parts, operation: str, n_column
     mark, marking = chain.build(ExtremeColumns(min(_WORK_GROUP, chain.device.max_work_group), *types, True))
     locate, _ = chain.build(ExtremeOfAll(1, types[0]))
     ends = copy_to_device(queue, "segments", np.array([0, data.size], indptr.dtype))
-    found, position, places = chain.scratch(1, data.dtype), chain.scratch(1, indptr.dtype), chain.scratch(2, np.int64)
+    extreme, position, places = chain.scratch(1, data.dtype), chain.scratch(1, indptr.dtype), chain.scratch(2, np.int64)
     of_extremes = chain.scratch(data.size, indptr.dtype)
-    enqueue_segmented_sum(chain, ends, 1, data, data.size, found, operation=operation)
+    enqueue_segmented_sum(chain, ends, 1, data, data.size, extreme, operation=operation)
     groups, sizes = spread(chain.device, data.size, marking.work_group, 64)
-    chain.launch(mark, groups, *sizes, data, found, of_extremes)
+    chain.launch(mark, groups, *sizes, data, extreme, of_extremes)
     enqueue_segmented_sum(chain, ends, 1, of_extremes, data.size, position, operation="minimum")
     chain.launch(locate, 1, np.uint64(n), np.uint64(n_columns), indptr, indices, position, places)
     place, missing = chain.read(places, 2)
-    return chain.read(found, 1)[0], int(chain.read(position, 1)[0]), int(place), int(missing)
+    return chain.read(extreme, 1)[0], int(chain.read(position, 1)[0]), int(place), int(missing)

@@ -131,8 +131,8 @@ class Sums(Matrix):
         inner = _dtype_of_shares(self, dtype)
         self.require_valid()
         shares = self.with_values(scale(self.queue, self.data, inner.type(1 / n), inner))
-        found = shares.sum(axis, out=out, like=like)
-        return found if dtype is None or out is not None else _as_dtype(self.queue, found, np.dtype(dtype))
+        means = shares.sum(axis, out=out, like=like)
+        return means if dtype is None or out is not None else _as_dtype(self.queue, means, np.dtype(dtype))
 
     def diagonal(self, k: int = 0) -> np.ndarray[Any, Any]:
         """Return the values on the k-th diagonal, where duplicates are added up.
@@ -187,22 +187,22 @@ class Sums(Matrix):
         """Return the rows and the columns of stored entries that are not 0, as NumPy arrays."""
         self.require_valid()
         data, indices, indptr = (copy_to_host(part, self.queue) for part in self.parts)
-        kept = data != 0
-        return np.repeat(np.arange(self.shape[0], dtype=indices.dtype), np.diff(indptr))[kept], indices[kept]
+        is_nonzero = data != 0
+        return np.repeat(np.arange(self.shape[0], dtype=indices.dtype), np.diff(indptr))[is_nonzero], indices[is_nonzero]
 
 
 @functools.lru_cache(maxsize=32)
 def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of NumPy's sums of values."""
-    found: np.dtype[Any] = np.zeros(0, dtype).sum().dtype
-    return found
+    sum_dtype: np.dtype[Any] = np.zeros(0, dtype).sum().dtype
+    return sum_dtype
 
 
 @functools.lru_cache(maxsize=64)
 def _checked_dtype(dtype: Any) -> tuple[np.dtype[Any], bool]:
     """Return a dtype that is supported, and whether it needs double precision."""
-    found = value_dtype("dtype", dtype)
-    return found, needs_fp64(found)
+    result_dtype = value_dtype("dtype", dtype)
+    return result_dtype, needs_fp64(result_dtype)
 
 
 def _device_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
@@ -213,10 +213,10 @@ def _device_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
     TypeError
         It is not supported, or needs double precision, which the device lacks.
     """
-    found, with_fp64 = _checked_dtype(dtype)
+    result_dtype, with_fp64 = _checked_dtype(dtype)
     if with_fp64 and not describe(arena_of(A.queue).pool.device).fp64:
-        raise DtypeError(f"dtype: {found} needs double precision, which {A.queue.device.name} lacks; use dtype=np.float32")
-    return found
+        raise DtypeError(f"dtype: {result_dtype} needs double precision, which {A.queue.device.name} lacks; use dtype=np.float32")
+    return result_dtype
 
 
 def _dtype_of_shares(A: Matrix, dtype: Any) -> np.dtype[Any]:
@@ -245,13 +245,13 @@ def _add_up(
     return sums if sums is target else convert(queue, "sums", sums, target.dtype)
 
 
-def _as_dtype(queue: cl.CommandQueue, found: Any, dtype: np.dtype[Any]) -> Any:
+def _as_dtype(queue: cl.CommandQueue, value: Any, dtype: np.dtype[Any]) -> Any:
     """Return an array or a scalar of NumPy's, or a device array, as one of a dtype."""
-    if not isinstance(found, cl_array.Array):
-        return found.astype(dtype, copy=False)
-    flat = found.reshape(found.size)  # type: ignore[no-untyped-call] # PyOpenCL's
-    made = convert(queue, "the result", flat, dtype)
-    return made if found.shape else made[0]
+    if not isinstance(value, cl_array.Array):
+        return value.astype(dtype, copy=False)
+    flat = value.reshape(value.size)  # type: ignore[no-untyped-call] # PyOpenCL's
+    converted = convert(queue, "the result", flat, dtype)
+    return converted if value.shape else converted[0]
 
 
 class _Where:
@@ -285,27 +285,27 @@ class _Where:
         self, ends: cl_array.Array, data: cl_array.Array, inner: np.dtype[Any], dtype: Any, longest: int | None = None
     ) -> Any:
         """Return the sums of values between ends, computed in a dtype, there."""
-        out, wanted = self._out, inner if dtype is None else np.dtype(dtype)
+        out, result_dtype = self._out, inner if dtype is None else np.dtype(dtype)
         accumulator = inner
         device = describe(self._queue.device)
         if (data.size if longest is None else longest) > Thresholds.of(device).max_in_single and device.fp64:
             accumulator = _ACCUMULATORS.get(inner.name, inner)
-        is_given = isinstance(out, cl_array.Array) and out.dtype == accumulator == wanted
+        is_given = isinstance(out, cl_array.Array) and out.dtype == accumulator == result_dtype
         target = out if is_given else allocate(self._queue, "sums", ends.size - 1, accumulator)
-        found = _add_up(self._queue, ends, data, target, longest, is_given)
+        sums = _add_up(self._queue, ends, data, target, longest, is_given)
         if isinstance(out, np.ndarray) or (out is None and self._like is None):
-            host = copy_to_host(found, self._queue).reshape(self._shape)[()]
-            host = host.astype(inner, copy=False).astype(wanted, copy=False)
+            host = copy_to_host(sums, self._queue).reshape(self._shape)[()]
+            host = host.astype(inner, copy=False).astype(result_dtype, copy=False)
             if out is None:
                 return host
             out[...] = host
         else:
-            for step in (inner, wanted):
-                found = found if found.dtype == step else convert(self._queue, "sums", found, step)
+            for step in (inner, result_dtype):
+                sums = sums if sums.dtype == step else convert(self._queue, "sums", sums, step)
         if out is None:
-            return found if self._shape else found[0]
-        if isinstance(out, cl_array.Array) and found is not out:
-            values = found if out.dtype == found.dtype else convert(self._queue, "out", found, np.dtype(out.dtype))
+            return sums if self._shape else sums[0]
+        if isinstance(out, cl_array.Array) and sums is not out:
+            values = sums if out.dtype == sums.dtype else convert(self._queue, "out", sums, np.dtype(out.dtype))
             chain = Chain(self._queue, values, out, writes=(out,))
             chain.copy(out, values, out.size)
             chain.finish(out)
@@ -327,8 +327,8 @@ def _diagonal(
     n, row, column = places
     group = 1 if chain.device.lanes_are_loops else min(128, chain.device.max_work_group)
     built, _ = chain.build(Diagonal(group, name_of(indptr.dtype), name_of(data.dtype)))
-    found = allocate(queue, "diagonal", n, data.dtype, data.allocator)
+    diagonal = allocate(queue, "diagonal", n, data.dtype, data.allocator)
     groups, sizes = spread(chain.device, n, group, 64)
-    chain.launch(built, groups, *sizes, index(row), index(column), np.uint32(is_sorted), indptr, indices, data, found)
-    chain.finish(found)
-    return found
+    chain.launch(built, groups, *sizes, index(row), index(column), np.uint32(is_sorted), indptr, indices, data, diagonal)
+    chain.finish(diagonal)
+    return diagonal

@@ -138,17 +138,8 @@ class SpmmPlan(SetOnce, Repeating):
             launches = (entry.pack is not None) + entry.product.recording.n_commands
             built = entry.product.recording.kernels[0].parameters.name
             why = f"{entry.why}; {self._groups}" if entry.awaits or entry.shape.rows > 1 else entry.why
-            products.append(
-                Product(
-                    kind.n_columns,
-                    str(entry.shape),
-                    built,
-                    entry.cut.n_parts,
-                    entry.cut.n_pieces,
-                    launches,
-                    why,
-                )
-            )
+            sizes = entry.cut.n_parts, entry.cut.n_pieces, launches
+            products.append(Product(kind.n_columns, str(entry.shape), built, *sizes, why))
         return Explanation(tuple(products))
 
     def enqueue(
