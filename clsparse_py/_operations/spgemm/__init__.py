@@ -57,19 +57,19 @@ class _Written(_Asked, total=False):
 
 @overload
 def spgemm(
-    A: MatrixT, B: Matrix | SciPySparse, *, out: MatrixT | None = ..., profile: Literal[False] = ..., **asked: Unpack[_Written]
+    A: MatrixT, B: Matrix | SciPySparse, *, out: MatrixT | None = ..., profile: Literal[False] = ..., **options: Unpack[_Written]
 ) -> MatrixT: ...
 
 
 @overload
 def spgemm(
-    A: MatrixT, B: Matrix | SciPySparse, *, out: MatrixT | None = ..., profile: Literal[True], **asked: Unpack[_Written]
+    A: MatrixT, B: Matrix | SciPySparse, *, out: MatrixT | None = ..., profile: Literal[True], **options: Unpack[_Written]
 ) -> tuple[MatrixT, dict[str, float]]: ...
 
 
 @overload
 def spgemm(
-    A: MatrixT, B: Matrix | SciPySparse, *, out: MatrixT | None = ..., profile: bool, **asked: Unpack[_Written]
+    A: MatrixT, B: Matrix | SciPySparse, *, out: MatrixT | None = ..., profile: bool, **options: Unpack[_Written]
 ) -> MatrixT | tuple[MatrixT, dict[str, float]]: ...
 
 
@@ -190,12 +190,12 @@ def _assemble(A: MatrixT, B: Matrix, C: Result) -> MatrixT:
 
 
 @overload
-def spgemm_plan(A: MatrixT, B: Matrix | SciPySparse, *, mask: None = ..., **asked: Unpack[_Asked]) -> SpgemmPlan[MatrixT]: ...
+def spgemm_plan(A: MatrixT, B: Matrix | SciPySparse, *, mask: None = ..., **options: Unpack[_Asked]) -> SpgemmPlan[MatrixT]: ...
 
 
 @overload
 def spgemm_plan(
-    A: MatrixT, B: Matrix | SciPySparse, *, mask: Matrix | SciPySparse, **asked: Unpack[_Asked]
+    A: MatrixT, B: Matrix | SciPySparse, *, mask: Matrix | SciPySparse, **options: Unpack[_Asked]
 ) -> MaskedPlan[MatrixT]: ...
 
 

@@ -25,15 +25,17 @@ def merging(accumulator: Merge) -> Bin:
 
 def small(kind: Kind, thresholds: Thresholds, longest_row: int) -> Bin | None:
     """Return the bin that makes all rows of a small product by one launch a phase; None if rows of A are long."""
-    found = small_merge(kind, thresholds, longest_row)
-    return merging(found) if found else None
+    accumulator = small_merge(kind, thresholds, longest_row)
+    return merging(accumulator) if accumulator else None
 
 
 def small_merge(kind: Kind, thresholds: Thresholds, longest_row: int) -> Merge | None:
     """Return the accumulator that makes all rows of a small product; None if rows of A are long."""
     shapes = merges(kind.device, kind.types, thresholds, registers=True)
-    held = (each for each in shapes if each.lanes <= thresholds.max_small_lanes and each.items <= thresholds.max_small_items)
-    return next((each for each in held if each.length >= longest_row), None)
+    fitting = (
+        shape for shape in shapes if shape.lanes <= thresholds.max_small_lanes and shape.items <= thresholds.max_small_items
+    )
+    return next((shape for shape in fitting if shape.length >= longest_row), None)
 
 
 @functools.lru_cache(maxsize=256)
@@ -74,5 +76,5 @@ def staged_entries(kind: Kind, features: Features) -> int:
     portability, A = kind.device.portability, features.A
     if portability.lanes == "local" or A is None or A.adjacent < max(kind.thresholds.min_staged_share * A.nnz, 1):
         return 0
-    named = ((A.nnz - A.adjacent) * portability.lane_width + A.adjacent) / features.shape[0]
-    return math.ceil(named * features.mean_row_of_b / _INPUTS) * _INPUTS
+    n_named = ((A.nnz - A.adjacent) * portability.lane_width + A.adjacent) / features.shape[0]
+    return math.ceil(n_named * features.mean_row_of_b / _INPUTS) * _INPUTS

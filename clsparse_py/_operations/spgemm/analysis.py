@@ -92,16 +92,16 @@ def _record(device: Device, index: str, lanes: int, work_group: int | None) -> A
     group = min(work_group or min(128, device.resident), device.max_work_group)
     # Rows in chunks keep a core busy by themselves.
     long = _LONG * lanes if device.resident > 1 else 0
-    asked = Analysis(group, index, lanes, long, device.portability)
-    legal = asked.within(group, device.portability.lane_width)
+    requested = Analysis(group, index, lanes, long, device.portability)
+    legal = requested.within(group, device.portability.lane_width)
     assert legal is not None  # a work-group has at least one work-item
     return legal
 
 
-def _as_data(chain: Chain, bins: Bins, *, counted: bool) -> tuple[Any, tuple[np.uint32, np.uint32]]:
+def _as_data(chain: Chain, bins: Bins, *, is_counted: bool) -> tuple[Any, tuple[np.uint32, np.uint32]]:
     """Return the kernel's arguments that are bins: an array, how many they are, and how many stand before those of spans.
 
-    The array is on the host where memory is ``counted``.
+    The array is on the host where memory is ``is_counted``.
     """
     assert len(bins) <= Analysis.MAX_BINS  # all methods together have fewer
     limits = np.array(bins.limits, np.int64)
@@ -110,7 +110,7 @@ def _as_data(chain: Chain, bins: Bins, *, counted: bool) -> tuple[Any, tuple[np.
     starts = [int(np.argmax(limits[:, 0] >= (1 << bits) // 2)) for bits in range(33)]
     spanless = next((number for number, (*_, span) in enumerate(bins.limits) if span >= 0), len(bins))
     numbers = np.concatenate([starts, limits.ravel()]).astype(np.uint32)
-    return numbers if counted else constants(chain.queue, numbers), (np.uint32(len(bins)), np.uint32(spanless))
+    return numbers if is_counted else constants(chain.queue, numbers), (np.uint32(len(bins)), np.uint32(spanless))
 
 
 def analyse(
@@ -148,28 +148,28 @@ def analyse(
     groups, sizes = spread(device, n_rows, record.work_group)
     if record.long:
         groups, sizes = min(-(-n_rows * record.lanes // record.work_group), 16 * device.compute_units), sizes[:1]
-    counted = current() is not None
-    limits, numbers = chain.worked_out((bins, counted), lambda: _as_data(chain, bins, counted=counted))
-    if counted:
+    is_counted = current() is not None
+    limits, numbers = chain.worked_out((bins, is_counted), lambda: _as_data(chain, bins, is_counted=is_counted))
+    if is_counted:
         # Memory that outlives the call would be beyond its limit.
         limits = chain.sent(limits)
     products, bin_ = chain.scratch(n_rows, _UINT32), chain.scratch(n_rows, index)
-    told = chain.counters(_N_FOUND + len(bins))
-    chain.launch(built, groups, *sizes, np.uint64(shape[1]), limits, *numbers, *structure, products, bin_, told)
+    counters = chain.counters(_N_FOUND + len(bins))
+    chain.launch(built, groups, *sizes, np.uint64(shape[1]), limits, *numbers, *structure, products, bin_, counters)
     listed: list[cl_array.Array] = []
     if uneven:
         # Without memory for it rows may need no list.
         suffices(lambda: listed.append(_list_rows(chain, n_rows, bin_, len(bins))))
     # A read that blocks takes less time than to wait for the event of one that does not.
-    found: list[int] = chain.read(told, _N_FOUND + len(bins)).tolist()
-    of_rows = Found(*found[:_N_FOUND])
+    report: list[int] = chain.read(counters, _N_FOUND + len(bins)).tolist()
+    of_rows = Found(*report[:_N_FOUND])
     work = Work(
         (of_rows.products_high << 32) + of_rows.products_low,
         of_rows.max_products,
         of_rows.longest_row,
         (of_rows.bound_high << 32) + of_rows.bound_low,
         of_rows.sampled / max(of_rows.sampled_entries, 1) if of_rows.sampled else 1.0,
-        tuple(found[_N_FOUND:]),
+        tuple(report[_N_FOUND:]),
     )
     return Analysed(work, products, bin_, listed[0] if listed else None)
 

@@ -57,22 +57,22 @@ class ProductFeatures(dict[str, float]):
     def __missing__(self, name: str) -> float:
         of_work = _OF_WORK.get(name)
         if of_work is None:
-            self.update(known := self.features.by_name(self.kind.device))
-            return known[name]
-        found = self[name] = of_work(self)
-        return found
+            self.update(features_by_name := self.features.by_name(self.kind.device))
+            return features_by_name[name]
+        value = self[name] = of_work(self)
+        return value
 
 
-def _window_entries(of: ProductFeatures) -> float:
+def _window_entries(product: ProductFeatures) -> float:
     """Return how many entries of a row of B are in a window of columns."""
-    n, nnz = of.features.shape[2], of.features.nnz[0]
-    return of.work.n_products * min(DenseWindows().columns_of(of.kind.types), n) / max(nnz * n, 1)
+    n, nnz = product.features.shape[2], product.features.nnz[0]
+    return product.work.n_products * min(DenseWindows().columns_of(product.kind.types), n) / max(nnz * n, 1)
 
 
-def _is_mergeable(of: ProductFeatures) -> float:
+def _is_mergeable(product: ProductFeatures) -> float:
     """Return whether the strategy has a bin that merges the longest row of A."""
-    longest = of.work.longest_row
-    return float(any(bin_.even and (bin_.max_length or 0) >= longest for bin_ in of.bins))
+    longest = product.work.longest_row
+    return float(any(bin_.even and (bin_.max_length or 0) >= longest for bin_ in product.bins))
 
 
 _OF_WORK: dict[str, Callable[[ProductFeatures], float]] = {
@@ -96,13 +96,13 @@ class BinFeatures(dict[str, float]):
         Of the bin.
     """
 
-    def __init__(self, of: ProductFeatures, number: int) -> None:
-        self.of, self.bin, self.n_rows = of, of.bins[number], of.work.taken[number]
+    def __init__(self, product: ProductFeatures, number: int) -> None:
+        self.of, self.bin, self.n_rows = product, product.bins[number], product.work.taken[number]
 
     def __missing__(self, name: str) -> float:
         of_bin = _OF_BIN.get(name)
-        found = self[name] = self.of[name] if of_bin is None else of_bin(self)
-        return found
+        value = self[name] = self.of[name] if of_bin is None else of_bin(self)
+        return value
 
     @functools.cached_property
     def most(self) -> tuple[int, int, int]:
@@ -110,21 +110,21 @@ class BinFeatures(dict[str, float]):
         return _needs([self.bin], self.of.work, self.of.features.shape[2])
 
 
-def _span_by_local(of: BinFeatures) -> float:
+def _span_by_local(bin_features: BinFeatures) -> float:
     """Return the bytes of sums of all columns that a row spans, by those of local memory."""
-    kind = of.of.kind
-    return of.most[2] * (kind.result.itemsize + 1) / kind.device.local_memory
+    kind = bin_features.of.kind
+    return bin_features.most[2] * (kind.result.itemsize + 1) / kind.device.local_memory
 
 
-def _rows_by_items(of: BinFeatures) -> float:
+def _rows_by_items(bin_features: BinFeatures) -> float:
     """Return its rows by the work-items that the device holds at a time."""
-    device = of.of.kind.device
-    return of.n_rows / (device.compute_units * device.resident)
+    device = bin_features.of.kind.device
+    return bin_features.n_rows / (device.compute_units * device.resident)
 
 
-def _is_of(family: str, of: BinFeatures) -> float:
+def _is_of(family: str, bin_features: BinFeatures) -> float:
     """Return whether the strategy's accumulator is of a family of methods."""
-    return float(of.bin.method in FAMILIES[family])
+    return float(bin_features.bin.method in FAMILIES[family])
 
 
 _OF_BIN: dict[str, Callable[[BinFeatures], float]] = {
@@ -163,29 +163,29 @@ def choose(
         By the number of a bin: what makes it, if the profile is not to decide.
     """
     rules = profiles.rules(kind.device, "spgemm", name_of(kind.result), "bin", _KNOWN, parse_choice)
-    shared, taken = ProductFeatures(kind, features, bins, work), work.taken
-    found: dict[int, Choice] = {}
+    shared, rows_of_bins = ProductFeatures(kind, features, bins, work), work.taken
+    chosen_by_number: dict[int, Choice] = {}
     rulings = []
     # The last one is decided in any case, as others may go there.
-    for number in [*(number for number in range(1, len(bins) - 1) if taken[number]), len(bins) - 1]:
+    for number in [*(number for number in range(1, len(bins) - 1) if rows_of_bins[number]), len(bins) - 1]:
         if choices and number in choices:
-            found[number] = choices[number]
+            chosen_by_number[number] = choices[number]
             continue
         ruling = rules.decide(BinFeatures(shared, number))
         if ruling.label != GIVEN:
-            found[number] = ruling.value
-            if taken[number]:
+            chosen_by_number[number] = ruling.value
+            if rows_of_bins[number]:
                 rulings.append(ruling)
-    found = {number: choice for number, choice in found.items() if choice.method != GIVEN}
-    return Chosen(_build_bins(shared, budget, found) if found else list(bins), rulings)
+    chosen_by_number = {number: choice for number, choice in chosen_by_number.items() if choice.method != GIVEN}
+    return Chosen(_build_bins(shared, budget, chosen_by_number) if chosen_by_number else list(bins), rulings)
 
 
-def _build_bins(of: ProductFeatures, budget: Budget, choices: Mapping[int, Choice]) -> list[Bin]:
+def _build_bins(product: ProductFeatures, budget: Budget, choices: Mapping[int, Choice]) -> list[Bin]:
     """Return the bins with the accumulators that are chosen; those that no method has stay as given."""
-    kind, bins, work, n_columns = of.kind, of.bins, of.work, of.features.shape[2]
-    made, together = list(bins), {each for each in choices.values() if each.together}
-    groups = [[number for number, other in choices.items() if other is each] for each in together]
-    groups += [[number] for number, each in choices.items() if not each.together and each.method != LAST]
+    kind, bins, work, n_columns = product.kind, product.bins, product.work, product.features.shape[2]
+    new_bins, together = list(bins), {bin_choice for bin_choice in choices.values() if bin_choice.together}
+    groups = [[number for number, other in choices.items() if other is bin_choice] for bin_choice in together]
+    groups += [[number] for number, bin_choice in choices.items() if not bin_choice.together and bin_choice.method != LAST]
     for numbers in groups:
         choice = choices[numbers[0]]
         rows = _needs([bins[number] for number in numbers], work, n_columns)
@@ -194,13 +194,13 @@ def _build_bins(of: ProductFeatures, budget: Budget, choices: Mapping[int, Choic
         able = (bin_ for bin_ in _candidates(kind, bins, choice.method, n_columns, budget) if bin_.takes(rows))
         taker = next(able, None)
         for number in numbers:
-            made[number] = taker or bins[number]
+            new_bins[number] = taker or bins[number]
     for number in range(len(bins) - 2, 0, -1):
         if number in choices and choices[number].method == LAST:
-            made[number] = made[-1]
+            new_bins[number] = new_bins[-1]
         elif work.taken[number]:
             break
-    return made
+    return new_bins
 
 
 def _candidates(kind: Kind, bins: Sequence[Bin], method: str, n_columns: int, budget: Budget) -> Iterator[Bin]:
@@ -215,9 +215,9 @@ def _needs(bins: Sequence[Bin], work: Work, n_columns: int) -> tuple[int, int, i
     return _least(products, work.max_products), _least(lengths, work.longest_row), _least(spans, n_columns)
 
 
-def _least(limits: Sequence[int], known: int) -> int:
+def _least(limits: Sequence[int], bound: int) -> int:
     """Return the most that some limits, -1 for none, allow of what is known of all rows."""
-    return known if min(limits) < 0 else min(max(limits), known)
+    return bound if min(limits) < 0 else min(max(limits), bound)
 
 
 def takers(kind: Kind, method: str, n_columns: int, budget: Budget) -> tuple[Bin, ...]:

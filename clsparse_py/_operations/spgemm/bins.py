@@ -77,7 +77,7 @@ class Bin:
     @cached_property
     def limits(self) -> tuple[int, int, int]:
         """The most products, the longest row of A and the widest span; -1 where there is no limit."""
-        products, length, span = (-1 if each is None else each for each in (self.max_products, self.max_length, self.max_span))
+        products, length, span = (-1 if limit is None else limit for limit in (self.max_products, self.max_length, self.max_span))
         return products, length, span
 
     def covers(self, later: Bin) -> bool:
@@ -88,8 +88,8 @@ class Bin:
         """Whether it takes rows with so many products, of such a length in A and such a span, -1 if they have any."""
         # Not in a loop, as bins are looked at while the device waits.
         (products, length, span), (n, longest, widest) = self.limits, rows
-        held = (products < 0 or 0 <= n <= products) and (length < 0 or 0 <= longest <= length)
-        return held and (span < 0 or 0 <= widest <= span)
+        holds_counts = (products < 0 or 0 <= n <= products) and (length < 0 or 0 <= longest <= length)
+        return holds_counts and (span < 0 or 0 <= widest <= span)
 
     def joins(self, other: Bin) -> bool:
         """Whether another takes its rows too, with an accumulator of the same kind."""

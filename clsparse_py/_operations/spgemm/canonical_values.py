@@ -51,8 +51,8 @@ class CanonicalOperand:
         self._positions: cl_array.Array | None = None
         self._starts: cl_array.Array | None = None
         self.n_values: int = A.structure.indices.size
-        known = A.facts
-        self.matrix = matrix = A if (known.canonical if known else A.has_canonical_format) else self._canonical(A)
+        facts = A.facts
+        self.matrix = matrix = A if (facts.canonical if facts else A.has_canonical_format) else self._canonical(A)
         structure, self._origin = matrix.structure, Origin(A)
         self.indptr, self.indices, self.known = structure.indptr, structure.indices, structure.facts
         self.data = matrix.data
@@ -67,15 +67,15 @@ class CanonicalOperand:
         """Return a copy of a matrix in canonical format, and keep how values get there."""
         queue, index = A.queue, A.indptr.dtype
         chain = Chain(queue)
-        one, numbers = allocate(queue, _WHAT, A.nnz, index), allocate(queue, _WHAT, A.nnz + 1, index)
-        chain.fill(one, 1, A.nnz)
-        enqueue_scan(chain, one, numbers, A.nnz, kind="pointers")
-        chain.finish(one, numbers)
+        ones, numbers = allocate(queue, _WHAT, A.nnz, index), allocate(queue, _WHAT, A.nnz + 1, index)
+        chain.fill(ones, 1, A.nnz)
+        enqueue_scan(chain, ones, numbers, A.nnz, kind="pointers")
+        chain.finish(ones, numbers)
         self._positions, indices, indptr = numbers[: A.nnz], A.indices, A.indptr
         if not A.has_sorted_indices:
             self._positions, indices, indptr = with_sorted_rows(queue, (self._positions, indices, indptr))
         # How many entries of A each sum is made of.
-        lengths, indices, indptr = without_duplicates(queue, (one, indices, indptr))
+        lengths, indices, indptr = without_duplicates(queue, (ones, indices, indptr))
         n_kept = indices.size
         if n_kept < A.nnz:
             chain = Chain(queue, lengths)
@@ -84,7 +84,7 @@ class CanonicalOperand:
             chain.finish(self._starts)
         return Matrix.assembled(Structure.canonical(queue, A.shape, indices, indptr), self._values(queue, A.data))
 
-    def accept(self, name: str, given: Any, planned: cl_array.Array) -> cl_array.Array:
+    def accept(self, name: str, values_given: Any, planned: cl_array.Array) -> cl_array.Array:
         """Return the values of `matrix` for values of A as a caller gives them, or those that were planned with for None.
 
         Raises
@@ -92,10 +92,10 @@ class CanonicalOperand:
         ValueError, TypeError
             A wrong shape, dtype or context, or values of another structure; the message begins with ``name``.
         """
-        if given is None:
+        if values_given is None:
             return planned
-        self._origin.check(name, given)
-        values = given if isinstance(given, cl_array.Array) else np.asarray(given)
+        self._origin.check(name, values_given)
+        values = values_given if isinstance(values_given, cl_array.Array) else np.asarray(values_given)
         value_dtype(name, values.dtype)
         if values.shape != (self.n_values,):
             raise ValueError(f"{name}: must have the {self.n_values} entries of the matrix, has shape {values.shape}")

@@ -135,19 +135,19 @@ def _speculative(operands: Operands, speculation: Speculation) -> Counted | None
     chain, product = operands.chain, operands.product
     try:
         max_products = min(speculation.max_products or INT32_MAX, INT32_MAX)
-        found = speculate(chain, product, speculation.accumulator, max_products, operands.allocator)
+        speculated = speculate(chain, product, speculation.accumulator, max_products, operands.allocator)
     except MemoryError as error:
         _log.info("the product is analysed: %s", error)
         return None
-    if found is None:
+    if speculated is None:
         return None
     kind = product.kind
-    bin_ = numeric_bin(kind.thresholds, speculation, found, staged_entries(kind, operands.features))
+    bin_ = numeric_bin(kind.thresholds, speculation, speculated, staged_entries(kind, operands.features))
     if bin_ is None:
         return None
-    product = product._replace(n_products=found.n_products, bound=found.n_products)
-    steps = (Step(bin_, Rows(product.shape[0], n_empty=found.n_empty)),)
-    return Counted(product, steps, found.indptr, found.nnz, _SPECULATED)
+    product = product._replace(n_products=speculated.n_products, bound=speculated.n_products)
+    steps = (Step(bin_, Rows(product.shape[0], n_empty=speculated.n_empty)),)
+    return Counted(product, steps, speculated.indptr, speculated.nnz, _SPECULATED)
 
 
 def partition_rows(operands: Operands, decision: Decision, c_index: np.dtype[Any] | None = None) -> PartitionedProduct:
@@ -163,17 +163,17 @@ def partition_rows(operands: Operands, decision: Decision, c_index: np.dtype[Any
     """
     chain, product = operands.chain, operands.product
     (m, n), kind = product.shape, product.kind
-    found = analyse(chain, (m, n), operands.a.nnz, product.structure, decision.bins, uneven=decision.is_uneven)
-    work = found.work
+    analysis = analyse(chain, (m, n), operands.a.nnz, product.structure, decision.bins, uneven=decision.is_uneven)
+    work = analysis.work
     shares = partition_of(kind, operands.features, decision, work, operands.budget)
     if c_index is None:
         c_index = kind.c_index if max(work.bound, m, n) <= INT32_MAX else np.dtype(np.int64)
     if c_index != kind.c_index:
         kind = kind_of(kind.device, replace(kind.types, c_index=name_of(c_index)))
-    product = product._replace(kind=kind, products=found.products, n_products=work.n_products, bound=work.bound)
-    listed = found.list_of(chain, m) if shares.is_listed else None
+    product = product._replace(kind=kind, products=analysis.products, n_products=work.n_products, bound=work.bound)
+    listed = analysis.list_of(chain, m) if shares.is_listed else None
     # The lists of rows are made, and the numbers of bins are not needed any more.
-    del found
+    del analysis
     return PartitionedProduct(product, [prepare(chain, product, step, listed) for step in shares.steps], work, shares)
 
 
@@ -183,8 +183,8 @@ def _by_upper_bound(operands: Operands, shared: PartitionedProduct, counts: cl_a
     _build_together(operands, shared, ("upper_bound",))
     try:
         loose = new_loose(chain, product, counts)
-        left = product._replace(memory_limit=product.memory_limit - product.upper_bytes)
-        enqueue_phase(chain, left, steps, "upper_bound", loose)
+        within_limit = product._replace(memory_limit=product.memory_limit - product.upper_bytes)
+        enqueue_phase(chain, within_limit, steps, "upper_bound", loose)
     except MemoryError as error:
         _log.info("rows are counted before they are made: %s", error)
         return None
@@ -207,5 +207,5 @@ def _build_together(operands: Operands, shared: PartitionedProduct, phases: tupl
     """Build the kernels of some phases at the same time."""
     product, steps, shares = shared.product, shared.steps, shared.shares
     accumulators = tuple(step.bin.accumulator for step in steps)
-    what = product.types, product.deterministic, phases, shares.is_listed, accumulators
-    operands.chain.build_together(what, lambda: predict(product, steps, phases))
+    key = product.types, product.deterministic, phases, shares.is_listed, accumulators
+    operands.chain.build_together(key, lambda: predict(product, steps, phases))

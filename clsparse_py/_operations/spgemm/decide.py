@@ -44,7 +44,7 @@ class Reason(NamedTuple):
     def __str__(self) -> str:
         ruling = self.ruling
         how = "; C allocated by its upper bound, not counted first" if self.upper_bound else ""
-        bins = "".join(f"; {each}" for each in dict.fromkeys(f"{each.label}, by {each.why}" for each in self.of_bins))
+        bins = "".join(f"; {reason}" for reason in dict.fromkeys(f"{reason.label}, by {reason.why}" for reason in self.of_bins))
         return (self.text if ruling is None else f"{ruling.label}, by {ruling.why}") + bins + how
 
 
@@ -140,19 +140,19 @@ def speculation_for(kind: Kind, features: Features) -> Speculation | None:
     if kind.device.is_plain or (of_b is not None and of_b > limits.max_speculated):
         return None
     n_products, mergeable = mean_products * n_rows, mean_products <= limits.max_speculated
-    few = n_products <= limits.max_small_products // 2
+    few_products = n_products <= limits.max_small_products // 2
     if A is None or of_a is None:
-        longest = math.ceil(1.5 * mean_row) * (2 if few else 1)
+        longest = math.ceil(1.5 * mean_row) * (2 if few_products else 1)
         by_item: float = limits.max_item_length if mergeable and is_light(limits, longest, mean_row_of_b) else 0
-        return _speculation_for(kind, limits, longest, few, by_item, 0, mergeable)
+        return _speculation_for(kind, limits, longest, few_products, by_item, 0, mergeable)
     near = compresses(limits, A)
     by_item = _by_item(limits, of_a, mean_row_of_b, near=near) if mergeable else 0
-    held = kind.device.compute_units * kind.device.resident // n_rows
-    uniform = of_a <= max(limits.max_longest_by_mean * mean_row, limits.merge_items * held)
+    items_per_row = kind.device.compute_units * kind.device.resident // n_rows
+    uniform = of_a <= max(limits.max_longest_by_mean * mean_row, limits.merge_items * items_per_row)
     alike = near and uniform and of_a * n_products <= limits.max_speculative_work
     width = min(kind.device.portability.lane_width, limits.max_merge_lanes)
-    max_lanes = min(max(held, 1), width) if alike else 0
-    return _speculation_for(kind, limits, of_a, few, by_item, max_lanes, mergeable)
+    max_lanes = min(max(items_per_row, 1), width) if alike else 0
+    return _speculation_for(kind, limits, of_a, few_products, by_item, max_lanes, mergeable)
 
 
 def _by_item(limits: Thresholds, longest: int, mean_row_of_b: float, *, near: bool) -> float:
@@ -163,7 +163,7 @@ def _by_item(limits: Thresholds, longest: int, mean_row_of_b: float, *, near: bo
 
 
 def _speculation_for(
-    kind: Kind, limits: Thresholds, longest: int, few: bool, by_item: float, max_lanes: int, mergeable: bool
+    kind: Kind, limits: Thresholds, longest: int, few_products: bool, by_item: float, max_lanes: int, mergeable: bool
 ) -> Speculation | None:
     """Return the speculation for rows of A up to some length: of few products, or rows that are alike.
 
@@ -181,17 +181,17 @@ def _speculation_for(
     mergeable : bool
         Whether a work-item by itself merges the products of a mean row.
     """
-    if few:
-        found = small_merge(kind, limits, longest)
-        return Speculation(found, merging(found), limits.max_small_products) if found else None
-    found = Merge(1, longest) if longest <= min(by_item, limits.max_item_length) else None
-    if found is None and max_lanes and longest > limits.max_item_length:
+    if few_products:
+        accumulator = small_merge(kind, limits, longest)
+        return Speculation(accumulator, merging(accumulator), limits.max_small_products) if accumulator else None
+    accumulator = Merge(1, longest) if longest <= min(by_item, limits.max_item_length) else None
+    if accumulator is None and max_lanes and longest > limits.max_item_length:
         shapes = merges(kind.device, kind.types, limits, registers=True)
-        fitting = (each for each in shapes if longest <= each.length <= limits.max_speculative_length)
-        found = next((_spread(each, limits, max_lanes) for each in fitting if mergeable or each.lanes > 1), None)
-    if found is None and longest <= by_item:
-        found = Merge(1, longest)
-    return Speculation(found, merging(found), None) if found else None
+        fitting = (shape for shape in shapes if longest <= shape.length <= limits.max_speculative_length)
+        accumulator = next((_spread(shape, limits, max_lanes) for shape in fitting if mergeable or shape.lanes > 1), None)
+    if accumulator is None and longest <= by_item:
+        accumulator = Merge(1, longest)
+    return Speculation(accumulator, merging(accumulator), None) if accumulator else None
 
 
 def _spread(team: Merge, limits: Thresholds, max_lanes: int) -> Merge:

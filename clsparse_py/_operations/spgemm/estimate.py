@@ -139,7 +139,7 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
         structure = *of_a.arrays(index)[:2], *of_b.arrays(index)[:2]
         work = analyse(Chain(A.queue, *structure), shape, left.nnz, structure, bins).work
     n_products, bound = (work.n_products, work.bound) if work else (0, 0)
-    taken = work.taken if work else (m, *(0 for _ in CLASSES))
+    rows_of_classes = work.taken if work else (m, *(0 for _ in CLASSES))
     nnz = _count(left, right) if exact and work else bound
     c_index = index.itemsize if max(nnz, m, n) <= INT32_MAX else 8
     c_bytes = (m + 1) * c_index + nnz * (c_index + arithmetic.result.itemsize)
@@ -155,16 +155,16 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
         workspace_bytes=_most_bytes(device, types, A, B, n) + 2 * c_bytes if work else 0,
         min_bytes=min_bytes(device, types, A, B),
         expansion_bytes=n_products * (column + arithmetic.result.itemsize),
-        histogram=tuple((most, rows) for most, rows in zip((*CLASSES, -1), taken, strict=True) if rows),
+        histogram=tuple((most, rows) for most, rows in zip((*CLASSES, -1), rows_of_classes, strict=True) if rows),
     )
 
 
 def _most_bytes(device: Device, types: KernelTypes, A: Matrix, B: Matrix, n_columns: int) -> int:
     """Return the bytes of workspace that "auto" takes at most beside twice those of C."""
-    found = workspace_bound(*(part for each in (A, B) for part in (each.indptr, each.indices, each.data)))
-    if device.resident == 1 and is_narrow(types, n_columns, found):
-        found += workers_on(device) * worker_bytes(n_columns, types)
-    return found + copy_bytes(A, B, types)
+    n_bytes = workspace_bound(*(part for matrix in (A, B) for part in (matrix.indptr, matrix.indices, matrix.data)))
+    if device.resident == 1 and is_narrow(types, n_columns, n_bytes):
+        n_bytes += workers_on(device) * worker_bytes(n_columns, types)
+    return n_bytes + copy_bytes(A, B, types)
 
 
 def _count(left: Matrix, right: Matrix) -> int:

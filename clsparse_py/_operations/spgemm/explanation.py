@@ -96,7 +96,7 @@ class Explanation(ProductSizes):
         if self.workspace_bytes is not None:
             title += f"; bytes: C {self.c_bytes:,}, workspace {self.workspace_bytes:,}, kept {self.kept_bytes:,}"
         rows = []
-        for each in self.bins:
-            limits = ("" if limit is None else f"{limit:,}" for limit in (each.max_products, each.max_length))
-            rows.append((each.method, each.parameters, *limits, f"{each.n_rows:,}"))
+        for bin_ in self.bins:
+            limits = ("" if limit is None else f"{limit:,}" for limit in (bin_.max_products, bin_.max_length))
+            rows.append((bin_.method, bin_.parameters, *limits, f"{bin_.n_rows:,}"))
         return Table(title, ("method", "parameters", "products up to", "row of A up to", "rows"), rows, self.rule)

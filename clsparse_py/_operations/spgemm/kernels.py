@@ -66,7 +66,7 @@ class Analysis(OfStructure):
     @property
     @override
     def prelude(self) -> str:
-        positions = [f"#define FOUND_{name.upper()} {at}" for at, name in enumerate((*Found._fields, "bins"))]
+        positions = [f"#define FOUND_{name.upper()} {position}" for position, name in enumerate((*Found._fields, "bins"))]
         return "\n".join([self.portability.defines, *positions, f"#define MAX_BINS {self.MAX_BINS}", super().prelude])
 
     @property
@@ -144,8 +144,8 @@ class KernelTypes:
     @classmethod
     def of_same(cls, arithmetic: Arithmetic) -> KernelTypes:
         """Return the types of the numeric phase of a matrix times another of its dtype."""
-        same = replace(arithmetic, x=arithmetic.a)
-        return cls("numeric", arithmetic.index, arithmetic=same, c_index=arithmetic.index)
+        arithmetic_of_same = replace(arithmetic, x=arithmetic.a)
+        return cls("numeric", arithmetic.index, arithmetic=arithmetic_of_same, c_index=arithmetic.index)
 
     def of(self, phase: str) -> KernelTypes:
         """Return the types for another phase of the same product."""
@@ -154,8 +154,8 @@ class KernelTypes:
     @property
     def is_phase(self) -> Mapping[str, bool]:
         """Which phase it is, by the names that templates ask by."""
-        asked = {"symbolic": "symbolic", "upper_bound": "upper_bound", "values_only": "values"}
-        return {name: self.phase == phase for name, phase in asked.items()}
+        phase_of_name = {"symbolic": "symbolic", "upper_bound": "upper_bound", "values_only": "values"}
+        return {name: self.phase == phase for name, phase in phase_of_name.items()}
 
     @property
     def value_bytes(self) -> int:
@@ -175,15 +175,15 @@ class KernelTypes:
     @property
     def name(self) -> str:
         """The part of a kernel's name that tells the types."""
-        what = self.arithmetic.name if self.arithmetic else f"i{8 * self.index_bytes}"
-        return f"{self.phase}_{what}{'_wide' if self.wide else ''}{'_c64' if self.c_index == 'int64' else ''}"
+        type_name = self.arithmetic.name if self.arithmetic else f"i{8 * self.index_bytes}"
+        return f"{self.phase}_{type_name}{'_wide' if self.wide else ''}{'_c64' if self.c_index == 'int64' else ''}"
 
     @property
     def prelude(self) -> str:
         """OpenCL C: the types, the semiring outside the symbolic phase, and the macros that ``cl/spgemm.cl`` needs."""
         column = "ulong" if self.wide else "uint"
-        asked = {"SYMBOLIC": "symbolic", "VALUES_ONLY": "values", "UPPER_BOUND": "upper_bound"}
-        lines = [f"#define {name} {int(self.phase == phase)}" for name, phase in asked.items()]
+        phase_of_macro = {"SYMBOLIC": "symbolic", "VALUES_ONLY": "values", "UPPER_BOUND": "upper_bound"}
+        lines = [f"#define {name} {int(self.phase == phase)}" for name, phase in phase_of_macro.items()]
         lines += [f"typedef {column} COLUMN;", f"#define NO_COLUMN {column.upper()}_MAX"]
         if self.arithmetic is None:
             return "\n".join([*lines, f"typedef {OPENCL_TYPES[self.index]} I;  // {self.index}: indices and indptr"])
@@ -216,8 +216,8 @@ class OfProduct(Parameters):
     @property
     def shape_name(self) -> str:
         """The part of the kernel's name that tells its parameters."""
-        told = (name if value is True else f"{value}_{name}" for name, value in self.own.items() if value)
-        return "_".join((f"wg{self.work_group}", *told))
+        parts = (name if value is True else f"{value}_{name}" for name, value in self.own.items() if value)
+        return "_".join((f"wg{self.work_group}", *parts))
 
     @property
     @override

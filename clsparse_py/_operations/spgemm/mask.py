@@ -101,11 +101,11 @@ def require_no_method(method: str, *, complement: bool) -> None:
         raise ValueError(f"method: a product under a mask has one of its own; must be auto, is {method}")
 
 
-def require_beside(name: str, owner: object, **given: bool) -> None:
+def require_beside(name: str, owner: object, **arguments: bool) -> None:
     """Check that no argument is given that belongs to another one, which is missing."""
-    for each, is_given in given.items():
+    for argument, is_given in arguments.items():
         if is_given and owner is None:
-            raise ValueError(f"{each}: belongs to {name}, which is missing")
+            raise ValueError(f"{argument}: belongs to {name}, which is missing")
 
 
 def checked_write(
@@ -163,7 +163,7 @@ def masked_operands(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring) -> O
     b = a if B is A else CanonicalOperand(B)
     types_of(a.matrix, b.matrix, semiring)  # raises a TypeError if the semiring has no such product
     m = mask.structure
-    wide = any(each.dtype.itemsize == 8 for each in (a.indptr, b.indptr, m.indptr))
+    wide = any(matrix.dtype.itemsize == 8 for matrix in (a.indptr, b.indptr, m.indptr))
     index, queue = np.dtype(np.int64 if wide else np.int32), A.queue
     arithmetic = Arithmetic(a.data.dtype.name, b.data.dtype.name, index.name, semiring.name)
     _, m_indices, m_indptr = with_index(queue, mask.parts, index)
@@ -200,13 +200,13 @@ def _under(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -
     queue, (indptr, indices), allocator = A.queue, product.mask, A.data.allocator
     sums, marks = masked_sums(queue, product, allocator)
     timer.ended("products")
-    which = find_marked(queue, marks, indptr.dtype)
-    if which.n == indices.size:
+    marked = find_marked(queue, marks, indptr.dtype)
+    if marked.n == indices.size:
         return sums, indices, indptr
     # Each array is let go as soon as it is of no use: beside A, B and M all takes no more memory than C would at M's places.
     del marks
-    sums = move(queue, sums, which, allocator, indices.nbytes + indptr.nbytes - which.positions.nbytes)
-    return sums, move(queue, indices, which, allocator), pointers(queue, indptr, which, allocator)
+    sums = move(queue, sums, marked, allocator, indices.nbytes + indptr.nbytes - marked.positions.nbytes)
+    return sums, move(queue, indices, marked, allocator), pointers(queue, indptr, marked, allocator)
 
 
 def masked_parts(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer, *, complement: bool) -> Parts:
@@ -236,8 +236,8 @@ def _select_remaining(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
         chain.finish(indptr)
         return allocate(queue, "data", 0, C.dtype, C.data.allocator), allocate(queue, "indices", 0, indptr.dtype), indptr
     # With an accumulation entries under the mask stay; else those beside it.
-    there = write.complement != (write.accum is not None)
-    return cut(queue, parts, mask, there=there)
+    at_mask = write.complement != (write.accum is not None)
+    return cut(queue, parts, mask, there=at_mask)
 
 
 def written(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer) -> MatrixT:

@@ -157,19 +157,19 @@ def accumulate(queue: cl.CommandQueue, old: Parts, new: Parts, operator: str) ->
     types = index.name, c_data.dtype.name, t_data.dtype.name, operator
     kernels = {phase: chain.build(Accumulate(group, *types, phase)) for phase in ("old", "new", "rows")}
     marking, record = chain.build(MASK_MARKS.record(group, index.name))
-    marks, before = chain.scratch(n_t, np.uint8), chain.scratch(n_t + 1, index)
+    marks, offsets = chain.scratch(n_t, np.uint8), chain.scratch(n_t + 1, index)
     groups, sizes = spread(chain.device, n_t, record.work_group, _GROUPS_PER_UNIT)
     chain.launch(marking, groups, *sizes, np.uint32(0), t_rows, t_indices, c_indptr, c_indices, marks)
-    enqueue_scan(chain, marks, before, n_t, kind="pointers")
-    nnz = n_c + int(chain.read(before, 1, n_t)[0])
+    enqueue_scan(chain, marks, offsets, n_t, kind="pointers")
+    nnz = n_c + int(chain.read(offsets, 1, n_t)[0])
     allocator = c_data.allocator
     data, indices = allocate(queue, "data", nnz, c_data.dtype, allocator), allocate(queue, "indices", nnz, index, allocator)
     indptr = allocate(queue, "indptr", n_rows + 1, index, allocator)
     entries = c_indices, c_data, t_indices, t_data, indices, data
     for phase, n, arrays in (("old", n_c, (c_rows, *entries)), ("new", n_t, (t_rows, *entries)), ("rows", n_rows + 1, (indptr,))):
-        built, taken = kernels[phase]
-        groups, sizes = spread(chain.device, n, taken.work_group, _GROUPS_PER_UNIT)
-        chain.launch(built, groups, *sizes, c_indptr, t_indptr, before, *arrays)
+        built, kernel_record = kernels[phase]
+        groups, sizes = spread(chain.device, n, kernel_record.work_group, _GROUPS_PER_UNIT)
+        chain.launch(built, groups, *sizes, c_indptr, t_indptr, offsets, *arrays)
     chain.finish(data, indices, indptr)
     return data, indices, indptr
 

@@ -74,15 +74,15 @@ def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[A
     n, n_tiles = marks.size, -(-marks.size // _TILE)
     chain = Chain(queue, marks)
     (counting, record), (listing, _) = (chain.build(_record(chain, index, phase)) for phase in ("count", "list"))
-    before, groups = chain.scratch(n_tiles + 1, index), -(-n_tiles // record.work_group)
-    chain.launch(counting, groups, np.uint64(n), marks, before)
-    enqueue_scan(chain, before, before, n_tiles, kind="pointers")
-    n_marked = int(chain.read(before, 1, n_tiles)[0])
+    offsets, groups = chain.scratch(n_tiles + 1, index), -(-n_tiles // record.work_group)
+    chain.launch(counting, groups, np.uint64(n), marks, offsets)
+    enqueue_scan(chain, offsets, offsets, n_tiles, kind="pointers")
+    n_marked = int(chain.read(offsets, 1, n_tiles)[0])
     there = 2 * n_marked <= n
     n_positions = n_marked if there else n - n_marked
     positions = allocate(queue, "positions", n_positions, index)
     if n_positions:
-        chain.launch(listing, groups, np.uint64(n), np.uint32(there), marks, before, positions)
+        chain.launch(listing, groups, np.uint64(n), np.uint32(there), marks, offsets, positions)
     chain.finish(positions)
     return Which(n_marked, positions, there)
 
@@ -91,7 +91,9 @@ def _record(chain: Chain, index: np.dtype[Any], phase: str, value_bytes: int = 0
     return MaskedEntries(min(_WORK_GROUP, chain.device.max_work_group), index.name, value_bytes, phase)
 
 
-def move(queue: cl.CommandQueue, values: cl_array.Array, which: Which, allocator: Any, room: int | None = None) -> cl_array.Array:
+def move(
+    queue: cl.CommandQueue, values: cl_array.Array, marked: Which, allocator: Any, room: int | None = None
+) -> cl_array.Array:
     """Return the values of marked entries.
 
     Parameters
@@ -106,33 +108,33 @@ def move(queue: cl.CommandQueue, values: cl_array.Array, which: Which, allocator
         Bytes that may be taken. If they are too few for the result, it takes the place of ``values``, part by part, and all of
         their memory stays. By default a new array is returned.
     """
-    n, item, positions = which.n, values.dtype.itemsize, which.positions
+    n, item, positions = marked.n, values.dtype.itemsize, marked.positions
     in_place = room is not None and n * item > room
     chain = Chain(queue, positions, values, writes=(values,) if in_place else ())
     built, record = chain.build(_record(chain, positions.dtype, "move", item))
     part = max((room or 0) // item, 1) if in_place else n
-    found = chain.scratch(part, values.dtype) if in_place else allocate(queue, "entries", n, values.dtype, allocator)
+    entries = chain.scratch(part, values.dtype) if in_place else allocate(queue, "entries", n, values.dtype, allocator)
     # An entry never moves behind its place: no part is written to what a later one reads.
     for first in range(0, n, max(part, 1)):
-        many = min(part, n - first)
-        groups, sizes = spread(chain.device, many, record.work_group, _GROUPS_PER_UNIT)
-        of = np.uint64(first), np.uint32(which.there), np.uint64(positions.size), positions
-        chain.launch(built, groups, *sizes, *of, values, found)
+        n_moved = min(part, n - first)
+        groups, sizes = spread(chain.device, n_moved, record.work_group, _GROUPS_PER_UNIT)
+        marked_arguments = np.uint64(first), np.uint32(marked.there), np.uint64(positions.size), positions
+        chain.launch(built, groups, *sizes, *marked_arguments, values, entries)
         if in_place:
-            chain.copy(values, found, many, first)
-    result = values if in_place else found
+            chain.copy(values, entries, n_moved, first)
+    result = values if in_place else entries
     chain.finish(result)
     shorten(result, n)
     return result
 
 
-def pointers(queue: cl.CommandQueue, indptr: cl_array.Array, which: Which, allocator: Any) -> cl_array.Array:
+def pointers(queue: cl.CommandQueue, indptr: cl_array.Array, marked: Which, allocator: Any) -> cl_array.Array:
     """Return the ``indptr`` of the marked entries alone."""
-    n, positions = indptr.size, which.positions
+    n, positions = indptr.size, marked.positions
     chain = Chain(queue, indptr, positions)
     built, record = chain.build(_record(chain, indptr.dtype, "rows"))
-    found = allocate(queue, "indptr", n, indptr.dtype, allocator)
+    new_indptr = allocate(queue, "indptr", n, indptr.dtype, allocator)
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
-    chain.launch(built, groups, *sizes, np.uint32(which.there), np.uint64(positions.size), positions, indptr, found)
-    chain.finish(found)
-    return found
+    chain.launch(built, groups, *sizes, np.uint32(marked.there), np.uint64(positions.size), positions, indptr, new_indptr)
+    chain.finish(new_indptr)
+    return new_indptr

@@ -81,11 +81,11 @@ class _AtPlaces:
         sums, marks = masked_sums(queue, operands.product, A.data.allocator)
         self.dtype: np.dtype[Any] = sums.dtype
         del sums  # here the structure is asked for
-        which = find_marked(queue, marks, indptr.dtype)
+        marked = find_marked(queue, marks, indptr.dtype)
         del marks
-        if which.n < indices.size:
+        if marked.n < indices.size:
             allocator = A.data.allocator
-            indices, indptr = move(queue, indices, which, allocator), pointers(queue, indptr, which, allocator)
+            indices, indptr = move(queue, indices, marked, allocator), pointers(queue, indptr, marked, allocator)
         self.structure = Structure.canonical(queue, mask.shape, indices, indptr)
         # All of C's places have products: of C as the mask, the sums are C's values.
         self._product = operands.product._replace(mask=(indptr, indices))
@@ -125,21 +125,21 @@ class _CutOut:
 
     def enqueue(self, queue: cl.CommandQueue, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
         """Enqueue C's values."""
-        whole = self._whole(left, right).data
-        chain = Chain(queue, whole, self._positions, writes=(data,))
-        enqueue_permute(chain, self._positions, whole, data, data.size)
+        product_data = self._whole(left, right).data
+        chain = Chain(queue, product_data, self._positions, writes=(data,))
+        enqueue_permute(chain, self._positions, product_data, data, data.size)
         chain.finish(data)
 
 
 def _numbers(queue: cl.CommandQueue, n: int, index: np.dtype[Any]) -> cl_array.Array:
     """Return the numbers from 0 to n - 1."""
     chain = Chain(queue)
-    one, numbers = (allocate(queue, "positions", size, index) for size in (n, n + 1))
-    chain.fill(one, 1, n)
-    enqueue_scan(chain, one, numbers, n, kind="pointers")
-    chain.finish(one, numbers)
-    found: cl_array.Array = numbers[:n]
-    return found
+    ones, numbers = (allocate(queue, "positions", size, index) for size in (n, n + 1))
+    chain.fill(ones, 1, n)
+    enqueue_scan(chain, ones, numbers, n, kind="pointers")
+    chain.finish(ones, numbers)
+    first_n: cl_array.Array = numbers[:n]
+    return first_n
 
 
 class MaskedPlan(SetOnce, Generic[MatrixT]):
@@ -205,8 +205,8 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         ValueError, TypeError
             A wrong shape, dtype or context, or an ``out`` that is none of this plan's results; the message names the argument.
         """
-        kept = self._workspace
-        with counting(None if kept is None else Workspace(kept.limit, kept.used)):
+        workspace = self._workspace
+        with counting(None if workspace is None else Workspace(workspace.limit, workspace.used)):
             left = self._made.a.accept("a_data", a_data, self._made.a.data)
             right = self._made.b.accept("b_data", b_data, self._made.b.data)
             if mask_data is not None:
@@ -232,28 +232,29 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         M = self._mask
         values = M.accept("mask_data", mask_data, M.data)
         mask = counting_entries(M.matrix.with_values(values), structural=False)
-        A, B = (each.matrix.with_values(data) for each, data in ((self._made.a, left), (self._made.b, right)))
+        A, B = (operand.matrix.with_values(data) for operand, data in ((self._made.a, left), (self._made.b, right)))
         data, indices, indptr = masked_parts(A, B, mask, self._request, UNTIMED, complement=self._complement)
         self._require_few(indices.size)
         return self._assembled(Structure.canonical(self.queue, self.shape, indices, indptr), data)
 
     def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
         """Return the array with a result's values."""
-        read = {"a_data": left, "b_data": right}
-        for name, each in (("A", self._made.a), ("B", self._made.b)):
-            read |= {f"{name}.indptr": each.indptr, f"{name}.indices": each.indices}
-        return values_of_result(out, self.shape, self.indptr, self.indices, self._made.dtype, "the product", read)
+        inputs = {"a_data": left, "b_data": right}
+        for name, operand in (("A", self._made.a), ("B", self._made.b)):
+            inputs |= {f"{name}.indptr": operand.indptr, f"{name}.indices": operand.indices}
+        return values_of_result(out, self.shape, self.indptr, self.indices, self._made.dtype, "the product", inputs)
 
     _repr_html_ = plan_as_html
 
     def explain(self) -> Explanation:
         """Return how the product is made, and its sizes. Waits for the device."""
-        made = self._made
-        n_products = spgemm_estimate(made.a.matrix, made.b.matrix).n_products
-        c_bytes = self.indptr.nbytes + self.indices.nbytes + self.nnz * made.dtype.itemsize
-        used = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.used)
+        maker = self._made
+        n_products = spgemm_estimate(maker.a.matrix, maker.b.matrix).n_products
+        c_bytes = self.indptr.nbytes + self.indices.nbytes + self.nnz * maker.dtype.itemsize
+        workspace_bytes = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.used)
         why = f"under {'the complement of ' if self._complement else ''}a mask of {self._mask.nnz:,} entries"
-        return Explanation(self._request.method, (made.rows,), self.shape, made.a.nnz, n_products, self.nnz, why, c_bytes, *used)
+        sizes = self.shape, maker.a.nnz, n_products, self.nnz
+        return Explanation(self._request.method, (maker.rows,), *sizes, why, c_bytes, *workspace_bytes)
 
     def __repr__(self) -> str:
         rows, columns = self.shape

@@ -138,15 +138,15 @@ class MaskedTeam(_OfMask):
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, window: int = _WINDOW, *, by_rows: bool = False) -> Self:
         """Return the record for a device, with as many teams to a work-group as local memory holds; `masked_record` says more."""
-        lanes, counted = _lanes_in_step(device.portability), _is_counted(arithmetic) and not by_rows
+        lanes, is_counted = _lanes_in_step(device.portability), _is_counted(arithmetic) and not by_rows
 
         def sizes() -> Iterator[Self]:
             group = min(_WORK_GROUP, device.max_work_group) if lanes > 1 else 1
             while group >= lanes:
-                yield cls(group, arithmetic, counted, device.portability, lanes, window)
+                yield cls(group, arithmetic, is_counted, device.portability, lanes, window)
                 group //= 2
 
-        return device.fitting(sizes(), lambda each: each.local_bytes, RESERVED)
+        return device.fitting(sizes(), lambda record: record.local_bytes, RESERVED)
 
     @property
     def local_bytes(self) -> int:
@@ -342,7 +342,7 @@ def features_of(product: Masked, workers: int) -> Mapping[str, float]:
     indptr, indices = product.mask
     rows, nnz = indptr.size - 1, indices.size
     arrays = (*product.a, *product.b, *product.mask)
-    shared = sum(each.nbytes for each in arrays) - sum({id(each): each.nbytes for each in arrays}.values())
+    shared = sum(array.nbytes for array in arrays) - sum({id(array): array.nbytes for array in arrays}.values())
     room = indptr.nbytes + indices.nbytes + shared - nnz - 4  # the last for the chunks that were claimed
     return {
         "rows": rows,

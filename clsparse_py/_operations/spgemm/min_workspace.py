@@ -33,14 +33,14 @@ def min_bytes(device: Device, types: KernelTypes, A: Matrix, B: Matrix) -> int:
 
 def copy_bytes(A: Matrix, B: Matrix, types: KernelTypes) -> int:
     """Return the bytes that it takes at most to put operands into the form that kernels take."""
-    return sum(_copy_bytes(each, np.dtype(types.index).itemsize) for each in (A, B))
+    return sum(_copy_bytes(matrix, np.dtype(types.index).itemsize) for matrix in (A, B))
 
 
 def _copy_bytes(matrix: Matrix, index: int) -> int:
-    n, rows, own = matrix.nnz, matrix.shape[0] + 1, matrix.indptr.dtype.itemsize
-    needed = 0 if own == index else index * (n + rows)
+    n, rows, own_index = matrix.nnz, matrix.shape[0] + 1, matrix.indptr.dtype.itemsize
+    n_bytes = 0 if own_index == index else index * (n + rows)
     if not matrix.has_canonical_format:
         # Numbers of entries, which are sorted and summed as values are; both at once.
         value = matrix.dtype.itemsize
-        needed += (10 * own + 2 * value + max(value, 8) + 12) * n + 4 * own * rows + n // _OF_TILES
-    return needed
+        n_bytes += (10 * own_index + 2 * value + max(value, 8) + 12) * n + 4 * own_index * rows + n // _OF_TILES
+    return n_bytes

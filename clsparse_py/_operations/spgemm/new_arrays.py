@@ -21,14 +21,14 @@ COUNT = np.dtype(np.uint32)
 
 def new_part(chain: Chain, part: str, shape: tuple[int, int], n: int, dtype: Any, allocator: Any) -> cl_array.Array:
     """Return a new array for C: a result, which is no workspace."""
-    what = f"{part} of the {shape[0]} x {shape[1]} product"
+    purpose = f"{part} of the {shape[0]} x {shape[1]} product"
     if current() is None:
-        found = allocate(chain.queue, what, n, dtype, allocator)
+        array = allocate(chain.queue, purpose, n, dtype, allocator)
         if isinstance(chain, Tape):
-            chain.take(part, found)
-        return found
+            chain.take(part, array)
+        return array
     with counting(None):
-        return allocate(chain.queue, what, n, dtype, allocator)
+        return allocate(chain.queue, purpose, n, dtype, allocator)
 
 
 def new_pointers(chain: Chain, product: Product, allocator: Any) -> cl_array.Array:

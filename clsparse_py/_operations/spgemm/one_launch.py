@@ -122,8 +122,8 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     chain = Chain(queue, *operands)
     if chain.device.is_plain:
         return None
-    what = _call, m, k, n, a_data.dtype, b_data.dtype, a_indptr.dtype, request.semiring.name
-    kind, sizes, name = chain.worked_out(what, lambda: _call(chain.device, A, B, request))
+    key = _call, m, k, n, a_data.dtype, b_data.dtype, a_indptr.dtype, request.semiring.name
+    kind, sizes, name = chain.worked_out(key, lambda: _call(chain.device, A, B, request))
     n_products, n_units = n_a * n_b // k, chain.device.compute_units
     n_looked_up = min(n_products, m * n) * n_a // m
     if n_products > kind.thresholds.max_small_products or n_looked_up > OneLaunch.MAX_LOOKED_UP * n_units:
@@ -132,11 +132,11 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     if max(m, k) * _words(n) > record.words:
         return None
     room, allocator = min(m * n, n_a * min(n_b, of_b.longest or n)), a_data.allocator
-    wanted = (m + 1, kind.c_index), (room, kind.c_index), (room, kind.result)
-    indptr, indices, data = allocated_each(queue, name, wanted, allocator)
+    sizes_and_dtypes = (m + 1, kind.c_index), (room, kind.c_index), (room, kind.result)
+    indptr, indices, data = allocated_each(queue, name, sizes_and_dtypes, allocator)
     # A work-group for as many entries as it has work-items.
     groups = min(n_products // record.work_group + 1, n_units)
-    arrays = [each.base_data for each in (*operands, indptr, indices, data)]
+    arrays = [array.base_data for array in (*operands, indptr, indices, data)]
     chain.launch(built, groups, *sizes, *arrays)
     nnz = int(chain.read(indptr, 1, m)[0])
     shorten(indices, nnz)

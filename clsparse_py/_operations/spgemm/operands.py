@@ -71,6 +71,6 @@ def operands_of(A: Matrix, B: Matrix, request: Request, chain_of: Callable[..., 
     kind = kind_of(chain.device, types)
     limit = kind.memory if request.memory_limit is None else int(request.memory_limit)
     arrays = *of_a, *of_b
-    asked = limit, request.deterministic, request.allow_upper_bound
-    product = Product((m, n), *arrays, of_a[0], 0, 0, kind, *asked, workspace_bound(*arrays))
+    limits = limit, request.deterministic, request.allow_upper_bound
+    product = Product((m, n), *arrays, of_a[0], 0, 0, kind, *limits, workspace_bound(*arrays))
     return Operands(a, b, chain, product, A.data.allocator)

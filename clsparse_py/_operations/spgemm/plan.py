@@ -85,9 +85,9 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
 
     def take_product(self) -> MatrixT:
         """Return the product that was made with the plan, once, if that was asked for."""
-        found, self._made = self._made, None
-        assert found is not None
-        return found
+        product, self._made = self._made, None
+        assert product is not None
+        return product
 
     @property
     def indices(self) -> cl_array.Array:
@@ -164,19 +164,19 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
                     # Loaded when it is asked for, as few processes use it.
                     from clsparse_py._operations.spgemm.product_list import list_after
 
-                    after = list_after(self._product, self._steps, self.nnz)
-                    self._list, self._asks = None if after is None else self._listing(after), False
+                    list_from = list_after(self._product, self._steps, self.nnz)
+                    self._list, self._asks = None if list_from is None else self._listing(list_from), False
                 if self._list is not None:
                     self._list.come()
             upgrade = self._list
         return None if upgrade is None else upgrade.made
 
-    def _listing(self, after: int) -> Upgrade[ProductList]:
+    def _listing(self, list_from: int) -> Upgrade[ProductList]:
         """Return what makes the list of products behind some products. It does not refer to the plan, which keeps it."""
         from clsparse_py._operations.spgemm.product_list import product_list
 
-        of = self.queue, self._product, self.indptr, self._indices
-        return Upgrade("new values by a list of products", after, None, lambda: product_list(*of))
+        list_arguments = self.queue, self._product, self.indptr, self._indices
+        return Upgrade("new values by a list of products", list_from, None, lambda: product_list(*list_arguments))
 
     def _plan_plainly(self) -> None:
         """Share the rows of C out anew, by plain kernels, and keep to them: a kernel that was planned is refused. Waits."""
@@ -190,8 +190,8 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
 
     def _left(self) -> Workspace | None:
         """Return the workspace of one call beside the plan's own: calls of several threads do not share one."""
-        kept = self._workspace
-        return None if kept is None else Workspace(kept.limit, kept.used)
+        workspace = self._workspace
+        return None if workspace is None else Workspace(workspace.limit, workspace.used)
 
     def _target(self, out: Any, left: cl_array.Array, right: cl_array.Array) -> cl_array.Array:
         """Return the array for a result's values."""
@@ -212,9 +212,9 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         nnz_a = self._a.matrix.nnz
         why = self._why if self._list is None else f"{self._why}; {self._list}"
         c_bytes = self.indptr.nbytes + self._indices.nbytes + self.nnz * self._dtype.itemsize
-        used = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.used)
+        workspace_bytes = (None, None) if self._workspace is None else (self._workspace.peak, self._workspace.used)
         sizes = self.shape, nnz_a, self.n_products, self.nnz
-        return Explanation(self._request.method, bins, *sizes, why, c_bytes, *used)
+        return Explanation(self._request.method, bins, *sizes, why, c_bytes, *workspace_bytes)
 
     def __repr__(self) -> str:
         rows, columns = self.shape

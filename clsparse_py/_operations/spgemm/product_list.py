@@ -142,11 +142,11 @@ def list_after(product: Product, steps: Sequence[Step], nnz: int) -> int | None:
     limits, free = product.kind.thresholds, product.free
     if _MADE_BYTES * n > limits.list_made_share * free or _KEPT_BYTES * n > limits.list_kept_share * free:
         return None
-    made = [(step.bin.accumulator, step.rows.n - step.rows.n_empty) for step in steps]
-    half = sum(rows for _, rows in made) / 2
-    if sum(rows for accumulator, rows in made if _reads_side_by_side(accumulator)) >= half:
+    rows_by_accumulator = [(step.bin.accumulator, step.rows.n - step.rows.n_empty) for step in steps]
+    half = sum(rows for _, rows in rows_by_accumulator) / 2
+    if sum(rows for accumulator, rows in rows_by_accumulator if _reads_side_by_side(accumulator)) >= half:
         return None
-    merged = sum(rows for accumulator, rows in made if isinstance(accumulator, Merge))
+    merged = sum(rows for accumulator, rows in rows_by_accumulator if isinstance(accumulator, Merge))
     limits = product.kind.thresholds
     return limits.list_after_merged if merged > half else limits.list_after
 
@@ -190,10 +190,10 @@ def product_list(
     widest = chain.counters(1)
     numbers_of = np.uint32(n_tiles), np.uint32(kernel.window), np.uint32(nnz), n_rows
     launch("tiles", n_tiles + 1, *numbers_of, first, product.a_indptr, indptr, *tiles, widest)
-    read = chain.read_later(widest, 1)
+    read_widest = chain.read_later(widest, 1)
     queue.flush()
     yield chain.events[-1]
-    if int(read()[0]) > np.iinfo(np.uint16).max:
+    if int(read_widest()[0]) > np.iinfo(np.uint16).max:
         kernel = replace(kernel, place="uint")
     a_places, b_places = chain.scratch(n, np.uint16 if kernel.place == "ushort" else np.uint32), chain.scratch(n, np.uint32)
     begins = chain.scratch(nnz, np.uint16)
@@ -207,5 +207,5 @@ def product_list(
 def _list_rows(chain: Chain, product: Product, items: int) -> ListedProducts:
     """Return the record of the kernel that makes values: built, as tiles are as large as its work-groups."""
     group, types = min(product.kind.thresholds.list_group, chain.device.max_work_group), product.types.of("values")
-    asked = (ListedProducts(group, types, items >> halvings, "ushort") for halvings in range(items.bit_length()))
-    return chain.build(chain.device.fitting(asked, lambda each: each.local_bytes))[1]
+    candidates = (ListedProducts(group, types, items >> halvings, "ushort") for halvings in range(items.bit_length()))
+    return chain.build(chain.device.fitting(candidates, lambda record: record.local_bytes))[1]

@@ -89,8 +89,8 @@ def former_of(A: Matrix, B: Matrix, request: Request) -> Former | None:
         return None  # as tuners ask, who time what is decided
     if A is not B and A.data.base_data is B.data.base_data:
         return None  # two slots cannot be told apart by their memory
-    values = {id(each.base_data) for each in (A.data, B.data)}
-    if values & {id(each.base_data) for each in (A.indices, A.indptr, B.indices, B.indptr)}:
+    values = {id(array.base_data) for array in (A.data, B.data)}
+    if values & {id(array.base_data) for array in (A.indices, A.indptr, B.indices, B.indptr)}:
         return None  # other values would be taken for indices
     # Kept by A's structure, as long as B's is there.
     of_structure: _Formers = A.structure.get_plan(Former, weakref.WeakKeyDictionary)
@@ -102,8 +102,8 @@ def recorded_product(A: Matrix, B: Matrix, operands: Operands, C: Result) -> Rec
     """Return the commands of a product on a `Tape`, whose results are C's arrays; None if they are not to be had."""
     chain, product = operands.chain, operands.product
     assert isinstance(chain, Tape)
-    found, taken = chain.taped(), (*_arrays(A), *_arrays(B))
+    tape, operand_arrays = chain.taped(), (*_arrays(A), *_arrays(B))
     # Indices may have been converted for kernels.
-    if found is None or any(each is not of for each, of in zip(taken, product[1:7], strict=True)):
+    if tape is None or any(array is not expected for array, expected in zip(operand_arrays, product[1:7], strict=True)):
         return None
-    return RecordedProduct(found, tuple((each.size, each.dtype) for each in C[:3]), (supposed(), profiles.forgotten))
+    return RecordedProduct(tape, tuple((array.size, array.dtype) for array in C[:3]), (supposed(), profiles.forgotten))

@@ -60,9 +60,9 @@ def refine(kind: Kind, features: Features, decision: Decision, work: Work, budge
     work : Work
     budget : Budget
     """
-    one, n_empty = _one_for_all(kind, features, decision, work), work.taken[0]
-    if one is not None:
-        return Assignment([(EMPTY, n_empty), (one, features.shape[0] - n_empty)])
+    single_bin, n_empty = _one_for_all(kind, features, decision, work), work.taken[0]
+    if single_bin is not None:
+        return Assignment([(EMPTY, n_empty), (single_bin, features.shape[0] - n_empty)])
     if not decision.is_auto:
         return Assignment(list(zip(decision.bins, work.taken, strict=True)))
     bins, rulings = choose(kind, features, decision.bins, work, budget, decision.choices)
@@ -83,25 +83,25 @@ def _one_for_all(kind: Kind, features: Features, decision: Decision, work: Work)
 
 def _join(limits: Thresholds, shares: Iterable[tuple[Bin, int]]) -> Iterator[tuple[Bin, int]]:
     """Iterate over bins that have rows: one goes to the next if that has its accumulator, or takes its few rows too."""
-    before: tuple[Bin, int] | None = None
+    pending: tuple[Bin, int] | None = None
     for bin_, n in shares:
         if not n:
             continue
-        if before is not None:
-            earlier, n_before = before
+        if pending is not None:
+            earlier, n_before = pending
             if earlier.accumulator is bin_.accumulator or (_few(limits, n_before, earlier, bin_) and earlier.joins(bin_)):
                 n += n_before
             else:
-                yield before
-        before = bin_, n
-    if before is not None:
-        yield before
+                yield pending
+        pending = bin_, n
+    if pending is not None:
+        yield pending
 
 
-def _few(thresholds: Thresholds, n_rows: int, bin_: Bin, other: Bin) -> bool:
+def _few(thresholds: Thresholds, n_rows: int, bin_: Bin, later: Bin) -> bool:
     """Return whether rows are so few that they had better go with those of another bin of their method."""
     if isinstance(bin_.accumulator, Sort):
-        return n_rows * ((other.max_products or 0) - (bin_.max_products or 0)) <= thresholds.max_joined_places
+        return n_rows * ((later.max_products or 0) - (bin_.max_products or 0)) <= thresholds.max_joined_places
     return n_rows < thresholds.max_joined_rows
 
 
@@ -123,16 +123,16 @@ def suits_upper_bound(limits: Thresholds, n_rows: int, work: Work, bins: Sequenc
 
 def are_long(kind: Kind, bin_: Bin, n_rows: int, n_all: int) -> bool:
     """Return whether rows leave most of a device idle for long, which other rows of the product can have meanwhile."""
-    few = n_rows <= kind.thresholds.max_side_groups * kind.device.compute_units
-    return few and n_rows < n_all and isinstance(bin_.accumulator, EscGroup)
+    few_rows = n_rows <= kind.thresholds.max_side_groups * kind.device.compute_units
+    return few_rows and n_rows < n_all and isinstance(bin_.accumulator, EscGroup)
 
 
-def numeric_bin(thresholds: Thresholds, speculation: Speculation, found: Speculated, inputs: int) -> Bin | None:
+def numeric_bin(thresholds: Thresholds, speculation: Speculation, speculated: Speculated, inputs: int) -> Bin | None:
     """Return the bin of the numeric phase after a speculation that held; None if rows had better not be merged."""
     if speculation.accumulator.lanes == 1 and speculation.accumulator.length <= max_item_length(thresholds):
-        return alone(thresholds, found.longest_row, 0, inputs) or speculation.bin
-    compresses = found.n_products >= thresholds.min_merged_compression * found.nnz
-    return speculation.bin if compresses or found.n_products <= thresholds.max_small_products else None
+        return alone(thresholds, speculated.longest_row, 0, inputs) or speculation.bin
+    compresses = speculated.n_products >= thresholds.min_merged_compression * speculated.nnz
+    return speculation.bin if compresses or speculated.n_products <= thresholds.max_small_products else None
 
 
 class Step(NamedTuple):
@@ -170,10 +170,10 @@ class Partition(NamedTuple):
 def partition_of(kind: Kind, features: Features, decision: Decision, work: Work, budget: Budget) -> Partition:
     """Return how rows are shared out by their work."""
     n_rows, (shares, rulings) = features.shape[0], refine(kind, features, decision, work, budget)
-    placed, is_listed = _partition_rows(n_rows, shares)
-    made = [(bin_, rows) for bin_, rows in placed if bin_.accumulator is not None]
-    steps = [Step(bin_, rows, long=are_long(kind, bin_, rows.n, n_rows)) for bin_, rows in made]
-    loose = decision.may_skip_counting and suits_upper_bound(kind.thresholds, n_rows, work, [bin_ for bin_, _ in made])
+    rows_of_bins, is_listed = _partition_rows(n_rows, shares)
+    nonempty = [(bin_, rows) for bin_, rows in rows_of_bins if bin_.accumulator is not None]
+    steps = [Step(bin_, rows, long=are_long(kind, bin_, rows.n, n_rows)) for bin_, rows in nonempty]
+    loose = decision.may_skip_counting and suits_upper_bound(kind.thresholds, n_rows, work, [bin_ for bin_, _ in nonempty])
     reason = decision.reason._replace(of_bins=rulings) if rulings else decision.reason
     return Partition(steps, is_listed, reason, loose)
 

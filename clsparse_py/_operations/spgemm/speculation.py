@@ -74,7 +74,7 @@ def speculate(chain: Chain, product: Product, accumulator: Merge, max_products: 
     chain.launch(built, groups, np.uint64(m), *product.structure, counts, report, np.uint32(n_sums), np.uint32(to_sum))
     enqueue_scan(chain, counts, indptr, m, kind="pointers", tile_sums=(report, tile) if fits else None)
     # A list: Python adds a few numbers faster than NumPy.
-    told: list[int] = chain.read(report, n_reported).tolist()
-    n_products, nnz = sum(told[-kernel.SLOTS :]), sum(told[: n_sums + 1])
-    failed, longest, n_empty = told[n_sums + 1 : -kernel.SLOTS]
+    numbers: list[int] = chain.read(report, n_reported).tolist()
+    n_products, nnz = sum(numbers[-kernel.SLOTS :]), sum(numbers[: n_sums + 1])
+    failed, longest, n_empty = numbers[n_sums + 1 : -kernel.SLOTS]
     return None if failed or n_products > max_products else Speculated(indptr, nnz, n_products, longest, n_empty)

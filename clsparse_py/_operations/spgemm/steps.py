@@ -49,8 +49,8 @@ def enqueue_phase(chain: Chain, product: Product, steps: Sequence[Step], phase: 
     """
     long = [step for step in steps if step.long] if len(steps) > 1 else ()
     if long:
-        with chain.side_queue() as other:
-            _enqueue_each(other, product, long, phase, C)
+        with chain.side_queue() as side:
+            _enqueue_each(side, product, long, phase, C)
             _enqueue_each(chain, product, [step for step in steps if not step.long], phase, C)
     else:
         _enqueue_each(chain, product, steps, phase, C)

@@ -109,7 +109,7 @@ class Strategy:
         ValueError
             It names no strategy.
         """
-        strategy = cls(tuple(_entry(each, label, methods) for each in label.split(" ")))
+        strategy = cls(tuple(_entry(word, label, methods) for word in label.split(" ")))
         if len({entry.method for entry in strategy.entries}) < len(strategy.entries):
             raise ValueError(f"strategy: has a method twice, {label!r}")
         if strategy.entries[-1].method not in TAKING_ALL:
@@ -125,7 +125,7 @@ def _entry(text: str, label: str, methods: Collection[str]) -> Entry:
         return Entry(method)
     if method not in MERGING or len(numbers) != 3:
         raise ValueError(f"strategy: limits are three numbers for {' or '.join(MERGING)}, but there is {text!r} in {label!r}")
-    return Entry(method, Limits(*(number(each, f"strategy: a limit of {method}", 0, MOST) for each in numbers)))
+    return Entry(method, Limits(*(number(digits, f"strategy: a limit of {method}", 0, MOST) for digits in numbers)))
 
 
 @functools.lru_cache(maxsize=64)
@@ -149,8 +149,8 @@ def decided(device: Device, types: KernelTypes, features: Mapping[str, float] = 
 def choosable(device: Device, types: KernelTypes) -> tuple[Strategy, ...]:
     """Return all strategies that the device's profile may choose."""
     assert types.arithmetic is not None  # of a numeric phase
-    found = profiles.rules(device, "spgemm", name_of(types.arithmetic.result), "strategy", _TYPICAL, parse)
-    return tuple(found.values.values())
+    rules = profiles.rules(device, "spgemm", name_of(types.arithmetic.result), "strategy", _TYPICAL, parse)
+    return tuple(rules.values.values())
 
 
 def auto(device: Device, types: KernelTypes, strategy: Strategy) -> tuple[Bin, ...]:
@@ -161,16 +161,16 @@ def auto(device: Device, types: KernelTypes, strategy: Strategy) -> tuple[Bin, .
 
 def _of_entry(setting: Setting, entry: Entry) -> tuple[Bin, ...]:
     """Return the bins of an entry of a strategy: with limits for even rows, in global memory with little of it."""
-    found, limits = PARTS[entry.method](setting), entry.limits
+    method_bins, limits = PARTS[entry.method](setting), entry.limits
     if entry.method in ("esc", "esc-local"):
-        return *found[:-1], Bin(entry.method, Esc(bounded=True, expected_fill=setting.thresholds.expected_fill))
+        return *method_bins[:-1], Bin(entry.method, Esc(bounded=True, expected_fill=setting.thresholds.expected_fill))
     if limits is None:
-        return found
-    merging = ((bin_, bin_.accumulator) for bin_ in found if isinstance(bin_.accumulator, Merge))
+        return method_bins
+    merging = ((bin_, bin_.accumulator) for bin_ in method_bins if isinstance(bin_.accumulator, Merge))
     return tuple(
-        replace(bin_, max_products=limits.max_products if each.lanes > 1 else limits.max_item_products, even=True)
-        for bin_, each in merging
-        if each.length <= limits.max_length
+        replace(bin_, max_products=limits.max_products if accumulator.lanes > 1 else limits.max_item_products, even=True)
+        for bin_, accumulator in merging
+        if accumulator.length <= limits.max_length
     )
 
 
@@ -201,10 +201,10 @@ def bins_for(
     accumulator_limit : int, optional
         Bytes that an accumulator as wide as B may have; by default as many as the workspace.
     """
-    room, chosen = memory_limit_of(device, memory_limit), strategy or decided(device, types).value
+    room, strategy_taken = memory_limit_of(device, memory_limit), strategy or decided(device, types).value
     narrow = is_narrow(types, n_columns, room if accumulator_limit is None else min(room, accumulator_limit))
     of_method = None if method == "auto" else METHODS[method]
-    return _bins(of_method, device, types, thresholds_of(device, types), n_columns, room, narrow, chosen)
+    return _bins(of_method, device, types, thresholds_of(device, types), n_columns, room, narrow, strategy_taken)
 
 
 def is_narrow(types: KernelTypes, n_columns: int, limit: int) -> bool:
@@ -226,9 +226,9 @@ def _bins(
     strategy: Strategy,
 ) -> Bins:
     """Return the bins of a method, or of a strategy alone, where the workspace may have so many bytes."""
-    named = of_method(Setting(device, types, thresholds)) if of_method else ()
+    method_bins = of_method(Setting(device, types, thresholds)) if of_method else ()
     bins: list[Bin] = []
-    for bin_ in (EMPTY, *named, *auto(device, types, strategy)):
+    for bin_ in (EMPTY, *method_bins, *auto(device, types, strategy)):
         if not bin_.holds(n_columns, room, narrow=narrow) or any(earlier.covers(bin_) for earlier in bins):
             continue
         bins.append(bin_)

@@ -150,9 +150,9 @@ class Thresholds(thresholds.Thresholds):
 
 def thresholds_of(device: Device, types: KernelTypes) -> Thresholds:
     """Return the thresholds of the profiles for a device, and for the dtype of C's values."""
-    tried = supposed()
-    if tried is not None:
-        return tried
+    supposed_thresholds = supposed()
+    if supposed_thresholds is not None:
+        return supposed_thresholds
     assert types.arithmetic is not None  # of a numeric phase
     return Thresholds.of(device, name_of(types.arithmetic.result))
 

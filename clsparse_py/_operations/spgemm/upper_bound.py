@@ -67,12 +67,12 @@ def new_loose(chain: Chain, product: Product, counts: cl_array.Array) -> Result:
 
 
 def enqueue_compaction(
-    chain: Chain, product: Product, made: Result, C: Result, nnz: int, chunks: tuple[int, cl_array.Array] | None
+    chain: Chain, product: Product, loose: Result, C: Result, nnz: int, chunks: tuple[int, cl_array.Array] | None
 ) -> None:
     """Enqueue C's columns and values, of rows that were made with room: each by itself, or in ``chunks``."""
     if not nnz:
         return
-    rooms, types = (made.indptr, made.indices, made.data), product.types
+    rooms, types = (loose.indptr, loose.indices, loose.data), product.types
     if chunks is not None:
         built, _ = chain.build(CompactionChunked(1, types))
         n_chunks, chunk_row = chunks

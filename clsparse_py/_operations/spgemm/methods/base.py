@@ -99,7 +99,7 @@ class Product(NamedTuple):
 
 def workspace_bound(*operands: cl_array.Array) -> int:
     """Return the bound of the workspace but for twice the bytes of C: twice the bytes of the operands, and 1 MiB."""
-    return 2 * sum(each.nbytes for each in operands) + _ALWAYS
+    return 2 * sum(operand.nbytes for operand in operands) + _ALWAYS
 
 
 class Rows(NamedTuple):

@@ -28,7 +28,7 @@ def dense_span(on: Setting) -> tuple[Bin, ...]:
     """Return the bins of "dense" for rows that span few columns: on CPU devices none."""
     if on.device.resident == 1:
         return ()
-    return tuple(Bin("dense", each, max_span=each.columns) for each in dense_spans(*on))
+    return tuple(Bin("dense", accumulator, max_span=accumulator.columns) for accumulator in dense_spans(*on))
 
 
 def dense_windows(_on: Setting) -> tuple[Bin, ...]:

@@ -143,16 +143,16 @@ class DenseChunked:
         """
         n_rows = product.shape[0]
         n_chunks = min(n_rows, _CHUNKS * self._workers(chain, product, product.types))
-        before = chain.scratch(n_rows + 1, np.int64)
-        enqueue_scan(chain, product.products, before, n_rows, kind="pointers")
-        found = [chain.scratch(n_chunks + 1, np.int64) for _ in range(3)]
+        offsets = chain.scratch(n_rows + 1, np.int64)
+        enqueue_scan(chain, product.products, offsets, n_rows, kind="pointers")
+        starts = [chain.scratch(n_chunks + 1, np.int64) for _ in range(3)]
         weight = product.n_products + n_rows * _ROW_WEIGHT
         step, never = -(-weight // n_chunks), weight + 1  # a chunk ends where a row does
         enqueue_partition(
-            chain, before, n_rows, product.n_products, n_chunks, step, found, row_weight=_ROW_WEIGHT, slack=never, work_group=1
+            chain, offsets, n_rows, product.n_products, n_chunks, step, starts, row_weight=_ROW_WEIGHT, slack=never, work_group=1
         )
-        chunk_row = found[0]
-        del before, found
+        chunk_row = starts[0]
+        del offsets, starts
         n_rows_b, nnz_b = product.b_indptr.size - 1, product.b_indices.size
         n_words = chain.scratch(n_rows_b, np.uint32)
         # A product that hardly reads B is made before its masks were.

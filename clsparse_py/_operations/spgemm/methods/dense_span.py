@@ -49,17 +49,17 @@ class DenseSpanKernel(SynchronisedKernel):
     def row_bytes(self) -> int:
         """Local memory for a row."""
         value = self.types.value_bytes
-        needed = (self.columns + self.entries) * value + (self.entries + 1) * (self.types.index_bytes + 2)
+        n_bytes = (self.columns + self.entries) * value + (self.entries + 1) * (self.types.index_bytes + 2)
         if self.types.phase == "values":
-            return needed
-        needed += self.columns + self.lanes * (4 + 2 * self.types.column_bytes)
-        return needed + 2 * (self.columns // 32 + 1) * bool(value)
+            return n_bytes
+        n_bytes += self.columns + self.lanes * (4 + 2 * self.types.column_bytes)
+        return n_bytes + 2 * (self.columns // 32 + 1) * bool(value)
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        found = super().within(work_group, lane_width)
+        record = super().within(work_group, lane_width)
         # Barriers in loops of any length have to be reached by the whole work-group: it is a team.
-        return replace(found, work_group=found.lanes) if found and found.team_sync == "barrier" else found
+        return replace(record, work_group=record.lanes) if record and record.team_sync == "barrier" else record
 
     @classmethod
     @override
@@ -103,13 +103,13 @@ class DenseSpan(Team):
         lanes = min(self.lanes or _without_barrier(device), device.max_work_group, device.resident)
         group = min(max(self.work_group or lanes, lanes), device.resident)
         shape = self.columns, self.entries, self.ahead
-        found = DenseSpanKernel(group, types, listed, device.portability, lanes, *shape).fitting(device)
-        return found.with_teams(device.local_memory - _BETWEEN)
+        record = DenseSpanKernel(group, types, listed, device.portability, lanes, *shape).fitting(device)
+        return record.with_teams(device.local_memory - _BETWEEN)
 
     def legal(self, device: Device, types: KernelTypes, work_groups: int = 1) -> bool:
         """Return whether local memory holds so many work-groups of one row in the numeric phase, which takes the most."""
-        needed = self.record(device, types.of("numeric"), listed=True).row_bytes + _BETWEEN
-        return work_groups * needed <= device.local_memory
+        group_bytes = self.record(device, types.of("numeric"), listed=True).row_bytes + _BETWEEN
+        return work_groups * group_bytes <= device.local_memory
 
     @override
     def describe(self) -> str:
@@ -126,11 +126,13 @@ def _without_barrier(device: Device) -> int:
 def dense_spans(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[DenseSpan, ...]:
     """Return the bins by columns, smallest first, of which local memory holds a row, and two of the large ones."""
     narrowest, widest, paired, entries, ahead = (
-        int(each)
-        for each in (
+        int(candidate)
+        for candidate in (
             thresholds.min_span, thresholds.max_span, thresholds.min_paired_span, thresholds.span_entries, thresholds.span_loads,
         )
     )  # fmt: skip
     bits = range(narrowest.bit_length() - 1, widest.bit_length())
-    found = (DenseSpan(1 << bit, entries=entries, ahead=ahead) for bit in bits)
-    return tuple(each for each in found if each.legal(device, types, 2 if each.columns >= paired else 1))
+    accumulators = (DenseSpan(1 << bit, entries=entries, ahead=ahead) for bit in bits)
+    return tuple(
+        candidate for candidate in accumulators if candidate.legal(device, types, 2 if candidate.columns >= paired else 1)
+    )

@@ -63,11 +63,11 @@ class DenseWindowsKernel(SynchronisedKernel):
     def row_bytes(self) -> int:
         """Local memory for a row."""
         value = self.types.value_bytes
-        needed = (self.columns + self.entries) * value + (self.entries + 1) * (self.types.index_bytes + 2)
-        needed += self.lanes * self.types.column_bytes
+        n_bytes = (self.columns + self.entries) * value + (self.entries + 1) * (self.types.index_bytes + 2)
+        n_bytes += self.lanes * self.types.column_bytes
         if self.types.phase == "values":
-            return needed
-        return needed + self.columns + self.lanes * (4 + 64 * bool(value))
+            return n_bytes
+        return n_bytes + self.columns + self.lanes * (4 + 64 * bool(value))
 
     def narrower(self) -> Iterator[Self]:
         """Yield the record, and others with narrower windows: they leave room for as many lanes."""
@@ -79,8 +79,8 @@ class DenseWindowsKernel(SynchronisedKernel):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        found = super().within(work_group, lane_width)
-        return replace(found, work_group=found.lanes) if found else None
+        record = super().within(work_group, lane_width)
+        return replace(record, work_group=record.lanes) if record else None
 
     @classmethod
     @override
@@ -139,8 +139,8 @@ class DenseWindows(Team):
         # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
         lanes = min(self.lanes, device.max_work_group, device.resident)
         shape = self.columns_of(types), self.entries, self.ahead, self.min_entries if types.arithmetic else 0
-        found = DenseWindowsKernel(lanes, types, listed, device.portability, lanes, *shape)
-        return device.fitting(found.narrower(), lambda each: each.row_bytes).fitting(device)
+        record = DenseWindowsKernel(lanes, types, listed, device.portability, lanes, *shape)
+        return device.fitting(record.narrower(), lambda narrower: narrower.row_bytes).fitting(device)
 
     @override
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> cl_array.Array | None:
@@ -170,8 +170,8 @@ class DenseWindows(Team):
         parts = 1 if state is None else state.size // rows.n
         columns = -(-product.shape[1] // (32 * parts)) * 32
         built, _ = self._built(chain, product, rows, phase)
-        own = np.uint32(parts), np.uint64(columns)
-        chain.launch(built, rows.n * parts, *rows.where, *product.structure, *results, *own)
+        own_arguments = np.uint32(parts), np.uint64(columns)
+        chain.launch(built, rows.n * parts, *rows.where, *product.structure, *results, *own_arguments)
         return parts
 
     @override

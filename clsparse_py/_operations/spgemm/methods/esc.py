@@ -67,8 +67,8 @@ class _Sorted:
     @property
     def kept_bytes(self) -> int:
         """Bytes of the arrays that new values need."""
-        kept = self.entry_at, self.entry_products, self.numbers, self.runs_before, self.tile_first
-        return sum(each.nbytes for each in kept)
+        kept_arrays = self.entry_at, self.entry_products, self.numbers, self.runs_before, self.tile_first
+        return sum(array.nbytes for array in kept_arrays)
 
 
 @dataclasses.dataclass
@@ -146,7 +146,7 @@ class Esc:
         chain: Chain,
         part: Slice,
         bits: int,
-        given: tuple[cl_array.Array, ...],
+        source: tuple[cl_array.Array, ...],
         target: tuple[cl_array.Array, ...],
         runs: tuple[cl_array.Array, ...],  # noqa: ARG002 - of those that merge
     ) -> None:
@@ -155,9 +155,9 @@ class Esc:
         ``runs`` tell the first entry of A of each row, and the first product of each entry; there are none if this is no
         merge, or may not wait.
         """
-        numbers = (given[1], target[1]) if len(given) > 1 else (None, None)
+        numbers = (source[1], target[1]) if len(source) > 1 else (None, None)
         enqueue_radix_sort(
-            chain, given[0], part.n, bits=(0, bits), sorted_keys=target[0], values=numbers[0], sorted_values=numbers[1],
+            chain, source[0], part.n, bits=(0, bits), sorted_keys=target[0], values=numbers[0], sorted_values=numbers[1],
             overwrites=True,
         )  # fmt: skip
 
@@ -176,13 +176,13 @@ class Esc:
             A row does not fit, or slices are too small to be worth their launches; the message names ``memory_limit``.
         """
         group = self._group(chain)
-        before = chain.scratch(rows.n + 1, np.uint64), chain.scratch(rows.n + 1, np.uint64)
+        offsets = chain.scratch(rows.n + 1, np.uint64), chain.scratch(rows.n + 1, np.uint64)
         built, record = chain.build(EscRows(group, product.types.index, rows.listed is not None))
-        chain.launch(built, -(-rows.n // record.work_group), *rows.where, product.a_indptr, product.products, *before)
-        for each in before:
-            enqueue_scan(chain, each, each, rows.n, kind="pointers")
+        chain.launch(built, -(-rows.n // record.work_group), *rows.where, product.a_indptr, product.products, *offsets)
+        for array in offsets:
+            enqueue_scan(chain, array, array, rows.n, kind="pointers")
         column_bits = max(1, (product.shape[1] - 1).bit_length())
-        state = _State(*before, (), column_bits)
+        state = _State(*offsets, (), column_bits)
         limit, aim = product.free, self._budget(product, rows, int(self.expected_fill * product.bound))
 
         def needs(part: Slice) -> int:
@@ -190,48 +190,48 @@ class Esc:
 
         totals = [product.a_indices.size, product.n_products]
         if rows.listed is not None:
-            totals = [int(chain.read(each, 1, rows.n)[0]) for each in before]
-        whole = Slice(0, rows.n, *totals)
-        if whole.fits(column_bits) and needs(whole) <= aim:
-            state.slices = (whole,)
+            totals = [int(chain.read(array, 1, rows.n)[0]) for array in offsets]
+        all_rows = Slice(0, rows.n, *totals)
+        if all_rows.fits(column_bits) and needs(all_rows) <= aim:
+            state.slices = (all_rows,)
         else:
-            entries, products = (chain.read(each, rows.n + 1) for each in before)
+            entries, products = (chain.read(array, rows.n + 1) for array in offsets)
             state.slices = tuple(cut_into_slices(entries, products, column_bits, needs, limit, aim))
             n, limits = len(state.slices), product.kind.thresholds
-            if n > limits.few_slices and n * limits.min_slice_products > whole.n:
+            if n > limits.few_slices and n * limits.min_slice_products > all_rows.n:
                 raise MemoryError(f"memory_limit: expansion in {limit:,} bytes takes {n:,} slices, of too few products each")
         state.max_needed = max(map(needs, state.slices))
         return state
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
         """Enqueue the number of entries of each row. The sorted products are kept if there is but one slice."""
-        known = cast("_State", state)
-        one = len(known.slices) == 1
-        for number, part in enumerate(known.slices):
-            made = self._sorted(chain, product, rows, known, part, waits=True, numbered=one, counts=counts)
-            if one:
-                known.kept[number] = made
+        slices_state = cast("_State", state)
+        is_single = len(slices_state.slices) == 1
+        for number, part in enumerate(slices_state.slices):
+            sorted_slice = self._sorted(chain, product, rows, slices_state, part, waits=True, numbered=is_single, counts=counts)
+            if is_single:
+                slices_state.kept[number] = sorted_slice
             # Nothing of a slice is held while the next one is made.
-            del made
+            del sorted_slice
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
         """Enqueue columns and values of each row, or values alone."""
-        known = cast("_State", state)
+        slices_state = cast("_State", state)
         room = 0
-        if phase == "numeric" and not known.kept:
-            room = self._budget(product, rows, C.indices.size) - known.max_needed
-        for number, part in enumerate(known.slices):
-            made = known.kept.get(number) or self._sorted(
-                chain, product, rows, known, part, waits=phase != "values", numbered=True
+        if phase == "numeric" and not slices_state.kept:
+            room = self._budget(product, rows, C.indices.size) - slices_state.max_needed
+        for number, part in enumerate(slices_state.slices):
+            sorted_slice = slices_state.kept.get(number) or self._sorted(
+                chain, product, rows, slices_state, part, waits=phase != "values", numbered=True
             )
-            self._enqueue_contraction(chain, product, rows, known, part, made, C, phase)
+            self._enqueue_contraction(chain, product, rows, slices_state, part, sorted_slice, C, phase)
             # From now on columns are C's.
-            made.keys = None
-            if made.kept_bytes <= room:
-                room -= made.kept_bytes
-                known.kept[number] = made
+            sorted_slice.keys = None
+            if sorted_slice.kept_bytes <= room:
+                room -= sorted_slice.kept_bytes
+                slices_state.kept[number] = sorted_slice
             # Nothing of a slice is held while the next one is made, if it is not kept.
-            del made
+            del sorted_slice
 
     def _sorted(
         self,
@@ -261,16 +261,16 @@ class Esc:
         enqueue_scan(chain, entry_products, entry_products, part.n_entries, kind="pointers")
 
         dtypes = (state.key(part), np.dtype(np.uint32))[: 1 + numbered]
-        given = tuple(chain.scratch(part.n, dtype) for dtype in dtypes)
+        source = tuple(chain.scratch(part.n, dtype) for dtype in dtypes)
         built, expand = chain.build(EscExpand(group, types, name_of(dtypes[0]), "numbered" if numbered else "keys"))
         chain.launch(
             built, -(-part.n // (expand.work_group * expand.items)), n, np.uint32(part.n_entries), entry_products, entry_at,
-            product.a_indices, product.b_indptr, np.uint32(state.column_bits), entry_slot, product.b_indices, *given,
+            product.a_indices, product.b_indptr, np.uint32(state.column_bits), entry_slot, product.b_indices, *source,
         )  # fmt: skip
         target = tuple(chain.scratch(part.n, dtype) for dtype in dtypes)
         runs = (*row_entries, entry_products) if row_entries else ()
-        self._enqueue_sort(chain, part, state.column_bits + part.row_bits, given, target, runs)
-        del given, entry_slot, runs, row_entries
+        self._enqueue_sort(chain, part, state.column_bits + part.row_bits, source, target, runs)
+        del source, entry_slot, runs, row_entries
 
         marks, places = chain.scratch(part.n, np.uint8), chain.scratch(part.n + 1, np.int32)
         enqueue_loop(chain, ESC_MARK_NUMBERED if numbered else ESC_MARK, part.n, (name_of(dtypes[0]),), *target, marks)
@@ -286,7 +286,7 @@ class Esc:
         return _Sorted(entry_at, entry_products, target[0], target[-1], runs_before, tile_first)
 
     def _enqueue_contraction(
-        self, chain: Chain, product: Product, rows: Rows, state: _State, part: Slice, made: _Sorted, C: Result, phase: str
+        self, chain: Chain, product: Product, rows: Rows, state: _State, part: Slice, sorted_slice: _Sorted, C: Result, phase: str
     ) -> None:
         """Enqueue the values of a slice's rows, and the columns outside the phase of values."""
         group, n = self._group(chain), np.uint32(part.n)
@@ -294,18 +294,20 @@ class Esc:
         values = chain.scratch(part.n, values_of(product.types))
         built, expand = chain.build(EscExpand(group, product.types.of("values"), "uint32", "values"))
         chain.launch(
-            built, -(-part.n // (expand.work_group * expand.items)), n, np.uint32(part.n_entries), made.entry_products,
-            made.entry_at, product.a_indices, product.b_indptr, product.a_data, product.b_data, values,
+            built, -(-part.n // (expand.work_group * expand.items)), n, np.uint32(part.n_entries), sorted_slice.entry_products,
+            sorted_slice.entry_at, product.a_indices, product.b_indptr, product.a_data, product.b_data, values,
         )  # fmt: skip
         built, contract = chain.build(self._contraction(chain, product, rows, state.key(part), phase))
         n_tiles = -(-part.n // contract.tile)
         partial = chain.scratch(n_tiles, values.dtype)
-        columns = () if phase == "values" else (np.uint32(state.column_bits), made.keys, C.indices)
-        found = made.runs_before, made.tile_first, made.numbers
-        chain.launch(built, n_tiles, *where, n, *found, values, C.indptr, *columns, C.data, partial)
+        columns = () if phase == "values" else (np.uint32(state.column_bits), sorted_slice.keys, C.indices)
+        run_arrays = sorted_slice.runs_before, sorted_slice.tile_first, sorted_slice.numbers
+        chain.launch(built, n_tiles, *where, n, *run_arrays, values, C.indptr, *columns, C.data, partial)
         if n_tiles > 1:
             built, carry = chain.build(EscCarry(group, product.types.of("values"), rows.listed is not None, contract.tile))
-            chain.launch(built, -(-n_tiles // carry.work_group), *where, np.uint32(n_tiles), *found, C.indptr, C.data, partial)
+            chain.launch(
+                built, -(-n_tiles // carry.work_group), *where, np.uint32(n_tiles), *run_arrays, C.indptr, C.data, partial
+            )
 
 
 def esc(on: Setting) -> tuple[Bin, ...]:  # noqa: ARG001 - it is the same everywhere

@@ -159,7 +159,7 @@ class EscContract(OfLanes, OfListed):
         record = cls(min(work_group, device.max_work_group), types, listed, device.portability, key, 15)
         record = replace(record, items={8: 11, 16: 5}.get(record.value_bytes, 15))
         halves = (replace(record, work_group=record.work_group >> bit) for bit in range(record.work_group.bit_length()))
-        return device.fitting(halves, lambda each: each.local_bytes)
+        return device.fitting(halves, lambda candidate: candidate.local_bytes)
 
     @property
     def value_bytes(self) -> int:

@@ -232,9 +232,9 @@ class EscItem(_SortingTeam):
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> EscItemKernel:
         word_bytes = _word_bytes(types, self.columns, self.bits)
-        asked = EscItemKernel(self.work_group, types, listed, device.portability.at_most(1), 1, 1 << self.bits, word_bytes)
-        fitting = min(device.local_memory - RESERVED, _SHARED) // asked.work_item_bytes
-        return replace(asked, work_group=min(self.work_group, device.max_work_group, max(fitting // 32 * 32, 1)))
+        requested = EscItemKernel(self.work_group, types, listed, device.portability.at_most(1), 1, 1 << self.bits, word_bytes)
+        fitting = min(device.local_memory - RESERVED, _SHARED) // requested.work_item_bytes
+        return replace(requested, work_group=min(self.work_group, device.max_work_group, max(fitting // 32 * 32, 1)))
 
     @override
     def describe(self) -> str:
@@ -256,15 +256,15 @@ class EscTeam(_SortingTeam):
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> EscTeamKernel:
         word_bytes = _word_bytes(types, self.columns, self.bits)
-        asked = EscTeamKernel(self.work_group, types, listed, device.portability, self.lanes, self.products, word_bytes)
-        found = asked.within(min(max(self.work_group, self.lanes), device.max_work_group), device.portability.lane_width)
-        assert found is not None  # a work-group has at least one work-item
-        return found.with_teams(min(device.local_memory - RESERVED, _SHARED))
+        requested = EscTeamKernel(self.work_group, types, listed, device.portability, self.lanes, self.products, word_bytes)
+        legal = requested.within(min(max(self.work_group, self.lanes), device.max_work_group), device.portability.lane_width)
+        assert legal is not None  # a work-group has at least one work-item
+        return legal.with_teams(min(device.local_memory - RESERVED, _SHARED))
 
     @override
     def max_columns(self, device: Device, types: KernelTypes) -> int:
-        needed = self.record(device, types.of("numeric"), listed=True).row_bytes
-        return super().max_columns(device, types) if needed + RESERVED <= device.local_memory else 1 << 32 - self.bits
+        row_bytes = self.record(device, types.of("numeric"), listed=True).row_bytes
+        return super().max_columns(device, types) if row_bytes + RESERVED <= device.local_memory else 1 << 32 - self.bits
 
     @override
     def describe(self) -> str:
@@ -324,9 +324,9 @@ class EscGroup(_SortingTeam):
 
 def _max_products(device: Device, types: KernelTypes, lanes: int, word_bytes: int) -> int:
     """Return how many products of a row local memory holds, in any phase."""
-    one = replace(EscTeam(1, lanes=lanes).record(device, types.of("numeric"), listed=True), word_bytes=word_bytes)
-    of_product = replace(one, products=2).row_bytes - one.row_bytes
-    return (device.local_memory - RESERVED - one.row_bytes) // of_product
+    of_one = replace(EscTeam(1, lanes=lanes).record(device, types.of("numeric"), listed=True), word_bytes=word_bytes)
+    of_product = replace(of_one, products=2).row_bytes - of_one.row_bytes
+    return (device.local_memory - RESERVED - of_one.row_bytes) // of_product
 
 
 def esc_bins(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[EscItem | EscTeam | EscGroup, ...]:
@@ -336,16 +336,18 @@ def esc_bins(device: Device, types: KernelTypes, thresholds: Thresholds) -> tupl
     see `EscTeam.max_columns`.
     """
     of_item, of_sub_group, of_group = (
-        int(each) for each in (thresholds.esc_item_products, thresholds.esc_team_products, thresholds.esc_group_products)
+        int(limit) for limit in (thresholds.esc_item_products, thresholds.esc_team_products, thresholds.esc_group_products)
     )
     width, group = min(32, device.max_work_group), min(256, device.max_work_group)
-    found: list[EscItem | EscTeam | EscGroup] = [EscItem(of_item)]
+    accumulators: list[EscItem | EscTeam | EscGroup] = [EscItem(of_item)]
     for products, lanes in ((of_sub_group, width), (of_group, group)):
         fitting = min(products, _max_products(device, types, lanes, 8))
         packed = min(products, fitting if types.wide else _max_products(device, types, lanes, 4))
         # Small rows with as many lanes take a quarter of the local memory: more of them share a compute unit.
-        found += [EscTeam(size, lanes=lanes) for size in (fitting // 4, fitting, packed) if size > found[-1].products]
-    return *found, EscGroup(_GROUP_PRODUCTS, min(512, device.max_work_group))
+        accumulators += [
+            EscTeam(size, lanes=lanes) for size in (fitting // 4, fitting, packed) if size > accumulators[-1].products
+        ]
+    return *accumulators, EscGroup(_GROUP_PRODUCTS, min(512, device.max_work_group))
 
 
 def esc_local(on: Setting) -> tuple[Bin, ...]:
@@ -353,9 +355,9 @@ def esc_local(on: Setting) -> tuple[Bin, ...]:
     device, types, thresholds = on
     bins = (
         Bin(
-            "esc-local", each, each.products, each.length, takes_empty=isinstance(each, EscItem),
-            min_bytes=each.min_bytes(device, types), max_columns=each.max_columns(device, types),
+            "esc-local", accumulator, accumulator.products, accumulator.length, takes_empty=isinstance(accumulator, EscItem),
+            min_bytes=accumulator.min_bytes(device, types), max_columns=accumulator.max_columns(device, types),
         )
-        for each in esc_bins(device, types, thresholds)
+        for accumulator in esc_bins(device, types, thresholds)
     )  # fmt: skip
     return *bins, Bin("esc-local", Esc(bounded=True))

@@ -149,25 +149,27 @@ class HashRowsKernel(SynchronisedKernel):
     def arguments(self) -> Mapping[str, object]:
         most = self.slots // self.lanes
         networks = [1 << bit for bit in range(1, min(most, self.MAX_REGISTER_ITEMS).bit_length())]
-        one = 1 < self.lanes == self.lane_width
+        is_sub_group = 1 < self.lanes == self.lane_width
         return {
             **super().arguments(),
             "bits": self.slots.bit_length() - 1,
             "entries": self.entries,
             "lane_width": self.lane_width,
             # Teams of one sub-group may each take another way.
-            "networks": tuple(networks if one else networks[-1:]),
-            "registers": self.registers and self.lanes <= self.lane_width and (one or 2 <= most <= self.MAX_REGISTER_ITEMS),
+            "networks": tuple(networks if is_sub_group else networks[-1:]),
+            "registers": self.registers
+            and self.lanes <= self.lane_width
+            and (is_sub_group or 2 <= most <= self.MAX_REGISTER_ITEMS),
             "many": most > self.MAX_REGISTER_ITEMS,
-            "one": one,
+            "one": is_sub_group,
             "tries": self.TRIES,
         }
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        found = super().within(work_group, lane_width)
+        record = super().within(work_group, lane_width)
         # Rows of B are walked in a loop of any length, in which there must be no barrier.
-        return replace(found, lanes=1) if found is not None and found.team_sync == "barrier" else found
+        return replace(record, lanes=1) if record is not None and record.team_sync == "barrier" else record
 
     @classmethod
     @override
@@ -229,11 +231,11 @@ class HashRows(Team):
 
     @override
     def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
-        found: Self = vary(self, "columns", product.shape[1])
+        varied: Self = vary(self, "columns", product.shape[1])
         if entries and not self.min_entries:
             # Half as many slots again as the mean row would need.
-            found = vary(found, "contraction", 1 << max(2 * product.n_products // (3 * entries), 1).bit_length() - 1)
-        return found
+            varied = vary(varied, "contraction", 1 << max(2 * product.n_products // (3 * entries), 1).bit_length() - 1)
+        return varied
 
     @override
     def foreseen(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
@@ -362,13 +364,15 @@ def hashes(device: Device, types: KernelTypes, thresholds: Thresholds, *, regist
     """Return the accumulators of "hash", or with ``registers`` of "reg-hash": none if columns need 64 bits."""
     if types.wide:
         return ()
-    found: list[Hash | HashRows] = []
+    accumulators: list[Hash | HashRows] = []
     items, most = thresholds.hash_items, thresholds.max_hash_products if registers else thresholds.max_walked_products
     for products in _doubling(_MIN_PRODUCTS, int(most)):
         # Rows of A and B are about as long as each other.
         lanes = min(max(products // items, 1) if registers else 1 << (products.bit_length() - 1) // 2, 32, device.resident)
-        found.append(Hash(products, lanes, items) if registers else HashRows(products, lanes))
-    return tuple(each for each in found if each.record(device, types, True).row_bytes <= device.local_memory)
+        accumulators.append(Hash(products, lanes, items) if registers else HashRows(products, lanes))
+    return tuple(
+        accumulator for accumulator in accumulators if accumulator.record(device, types, True).row_bytes <= device.local_memory
+    )
 
 
 def _doubling(first: int, last: int) -> tuple[int, ...]:
@@ -381,8 +385,8 @@ def large_hashes(device: Device, types: KernelTypes, thresholds: Thresholds) -> 
         return ()
     lanes, items = min(thresholds.large_hash_lanes, device.resident), thresholds.large_hash_items
 
-    def fits(products: int, slots: int, of: KernelTypes, budget: int) -> bool:
-        return LargeHash(products, lanes, items, lanes, slots=slots).record(device, of, True).row_bytes <= budget
+    def fits(products: int, slots: int, types: KernelTypes, budget: int) -> bool:
+        return LargeHash(products, lanes, items, lanes, slots=slots).record(device, types, True).row_bytes <= budget
 
     # Rows of C have far fewer entries than products as a rule; several work-groups are to be resident.
     sizes = reversed(_doubling(_MIN_SLOTS, thresholds.max_slots))
@@ -395,7 +399,7 @@ def large_hashes(device: Device, types: KernelTypes, thresholds: Thresholds) -> 
 
 
 def _bins(method: str, accumulators: Iterable[Hash | HashRows]) -> tuple[Bin, ...]:
-    return tuple(Bin(method, each, each.products, each.length) for each in accumulators)
+    return tuple(Bin(method, accumulator, accumulator.products, accumulator.length) for accumulator in accumulators)
 
 
 def hash_(on: Setting) -> tuple[Bin, ...]:

@@ -44,14 +44,14 @@ class LongRows(Esc):
         chain: Chain,
         part: Slice,
         bits: int,
-        given: tuple[cl_array.Array, ...],
+        source: tuple[cl_array.Array, ...],
         target: tuple[cl_array.Array, ...],
         runs: tuple[cl_array.Array, ...],
     ) -> None:
         if runs:
-            enqueue_segmented_merge(chain, runs, given, target, part.n)
+            enqueue_segmented_merge(chain, runs, source, target, part.n)
         else:
-            super()._enqueue_sort(chain, part, bits, given, target, runs)
+            super()._enqueue_sort(chain, part, bits, source, target, runs)
 
 
 def long_rows(on: Setting) -> tuple[Bin, ...]:  # noqa: ARG001 - it is the same everywhere

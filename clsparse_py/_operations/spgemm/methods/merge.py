@@ -107,21 +107,21 @@ class MergeKernel(RowKernel):
         lanes = min(self.lanes, width)
         items = self.items * (self.lanes // lanes)
         registers = self.registers and items <= self.MAX_ITEMS
-        alone = lanes == 1 and self.types.phase != "symbolic"
-        staged_c = self.staged_c if alone and not self.listed else 0
-        made = replace(self, lanes=lanes, items=items, registers=registers, staged_c=staged_c, staged_b=0)
+        by_item = lanes == 1 and self.types.phase != "symbolic"
+        staged_c = self.staged_c if by_item and not self.listed else 0
+        record = replace(self, lanes=lanes, items=items, registers=registers, staged_c=staged_c, staged_b=0)
         # A whole sub-group makes the rows: not after a compiler refused that.
-        whole = 1 < min(lane_width, self.lane_width) == width
-        if self.staged_b and alone and registers and whole and self.types.index == "int32":
-            room = self.LOCAL_MEMORY - width * made._work_item_bytes
+        is_whole_sub_group = 1 < min(lane_width, self.lane_width) == width
+        if self.staged_b and by_item and registers and is_whole_sub_group and self.types.index == "int32":
+            room = self.LOCAL_MEMORY - width * record._work_item_bytes
             if (self.staged_b + 1) * self._input_bytes <= room:
-                return replace(made, staged_b=self.staged_b, portability=self.portability.at_most(width), work_group=width)
-        made = replace(made, portability=self.portability.at_most(width if lanes > 1 else 1))
-        while work_group * made._work_item_bytes > self.LOCAL_MEMORY:
+                return replace(record, staged_b=self.staged_b, portability=self.portability.at_most(width), work_group=width)
+        record = replace(record, portability=self.portability.at_most(width if lanes > 1 else 1))
+        while work_group * record._work_item_bytes > self.LOCAL_MEMORY:
             work_group //= 2
         # Whole sub-groups, as their lanes exchange values.
-        group = work_group // made.lane_width * made.lane_width
-        return replace(made, work_group=group) if group else None
+        group = work_group // record.lane_width * record.lane_width
+        return replace(record, work_group=group) if group else None
 
     @classmethod
     @override
@@ -178,10 +178,10 @@ class Merge(Team):
     def legal(self, device: Device, types: KernelTypes, *, listed: bool, max_length_of_b: int = 0) -> MergeKernel | None:
         """Return the nearest record that a device can hold, or None."""
         shape = self.lanes, self.items, self.registers, self.staged_c or 0, self.staged_b, max_length_of_b
-        asked = MergeKernel(self.work_group, types, listed, device.portability, *shape)
+        requested = MergeKernel(self.work_group, types, listed, device.portability, *shape)
         width = device.portability.lane_width
         group = max(self.work_group, width) if self.staged_b or min(self.lanes, width) > 1 else self.work_group
-        return asked.within(min(group, device.max_work_group), width)
+        return requested.within(min(group, device.max_work_group), width)
 
     def speculative(self, device: Device, types: KernelTypes, max_length_of_b: int) -> MergeKernel:
         """Return the record of a symbolic phase that tells whether it holds all rows."""
@@ -212,8 +212,8 @@ class Merge(Team):
     def _staged(self, mean: float) -> int:
         """Return how many entries of C are staged for each row, by the mean row, which some are longer than."""
         step, max_staged = self._STAGED
-        wanted = math.ceil(1.1 * mean / step) * step
-        return wanted if wanted <= max_staged else 0
+        n_staged = math.ceil(1.1 * mean / step) * step
+        return n_staged if n_staged <= max_staged else 0
 
     @override
     def describe(self) -> str:
@@ -236,15 +236,15 @@ def merges(device: Device, types: KernelTypes, thresholds: Thresholds, *, regist
     for lanes, heads in (*teams, (width, 2 * items), (width, 4 * items)):
         if lanes * heads > shapes[-1][0] * shapes[-1][1]:
             shapes.append((lanes, heads))
-    found = (Merge(lanes, heads, registers) for lanes, heads in shapes)
-    return tuple(merge for merge in found if merge.legal(device, types, listed=False))
+    accumulators = (Merge(lanes, heads, registers) for lanes, heads in shapes)
+    return tuple(merge for merge in accumulators if merge.legal(device, types, listed=False))
 
 
 def reg_merge(on: Setting) -> tuple[Bin, ...]:
     """Return the bins of "reg-merge": by entries of a row of A."""
-    return tuple(Bin("reg-merge", each, max_length=each.length) for each in merges(*on, registers=True))
+    return tuple(Bin("reg-merge", accumulator, max_length=accumulator.length) for accumulator in merges(*on, registers=True))
 
 
 def merge(on: Setting) -> tuple[Bin, ...]:
     """Return the bins of "merge": by entries of a row of A."""
-    return tuple(Bin("merge", each, max_length=each.length) for each in merges(*on, registers=False))
+    return tuple(Bin("merge", accumulator, max_length=accumulator.length) for accumulator in merges(*on, registers=False))

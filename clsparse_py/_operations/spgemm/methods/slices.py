@@ -73,7 +73,7 @@ def cut_into_slices(
     n_rows, begin = len(products_before) - 1, 0
 
     def slice_to(end: int) -> Slice:
-        entries, products = (int(before[end]) - int(before[begin]) for before in (entries_before, products_before))
+        entries, products = (int(sums_before[end]) - int(sums_before[begin]) for sums_before in (entries_before, products_before))
         return Slice(begin, end - begin, entries, products)
 
     while begin < n_rows:
@@ -81,9 +81,9 @@ def cut_into_slices(
         low, high = begin, n_rows
         while low < high:
             middle = (low + high + 1) // 2
-            wanted = slice_to(middle)
-            allowed = limit if aim is None or wanted.n_rows == 1 else aim
-            if wanted.fits(column_bits) and needs(wanted) <= allowed:
+            candidate = slice_to(middle)
+            allowed = limit if aim is None or candidate.n_rows == 1 else aim
+            if candidate.fits(column_bits) and needs(candidate) <= allowed:
                 low = middle
             else:
                 high = middle - 1

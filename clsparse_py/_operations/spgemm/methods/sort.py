@@ -91,13 +91,13 @@ class SortKernel(SynchronisedKernel):
         # Whole sub-groups, as their lanes exchange values.
         unit = max(lanes, width)
         group = work_group // unit * unit
-        made = replace(
+        record = replace(
             self, work_group=group, lanes=lanes, items=items, portability=self.portability.at_most(width),
             registers=self.registers and items <= self.MAX_REGISTER_ITEMS,
         )  # fmt: skip
-        while made.work_group // lanes * made.row_bytes > self.LOCAL_MEMORY and made.work_group >= 2 * unit:
-            made = replace(made, work_group=made.work_group // (2 * unit) * unit)
-        return made
+        while record.work_group // lanes * record.row_bytes > self.LOCAL_MEMORY and record.work_group >= 2 * unit:
+            record = replace(record, work_group=record.work_group // (2 * unit) * unit)
+        return record
 
     @classmethod
     @override
@@ -146,8 +146,10 @@ class Sort(Team):
         bits = columns + (0 if types.phase == "symbolic" else (self.products - 1).bit_length())
         word_bytes = 8 if types.wide or bits > 32 else 4
         width = device.portability.lane_width
-        asked = SortKernel(self.work_group, types, listed, device.portability, self.lanes, self.items, self.registers, word_bytes)
-        legal = asked.within(min(max(self.work_group, self.lanes, width), device.max_work_group), width)
+        requested = SortKernel(
+            self.work_group, types, listed, device.portability, self.lanes, self.items, self.registers, word_bytes
+        )
+        legal = requested.within(min(max(self.work_group, self.lanes, width), device.max_work_group), width)
         assert legal is not None, self  # no device has so few work-items in a work-group
         return legal
 
@@ -172,12 +174,15 @@ def sorts(thresholds: Thresholds, *, registers: bool) -> tuple[Sort, ...]:
     # A few products to a lane: neighbouring lanes write side by side.
     most = [1 << bit for bit in range(1, 10)]
     lanes = [min(_MAX_LANES, max(products // thresholds.sort_items, min(products // 2, 2))) for products in most]
-    return tuple(Sort(each, products // each, registers) for each, products in zip(lanes, most, strict=True))
+    return tuple(
+        Sort(lanes_of_row, products // lanes_of_row, registers) for lanes_of_row, products in zip(lanes, most, strict=True)
+    )
 
 
 def _bins(method: str, accumulators: tuple[Sort, ...]) -> tuple[Bin, ...]:
     return tuple(
-        Bin(method, each, each.products, each.products, max_columns=max_columns_of(each.products)) for each in accumulators
+        Bin(method, accumulator, accumulator.products, accumulator.products, max_columns=max_columns_of(accumulator.products))
+        for accumulator in accumulators
     )
 
 

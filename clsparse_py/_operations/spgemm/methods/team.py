@@ -66,8 +66,8 @@ class Team(abc.ABC):
 
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
         built, record = self._built(chain, product, rows, phase, entries)
-        groups, own = self._spread(chain, product, rows, record)
-        chain.launch(built, groups, *rows.where, *product.structure, *results, *own)
+        groups, own_arguments = self._spread(chain, product, rows, record)
+        chain.launch(built, groups, *rows.where, *product.structure, *results, *own_arguments)
 
     def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:  # noqa: ARG002
         """Return how many work-groups make the rows, and the kernel's last arguments, of which most have none."""

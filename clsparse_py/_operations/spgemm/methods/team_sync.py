@@ -51,19 +51,19 @@ class SynchronisedKernel(RowKernel):
 
     def fitting(self, device: Device) -> Self:
         """Return the record with a work-group that a device allows, and with as few lanes as local memory asks for."""
-        return device.fitting(self._fewer_lanes(device), lambda each: each.row_bytes)
+        return device.fitting(self._fewer_lanes(device), lambda record: record.row_bytes)
 
     def _fewer_lanes(self, device: Device) -> Iterator[Self]:
         work_group = min(self.work_group, device.max_work_group)
-        while (found := self.within(work_group, device.portability.lane_width)) is not None:
-            yield found
-            work_group = found.lanes // 2
+        while (record := self.within(work_group, device.portability.lane_width)) is not None:
+            yield record
+            work_group = record.lanes // 2
 
     def resident_twice(self, device: Device) -> Self:
         """Return the `fitting` record with work-groups of which two are resident, if that leaves local memory for a row."""
-        found = self.fitting(device)
-        rows = max(device.local_memory // 2 // found.row_bytes, 1)
-        return replace(found, work_group=min(found.work_group, found.lanes << rows.bit_length() - 1))
+        record = self.fitting(device)
+        rows = max(device.local_memory // 2 // record.row_bytes, 1)
+        return replace(record, work_group=min(record.work_group, record.lanes << rows.bit_length() - 1))
 
     def with_teams(self, n_bytes: int) -> Self:
         """Return the record with as many teams to a work-group as so many bytes of local memory hold, one at least."""
