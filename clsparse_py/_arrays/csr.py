@@ -24,8 +24,8 @@ from clsparse_py._operations.elementwise.methods import Elementwise
 from clsparse_py._operations.indexing.methods import Indexing, resize
 from clsparse_py._operations.reductions import Reductions
 from clsparse_py._operations.spgemm import plain_product, spgemm
-from clsparse_py._operations.spmm import SpmmPlan, kept_spmm_plan, spmm
-from clsparse_py._operations.spmv import SpmvPlan, kept_plan, spmv
+from clsparse_py._operations.spmm import SpmmPlan, get_spmm_plan, spmm
+from clsparse_py._operations.spmv import SpmvPlan, get_spmv_plan, spmv
 from clsparse_py._operations.transpose import Permutation, TransposePlan, permutation, transpose
 from clsparse_py._operations.transpose_cache import MemoryReport, TransposeCache, report_memory
 from clsparse_py._run.transfer import copy_to_host
@@ -440,11 +440,11 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
 
     def spmv_plan(self) -> SpmvPlan:
         """Return the plan of ``A @ x``, made at the first call and kept until the structure is replaced."""
-        return kept_plan(self)
+        return get_spmv_plan(self)
 
     def spmm_plan(self) -> SpmmPlan:
         """Return the plan of ``A @ X`` with several columns, made at the first call and kept until the structure is replaced."""
-        return kept_spmm_plan(self)
+        return get_spmm_plan(self)
 
     def transpose_plan(self) -> TransposePlan[csr_array]:
         """Return the plan that transposes new values of A, made at the first call and kept until the structure is replaced."""

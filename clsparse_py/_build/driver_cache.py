@@ -48,7 +48,7 @@ def look_through() -> None:
         fcntl.flock(file, fcntl.LOCK_EX)
         atexit.register(_take_away, mark, file, os.getpid())
         if stale:
-            for entry in _cut_short(entries):
+            for entry in _find_truncated(entries):
                 _log.warning("%s is cut short: removed, and its kernels are built anew", entry)
                 shutil.rmtree(entry, ignore_errors=True)
             for stale_mark in stale:
@@ -79,7 +79,7 @@ def _take_away(mark: Path, file: IO[bytes], owner: int) -> None:
     file.close()
 
 
-def _cut_short(entries: Path) -> Iterator[Path]:
+def _find_truncated(entries: Path) -> Iterator[Path]:
     """Yield the folders of programs that hold a truncated file.
 
     Files beside these folders are temporary: other PoCL processes may be writing them, and none loads them.

@@ -133,12 +133,12 @@ def compile_source(context: cl.Context, device: cl.Device, source: str, options:
         warnings.simplefilter("ignore", cl.CompilerWarning)
         if has_src_build_cache(device):
             driver_cache.look_through()
-            return _build_program(_uncached(context, source), device, options)
+            return _build_program(_create_uncached(context, source), device, options)
         key = cache.key_of("program", source, *options, identity(device), cl.VERSION_TEXT)
         loaded = cache.load(key, lambda binary: _load(context, device, binary, source, options))
         if loaded is not None:
             return loaded
-        program = _build_program(_uncached(context, source), device, options)
+        program = _build_program(_create_uncached(context, source), device, options)
         # Indexed by device, as `binaries` follows the program's own list.
         binaries = dict(zip((d.int_ptr for d in program.devices), program.binaries, strict=True))
         cache.write(key, binaries[device.int_ptr])
@@ -160,7 +160,7 @@ def _load(context: cl.Context, device: cl.Device, binary: bytes, source: str, op
     pyopencl.Error
         The driver does not take it.
     """
-    # As in `_uncached`: a program that is made otherwise keeps the Python object of its context.
+    # As in `_create_uncached`: a program that is made otherwise keeps the Python object of its context.
     program = _build_program(cl.Program(cl._cl._Program(context, [device], [binary])), device, options)
     lacking = set(_KERNEL.findall(source)) - set(program.kernel_names.split(";"))
     if lacking:
@@ -168,7 +168,7 @@ def _load(context: cl.Context, device: cl.Device, binary: bytes, source: str, op
     return program
 
 
-def _uncached(context: cl.Context, source: str) -> cl.Program:
+def _create_uncached(context: cl.Context, source: str) -> cl.Program:
     """Return a program past PyOpenCL's own binary cache (quirk 35)."""
     return cl.Program(cl._cl._Program(context, source))
 
@@ -444,8 +444,8 @@ def _build(context: cl.Context, device: cl.Device, requested: Parameters) -> Bui
                 lanes = _sub_group_size(kernel, device, parameters.work_group) or parameters.lane_width
                 if limit >= parameters.work_group and lanes >= parameters.lane_width:
                     options = parameters.options
-                    if spilled := _spilled_bytes(kernel, device):
-                        program, kernel, options = _without_spills(
+                    if spilled := _measure_spill(kernel, device):
+                        program, kernel, options = _avoid_spills(
                             context, device, parameters, source, (program, kernel), spilled
                         )
                     multiple = kernel.get_work_group_info(cl.kernel_work_group_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE, device)
@@ -481,14 +481,14 @@ def _kernel(context: cl.Context, device: cl.Device, parameters: Parameters, sour
         return program, cl.Kernel(program, parameters.name)
 
 
-def _spilled_bytes(kernel: cl.Kernel, device: cl.Device) -> int:
+def _measure_spill(kernel: cl.Kernel, device: cl.Device) -> int:
     """Return the memory that a work-item has in place of registers; on CPU devices that is no matter, 0."""
     if not device.type & cl.device_type.GPU:
         return 0
     return int(kernel.get_work_group_info(cl.kernel_work_group_info.PRIVATE_MEM_SIZE, device))
 
 
-def _without_spills(
+def _avoid_spills(
     context: cl.Context,
     device: cl.Device,
     parameters: Parameters,
@@ -503,7 +503,7 @@ def _without_spills(
         kernel = cl.Kernel(program, parameters.name)
         runs = _work_group_limit(kernel, device) >= parameters.work_group
         lanes = [_sub_group_size(candidate, device, parameters.work_group) for candidate in (first_build[1], kernel)]
-        if runs and lanes[0] == lanes[1] and _spilled_bytes(kernel, device) < spilled:
+        if runs and lanes[0] == lanes[1] and _measure_spill(kernel, device) < spilled:
             return program, kernel, options
     except cl.Error as error:
         _log.debug("%s: not built without the demand of a work-group size: %s", parameters.name, _name_of(error))

@@ -20,7 +20,7 @@ from clsparse_py._distributed.vectors import multiply, vector
 from clsparse_py._ground.errors import class_of
 from clsparse_py._memory.memory import allocate
 from clsparse_py._memory.order import note_written
-from clsparse_py._operations.spmv import kept_plan
+from clsparse_py._operations.spmv import get_spmv_plan
 from clsparse_py._precision.semiring import plus_times
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device, copy_to_host
@@ -245,7 +245,7 @@ class DividedProblem(Problem):
     def _local_product(self, A: csr_array) -> Apply:
         """Return the product of own rows and columns, with its kernels built: of later refusals other ranks would not know."""
         if A.nnz:
-            plan, x = kept_plan(A), allocate(self.queue, "x", 0, self.dtype)
+            plan, x = get_spmv_plan(A), allocate(self.queue, "x", 0, self.dtype)
             for alpha in (None, 1):
                 plan.build(A, x, x, alpha, None, plus_times)
         return bind_operator(A, self.queue, self.dtype)

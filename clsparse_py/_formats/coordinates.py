@@ -22,7 +22,7 @@ from clsparse_py._matrix.convert import convert, copied
 from clsparse_py._matrix.loops import declare_loop
 from clsparse_py._matrix.placement import index_dtype, place_part
 from clsparse_py._matrix.structure import Facts, OfStructure, check_structure
-from clsparse_py._memory.memory import allocate, allocated_each
+from clsparse_py._memory.memory import allocate, allocate_each
 from clsparse_py._precision.arithmetic import MOVED_TYPES, OPENCL_TYPES, Arithmetic, name_of
 from clsparse_py._primitives.partition import enqueue_parts
 from clsparse_py._primitives.path_tiles import OfPath, has_few_rows, path_shape
@@ -323,7 +323,7 @@ def copy_coordinates(queue: cl.CommandQueue, parts: Parts) -> Parts:
     data, indices, indptr = parts
     chain, n = Chain(queue, *parts), indices.size
     sizes = (n, data.dtype), (n, indices.dtype), (n, indptr.dtype)
-    copies = values, col, rows = allocated_each(queue, "the coordinates", sizes, data.allocator)
+    copies = values, col, rows = allocate_each(queue, "the coordinates", sizes, data.allocator)
     if n:
         run(chain, _enqueue_rows_and_copies, (indptr, indices, data, rows, col, values), n, indptr.size - 1)
         chain.finish(*copies)

@@ -60,10 +60,10 @@ class Lent(cl.Buffer):
 
     def get_sub_region(self, origin: int, size: int, flags: int = 0) -> cl.Buffer:
         """Return a part of the memory, which keeps the whole."""
-        return _kept_with(self, super().get_sub_region(origin, size, flags))
+        return _keep_with(self, super().get_sub_region(origin, size, flags))
 
     def __getitem__(self, part: slice) -> cl.Buffer:
-        return _kept_with(self, super().__getitem__(part))
+        return _keep_with(self, super().__getitem__(part))
 
     def release(self) -> None:
         """Let go of the memory before the object goes."""
@@ -88,7 +88,7 @@ def is_released(memory: object) -> bool:
     return memory.__class__ is Lent and memory.block is None
 
 
-def _kept_with(owner: cl.Buffer, part: Any) -> cl.Buffer:
+def _keep_with(owner: cl.Buffer, part: Any) -> cl.Buffer:
     part._clsparse_py = owner
     sub_buffer: cl.Buffer = part
     return sub_buffer

@@ -18,8 +18,8 @@ from clsparse_py._memory.workspace import current
 
 __all__ = [
     "allocate",
+    "allocate_each",
     "allocate_pinned",
-    "allocated_each",
     "also_let_go",
     "array_of",
     "constants",
@@ -148,7 +148,7 @@ def allocate(
     raise MemoryError(f"{purpose}: {n:,} entries of {dtype} need {n_bytes:,} bytes; {arena.pool.capacity()}") from reason
 
 
-def allocated_each(
+def allocate_each(
     queue: cl.CommandQueue, purpose: str, sizes: Sequence[tuple[int, np.dtype[Any]]], allocator: Any = None
 ) -> list[cl_array.Array]:
     """Return new arrays of one dimension, of the sizes and dtypes in ``sizes``, as `allocate` does, in less time."""

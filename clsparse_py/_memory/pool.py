@@ -141,7 +141,7 @@ class Pool:
         if size > self._largest_kept:
             size = n_bytes
         try:
-            block = arena.idle[size].pop() if not self.uses else self._without_uses(arena.idle[size])
+            block = arena.idle[size].pop() if not self.uses else self._take_unused(arena.idle[size])
         except (KeyError, IndexError):
             block = self._new(arena, size, n_bytes)
             with self._lock:
@@ -158,7 +158,7 @@ class Pool:
             size, buffer = n_bytes, _create(self.context, n_bytes)
         return Block(arena, buffer, size, _MAX_CHANGES if size <= self._small else 0)
 
-    def _without_uses(self, idle: list[Block]) -> Block:
+    def _take_unused(self, idle: list[Block]) -> Block:
         """Take the block that became idle last and has no uses out of a list; if all have, the first."""
         with self._lock:
             for block in reversed(idle.copy()):
@@ -197,12 +197,12 @@ class Pool:
             used_bytes = [*itertools.accumulate(self.changes[:n], initial=self._used)]
             del self.changes[:n]
             self._used, self._peak = used_bytes[-1], max(self._peak, max(used_bytes))
-            while self._pooled() > self._cap:
+            while self._count_idle_bytes() > self._cap:
                 self._give_up_one()
         finally:
             self._lock.release()
 
-    def _pooled(self) -> int:
+    def _count_idle_bytes(self) -> int:
         """Return the bytes of idle blocks."""
         return sum(size * len(idle) for arena in self._arenas for size, idle in tuple(arena.idle.items()))
 
@@ -228,7 +228,7 @@ class Pool:
         self.settle()
         with self._lock:
             n_idle = sum(len(idle) for arena in self._arenas for idle in tuple(arena.idle.values()))
-            return MemoryInfo(self._used, self._pooled(), self._peak, len(self._blocks) - n_idle)
+            return MemoryInfo(self._used, self._count_idle_bytes(), self._peak, len(self._blocks) - n_idle)
 
     def note(self, pointers: Iterable[int], queue: cl.CommandQueue, event: cl.Event) -> None:
         """Note that a command on a queue uses memory."""

@@ -15,7 +15,7 @@ from clsparse_py._precision.arithmetic import MOVED_TYPES, name_of
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Recording, recorded, run
 
-__all__ = ["PERMUTE", "Moving", "enqueue_add_at", "enqueue_permute", "recorded_permute"]
+__all__ = ["PERMUTE", "Moving", "enqueue_add_at", "enqueue_permute", "record_permute"]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def enqueue_permute(
     run(chain, _enqueue, (positions, values, out), n, values.offset // values.dtype.itemsize, work_group)
 
 
-def recorded_permute(chain: Chain, index: np.dtype[Any], value_dtype: np.dtype[Any], n: int) -> Recording:
+def record_permute(chain: Chain, index: np.dtype[Any], value_dtype: np.dtype[Any], n: int) -> Recording:
     """Return what `enqueue_permute` repeats for arrays of these dtypes, if the values begin their buffer."""
     return recorded(chain, _enqueue, (index, value_dtype, value_dtype), n, 0, None)
 

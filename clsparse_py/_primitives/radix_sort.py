@@ -79,7 +79,7 @@ class Shape:
         bits = min(max((8 * n // device.compute_units).bit_length(), 8), most)
         return (cls(True, 1, 1, bits, device.compute_units),)
 
-    def narrowed(self, device: Device, bits: int, n: int, value_bytes: int) -> Shape:
+    def narrow(self, device: Device, bits: int, n: int, value_bytes: int) -> Shape:
         """Return the shape for n entries and digits of so many bits: with fewer of them, part of a tile has runs of four entries.
 
         More tiles are resident at a time then, but their counts are soon too many to be added up again and again.
@@ -285,14 +285,14 @@ def _chunk(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) 
     return enqueue
 
 
-def _built_pass(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
+def _build_pass(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -> Callable[[], None]:
     """Build the kernels of a pass; return a function that enqueues them."""
     return (_chunk if shape.chunked else _tile)(chain, radix_pass, shape, index)
 
 
 # Kept: rows are listed while a device waits.
 @functools.lru_cache(maxsize=256)
-def _cut_by_key(
+def _plan_sort_by_key(
     device: Device, shape: Shape | None, n: int, n_keys: int, n_items: int, index: str, value_bytes: int, pointers: bool
 ) -> tuple[Shape, list[int], np.dtype[Any]]:
     """Return how a sort by key is cut, the bits of each pass's digit, and the type of its words."""
@@ -303,7 +303,7 @@ def _cut_by_key(
         cut = min(cuts, key=lambda candidate: -(-total // candidate.bits))
         digits = _digits(total, cut.bits)
         if total - digits[0] + item_bits <= 8 * word_bytes or len(digits) == 1:
-            return cut if shape else cut.narrowed(device, digits[0], n, value_bytes), digits, np.dtype(f"uint{8 * word_bytes}")
+            return cut if shape else cut.narrow(device, digits[0], n, value_bytes), digits, np.dtype(f"uint{8 * word_bytes}")
     raise ValueError(f"keys and items: {n_keys} keys and {n_items} items do not fit in 64 bits")
 
 
@@ -354,7 +354,9 @@ def enqueue_sort_by_key(
         return
     value_bytes = 0 if sorted_values is None else sorted_values.dtype.itemsize
     item_bits = max(1, (n_items - 1).bit_length())
-    cut, digits, word = _cut_by_key(chain.device, shape, n, n_keys, n_items, name_of(index), value_bytes, pointers is not None)
+    cut, digits, word = _plan_sort_by_key(
+        chain.device, shape, n, n_keys, n_items, name_of(index), value_bytes, pointers is not None
+    )
     source: str = "positions" if items is None else "items"
     making: tuple[Any, ...] = () if items is None else (items,)
     if indptr is not None:
@@ -371,7 +373,7 @@ def enqueue_sort_by_key(
             values=moved_values, sorted_values=target_values, n_lower=n_lower, lower=lower,
             n_keys=n_keys if last else n_lower << bits, pointers=pass_pointers,
         )  # fmt: skip
-        _built_pass(chain, radix_pass, cut, index)()
+        _build_pass(chain, radix_pass, cut, index)()
         words, moved_values, lower, n_lower = target, target_values, pass_pointers, n_lower << bits
         shift = item_bits if first else shift + bits
 
@@ -419,7 +421,7 @@ def enqueue_radix_sort(
         return
     word = np.dtype(f"uint{8 * keys.dtype.itemsize}")
     value_bytes = 0 if sorted_values is None else sorted_values.dtype.itemsize
-    index, cut, digits = _cut(chain.device, n, high - low, word.itemsize, value_bytes, shape)
+    index, cut, digits = _plan_sort(chain.device, n, high - low, word.itemsize, value_bytes, shape)
     flip = 1 << 8 * word.itemsize - 1 if keys.dtype.kind == "i" else 0
     words, moved_values, shift = chain.seen_as(keys, word), values, low
     inputs, results = (words, values), (chain.seen_as(sorted_keys, word), sorted_values)
@@ -439,7 +441,7 @@ def enqueue_radix_sort(
             making=(), kept=(1 << 8 * word.itemsize) - 1, values=moved_values, sorted_values=target_values, n_lower=1, lower=None,
             n_keys=0, pointers=None,
         )  # fmt: skip
-        enqueue = _built_pass(chain, radix_pass, cut, index)
+        enqueue = _build_pass(chain, radix_pass, cut, index)
         if overwrites:
             passes.append(enqueue)
         else:
@@ -450,7 +452,7 @@ def enqueue_radix_sort(
         enqueue()
 
 
-def _cut(
+def _plan_sort(
     device: Device, n: int, bits: int, word_bytes: int, value_bytes: int, shape: Shape | None
 ) -> tuple[np.dtype[Any], Shape, list[int]]:
     """Return how a sort by so many bits is cut: the type of its counters, its shape, and the bits of each pass."""
@@ -458,14 +460,14 @@ def _cut(
     requested = shape or Shape.defaults(device, n)[0]
     cut = requested.legal(device, name_of(index), value_bytes, pointers=False, word_bytes=word_bytes)
     digits = _digits(bits, cut.bits)
-    return index, cut if shape else cut.narrowed(device, digits[0], n, value_bytes), digits
+    return index, cut if shape else cut.narrow(device, digits[0], n, value_bytes), digits
 
 
 def scratch_bytes(device: Device, n: int, bits: int, key_bytes: int, value_bytes: int) -> int:
     """Return how much memory `enqueue_radix_sort`, where it overwrites, takes beside its arguments, at most."""
     if not n or not bits:
         return 0
-    index, cut, digits = _cut(device, n, bits, key_bytes, value_bytes, None)
+    index, cut, digits = _plan_sort(device, n, bits, key_bytes, value_bytes, None)
     parts = min(cut.chunks, n) if cut.chunked else -(-n // (cut.work_group * cut.items))
     # Beside the counters of each part there are those of each digit or of each range of digits.
     counters = (parts << digits[0]) + max(1 << digits[0], _ranges(device))
@@ -587,7 +589,7 @@ def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
     index, value_bytes = arithmetic.index, arithmetic.result.itemsize
     widest = Shape(False, min(512, device.max_work_group), 16, 10, 0)
     tiles = widest.legal(device, index, value_bytes, pointers=True, word_bytes=4)
-    tiles = tiles.narrowed(device, tiles.bits, 1 << 30, value_bytes)
+    tiles = tiles.narrow(device, tiles.bits, 1 << 30, value_bytes)
     record = RadixScatter(
         tiles.work_group, device.portability, index, index, "uint32", bits=tiles.bits, items=tiles.items, source="rows",
         first=True, last=False, value_bytes=value_bytes, positions=False, pointers=True,

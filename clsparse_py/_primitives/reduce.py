@@ -45,7 +45,7 @@ class Runs:
     def __init__(self, chain: Chain, keys: cl_array.Array, n: int, work_group: int | None = None) -> None:
         self._chain, self._keys = chain, keys
         kind = Runs, chain.device, keys.dtype, n, work_group
-        self._counting = counting = chain.worked_out(kind, lambda: _counting(chain, *kind[2:]))
+        self._build_counting = counting = chain.worked_out(kind, lambda: _build_counting(chain, *kind[2:]))
         note_asked(counting.built)
         self._sums = chain.scratch(counting.n_sums, counting.position)
         run(chain, _enqueue_counts, (keys, self._sums), *kind[2:])
@@ -56,7 +56,7 @@ class Runs:
 
     def enqueue_list(self, unique: cl_array.Array) -> cl_array.Array:
         """Enqueue the listing: each run's key goes to ``unique``, where it begins to the array returned, which ends with n."""
-        counting = self._counting
+        counting = self._build_counting
         starts = self._chain.scratch(self.n_runs + 1, counting.position)
         numbers = counting.numbers
         self._chain.launch(counting.built[-1], counting.groups, *numbers, self._keys, self._sums, unique, starts)
@@ -90,7 +90,7 @@ class _Counting(NamedTuple):
     n_sums: int
 
 
-def _counting(chain: Chain, dtype: np.dtype[Any], n: int, work_group: int | None) -> _Counting:
+def _build_counting(chain: Chain, dtype: np.dtype[Any], n: int, work_group: int | None) -> _Counting:
     index = index_for(n)
     types = name_of(dtype), name_of(index)
     if chain.device.lanes_are_loops:
@@ -110,7 +110,7 @@ def _enqueue_counts(
     chain: Chain, keys: cl_array.Array, sums: cl_array.Array, dtype: np.dtype[Any], n: int, work_group: int | None
 ) -> None:
     """Enqueue the counts of runs in pieces of n keys; see `_Counting`."""
-    counting = _counting(chain, dtype, n, work_group)
+    counting = _build_counting(chain, dtype, n, work_group)
     if isinstance(counting.record, ScanChunks):
         chain.launch(counting.built[0], counting.groups, *counting.numbers, keys, sums)
     else:

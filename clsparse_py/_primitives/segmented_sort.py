@@ -237,12 +237,12 @@ class _Networks(NamedTuple):
     def of(cls, chain: Chain, index: str, elements: Elements, shape: Shape) -> _Networks:
         """Return those for elements of a kind; built at the first call, and looked up then."""
         kind = _Networks, chain.device, index, elements, shape
-        networks = chain.worked_out(kind, lambda: cls._built(chain, *kind[2:]))
+        networks = chain.worked_out(kind, lambda: cls._build(chain, *kind[2:]))
         note_asked(networks.built)
         return networks
 
     @classmethod
-    def _built(cls, chain: Chain, index: str, elements: Elements, shape: Shape) -> _Networks:
+    def _build(cls, chain: Chain, index: str, elements: Elements, shape: Shape) -> _Networks:
         requested = () if shape.chunked else SortNetwork.of_segments(chain.device, shape, index, elements)
         pairs = [chain.build(record) for record in requested]
         records = tuple(record for _, record in pairs)

@@ -24,7 +24,7 @@ from clsparse_py._build import programs
 from clsparse_py._build.built import Built, Launch, Numbers, Repeated, enqueue_kernel
 from clsparse_py._device.device import describe
 from clsparse_py._memory.blocks import Lent
-from clsparse_py._memory.memory import allocate, allocated_each, new_array, scratch, submit
+from clsparse_py._memory.memory import allocate, allocate_each, new_array, scratch, submit
 from clsparse_py._memory.pool import Arena
 from clsparse_py._run.launch import Chain, enqueue_copy, enqueue_fill, needs_no_events
 
@@ -358,11 +358,11 @@ class Recording:
             try:
                 memory = [arena.allocate(queue, size * dtype.itemsize) for _, dtype, _, _, size in forms]
             except cl.Error:
-                pass  # `allocated_each` says what lacks memory
+                pass  # `allocate_each` says what lacks memory
             else:
                 event = self.replay(queue, [*[array.base_data for array in inputs], *memory])
                 return [new_array(form, queue, data, [event]) for form, data in zip(forms, memory, strict=True)]
-        results = allocated_each(queue, purpose, [(size, dtype) for _, dtype, _, _, size in forms], allocator)
+        results = allocate_each(queue, purpose, [(size, dtype) for _, dtype, _, _, size in forms], allocator)
         chain = Chain(queue, *inputs)
         self.enqueue(chain, (*inputs, *results))
         chain.finish(*results)

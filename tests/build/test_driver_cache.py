@@ -57,16 +57,16 @@ def parts(folder: Path) -> Iterator[Path]:
 
 def test_what_is_cut_short_is_told_from_what_is_whole(filled: Path) -> None:
     assert len([*parts(filled)]) >= 2
-    assert not [*driver_cache._cut_short(filled / "pocl")]
+    assert not [*driver_cache._find_truncated(filled / "pocl")]
     for part in parts(filled):
         whole = part.read_bytes()
         for kept in (0, 3, 20, len(whole) // 2, len(whole) - 1):
             part.write_bytes(whole[:kept])
-            (result,) = driver_cache._cut_short(filled / "pocl")
+            (result,) = driver_cache._find_truncated(filled / "pocl")
             assert part.is_relative_to(result)
             assert result.parent.parent == filled / "pocl"
         part.write_bytes(b"\0" * len(whole))
-        assert len([*driver_cache._cut_short(filled / "pocl")]) == 1
+        assert len([*driver_cache._find_truncated(filled / "pocl")]) == 1
         part.write_bytes(whole)
 
 
@@ -74,7 +74,7 @@ def test_what_others_are_writing_is_left_alone(filled: Path) -> None:
     """PoCL links in a temporary file beside its entries."""
     linking = filled / "pocl" / "tempfile_a1b2c3.so"
     linking.write_bytes(b"\x7fELF")
-    assert not [*driver_cache._cut_short(filled / "pocl")]
+    assert not [*driver_cache._find_truncated(filled / "pocl")]
     uses(filled, "at once")
     assert "cut short" not in uses(filled).stderr
     linking.unlink()

@@ -407,8 +407,8 @@ def test_kernels_of_plans_stay_and_others_are_let_go(queue: cl.CommandQueue, mon
     of_plan = left()
     assert 0 < len(of_plan) < len(of_all) - 5
     compiled: list[str] = []
-    uncached = programs._uncached
-    monkeypatch.setattr(programs, "_uncached", lambda of, source: (compiled.append(source), uncached(of, source))[1])
+    uncached = programs._create_uncached
+    monkeypatch.setattr(programs, "_create_uncached", lambda of, source: (compiled.append(source), uncached(of, source))[1])
     with programs.recording() as asked:
         np.testing.assert_allclose((A @ x).get(), host @ np.ones(300, np.float32), rtol=1e-5)
         np.testing.assert_allclose((A @ A).get().toarray(), (host @ host).toarray(), rtol=1e-5)
@@ -430,7 +430,7 @@ def test_a_kernel_that_spills_is_built_without_the_demand_of_a_size(
         programs.clear()
         probe.clear()
         given = iter(spilled)
-        monkeypatch.setattr(programs, "_spilled_bytes", lambda *_, given=given: next(given))
+        monkeypatch.setattr(programs, "_measure_spill", lambda *_, given=given: next(given))
         built = programs.build(queue.context, queue.device, Probe(8))
         assert built.options == options
         assert len(probe) == len(spilled)
@@ -553,7 +553,7 @@ def test_binaries_come_back(queue: cl.CommandQueue, own_binaries: Path, monkeypa
     def refuse(*_: Any) -> None:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(programs, "_uncached", refuse)
+    monkeypatch.setattr(programs, "_create_uncached", refuse)
     assert value_of(queue) == 7
 
 

@@ -220,10 +220,10 @@ def test_an_allocator_of_the_callers_wins(own: cl.CommandQueue) -> None:
 def test_arrays_larger_than_the_device_are_refused_at_once(own: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     """Some drivers have memory for all, and find out when a kernel uses it (quirk 17)."""
     small, large = (10, np.dtype(np.int32)), (1000, np.dtype(np.float32))
-    assert [array.size for array in memory.allocated_each(own, "three", (small, large, (0, large[1])))] == [10, 1000, 0]
+    assert [array.size for array in memory.allocate_each(own, "three", (small, large, (0, large[1])))] == [10, 1000, 0]
     monkeypatch.setattr(arena_of(own).pool, "device_bytes", 3999)
     with pytest.raises(MemoryError, match=r"^three: 1,000 entries of float32 need 4,000 bytes; .* has 3,999 in all"):
-        memory.allocated_each(own, "three", (small, large))
+        memory.allocate_each(own, "three", (small, large))
 
 
 def test_a_queue_waits_for_another_that_uses_its_memory(own: cl.CommandQueue, other: cl.CommandQueue, gate: cl.UserEvent) -> None:

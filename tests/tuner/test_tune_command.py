@@ -52,7 +52,7 @@ def test_after_tuning_products_say_so(queue: cl.CommandQueue, tmp_path: Path, ca
     assert "spmv: alike-0" in said
     assert "float32" in said
     # What products are divided between devices by is kept.
-    result = speed.known_speed(queue.device)
+    result = speed.read_speed(queue.device)
     assert result is not None
     assert f"Speed, for products that it shares with other devices: {result / 1e9:.3g} GB/s" in said
     assert (tmp_path / "report" / "report.md").exists()

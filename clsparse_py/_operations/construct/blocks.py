@@ -16,7 +16,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import declare_loop
 from clsparse_py._matrix.matrix import Parts
 from clsparse_py._matrix.structure import OfStructure
-from clsparse_py._memory.memory import allocated_each
+from clsparse_py._memory.memory import allocate_each
 from clsparse_py._operations.construct.tiles import Thresholds, tiles, work_group_of
 from clsparse_py._precision.arithmetic import Arithmetic, name_of
 from clsparse_py._primitives.permute import Moving
@@ -123,7 +123,7 @@ def stack(queue: cl.CommandQueue, grid: Sequence[BlockRow], index: np.dtype[Any]
     rows = tuple([row.kind for row in grid])
     nnz, n_rows = sum([block.indices.size for block in blocks]), sum([row.n_rows for row in grid])
     sizes_and_dtypes = (nnz, dtype), (nnz, index), (n_rows + 1, index)
-    results = allocated_each(queue, "the blocks", sizes_and_dtypes, blocks[0].data.allocator if blocks else None)
+    results = allocate_each(queue, "the blocks", sizes_and_dtypes, blocks[0].data.allocator if blocks else None)
     arrays = *results, *parts
     if len(blocks) <= Thresholds.of(chain.device).max_recorded:
         run(chain, _enqueue_rows, arrays, rows)

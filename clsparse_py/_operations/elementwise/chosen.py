@@ -11,14 +11,14 @@ from clsparse_py._formats.canonical import without_zeros
 from clsparse_py._ground.errors import warn
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure
 from clsparse_py._operations.elementwise.comparison import full_structure
-from clsparse_py._operations.elementwise.dense import dense_of, paired_with
+from clsparse_py._operations.elementwise.dense import dense_of, pair_with_dense
 from clsparse_py._operations.elementwise.union import canonical_of, canonical_parts
-from clsparse_py._operations.elementwise.values import mapped_with, require_results
+from clsparse_py._operations.elementwise.values import map_with_scalar, require_results
 
-__all__ = ["chosen_of_dense", "chosen_of_scalar"]
+__all__ = ["choose_with_dense", "choose_with_scalar"]
 
 
-def chosen_of_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
+def choose_with_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
     """Return the matrix of the larger or the smaller one of each value and a scalar.
 
     Warns, as SciPy does, if the result has an entry at each place.
@@ -28,7 +28,7 @@ def chosen_of_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
     require_results(A.queue, f"{operator} of {A.dtype} and {scalar!r}", dtype)
     if not of_numpy(0, scalar):
         data, indices, indptr = canonical_parts(A, A.dtype)
-        values = mapped_with(A.queue, data, operator, dtype, scalar)
+        values = map_with_scalar(A.queue, data, operator, dtype, scalar)
         data, indices, indptr = without_zeros(A.queue, (values, indices, indptr))
         return A.assembled(Structure.canonical(A.queue, A.structure.shape, indices, indptr), data)
     sign = "positive" if operator == "maximum" else "negative"
@@ -36,10 +36,10 @@ def chosen_of_scalar(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
     warn(text, scipy.sparse.SparseEfficiencyWarning)
     dense = dense_of(A, A.dtype)
     values = dense.reshape(dense.size)  # type: ignore[no-untyped-call] # PyOpenCL's
-    return A.assembled(full_structure(A), mapped_with(A.queue, values, operator, dtype, scalar))
+    return A.assembled(full_structure(A), map_with_scalar(A.queue, values, operator, dtype, scalar))
 
 
-def chosen_of_dense(operator: str, A: Matrix, other: Any) -> Any:
+def choose_with_dense(operator: str, A: Matrix, other: Any) -> Any:
     """Return the dense matrix of the larger or the smaller values of a matrix and a dense operand, of its kind.
 
     Parameters
@@ -57,4 +57,4 @@ def chosen_of_dense(operator: str, A: Matrix, other: Any) -> Any:
     """
     dtype = np.result_type(A.dtype, other.dtype)
     require_results(A.queue, f"{operator} of {A.dtype} and {other.dtype}", dtype)
-    return paired_with(A.queue, operator, dense_of(canonical_of(A, A.dtype), dtype), other)
+    return pair_with_dense(A.queue, operator, dense_of(canonical_of(A, A.dtype), dtype), other)

@@ -19,10 +19,10 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Parts, Structure
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.elementwise.dense import dense_of, paired_with
+from clsparse_py._operations.elementwise.dense import dense_of, pair_with_dense
 from clsparse_py._operations.elementwise.operators import OPERATORS
 from clsparse_py._operations.elementwise.union import canonical_of, canonical_parts, combine
-from clsparse_py._operations.elementwise.values import mapped_with
+from clsparse_py._operations.elementwise.values import map_with_scalar
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of, needs_fp64
 from clsparse_py._run.launch import Chain, spread
 
@@ -108,7 +108,7 @@ def _compare(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
     else:
         inner = _common_dtype(A, scalar)
     data, indices, indptr = canonical_parts(A, A.dtype)
-    results = mapped_with(A.queue, data, operator, inner, scalar)
+    results = map_with_scalar(A.queue, data, operator, inner, scalar)
     return _assemble(A, without_zeros(A.queue, (results, indices, indptr)))
 
 
@@ -139,7 +139,7 @@ def with_dense(operator: str, A: Matrix, other: Any) -> Any:
         operator, dtype = f"{operator}_signed_{'left' if A.dtype.kind == 'i' else 'right'}", np.dtype(np.uint64)
     else:
         dtype = _common_dtype(A, theirs)
-    return paired_with(A.queue, operator, dense_of(canonical_of(A, A.dtype), dtype), other)
+    return pair_with_dense(A.queue, operator, dense_of(canonical_of(A, A.dtype), dtype), other)
 
 
 def _empty_like(A: MatrixT) -> MatrixT:
@@ -166,10 +166,10 @@ def full_structure(A: Matrix) -> Structure:
 def _complement(A: MatrixT) -> MatrixT:
     """Return the matrix of booleans that are True where a matrix in canonical format has no entry."""
     index = index_for(A.shape[0] * A.shape[1])
-    return _assemble(A, _complemented(A.queue, (A.indptr, A.indices), A.shape, index))
+    return _assemble(A, _complement_pattern(A.queue, (A.indptr, A.indices), A.shape, index))
 
 
-def _complemented(
+def _complement_pattern(
     queue: cl.CommandQueue, pattern: tuple[cl_array.Array, ...], shape: tuple[int, int], index: np.dtype[Any]
 ) -> Parts:
     """Return the parts of the complement of a pattern in canonical format."""

@@ -15,14 +15,14 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.elementwise.operands import broadcast, placed_dense
+from clsparse_py._operations.elementwise.operands import broadcast, place_dense
 from clsparse_py._operations.elementwise.operators import BINARY
 from clsparse_py._operations.elementwise.values import Values, add_entries, dense_values, operation_lines
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, conversion, name_of
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.transfer import copy_to_host
 
-__all__ = ["AtEntries", "DensePair", "Outer", "at_entries", "dense_of", "outer", "pair", "paired_with"]
+__all__ = ["AtEntries", "DensePair", "Outer", "at_entries", "dense_of", "outer", "pair", "pair_with_dense"]
 
 _WORK_GROUP = 128
 Coordinates = tuple[cl_array.Array, cl_array.Array]
@@ -150,7 +150,7 @@ def pair(queue: cl.CommandQueue, operator: str, a: cl_array.Array, b: cl_array.A
     return out
 
 
-def paired_with(queue: cl.CommandQueue, operator: str, matrix: cl_array.Array, other: Any) -> Any:
+def pair_with_dense(queue: cl.CommandQueue, operator: str, matrix: cl_array.Array, other: Any) -> Any:
     """Return the results of an operator on a dense matrix and a dense operand, of the operand's kind.
 
     Parameters
@@ -178,7 +178,7 @@ def paired_with(queue: cl.CommandQueue, operator: str, matrix: cl_array.Array, o
         return BINARY[operator].on_arrays(copy_to_host(matrix, queue), other.astype(matrix.dtype, copy=False))
     if shape != matrix.shape:
         matrix = dense_values(queue, broadcast(matrix, shape), "positive", np.dtype(matrix.dtype))
-    results = pair(queue, operator, matrix, broadcast(placed_dense(queue, other), shape))
+    results = pair(queue, operator, matrix, broadcast(place_dense(queue, other), shape))
     return results if isinstance(other, cl_array.Array) else copy_to_host(results, queue)
 
 

@@ -14,7 +14,7 @@ from clsparse_py._matrix.convert import convert, copied
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._operations.elementwise.operands import is_scalar, scalar_of
 from clsparse_py._operations.elementwise.union import canonical_of
-from clsparse_py._operations.elementwise.values import map_values, mapped_with, require_results
+from clsparse_py._operations.elementwise.values import map_values, map_with_scalar, require_results
 
 __all__ = ["Functions"]
 
@@ -83,9 +83,9 @@ class Functions(Matrix):
         inner = np.dtype(np.float64) if result.kind in "iu" else result
         require_results(self.queue, f"rounding {self.dtype}", inner)
         scaling, unscaling = ("multiply", "divide") if ndigits >= 0 else ("divide", "multiply")
-        values = mapped_with(self.queue, summed.data, scaling, inner, 10.0 ** abs(ndigits))
+        values = map_with_scalar(self.queue, summed.data, scaling, inner, 10.0 ** abs(ndigits))
         values = map_values(self.queue, values, "rint")
-        values = mapped_with(self.queue, values, unscaling, inner, 10.0 ** abs(ndigits))
+        values = map_with_scalar(self.queue, values, unscaling, inner, 10.0 ** abs(ndigits))
         return summed.with_values(values if result == inner else convert(self.queue, "values", values, result))
 
     def power(self, n: Any, dtype: Any = None) -> Self:
@@ -173,4 +173,4 @@ def _power(queue: cl.CommandQueue, values: cl_array.Array, n: Any, result: np.dt
         return map_values(queue, values, "reciprocal")
     if n == 0.5 and is_same_dtype and result.kind in "fc":
         return map_values(queue, values, "sqrt")
-    return mapped_with(queue, values, "power", result, n)
+    return map_with_scalar(queue, values, "power", result, n)

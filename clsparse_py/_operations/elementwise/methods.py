@@ -14,13 +14,13 @@ from clsparse_py._device.device import describe
 from clsparse_py._ground.errors import DtypeError
 from clsparse_py._matrix.annotations import Number
 from clsparse_py._matrix.matrix import Matrix, Sparse, is_sparse
-from clsparse_py._operations.elementwise.chosen import chosen_of_dense, chosen_of_scalar
+from clsparse_py._operations.elementwise.chosen import choose_with_dense, choose_with_scalar
 from clsparse_py._operations.elementwise.comparison import with_dense, with_scalar, with_sparse
 from clsparse_py._operations.elementwise.functions import Functions
 from clsparse_py._operations.elementwise.operands import align, broadcast, dense_operand, is_scalar, scalar_of
 from clsparse_py._operations.elementwise.products import (
-    divided_by_dense,
-    divided_by_sparse,
+    divide_by_dense,
+    divide_by_sparse,
     format_of_product,
     times_dense,
     times_vector,
@@ -123,12 +123,12 @@ class Elementwise(Functions):
         TypeError
             The dtype is not supported, or the device lacks that of the result.
         """
-        product = self._multiplied(other)
+        product = self._multiply(other)
         if product is NotImplemented:
             raise TypeError(f"other: must be a sparse or dense array of numbers or a scalar, is {type(other).__name__}")
         return product
 
-    def _multiplied(self, other: Any) -> Any:
+    def _multiply(self, other: Any) -> Any:
         """Return `multiply`; NotImplemented of what is neither an array of numbers nor one."""
         if isinstance(other, Matrix) and other.shape == self.shape:
             return combine("multiply", self, self._of_this_shape(other))
@@ -151,7 +151,7 @@ class Elementwise(Functions):
 
     def __mul__(self, other: Any) -> Any:
         """Return `multiply`."""
-        return self._multiplied(other)
+        return self._multiply(other)
 
     __rmul__ = __mul__
 
@@ -206,9 +206,9 @@ class Elementwise(Functions):
         are 0: as in SciPy.
         """
         if is_sparse(other):
-            return divided_by_sparse(self, self._of_this_shape(other))
+            return divide_by_sparse(self, self._of_this_shape(other))
         if not is_scalar(other):
-            return self._by_dense(other, divided_by_dense)
+            return self._by_dense(other, divide_by_dense)
         factor = 1 / scalar_of("other", other)
         dtype = np.dtype(np.float64)
         if np.can_cast(self.dtype, dtype) and not describe(self.queue.device).fp64:
@@ -241,7 +241,7 @@ class Elementwise(Functions):
         NotImplementedError
             ``other`` is none of these, as in SciPy.
         """
-        return self._chosen("maximum", other)
+        return self._choose("maximum", other)
 
     @overload
     def minimum(self, other: Sparse | Number) -> Self: ...
@@ -251,18 +251,18 @@ class Elementwise(Functions):
 
     def minimum(self, other: Any) -> Any:
         """Return the smaller one of each value and that of ``other``; as for `maximum`, with a negative scalar."""
-        return self._chosen("minimum", other)
+        return self._choose("minimum", other)
 
-    def _chosen(self, operator: str, other: Any) -> Any:
+    def _choose(self, operator: str, other: Any) -> Any:
         self.require_valid()
         if is_scalar(other):
-            return chosen_of_scalar(operator, self, scalar_of("other", other))
+            return choose_with_scalar(operator, self, scalar_of("other", other))
         if is_sparse(other):
             return combine(operator, self, self._of_this_shape(other))
         dense = dense_operand(self.context, other)
         if dense is None:
             raise NotImplementedError(f"other: must be a sparse or dense array or a scalar, is {type(other).__name__}")
-        return chosen_of_dense(operator, self, dense)
+        return choose_with_dense(operator, self, dense)
 
     @overload
     def __eq__(self, other: Sparse | Number) -> Self: ...
@@ -275,7 +275,7 @@ class Elementwise(Functions):
 
         Warns with SciPy's `SparseEfficiencyWarning` if most of the result is True. Matrices of other shapes are not equal: False.
         """
-        return self._compared(other, "eq")
+        return self._compare_with(other, "eq")
 
     @overload
     def __ne__(self, other: Sparse | Number) -> Self: ...
@@ -285,7 +285,7 @@ class Elementwise(Functions):
 
     def __ne__(self, other: Any) -> Any:
         """Return where the entries differ; as for ``==``."""
-        return self._compared(other, "ne")
+        return self._compare_with(other, "ne")
 
     @overload
     def __lt__(self, other: Sparse | Number) -> Self: ...
@@ -295,7 +295,7 @@ class Elementwise(Functions):
 
     def __lt__(self, other: Any) -> Any:
         """Return where the entries are less; as for ``==``, but other shapes are an error."""
-        return self._compared(other, "lt")
+        return self._compare_with(other, "lt")
 
     @overload
     def __gt__(self, other: Sparse | Number) -> Self: ...
@@ -305,7 +305,7 @@ class Elementwise(Functions):
 
     def __gt__(self, other: Any) -> Any:
         """Return where the entries are greater; as for ``<``."""
-        return self._compared(other, "gt")
+        return self._compare_with(other, "gt")
 
     @overload
     def __le__(self, other: Sparse | Number) -> Self: ...
@@ -315,7 +315,7 @@ class Elementwise(Functions):
 
     def __le__(self, other: Any) -> Any:
         """Return where the entries are less or equal; as for ``<``."""
-        return self._compared(other, "le")
+        return self._compare_with(other, "le")
 
     @overload
     def __ge__(self, other: Sparse | Number) -> Self: ...
@@ -325,12 +325,12 @@ class Elementwise(Functions):
 
     def __ge__(self, other: Any) -> Any:
         """Return where the entries are greater or equal; as for ``<``."""
-        return self._compared(other, "ge")
+        return self._compare_with(other, "ge")
 
     # As SciPy's and NumPy's arrays, which compare by entries.
     __hash__ = None  # type: ignore[assignment] # the way to say so
 
-    def _compared(self, other: Any, operator: str) -> Any:
+    def _compare_with(self, other: Any, operator: str) -> Any:
         if is_scalar(other):
             self.require_valid()
             return with_scalar(operator, self, other if isinstance(other, int) else scalar_of("other", other))

@@ -12,7 +12,7 @@ from clsparse_py._matrix.convert import copied
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, unsupported_dtype
 from clsparse_py._run.transfer import contexts_match, from_host
 
-__all__ = ["align", "broadcast", "dense_operand", "is_scalar", "placed_dense", "scalar_of"]
+__all__ = ["align", "broadcast", "dense_operand", "is_scalar", "place_dense", "scalar_of"]
 
 
 def is_scalar(value: Any) -> bool:
@@ -64,7 +64,7 @@ def align(queue: cl.CommandQueue, dense: cl_array.Array) -> cl_array.Array:
     return dense if is_aligned else copied(queue, "other", dense)
 
 
-def placed_dense(queue: cl.CommandQueue, dense: Any) -> cl_array.Array:
+def place_dense(queue: cl.CommandQueue, dense: Any) -> cl_array.Array:
     """Return a dense operand on the device, of two dimensions."""
     if isinstance(dense, np.ndarray):
         return from_host(queue, np.ascontiguousarray(np.atleast_2d(dense)), copy=False)

@@ -12,12 +12,12 @@ from clsparse_py._formats.coordinates import rows_of
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure
 from clsparse_py._matrix.placement import index_dtype
 from clsparse_py._operations.elementwise.dense import at_entries, dense_of, outer, pair
-from clsparse_py._operations.elementwise.operands import broadcast, placed_dense
+from clsparse_py._operations.elementwise.operands import broadcast, place_dense
 from clsparse_py._operations.elementwise.union import canonical_of, canonical_parts
 from clsparse_py._operations.elementwise.values import dense_values, require_results
 from clsparse_py._run.transfer import copy_to_host
 
-__all__ = ["divided_by_dense", "divided_by_sparse", "format_of_product", "times_dense", "times_vector"]
+__all__ = ["divide_by_dense", "divide_by_sparse", "format_of_product", "times_dense", "times_vector"]
 
 
 def times_vector(A: MatrixT, vector: Matrix) -> MatrixT:
@@ -66,7 +66,7 @@ def times_dense(A: Any, other: Any) -> Any:
         The shapes do not go together.
     """
     shape = np.broadcast_shapes(A.shape, other.shape)
-    dense = broadcast(placed_dense(A.queue, other), shape)
+    dense = broadcast(place_dense(A.queue, other), shape)
     if A.shape == (1, 1):
         return _of_one_place(A, dense, isinstance(other, np.ndarray))
     require_results(A.queue, f"{A.dtype} times {other.dtype}", np.result_type(A.dtype, other.dtype))
@@ -89,17 +89,17 @@ def _of_one_place(A: Matrix, dense: cl_array.Array, on_host: bool) -> Any:
     return copy_to_host(results, A.queue) if on_host else results
 
 
-def divided_by_dense(A: Any, other: Any) -> Any:
+def divide_by_dense(A: Any, other: Any) -> Any:
     """Return each entry of a sparse matrix times the inverse of the value of a dense one at its place; as `times_dense`."""
     result = np.divide(1, np.ones(1, other.dtype)).dtype
     require_results(A.queue, f"1 / {other.dtype}", result)
-    quotients = times_dense(A, dense_values(A.queue, placed_dense(A.queue, other), "reciprocal", result))
+    quotients = times_dense(A, dense_values(A.queue, place_dense(A.queue, other), "reciprocal", result))
     return (
         copy_to_host(quotients, A.queue) if isinstance(quotients, cl_array.Array) and isinstance(other, np.ndarray) else quotients
     )
 
 
-def divided_by_sparse(A: Matrix, B: Matrix) -> np.ndarray[Any, Any]:
+def divide_by_sparse(A: Matrix, B: Matrix) -> np.ndarray[Any, Any]:
     """Return the quotient of two sparse matrices of one shape, dense: NaN if both are 0.
 
     As in SciPy it is float64 if A is real.

@@ -11,7 +11,7 @@ from pyopencl import array as cl_array
 from clsparse_py._build.built import Built
 from clsparse_py._build.programs import note_asked
 from clsparse_py._matrix.matrix import Matrix
-from clsparse_py._memory.memory import allocated_each, shorten
+from clsparse_py._memory.memory import allocate_each, shorten
 from clsparse_py._operations.elementwise.operators import OPERATORS
 from clsparse_py._operations.elementwise.thresholds import Thresholds
 from clsparse_py._operations.elementwise.union_kernels import UnionAtOnce
@@ -79,7 +79,7 @@ def combine_in_one_launch(operator: str, A: Matrix, B: Matrix) -> tuple[cl_array
         return None
     note_asked(kind.built)
     sizes_and_dtypes = (n_rows + 1, index), (room, index), (room, kind.result)
-    indptr, indices, data = allocated_each(queue, "the result", sizes_and_dtypes, a_data.allocator)
+    indptr, indices, data = allocate_each(queue, "the result", sizes_and_dtypes, a_data.allocator)
     sizes = np.uint32(n_rows), np.uint32(n_a), np.uint32(n_b)
     chain.launch(kind.built[0], 1, *sizes, *operands, indptr, indices, data)
     nnz = int(chain.read(indptr, 1, n_rows)[0])

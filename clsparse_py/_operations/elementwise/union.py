@@ -15,7 +15,7 @@ from clsparse_py._ground.errors import DtypeError
 from clsparse_py._ground.index_types import index_for
 from clsparse_py._matrix.convert import convert, with_index
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Parts, Structure
-from clsparse_py._memory.memory import allocate, allocated_each, array_of, scratch
+from clsparse_py._memory.memory import allocate, allocate_each, array_of, scratch
 from clsparse_py._memory.pool import arena_of
 from clsparse_py._operations.elementwise.operators import OPERATORS
 from clsparse_py._operations.elementwise.single_launch import combine_in_one_launch, common_dtype
@@ -197,5 +197,5 @@ def _allocate(chain: Chain, parts: tuple[cl_array.Array, ...], operator: str, nn
     """Return memory for the values and the columns of the result."""
     data, allocator = parts[0], parts[0].allocator
     result = OPERATORS[operator].result_dtype(common_dtype(data.dtype, parts[3].dtype)[0])
-    values, indices = allocated_each(chain.queue, "the entries of the result", ((nnz, result), (nnz, parts[1].dtype)), allocator)
+    values, indices = allocate_each(chain.queue, "the entries of the result", ((nnz, result), (nnz, parts[1].dtype)), allocator)
     return values, indices

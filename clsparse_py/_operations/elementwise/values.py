@@ -28,9 +28,9 @@ __all__ = [
     "Values",
     "add_entries",
     "dense_values",
+    "map_in_dtype",
     "map_values",
-    "mapped_values",
-    "mapped_with",
+    "map_with_scalar",
     "operation_lines",
     "scale",
 ]
@@ -164,7 +164,7 @@ def map_values(queue: cl.CommandQueue, values: cl_array.Array, operation: str) -
     """
     inner, result = unary_dtypes(operation, np.dtype(values.dtype))
     require_results(queue, f"{operation} of {values.dtype}", result)
-    return mapped_values(queue, values, operation, inner, result)
+    return map_in_dtype(queue, values, operation, inner, result)
 
 
 def require_results(queue: cl.CommandQueue, operation: str, dtype: np.dtype[Any]) -> None:
@@ -208,10 +208,10 @@ def scale(queue: cl.CommandQueue, values: cl_array.Array, scalar: Any, dtype: An
     """
     result = (np.ones(1, dtype or values.dtype) * scalar).dtype
     require_results(queue, f"{values.dtype} times {scalar!r}", result)
-    return mapped_with(queue, values, "multiply", result, scalar)
+    return map_with_scalar(queue, values, "multiply", result, scalar)
 
 
-def mapped_with(
+def map_with_scalar(
     queue: cl.CommandQueue, values: cl_array.Array, operator: str, inner: np.dtype[Any], scalar: Any
 ) -> cl_array.Array:
     """Return the results of an operator on each value and a scalar, computed in a dtype.
@@ -228,14 +228,14 @@ def mapped_with(
     scalar : scalar
     """
     result = BINARY[operator].result_dtype(inner)
-    return mapped_values(queue, values, operator, inner, result, np.asarray(scalar).astype(inner)[()])
+    return map_in_dtype(queue, values, operator, inner, result, np.asarray(scalar).astype(inner)[()])
 
 
 def _scalar_arguments(scalar: Any) -> tuple[Any, ...]:
     return () if scalar is None else (scalar,)
 
 
-def mapped_values(
+def map_in_dtype(
     queue: cl.CommandQueue,
     values: cl_array.Array,
     operation: str,

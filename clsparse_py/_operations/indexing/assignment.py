@@ -22,7 +22,7 @@ from clsparse_py._primitives.radix_sort import enqueue_radix_sort
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain, spread
 
-__all__ = ["Values", "assigned"]
+__all__ = ["Values", "assign_to_parts"]
 
 _WORK_GROUP = 128
 _GROUPS_PER_UNIT = 64
@@ -48,7 +48,7 @@ class Values:
     listed: cl_array.Array | None = None
 
 
-def assigned(
+def assign_to_parts(
     queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], places: Places, values: Values, *, inserts: bool = True
 ) -> tuple[Parts, int]:
     """Return the parts of a matrix with values assigned to places, and how many entries are new.
@@ -85,7 +85,7 @@ def assigned(
 def _assign(
     queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], places: Places, values: Values, *, inserts: bool
 ) -> tuple[Parts, int]:
-    """Return the result of `assigned`."""
+    """Return the result of `assign_to_parts`."""
     data, indices, indptr = parts
     chain = Chain(queue, *parts, *places.arrays, values.array, *([] if values.listed is None else [values.listed]))
     n, index = places.size if values.listed is None else values.listed.size, indptr.dtype
@@ -95,7 +95,7 @@ def _assign(
     out = allocate(queue, "data of the result", data.size, data.dtype, data.allocator)
     chain.copy(out, data, data.size)
     search = _enqueue_search(chain, kernels, (out, indices, indptr), shape, places, values, n)
-    checks = places.checked_by(chain)
+    checks = places.enqueue_checks(chain)
     enqueue_scan(chain, search.is_new, search.counts, n, kind="pointers")
     n_new = int(chain.read(search.counts, 1, n)[0])
     for check in checks:
@@ -177,9 +177,9 @@ def _enqueue_insertion(
 def _with_wide_index(
     queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], places: Places, values: Values, *, inserts: bool
 ) -> tuple[Parts, int]:
-    """Return the result of `assigned` with indices of 64 bits."""
+    """Return the result of `assign_to_parts` with indices of 64 bits."""
     wide = with_index(queue, parts, np.dtype(np.int64))
-    return _assign(queue, wide, shape, places.widened(queue), values, inserts=inserts)
+    return _assign(queue, wide, shape, places.widen(queue), values, inserts=inserts)
 
 
 def _columns(places: Places, values: Values) -> int:

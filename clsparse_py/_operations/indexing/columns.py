@@ -154,7 +154,7 @@ def _select_columns(queue: cl.CommandQueue, parts: Parts, columns: range | Place
     else:
         chain = Chain(queue, columns.positions, *parts)
         selection, targets = _targets(chain, columns.positions, n_columns)
-        check = columns.checked_by(chain)
+        check = columns.enqueue_checks(chain)
     count = _by_chunks if chain.device.lanes_are_loops else _by_entries
     nnz, fill = count(chain, parts, selection, targets, wide)
     if check is not None and not isinstance(columns, range):

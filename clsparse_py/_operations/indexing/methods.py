@@ -21,11 +21,11 @@ from clsparse_py._ground.index_types import index_for
 from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure, is_sparse
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.indexing.assignment import Values, assigned
+from clsparse_py._operations.indexing.assignment import Values, assign_to_parts
 from clsparse_py._operations.indexing.columns import columns_at
 from clsparse_py._operations.indexing.key import Axis, Key, Listed, parse
 from clsparse_py._operations.indexing.points import Places, Spread, places_of, values_at
-from clsparse_py._operations.indexing.rows import listed_rows, masked_rows, rows_at
+from clsparse_py._operations.indexing.rows import rows_at, take_listed_rows, take_marked_rows
 from clsparse_py._operations.indexing.values import dense_values, sparse_values
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, needs_fp64
 from clsparse_py._run.launch import Chain
@@ -188,10 +188,10 @@ class Indexing:
             return None
         A.require_valid()
         if isinstance(key, cl_array.Array) and key.dtype.kind == "b":
-            result = masked_rows(A, key) if key.size == A.shape[0] else None
+            result = take_marked_rows(A, key) if key.size == A.shape[0] else None
             return None if result is None else self._of_compressed(result)
         try:
-            return self._of_compressed(listed_rows(A, key))
+            return self._of_compressed(take_listed_rows(A, key))
         except IndexError:
             if on_host:
                 parse(key, self.shape)  # its error names the index
@@ -309,7 +309,7 @@ class Indexing:
             A.data = convert(A.queue, "data", A.data, wide)
         of_places = dense_values(A.queue, diagonal_values[:n] if diagonal_values.ndim else diagonal_values, wide, (n,))
         if of_places is not None:
-            n_new = assign(A, diagonal.swapped() if is_transposed else diagonal, of_places)
+            n_new = assign(A, diagonal.swap_axes() if is_transposed else diagonal, of_places)
             if wide != own_dtype and self.format != "coo" and 1000 * n_new < A.nnz - n_new:
                 A.data = convert(A.queue, "data", A.data, own_dtype)
             self._changed(A)
@@ -361,7 +361,7 @@ def _places(A: Matrix, is_transposed: bool, rows: Axis, columns: Axis) -> Places
     """Return places in a matrix of rows and columns of that or, if it is ``is_transposed``, of its transposed."""
     shape = A.shape[::-1] if is_transposed else A.shape
     places = places_of(A.queue, shape, A.indptr.dtype, rows, columns)
-    return places.swapped() if is_transposed else places
+    return places.swap_axes() if is_transposed else places
 
 
 def _flat(A: Matrix) -> Any:
@@ -374,12 +374,12 @@ def _flat(A: Matrix) -> Any:
 
 
 def assign(A: Any, places: Places, values: Values, *, inserts: bool = True) -> int:
-    """Assign values to places of a `csr_array`, in place, and return how many entries are new; see `assigned`."""
+    """Assign values to places of a `csr_array`, in place, and return how many entries are new; see `assign_to_parts`."""
     if not places.size:
         return 0
     A.sum_duplicates()
     parts = A.parts
-    (data, indices, indptr), n_new = assigned(A.queue, parts, A.shape, places, values, inserts=inserts)
+    (data, indices, indptr), n_new = assign_to_parts(A.queue, parts, A.shape, places, values, inserts=inserts)
     if n_new:
         A._become(Structure.canonical(A.queue, A.shape, indices, indptr), data)
     else:

@@ -90,7 +90,7 @@ class Places:
         """The arrays on the device."""
         return tuple(spread.listed.positions for spread in (self.row, self.column) if spread.listed is not None)
 
-    def swapped(self) -> Places:
+    def swap_axes(self) -> Places:
         """Return the same places in the transposed matrix."""
         return Places(self.shape, self.column, self.row)
 
@@ -99,13 +99,13 @@ class Places:
         row, column = (replace(spread, by_row=spread.by_column, by_column=spread.by_row) for spread in (self.row, self.column))
         return Places((self.shape[1], self.shape[0]), row, column)
 
-    def widened(self, queue: cl.CommandQueue) -> Places:
+    def widen(self, queue: cl.CommandQueue) -> Places:
         """Return the same places with lists of int64."""
         return Places(self.shape, _widen(queue, self.row), _widen(queue, self.column))
 
-    def checked_by(self, chain: Chain) -> list[Any]:
+    def enqueue_checks(self, chain: Chain) -> list[Any]:
         """Enqueue the reads that tell whether all indices were in range."""
-        return [spread.listed.checked_by(chain) for spread in (self.row, self.column) if spread.listed is not None]
+        return [spread.listed.enqueue_checks(chain) for spread in (self.row, self.column) if spread.listed is not None]
 
 
 def _widen(queue: cl.CommandQueue, spread: Spread) -> Spread:
@@ -180,7 +180,7 @@ def _values(queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], places: P
     axes = *places.row.arguments(indptr), *places.column.arguments(indptr)
     sizes = np.uint64(n), np.uint64(places.shape[1]), *axes, np.uint32(is_sorted)
     chain.launch(built, -(-n // record.work_group), *sizes, indptr, indices, data, values)
-    for check in places.checked_by(chain):
+    for check in places.enqueue_checks(chain):
         check()
     chain.finish(values)
     return values

@@ -53,7 +53,7 @@ class Placed:
         """Return the same positions, which were checked, as an array of a dtype."""
         return Placed(convert(queue, "index", self.positions, index), None, self.axis, self.length)
 
-    def checked_by(self, chain: Chain) -> Callable[[], None]:
+    def enqueue_checks(self, chain: Chain) -> Callable[[], None]:
         """Return a function that reads whether all indices were in range, after other reads or in place of one."""
         outside = self.outside
         if outside is None:

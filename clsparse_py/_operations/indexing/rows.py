@@ -16,7 +16,7 @@ from clsparse_py._ground.index_types import INT32_MAX
 from clsparse_py._matrix.convert import with_index
 from clsparse_py._matrix.matrix import MatrixT, Parts, Structure
 from clsparse_py._matrix.structure import Facts
-from clsparse_py._memory.memory import allocate, allocated_each, shorten
+from clsparse_py._memory.memory import allocate, allocate_each, shorten
 from clsparse_py._operations.indexing.kernels import (
     MASKED,
     MASKED_POINTERS,
@@ -36,7 +36,7 @@ from clsparse_py._primitives.scan import enqueue_scan, summed_tile
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.recording import run
 
-__all__ = ["Parts", "chunk", "like", "listed_rows", "masked_rows", "new_parts", "rows_at"]
+__all__ = ["Parts", "chunk", "like", "new_parts", "rows_at", "take_listed_rows", "take_marked_rows"]
 _WORK_GROUP = 128
 
 
@@ -59,14 +59,14 @@ def rows_at(A: MatrixT, rows: range | Listed) -> MatrixT:
         The device has not the memory for the result.
     """
     if not isinstance(rows, range):
-        return listed_rows(A, rows.values)
+        return take_listed_rows(A, rows.values)
     if rows and rows.step != 1:
-        return listed_rows(A, np.arange(rows.start, rows.stop, rows.step))
+        return take_listed_rows(A, np.arange(rows.start, rows.stop, rows.step))
     parts = A.parts
     return like(A, (len(rows), A.shape[1]), _adjacent(A.queue, parts, rows.start if rows else 0, len(rows)))
 
 
-def listed_rows(A: MatrixT, rows: np.ndarray[Any, Any] | cl_array.Array) -> MatrixT:
+def take_listed_rows(A: MatrixT, rows: np.ndarray[Any, Any] | cl_array.Array) -> MatrixT:
     """Return rows of a matrix, listed by an array of integers on host or device; those below 0 count from the end.
 
     Waits for the device once, to learn how many entries there are. Raises as `rows_at`.
@@ -80,11 +80,11 @@ def listed_rows(A: MatrixT, rows: np.ndarray[Any, Any] | cl_array.Array) -> Matr
     longest = A.indices.size if facts is None or facts.longest is None else facts.longest
     if facts is not None and facts.canonical:
         longest = min(longest, n_columns)
-    parts_of_rows = _at_once(A.queue, parts, row_list, n * longest)
+    parts_of_rows = _gather_in_one_launch(A.queue, parts, row_list, n * longest)
     return like(A, (n, n_columns), _gather(A.queue, parts, row_list) if parts_of_rows is None else parts_of_rows)
 
 
-def masked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
+def take_marked_rows(A: MatrixT, mask: cl_array.Array) -> MatrixT | None:
     """Return the rows of a matrix at which a mask on the device, a boolean for each row, is True.
 
     Waits for the device once, to learn how many rows and entries these are. None of a matrix of 2^31 rows or entries, or of none.
@@ -128,7 +128,7 @@ def _new_entries(queue: cl.CommandQueue, parts: Parts, nnz: int) -> tuple[cl_arr
     """Return arrays for the values and the columns of entries, of the dtypes and from the allocator of a matrix."""
     data, indices, _ = parts
     sizes_and_dtypes = (nnz, data.dtype), (nnz, indices.dtype)
-    values, columns = allocated_each(queue, "the entries of the result", sizes_and_dtypes, data.allocator)
+    values, columns = allocate_each(queue, "the entries of the result", sizes_and_dtypes, data.allocator)
     return values, columns
 
 
@@ -201,15 +201,17 @@ def _begin(queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any] 
     return chain, chain.sent(row_list)
 
 
-def _at_once(queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any] | cl_array.Array, room: int) -> Parts | None:
+def _gather_in_one_launch(
+    queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any] | cl_array.Array, room: int
+) -> Parts | None:
     """Return the parts of few rows, made by one launch in memory for as many entries as they may have; None of more rows."""
     data, indices, indptr = parts
     n, n_rows, index, limits = row_list.size, indptr.size - 1, indptr.dtype, Thresholds.of(describe(queue.device))
     if n > limits.max_rows_at_once or not 0 < room <= limits.max_at_once:
         return None
     chain, listed = _begin(queue, parts, row_list)
-    kind = _at_once, index, data.dtype, row_list.dtype
-    kernel = chain.worked_out(kind, lambda: _built_at_once(chain, *kind[1:]))
+    kind = _gather_in_one_launch, index, data.dtype, row_list.dtype
+    kernel = chain.worked_out(kind, lambda: _build_gather_in_one_launch(chain, *kind[1:]))
     if not kernel or n > kernel[1]:
         return None
     note_asked(kernel[:1])
@@ -225,10 +227,10 @@ def _at_once(queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any
     return values, columns, starts
 
 
-def _built_at_once(
+def _build_gather_in_one_launch(
     chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any], list_dtype: np.dtype[Any]
 ) -> tuple[Built, int] | tuple[()]:
-    """Return the kernel of `_at_once`, and how many rows it takes; nothing among plain kernels."""
+    """Return the kernel of `_gather_in_one_launch`, and how many rows it takes; nothing among plain kernels."""
     if chain.device.is_plain:
         return ()
     built, record = chain.build(RowsAtOnce.legal(chain.device, name_of(index), dtype.itemsize, name_of(list_dtype)))

@@ -199,7 +199,7 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 @functools.lru_cache(maxsize=64)
-def _checked_dtype(dtype: Any) -> tuple[np.dtype[Any], bool]:
+def _check_dtype(dtype: Any) -> tuple[np.dtype[Any], bool]:
     """Return a dtype that is supported, and whether it needs double precision."""
     result_dtype = value_dtype("dtype", dtype)
     return result_dtype, needs_fp64(result_dtype)
@@ -213,7 +213,7 @@ def _device_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
     TypeError
         It is not supported, or needs double precision, which the device lacks.
     """
-    result_dtype, with_fp64 = _checked_dtype(dtype)
+    result_dtype, with_fp64 = _check_dtype(dtype)
     if with_fp64 and not describe(arena_of(A.queue).pool.device).fp64:
         raise DtypeError(f"dtype: {result_dtype} needs double precision, which {A.queue.device.name} lacks; use dtype=np.float32")
     return result_dtype

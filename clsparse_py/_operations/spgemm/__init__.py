@@ -164,9 +164,9 @@ def spgemm(
     timer = Timer(A.queue) if profile else UNTIMED
     if mask is not None or out is not None or complement or not structural or accum is not None or replace:
         # Loaded when it is asked for, as few processes use it.
-        from clsparse_py._operations.spgemm.mask import checked_write, require_no_method, written
+        from clsparse_py._operations.spgemm.mask import check_write, require_no_method, written
 
-        write = checked_write(A, B, mask, complement, structural, accum, out, replace)
+        write = check_write(A, B, mask, complement, structural, accum, out, replace)
         if mask is not None:
             require_no_method(method, complement=complement)
         with counting(None if memory_limit is None else Workspace(memory_limit)):
@@ -253,14 +253,14 @@ def spgemm_plan(
     workspace = Workspace(memory_limit_of(describe(A.queue.device), memory_limit))
     if mask is not None or complement or not structural or accum is not None:
         # Loaded when it is asked for, as few processes use it.
-        from clsparse_py._operations.spgemm.masked_plan import MaskedPlan, checked_terms
+        from clsparse_py._operations.spgemm.masked_plan import MaskedPlan, check_terms
 
-        terms = checked_terms(mask, complement=complement, structural=structural, accum=accum)
+        terms = check_terms(mask, complement=complement, structural=structural, accum=accum)
         return MaskedPlan(A, B, request, terms, workspace)
     return SpgemmPlan(A, B, request, workspace)
 
 
-def planned_product(A: MatrixT, B: Matrix) -> tuple[SpgemmPlan[MatrixT], MatrixT]:
+def plan_and_multiply(A: MatrixT, B: Matrix) -> tuple[SpgemmPlan[MatrixT], MatrixT]:
     """Return a plan and its first product, in the time of the product alone: rows may have much room; memory is not counted."""
     request = Request(allow_upper_bound=True)
     A, B = _check(A, B, request)

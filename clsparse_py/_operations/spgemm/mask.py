@@ -19,7 +19,7 @@ from clsparse_py._operations.spgemm.arguments import types_of
 from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
 from clsparse_py._operations.spgemm.mask_writes import accumulate, apply_mask
 from clsparse_py._operations.spgemm.masked_entries import find_marked, move, pointers
-from clsparse_py._operations.spgemm.masked_rows import Masked, enqueue_masked, masked_record
+from clsparse_py._operations.spgemm.masked_rows import Masked, choose_masked_record, enqueue_masked
 from clsparse_py._operations.spgemm.pipeline import multiply
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.timer import Timer
@@ -30,16 +30,16 @@ from clsparse_py._run.launch import Chain
 __all__ = [
     "Accumulation",
     "Write",
-    "checked_write",
+    "check_write",
     "counting_entries",
     "cut",
-    "masked_operands",
-    "masked_parts",
-    "masked_sums",
+    "multiply_under_mask",
+    "prepare_masked_operands",
     "require_accumulation",
     "require_beside",
     "require_mask",
     "require_no_method",
+    "sum_at_mask",
     "sums_at",
     "written",
 ]
@@ -108,7 +108,7 @@ def require_beside(name: str, owner: object, **arguments: bool) -> None:
             raise ValueError(f"{argument}: belongs to {name}, which is missing")
 
 
-def checked_write(
+def check_write(
     A: Matrix, B: Matrix, mask: Any, complement: bool, structural: bool, accum: Any, out: Any, replace: bool
 ) -> Write:
     """Return how a product of operands is written; there is a mask, or a matrix that takes it.
@@ -157,7 +157,7 @@ class Operands(NamedTuple):
     product: Masked
 
 
-def masked_operands(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring) -> Operands:
+def prepare_masked_operands(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring) -> Operands:
     """Return the operands of a product under a mask, with indices of one dtype."""
     a = CanonicalOperand(A)
     b = a if B is A else CanonicalOperand(B)
@@ -170,18 +170,18 @@ def masked_operands(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring) -> O
     return Operands(a, b, Masked(B.shape[1], a.arrays(index), b.arrays(index), (m_indptr, m_indices), arithmetic))
 
 
-def masked_sums(
+def sum_at_mask(
     queue: cl.CommandQueue, product: Masked, allocator: Any = None, *, by_rows: bool = False
 ) -> tuple[cl_array.Array, cl_array.Array]:
     """Return the sum of each entry of the mask, and a byte that says whether it has a product; nothing is waited for.
 
-    ``by_rows`` is as of `masked_record`.
+    ``by_rows`` is as of `choose_masked_record`.
     """
     chain = Chain(queue, *product.a, *product.b, *product.mask)
     n = product.mask[1].size
     sums = allocate(queue, "values of the masked product", n, product.arithmetic.result, allocator)
     marks = allocate(queue, "marks of the masked product", n, np.uint8)
-    enqueue_masked(chain, product, masked_record(chain.device, product, by_rows=by_rows), sums, marks)
+    enqueue_masked(chain, product, choose_masked_record(chain.device, product, by_rows=by_rows), sums, marks)
     chain.finish(sums, marks)
     return sums, marks
 
@@ -189,16 +189,16 @@ def masked_sums(
 def sums_at(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring, *, by_rows: bool = False) -> cl_array.Array:
     """Return the sum of each entry of a mask in canonical format, 0 if it has no product; nothing is waited for.
 
-    ``by_rows`` is as of `masked_record`.
+    ``by_rows`` is as of `choose_masked_record`.
     """
-    return masked_sums(A.queue, masked_operands(A, B, mask, semiring).product, A.data.allocator, by_rows=by_rows)[0]
+    return sum_at_mask(A.queue, prepare_masked_operands(A, B, mask, semiring).product, A.data.allocator, by_rows=by_rows)[0]
 
 
 def _under(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -> Parts:
     """Return the parts of the product at the mask's places."""
-    product = masked_operands(A, B, mask, request.semiring).product
+    product = prepare_masked_operands(A, B, mask, request.semiring).product
     queue, (indptr, indices), allocator = A.queue, product.mask, A.data.allocator
-    sums, marks = masked_sums(queue, product, allocator)
+    sums, marks = sum_at_mask(queue, product, allocator)
     timer.ended("products")
     marked = find_marked(queue, marks, indptr.dtype)
     if marked.n == indices.size:
@@ -209,7 +209,7 @@ def _under(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -
     return sums, move(queue, indices, marked, allocator), pointers(queue, indptr, marked, allocator)
 
 
-def masked_parts(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer, *, complement: bool) -> Parts:
+def multiply_under_mask(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer, *, complement: bool) -> Parts:
     """Return the parts of the product as far as a mask lets it through."""
     if not complement:
         return _under(A, B, mask, request, timer)
@@ -258,7 +258,7 @@ def written(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer)
         C = multiply(A, B, request, timer)
         parts: Parts = C.parts
     else:
-        parts = masked_parts(A, B, write.mask, request, timer, complement=write.complement)
+        parts = multiply_under_mask(A, B, write.mask, request, timer, complement=write.complement)
     if request.max_nnz is not None and parts[1].size > request.max_nnz:
         raise ValueError(f"max_nnz: the product has {parts[1].size:,} entries, more than {request.max_nnz:,}")
     if out is None:

@@ -24,17 +24,17 @@ from clsparse_py._operations.spgemm.mask import (
     Accumulation,
     counting_entries,
     cut,
-    masked_operands,
-    masked_parts,
-    masked_sums,
+    multiply_under_mask,
+    prepare_masked_operands,
     require_accumulation,
     require_beside,
     require_mask,
     require_no_method,
+    sum_at_mask,
 )
 from clsparse_py._operations.spgemm.mask_writes import accumulate_values
 from clsparse_py._operations.spgemm.masked_entries import find_marked, move, pointers
-from clsparse_py._operations.spgemm.masked_rows import enqueue_masked, masked_record
+from clsparse_py._operations.spgemm.masked_rows import choose_masked_record, enqueue_masked
 from clsparse_py._operations.spgemm.plan import SpgemmPlan
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.timer import UNTIMED
@@ -45,7 +45,7 @@ from clsparse_py._run.launch import Chain
 if TYPE_CHECKING:
     from clsparse_py._matrix.annotations import Values
 
-__all__ = ["MaskedPlan", "Terms", "checked_terms"]
+__all__ = ["MaskedPlan", "Terms", "check_terms"]
 
 
 class Terms(NamedTuple):
@@ -57,7 +57,7 @@ class Terms(NamedTuple):
     accum: str | None
 
 
-def checked_terms(mask: Any, *, complement: bool, structural: bool, accum: str | None) -> Terms:
+def check_terms(mask: Any, *, complement: bool, structural: bool, accum: str | None) -> Terms:
     """Return the terms of a plan.
 
     Raises
@@ -75,10 +75,10 @@ class _AtPlaces:
     """A product at the places of a mask: one launch makes its values."""
 
     def __init__(self, A: Matrix, B: Matrix, mask: Matrix, request: Request) -> None:
-        queue, operands = A.queue, masked_operands(A, B, mask, request.semiring)
+        queue, operands = A.queue, prepare_masked_operands(A, B, mask, request.semiring)
         self.a, self.b = operands.a, operands.b
         indptr, indices = operands.product.mask
-        sums, marks = masked_sums(queue, operands.product, A.data.allocator)
+        sums, marks = sum_at_mask(queue, operands.product, A.data.allocator)
         self.dtype: np.dtype[Any] = sums.dtype
         del sums  # here the structure is asked for
         marked = find_marked(queue, marks, indptr.dtype)
@@ -89,7 +89,7 @@ class _AtPlaces:
         self.structure = Structure.canonical(queue, mask.shape, indices, indptr)
         # All of C's places have products: of C as the mask, the sums are C's values.
         self._product = operands.product._replace(mask=(indptr, indices))
-        self._record = masked_record(describe(queue.device), self._product)
+        self._record = choose_masked_record(describe(queue.device), self._product)
 
     @property
     def rows(self) -> BinRows:
@@ -101,7 +101,7 @@ class _AtPlaces:
         chain = Chain(queue, left, right, self.structure.indptr, self.structure.indices, writes=(data,))
         a, b = self._product.a, self._product.b
         product = self._product._replace(a=(*a[:2], left), b=(*b[:2], right))
-        record = masked_record(chain.device, product) if chain.device.is_plain else self._record
+        record = choose_masked_record(chain.device, product) if chain.device.is_plain else self._record
         enqueue_masked(chain, product, record, data, chain.scratch(data.size, np.uint8))
         chain.finish(data)
 
@@ -233,7 +233,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         values = M.accept("mask_data", mask_data, M.data)
         mask = counting_entries(M.matrix.with_values(values), structural=False)
         A, B = (operand.matrix.with_values(data) for operand, data in ((self._made.a, left), (self._made.b, right)))
-        data, indices, indptr = masked_parts(A, B, mask, self._request, UNTIMED, complement=self._complement)
+        data, indices, indptr = multiply_under_mask(A, B, mask, self._request, UNTIMED, complement=self._complement)
         self._require_few(indices.size)
         return self._assembled(Structure.canonical(self.queue, self.shape, indices, indptr), data)
 

@@ -27,9 +27,9 @@ __all__ = [
     "Masked",
     "MaskedChunked",
     "MaskedTeam",
+    "choose_masked_record",
     "enqueue_masked",
     "features_of",
-    "masked_record",
     "parse",
     "record_of",
     "takes_teams",
@@ -137,7 +137,7 @@ class MaskedTeam(_OfMask):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, window: int = _WINDOW, *, by_rows: bool = False) -> Self:
-        """Return the record for a device, with as many teams to a work-group as local memory holds; `masked_record` says more."""
+        """Return the record for a device; a work-group has as many teams as local memory holds (see `choose_masked_record`)."""
         lanes, is_counted = _lanes_in_step(device.portability), _is_counted(arithmetic) and not by_rows
 
         def sizes() -> Iterator[Self]:
@@ -275,7 +275,7 @@ class Masked(NamedTuple):
     arithmetic: Arithmetic
 
 
-def masked_record(device: Device, product: Masked, *, by_rows: bool = False) -> MaskedTeam | MaskedChunked:
+def choose_masked_record(device: Device, product: Masked, *, by_rows: bool = False) -> MaskedTeam | MaskedChunked:
     """Return the record of the kernel that makes a product on a device, by the accumulator that its profile takes.
 
     ``by_rows``: a team walks one row of B after another, though products could be counted: for short rows of A and long ones of

@@ -12,7 +12,7 @@ from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._device.device import RESERVED, Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
-from clsparse_py._memory.memory import allocated_each, shorten
+from clsparse_py._memory.memory import allocate_each, shorten
 from clsparse_py._operations.spgemm.arguments import types_of
 from clsparse_py._operations.spgemm.kernels import KernelTypes, OfLanes
 from clsparse_py._operations.spgemm.kind import Kind, kind_of
@@ -133,7 +133,7 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
         return None
     room, allocator = min(m * n, n_a * min(n_b, of_b.longest or n)), a_data.allocator
     sizes_and_dtypes = (m + 1, kind.c_index), (room, kind.c_index), (room, kind.result)
-    indptr, indices, data = allocated_each(queue, name, sizes_and_dtypes, allocator)
+    indptr, indices, data = allocate_each(queue, name, sizes_and_dtypes, allocator)
     # A work-group for as many entries as it has work-items.
     groups = min(n_products // record.work_group + 1, n_units)
     arrays = [array.base_data for array in (*operands, indptr, indices, data)]

@@ -19,7 +19,7 @@ from clsparse_py._operations.spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._operations.spgemm.new_arrays import new_part
 from clsparse_py._operations.spgemm.one_launch import in_one_launch
 from clsparse_py._operations.spgemm.operands import Operands, operands_of
-from clsparse_py._operations.spgemm.repeated import PARTS, former_of, recorded_product
+from clsparse_py._operations.spgemm.repeated import PARTS, former_of, take_recording
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.steps import enqueue
 from clsparse_py._operations.spgemm.timer import UNTIMED, Timer
@@ -59,13 +59,13 @@ def multiply(A: Matrix, B: Matrix, request: Request, timer: Timer = UNTIMED, wor
         return compute(A, B, request, timer)[2]
     C = in_one_launch(A, B, request)
     if C is None:
-        return _made_again(A, B, request)
+        return _repeat(A, B, request)
     if request.max_nnz is not None:
-        _require_few(C.data.size, request.max_nnz)
+        _require_at_most(C.data.size, request.max_nnz)
     return C
 
 
-def _made_again(A: Matrix, B: Matrix, request: Request) -> Result:
+def _repeat(A: Matrix, B: Matrix, request: Request) -> Result:
     """Return C's arrays as `compute` does: from the third time on by the commands of the second, if they could be recorded."""
     former = former_of(A, B, request)
     if former is None:
@@ -83,7 +83,7 @@ def _made_again(A: Matrix, B: Matrix, request: Request) -> Result:
     if taped is None:
         return compute(A, B, request)[2]
     operands, _, C = taped
-    former.product = recorded_product(A, B, operands, C)
+    former.product = take_recording(A, B, operands, C)
     return C
 
 
@@ -136,11 +136,11 @@ def _count(operands: Operands, request: Request, timer: Timer, counting_only: bo
         # Not in the handler: the error keeps the memory allocated so far.
         counted = count(operands, request._replace(bins=_IN_WINDOWS, why=_MISSING), timer, counting_only=counting_only)
     if request.max_nnz is not None:
-        _require_few(counted.nnz, request.max_nnz)
+        _require_at_most(counted.nnz, request.max_nnz)
     return counted
 
 
-def _require_few(nnz: int, max_nnz: int) -> None:
+def _require_at_most(nnz: int, max_nnz: int) -> None:
     if nnz > max_nnz:
         raise ValueError(f"max_nnz: the product has {nnz:,} entries, more than {max_nnz:,}")
 

@@ -121,11 +121,11 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
                 if not self._has_columns:
                     # Memory that the first product keeps for later ones is the plan's.
                     with counting(self._workspace):
-                        return self._multiplied(a_data, b_data, out)
-        with counting(self._left()):
-            return self._multiplied(a_data, b_data, out)
+                        return self._multiply(a_data, b_data, out)
+        with counting(self._remaining_workspace()):
+            return self._multiply(a_data, b_data, out)
 
-    def _multiplied(self, a_data: Values | None, b_data: Values | None, out: MatrixT | None) -> MatrixT:
+    def _multiply(self, a_data: Values | None, b_data: Values | None, out: MatrixT | None) -> MatrixT:
         """Return the product of some values."""
         if are_plain() and not self._product.kind.device.is_plain:
             self._plan_plainly()
@@ -165,13 +165,13 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
                     from clsparse_py._operations.spgemm.product_list import list_after
 
                     list_from = list_after(self._product, self._steps, self.nnz)
-                    self._list, self._asks = None if list_from is None else self._listing(list_from), False
+                    self._list, self._asks = None if list_from is None else self._start_list(list_from), False
                 if self._list is not None:
                     self._list.come()
             upgrade = self._list
         return None if upgrade is None else upgrade.made
 
-    def _listing(self, list_from: int) -> Upgrade[ProductList]:
+    def _start_list(self, list_from: int) -> Upgrade[ProductList]:
         """Return what makes the list of products behind some products. It does not refer to the plan, which keeps it."""
         from clsparse_py._operations.spgemm.product_list import product_list
 
@@ -188,7 +188,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         self._product, self._steps, self._why = shared.product, shared.steps, str(shared.shares.reason)
         self._list, self._asks = None, False
 
-    def _left(self) -> Workspace | None:
+    def _remaining_workspace(self) -> Workspace | None:
         """Return the workspace of one call beside the plan's own: calls of several threads do not share one."""
         workspace = self._workspace
         return None if workspace is None else Workspace(workspace.limit, workspace.used)

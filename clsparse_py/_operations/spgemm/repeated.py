@@ -14,7 +14,7 @@ import numpy as np
 from clsparse_py._build.programs import note_asked
 from clsparse_py._decisions import profiles
 from clsparse_py._matrix.matrix import Matrix, Structure
-from clsparse_py._memory.memory import allocated_each
+from clsparse_py._memory.memory import allocate_each
 from clsparse_py._memory.workspace import current
 from clsparse_py._operations.spgemm.methods.base import Result
 from clsparse_py._operations.spgemm.operands import Operands
@@ -23,7 +23,7 @@ from clsparse_py._operations.spgemm.thresholds import supposed
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Recording, Tape
 
-__all__ = ["PARTS", "Former", "RecordedProduct", "former_of", "recorded_product"]
+__all__ = ["PARTS", "Former", "RecordedProduct", "former_of", "take_recording"]
 
 #: The names of C's arrays.
 PARTS = ("indptr", "indices", "values")
@@ -53,7 +53,7 @@ class RecordedProduct(NamedTuple):
         operands = _arrays(A) if A is B else (*_arrays(A), *_arrays(B))
         chain = Chain(A.queue, *operands)
         try:
-            C = allocated_each(A.queue, "the product", self.sizes)
+            C = allocate_each(A.queue, "the product", self.sizes)
             self.recording.enqueue(chain, (*operands, *C))
         except MemoryError:
             return None
@@ -98,7 +98,7 @@ def former_of(A: Matrix, B: Matrix, request: Request) -> Former | None:
     return formers.setdefault((request, A.data.dtype, B.data.dtype, A is B), Former())
 
 
-def recorded_product(A: Matrix, B: Matrix, operands: Operands, C: Result) -> RecordedProduct | None:
+def take_recording(A: Matrix, B: Matrix, operands: Operands, C: Result) -> RecordedProduct | None:
     """Return the commands of a product on a `Tape`, whose results are C's arrays; None if they are not to be had."""
     chain, product = operands.chain, operands.product
     assert isinstance(chain, Tape)

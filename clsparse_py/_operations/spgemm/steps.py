@@ -31,7 +31,7 @@ def predict(product: Product, steps: Sequence[Step], phases: Sequence[str]) -> I
     for step in steps:
         if isinstance(step.bin.accumulator, Team):
             for phase in phases:
-                record = step.bin.accumulator.foreseen(product, step.rows, phase)
+                record = step.bin.accumulator.predict_record(product, step.rows, phase)
                 if record is not None:
                     yield record
 

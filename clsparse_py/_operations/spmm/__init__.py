@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from clsparse_py._matrix.annotations import Scalar
 
-__all__ = ["Explanation", "SpmmPlan", "enqueue_spmm", "kept_spmm_plan", "spmm", "spmm_plan"]
+__all__ = ["Explanation", "SpmmPlan", "enqueue_spmm", "get_spmm_plan", "spmm", "spmm_plan"]
 
 
 @door()
@@ -159,13 +159,13 @@ def _multiply(
     check_matrix(A)
     _check_work_group(work_group)
     if plan is None:
-        plan = kept_spmm_plan(A)
+        plan = get_spmm_plan(A)
     elif not isinstance(plan, SpmmPlan):
         raise TypeError(f"plan: must be an SpmmPlan, is {type(plan).__name__}")
     elif not plan.matches(A):
         raise ValueError("plan: was made for another structure than A's")
     elif are_plain():
-        plan = kept_spmm_plan(A)
+        plan = get_spmm_plan(A)
     operand, on_device = dense_operand(A, "X", X, ndim=2)
     dtype = check_scale(A, operand, alpha, beta, out, semiring)
     shape = (A.shape[0], int(operand.shape[1]))
@@ -178,7 +178,7 @@ def _multiply(
     return result.deliver()
 
 
-def kept_spmm_plan(A: Matrix) -> SpmmPlan:
+def get_spmm_plan(A: Matrix) -> SpmmPlan:
     """Return the plan of ``A @ X`` that A's structure keeps; made at the first call."""
     return A.structure.get_plan(SpmmPlan, lambda: SpmmPlan(A))
 
@@ -194,4 +194,4 @@ def enqueue_spmm(
     semiring: Semiring,
 ) -> None:
     """Enqueue a product with checked operands of any strides; a vector counts as one column."""
-    kept_spmm_plan(A).enqueue(A, x, y, y_strides, n_columns, alpha, beta, semiring)
+    get_spmm_plan(A).enqueue(A, x, y, y_strides, n_columns, alpha, beta, semiring)

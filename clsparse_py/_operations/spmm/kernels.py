@@ -93,7 +93,7 @@ class Parts(ProductKernel):
         )
         return replace(record, staged=record.staged and record.local_memory(shape.step) <= device.local_memory)
 
-    def suited(self, n_columns: int, x_row: int, *, adjacent: bool) -> Self:
+    def adapt(self, n_columns: int, x_row: int, *, adjacent: bool) -> Self:
         """Return the record for so many columns, adjacent or not, of an X whose rows are so many values apart."""
         return replace(self, exact=self.rows > 0 and adjacent and n_columns == self.columns and -(1 << 31) <= x_row < 1 << 31)
 

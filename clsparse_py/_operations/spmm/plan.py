@@ -178,10 +178,10 @@ class SpmmPlan(SetOnce, Repeating):
         kind = _Kind(A.data.dtype, x.dtype, semiring.name, scaled, n_columns, layout, strides, work_group)
         launches = self._made.get(kind) or self._make(kind)
         if launches.awaits:
-            launches = self._renewed(kind, launches)
+            launches = self._renew(kind, launches)
         queue = x.queue or A.queue
         if launches.pack is not None:
-            x = self._packed(launches.pack, queue, x, x_row, x_column)
+            x = self._pack(launches.pack, queue, x, x_row, x_column)
         scale = ()
         if scaled:
             scale = tuple(y.dtype.type(default if factor is None else factor) for factor, default in ((alpha, 1), (beta, 0)))
@@ -190,7 +190,7 @@ class SpmmPlan(SetOnce, Repeating):
         if is_new is not None and launches.pack is None and not launches.awaits:
             self._call = launches.product.checked(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
 
-    def _packed(self, built: Built, queue: cl.CommandQueue, x: cl_array.Array, x_row: int, x_column: int) -> cl_array.Array:
+    def _pack(self, built: Built, queue: cl.CommandQueue, x: cl_array.Array, x_row: int, x_column: int) -> cl_array.Array:
         """Enqueue the copy of X whose columns are adjacent, and return it."""
         record = built.parameters
         assert isinstance(record, Pack)
@@ -209,13 +209,13 @@ class SpmmPlan(SetOnce, Repeating):
         with self._making:
             launches = self._made.get(kind)
             if launches is None:
-                launches = self._built(kind)
+                launches = self._build(kind)
                 while len(self._made) >= self._limits.max_kinds:
                     self._made.pop(next(iter(self._made)))
                 self._made[kind] = launches
             return launches
 
-    def _renewed(self, kind: _Kind, launches: _Made) -> _Made:
+    def _renew(self, kind: _Kind, launches: _Made) -> _Made:
         """Take note of a product, and return its launches: others once it is known whether rows are computed together."""
         with self._making:
             if not self._groups.come():
@@ -233,7 +233,7 @@ class SpmmPlan(SetOnce, Repeating):
     def _arithmetic(self, kind: _Kind) -> Arithmetic:
         return Arithmetic(name_of(kind.a), name_of(kind.x), name_of(self.indptr.dtype), kind.semiring)
 
-    def _built(self, kind: _Kind) -> _Made:
+    def _build(self, kind: _Kind) -> _Made:
         """Return the launches of the shape that is chosen.
 
         Raises
@@ -253,7 +253,7 @@ class SpmmPlan(SetOnce, Repeating):
         x_row, x_column = (kind.n_columns, 1) if shape.packed else kind.strides[:2]
         requested = Parts.of(shape, self.device, arithmetic, kind.scaled, kind.work_group)
         adjacent = kind.n_columns == 1 or (x_column == 1 and kind.strides[3] == 1)
-        parts, record = chain.build(requested.suited(kind.n_columns, x_row, adjacent=adjacent))
+        parts, record = chain.build(requested.adapt(kind.n_columns, x_row, adjacent=adjacent))
         pack = chain.build(Pack.legal(self.device, name_of(kind.x), kind.n_columns))[0] if shape.packed else None
         recorder = recorder_of(chain, (kind.a, kind.x, arithmetic.result), scaled=kind.scaled)
         of_product = arguments_of(recorder)
@@ -289,13 +289,13 @@ class SpmmPlan(SetOnce, Repeating):
         self, shape: Shape, recorder: Recorder, arithmetic: Arithmetic, n_columns: int
     ) -> tuple[Cut, tuple[cl_array.Array, ...]]:
         """Return A cut into parts, and the kernel's own arrays."""
-        cut = self._cut(shape.step)
+        cut = self._cut_in_parts(shape.step)
         partial = cut.slot  # of any kind, as no part has a piece
         if cut.n_pieces:
             partial = recorder.scratch(cut.n_pieces * n_columns, arithmetic.result)
         return cut, (cut.row, cut.entry, cut.slot, partial)
 
-    def _cut(self, step: int) -> Cut:
+    def _cut_in_parts(self, step: int) -> Cut:
         """Return A cut into parts of so many rows and entries; 0 for a part to each row."""
         parts = self._cuts.get(step)
         if parts is None:

@@ -37,7 +37,7 @@ __all__ = [
     "Scheme",
     "SchemeName",
     "SpmvPlan",
-    "kept_plan",
+    "get_spmv_plan",
     "spmv",
     "spmv_plan",
 ]
@@ -45,7 +45,7 @@ __all__ = [
 _OF_ANOTHER = "plan: was made for another structure than A's"
 
 
-def kept_plan(A: Matrix) -> SpmvPlan:
+def get_spmv_plan(A: Matrix) -> SpmvPlan:
     """Return the plan of ``A @ x`` that A's structure keeps for values of this dtype; made at the first call."""
     return A.structure.get_plan((SpmvPlan, A.data.dtype), lambda: spmv_plan(A))
 
@@ -134,9 +134,9 @@ def spmv_plan(
     if queues is None:
         return SpmvPlan.of(A, scheme, kernel, expected_calls)
     # Loaded when it is asked for, as few processes use it.
-    from clsparse_py._operations.spmv.shared import SharedSpmvPlan, checked_queues
+    from clsparse_py._operations.spmv.shared import SharedSpmvPlan, check_queues
 
-    return SharedSpmvPlan(A, checked_queues(A, queues), scheme, kernel, expected_calls)
+    return SharedSpmvPlan(A, check_queues(A, queues), scheme, kernel, expected_calls)
 
 
 @overload
@@ -249,7 +249,7 @@ def _multiply(
         _require_plain(mask, alpha, beta, plan)
         return _spmv_of_rows(A, x, out, semiring, mask, complement)
     if plan is None:
-        plan = kept_plan(A)
+        plan = get_spmv_plan(A)
     elif not isinstance(plan, SpmvPlan):
         return _share(plan, A).product(A, x, alpha, beta, out, semiring)
     elif not plan.matches(A):

@@ -98,21 +98,21 @@ class Builder:
             return
         requested = choice.record(self.device, self.arithmetic, self.scaled)
         if isinstance(requested, Adaptive):
-            self._share(self.n_rows, str(choice), self._adaptive(requested), why)
+            self._share(self.n_rows, str(choice), self._add_adaptive(requested), why)
             return
         if isinstance(requested, Streamed):
-            self._share(self.n_rows, str(choice), self._streamed(requested), why)
+            self._share(self.n_rows, str(choice), self._add_streamed(requested), why)
             return
         if isinstance(requested, Chunked):
             requested = requested.for_rows(inspected.features.mean, inspected.features.classes)
         built, record = self._built(requested)
         if isinstance(record, Merge):
-            self._balanced(built, record.capacity, 1, 0)
+            self._add_balanced(built, record.capacity, 1, 0)
         elif isinstance(record, Chunked):
             weight = inspected.features.nnz + self.n_rows
             step = min(max(1, -(-weight // (self.device.compute_units * choice.items))), record.MAX_STEP)
             # Rows are cut only where their rest is long: each cut row costs a piece of a second launch.
-            parts = self._balanced(built, step, 1, step // 2)
+            parts = self._add_balanced(built, step, 1, step // 2)
             large = inspected.features.nnz * self.arithmetic.result.itemsize >= record.NARROW_FROM
             if large and not record.is_uneven(inspected.features.mean, inspected.features.classes):
                 self._narrow_chunks(record, parts)
@@ -120,7 +120,7 @@ class Builder:
             self._launch(built, self.n_rows * record.lanes, self.index(self.n_rows), *structure)
         self._share(self.n_rows, str(choice), built, why)
 
-    def _adaptive(self, requested: Adaptive) -> Built:
+    def _add_adaptive(self, requested: Adaptive) -> Built:
         """Add the launches of CSR-Adaptive.
 
         Where no row is cut there is no second launch: room for the rest of a part's last row is left where that is little, and a
@@ -131,16 +131,16 @@ class Builder:
         if record.with_room(longest_rest) != record:  # the driver allowed fewer work-items
             built, record = self._built(record.with_room(longest_rest))
         if record.parts == "staged":
-            self._balanced(built, record.capacity - longest_rest, 0, longest_rest)
+            self._add_balanced(built, record.capacity - longest_rest, 0, longest_rest)
         elif record.parts == "rests":
-            self._balanced(
+            self._add_balanced(
                 built, record.capacity, 0, longest_rest if whole_rows(self.of.features, self.device) else record.capacity
             )
         else:
-            self._balanced(built, record.capacity, 0, 0)
+            self._add_balanced(built, record.capacity, 0, 0)
         return built
 
-    def _streamed(self, requested: Streamed) -> Built:
+    def _add_streamed(self, requested: Streamed) -> Built:
         """Add the launch of a kernel that stages entries of whole rows, or of CSR-Adaptive if rows may be too long for it.
 
         Columns in 16 bits are made behind some products: until then, and if they do not fit, it takes those of A.
@@ -149,7 +149,7 @@ class Builder:
         built, record = self._built(narrow.wide)
         longest_rest = max(inspected.features.longest - 1, 0)
         if 2 * longest_rest >= record.capacity:
-            return self._adaptive(
+            return self._add_adaptive(
                 Adaptive.legal(self.device, self.arithmetic, self.scaled, requested.work_group, requested.items)
             )
         n_parts, (rows, entries, _) = inspected.cut(record.capacity - longest_rest, 0, longest_rest)
@@ -165,7 +165,7 @@ class Builder:
             _launch(recorder, built, n_parts * built.parameters.work_group, rows, entries, inspected.indptr, *columns)
             return recorder.recording()
 
-        self._upgraded_by(replace(narrow, lanes=lanes), cut, launch)
+        self._upgrade_to_16_bits(replace(narrow, lanes=lanes), cut, launch)
         return built
 
     def _narrow_chunks(self, record: Chunked, parts: _Parts) -> None:
@@ -181,9 +181,9 @@ class Builder:
                 self._combine(recorder, partial)
             return recorder.recording()
 
-        self._upgraded_by(replace(record, narrow=True), lambda _: parts, launch)
+        self._upgrade_to_16_bits(replace(record, narrow=True), lambda _: parts, launch)
 
-    def _upgraded_by(
+    def _upgrade_to_16_bits(
         self,
         requested: Streamed | Chunked,
         cut: Callable[[Any], _Parts | None],
@@ -229,7 +229,7 @@ class Builder:
             return recorder.scratch(n_parts, self.arithmetic.result)
         return allocate(self.queue, "sums of parts", n_parts, self.arithmetic.result)
 
-    def _balanced(self, built: Built, step: int, row_weight: int, slack: int) -> _Parts:
+    def _add_balanced(self, built: Built, step: int, row_weight: int, slack: int) -> _Parts:
         """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each. Returns these."""
         inspected, index, record = self.of, self.index, built.parameters
         n_parts, (rows, entries, cuts) = inspected.cut(step, row_weight, slack)
@@ -354,7 +354,7 @@ class Builder:
         if lists:
             self._subvectors(lists)
 
-    def _joined(self, arrays: list[cl_array.Array]) -> cl_array.Array:
+    def _join_lists(self, arrays: list[cl_array.Array]) -> cl_array.Array:
         chain, begin = Chain(self.queue, *arrays), 0
         all_rows = allocate(self.queue, "lists of rows", sum(array.size for array in arrays), self.index)
         for array in arrays:
@@ -367,7 +367,7 @@ class Builder:
         """Add the launches that lists share, whatever their X is, one for each work-group size and unrolling."""
         arrays = list({id(row_list.rows): row_list.rows for row_list in lists}.values())
         offsets = dict(zip((id(rows) for rows in arrays), np.cumsum([0] + [rows.size for rows in arrays]), strict=False))
-        rows = arrays[0] if len(arrays) == 1 else self._joined(arrays)
+        rows = arrays[0] if len(arrays) == 1 else self._join_lists(arrays)
         # Long rows first: the work-groups that take longest begin first.
         lists = sorted(lists, key=lambda row_list: -row_list.choice.lanes)
         shapes = dict.fromkeys((row_list.choice.work_group, row_list.choice.unroll) for row_list in lists)

@@ -28,7 +28,7 @@ from clsparse_py._precision.semiring import Semiring
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import contexts_match, copy_to_host, from_host, on_host, to_host
 
-__all__ = ["SharedExplanation", "SharedSpmvPlan", "checked_queues"]
+__all__ = ["SharedExplanation", "SharedSpmvPlan", "check_queues"]
 
 _Host = np.ndarray[Any, Any]
 
@@ -293,7 +293,7 @@ class SharedSpmvPlan(SetOnce):
                 raise TypeError(f"x: {dtype} needs double precision, which {part.queue.device.name} lacks; use single precision")
 
 
-def checked_queues(A: Matrix, queues: Any) -> tuple[cl.CommandQueue, ...]:
+def check_queues(A: Matrix, queues: Any) -> tuple[cl.CommandQueue, ...]:
     """Return the queues that a product is to be divided between.
 
     Raises

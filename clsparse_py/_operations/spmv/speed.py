@@ -18,7 +18,7 @@ from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.spmv.plan import SpmvPlan
 from clsparse_py._run.transfer import from_host
 
-__all__ = ["known_speed", "measure", "speeds_of"]
+__all__ = ["measure", "read_speed", "speeds_of"]
 
 #: Entries of the matrix that is measured with, beyond the caches of most devices.
 _ENTRIES = 1 << 24
@@ -44,7 +44,7 @@ def _key(device: cl.Device) -> str:
     return cache.key_of("bytes a second", json.dumps(names))
 
 
-def known_speed(device: cl.Device) -> float | None:
+def read_speed(device: cl.Device) -> float | None:
     """Return the bytes a second that products move on a device, as `clsparse tune` measured and kept them; None if it did not."""
     return cache.load(_key(device), _parse_speed)
 
@@ -63,7 +63,7 @@ def speeds_of(devices: Sequence[cl.Device]) -> tuple[tuple[float, ...], str]:
     tell those of all, which are of one type and size; or compute units times lanes times clock rate, if all tell one.
     """
     names = [device.name.strip() for device in devices]
-    measured_speeds = [known_speed(device) for device in devices]
+    measured_speeds = [read_speed(device) for device in devices]
     known_speeds = [speed for speed in measured_speeds if speed is not None]
     if len(known_speeds) == len(devices):
         listing = ", ".join(f"{name} {speed / 1e9:.3g} GB/s" for name, speed in zip(names, known_speeds, strict=True))

@@ -17,7 +17,7 @@ from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import enqueue_loop
 from clsparse_py._matrix.matrix import Matrix, Symmetry
-from clsparse_py._memory.memory import allocate, allocated_each
+from clsparse_py._memory.memory import allocate, allocate_each
 from clsparse_py._operations.transpose.bucket_chunks import enqueue_bucket_chunks, is_scattered
 from clsparse_py._operations.transpose.buckets import enqueue_buckets, shape_of
 from clsparse_py._operations.transpose.kernels import (
@@ -106,7 +106,7 @@ def empty(A: Matrix, purpose: str, n: int, dtype: Any) -> cl_array.Array:
 def arrays_of(A: Matrix, *sizes: tuple[int, np.dtype[Any]]) -> list[cl_array.Array]:
     """Return new arrays for ``indptr``, ``indices`` and maybe values of the transposed of A, as `empty` does, in less time."""
     try:
-        return allocated_each(A.queue, "the transposed", sizes, A.data.allocator)
+        return allocate_each(A.queue, "the transposed", sizes, A.data.allocator)
     except MemoryError:  # say which
         return [empty(A, purpose, *size) for purpose, size in zip(("indptr", "indices", "values"), sizes, strict=False)]
 

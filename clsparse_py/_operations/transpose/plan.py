@@ -26,7 +26,7 @@ from clsparse_py._memory.overlap import require_inside
 from clsparse_py._operations.transpose.choose import Strategy, features_of, parse
 from clsparse_py._operations.transpose.methods import METHODS, LongRowsError, NotSymmetricError, Pattern, empty
 from clsparse_py._operations.transpose.single_launch import transpose_in_one_launch
-from clsparse_py._primitives.permute import enqueue_permute, recorded_permute
+from clsparse_py._primitives.permute import enqueue_permute, record_permute
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import contexts_match
 
@@ -308,7 +308,7 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
         queue, n, dtype = values.queue or self.queue, values.size, values.dtype
         purpose, index, allocator = "values of the transposed", self.positions.dtype, self._data.allocator
         if out is None and n and queue is self.queue and not values.offset:
-            recording = self._of.get_plan((TransposePlan, dtype), lambda: recorded_permute(Chain(queue), index, dtype, n))
+            recording = self._of.get_plan((TransposePlan, dtype), lambda: record_permute(Chain(queue), index, dtype, n))
             note_asked(recording.kernels)
             form = form_of(self._of.context, n, dtype)
             (target,) = recording.make(queue, purpose, (self.positions, values), (form,), allocator)

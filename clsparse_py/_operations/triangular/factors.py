@@ -16,7 +16,7 @@ from clsparse_py._operations.triangular.levels import work_group_of
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
 
-__all__ = ["Factor", "swept"]
+__all__ = ["Factor", "sweep_factors"]
 
 #: Work-groups to a compute unit at most.
 _GROUPS_PER_UNIT = 16
@@ -39,7 +39,7 @@ class Factor(OfNumbers):
     hermitian: bool
 
 
-def swept(queue: cl.CommandQueue, A: Matrix, start: cl_array.Array, sweeps: int, *, hermitian: bool) -> cl_array.Array:
+def sweep_factors(queue: cl.CommandQueue, A: Matrix, start: cl_array.Array, sweeps: int, *, hermitian: bool) -> cl_array.Array:
     """Return the values of incomplete factors after some sweeps, in the pattern of A.
 
     Parameters

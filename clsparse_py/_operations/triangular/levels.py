@@ -19,7 +19,7 @@ from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
-__all__ = ["LevelSets", "Levels", "kept_levels", "work_group_of"]
+__all__ = ["LevelSets", "Levels", "get_levels", "work_group_of"]
 
 #: Work-items in a work-group, where that is no CPU device.
 _WORK_GROUP = 256
@@ -70,7 +70,7 @@ def _levels(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Ar
     return levels
 
 
-def kept_levels(A: Matrix, upper: bool) -> LevelSets:
+def get_levels(A: Matrix, upper: bool) -> LevelSets:
     """Return the level sets that a matrix's structure keeps; analysed at the first call, with one read."""
     queue, indices, indptr = A.queue, A.indices, A.indptr
     return A.structure.get_plan((LevelSets, upper), lambda: _sets(queue, indices, indptr, upper))

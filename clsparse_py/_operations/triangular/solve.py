@@ -14,7 +14,7 @@ from clsparse_py._build.plain import door
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.structure import OfNumbers
-from clsparse_py._operations.triangular.levels import kept_levels, work_group_of
+from clsparse_py._operations.triangular.levels import get_levels, work_group_of
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._run.launch import Chain
 
@@ -60,7 +60,7 @@ def solver(queue: cl.CommandQueue, A: Matrix, *, upper: bool, unit: bool) -> Cal
     BuildError
         The kernel is refused.
     """
-    sets, chain = kept_levels(A, upper), Chain(queue)
+    sets, chain = get_levels(A, upper), Chain(queue)
     parts = A.indptr, A.indices, A.data
     for part in parts:
         # Waited for once, as each solution would ask again.

@@ -11,7 +11,7 @@ from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue
 from clsparse_py._ground.errors import require_name
 from clsparse_py._ground.set_once import SetOnce
-from clsparse_py._operations.spgemm import SpgemmPlan, planned_product, spgemm_estimate, spgemm_plan
+from clsparse_py._operations.spgemm import SpgemmPlan, plan_and_multiply, spgemm_estimate, spgemm_plan
 
 __all__ = ["RapPlan", "plan_rap", "rap_plan"]
 
@@ -116,8 +116,8 @@ def rap_plan(R: Any, A: Any, P: Any, *, order: Order = "auto") -> RapPlan:
 
 def plan_rap(R: csr_array, A: csr_array, P: csr_array) -> tuple[RapPlan, csr_array]:
     """Return a plan of ``R (A P)`` and the product, each part of which is made once for both."""
-    first, product = planned_product(A, P)
-    last, product_values = planned_product(R, product)
+    first, product = plan_and_multiply(A, P)
+    last, product_values = plan_and_multiply(R, product)
     return RapPlan(first, last, "R(AP)", {}), product_values
 
 

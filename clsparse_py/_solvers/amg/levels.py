@@ -10,7 +10,7 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py._arrays.csr import csr_array
-from clsparse_py._operations.spmv import kept_plan
+from clsparse_py._operations.spmv import get_spmv_plan
 from clsparse_py._run.launch import Chain
 from clsparse_py._solvers.aggregation.graph import inverse_diagonal, smoothing_values
 from clsparse_py._solvers.amg.products import product
@@ -78,7 +78,7 @@ class Level:
 
     def longest_row(self) -> int:
         """Return the entries of the longest row of a matrix of one device, which the plan of its product knows."""
-        return kept_plan(self.A).features.longest
+        return get_spmv_plan(self.A).features.longest
 
     def rho(self) -> float:
         """Return about the largest eigenvalue of D^-1 A; found at the first call.

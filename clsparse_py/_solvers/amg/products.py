@@ -11,7 +11,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._build.plain import door
-from clsparse_py._operations.spmv import kept_plan
+from clsparse_py._operations.spmv import get_spmv_plan
 from clsparse_py._run.launch import enqueue_fill
 from clsparse_py._solvers.linalg.problem import as_divided
 

@@ -17,7 +17,7 @@ from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue
 from clsparse_py._ground.errors import runs_on_host
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.triangular.factors import swept
+from clsparse_py._operations.triangular.factors import sweep_factors
 from clsparse_py._operations.triangular.solve import solver
 from clsparse_py._solvers.krylov.system import Apply
 from clsparse_py._solvers.linalg.operators import DeviceOperator, bind_operator, cast_to
@@ -193,7 +193,7 @@ def ic0(A: Any, sweeps: int = 5) -> DeviceOperator:
 def _swept(rows: Any, guess: np.ndarray[Any, Any], sweeps: int, *, hermitian: bool) -> Any:
     """Return the values of factors after sweeps from a guess."""
     start = cl_array.to_device(rows.queue, guess.astype(rows.dtype))
-    return swept(rows.queue, rows, start, sweeps, hermitian=hermitian)
+    return sweep_factors(rows.queue, rows, start, sweeps, hermitian=hermitian)
 
 
 def _require_diagonal(diagonal: np.ndarray[Any, Any]) -> None:

@@ -19,7 +19,7 @@ from clsparse_py._arrays.bsr.products import enqueue_product
 from clsparse_py._build.plain import are_plain, door
 from clsparse_py._device.device import describe
 from clsparse_py._memory.memory import allocate, submit
-from clsparse_py._operations.spmv import kept_plan
+from clsparse_py._operations.spmv import get_spmv_plan
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device, copy_to_host
 from clsparse_py._solvers.krylov import polynomials
@@ -193,7 +193,7 @@ def _product(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Ap
         blocks.require_valid()
         return lambda x, y: enqueue_product(queue, blocks.data, blocks.structure, x, y)
     rows = _ready(A, dtype)
-    plan = kept_plan(rows)
+    plan = get_spmv_plan(rows)
 
     def apply(x: cl_array.Array, y: cl_array.Array, alpha: float | None = None) -> None:
         plan.execute(rows, x, y, alpha=alpha, queue=queue)

@@ -42,10 +42,10 @@ def test_products_that_are_alike(queue: cl.CommandQueue, take_as: Callable[..., 
 def test_kernels_of_several_rules_are_built_together(
     queue: cl.CommandQueue, take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
-    foreseen: list[programs.Parameters] = []
+    predict_record: list[programs.Parameters] = []
 
     def built_together(_context: Any, _device: Any, _what: Any, make: Callable[[], Iterable[programs.Parameters]]) -> None:
-        foreseen.extend(make())
+        predict_record.extend(make())
 
     monkeypatch.setattr(programs, "build_together", built_together)
     take_as(type="gpu")
@@ -58,5 +58,5 @@ def test_kernels_of_several_rules_are_built_together(
         assert_product(plan(), A, B)
     assert len(plan.explain().bins) > 1
     # What is built ahead is what is asked for.
-    assert len(foreseen) > 1
-    assert {programs.build(queue.context, queue.device, record) for record in foreseen} <= set(asked)
+    assert len(predict_record) > 1
+    assert {programs.build(queue.context, queue.device, record) for record in predict_record} <= set(asked)

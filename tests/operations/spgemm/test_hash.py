@@ -258,7 +258,7 @@ def test_values_by_atomics(
 def test_kernels_are_foreseen_that_add_values_as_asked(queue: cl.CommandQueue, deterministic: bool) -> None:
     types = KernelTypes("numeric", "int32", arithmetic=Arithmetic("float32", "float32"), c_index="int32")
     product = Product((2, 2), *(None,) * 7, 0, 0, Kind(describe(queue.device), types), 0, deterministic, False, 0)
-    assert Hash(64, 8, 2).foreseen(product, Rows(1), "numeric").ordered == deterministic
+    assert Hash(64, 8, 2).predict_record(product, Rows(1), "numeric").ordered == deterministic
 
 
 def test_local_memory_is_what_records_say(queue: cl.CommandQueue, give: Give) -> None:

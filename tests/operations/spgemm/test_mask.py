@@ -149,8 +149,8 @@ def test_each_kernel_gives_the_same(queue: cl.CommandQueue, ring: Semiring) -> N
     rng = np.random.default_rng(5)
     A, M = random_matrix((70, 70), 9, rng, np.int32), random_matrix((70, 70), 20, rng)
     left = device_matrix(queue, A)
-    product = masks.masked_operands(left, left, device_matrix(queue, M), ring).product
-    wanted = [masked_sum.get() for masked_sum in masks.masked_sums(queue, product)]
+    product = masks.prepare_masked_operands(left, left, device_matrix(queue, M), ring).product
+    wanted = [masked_sum.get() for masked_sum in masks.sum_at_mask(queue, product)]
     assert 0 < wanted[1].sum() < M.nnz
     chain = Chain(queue)
     for record in (

@@ -37,7 +37,7 @@ def listing() -> Listing:
         plan = spgemm_plan(left, right, **options)
         plan()
         # A CPU device would do without.
-        plan._list, plan._asks = plan._listing(1), False
+        plan._list, plan._asks = plan._start_list(1), False
         plan._list.now()
         return plan
 
@@ -168,7 +168,7 @@ def test_a_list_that_fails_is_done_without(monkeypatch: pytest.MonkeyPatch, plat
         yield
 
     monkeypatch.setattr(product_list, "product_list", fails)
-    plan._list, plan._asks = plan._listing(1), False
+    plan._list, plan._asks = plan._start_list(1), False
     assert_product(plan(A.data, B.data), A, B)
     assert plan._list.is_done
     assert get_list(plan) is None

@@ -178,7 +178,7 @@ def test_without_memory_for_all_at_once(queue: cl.CommandQueue, monkeypatch: pyt
     def lacking(*_: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr(repeated, "allocated_each", lacking)
+    monkeypatch.setattr(repeated, "allocate_each", lacking)
     assert_product(A @ A, S, S)
 
 

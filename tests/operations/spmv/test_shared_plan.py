@@ -211,7 +211,7 @@ def kept_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
 @pytest.mark.usefixtures("kept_in")
 def test_speeds_are_those_that_were_measured(queues: tuple[cl.CommandQueue, cl.CommandQueue]) -> None:
     devices = [queue.device for queue in queues]
-    assert list(map(speed.known_speed, devices)) == [None, None]
+    assert list(map(speed.read_speed, devices)) == [None, None]
     with slow_down(queues[1], 8):
         first, second = map(speed.measure, queues)
         # Of a device whose launches are repeated products take longer.
@@ -223,7 +223,7 @@ def test_speeds_are_those_that_were_measured(queues: tuple[cl.CommandQueue, cl.C
         assert f"{second / 1e9:.3g} GB/s" in plan.explain().rule
     # An entry that is no speed is none.
     speed.cache.write(speed._key(devices[0]), b"-1")
-    assert speed.known_speed(devices[0]) is None
+    assert speed.read_speed(devices[0]) is None
 
 
 @pytest.mark.usefixtures("kept_in")
@@ -238,7 +238,7 @@ def test_a_device_that_was_not_measured_has_a_number_of_its_own(queue: cl.Comman
     gpu, cpu, silent = device("GPU 1", 2000, 1), device("CPU 1", 3000, 8), device("CPU 2", 0, 16)
     measured: dict[str, float] = {}
     monkeypatch.setattr(speed, "describe", described)
-    monkeypatch.setattr(speed, "known_speed", lambda of: measured.get(of.name))
+    monkeypatch.setattr(speed, "read_speed", lambda of: measured.get(of.name))
     monkeypatch.setattr(speed, "standing", lambda name, *_: (False, {"CPU 1": 1.2, "CPU 2": 1.0}.get(name)))
     result, told = speed.speeds_of([gpu, cpu])
     assert result == (4 * 32 * 2000, 4 * 8 * 3000)

@@ -95,7 +95,7 @@ def test_triangles_in_any_format_are_converted_as_they_stand(wide: cl.CommandQue
                         result.get() if isinstance(result, cl_array.Array) else result, [1, 2, 2], rtol=1e-6
                     )
             # Levels are found once for all dtypes.
-            assert len({id(levels.kept_levels(matrix, upper=False)) for matrix in (A, A.with_values(A.indices))}) == 1
+            assert len({id(levels.get_levels(matrix, upper=False)) for matrix in (A, A.with_values(A.indices))}) == 1
 
 
 def test_triangles_of_other_devices(wide: cl.CommandQueue, take_as: Callable[..., None], monkeypatch: Any) -> None:

@@ -208,7 +208,9 @@ class Esc:
         slices_state = cast("_State", state)
         is_single = len(slices_state.slices) == 1
         for number, part in enumerate(slices_state.slices):
-            sorted_slice = self._sorted(chain, product, rows, slices_state, part, waits=True, numbered=is_single, counts=counts)
+            sorted_slice = self._sort_slice(
+                chain, product, rows, slices_state, part, waits=True, numbered=is_single, counts=counts
+            )
             if is_single:
                 slices_state.kept[number] = sorted_slice
             # Nothing of a slice is held while the next one is made.
@@ -221,7 +223,7 @@ class Esc:
         if phase == "numeric" and not slices_state.kept:
             room = self._budget(product, rows, C.indices.size) - slices_state.max_needed
         for number, part in enumerate(slices_state.slices):
-            sorted_slice = slices_state.kept.get(number) or self._sorted(
+            sorted_slice = slices_state.kept.get(number) or self._sort_slice(
                 chain, product, rows, slices_state, part, waits=phase != "values", numbered=True
             )
             self._enqueue_contraction(chain, product, rows, slices_state, part, sorted_slice, C, phase)
@@ -233,7 +235,7 @@ class Esc:
             # Nothing of a slice is held while the next one is made, if it is not kept.
             del sorted_slice
 
-    def _sorted(
+    def _sort_slice(
         self,
         chain: Chain,
         product: Product,

@@ -202,9 +202,9 @@ class _SortingTeam(Team):
     columns: int | None = None
 
     @override
-    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
-        suited: Self = vary(self, "columns", self.columns or product.shape[1])
-        return suited
+    def adapt(self, device: Device, product: Product, entries: int | None = None) -> Self:
+        adapted: Self = vary(self, "columns", self.columns or product.shape[1])
+        return adapted
 
     @property
     def bits(self) -> int:

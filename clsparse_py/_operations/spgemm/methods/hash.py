@@ -230,7 +230,7 @@ class HashRows(Team):
         return HashRowsKernel(self.work_group, types, listed, device.portability, *shape).resident_twice(device)
 
     @override
-    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
+    def adapt(self, device: Device, product: Product, entries: int | None = None) -> Self:
         varied: Self = vary(self, "columns", product.shape[1])
         if entries and not self.min_entries:
             # Half as many slots again as the mean row would need.
@@ -238,8 +238,8 @@ class HashRows(Team):
         return varied
 
     @override
-    def foreseen(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
-        return super().foreseen(product, rows, phase) if phase == "symbolic" else None
+    def predict_record(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
+        return super().predict_record(product, rows, phase) if phase == "symbolic" else None
 
     @override
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
@@ -299,9 +299,9 @@ class Hash(Team):
         return HashKernel(self.work_group, types, listed, device.portability, *shape).resident_twice(device)
 
     @override
-    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
-        suited: Self = vary(self, "deterministic", product.deterministic)
-        return suited
+    def adapt(self, device: Device, product: Product, entries: int | None = None) -> Self:
+        adapted: Self = vary(self, "deterministic", product.deterministic)
+        return adapted
 
     @override
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:

@@ -197,19 +197,19 @@ class Merge(Team):
         return legal
 
     @override
-    def foreseen(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
+    def predict_record(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
         # How many entries of C one work-item stages is told by their number.
         staging = self.staged_c is None and self.lanes == 1 and phase != "symbolic" and rows.listed is None
-        return None if staging else super().foreseen(product, rows, phase)
+        return None if staging else super().predict_record(product, rows, phase)
 
     @override
-    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
+    def adapt(self, device: Device, product: Product, entries: int | None = None) -> Self:
         if self.staged_c is not None or entries is None or device.resident == 1:
             return self
-        suited: Self = vary(self, "staged_c", self._staged(entries / product.shape[0]))
-        return suited
+        adapted: Self = vary(self, "staged_c", self._count_staged(entries / product.shape[0]))
+        return adapted
 
-    def _staged(self, mean: float) -> int:
+    def _count_staged(self, mean: float) -> int:
         """Return how many entries of C are staged for each row, by the mean row, which some are longer than."""
         step, max_staged = self._STAGED
         n_staged = math.ceil(1.1 * mean / step) * step

@@ -154,9 +154,9 @@ class Sort(Team):
         return legal
 
     @override
-    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:
-        suited: Self = vary(self, "columns", self.columns or product.shape[1])
-        return suited
+    def adapt(self, device: Device, product: Product, entries: int | None = None) -> Self:
+        adapted: Self = vary(self, "columns", self.columns or product.shape[1])
+        return adapted
 
     @override
     def describe(self) -> str:

@@ -51,17 +51,17 @@ class Team(abc.ABC):
         results = C[:3] if C.counts is None else C
         self._enqueue(chain, product, rows, phase, product.a_data, product.b_data, *results, entries=C.data.size)
 
-    def suited(self, device: Device, product: Product, entries: int | None = None) -> Self:  # noqa: ARG002 - most are always alike
+    def adapt(self, device: Device, product: Product, entries: int | None = None) -> Self:  # noqa: ARG002 - most are always alike
         """Return the team as it makes rows of a product; ``entries``: those of C, if they are known."""
         return self
 
-    def foreseen(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
+    def predict_record(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
         """Return the record of the kernel that a phase will take; None if that is not known yet."""
-        return _record(product.kind, self.suited(product.kind.device, product), phase, rows.listed is not None)
+        return _record(product.kind, self.adapt(product.kind.device, product), phase, rows.listed is not None)
 
     def _built(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> tuple[Built, Any]:
         """Return the kernel for a phase of a product, and its record."""
-        team, kind, listed = self.suited(chain.device, product, entries), product.kind, rows.listed is not None
+        team, kind, listed = self.adapt(chain.device, product, entries), product.kind, rows.listed is not None
         return chain.build_once((kind, team, phase, listed), lambda: _record(kind, team, phase, listed))
 
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
