@@ -24,7 +24,7 @@ __all__ = ["Examples", "Parameters", "Variants", "kernel", "kernels", "registere
 
 #: Records by variant, "" the one by default: "place" of the template "spmv/binning" is called "spmv/binning:place".
 Examples: TypeAlias = "Iterator[tuple[str, Parameters]]"
-#: By variant, the fields in which it differs from those by default.
+#: By variant: the fields that differ from the defaults.
 Variants: TypeAlias = "Mapping[str, Mapping[str, Any]]"
 #: Fields by shorter names.
 _SHORT = {"work_group": "wg", "value_bytes": "v"}
@@ -88,7 +88,7 @@ class Parameters(abc.ABC):
 
     @property
     def lane_width(self) -> int:
-        """How far the kernel exchanges values across lanes; 1 where it doesn't."""
+        """Lanes across which the kernel exchanges values; 1: none."""
         return 1
 
     def arguments(self) -> Mapping[str, object]:
@@ -154,5 +154,5 @@ def kernels(examples: _Function) -> _Function:
 
 
 def registered() -> tuple[_Source, ...]:
-    """Return what yields the examples of the records that were registered so far."""
+    """Return the functions that yield examples of the records registered so far."""
     return tuple(_sources)

@@ -55,7 +55,7 @@ _lock = threading.RLock()
 _Made = TypeVar("_Made")
 # By the handles of context and device. Entries of a context go with it: its handle may then be another's.
 _built: dict[tuple[int, int, Parameters], Built] = {}
-# All that there are: those that are kept, and those that only plans hold.
+# All built kernels: in the cache, or held by plans alone.
 _alive: weakref.WeakValueDictionary[tuple[int, int, Parameters], Built] = weakref.WeakValueDictionary()
 _recorders: list[list[Built]] = []
 _together: dict[tuple[int, int, Hashable], bool] = {}
@@ -75,7 +75,7 @@ _AT_A_TIME = 8
 
 @dataclass(frozen=True)
 class _Kept:
-    """How much a process keeps.
+    """Limits of the kernels that a process keeps.
 
     Drivers tell no bytes of kernels: one that has run was seen to take 1.8 MB of Intel's runtime and 1.1 MB of PoCL, many times
     its binary, and binaries grow by what a kernel does (`docs/kept_programs.py`).

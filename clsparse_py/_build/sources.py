@@ -82,7 +82,7 @@ def _texts(name: str) -> tuple[str, ...]:
 
 
 class _Templates:
-    """Where a template finds others whose defs it uses, by their names."""
+    """The lookup of the templates whose defs a template uses, by name."""
 
     def get_template(self, uri: str) -> Template:
         return _template(uri)

@@ -70,7 +70,7 @@ class Loop:
 
     @property
     def comment(self) -> str:
-        """What it computes, in lines of a comment."""
+        """Lines of a comment that say what the loop computes."""
         return textwrap.fill(self.description, 120, initial_indent="// ", subsequent_indent="// ")
 
 

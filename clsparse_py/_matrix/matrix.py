@@ -126,7 +126,7 @@ class Structure:
 
     @property
     def nnz(self) -> int:
-        """How many entries are stored."""
+        """Number of stored entries."""
         self.require_valid()
         return int(self.indices.size)
 
@@ -268,7 +268,7 @@ class Matrix:
 
     @property
     def indptr(self) -> cl_array.Array:
-        """Where each row begins, ``rows + 1`` entries. It is not to be written to: facts and plans would stay."""
+        """Row pointers, ``rows + 1`` entries. Do not write to this array: facts and plans would stay."""
         return self._structure.indptr
 
     @property
@@ -278,7 +278,7 @@ class Matrix:
 
     @property
     def nnz(self) -> int:
-        """How many entries are stored."""
+        """Number of stored entries."""
         self.require_valid()
         return int(self._structure.indices.size)
 

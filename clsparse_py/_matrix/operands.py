@@ -85,7 +85,7 @@ def check_scale(A: Matrix, x: cl_array.Array, alpha: Any, beta: Any, out: Any, s
     if not isinstance(semiring, Semiring):
         raise TypeError(f"semiring: must be one of clsparse_py._precision.semiring, is {type(semiring).__name__}")
     dtype, needs_fp64 = _result(A.data.dtype, x.dtype, semiring)
-    if needs_fp64 and A.data.dtype.char not in "dD":  # values that are there are values that the device can have
+    if needs_fp64 and A.data.dtype.char not in "dD":  # the device supports the dtype of values that it holds
         _require_fp64(A, "x", dtype)
     if semiring.is_given:
         # Loaded when it is asked for, as few processes use it.
@@ -129,7 +129,7 @@ def _result(a: np.dtype[Any], x: np.dtype[Any], semiring: Semiring) -> tuple[np.
 
 
 class Result:
-    """Where an operation's result goes, and how it reaches the caller.
+    """The destination of an operation's result, and its way to the caller.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ class Idle(dict[int, "list[Block]"]):
     is_open = True
 
     def close(self) -> None:
-        """Let all go, and keep none any more: blocks that are lent refer to this."""
+        """Free all idle blocks, and keep none from now on; blocks in use refer to this object."""
         self.is_open = False
         self.clear()
 

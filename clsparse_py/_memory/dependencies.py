@@ -18,14 +18,14 @@ class Uses(dict[int, dict[int, cl.Event]]):
     """
 
     def note(self, pointers: Iterable[int], queue: cl.CommandQueue, event: cl.Event) -> None:
-        """Note that a command on a queue, which ends after all that were noted for it before, uses memory."""
+        """Note that a command uses memory; it ends after all commands noted for the same queue before."""
         self.any_running()
         for pointer in pointers:
             self.setdefault(pointer, {})[queue.int_ptr] = event
 
     def any_running(self) -> bool:
-        """Return whether a command has not ended; forget those that have."""
-        # The oldest first: one that has not ended is found at once.
+        """Return whether any command still runs; forget ended commands."""
+        # In the order of insertion, up to the first command that still runs.
         while self:
             if self.running(next(iter(self))):
                 return True

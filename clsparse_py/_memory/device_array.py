@@ -28,7 +28,7 @@ _REFLECTED: Mapping[np.ufunc, Callable[[Any, Any], Any]] = {
 OF_NO_VALUES = (np.ndim, np.shape, np.size, np.iscomplexobj, np.isrealobj)
 
 
-#: Of commands that do not wait for each other, an array keeps so many events.
+#: Most events of unordered commands that an array keeps.
 _MAX_EVENTS = 16
 
 _COMPLETE = cl.command_execution_status.COMPLETE
@@ -63,10 +63,10 @@ class DeviceArray(cl_array.Array):
         return array
 
     def note_written(self, event: cl.Event) -> None:
-        """Note that a command, which waits for the others that it knows of, writes to the array."""
+        """Note that a command writes to the array; the command waits for the array's earlier commands that it knows."""
         if self._sharers is None:
             self.events = [event]
-        else:  # it does not know what another thread writes to another part
+        else:  # another thread may write to another part of the memory, unknown to this command
             self._exchange(lambda events: [*(earlier for earlier in events if not is_covered(earlier, event)), event])
 
     def forget(self, ended: list[cl.Event]) -> None:

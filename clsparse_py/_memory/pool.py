@@ -27,9 +27,9 @@ __all__ = ["Arena", "MemoryInfo", "Pool", "arena_of", "pools", "side_queue"]
 
 #: By default, memory kept unused is at most this share of the device's memory.
 _SHARE = 0.25
-#: Blocks lent and let go that are counted at a time: each count takes a lock.
+#: Blocks counted in one batch, lent or freed: a count takes a lock.
 _MAX_CHANGES = 256
-#: Share of the pool above which a block that is let go is counted at once.
+#: Freed blocks larger than this share of the pool are counted without delay.
 _SMALL_SHARE = 1 / 256
 #: The size of a block is a multiple of an eighth of the largest power of two in it, which bounds the waste, and of 2**8 bytes.
 _MIN_STEP_BITS = 8

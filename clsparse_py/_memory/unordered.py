@@ -18,7 +18,7 @@ __all__ = ["Beside", "has_order", "queue_beside"]
 _WITHOUT_ORDER = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
 #: Commands that the host may be ahead of the first unfinished one (quirk 43).
 _MOST_AHEAD = 64
-#: Seconds that it waits for that one.
+#: Longest wait of the host for that command, in seconds.
 _PATIENCE = 0.01
 
 
@@ -34,7 +34,7 @@ def queue_beside(queue: cl.CommandQueue) -> cl.CommandQueue:
 
 
 class Beside:
-    """What runs the commands of operations on a queue without order.
+    """A queue in order that runs operations' commands for a user's queue without order.
 
     Attributes
     ----------

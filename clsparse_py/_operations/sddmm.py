@@ -51,16 +51,17 @@ class Thresholds(thresholds.Thresholds):
     min_vectors: int = number(2, "vectors", least=1)
     #: That a team takes at a time.
     entries: int = number(4, "entries", least=1)
-    #: That a lane has of a row whose length the kernel knows, at most.
+    #: Most vectors of a row in a lane, if the kernel knows the row's length.
     max_vectors: int = number(4, "vectors", least=1)
-    #: That a work-group notes at a time, about.
+    #: Entries in a batch of a work-group, about.
     noted: int = number(512, "entries", least=1)
-    #: Rows are alike if the longest has at most so many entries, and so many times the mean; teams of larger work-groups take
-    #: them.
+    #: Longest row of a structure whose rows are alike.
     max_alike: int = number(512, "entries")
+    #: Longest row, by the mean, of a structure whose rows are alike.
     max_alike_by_mean: float = number(2.0, "mean rows")
+    #: Work-group size for rows that are alike.
     rows_group: int = number(256, "work-items", least=1)
-    #: That a work-item reads of each row at a time.
+    #: Bytes that a work-item loads of a row at a time.
     vector_bytes: int = number(16, "bytes", on_cores=32, least=1, most=32, power=True)
     #: Of a work-group, at most.
     max_turns: int = number(8, "turns", on_cores=1024, least=1)
@@ -306,7 +307,7 @@ def _with_adjacent(queue: cl.CommandQueue, X: cl_array.Array, axis: int) -> cl_a
 
 
 class _Sampling(Repeating):
-    """What a structure keeps of its sampled products: the launches of the latest kinds, and the product before."""
+    """The sampled products of a structure: launches of the latest kinds of product, and the latest product."""
 
     def __init__(self) -> None:
         self.kinds: dict[Hashable, tuple[DenseProduct, np.dtype[Any]]] = {}

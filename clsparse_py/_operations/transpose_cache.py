@@ -53,7 +53,7 @@ class MemoryReport(Shown):
 
     @property
     def bytes(self) -> int:
-        """All of them."""
+        """Bytes of all entries of the report."""
         return sum(n for _, n, _ in self.entries)
 
     @property

@@ -217,7 +217,7 @@ def require_pointers(name: str, decreasing: int, first: int, last: int, end: int
 
 
 class Output:
-    """Where an operation's result goes, and how it reaches the caller.
+    """The destination of an operation's result, and its way to the caller.
 
     Attributes
     ----------

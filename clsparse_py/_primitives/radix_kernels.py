@@ -25,7 +25,7 @@ __all__ = [
     "RadixStarts",
 ]
 
-#: Entries that are exchanged at once, in bytes: all in parts where there are more.
+#: Most bytes of entries exchanged in one step; larger tiles are exchanged in parts.
 EXCHANGED = 1 << 15
 #: On CPU devices, entries between one that is moved and the one for whose place a cache line is asked.
 AHEAD = 48
@@ -224,7 +224,7 @@ class RadixScatter(Parameters):
 
     @property
     def local_memory(self) -> int:
-        """All local memory."""
+        """Bytes of local memory that a work-group takes."""
         return self.pool_bytes + (np.dtype(self.index).itemsize + 2 << self.bits) + 4 * self.work_group + 16
 
     @property

@@ -275,7 +275,7 @@ def _chunk(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) 
         chain.launch(count, groups, *common, radix_pass.words, counts)
         range_groups = -(-ranges // group)
         chain.launch(sum_ranges, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums)
-        # The first pass's keys are its digits: where they begin is where the scan says.
+        # In the first pass keys are digits: the scan gives their pointers.
         from_pointers = radix_pass.first and radix_pass.pointers is not None
         key_ends = np.uint64(radix_pass.n_keys if from_pointers else 0), radix_pass.pointers if from_pointers else sums
         chain.launch(scan, range_groups, n_chunks, bits, np.uint64(ranges), counts, sums, *key_ends)

@@ -64,7 +64,7 @@ class Runs:
 
 
 class _Counting(NamedTuple):
-    """How runs of so many keys of a dtype are counted and listed on a device.
+    """The kernels that count and list the runs of ``n`` keys of a dtype on a device.
 
     Attributes
     ----------

@@ -226,7 +226,7 @@ def chunks(device: Device, n: int) -> int:
 
 
 def summed_tile(device: Device, source: np.dtype[Any], target: np.dtype[Any], n_target: int) -> int:
-    """Return of how many entries the sums are that `enqueue_scan` takes for so many results, and 0 where it takes none."""
+    """Return the size of the tiles whose sums `enqueue_scan` takes for ``n_target`` results; 0 if it takes no sums."""
     if device.lanes_are_loops or n_target <= Thresholds.of(device).max_one_tile:
         return 0
     record = _legal(device, name_of(source), name_of(target), False, None)

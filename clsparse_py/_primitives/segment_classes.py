@@ -205,7 +205,7 @@ def inspect_segments(
     n_runs = 0 if run_ptr is None else run_ptr.size - 1
     arrays = first_runs, run_ptr, segments.bounds, lists, tiles_of, plan
     run(chain, _enqueue_inspection, arrays, segments.n, n, n_runs, record)
-    # A read that blocks takes less time than to wait for an event, but it comes behind all commands that there are by then.
+    # A blocking read takes less time than a wait for an event, but runs after all commands enqueued until then.
     read_plan = (
         functools.partial(chain.read, plan, record.lists_at)
         if n <= Thresholds.of(chain.device).max_read_at_once

@@ -198,7 +198,7 @@ def enqueue_serial(
     """
     kinds = segments.index, runs, Elements.of(*x)
     built, record = chain.build(MergeSerial(shape.work_group, *kinds, "segments", runs.given, shape.block))
-    # Elsewhere a work-item to a segment, about: as many as there are segments.
+    # Elsewhere about one work-item for each segment.
     parts = min(segments.n, _PARTS_PER_CORE * chain.device.compute_units) if chain.device.lanes_are_loops else segments.n
     counts = np.uint64(parts), np.int64(segments.n), np.int64(longest)
     segment_bounds = *segments.given, segments.bounds
@@ -207,7 +207,7 @@ def enqueue_serial(
 
 def _groups(record: SortNetwork, shorter: int, n_segments: int, n: int) -> int:
     """Return how many work-groups there may be of a kernel that sorts segments of more than ``shorter`` elements."""
-    # A segment has at most so many lanes: as it is longer than those of the bin before, or where its bin is the first.
+    # Bounds of a segment's lanes: by its length, which exceeds the bin before, or by number in the first bin.
     by_number = n_segments * record.lanes
     steps = [
         longest / shorter_bin for shorter_bin, longest in zip((shorter, *record.bins), record.bins, strict=False) if shorter_bin

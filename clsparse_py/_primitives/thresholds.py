@@ -11,7 +11,7 @@ __all__ = ["Thresholds"]
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(thresholds.Thresholds):
-    """Those of a device."""
+    """Thresholds of a device for primitives."""
 
     operation = "primitives"
 

@@ -32,7 +32,7 @@ from clsparse_py._run.upgrade import Upgrade
 __all__ = ["BoundProduct", "DenseProduct", "Operands", "Repeating", "arguments_of", "recorder_of"]
 
 Operands = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
-#: Numbers that each product brings: where x and y begin.
+#: Numbers of a product: offsets of x and y.
 _BEGINS = 2
 #: Numbers that a scaled product brings besides: alpha and beta.
 _SCALES = 2

@@ -209,7 +209,7 @@ class Tape(Recorder):
     def scratch(self, n: int, dtype: Any) -> cl_array.Array:
         array = Chain.scratch(self, n, dtype)
         memory: Any = array.base_data
-        # Written on it, as it may be let go, and another may have its identity then.
+        # An attribute of the memory, not its `id`: after it is freed, another object may have the same `id`.
         memory.taped = self, super().scratch(n, dtype)
         return array
 

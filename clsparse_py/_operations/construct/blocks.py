@@ -157,7 +157,7 @@ def _enqueue_rows(
     kernels = _Kernels(chain, indptr.dtype, data.dtype, {min(len(blocks), 3) for _, blocks in rows})
     result, first_row, first_entry, first_block, i = (data, indices, indptr), 0, 0, 0, 0
     while i < len(rows):
-        # Two blocks without neighbours are made at once.
+        # One launch copies two blocks that have no neighbours.
         n_taken = 2 if all(len(blocks) == 1 for _, blocks in rows[i : i + 2]) and i + 1 < len(rows) else 1
         taken_rows = rows[i : i + n_taken]
         n_blocks = sum(len(blocks) for _, blocks in taken_rows)
@@ -184,7 +184,7 @@ def _enqueue_row(
         left_pointers, right_pointers = pointers
         groups, sizes = spread(chain.device, n_rows + 1, kernels.of_pair.work_group, 64)
         chain.launch(kernels.pair, groups, *sizes, base, begin, left_pointers, right_pointers, indptr)
-        # Before an entry come those of its block, and those of the other: up to its row, or with its row.
+        # Before an entry stand the entries of its block, and the other block's entries of earlier rows, or of its row too.
         shifts = [(right_pointers, 0), (left_pointers, 1)]
     else:
         offsets = chain.scratch(n_rows * len(blocks), indptr.dtype)

@@ -1,4 +1,4 @@
-"""How kernels that take stretches of entries, and look up their rows, share the entries out."""
+"""Tiles of entries: how kernels that look up the rows of their entries divide the entries among work-groups."""
 
 from __future__ import annotations
 

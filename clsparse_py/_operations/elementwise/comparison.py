@@ -113,7 +113,7 @@ def _compare(operator: str, A: MatrixT, scalar: Any) -> MatrixT:
 
 
 def _common_dtype(A: Matrix, other: Any) -> np.dtype[Any]:
-    """Return the dtype in which values are compared with a scalar, or with those of an array.
+    """Return the dtype in which values are compared with a scalar, or with the values of an array.
 
     Raises
     ------

@@ -254,6 +254,7 @@ class Elementwise(Functions):
         return self._choose("minimum", other)
 
     def _choose(self, operator: str, other: Any) -> Any:
+        """Return `maximum` or `minimum`, as ``operator`` says."""
         self.require_valid()
         if is_scalar(other):
             return choose_with_scalar(operator, self, scalar_of("other", other))

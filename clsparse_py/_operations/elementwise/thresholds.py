@@ -11,7 +11,7 @@ __all__ = ["Thresholds"]
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(thresholds.Thresholds):
-    """Those of a device. A place is a row, or an entry of one of the two matrices."""
+    """Thresholds of a device for operations entry by entry. A place is a row, or an entry of one of the two matrices."""
 
     operation = "elementwise"
 

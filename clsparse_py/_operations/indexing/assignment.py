@@ -127,7 +127,7 @@ def _kernels(chain: Chain, index: np.dtype[Any], dtype: np.dtype[Any]) -> _Kerne
 
 
 class _Search(NamedTuple):
-    """What the search of places finds; of each place in the order of their keys.
+    """Results of the search of places; arrays have an item for each place, in the order of keys.
 
     ``told`` are the arguments of kernels that look up the value of a place, and the columns of the matrix.
     """

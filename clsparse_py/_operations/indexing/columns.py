@@ -93,7 +93,7 @@ def _select_distinct(queue: cl.CommandQueue, parts: Parts, listed: cl_array.Arra
     group = min(_WORK_GROUP, chain.device.max_work_group)
     groups = spread(chain.device, listed.size, group, _TELLING_GROUPS)[0]
     targets = allocate(queue, "columns", n_columns, np.dtype(np.int32))
-    # Behind the places stand the counts of indices that are out of range or repeated: all are read at once.
+    # The counts of indices out of range and of repeated ones stand behind the places: one read fetches all.
     places = allocate(queue, "places", n + 1 + 2 * groups, index)
     filling, record = chain.build(Columns(group, name_of(index), data.dtype.itemsize, "fill", False, name_of(index), True))
     run(chain, _enqueue_map, (listed, indices, targets, places), listed.size, n_columns, n, data.dtype.itemsize)
@@ -198,8 +198,9 @@ def _by_entries(
     enqueue_scan(chain, counts, places, n, kind="pointers")
 
     def fill(result: Parts) -> Parts:
+        """Enqueue the entries and the row pointers of the selected columns, and return them."""
         out_data, out_indices, out_indptr = result
-        # What is evenly spaced was counted by then.
+        # Evenly spaced columns are counted already: their number is not needed.
         of_columns = selection if targets else selection[:2]
         chain.launch(filling[0], groups, *sizes, *of_columns, indices, *targets, data, places, out_indices, out_data)
         offsets = out_indptr if wide == index else chain.scratch(out_indptr.size, wide)
@@ -226,6 +227,7 @@ def _by_chunks(
     enqueue_scan(chain, starts, starts, n_parts, kind="pointers")
 
     def fill(result: Parts) -> Parts:
+        """Enqueue the entries and the row pointers of the selected columns, and return them."""
         out_data, out_indices, out_indptr = result
         if not n_parts:
             chain.fill(out_indptr, 0, out_indptr.size)

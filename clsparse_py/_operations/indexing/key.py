@@ -46,12 +46,12 @@ class Listed:
 
     @property
     def size(self) -> int:
-        """How many positions there are."""
+        """Number of positions."""
         return int(self.values.size)
 
     @functools.cached_property
     def ascends(self) -> bool:
-        """Whether they are known to ascend strictly; the device is not asked."""
+        """True if the positions are known to ascend strictly; the device is not asked."""
         if isinstance(self.values, np.ndarray):
             return bool(np.all(np.diff(self.values.ravel()) > 0))
         return self.is_ascending
@@ -63,7 +63,7 @@ Axis = int | range | Listed
 
 @dataclass(frozen=True, eq=False)
 class Key:
-    """What stands in the brackets.
+    """A parsed index: the items between the brackets of ``A[...]``.
 
     Attributes
     ----------

@@ -70,12 +70,12 @@ class Places:
 
     @property
     def size(self) -> int:
-        """How many places there are."""
+        """Number of places."""
         return self.shape[0] * self.shape[1]
 
     @property
     def ascend(self) -> bool:
-        """Whether the places are known to ascend strictly, by row and then by column: so none is there twice."""
+        """True if the places are known to ascend strictly, by row, then by column: no place is there twice."""
         row, column, (n_rows, n_columns) = self.row, self.column, self.shape
         if not (row.ascends and column.ascends):
             return False

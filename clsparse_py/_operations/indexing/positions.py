@@ -46,7 +46,7 @@ class Placed:
 
     @property
     def size(self) -> int:
-        """How many positions there are."""
+        """Number of positions."""
         return int(self.positions.size)
 
     def as_dtype(self, queue: cl.CommandQueue, index: np.dtype[Any]) -> Placed:

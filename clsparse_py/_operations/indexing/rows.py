@@ -259,10 +259,10 @@ def _enqueue_lengths(
     n: int,
     n_rows: int,
 ) -> None:
-    """Enqueue where each of n rows begins in the result, and what the host is told."""
+    """Enqueue the row pointers of the result's n rows, and the totals that the host reads."""
     groups, tile, group = _shares(chain.device, n, indptr.dtype)
     built, record = chain.build(Lengths(group, name_of(indptr.dtype), name_of(row_list.dtype)))
-    # On CPU devices a work-item takes neighbours, elsewhere every so many.
+    # On CPU devices a work-item takes adjacent rows; elsewhere rows at a stride.
     span = -(-tile // record.work_group)
     how = (span, 1, span) if chain.device.lanes_are_loops else (1, record.work_group, tile)
     sums = chain.scratch(groups + 1, indptr.dtype)

@@ -261,7 +261,7 @@ def _parts_of(A: Matrix) -> Parts:
 
 
 def _view(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return values of a device array as those of a dtype of as many bytes."""
+    """Return a view of a device array as another dtype of the same size."""
     view: cl_array.Array = values.view(dtype)  # type: ignore[no-untyped-call] # PyOpenCL's
     return view
 

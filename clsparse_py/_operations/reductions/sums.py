@@ -255,7 +255,7 @@ def _as_dtype(queue: cl.CommandQueue, value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 class _Where:
-    """Where sums go: to NumPy, to ``out``, or to a new device array if there is a ``like``.
+    """The destination of sums: NumPy, ``out``, or a new device array if there is a ``like``.
 
     Raises
     ------

@@ -36,7 +36,7 @@ _PLAIN = Request()
 
 
 class _Asked(TypedDict, total=False):
-    """The keyword arguments of `spgemm` and `spgemm_plan` that say nothing of what is returned."""
+    """The keyword arguments of `spgemm` and `spgemm_plan` on which no return type depends."""
 
     method: Method
     semiring: Semiring
@@ -49,7 +49,7 @@ class _Asked(TypedDict, total=False):
 
 
 class _Written(_Asked, total=False):
-    """Those of `spgemm` alone."""
+    """The keyword arguments of `spgemm` alone."""
 
     mask: Matrix | SciPySparse | None
     replace: bool

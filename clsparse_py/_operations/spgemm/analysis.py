@@ -30,7 +30,7 @@ _UINT32 = np.dtype(np.uint32)
 
 
 class Work(NamedTuple):
-    """The work of a product: what is decided by it is decided once for products that have the same.
+    """The work of a product. Decisions by equal work are taken once.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ def analyse(
     if uneven:
         # Without memory for it rows may need no list.
         suffices(lambda: listed.append(_list_rows(chain, n_rows, bin_, len(bins))))
-    # A read that blocks takes less time than to wait for the event of one that does not.
+    # A blocking read takes less time than a wait for the event of a read without blocking.
     report: list[int] = chain.read(counters, _N_FOUND + len(bins)).tolist()
     of_rows = Found(*report[:_N_FOUND])
     work = Work(

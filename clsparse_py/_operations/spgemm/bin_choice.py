@@ -21,7 +21,7 @@ __all__ = ["NAMES", "BinFeatures", "Chosen", "ProductFeatures", "choose", "taker
 
 
 class Chosen(NamedTuple):
-    """What makes the rows of each bin.
+    """The accumulators chosen for the bins of a product.
 
     Attributes
     ----------
@@ -111,13 +111,13 @@ class BinFeatures(dict[str, float]):
 
 
 def _span_by_local(bin_features: BinFeatures) -> float:
-    """Return the bytes of sums of all columns that a row spans, by those of local memory."""
+    """Return the bytes of a row's dense sums over its span of columns, divided by the bytes of local memory."""
     kind = bin_features.of.kind
     return bin_features.most[2] * (kind.result.itemsize + 1) / kind.device.local_memory
 
 
 def _rows_by_items(bin_features: BinFeatures) -> float:
-    """Return its rows by the work-items that the device holds at a time."""
+    """Return the bin's rows, divided by the work-items that the device holds at a time."""
     device = bin_features.of.kind.device
     return bin_features.n_rows / (device.compute_units * device.resident)
 
@@ -181,7 +181,7 @@ def choose(
 
 
 def _build_bins(product: ProductFeatures, budget: Budget, choices: Mapping[int, Choice]) -> list[Bin]:
-    """Return the bins with the accumulators that are chosen; those that no method has stay as given."""
+    """Return the bins with the chosen accumulators; bins without a matching method stay as given."""
     kind, bins, work, n_columns = product.kind, product.bins, product.work, product.features.shape[2]
     new_bins, together = list(bins), {bin_choice for bin_choice in choices.values() if bin_choice.together}
     groups = [[number for number, other in choices.items() if other is bin_choice] for bin_choice in together]
@@ -216,7 +216,7 @@ def _needs(bins: Sequence[Bin], work: Work, n_columns: int) -> tuple[int, int, i
 
 
 def _least(limits: Sequence[int], bound: int) -> int:
-    """Return the most that some limits, -1 for none, allow of what is known of all rows."""
+    """Return the largest of the limits, or ``bound`` if a limit is -1 (none) or larger than it."""
     return bound if min(limits) < 0 else min(max(limits), bound)
 
 

@@ -21,7 +21,7 @@ __all__ = ["EMPTY", "Bin", "Bins", "Setting"]
 
 
 class Setting(NamedTuple):
-    """All that the bins of a method depend on.
+    """Inputs of a method's bins: device, types and thresholds.
 
     Attributes
     ----------
@@ -81,23 +81,23 @@ class Bin:
         return products, length, span
 
     def covers(self, later: Bin) -> bool:
-        """Whether this one takes every row that another does, so that none is left for it."""
+        """Return whether this bin takes every row that a later bin takes, so that none is left for that."""
         return self.takes(later.limits)
 
     def takes(self, rows: tuple[int, int, int]) -> bool:
-        """Whether it takes rows with so many products, of such a length in A and such a span, -1 if they have any."""
+        """Return whether the bin takes rows up to some products, length in A and span of columns; -1: unbounded."""
         # Not in a loop, as bins are looked at while the device waits.
         (products, length, span), (n, longest, widest) = self.limits, rows
         holds_counts = (products < 0 or 0 <= n <= products) and (length < 0 or 0 <= longest <= length)
         return holds_counts and (span < 0 or 0 <= widest <= span)
 
     def joins(self, other: Bin) -> bool:
-        """Whether another takes its rows too, with an accumulator of the same kind."""
+        """Return whether another bin takes this bin's rows too, with an accumulator of the same kind."""
         alike = other.method == self.method and type(other.accumulator) is type(self.accumulator)
         return alike and other.covers(self)
 
     def holds(self, n_columns: int, room: int, *, narrow: bool) -> bool:
-        """Whether it holds where B has so many columns, and the workspace may have so many bytes.
+        """Return whether the bin allows B's number of columns, and ``room`` bytes of workspace suffice for it.
 
         ``narrow``: whether these are enough for an accumulator as wide as B.
         """
@@ -106,7 +106,7 @@ class Bin:
 
     @property
     def takes_all(self) -> bool:
-        """Whether no row is left to later bins."""
+        """True if no row is left to later bins."""
         return self.limits == (-1, -1, -1)
 
 

@@ -85,7 +85,7 @@ class CanonicalOperand:
         return Matrix.assembled(Structure.canonical(queue, A.shape, indices, indptr), self._values(queue, A.data))
 
     def accept(self, name: str, values_given: Any, planned: cl_array.Array) -> cl_array.Array:
-        """Return the values of `matrix` for values of A as a caller gives them, or those that were planned with for None.
+        """Return the values of `matrix` for A's values as a caller gives them; for None, the values of the plan.
 
         Raises
         ------

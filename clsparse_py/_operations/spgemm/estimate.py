@@ -160,7 +160,7 @@ def spgemm_estimate(A: Matrix, B: Matrix | SciPySparse, *, exact: bool = False) 
 
 
 def _most_bytes(device: Device, types: KernelTypes, A: Matrix, B: Matrix, n_columns: int) -> int:
-    """Return the bytes of workspace that "auto" takes at most beside twice those of C."""
+    """Return the most bytes of workspace that "auto" takes, beside twice the bytes of C."""
     n_bytes = workspace_bound(*(part for matrix in (A, B) for part in (matrix.indptr, matrix.indices, matrix.data)))
     if device.resident == 1 and is_narrow(types, n_columns, n_bytes):
         n_bytes += workers_on(device) * worker_bytes(n_columns, types)

@@ -25,7 +25,7 @@ class Budget(NamedTuple):
 
 
 class Features(NamedTuple):
-    """What is known of A @ B before its rows are analysed.
+    """Features of A @ B that are known before its rows are analysed.
 
     Attributes
     ----------
@@ -67,10 +67,10 @@ class Features(NamedTuple):
             "longest_by_mean": A.longest / mean if A and A.longest else 1.0,
             # Neighbouring columns of A name rows of B that have columns in common, in meshes and blocks.
             "adjacent": A.adjacent / nnz if A and A.longest else 0.5,
-            # As there would be if all rows of B were alike.
+            # Products of A @ B if all rows of B had the same length.
             "products": nnz * mean_of_b,
             "mean_products": mean * mean_of_b,
-            # How full a row of C would be if no columns met.
+            # Fill of a row of C (entries by columns) if no two products had the same column.
             "fill": mean * mean_of_b / max(columns, 1),
             # Each row of B is read again for each entry of A that names it.
             "bytes_by_cache": nnz_of_b * self.entry_bytes / max(cache, 1),

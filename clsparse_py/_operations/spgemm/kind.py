@@ -49,5 +49,5 @@ class Kind:
         return thresholds_of(self.device, self.types)
 
 
-# One for each device and types: what is kept is kept for it.
+# One instance for each device and types, as caches have it as their key.
 kind_of = functools.lru_cache(maxsize=256)(Kind)

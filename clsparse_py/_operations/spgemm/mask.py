@@ -49,7 +49,7 @@ Accumulation = Literal["plus", "minus", "times", "min", "max", "any", "or", "and
 
 
 class Write(NamedTuple):
-    """How a product is written: the keyword arguments of `spgemm` that are GraphBLAS's.
+    """The write of a product into C: GraphBLAS's keyword arguments of `spgemm`.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ def require_mask(A: Matrix, mask: Any, shape: tuple[int, int]) -> CanonicalOpera
 
 
 def counting_entries(M: Matrix, *, structural: bool) -> Matrix:
-    """Return a mask whose entries are those that count: all, or those that are not zero."""
+    """Return a mask of the entries that count: all entries, or the entries that are not zero."""
     if structural:
         return M
     data, indices, indptr = without_zeros(M.queue, M.parts)
@@ -102,7 +102,7 @@ def require_no_method(method: str, *, complement: bool) -> None:
 
 
 def require_beside(name: str, owner: object, **arguments: bool) -> None:
-    """Check that no argument is given that belongs to another one, which is missing."""
+    """Check that no argument is given without the argument ``name`` that it belongs to."""
     for argument, is_given in arguments.items():
         if is_given and owner is None:
             raise ValueError(f"{argument}: belongs to {name}, which is missing")

@@ -93,7 +93,7 @@ class _AtPlaces:
 
     @property
     def rows(self) -> BinRows:
-        """What makes the rows."""
+        """The rows and their method, as `explain` shows them."""
         return BinRows("masked", self._record.name, None, None, self.structure.indptr.size - 1)
 
     def enqueue(self, queue: cl.CommandQueue, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:
@@ -120,7 +120,7 @@ class _CutOut:
 
     @property
     def rows(self) -> BinRows:
-        """What makes the rows."""
+        """The rows and their method, as `explain` shows them."""
         return BinRows("whole product", "entries taken out of it", None, None, self.structure.indptr.size - 1)
 
     def enqueue(self, queue: cl.CommandQueue, left: cl_array.Array, right: cl_array.Array, data: cl_array.Array) -> None:

@@ -36,8 +36,8 @@ __all__ = [
     "workers_of",
 ]
 
-#: Ways to look up that are declared: hash tables of teams, for so many entries of the mask; places of columns, or search, in
-#: chunks of rows.
+#: Declared lookups of a column in the mask's row: hash tables of teams (entries of the mask at a time); by chunks of rows,
+#: tables of places or binary search.
 LABELS = ("team:128", "team:64", "team:256", "chunked:places", "chunked:search")
 _MAX_WINDOW = 1024
 #: Work-items of a work-group of teams.
@@ -58,7 +58,7 @@ _WORKERS = 64
 
 @dataclass(frozen=True)
 class Lookup:
-    """How the place of a product is looked up among those of the mask's row.
+    """How the column of a product is looked up among the columns of the mask's row.
 
     Attributes
     ----------
@@ -336,8 +336,8 @@ def enqueue_masked(
 def features_of(product: Masked, workers: int) -> Mapping[str, float]:
     """Return the features of a product under a mask; ``workers`` is how many take chunks of rows on its device.
 
-    The room for their places is what marks leave of the mask's structure, and what operands that share arrays leave of the memory
-    that they would have apart: with the sums all takes no more than A, B and twice M.
+    Tables of places may take the bytes of the mask's structure less those of the marks, plus the bytes that operands save by
+    sharing arrays: with the sums, all memory stays below A, B and twice M.
     """
     indptr, indices = product.mask
     rows, nnz = indptr.size - 1, indices.size

@@ -43,10 +43,10 @@ class OneLaunch(OfLanes):
 
     #: Values of `words` to choose from.
     WORDS: ClassVar[tuple[int, ...]] = (1024, 512)
-    #: Entries of rows of A that a compute unit looks up in the pattern, at most: each entry of C takes those of its row. With
+    #: Most lookups of entries of A a compute unit: each entry of C looks up the entries of its row of A. With
     #: 4,000 and 16,000, two cores took half as long as by the phases, with 27,000 from 1.1 to 1.6 times as long.
     MAX_LOOKED_UP: ClassVar[int] = 1 << 14
-    #: Work-items to a row of B, of which the pattern is made.
+    #: Work-items to a row of B while the pattern of C is built.
     LANES: ClassVar[int] = 8
 
     @classmethod
@@ -134,7 +134,7 @@ def in_one_launch(A: Matrix, B: Matrix, request: Request) -> Result | None:
     room, allocator = min(m * n, n_a * min(n_b, of_b.longest or n)), a_data.allocator
     sizes_and_dtypes = (m + 1, kind.c_index), (room, kind.c_index), (room, kind.result)
     indptr, indices, data = allocate_each(queue, name, sizes_and_dtypes, allocator)
-    # A work-group for as many entries as it has work-items.
+    # One entry for each work-item.
     groups = min(n_products // record.work_group + 1, n_units)
     arrays = [array.base_data for array in (*operands, indptr, indices, data)]
     chain.launch(built, groups, *sizes, *arrays)

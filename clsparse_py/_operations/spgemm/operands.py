@@ -41,14 +41,14 @@ class Operands(NamedTuple):
 
     @property
     def features(self) -> Features:
-        """What is known of the product."""
+        """Features of the product."""
         a, b, _, product, *_ = self
         m, n = product.shape
         return Features((m, b.matrix.shape[0], n), (a.nnz, b.nnz), a.known, b.known, product.kind.entry_bytes)
 
     @property
     def budget(self) -> Budget:
-        """What the product may take."""
+        """The memory budget of the product."""
         product = self.product
         return Budget(product.memory_limit, product.workspace)
 

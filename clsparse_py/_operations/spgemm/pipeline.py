@@ -158,7 +158,7 @@ def fill(operands: Operands, counted: Counted, timer: Timer) -> Result:
     except MemoryError:
         if counted.loose is None:
             raise
-        # The room that its rows lie in may be the memory that is missing: they are made again.
+        # The upper-bound buffer may hold the missing memory: free it, and make the rows again.
         counted.loose = None
         C = _allocate(operands, counted)
     timer.ended("allocation")

@@ -110,7 +110,7 @@ class ListedProducts(OfProduct):
 
 @dataclass(frozen=True, eq=False)
 class ProductList:
-    """Where the factors of each product stand.
+    """Positions of the two factors of each product.
 
     Attributes
     ----------

@@ -46,11 +46,11 @@ class Assignment(NamedTuple):
 
 
 def refine(kind: Kind, features: Features, decision: Decision, work: Work, budget: Budget) -> Assignment:
-    """Return the bins in the end.
+    """Return the final bins of a product, and the rows that each of them takes.
 
-    One bin takes all rows that have products, in their order, if the product is small or its rows short. Else bins that are
-    given, or those of a named method, stay as they are; of "auto" the device's profile tells what makes each, and neighbours with
-    one accumulator are one bin.
+    One bin takes all rows that have products, in their order, if the product is small or its rows short. Else given
+    bins, and the bins of a named method, stay as they are; with "auto" the device's profile chooses the accumulator of each bin,
+    and neighbouring bins with one accumulator are joined.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def _join(limits: Thresholds, shares: Iterable[tuple[Bin, int]]) -> Iterator[tup
 
 
 def _few(thresholds: Thresholds, n_rows: int, bin_: Bin, later: Bin) -> bool:
-    """Return whether rows are so few that they had better go with those of another bin of their method."""
+    """Return whether a bin's rows are so few that a later bin of the same method had better take them."""
     if isinstance(bin_.accumulator, Sort):
         return n_rows * ((later.max_products or 0) - (bin_.max_products or 0)) <= thresholds.max_joined_places
     return n_rows < thresholds.max_joined_rows
@@ -114,7 +114,7 @@ def suits_upper_bound(limits: Thresholds, n_rows: int, work: Work, bins: Sequenc
     if not 0 < n_products <= INT32_MAX or n_rows > INT32_MAX or compression > limits.max_upper_compression:
         return False
     if len(bins) == 1 and isinstance(bins[0].accumulator, DenseChunked):
-        # Chunks of rows have rooms of their own, which hold no gaps: the entries count that are moved.
+        # Chunks of rows have a buffer each, without gaps: the compaction moves as many entries as C has.
         return n_products <= n_rows * max(limits.max_upper_mean, limits.max_moved * compression)
     if n_products > limits.max_upper_mean * n_rows:
         return False
@@ -148,7 +148,7 @@ class Step(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """How the rows of a product are shared out among bins.
+    """The partition of a product's rows among bins.
 
     Attributes
     ----------

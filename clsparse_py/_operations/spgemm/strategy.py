@@ -44,7 +44,7 @@ __all__ = [
 MERGING = ("reg-merge", "merge")
 #: Methods that take any row in any memory: one of these comes last.
 TAKING_ALL = ("esc", "esc-local", "long-rows")
-#: The bins of all products by plain kernels, whatever was asked for: chunks of rows, by as many workers as there is memory for.
+#: The bins of every product by plain kernels: chunks of rows, by as many workers as memory allows.
 PLAIN = Bins((EMPTY, CHUNKED))
 #: Features of a product of which nothing is known.
 _TYPICAL = Features((1 << 20, 1 << 20, 1 << 20), (1 << 23, 1 << 23)).by_name()

@@ -20,7 +20,7 @@ _supposed: ContextVar[Thresholds | None] = ContextVar("thresholds", default=None
 supposed = _supposed.get
 
 
-#: On cores: what is not done there at all.
+#: On CPU devices: a limit that turns the choice off.
 _NEVER = (1 << 31) - 1
 _H100 = "by hand, from products on an H100, 2026-11-22"
 _H200 = "by hand, from a tuning run on an H200, 2026-11-23"

@@ -147,7 +147,7 @@ def spmm(
         cached_plan: SpmmPlan | None = A.structure.find_plan(SpmmPlan)
         repeated = None if cached_plan is None else cached_plan.again(A.data, X, alpha, beta, out, semiring)
         if repeated is not None:
-            return repeated  # which builds nothing, so that it needs no door
+            return repeated  # a repeated product builds no kernel: no `door` is needed
     return _multiply(A, X, alpha, beta, out, semiring, plan, work_group)
 
 

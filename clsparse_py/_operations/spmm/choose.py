@@ -102,7 +102,7 @@ class Thresholds(thresholds.Thresholds):
 
 
 class Layout(NamedTuple):
-    """How X and Y lie in memory, as far as kernels are chosen by it.
+    """The layout of X and Y in memory, as far as the choice of kernels depends on it.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Pattern:
-    """What a choice is made by of A's structure.
+    """Features of A's structure that the choice depends on.
 
     Attributes
     ----------

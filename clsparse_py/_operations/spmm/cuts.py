@@ -142,7 +142,7 @@ def group(limits: Thresholds, begins: Any, n_rows: int) -> tuple[int, Any]:
     lengths = np.diff(begins, append=n_rows)
     times = [(-(-lengths // rows)).sum() * (1 + limits.cost_together * rows) for rows in range(1, limits.max_together + 1)]
     rows = int(np.argmin(times)) + 1
-    # Of each group, its number among those of its run.
+    # The number of each group within its run.
     n_groups = -(-lengths // rows)
     last = np.cumsum(n_groups)
     number = np.arange(last[-1] if last.size else 0) - np.repeat(last - n_groups, n_groups)

@@ -94,7 +94,7 @@ class Parts(ProductKernel):
         return replace(record, staged=record.staged and record.local_memory(shape.step) <= device.local_memory)
 
     def adapt(self, n_columns: int, x_row: int, *, adjacent: bool) -> Self:
-        """Return the record for so many columns, adjacent or not, of an X whose rows are so many values apart."""
+        """Return the record for ``n_columns`` columns of X, whose rows are ``x_row`` values apart."""
         return replace(self, exact=self.rows > 0 and adjacent and n_columns == self.columns and -(1 << 31) <= x_row < 1 << 31)
 
     @property

@@ -36,7 +36,7 @@ _COMBINED_COLUMNS = 32
 
 
 class _Kind(NamedTuple):
-    """What products depend on besides arrays and numbers: dtypes, columns and layout of X and Y, semiring, alpha and beta or not.
+    """The key of a product's launches: dtypes, columns and layout of X and Y, semiring, and whether alpha and beta scale it.
 
     Strides are those of rows and columns of X, then of Y, counted in values.
     """
@@ -53,7 +53,7 @@ class _Kind(NamedTuple):
 
 @dataclass(frozen=True)
 class _Made:
-    """What a kind of product launches.
+    """The launches of a kind of product.
 
     Attributes
     ----------

@@ -227,7 +227,7 @@ def spmv(
     if plan is None and mask is None and not complement and isinstance(A, Matrix) and isinstance(x, cl_array.Array):
         cached_plan: SpmvPlan | None = A._structure.find_plan((SpmvPlan, A._data.dtype))
         if cached_plan is not None and (repeated := cached_plan.again(A._data, x, alpha, beta, out, semiring)) is not None:
-            return repeated  # which builds nothing, so that it needs no door
+            return repeated  # a repeated product builds no kernel: no `door` is needed
     return _multiply(A, x, alpha, beta, out, plan, semiring, mask, complement)
 
 

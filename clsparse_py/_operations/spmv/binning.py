@@ -125,7 +125,7 @@ class ScanCounts(OfStructure):
 
 
 def _chunks(device: Device, n_virtual: int) -> int:
-    """How many work-items share the listing: a few a core on a CPU, enough to fill a GPU."""
+    """Return the number of work-items that list rows: a few for each core of a CPU, enough to fill a GPU."""
     max_chunks = device.compute_units * (8 if device.lanes_are_loops else 512)
     return max(1, min(max_chunks, -(-n_virtual // 16)))
 

@@ -89,7 +89,7 @@ class Builder:
         return from_host(self.queue, np.ascontiguousarray(values, dtype=self.index), copy=True)
 
     def single(self, choice: KernelChoice) -> None:
-        """All rows, in order, to one kernel."""
+        """Add the launch of one kernel for all rows, in order."""
         inspected, structure = self.of, (self.of.indptr, self.of.indices)
         why = "all rows, in order"
         if choice.name == "vector_long":
@@ -189,7 +189,7 @@ class Builder:
         cut: Callable[[Any], _Parts | None],
         launch: Callable[[Built, _Parts, cl_array.Array, cl_array.Array], Recording],
     ) -> None:
-        """Have columns made as 16 bits, if they fit, and products recorded that take them.
+        """Compress columns to 16 bits in an `Upgrade`, and record products with them; none if differences need more bits.
 
         Parameters
         ----------
@@ -321,7 +321,7 @@ class Builder:
             self.binned(decision)
 
     def binned(self, decision: Decision, bins: Container[int] = range(N_BINS)) -> None:
-        """Rows in bins: those of one kernel form a list, and all lists of one shape but those of cut rows share a launch.
+        """Add the launches of bins: a list of rows for each kernel; lists of one shape share a launch, but for cut rows.
 
         Rows of other ``bins`` are left out.
         """

@@ -28,7 +28,7 @@ _CLASS_OF_BIN = np.array([class_of(number) for number in range(N_BINS)])
 
 
 class Loads:
-    """How much the classes of bins have to do under each scheme: entries and rows, added up.
+    """The load of each class of bins under each scheme: entries plus rows.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ _SHARES = (0, 1, 2, 4, 6, 8, 10, 13)
 _COUNTED = 1 << 13
 #: Rows whose columns are sampled.
 _SAMPLES = 256
-#: Results of up to so many work-groups are read as they are, and combined on the host.
+#: Most work-groups whose results the host reads and combines.
 _FEW_GROUPS = 64
 
 

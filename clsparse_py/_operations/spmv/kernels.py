@@ -437,7 +437,7 @@ class Chunked(ProductKernel):
     ALIKE: ClassVar[float] = 0.9
     #: The share of empty rows from which on chunks may be mostly empty.
     MANY_EMPTY: ClassVar[float] = 0.1
-    #: How many bytes ahead values are asked for, and columns as many entries.
+    #: Prefetch distance of values in bytes; columns are prefetched as many entries ahead.
     AHEAD_BYTES: ClassVar[int] = 1 << 11
     #: How many entries ahead x is asked for, and the bytes of x that a chunk's first entries then have to span.
     X_AHEAD: ClassVar[int] = 256
@@ -548,7 +548,7 @@ class CountFeatures(OfStructure):
 
     @property
     def n_outputs(self) -> int:
-        """How many numbers a work-group finds."""
+        """Numbers in a work-group's result."""
         return len(RowNumbers._fields) + self.n_classes
 
     @override

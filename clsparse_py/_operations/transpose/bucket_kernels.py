@@ -21,15 +21,15 @@ __all__ = ["ALONE", "RUN", "BucketCount", "BucketMove", "BucketOrder", "BucketSp
 _LINE = 128
 # Loads in flight of a work-item that reads adjacent to others.
 _UNROLL = 8
-# Rows of which a work-item looks up at once where they begin.
+# Row pointers that a work-item has in flight.
 _ROW_UNROLL = 4
-#: Parts of a bucket that are counted by one work-group, so that few counts are left to add up, at least.
+#: Fewest parts of a bucket that one work-group counts, so that few counts are left to add up.
 RUN = 8
-# Runs of such parts that a bucket has, at most.
+# Most runs of parts in a bucket.
 _MAX_RUNS = 64
 #: Parts of a bucket up to which each counts the columns of the whole bucket, so that they need no run.
 ALONE = 3
-# Buckets that a work-group of bucket_starts scans, so that it reads whole sectors.
+# Adjacent buckets that a work-group of bucket_starts scans, to read whole sectors of memory.
 _ADJACENT = 16
 
 
@@ -117,12 +117,12 @@ class BucketSplit(_OfDigits):
 
 
 def _runs() -> str:
-    """Return the OpenCL C of how many parts of a bucket are a run: so many that it has no more than `_MAX_RUNS` runs."""
+    """Return the OpenCL C of the number of parts in a run of a bucket, which has at most `_MAX_RUNS` runs."""
     return f"#define RUN_OF(parts) max({RUN}u, ((parts) + {_MAX_RUNS - 1}) / {_MAX_RUNS})"
 
 
 def _records(record: bool) -> str:
-    """Return the OpenCL C of what is moved at once: a word, or below a value in 64 bits."""
+    """Return the OpenCL C of a moved element R: a word alone, or packed with its value into 64 bits."""
     if not record:
         return "typedef W R;\n#define WORD_OF(r) (r)"
     return (
@@ -190,12 +190,12 @@ class _Ranking(Moving):
 
     @property
     def record(self) -> bool:
-        """Whether a word and its value are one number between two steps: so many stores fewer, of runs twice as long."""
+        """True if a word and its value are packed into 64 bits between two steps: half the stores, of twice the length."""
         return self._sizes[0] == 4 and self._sizes[2] <= 4
 
     @property
     def _record_bytes(self) -> int:
-        """Bytes of what is moved at once: a word, or a record."""
+        """Bytes of a moved element: a word, or a packed record."""
         return 8 if self.record else self._sizes[0]
 
     @property
@@ -222,7 +222,7 @@ class _Ranking(Moving):
 
     @property
     def local_memory(self) -> int:
-        """All local memory."""
+        """Bytes of local memory that a work-group takes."""
         return self.pool_bytes + 2 * self.tile + (4 << self.bits) + 4 * self.work_group + 16
 
     @property

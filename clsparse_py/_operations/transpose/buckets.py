@@ -115,7 +115,7 @@ class Kernels:
 
     @property
     def all(self) -> tuple[Parameters, ...]:
-        """Those that are launched."""
+        """The records of the kernels that are launched."""
         records = self.count, self.move, self.starts, self.order, self.split
         return tuple(record for record in records if record is not None)
 

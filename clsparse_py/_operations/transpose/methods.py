@@ -285,8 +285,8 @@ def atomics(
 ) -> Pattern:
     """Transpose as SpTRANS of Ji et al. does: count by atomics, insert in any order, sort each row; long rows in pieces, merged.
 
-    Pairs of rows and positions of entries are inserted and sorted, which differ even where an entry has a duplicate, so
-    that the result is deterministic; values follow in the end. The first transposition of a structure waits for the length of the
+    The sort is by pairs of row and position of an entry. Duplicates have different pairs, so that the result is deterministic;
+    values follow in the end. The first transposition of a structure waits for the length of the
     longest row, a fact of the structure that is kept with it; if rows are long, each transposition waits for their sort.
 
     Parameters

@@ -11,7 +11,7 @@ __all__ = ["Thresholds"]
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(thresholds.Thresholds):
-    """Those of a device, beside its tree."""
+    """Thresholds of a device for transposition, beside its tree."""
 
     operation = "transpose"
 

@@ -30,7 +30,7 @@ class Factor(OfNumbers):
     Attributes
     ----------
     hermitian : bool
-        Whether the factor is that of IC, else those of ILU.
+        True: the factor of IC; False: the factors of ILU.
     """
 
     template = "triangular/factor"

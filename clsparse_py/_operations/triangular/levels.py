@@ -21,7 +21,7 @@ from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
 __all__ = ["LevelSets", "Levels", "get_levels", "work_group_of"]
 
-#: Work-items in a work-group, where that is no CPU device.
+#: Work-items in a work-group on devices other than CPUs.
 _WORK_GROUP = 256
 #: Rows to a work-item of a GPU above which a level has a launch of its own; narrower ones share one.
 _WIDE = 8

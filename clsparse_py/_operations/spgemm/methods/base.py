@@ -66,7 +66,7 @@ class Product(NamedTuple):
 
     @property
     def types(self) -> KernelTypes:
-        """Of the numeric phase."""
+        """Kernel types of the numeric phase."""
         return self.kind.types
 
     @property

@@ -33,7 +33,7 @@ _CHUNKS = 32
 _ROW_WEIGHT = 8
 #: Room for the products of a short row: they are at most 32, and rows of B are copied by eights.
 _ROOM = 32 + 8
-#: Rows of B that are added at once, at most.
+#: Most rows of B that one step adds together.
 _BLOCK = 4
 #: Entries of A ahead of which rows of B are asked for.
 _DISTANCE = 12
@@ -41,7 +41,7 @@ _DISTANCE = 12
 _FEW = 4
 #: Columns apart of which accumulators would not stay in a core's cache.
 _FAR = 1 << 15
-#: Words of masks of a row that has none: more than three to an entry, so that columns are set one by one.
+#: Words of masks that stand for a row without masks: more than three an entry, so that columns are set one by one.
 _NO_MASKS = 0xFFFFFFFC
 
 

@@ -129,7 +129,7 @@ class HashRowsKernel(SynchronisedKernel):
     #: Entries of A's row that are taken at a time, at most; and entries of C in a lane's registers (quirk 6).
     MAX_ENTRIES: ClassVar[int] = 64
     MAX_REGISTER_ITEMS: ClassVar[int] = 16
-    #: Slots that are looked at for a column that is counted, at most, if a larger table may count the row.
+    #: Most slots probed for a column in the symbolic phase, if a bin with a larger table may count the row.
     TRIES: ClassVar[int] = 64
 
     @property
@@ -233,7 +233,7 @@ class HashRows(Team):
     def adapt(self, device: Device, product: Product, entries: int | None = None) -> Self:
         varied: Self = vary(self, "columns", product.shape[1])
         if entries and not self.min_entries:
-            # Half as many slots again as the mean row would need.
+            # 1.5 times the slots that the mean row needs.
             varied = vary(varied, "contraction", 1 << max(2 * product.n_products // (3 * entries), 1).bit_length() - 1)
         return varied
 
@@ -399,6 +399,7 @@ def large_hashes(device: Device, types: KernelTypes, thresholds: Thresholds) -> 
 
 
 def _bins(method: str, accumulators: Iterable[Hash | HashRows]) -> tuple[Bin, ...]:
+    """Return a bin for each accumulator, limited to the products and the length of A's row that it holds."""
     return tuple(Bin(method, accumulator, accumulator.products, accumulator.length) for accumulator in accumulators)
 
 

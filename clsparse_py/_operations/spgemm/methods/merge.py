@@ -187,7 +187,7 @@ class Merge(Team):
         """Return the record of a symbolic phase that tells whether it holds all rows."""
         legal = self.legal(device, types, listed=False, max_length_of_b=max_length_of_b)
         assert legal is not None, self  # `merges` gives none else
-        # The products of a work-item are told in 13 bits.
+        # The number of products of a work-item has 13 bits.
         return replace(legal, max_length_of_b=min(max_length_of_b, 8191 // legal.items))
 
     @override
@@ -198,7 +198,7 @@ class Merge(Team):
 
     @override
     def predict_record(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
-        # How many entries of C one work-item stages is told by their number.
+        # The kernel depends on the entries of C that a work-item stages, hence on C's number of entries.
         staging = self.staged_c is None and self.lanes == 1 and phase != "symbolic" and rows.listed is None
         return None if staging else super().predict_record(product, rows, phase)
 
@@ -225,7 +225,7 @@ class Merge(Team):
 # Kept: asked for while the device waits, by products that are not analysed yet.
 @functools.lru_cache(maxsize=64)
 def merges(device: Device, types: KernelTypes, thresholds: Thresholds, *, registers: bool) -> tuple[Merge, ...]:
-    """Return the bins that a device can hold, those of short rows of A first.
+    """Return the accumulators that a device can hold, for short rows of A first.
 
     Few entries have one work-item, which has nothing to exchange and stages its entries of C; more have more lanes, at least
     four, so that the entries found at a time fill a memory transaction; the longest have more heads to a lane.

@@ -180,6 +180,7 @@ def sorts(thresholds: Thresholds, *, registers: bool) -> tuple[Sort, ...]:
 
 
 def _bins(method: str, accumulators: tuple[Sort, ...]) -> tuple[Bin, ...]:
+    """Return a bin for each accumulator, limited to the products and the width of C that it holds."""
     return tuple(
         Bin(method, accumulator, accumulator.products, accumulator.products, max_columns=max_columns_of(accumulator.products))
         for accumulator in accumulators

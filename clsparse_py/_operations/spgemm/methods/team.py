@@ -52,7 +52,7 @@ class Team(abc.ABC):
         self._enqueue(chain, product, rows, phase, product.a_data, product.b_data, *results, entries=C.data.size)
 
     def adapt(self, device: Device, product: Product, entries: int | None = None) -> Self:  # noqa: ARG002 - most are always alike
-        """Return the team as it makes rows of a product; ``entries``: those of C, if they are known."""
+        """Return the team adapted to a product; ``entries``: number of entries of C, if it is known."""
         return self
 
     def predict_record(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
