@@ -23,7 +23,7 @@ from clsparse_py._device.device import Device
 from clsparse_py._operations.spgemm.arguments import types_of
 from clsparse_py._operations.spgemm.bins import Setting
 from clsparse_py._operations.spgemm.registry import METHODS
-from clsparse_py._operations.spgemm.strategy import MERGING, TAKING_ALL, decided
+from clsparse_py._operations.spgemm.strategy import MERGING, TAKING_ALL, decide_strategy
 from clsparse_py._operations.spgemm.thresholds import thresholds_of
 from clsparse_py._tuner import descent
 from clsparse_py._tuner.spgemm_tunable import CANDIDATES, SpgemmProblem, SpgemmTunable
@@ -88,7 +88,7 @@ class AllOfSpgemm(SpgemmTunable):
         types = types_of(subject.A, subject.B)
         untuned, tuned = self.thresholds(device, dtype), thresholds_of(device, types).items()
         reached = descent.label_of({name: value for name, value in tuned.items() if value != untuned[name]})
-        first = decided(device, types, subject.features).label
+        first = decide_strategy(device, types, subject.features).label
         strategies = tuple(dict.fromkeys((first, *self.configurations(device, dtype, "strategy"))))
 
         def steps() -> Iterator[str]:

@@ -66,7 +66,7 @@ class Built:
             kernel = self._idle.pop()
             kernel.set_args(*arguments)
         except IndexError:
-            kernel = self.typed(arguments)
+            kernel = self.make_kernel(arguments)
         try:
             event = enqueue_kernel(queue, kernel, sizes, wait_for)
         except cl.Error as error:
@@ -86,10 +86,10 @@ class Built:
         """Enqueue a kernel object which an attempt failed with, or another if that may help; return it with the event."""
         if isinstance(error, cl.LogicError) and error.code == cl.status_code.INVALID_KERNEL_ARGS:
             # Quirk 18: the kernel may have had shared virtual memory where it is given none now.
-            kernel = self.typed(arguments)
+            kernel = self.make_kernel(arguments)
         return kernel, submit(kernel, enqueue_kernel, queue, kernel, sizes, wait_for)
 
-    def typed(self, arguments: Sequence[Any]) -> cl.Kernel:
+    def make_kernel(self, arguments: Sequence[Any]) -> cl.Kernel:
         """Return a new kernel object with these arguments, which takes others of their types."""
         kernel = cl.Kernel(self.program, self.parameters.name)
         # Without types PyOpenCL tries each argument's (quirk 36).
@@ -103,12 +103,12 @@ class Built:
         To make one takes the host some 0.25 ms. Without memory for an argument it is a new one: quirk 18.
         """
         if any(argument is None for argument in arguments):
-            return self.typed(arguments)
+            return self.make_kernel(arguments)
         try:
             kernel = self._idle.pop()
             kernel.set_args(*arguments)
         except IndexError:
-            kernel = self.typed(arguments)
+            kernel = self.make_kernel(arguments)
         return kernel
 
     def put_back(self, kernel: cl.Kernel) -> None:
@@ -149,7 +149,7 @@ class Launch:
         try:
             kernel, former = self._idle.pop()
         except IndexError:
-            kernel = self.built.typed(self.pick(table))
+            kernel = self.built.make_kernel(self.pick(table))
         else:
             if former is numbers:
                 _set_some(kernel, self._pick_arrays(table))
@@ -173,7 +173,7 @@ class Launch:
         try:
             kernel, _ = self._idle.pop()
         except IndexError:
-            return self.built.typed(self.pick(table))
+            return self.built.make_kernel(self.pick(table))
         kernel.set_args(*self.pick(table))
         return kernel
 

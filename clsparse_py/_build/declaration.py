@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clsparse_py._precision.arithmetic import Arithmetic
     from clsparse_py._device.device import Device
 
-__all__ = ["Examples", "Parameters", "Variants", "kernel", "kernels", "registered"]
+__all__ = ["Examples", "Parameters", "Variants", "kernel", "kernels", "list_examples"]
 
 #: Records by variant, "" the one by default: "place" of the template "spmv/binning" is called "spmv/binning:place".
 Examples: TypeAlias = "Iterator[tuple[str, Parameters]]"
@@ -153,6 +153,6 @@ def kernels(examples: _Function) -> _Function:
     return examples
 
 
-def registered() -> tuple[_Source, ...]:
+def list_examples() -> tuple[_Source, ...]:
     """Return the functions that yield examples of the records registered so far."""
     return tuple(_sources)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from clsparse_py import amg, graph, linalg
 from clsparse_py._arrays import bsr, functions
 from clsparse_py._build import sources
-from clsparse_py._build.declaration import Parameters, registered
+from clsparse_py._build.declaration import Parameters, list_examples
 from clsparse_py._device.device import Device
 from clsparse_py._matrix import given_semirings
 from clsparse_py._matrix.loops import LOOPS, LoopKernel
@@ -51,7 +51,7 @@ def catalogue(device: Device, arithmetic: Arithmetic, *, scaled: bool = False) -
         names that ``spmv_plan(kernel=...)`` takes ("subvector8"). Two names may stand for one record.
     """
     records: dict[str, Parameters] = {}
-    for examples in registered():
+    for examples in list_examples():
         for variant, record in examples(device, arithmetic):
             # The first of a name stays: if lanes exchange nothing, some records are those of other templates.
             records.setdefault(f"{record.template}:{variant}" if variant else record.template, record)

@@ -13,7 +13,7 @@ from clsparse_py._matrix.loops import declare_loop, enqueue_loop
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._precision.arithmetic import MOVED_TYPES, name_of
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.recording import Recording, recorded, run
+from clsparse_py._run.recording import Recording, get_recording, run
 
 __all__ = ["PERMUTE", "Moving", "enqueue_add_at", "enqueue_permute", "record_permute"]
 
@@ -75,7 +75,7 @@ def enqueue_permute(
 
 def record_permute(chain: Chain, index: np.dtype[Any], value_dtype: np.dtype[Any], n: int) -> Recording:
     """Return what `enqueue_permute` repeats for arrays of these dtypes, if the values begin their buffer."""
-    return recorded(chain, _enqueue, (index, value_dtype, value_dtype), n, 0, None)
+    return get_recording(chain, _enqueue, (index, value_dtype, value_dtype), n, 0, None)
 
 
 def enqueue_add_at(

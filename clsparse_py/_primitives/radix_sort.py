@@ -423,8 +423,8 @@ def enqueue_radix_sort(
     value_bytes = 0 if sorted_values is None else sorted_values.dtype.itemsize
     index, cut, digits = _plan_sort(chain.device, n, high - low, word.itemsize, value_bytes, shape)
     flip = 1 << 8 * word.itemsize - 1 if keys.dtype.kind == "i" else 0
-    words, moved_values, shift = chain.seen_as(keys, word), values, low
-    inputs, results = (words, values), (chain.seen_as(sorted_keys, word), sorted_values)
+    words, moved_values, shift = chain.view_as(keys, word), values, low
+    inputs, results = (words, values), (chain.view_as(sorted_keys, word), sorted_values)
 
     def fresh() -> tuple[cl_array.Array, cl_array.Array | None]:
         return chain.scratch(n, word), None if sorted_values is None else chain.scratch(n, sorted_values.dtype)

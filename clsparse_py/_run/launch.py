@@ -196,7 +196,7 @@ class Chain:
         """
         return allocate(self.queue, "workspace", max(n, 1), dtype)
 
-    def seen_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+    def view_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
         """Return an array of one dimension whose entries commands read and write as another type of the same size."""
         return array_of(self.queue, array.size, dtype, array.base_data)
 

@@ -28,7 +28,7 @@ from clsparse_py._memory.memory import allocate, allocate_each, new_array, scrat
 from clsparse_py._memory.pool import Arena
 from clsparse_py._run.launch import Chain, enqueue_copy, enqueue_fill, needs_no_events
 
-__all__ = ["Bound", "Number", "Recorder", "Recording", "Tape", "find_recording", "record", "recorded", "run"]
+__all__ = ["Bound", "Number", "Recorder", "Recording", "Tape", "find_recording", "get_recording", "record", "run"]
 
 
 class _Operand(cl_array.Array):
@@ -121,7 +121,7 @@ class Recorder(Chain):
         return scratch
 
     @override
-    def seen_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+    def view_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
         assert type(array) is _Operand  # scratch memory has to be followed
         return _Operand(array.place, dtype)
 
@@ -214,8 +214,8 @@ class Tape(Recorder):
         return array
 
     @override
-    def seen_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
-        return Chain.seen_as(self, array, dtype)
+    def view_as(self, array: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+        return Chain.view_as(self, array, dtype)
 
     @override
     def counters(self, n: int) -> cl_array.Array:
@@ -257,7 +257,7 @@ class Tape(Recorder):
         self._is_whole &= memory is None or not (is_array or memory.__class__ is Lent)
         return super()._place(memory)
 
-    def taped(self) -> Recording | None:
+    def to_recording(self) -> Recording | None:
         """Return the commands so far; None if some were not recorded, or have arrays that come from elsewhere."""
         is_whole = self._is_whole and len(self.events) == len(self.commands) + self._n_reads
         return self.recording() if is_whole else None
@@ -452,7 +452,7 @@ def run(chain: Chain, enqueue: Callable[..., None], arrays: tuple[cl_array.Array
         enqueue(chain, *arrays, *kind)
         return
     dtypes = tuple([None if array is None else array.dtype for array in arrays])
-    recorded(chain, enqueue, dtypes, *kind).enqueue(chain, arrays)
+    get_recording(chain, enqueue, dtypes, *kind).enqueue(chain, arrays)
 
 
 def find_recording(
@@ -466,7 +466,9 @@ def find_recording(
     return recording
 
 
-def recorded(chain: Chain, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable) -> Recording:
+def get_recording(
+    chain: Chain, enqueue: Callable[..., None], dtypes: tuple[np.dtype[Any] | None, ...], *kind: Hashable
+) -> Recording:
     """Return the recording of `run`, made once for each kind, for calls that look it up by keys of their own."""
     key = enqueue, chain.device, dtypes, kind
     recording = chain.worked_out(key, lambda: record(chain, enqueue, dtypes, *kind))

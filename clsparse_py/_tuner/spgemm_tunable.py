@@ -29,7 +29,7 @@ from clsparse_py._operations.spgemm.pipeline import multiply
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.row_partition import partition_of, refine
 from clsparse_py._operations.spgemm.strategy import Strategy, parse
-from clsparse_py._operations.spgemm.thresholds import Thresholds, supposing
+from clsparse_py._operations.spgemm.thresholds import Thresholds, override_thresholds
 from clsparse_py._operations.spgemm.timer import UNTIMED
 from clsparse_py._operations.spgemm.upper_bound import fits
 from clsparse_py._tuner import descent
@@ -252,7 +252,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
             return (problem,)
         device, dtype = describe(problem.queue.device), problem.A.dtype.name
         request = Request(strategy=parse(self.default(device, dtype, "strategy", problem.features)))
-        with supposing(self._changed(device, dtype, descent.UNTUNED)):
+        with override_thresholds(self._changed(device, dtype, descent.UNTUNED)):
             operands = operands_of(problem.A, problem.B, request)
             features, product = operands.features, operands.product
             kind = product.kind
@@ -334,7 +334,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
         ``works`` keeps what the analysis found by the limits of bins: what is decided by it takes no device.
         """
-        with supposing(self._changed(device, dtype, label)):
+        with override_thresholds(self._changed(device, dtype, label)):
             operands = operands_of(subject.A, subject.B, request)
             features, product = operands.features, operands.product
             kind = product.kind
@@ -410,7 +410,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
         def make() -> list[cl.Event]:
             subject.C = None  # its memory is free for the next
-            with nullcontext() if numbers is None else supposing(numbers):
+            with nullcontext() if numbers is None else override_thresholds(numbers):
                 C = multiply(A, B, request)
             subject.C = csr_array.assembled(Structure.canonical(A.queue, (A.shape[0], B.shape[1]), C.indices, C.indptr), C.data)
             return list(C.data.events)

@@ -22,7 +22,7 @@ from platforms import PLATFORMS, queue_on
 import clsparse_py
 from clsparse_py._arrays import matrix_files
 from clsparse_py._build import programs
-from clsparse_py._build.declaration import registered
+from clsparse_py._build.declaration import list_examples
 from clsparse_py._command import cli, demo
 from clsparse_py._command import warmup as _warmup
 from clsparse_py._command.catalogue import catalogue, template_names
@@ -58,7 +58,7 @@ def test_the_catalogue_covers_every_template(arithmetic: Arithmetic) -> None:
 
 def test_each_template_is_registered_once() -> None:
     sources_of: defaultdict[str, set[int]] = defaultdict(set)
-    for number, examples in enumerate(registered()):
+    for number, examples in enumerate(list_examples()):
         for _, record in examples(GPU, SINGLE):
             sources_of[record.template].add(number)
     assert sources_of.keys() == set(template_names())
@@ -73,12 +73,12 @@ def test_no_module_registers_kernels_that_the_catalogue_does_not_import() -> Non
 IMPORT_ALL = """
 import importlib, pkgutil
 import clsparse_py._command.catalogue
-from clsparse_py._build.declaration import registered
-before = registered()
+from clsparse_py._build.declaration import list_examples
+before = list_examples()
 for module in pkgutil.walk_packages(clsparse_py.__path__, "clsparse_py."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
-print([each.__module__ for each in registered() if each not in before])
+print([each.__module__ for each in list_examples() if each not in before])
 """
 
 

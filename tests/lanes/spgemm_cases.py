@@ -31,7 +31,7 @@ from clsparse_py._operations.spgemm.methods.esc_local import EscGroup, EscTeam
 from clsparse_py._operations.spgemm.methods.hash import Hash
 from clsparse_py._operations.spgemm.methods.sort import Sort
 from clsparse_py._operations.spgemm.request import Request
-from clsparse_py._operations.spgemm.thresholds import supposing, thresholds_of
+from clsparse_py._operations.spgemm.thresholds import override_thresholds, thresholds_of
 
 Case = partial[None]
 
@@ -119,7 +119,7 @@ def by_upper_bound(dtype: np.dtype[Any], index: type[Any]) -> None:
             patch.setattr(decide, "bins_for", lambda *_, bins=bins: bins)
             A, B = (on_device(matrix, numbers(matrix.nnz, dtype), index) for matrix in (LEFT, RIGHT))
             known = thresholds_of(describe(A.queue.device), types_of(A, B))
-            with describe_as(type=of), supposing(replace(known, max_small_products=0)):
+            with describe_as(type=of), override_thresholds(replace(known, max_small_products=0)):
                 same(spgemm(A, B).toarray(), (A.get() @ B.get()).toarray())
 
 
@@ -130,7 +130,7 @@ def by_list(dtype: np.dtype[Any], index: type[Any], rows_of_a: scipy.sparse.csr_
     plan()
     plan._list, plan._asks = plan._start_list(1), False
     known = thresholds_of(describe(A.queue.device), types_of(A, B))
-    with supposing(replace(known, list_group=16)):
+    with override_thresholds(replace(known, list_group=16)):
         made = plan._list.now()
         assert made is not None
         assert made.n_tiles > 1

@@ -104,11 +104,11 @@ class Sums(Matrix):
             # As in NumPy: values are converted before they are added up.
             inner = _device_dtype(self, accumulated if dtype is None else dtype)
             data = convert(self.queue, "data", data, inner) if inner.kind == "b" else data
-            return _Where(self, (), out, like).summed(ends, data, inner, dtype)
+            return _Where(self, (), out, like).add_up(ends, data, inner, dtype)
         A = self if along == 1 else self._transposed()
         A.require_valid()
         where = _Where(self, (A.shape[0],), out, like)
-        return where.summed(A.indptr, A.data, _device_dtype(self, accumulated), dtype, longest_row(A))
+        return where.add_up(A.indptr, A.data, _device_dtype(self, accumulated), dtype, longest_row(A))
 
     @of_axis
     def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, *, like: Any = None) -> Any:
@@ -281,7 +281,7 @@ class _Where:
             if out.offset or (out.size and out.strides != (out.dtype.itemsize,) * len(shape)):
                 raise ValueError("out: must be contiguous and begin its buffer")
 
-    def summed(
+    def add_up(
         self, ends: cl_array.Array, data: cl_array.Array, inner: np.dtype[Any], dtype: Any, longest: int | None = None
     ) -> Any:
         """Return the sums of values between ends, computed in a dtype, there."""

@@ -164,13 +164,13 @@ def spgemm(
     timer = Timer(A.queue) if profile else UNTIMED
     if mask is not None or out is not None or complement or not structural or accum is not None or replace:
         # Loaded when it is asked for, as few processes use it.
-        from clsparse_py._operations.spgemm.mask import check_write, require_no_method, written
+        from clsparse_py._operations.spgemm.mask import check_write, require_no_method, write_product
 
         write = check_write(A, B, mask, complement, structural, accum, out, replace)
         if mask is not None:
             require_no_method(method, complement=complement)
         with counting(None if memory_limit is None else Workspace(memory_limit)):
-            product = written(A, B, request, write, timer)
+            product = write_product(A, B, request, write, timer)
         return (product, timer.seconds) if profile else product
     # Counting memory takes time, which a single product without a limit spares.
     product = _assemble(A, B, multiply(A, B, request, timer, None if memory_limit is None else Workspace(memory_limit)))

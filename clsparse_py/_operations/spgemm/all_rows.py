@@ -12,13 +12,13 @@ from clsparse_py._operations.spgemm.kind import Kind
 from clsparse_py._operations.spgemm.methods.merge import Merge, merges
 from clsparse_py._operations.spgemm.thresholds import Thresholds
 
-__all__ = ["alone", "compresses", "is_light", "max_item_length", "merging", "small", "small_merge", "staged_entries"]
+__all__ = ["alone", "compresses", "is_light", "max_item_length", "merge_all", "small", "small_merge", "staged_entries"]
 
 #: Staged entries of B are a multiple of this, as each number has a kernel of its own.
 _INPUTS = 128
 
 
-def merging(accumulator: Merge) -> Bin:
+def merge_all(accumulator: Merge) -> Bin:
     """Return the bin by which an accumulator merges all rows that it holds."""
     return Bin("reg-merge", accumulator, max_length=accumulator.length, takes_empty=True)
 
@@ -26,7 +26,7 @@ def merging(accumulator: Merge) -> Bin:
 def small(kind: Kind, thresholds: Thresholds, longest_row: int) -> Bin | None:
     """Return the bin that makes all rows of a small product by one launch a phase; None if rows of A are long."""
     accumulator = small_merge(kind, thresholds, longest_row)
-    return merging(accumulator) if accumulator else None
+    return merge_all(accumulator) if accumulator else None
 
 
 def small_merge(kind: Kind, thresholds: Thresholds, longest_row: int) -> Merge | None:

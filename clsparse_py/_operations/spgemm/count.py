@@ -94,12 +94,12 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
     """
     if not (operands.a.nnz and operands.b.nnz):
         return _without_products(operands, timer)
-    timer.ended("analysis")
+    timer.end_phase("analysis")
     chain, kind = operands.chain, operands.product.kind
     speculation = speculation_for(kind, operands.features) if request.is_auto else None
     if speculation is not None:
         counted = _speculative(operands, speculation)
-        timer.ended("symbolic")
+        timer.end_phase("symbolic")
         if counted is not None:
             return counted
     shared = partition_rows(operands, operands.decision(request))
@@ -107,17 +107,17 @@ def count(operands: Operands, request: Request, timer: Timer, *, counting_only: 
     counts, indptr = new_counts(chain, product, operands.allocator)
     if shared.work.taken[0]:  # rows without products
         chain.fill(counts, 0, product.shape[0])
-    timer.ended("analysis")
+    timer.end_phase("analysis")
     loose: Result | None = None
     if shared.shares.suits_upper_bound and fits(product, shared.work, [step.bin for step in steps]):
         loose = _by_upper_bound(operands, shared, counts)
-        timer.ended("numeric")
+        timer.end_phase("numeric")
     if loose is None:
         product = _exact(operands, shared, counts, ("symbolic",) if counting_only else ("symbolic", "numeric"))
     indptr = new_pointers(chain, product, operands.allocator) if indptr is None else indptr
     run(chain, enqueue_scan, (counts, indptr), product.shape[0], "pointers")
     nnz = int(chain.read(indptr, 1, product.shape[0])[0])
-    timer.ended("symbolic")
+    timer.end_phase("symbolic")
     return Counted(product, steps, indptr, nnz, shared.shares.reason._replace(upper_bound=loose is not None), loose)
 
 
@@ -126,7 +126,7 @@ def _without_products(operands: Operands, timer: Timer) -> Counted:
     chain, product = operands.chain, operands.product
     indptr = new_pointers(chain, product, operands.allocator)
     chain.fill(indptr, 0, product.shape[0] + 1)
-    timer.ended("symbolic")
+    timer.end_phase("symbolic")
     return Counted(product, (), indptr, 0, Reason("there are no products"))
 
 

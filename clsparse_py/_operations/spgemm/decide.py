@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from clsparse_py._decisions.profiles import Ruling
-from clsparse_py._operations.spgemm.all_rows import compresses, is_light, max_item_length, merging, small_merge
+from clsparse_py._operations.spgemm.all_rows import compresses, is_light, max_item_length, merge_all, small_merge
 from clsparse_py._operations.spgemm.bins import Bin, Bins
 from clsparse_py._operations.spgemm.choice import Choice
 from clsparse_py._operations.spgemm.features import Budget, Features
 from clsparse_py._operations.spgemm.kind import Kind
 from clsparse_py._operations.spgemm.methods.merge import Merge, merges
 from clsparse_py._operations.spgemm.request import Request
-from clsparse_py._operations.spgemm.strategy import PLAIN, Strategy, bins_for, decided
+from clsparse_py._operations.spgemm.strategy import PLAIN, Strategy, bins_for, decide_strategy
 from clsparse_py._operations.spgemm.thresholds import Thresholds
 
 __all__ = ["Decision", "Reason", "Speculation", "decide", "is_uneven", "speculation_for"]
@@ -96,7 +96,7 @@ def decide(kind: Kind, features: Features, request: Request, budget: Budget) -> 
     elif strategy is not None:
         reason = Reason("the strategy was given")
     else:
-        ruling = decided(device, types, features.by_name(device))
+        ruling = decide_strategy(device, types, features.by_name(device))
         strategy, reason = ruling.value, Reason("", ruling)
     bins = bins_for(request.method, device, types, n, budget.workspace, strategy, budget.accumulator)
     if not request.is_auto:
@@ -183,7 +183,7 @@ def _speculation_for(
     """
     if few_products:
         accumulator = small_merge(kind, limits, longest)
-        return Speculation(accumulator, merging(accumulator), limits.max_small_products) if accumulator else None
+        return Speculation(accumulator, merge_all(accumulator), limits.max_small_products) if accumulator else None
     accumulator = Merge(1, longest) if longest <= min(by_item, limits.max_item_length) else None
     if accumulator is None and max_lanes and longest > limits.max_item_length:
         shapes = merges(kind.device, kind.types, limits, registers=True)
@@ -191,7 +191,7 @@ def _speculation_for(
         accumulator = next((_spread(shape, limits, max_lanes) for shape in fitting if mergeable or shape.lanes > 1), None)
     if accumulator is None and longest <= by_item:
         accumulator = Merge(1, longest)
-    return Speculation(accumulator, merging(accumulator), None) if accumulator else None
+    return Speculation(accumulator, merge_all(accumulator), None) if accumulator else None
 
 
 def _spread(team: Merge, limits: Thresholds, max_lanes: int) -> Merge:

@@ -41,7 +41,7 @@ __all__ = [
     "require_no_method",
     "sum_at_mask",
     "sums_at",
-    "written",
+    "write_product",
 ]
 
 #: What `accum` may be.
@@ -199,7 +199,7 @@ def _under(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -
     product = prepare_masked_operands(A, B, mask, request.semiring).product
     queue, (indptr, indices), allocator = A.queue, product.mask, A.data.allocator
     sums, marks = sum_at_mask(queue, product, allocator)
-    timer.ended("products")
+    timer.end_phase("products")
     marked = find_marked(queue, marks, indptr.dtype)
     if marked.n == indices.size:
         return sums, indices, indptr
@@ -240,7 +240,7 @@ def _select_remaining(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
     return cut(queue, parts, mask, there=at_mask)
 
 
-def written(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer) -> MatrixT:
+def write_product(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer) -> MatrixT:
     """Return the product as it is written: a new matrix, or ``write.out``, which takes other arrays.
 
     Waits for the device.
@@ -262,13 +262,13 @@ def written(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer)
     if request.max_nnz is not None and parts[1].size > request.max_nnz:
         raise ValueError(f"max_nnz: the product has {parts[1].size:,} entries, more than {request.max_nnz:,}")
     if out is None:
-        timer.ended("entries")
+        timer.end_phase("entries")
         return A.assembled(Structure.canonical(queue, shape, parts[1], parts[2]), parts[0])
     old = _select_remaining(queue, CanonicalOperand(out).matrix, write)
     wide = old[1].size + parts[1].size > INT32_MAX or 8 in (old[2].dtype.itemsize, parts[2].dtype.itemsize)
     index = np.dtype(np.int64 if wide else np.int32)
     old, parts = with_index(queue, old, index), with_index(queue, parts, index)
     data, indices, indptr = accumulate(queue, old, parts, write.accum or "second")
-    timer.ended("entries")
+    timer.end_phase("entries")
     out._become(Structure.canonical(queue, shape, indices, indptr), data)
     return out  # type: ignore[no-any-return] # of the class that the caller gave

@@ -77,12 +77,12 @@ def _repeat(A: Matrix, B: Matrix, request: Request) -> Result:
             return C
     if former.calls != 2:
         return compute(A, B, request)[2]
-    taped = None
+    recorded_call = None
     with contextlib.suppress(MemoryError):  # a tape keeps what was allocated in vain: once more without
-        taped = compute(A, B, request, chain_of=functools.partial(Tape, results=PARTS))
-    if taped is None:
+        recorded_call = compute(A, B, request, chain_of=functools.partial(Tape, results=PARTS))
+    if recorded_call is None:
         return compute(A, B, request)[2]
-    operands, _, C = taped
+    operands, _, C = recorded_call
     former.product = take_recording(A, B, operands, C)
     return C
 
@@ -161,7 +161,7 @@ def fill(operands: Operands, counted: Counted, timer: Timer) -> Result:
         # The upper-bound buffer may hold the missing memory: free it, and make the rows again.
         counted.loose = None
         C = _allocate(operands, counted)
-    timer.ended("allocation")
+    timer.end_phase("allocation")
     chain, product = operands.chain, counted.product
     if counted.loose is None:
         counted.steps = enqueue(chain, product, counted.steps, C, "numeric")
@@ -169,7 +169,7 @@ def fill(operands: Operands, counted: Counted, timer: Timer) -> Result:
         bin_, _, state, _ = counted.steps[0]
         chunks = bin_.accumulator.chunks(state) if isinstance(bin_.accumulator, DenseChunked) else None
         enqueue_compaction(chain, product, counted.loose, C, counted.nnz, chunks)
-    timer.ended("numeric")
+    timer.end_phase("numeric")
     return C
 
 

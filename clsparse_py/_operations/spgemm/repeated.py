@@ -102,7 +102,7 @@ def take_recording(A: Matrix, B: Matrix, operands: Operands, C: Result) -> Recor
     """Return the commands of a product on a `Tape`, whose results are C's arrays; None if they are not to be had."""
     chain, product = operands.chain, operands.product
     assert isinstance(chain, Tape)
-    tape, operand_arrays = chain.taped(), (*_arrays(A), *_arrays(B))
+    tape, operand_arrays = chain.to_recording(), (*_arrays(A), *_arrays(B))
     # Indices may have been converted for kernels.
     if tape is None or any(array is not expected for array, expected in zip(operand_arrays, product[1:7], strict=True)):
         return None

@@ -35,7 +35,7 @@ __all__ = [
     "auto",
     "bins_for",
     "choosable",
-    "decided",
+    "decide_strategy",
     "is_narrow",
     "parse",
 ]
@@ -140,7 +140,7 @@ def parse(label: str) -> Strategy:
     return Strategy.parse(label, PARTS)
 
 
-def decided(device: Device, types: KernelTypes, features: Mapping[str, float] = _TYPICAL) -> profiles.Ruling[Strategy]:
+def decide_strategy(device: Device, types: KernelTypes, features: Mapping[str, float] = _TYPICAL) -> profiles.Ruling[Strategy]:
     """Return the strategy that the device's profile has for a product; see `Features.by_name`."""
     assert types.arithmetic is not None  # of a numeric phase
     return profiles.decide(device, "spgemm", name_of(types.arithmetic.result), "strategy", features, parse)
@@ -201,7 +201,7 @@ def bins_for(
     accumulator_limit : int, optional
         Bytes that an accumulator as wide as B may have; by default as many as the workspace.
     """
-    room, strategy_taken = memory_limit_of(device, memory_limit), strategy or decided(device, types).value
+    room, strategy_taken = memory_limit_of(device, memory_limit), strategy or decide_strategy(device, types).value
     narrow = is_narrow(types, n_columns, room if accumulator_limit is None else min(room, accumulator_limit))
     of_method = None if method == "auto" else METHODS[method]
     return _bins(of_method, device, types, thresholds_of(device, types), n_columns, room, narrow, strategy_taken)

@@ -13,7 +13,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._operations.spgemm.kernels import KernelTypes
 from clsparse_py._precision.arithmetic import name_of
 
-__all__ = ["Thresholds", "supposed", "supposing", "thresholds_of"]
+__all__ = ["Thresholds", "override_thresholds", "supposed", "thresholds_of"]
 
 _supposed: ContextVar[Thresholds | None] = ContextVar("thresholds", default=None)
 #: Return the thresholds that are tried, or None. Not a function of ours, as each product asks several times.
@@ -158,7 +158,7 @@ def thresholds_of(device: Device, types: KernelTypes) -> Thresholds:
 
 
 @contextmanager
-def supposing(thresholds: Thresholds) -> Iterator[None]:
+def override_thresholds(thresholds: Thresholds) -> Iterator[None]:
     """Decide by other thresholds than the profiles', as the tuner does."""
     token = _supposed.set(thresholds)
     try:

@@ -28,8 +28,8 @@ class Timer:
             queue.finish()
             self._begin = time.perf_counter()
 
-    def ended(self, phase: str) -> None:
-        """Add the time since the phase before ended to a phase."""
+    def end_phase(self, phase: str) -> None:
+        """Add the time since the phase before end_phase to a phase."""
         if self._queue is not None:
             self._queue.finish()
             begin, self._begin = self._begin, time.perf_counter()

@@ -18,7 +18,7 @@ import clsparse_py as sp
 from clsparse_py._operations.spgemm import METHODS, repeated, spgemm
 from clsparse_py._operations.spgemm.repeated import RecordedProduct
 from clsparse_py._operations.spgemm.request import Request
-from clsparse_py._operations.spgemm.thresholds import Thresholds, supposing
+from clsparse_py._operations.spgemm.thresholds import Thresholds, override_thresholds
 from clsparse_py._precision.semiring import min_plus, plus_times
 
 #: By its size no product of one launch.
@@ -197,7 +197,7 @@ def test_other_thresholds(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(RecordedProduct, "repeat", noted)
     assert_product(A @ A, S, S)
-    with supposing(Thresholds()):
+    with override_thresholds(Thresholds()):
         assert_product(A @ A, S, S)
     assert [result is None for result in made] == [False, True]
 

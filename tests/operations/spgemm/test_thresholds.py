@@ -19,7 +19,7 @@ from clsparse_py._device.device import Device, Portability, describe
 from clsparse_py._operations.spgemm.kernels import KernelTypes
 from clsparse_py._operations.spgemm.methods.merge import merges
 from clsparse_py._operations.spgemm.methods.sort import sorts
-from clsparse_py._operations.spgemm.thresholds import Thresholds, supposing, thresholds_of
+from clsparse_py._operations.spgemm.thresholds import Thresholds, override_thresholds, thresholds_of
 from clsparse_py._precision.arithmetic import Arithmetic
 
 TYPES = KernelTypes("numeric", "int32", arithmetic=Arithmetic("float64", "float64"), c_index="int32")
@@ -102,7 +102,7 @@ def test_a_product_is_made_by_its_thresholds(queue: cl.CommandQueue, real: np.dt
     types = replace(TYPES, arithmetic=Arithmetic(real.name, real.name))
     usual = thresholds_of(describe(queue.device), types)
     assert {bin_.method for bin_ in spgemm_plan(left, left).explain().bins} == {"reg-merge"}
-    with supposing(replace(usual, max_small_products=0)):
+    with override_thresholds(replace(usual, max_small_products=0)):
         plan = spgemm_plan(left, left)
         assert_product(plan(), A, A)
     # On GPUs such rows are short enough without that limit.
