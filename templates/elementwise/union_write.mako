@@ -21,7 +21,7 @@ void ${name}(
     global I *restrict indptr, global I *restrict indices, global C_VALUE *restrict values)
 {
     local uint kind_of[${work_group}];
-    local uint kept_of[${work_group}];
+    local uint result_bits_of[${work_group}];
     local uint before_of[${work_group}];
     const uint me = get_local_id(0);
     const ulong tile = get_group_id(0);
@@ -29,7 +29,7 @@ void ${name}(
     const uint n_places = (uint)(cuts[3 * tile + 3] - first_row + cuts[3 * tile + 4] - first_a + cuts[3 * tile + 5] - first_b);
     global const uint *mine = marks + 3 * get_global_id(0);
     kind_of[me] = mine[0];
-    kept_of[me] = mine[1];
+    result_bits_of[me] = mine[1];
     before_of[me] = mine[2];
 % if few:
     local uint scan_box[${work_group}];
@@ -50,7 +50,7 @@ ${write_places()}\
     for (uint p = me; p < n_places; p += ${unroll * work_group}) {
 % for u in range(unroll):
         const uint at_${u} = min(p + ${u * work_group}, n_places - 1), item_${u} = at_${u} / SPAN, i_${u} = at_${u} - item_${u} * SPAN;
-        const uint kind_${u} = kind_of[item_${u}], kept_${u} = kept_of[item_${u}], before_${u} = before_of[item_${u}];
+        const uint kind_${u} = kind_of[item_${u}], kept_${u} = result_bits_of[item_${u}], before_${u} = before_of[item_${u}];
         const uint below_${u} = (1u << i_${u}) - 1;
         const bool is_of_a_${u} = kind_${u} >> i_${u} & 1, is_upper_${u} = kind_${u} >> (16 + i_${u}) & 1;
         const bool is_here_${u} = p + ${u * work_group} < n_places, is_kept_${u} = is_here_${u} && (kept_${u} >> i_${u} & 1);
