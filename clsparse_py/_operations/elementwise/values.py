@@ -173,7 +173,8 @@ def require_results(queue: cl.CommandQueue, operation: str, dtype: np.dtype[Any]
         raise DtypeError(f"dtype: {operation} gives {dtype}, which is not supported; use A.astype(dtype=np.float32)")
     if needs_fp64(dtype) and not describe(queue.device).fp64:
         raise DtypeError(
-            f"dtype: {operation} gives {dtype}, which {queue.device.name} lacks; use A.astype(dtype=np.float32), or float32 scalars"
+            f"dtype: {operation} gives {dtype}, which {queue.device.name} lacks; "
+            "use A.astype(dtype=np.float32), or float32 scalars"
         )
 
 
