@@ -56,4 +56,4 @@ def product(queue: cl.CommandQueue, A: Any, x: cl_array.Array, y: cl_array.Array
 @door()
 def _own_product(queue: cl.CommandQueue, A: csr_array, x: cl_array.Array, y: cl_array.Array, adds: bool) -> Command:
     """Return the command of a product with a matrix on one device, or with a rank's diagonal block."""
-    return kept_plan(A).bound(queue, A, x, y, *((1, 1) if adds else (None, None)))
+    return get_spmv_plan(A).bound(queue, A, x, y, *((1, 1) if adds else (None, None)))
