@@ -1,10 +1,10 @@
-// Adding values of a team's lanes to sums in local memory, without atomics on values: always in the same order.
+// Ordered addition of a team's values to sums in local memory, without atomics on values.
 //
-// add_ordered(sums, terms, slots, masks, active, slot, x): sums[slot] = ADD(sums[slot], x) for each active lane, those of one slot in
-// the order of the lanes. terms and slots hold a T and a ushort for each lane of the team, masks TEAM_WORDS zeros for each. All
+// add_ordered(sums, terms, slots, masks, active, slot, x): sums[slot] = ADD(sums[slot], x) for each active lane; lanes with the same
+// slot add in the order of the lanes. Scratch per lane of the team: a T in terms, a ushort in slots, TEAM_WORDS zeros in masks. All
 // lanes of the team have to call it, the whole work-group where team_sync is a barrier.
 //
-// Each lane owns the slots that are congruent to its number, and adds the values for them; bits tell which lanes have one.
+// Lane l owns the slots congruent to l modulo TEAM, and adds all values for them; its mask has a bit for each lane with such a value.
 #include "team.cl"
 #define TEAM_WORDS ((TEAM + 31) / 32)
 

@@ -1,5 +1,5 @@
-// Which bucket a part belongs to: the only one before which no more than so many parts lie, and after which more do. 0 for parts
-// behind the last. box holds a uint. Has barriers, so the whole work-group has to call it.
+// bucket_of_part(...): the bucket b with parts_before[b] <= part < parts_before[b + 1]; 0 for parts behind the last. box holds a
+// uint. It has barriers, so the whole work-group has to call it.
 #ifndef WORK_GROUP
     #error "bucket_part.cl needs WORK_GROUP: the work-group size"
 #endif
@@ -8,7 +8,7 @@ uint bucket_of_part(local uint *box, global const uint *parts_before, const uint
     if (get_local_id(0) == 0)
         *box = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    // All are looked at together: to halve a range takes a wait a step.
+    // All buckets are tested in parallel: each step of a bisection would wait for a load.
     for (uint i = get_local_id(0); i < n_buckets; i += WORK_GROUP) {
         if (parts_before[i] <= part && part < parts_before[i + 1])
             *box = i;

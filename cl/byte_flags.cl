@@ -1,9 +1,8 @@
-// A byte for each column that tells whether it is there, 1 or 0, sixteen to a uint4: work-items set those of different columns without
-// atomics.
+// Flags of columns, a byte each (1: the column is in the row), sixteen to a uint4: work-items set different flags without atomics.
 //
-// flags_word(flags, i): columns 32 * i to 32 * i + 31 as bits, the first one's as the lowest.
+// flags_word(flags, i): the flags of columns 32 * i to 32 * i + 31 as bits, column 32 * i in the lowest bit.
 
-// The lowest bits of four bytes as bits, the lowest byte's as the lowest: each is moved to its place by a shift of its own.
+// The lowest bits of the four bytes of a word, packed into four bits: the product shifts each one to its place.
 uint flags_bits(const uint bytes)
 {
     return bytes * 0x10204080u >> 28;

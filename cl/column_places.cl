@@ -1,8 +1,8 @@
-// Where the products of a short row go: in its row of C, each column stands after as many others as are smaller.
+// The place of each product of a short row in its row of C: the number of distinct smaller columns.
 //
-// column_places_16, column_places_32(columns, n, places): places[i] becomes the number of different columns below columns[i], for
-// i < n <= 16 or 32. Returned are bits of which each stands for a column. Both arrays have room for 16 or 32; columns behind n are
-// overwritten. A column is below UINT_MAX. In the symbolic phase the bits are all: no place is told.
+// column_places_16, column_places_32(columns, n, places): places[i] becomes the number of distinct columns below columns[i], for
+// i < n <= 16 or 32. The result has as many bits set as there are distinct columns. Both arrays have room for 16 or 32; columns
+// behind n are overwritten. A column is below UINT_MAX. The symbolic phase needs the bits alone: places are not written.
 //
 // Vectors have 32 bytes: longer ones are no arguments or results of functions, built-ins included (quirk 2).
 #ifndef SYMBOLIC
@@ -18,7 +18,7 @@ uint any_of_8(const uint8 bits)
     return bits.s0 | bits.s1 | bits.s2 | bits.s3 | bits.s4 | bits.s5 | bits.s6 | bits.s7;
 }
 
-// Eight columns, those behind n replaced by the largest, which is smaller than none.
+// Eight columns, those behind n replaced by UINT_MAX, which is smaller than no column.
 uint8 eight_columns(global uint *columns, const uint block, const uint n)
 {
     const uint8 column = vload8(block, columns) | as_uint8(~(LANES_8 + 8 * block < n));
@@ -26,7 +26,7 @@ uint8 eight_columns(global uint *columns, const uint block, const uint n)
     return column;
 }
 
-// One bit for each of eight columns that are there, at the place of those with as many smaller ones.
+// For each of eight columns before n: bit `smaller`, the number of smaller columns, repeated ones counted.
 uint8 eight_bits(const uint8 smaller, const uint block, const uint n)
 {
     return ((uint8)(1) << smaller) & as_uint8(LANES_8 + 8 * block < n);
@@ -37,7 +37,7 @@ void eight_places(const uint8 smaller, const uint present, const uint block, glo
     vstore8(popcount(present & (((uint8)(1) << smaller) - 1)), block, places);
 }
 
-// Equal columns have as many smaller ones, with repetition: so many bits stand before theirs.
+// Equal columns set the same bit, as they have as many smaller columns: the lower bits that are set count the distinct smaller ones.
 uint column_places_16(global uint *columns, const uint n, global uint *places)
 {
     const uint8 column_0 = eight_columns(columns, 0, n), column_1 = eight_columns(columns, 1, n);

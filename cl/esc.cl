@@ -1,7 +1,7 @@
-// Where the entries of C that a slice of rows makes go to.
+// The places in C of the entries of a slice of rows.
 //
-// ESC_PLACE(run): the place in C of entry `run` of the slice, which has n_rows rows from slot `begin` on; runs_before[n_rows + 1] tells
-// which of the slice's entries each row begins with. Rows that are not listed have their entries side by side.
+// ESC_PLACE(run): the place in C of entry `run` of the slice, which has n_rows rows from slot `begin` on; runs_before[r] is the
+// slice's first entry in row r, runs_before[n_rows] the number of its entries. Rows that are not listed are adjacent in C.
 #include "spgemm_rows.cl"
 
 #if LISTED

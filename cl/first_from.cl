@@ -1,4 +1,4 @@
-// first_from(numbers, low, high, number): the first place from low to high - 1 of ascending numbers that is not before a number.
+// first_from(numbers, low, high, number): the first i in low to high - 1 with numbers[i] >= number; high if there is none. Ascending.
 #ifndef FIRST_FROM
 #define FIRST_FROM
 I first_from(global const I *restrict numbers, I low, I high, const I number)

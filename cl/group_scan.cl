@@ -10,7 +10,7 @@
 #include "lanes.cl"
 
 #if LANE_WIDTH > 1 && WORK_GROUP % LANE_WIDTH == 0
-// What the lanes of earlier teams have: up to 8 of them one by one, more by an exchange among lanes, one for each team.
+// The sum of earlier teams: up to 8 teams are added one by one, more by a scan among lanes, one lane per team.
 #if WORK_GROUP / LANE_WIDTH > 8 && WORK_GROUP / LANE_WIDTH <= LANE_WIDTH
 #define OF_EARLIER_TEAMS(T, LANES_XOR, OPERATION) \
         T earlier = me % LANE_WIDTH < me / LANE_WIDTH ? box[me % LANE_WIDTH] : 0; \
@@ -30,7 +30,7 @@
         }
 #endif
 #if defined(LANES_BY_PTX)
-// What lanes tell from their number would fill registers from one scan to the next.
+// Otherwise compilers keep values that depend on the lane number in registers from one scan to the next.
 #define OWN_NUMBER uint me; asm volatile("mov.u32 %0, %1;" : "=r"(me) : "r"((uint)get_local_id(0)));
 #else
 #define OWN_NUMBER const uint me = get_local_id(0);
@@ -57,7 +57,7 @@
         return before; \
     }
 #else
-// Part by part: few barriers, as they cost CPU runtimes most.
+// Each work-item scans a part by itself: few barriers, which are what costs CPU runtimes most.
 #define SCAN_PART 32
 #define GROUP_SCAN(NAME, T, LANES_XOR, OPERATION) \
     T group_scan_##NAME(local T *box, const T mine) \

@@ -3,8 +3,8 @@
 // lanes_xor_u32(x, m): the x of the lane whose number differs from ours in bit m; m a power of two below LANE_WIDTH.
 //                      Every lane of the sub-group has to call it.
 //
-// One body is compiled, by what the device was found to do; kernels never ask which. LANE_WIDTH is what the device was verified
-// to have. It is 1 where values go through local memory alone: then there is no lanes_xor_u32, and kernels use box_xor.
+// The device's capabilities choose the implementation that is compiled; kernels do not depend on it. LANE_WIDTH is the verified lane
+// width. It is 1 where values go through local memory alone: then there is no lanes_xor_u32, and kernels use box_xor.
 #ifndef LANE_WIDTH
     #error "lanes.cl needs LANE_WIDTH: how many lanes exchange values, 1 for none"
 #endif

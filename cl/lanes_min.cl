@@ -1,5 +1,4 @@
-// The smallest value over lanes, of 32 or 64 bits: M is its type, and MIN_LANES how many consecutive lanes it is of, a power of two
-// from 2 to LANE_WIDTH.
+// The minimum over MIN_LANES consecutive lanes, a power of two from 2 to LANE_WIDTH; M is the type, of 32 or 64 bits.
 //
 // lanes_min(x):       the smallest x of each MIN_LANES lanes, in every one of them.
 // sub_group_min(x):   of results of lanes_min: the smallest of all LANE_WIDTH lanes.

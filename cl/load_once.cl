@@ -1,5 +1,5 @@
-// Loads of data that a kernel reads once: where the device has a way, they do not take the place of x in the first-level cache.
-// Plain loads elsewhere. The memory must not be written while the kernel runs.
+// Streaming loads, for data that a kernel reads once: they leave x in the first-level cache where the device has such loads; plain
+// loads elsewhere. The memory must not be written while the kernel runs.
 #if defined(LOAD_ONCE_BY_PTX)
     uint load_once_32(global const uint *p)
     {

@@ -6,8 +6,8 @@
 // lanes_match(box, x):  which lanes call it with the same x: bit i for lane i; a lanes_fence too. box holds a uint for each
 //                       work-item, and is used again only after another lanes_fence. x has MATCH_BITS bits.
 // lanes_any(x):         whether x holds in a lane. Only with MATCH_BY_PTX, whose compiler then sees that lanes agree.
-// computed_now(x), computed_now_64(x): x, a variable of so many bits, is computed here and kept, not what it is made of: for
-//                       compilers that compute as late as they can, and run out of registers.
+// computed_now(x), computed_now_64(x): forces the compiler to compute x, of 32 or 64 bits, here: compilers that compute as late as
+//                       they can keep the operands instead, and run out of registers.
 //
 // The whole work-group has to call them: where the device has no instruction of its own they go through local memory, with barriers.
 #if !defined(MATCH_WIDTH) || !defined(MATCH_BITS)
@@ -25,7 +25,7 @@
     }
     uint lanes_match(local uint *box, uint x)
     {
-        // A vote for each bit: the instruction that compares all takes longer the more values there are.
+        // One vote per bit: the match instruction takes longer the more distinct values there are.
         uint same = 0xffffffff;
         lanes_fence();
         for (uint bit = 0; bit < MATCH_BITS; ++bit) {

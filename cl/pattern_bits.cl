@@ -2,13 +2,13 @@
 //
 // PATTERN_LANES work-items of a work-group of WORK_GROUP take a row; it is 1 if that is no divisor of the work-group.
 //
-// put_pattern(bits, first, indptr, indices, n_rows, n_words): the pattern of a matrix in canonical format, and which of its entries is
-// the first of each word that has some. It has barriers, so the whole work-group has to call it.
-// place_in(bits, first, column): which entry stands at a column of a word, if its bit is set.
-// scan_words(bits, first, box, n): how many bits are set before each of n words, at most PATTERN_WORDS, and in all of them: first[n]. It
-// has barriers.
-// word_with(first, n, i): the word with the bit of number i, of all that are set.
-// column_of(bits, i): where the bit of number i stands in a word.
+// put_pattern(bits, first, indptr, indices, n_rows, n_words): store the pattern of a matrix in canonical format in bits, and the
+//     first entry of each word that has entries in first. It has barriers, so the whole work-group has to call it.
+// place_in(bits, first, column): the entry at a column of a word whose bit is set.
+// scan_words(bits, first, box, n): first[i] becomes the number of bits set before word i, first[n] that of all n words; n is at most
+//     PATTERN_WORDS. It has barriers.
+// word_with(first, n, i): the word that has set bit number i.
+// column_of(bits, i): the position of set bit number i in a word.
 #ifndef PATTERN_WORDS
     #error "pattern_bits.cl needs PATTERN_WORDS: words of a pattern, at most"
 #endif

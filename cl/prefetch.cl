@@ -1,12 +1,11 @@
 // Hints that memory will be used soon.
 //
-// PREFETCH_LINE(p)        asks for the cache line of p; nothing where the compiler has no such thing.
-// PREFETCH_TO_WRITE(p)    asks for it to be written to. Stores reach a cache in order: without, each waits for its line alone.
-// PREFETCH_TO_SECOND(p)   asks for it in a core's second cache alone: for lines from so far away that the first one would wait for
-//                         nothing else.
+// PREFETCH_LINE(p)        prefetches the cache line of p; nothing where the compiler has no prefetch.
+// PREFETCH_TO_WRITE(p)    the same for a line that will be written. Stores reach a cache in order: without it each waits for its line.
+// PREFETCH_TO_SECOND(p)   prefetches into a core's second-level cache alone: lines from far away would stall the first-level cache.
 // HAS_PREFETCH            defined where these do something.
-// PREFETCH_TO_SHARED(p)   asks for it in the cache that all work-groups share, which takes no register meanwhile.
-// Compilers that are known to take it: others end the process over it, which no probe survives (quirk 23).
+// PREFETCH_TO_SHARED(p)   prefetches into the cache that all work-groups share, which takes no register meanwhile.
+// Only for compilers known to accept it: others end the process, which no probe survives (quirk 23).
 #if defined(__x86_64__) || defined(__aarch64__) || defined(__INTEL_CLANG_COMPILER)
     #define HAS_PREFETCH
     #define PREFETCH_LINE(p) __builtin_prefetch(p);

@@ -1,6 +1,6 @@
-// row_of(indptr, from, last, first_step, entry): the row that an entry lies in, among the rows from `from` to `last`; it lies in
-// none before `from`. Takes steps that double, then halves. With a first step of 1 loads are few if the row is near; with one of
-// half the rows they are as many as the logarithm of the rows, wherever it is.
+// row_of(indptr, from, last, first_step, entry): the row of an entry, among the rows `from` to `last`; it is in no row before `from`.
+// A galloping search: steps double, then halve. A first step of 1 takes few loads if the row is near; one of half the rows takes
+// log2(rows) loads wherever the row is.
 I row_of(global const I *indptr, const I from, const I last, const I first_step, const I entry)
 {
     I row = from, step = first_step;

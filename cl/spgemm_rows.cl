@@ -1,8 +1,7 @@
-// Which rows of C a kernel makes.
+// The rows of C that a kernel computes, numbered by slots.
 //
-// SPGEMM_ROWS come first among the parameters of each such kernel. LISTED: slot s of n_rows stands for rows[first + s], else for row s.
-//
-// SPGEMM_ROW(s): the row that slot s stands for.
+// SPGEMM_ROWS: the first parameters of each such kernel.
+// SPGEMM_ROW(s): the row of slot s, s < n_rows: rows[first + s] with LISTED, else row s.
 #ifndef LISTED
     #error "spgemm_rows.cl needs LISTED: 1 if rows are listed, else 0"
 #endif

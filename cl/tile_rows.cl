@@ -1,5 +1,5 @@
-// Which rows the entries of a tile lie in. A tile is a part of partition.mako: it begins with entry `begin`; `row_begin` is the first
-// row that begins at or after that; n_rows rows from `first` on have entries in it, or begin in it.
+// The rows of the entries of a tile. A tile is a part of partition.mako: it begins with entry `begin`; `row_begin` is the first row
+// that begins at or after that; n_rows rows from `first` on have entries in it, or begin in it.
 //
 // tile_first_row(row_begin, begin, indptr):               the row that the tile's first entry lies in.
 // tile_stage_rows(starts, n_rows, first, begin, indptr):  puts where each row begins, counted from the tile's beginning, into local
@@ -22,7 +22,7 @@ void tile_stage_rows(local uint *starts, const uint n_rows, const I first, const
 
 uint tile_row(local const uint *starts, const uint n_rows, const uint entry)
 {
-    // The last of the rows that begin at or before the entry: those before it that begin there too are empty.
+    // The last row that begins at or before the entry; earlier rows that begin at the same entry are empty.
     uint row = 0;
     for (uint above = n_rows; row + 1 < above;) {
         const uint middle = (row + above) / 2;

@@ -1,9 +1,9 @@
-// A place on the path through two sparse matrices row by row: the entries of a row of A and of B in the order of their columns, A's
-// first of equal ones, then the row's end.
+// Cuts of the merge path of two sparse matrices. The path goes row by row: the entries of A's and B's row by column (of equal
+// columns A's first), then a step for the row's end. A place is a number of steps.
 //
-// union_row(place, n_rows, a_indptr, b_indptr): how many row ends come before a place, which is the place's row.
-// union_a(place, row, n_rows, ...): how many entries of A come before.
-// union_b(place, row, a, n_rows, ...): how many entries of B; with the next one if the place is between two entries of one column.
+// union_row(place, n_rows, a_indptr, b_indptr): the row of a place: the number of row ends before it.
+// union_a(place, row, n_rows, ...): the number of entries of A before it.
+// union_b(place, row, a, n_rows, ...): the number of entries of B before it; one more if the cut would split a pair of equal columns.
 //
 // The merge path of two sorted lists (Green, McColl and Bader, "GPU merge path"; Odeh et al., "Merge path - parallel merging made
 // simple").

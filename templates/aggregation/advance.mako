@@ -1,21 +1,22 @@
 <%doc>
-The set of `choose` for a symmetric graph: only nodes are looked at that may be decided. A node waits for one that comes before
-it within two edges and is undecided; once that is decided, it looks for another one, the last of them by number. `first`: all
-nodes look for one to wait for, and whether the graph is symmetric. `step`: a work-group takes nodes that are to look. Those that
-find none are in the set, nodes within two edges of them are not, and who waited for these is to look in the next step.
+The maximal independent set of `choose` for a symmetric graph, with work on active nodes alone. An undecided node waits for one
+blocker: an undecided node before it in the order, within two edges. Once the blocker is decided, the node searches for another
+one, the last of them by number. `first`: all nodes search for a blocker; the symmetry of the graph is checked. `step`: the
+work-groups take the active nodes. A node without blocker joins the set, nodes within two edges of it are not in it, and the nodes
+that waited for these are active in the next step.
 
-No work-group waits for another one. The list of who waits for a node is closed when that is decided: who comes late looks again.
-States that are not up to date do no harm: they change once, from 1, and a node is taken into the set only if all before it,
-within two edges, were seen to be 0.
+No work-group waits for another one. The waiting list of a node is closed when the node is decided: a node that comes late
+searches again. Stale states do no harm: a state changes once, from 1, and a node joins the set only if all nodes before it,
+within two edges, have state 0.
 
 Source        own; a node that waits for one at a time is from Blelloch, Fineman and Shun, "Greedy sequential maximal independent
               set and matching are parallel on average"; the set is that of `choose`
 Index space   `first`: work-items that stride over the nodes; `step`: work-groups that stride over the nodes that look, whose
               work-items share the neighbours of a node, and the paths from it, in teams of `lanes`
 Inputs        a structure in canonical format; shift and rank: the order, as for `choose`; turn: 0, 1, 2, in turns
-Output        state; waiting: the first of those that wait for each node, and next: that of the same node after each; lists:
-              three of n nodes, of which one has who is to look; counters: the lengths of these, and whether an edge lacks its
-              mirror image
+Output        state; waiting, next: linked lists of the nodes that wait for each node: the first one, and the one after each;
+              lists: three of n nodes, one of which holds the active nodes; counters: their lengths, and whether an edge lacks
+              its mirror image
 Local memory  `step`: 4 numbers and a word for each of `listed` nodes, `woken` numbers, and a few
 Result        exact; lists are in any order
 </%doc>
@@ -32,7 +33,7 @@ Result        exact; lists are in any order
             if (is_near == 2)
                 blocker = NONE;
 % endif
-            // To the end of the row, and several at a time, so that no load waits for another.
+            // The whole row, several neighbours at a time, so that their loads are in flight together.
             for (I m = indptr[near]; m < last; m += ${at_once}) {
 % for u in range(at_once):
                 const I far_${u} = m + ${u} < last ? indices[m + ${u}] : node;
@@ -80,7 +81,7 @@ void ${name}(
             continue;
         const uint own_rank = rank[node >> shift];
         uint blocker = 0;
-        // All are undecided: one is soon found.
+        // All nodes are undecided: the search for a blocker is short.
         for (I k = stop - 1; k >= first && !blocker; --k) {
 ${look(lambda other: other)}\
         }
@@ -106,7 +107,7 @@ void ${name}(
     global const uint *state = (global const uint *)states;
     volatile global uint *counter = counters + after;
     const uint n_mine = end > group ? (end - group - 1) / groups + 1 : 0, n_looks = min(n_mine, ${listed}u);
-    // Whose length was read by the launch before.
+    // Reset the length of the list that the launch before this one read.
     if (get_global_id(0) == 0)
         counters[3 - turn - after] = 0;
     if (me == 0) {
@@ -136,7 +137,7 @@ ${look(lambda other: f"max(blocker, {other})")}\
     for (uint at = me; at < n_looks; at += ${work_group}) {
         const I node = looks[at];
         const uint blocker = latest[at];
-        // Near a node of the set, by which it is decided.
+        // A node of the set is within two edges: this node is decided by it.
         if (blocker == NONE)
             continue;
         if (blocker == 0) {
@@ -160,7 +161,7 @@ ${look(lambda other: f"max(blocker, {other})")}\
             rest[atomic_inc(counter)] = node;
     }
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    // The rows of the roots' neighbours one after another, so many at a time.
+    // The rows of the roots' neighbours one after another, a row to a team.
     uint before = 0;
     for (uint at = 0; at < n_roots; ++at) {
         const I node = roots[at], stop = stops[at];

@@ -1,6 +1,6 @@
 <%doc>
-Which aggregate each node joins. `near`: that of its root, if it is one or a neighbour is. Else: nodes that joined none join the
-aggregate that most of their neighbours are in, of several the one with the smallest number.
+The aggregate that each node joins. `near`: a root and its neighbours join the root's aggregate. Else: a node without aggregate
+joins that of most of its neighbours, of several the one with the smallest number.
 
 Source        Bell, Dalton and Olson, "Exposing fine-grained parallelism in algebraic multigrid methods"
 Index space   work-items that stride over the nodes, or take adjacent ones: `spread` says which

@@ -1,6 +1,6 @@
 <%doc>
-Entries that are kept, side by side: their columns, and their values; without `values`
-their positions, behind them how many entries there were.
+Compact the marked entries: their columns and values; without `values` their positions in place of values, and behind
+them the number n of all entries.
 
 Index space   an entry to a work-item
 Inputs        places: n + 1, how many entries before each are kept; an entry is kept where the next place is another

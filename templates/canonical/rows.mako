@@ -1,6 +1,6 @@
 <%doc>
-The row of each entry of a matrix: from CSR to coordinates; if `value_bytes`, with copies of columns and values. Every work-group
-takes as many rows and entries together as any other, however long rows are, and finds by itself which these are.
+The row of each entry of a matrix: from CSR to coordinates; if `value_bytes`, with copies of columns and values. All work-groups
+have equal shares of rows + entries, however long rows are, and each finds its own share by a search.
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
 Index space   a work-group for each `work_group * items` rows and entries

@@ -48,10 +48,10 @@ void ${name}(
 % if fill:
     I n_results = starts[tile];
     const I results_end = starts[tile + 1];
-    // No column is in both matrices, and no result is left out: what one matrix alone has is copied without a look.
+    // Fast path: no column is in both matrices and no result is 0, so rows of one matrix alone are copied.
     const bool is_whole = results_end - n_results == (last_a - a) + (last_b - b);
 % else:
-    // Results of entries that the other matrix lacks are counted for all entries: those of both matrices are put right below.
+    // First count all entries as if the other matrix lacked them; entries in both matrices are corrected below.
     I n_results = 0;
     for (I k = a; k < last_a; ++k)
         n_results += is_kept(from_a(a_values[k]), (T)(0));
@@ -74,7 +74,7 @@ void ${name}(
                 ++b;
                 continue;
             }
-            // Without a branch, as nothing foretells which column comes first.
+            // Branch-free, as it is unpredictable which column comes first.
             const I has_a = of_a < of_b;${keep("has_a ? of_a : of_b", "has_a ? a_value : (T)(0)", "has_a ? (T)(0) : b_value")}\
             a += has_a;
             b += 1 - has_a;

@@ -1,13 +1,12 @@
 <%doc>
-A step of breadth-first search: vertices that were not seen, and have a neighbour among those seen a step before, are seen now.
-Each looks at its own neighbours, in their order, and stops at the first.
+A step of breadth-first search: an unseen vertex with a neighbour that was seen in the step before is seen now. Each unseen vertex
+tests its neighbours in their order, and stops at the first hit.
 
 Source        bottom-up step of Beamer, Asanovic and Patterson, Direction-Optimizing Breadth-First Search
 Index space   work-items that stride over the vertices, or take adjacent ones: `spread` says which
 Inputs        vertices that lead to each vertex; seen_before: a byte for each, whether it was seen a step before; levels: -1 if it
               was not seen; first: whether it is the step's first launch; number: of the step
-Output        levels, parents, seen: the bytes of this step, and new_flags[place]: whether there are such
-              vertices
+Output        levels, parents; seen: the bytes of this step; new_flags[place]: 1 if the step has seen new vertices
 Local memory  none
 Result        exact: the parent is the first in the order of the vertex's entries
 </%doc>

@@ -1,7 +1,7 @@
 <%doc>
-The union of two matrices: at places where both have an entry, an operation of the two values; else the one value. Phase "old":
-entries of C move to where they stand in the result; phase "new": those of T that C has not; phase "rows": where rows begin.
-Phase "values": C and T have the same structure, and the result takes the place of C's values.
+The union of two matrices: an operation of the two values where both have an entry, else the one value. Phase "old": copy the
+entries of C to their places in the result; phase "new": copy the entries of T that C lacks; phase "rows": the row pointers. Phase
+"values": C and T have the same structure, and the results overwrite C's values.
 
 Source        GraphBLAS, element-wise addition
 Index space   work-items that stride over entries or offsets, or take adjacent ones: `spread` says which

@@ -81,9 +81,9 @@ ${indent}    }
 % endfor
 ${indent}}
 </%def>\
-## Rows of B are added in pieces. begin: the loads of the first ones. add: all of them; of n rows of B, row k has lengths[k] entries from
-## begins[k] on, and factors[k] of A; after the last one there is one without entries, where loading stays. sums and present begin at
-## column start; ahead pieces are in flight.
+## Add rows of B in pieces. begin_pieces starts the loads of the first ones, add_pieces adds all of them. Row k of the n rows of B has
+## lengths[k] entries from begins[k] on, and the factor factors[k] of A; an empty row behind the last one ends the loading. sums and
+## present begin at column start; ahead pieces are in flight.
 <%def name="begin_pieces(ahead, indent)">\
 ${indent}uint k = 0, remaining = lengths[0], next_length;
 ${indent}I at = begins[0] + (I)lane, next_begin;
@@ -118,8 +118,8 @@ ${indent}    team_sync();
 % endfor
 ${indent}}
 </%def>\
-## Begin to load a piece, and go on to the next: row k of B has remaining entries that are not loaded, this lane's is at. Without branches,
-## as the lanes wait for each. A column of -1 is none.
+## Start the loads of a piece, and advance to the next: row k of B has `remaining` entries that are not loaded, the first one of this
+## lane at position `at`. Branch-free, as all lanes wait for each branch. A column of -1 is none.
 <%def name="load_piece(u, indent)">\
 ${indent}k_${u} = k;
 ${indent}column_${u} = (I)-1;

@@ -10,7 +10,7 @@ Local memory  2 numbers of 32 bits
 Result        exact; values are the semiring's products
 </%doc>
 
-// The last entry from low up to high, not including it, whose products begin at or before one: the entry that has it.
+// The entry of A that a product belongs to: the last one in low to high - 1 whose products begin at or before it.
 uint entry_of(global const int *restrict entry_products, uint low, uint high, const uint product)
 {
     while (low + 1 < high) {

@@ -53,7 +53,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const C_INDEX place = active ? c_indptr[row] : 0;
     uint n = active ? (uint)(c_indptr[row + 1] - place) : 0;
 % if slots < products:
-    // Others make the rows whose columns the table does not hold.
+    // Rows whose columns exceed the table are left to other kernels.
     if (n > ${slots}) {
         active = false;
         n = 0;

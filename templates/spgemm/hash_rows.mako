@@ -66,7 +66,7 @@ uint insert(local uint *table, const uint last, const uint shift, const uint col
 }
 % if symbolic and slots < products:
 
-// Count a column if it is new, and return whether it was found, or put in its place, in a few steps.
+// Insert a column within a few probes, and count it if it is new; return whether that succeeded.
 bool try_insert(local uint *table, const uint last, const uint shift, const uint column, uint *n_new)
 {
     uint slot = column * 2654435769u >> shift;
@@ -105,7 +105,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const C_INDEX place = active ? c_indptr[row] : 0;
     uint n_columns = active ? (uint)(c_indptr[row + 1] - place) : 0;
 % if slots < products or min_entries:
-    // Others make the rows whose columns the table does not hold, or a smaller one.
+    // Rows whose columns exceed the table, or fit a smaller one, are left to other kernels.
     if (${" || ".join(([f"n_columns > {slots}"] if slots < products else []) + ([f"n_columns < {min_entries}"] if min_entries else []))}) {
         active = false;
         n_columns = 0;

@@ -1,6 +1,6 @@
 <%doc>
-The columns of each row of B as bit masks: the words of 64 columns that it has entries in, ascending, and which columns of each.
-Rows of a few entries have none.
+The columns of each row of B as bit masks: the numbers of the words of 64 columns that have entries, ascending, and a mask of 64
+bits for each. Short rows have no masks.
 
 Source        the bit masks of HSMU-SpGEMM's symbolic phase
 Index space   any number of work-items, each with rows in strides, see launch.spread

@@ -24,7 +24,8 @@ typedef ${"ulong" if word_bytes == 8 else "uint"} WORD;
 #define WORD_XOR lanes_xor_${"u64" if word_bytes == 8 else "u32"}
 ${sorting.comparators(False)}
 % endif
-## Find the entry of A that each of several products i_u is of, k_u: the last one whose products begin before, by as many steps for all.
+## Find k_u, the entry of A that product i_u belongs to, for several u: the last entry whose products begin at or before i_u. All
+## searches take the same number of steps.
 <%def name="find_entries(numbers, indent)">\
 ${indent}uint ${", ".join(f"k_{u} = 0" for u in numbers)};
 ${indent}for (uint step = length > 1 ? 1u << (31 - clz(length - 1)) : 0; step; step /= 2) {

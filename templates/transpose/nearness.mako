@@ -1,12 +1,12 @@
 <%doc>
-Have the entries of a sample another one in a column near theirs shortly before them? If few have, counting by column alone moves
-each entry to a place that is in no cache.
+The locality of columns, from a sample of entries: has an entry a predecessor, shortly before it, in a nearby column? If few have,
+a counting sort by column writes each entry to a line that is in no cache.
 
 Source        own
 Index space   one work-item
 Inputs        columns in any order; n is more than `window`
-Output        report[0]: how many of `samples` entries have another one in a column at most `distance` away among the `window`
-              entries before them
+Output        report[0]: the number of sampled entries, of `samples`, that have one in a column at most `distance` away among the
+              `window` entries before them
 Local memory  none
 Result        exact
 </%doc>

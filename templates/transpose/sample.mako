@@ -7,9 +7,9 @@ the second, ... of its row.
 Source        own
 Index space   one work-group
 Inputs        a square matrix; without sorted rows and unique columns mirror images may be missed
-Output        report[0]: whether to gather, which is where no mirror image is missing and at least at_first of 1024 stand where a
-              stencil's would; report[1]: 0, for gather to count in; report[2]: the entries of the sample; report[3]: how many of
-              them have no mirror image; report[4]: how many have theirs where a stencil's would be
+Output        report[0]: 1 to gather: no mirror image is missing, and at least at_first of 1024 are found at the first guess, a
+              stencil's position; report[1]: 0, set by gather; report[2]: sampled entries; report[3]: entries without mirror
+              image; report[4]: mirror images at the first guess
 Local memory  three counters
 Result        exact
 </%doc>

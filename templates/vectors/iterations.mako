@@ -1,7 +1,7 @@
 <%doc>
-Iterations of a Krylov method on a system that one work-group holds: its passes over vectors and its products, one after another,
-until it tells that nothing changes from then on. `sweep.mako` makes a kernel of each pass; here scalars and sums are in
-registers, and the same in all work-items.
+Iterations of a Krylov method on a system that one work-group holds: the passes over vectors and the products, one after another,
+until the method ends. `sweep.mako` makes a kernel of each pass; here scalars and sums are in registers, the same in all
+work-items.
 
 Source        the recurrences are those of the methods; their modules name them
 Index space   one work-group; entries i, i + work_group, ... of all vectors belong to one work-item, and so do these rows
@@ -16,7 +16,7 @@ Result        deterministic
 <%namespace name="sweep" file="vectors/sweep"/>\
 #define MAX_LANES ${work_group}
 #include "lanes_t.cl"
-// Of 0, and of what is no number, or infinite.
+// The exponent of 0, NaN and infinity.
 #define NO_EXPONENT 9999
 <%!
     def index_type(matrices, name):
@@ -59,7 +59,7 @@ ${sweep.finish_sums([sum for sum, _ in vector_pass.sums], "_0")}\
         }
 </%def>\
 <%def name="multiply(product)">\
-        // Entries of ${product.x} belong to other work-items; and these are through with it before it changes.
+        // The barriers: entries of ${product.x} are written by other work-items, and are read by them before they change.
         if (me == 0)
             tops[0] = tops[1] = -NO_EXPONENT;
         barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);

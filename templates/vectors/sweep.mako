@@ -1,13 +1,13 @@
 <%doc>
-One pass over vectors: `lines` compute entries of some from entries of others and from scalars, and sums over all entries are
-begun. A later pass ends the sums that it needs: each of its work-groups adds up what the work-groups of the earlier one left.
+One pass over vectors: its lines compute entries of some vectors from entries of others and from scalars, and each work-group
+writes partial sums over its entries. A later pass finishes the sums that it needs: each of its work-groups adds up all partial
+sums.
 
 Source        the recurrences are those of the methods that the passes belong to; their modules name them
 Index space   a chunk of adjacent entries to each work-group, its work-items side by side; as many work-groups in all passes of a
               method
-Inputs        scalars: the numbers of the method, by place; sums: what each work-group left of each sum; the pass uses one part of
-              both. What it tells the host goes to the scalars from told_at on. Vectors of n entries, of which a work-group takes
-              span
+Inputs        scalars: the method's scalars, by place; sums: the partial sums, by sum and work-group; the pass uses one part of
+              both. Scalars for the host are written from told_at on. Vectors of n entries, `span` of them to a work-group
 Local memory  work_group * sizeof(T) for each eight sums where lanes do not reach over the work-group
 Result        deterministic for a number of work-groups
 </%doc>
@@ -44,7 +44,7 @@ Result        deterministic for a number of work-groups
 %>\
 <%def name="finish_sums(names, suffix)">\
 % if needs_box and names:
-    // Lanes that exchange without local memory add up first; then each takes what all of these have, in one order.
+    // Sum over the lanes of each sub-group first; then each work-item adds the sub-groups' sums, always in the same order.
 #if LANE_WIDTH >= 8
 % for sum in names:
     ${sum}${suffix} = lanes_within(${sum}${suffix});
@@ -104,7 +104,7 @@ void ${name}(
     T ${sum} = me < n_groups ? sums[${at} * n_groups + me] : ZERO;
 % endfor
 % if work_group > 1:
-    // The first entries are under way while the sums are ended.
+    // The loads of the first entries are in flight while the sums are finished.
 % for vector in reads + updates:
     T ${", ".join(f"{vector}_{u}" for u in range(unroll))};
 % endfor
