@@ -160,7 +160,7 @@ class SparseArray(InPlace, Sparse):
     __array_priority__ = 200.0
     #: How many entries are printed; an array may have another number, as SciPy's may.
     maxprint: int = 50
-    # As SciPy's and NumPy's arrays, which compare by entries.
+    # Unhashable, as SciPy's and NumPy's arrays: `==` compares entries.
     __hash__ = None  # type: ignore[assignment] # the way to say so
 
     # As SciPy's classes: csr_array[np.float32] is a type, to annotate with.
@@ -641,7 +641,7 @@ UNARY_FUNCTIONS: Mapping[np.ufunc, Callable[[Any], Any]] = {
         if function.of_numpy is None and name not in ("sign", "floor", "ceil", "trunc")
     },
 }
-#: The methods and attributes that functions of NumPy's which are no ufuncs stand for, by the names of these.
+#: NumPy functions that are no ufuncs: their names, and the methods or attributes that implement them.
 _METHODS: Mapping[str, str] = {
     **{name: name for name in ("argmax", "argmin", "astype", "copy", "count_nonzero", "diagonal", "dot", "imag", "max", "mean")},
     **{name: name for name in ("min", "nanmax", "nanmin", "nonzero", "real", "reshape", "sum", "trace", "transpose")},

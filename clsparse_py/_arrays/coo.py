@@ -130,7 +130,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         names = _NAMES[len(coordinates)]
         numbers = dict(zip(names, coordinates, strict=True))
         placed, shape = place_coordinates(queue, numbers, own_shape, copy=copy, check=check, n=values.size)
-        # As in SciPy: who shares arrays with another one does not answer for them.
+        # As in SciPy: an array over shared arrays is not marked as canonical.
         self._hold(queue, shape, placed, data, is_canonical=is_canonical and (copy or is_own or not is_sparse(arg1)))
         self._print_at_most(maxprint)
 
@@ -583,7 +583,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
             return self.nnz
         A = self
         if not self._canonical and self.dtype.kind in "biu" and (name == "mean" or (name == "sum" and axis is not None)):
-            # As in SciPy: duplicates are added up in the dtype of the result.
+            # SciPy adds duplicates up in the dtype of the result.
             A = self.astype(np.float64 if name == "mean" else np.zeros(0, self.dtype).sum().dtype)
         along = axis_of(axis)
         if along is None and A._has_many_rows():

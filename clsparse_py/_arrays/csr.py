@@ -119,7 +119,7 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
         array_class = class_of_format("csr", one_dimensional=True) if is_one_dimensional(arg1, shape) else cls
         if issubclass(array_class, cls):
             return object.__new__(array_class)  # type: ignore[no-any-return] # csr_vector is a csr_array
-        # Of a class that a user derived: Python initialises instances of that one alone.
+        # For a class that a user derived: Python calls __init__ of instances of that class only.
         return array_class(arg1, shape, *options, **named)
 
     def __init__(
@@ -415,7 +415,7 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
             return _as_vector(spgemm(self, other.tocsr().as_column()))
         return plain_product(self, other._as_csr())
 
-    # Of a sparse array of SciPy at the left the result has the format that SciPy gives it.
+    # With a SciPy array at the left, the result has the format of SciPy's result.
 
     @override
     def __radd__(self, other: Any) -> Any:

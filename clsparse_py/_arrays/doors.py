@@ -19,7 +19,7 @@ __all__ = ["doors", "on_scipy"]
 
 _Array = TypeVar("_Array", bound=type[Any])
 
-#: What every object has, or launches nothing when it is read; products have doors behind a call that is as the last one was.
+#: Members without a door: members of every object, and attributes that launch nothing. Products have their door inside.
 _WITHOUT = {
     *vars(object), "__bool__", "__class_getitem__", "__len__", "__matmul__", "__rmatmul__", "data", "dot", "dtype", "format",
     "indices", "indptr", "maxprint", "ndim", "nnz", "shape", "size",
@@ -27,7 +27,7 @@ _WITHOUT = {
 #: Of these, properties here that are no names of SciPy's classes, but attributes of its arrays.
 _PARTS = ("coords", "data", "indices", "indptr")
 _PRODUCTS = {"_times": "__matmul__", "_dense_times": "__rmatmul__", "_times_sparse": "__matmul__"}
-#: What changes the array that it is called of.
+#: Methods that change their array in place.
 _IN_PLACE = (
     "__imul__", "__itruediv__", "__setitem__", "eliminate_zeros", "prune", "resize", "setdiag", "sort_indices", "sum_duplicates",
 )  # fmt: skip

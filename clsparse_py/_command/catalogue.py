@@ -21,7 +21,7 @@ from clsparse_py._precision.arithmetic import Arithmetic
 
 __all__ = ["catalogue", "template_names"]
 
-#: Importing these imports all modules that register kernels.
+#: These imports load all modules that register kernels.
 _IMPORTED = _sddmm, amg, bsr, functions, given_semirings, graph, kronecker, linalg, masked, product_list
 
 

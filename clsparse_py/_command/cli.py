@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 __all__ = ["add_tune_options", "find_device", "main", "parser"]
 
-# Where the output is no terminal, nothing is known of its width; tables are made to fit in this many columns.
+# Width of tables in columns, if the output is no terminal.
 _WIDTH = 100
 # How often something is run until it builds nothing more.
 _TRIES = 3
@@ -153,7 +153,7 @@ def _devices(arguments: argparse.Namespace) -> int:
     why = "PYOPENCL_CTX names it" if os.environ.get("PYOPENCL_CTX") else _first_reason()
     console = _console()
     described = [_capabilities(describe(device)) for device in columns]
-    # As many side by side as there is room for.
+    # Devices side by side in a table: as many as fit the width.
     per_table = max(1, (console.width - 24) // 26)
     for begin in range(0, len(columns), per_table):
         table = Table(box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
@@ -308,7 +308,7 @@ def _multiply(arguments: argparse.Namespace) -> int:
         if arguments.output is not None:
             write_matrix(arguments.output, C.get())
         (rows, columns), entries = C.shape, C.nnz
-        # The first one's memory, and what it had to build, is not part of what a product takes.
+        # The time of a product excludes allocating the first result and building kernels.
         del C
         phases = _steady(queue, lambda: clsparse_py.spgemm(A, B, **options, profile=True)[1])[0]
         seconds = sum(phases.values())

@@ -172,7 +172,7 @@ def measure(queue: cl.CommandQueue, case: Case) -> Measurement:
 
 def _multiply(A: csr_array, host: scipy.sparse.csr_array) -> Result:
     """Multiply a matrix with a vector."""
-    # Signs so that sums cancel: a product that is left out or taken twice then shows.
+    # Random signs make sums cancel, so that a term left out or taken twice shows.
     x = np.random.default_rng(1).standard_normal(host.shape[1]).astype(host.dtype)
     plan, operand = spmv_plan(A), cl_array.to_device(A.queue, x)
     result = cl_array.to_device(A.queue, np.full(host.shape[0], np.nan, host.dtype))
@@ -201,7 +201,7 @@ def _square(A: csr_array, host: scipy.sparse.csr_array) -> Result | None:
     return Result(methods, seconds, _time(lambda: host @ other), _bytes(host, other, C), _error_of_square(host, other, C))
 
 
-#: What is done with each matrix.
+#: The demo's operations on each matrix.
 _OPERATIONS: dict[str, Callable[[csr_array, scipy.sparse.csr_array], Result | None]] = {
     "A @ x": _multiply,
     "A.T": _transpose,

@@ -36,7 +36,7 @@ from clsparse_py._run.transfer import from_host
 
 __all__ = ["warmup"]
 
-# Longer than what any kernel takes in one part, so that the launch that adds the parts of a row is built too.
+# Longer than any kernel's part of a row, so that the kernel that adds a row's parts is built too.
 _LONG_ROW = 1 << 16
 # Entries of rows that a GPU's teams of any size take row by row, in products with several columns.
 _TEAM_ROW = 16
@@ -131,7 +131,7 @@ def _steps(queue: cl.CommandQueue, device: Device, dtype: np.dtype[Any]) -> Iter
         of_chunked = of_lengths if kernel is not None and kernel.name == "chunked" else []
         yield partial(_multiply_vector, [*matrices, *of_chunked], scheme, kernel)
     for columns in _COLUMNS:
-        # Of matrices of its own: behind some products a plan may take rows together, by other kernels. Teams of many lanes take
+        # With matrices of its own, as after some products a plan may group rows and use other kernels. Teams of many lanes take
         # a row each where rows are alike and not short.
         of_teams = _with_lengths(queue, dtype, [_TEAM_ROW] * 2)
         yield partial(_multiply_columns, [*_matrices(queue, dtype), of_teams], columns)

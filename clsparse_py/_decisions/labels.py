@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["MOST", "number"]
 
-#: The most that a number without a closer bound may be: it is right as an ``int`` of OpenCL C, too.
+#: Largest number in a label without a closer bound: fits an ``int`` of OpenCL C.
 MOST = (1 << 31) - 1
 
 

@@ -379,7 +379,7 @@ class Rules(Generic[T]):
         return self.values[trees.leaf_of(self.tree, features).label]
 
 
-# By device, operation, dtype and question: which rules hold. By file and operation: what cannot be used.
+# Rules by device, operation, dtype and question; reported problems by file and operation.
 _rules: dict[tuple[Device, str, str, str], Rules[Any]] = {}
 _unusable: set[tuple[Path, str]] = set()
 

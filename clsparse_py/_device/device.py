@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 # Few GPUs have larger work-groups. CPU runtimes do, but not the memory for them (quirk 11).
 _MAX_GROUP = 1024
-#: Bytes of local memory that are left to drivers and compilers, which take some for themselves.
+#: Bytes of local memory reserved for drivers and compilers.
 RESERVED = 1024
 
 _Sized = TypeVar("_Sized")
@@ -339,7 +339,7 @@ def unusable(device: cl.Device) -> str | None:
     return None
 
 
-#: Devices for which no context could be made in this process, and why: what probes kept on disk does not tell.
+#: Devices without a context in this process, with the reason; results of probes on disk do not tell this.
 _refusing: dict[cl.Device, str] = {}
 
 

@@ -53,7 +53,7 @@ def register() -> None:
         os.environ["OCL_ICD_FILENAMES"] = os.pathsep.join(dict.fromkeys((*listed, *libraries)))
         return
     try:
-        # PyOpenCL sets it whenever it is imported, so that no other process takes ours over.
+        # PyOpenCL sets it at each import, so that no child process inherits our value.
         os.environ["PYOPENCL_HOME"] = str(_home(libraries))
     except OSError as error:
         _log.warning("Intel's runtime cannot be made known to the OpenCL loader: %s", error)

@@ -26,13 +26,13 @@ GOOD = "good"
 NONE = "none"
 REFUSED = "refused"
 WRONG = "wrong"
-#: What the child tries: a good verdict that is kept was on the same.
+#: Subjects of the child's trial; a cached good verdict counts for the same subjects only.
 TRIED = "barriers, vectors, atomics, turns"
 #: Seconds after which a compiler is taken to hang: a hundred times as long as it should take.
 LIMIT = 120.0
-#: The variable that is set in the child, so that it starts no child of its own.
+#: Environment variable that keeps the child from starting a child of its own.
 GUARD = "CLSPARSE_PROBING"
-#: How a compiler ends a process. Others, such as the one that frees memory, are sent from outside.
+#: Signals by which a crashing compiler ends a process. Other signals, such as SIGKILL, come from outside.
 _FATAL = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS")
 
 
@@ -83,7 +83,7 @@ def _child(identity: str) -> UnfitError | None:
     if not sys.executable or getattr(sys, "frozen", False) or GUARD in os.environ:
         return None
     command = [sys.executable, "-m", PROBE, identity]
-    # From the folder of this package, so that it is the one that the child imports.
+    # Run in this package's folder, so that the child imports this package.
     root, environment = Path(__file__).parents[2], {**os.environ, GUARD: "1"}
     try:
         process = subprocess.run(

@@ -29,7 +29,7 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "distributed"
 
-    #: Of rows, those with entries, from which on all rows are multiplied: y is read and written whole then.
+    #: Share of rows with entries from which on all rows are multiplied, which reads and writes all of y.
     min_whole_share: float = number(0.5, "share of rows", most=1)
 
 

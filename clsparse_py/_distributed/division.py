@@ -119,7 +119,7 @@ def by_entries(indptr: npt.ArrayLike, size: int) -> Division:
         return by_rows(n, size)
     targets = total * np.arange(1, size, dtype=np.float64) / size
     above = np.searchsorted(begins, targets)
-    # The boundary that is nearest, of the two beside the number that is wanted.
+    # Of the two boundaries around the target, take the nearer one.
     below = np.maximum(above - 1, 0)
     inner = np.where(begins[above] - targets <= targets - begins[below], above, below)
     return Division([0, *inner.tolist(), n])

@@ -153,7 +153,7 @@ class _Staged:
     ) -> None:
         self._queue, self._side = queue, side_queue(queue)
         self._out, self._in = (_on_host(queue, (n, *columns), dtype) for n in sizes)
-        # The same object each time, and of the queue where it is read: products know their operands by it.
+        # Always the same array object, on the queue that reads it: products recognise known operands by identity.
         self._came = allocate(queue, "the halo", (sizes[1], *columns), dtype)
         self._exchange = comm.exchange(
             {rank: self._out[part] for rank, part in leaving.items()},

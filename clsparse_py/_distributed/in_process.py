@@ -69,7 +69,7 @@ class Hub:
                 self.changed.notify_all()
                 return
             number = self.beginnings
-            # Not after an interrupt of the program, which is rank -1.
+            # Rank -1 is the program: after its interrupt no rank is named.
             if self.failure is None or self.failure[0] >= 0:
                 self.changed.wait_for(lambda: self.beginnings > number or self.ended, seconds)
             if self.beginnings == number:

@@ -29,7 +29,7 @@ _NOTICE = 2
 #: First tag of exchanges: one for each note, as far as MPI promises tags.
 _EXCHANGE = 3
 _TAGS = 1 << 14
-#: Bytes of the message that all calls begin with: the checksum of the note, in eight, and as much of what is sent as fits.
+#: Bytes of each call's first message: eight of the note's checksum, then the beginning of the content.
 _LENGTH = 256
 
 
@@ -245,7 +245,7 @@ class MpiCommunicator(Communicator):
     @override
     def _stacked(self, values: np.ndarray[Any, Any], note: str) -> np.ndarray[Any, Any]:
         self.require_step()
-        # All calls begin with a message of this length, so that those that differ meet, and all ranks see that they do.
+        # All calls begin with a message of this length, so that ranks in different calls meet and see the difference.
         said, message = note.encode(), values.tobytes()
         checksum = zlib.crc32(said)
         received = self._allgather(checksum.to_bytes(8, "little") + message[: _LENGTH - 8])

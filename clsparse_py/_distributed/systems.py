@@ -198,7 +198,7 @@ class DividedProblem(Problem):
         self._M = self._checked(M)
         self.columns = 1 if self.b.ndim == 1 else self.b.shape[1]
         self.dtype = dtype_of_solution(A, self.b, self.queue)
-        # Of these it depends what ranks say to one another.
+        # The messages of ranks depend on these options.
         guess = x0 if x0 is None or isinstance(x0, str) else "an array"
         kinds = {"kind of b": class_of(b), "kind of M": "function" if is_function(M) else class_of(M), "x0": guess}
         operands = {name: describe(operand) for name, operand in {"A": A, "b": b, "guess": x0, "M": M}.items()}

@@ -97,7 +97,7 @@ def _of_others(A: csr_array, received: list[SentRows]) -> tuple[Any, np.ndarray[
     halo = np.concatenate([sent.columns for sent in received])  # as ranks have rows in order
     begins = np.cumsum([0, *(sent.columns.size for sent in received)])
     positions = np.concatenate([begin + sent.places for begin, sent in zip(begins, received, strict=False)])
-    # Several ranks may have entries of one row; those of a rank are in the order of the places that it was asked for.
+    # Several ranks may have entries of one row; a rank's entries are in the order of the requested rows.
     rows_asked = [A.halo.sent[A.halo.targets.get(rank, slice(0, 0))] for rank in range(len(received))]
     rows = np.concatenate([np.repeat(numbers, sent.lengths) for numbers, sent in zip(rows_asked, received, strict=True)])
     order = np.argsort(rows, kind="stable")

@@ -57,8 +57,9 @@ class Thresholds(thresholds.Thresholds):
     min_chunk: int = number(64, "rows and entries", least=1)
     #: Not on CPU devices: up to which the kernel that tells rows copies columns and values, too; of more, the driver does.
     max_copied: int = number(1 << 23, "entries")
-    #: An array has many rows if they are so many, and so many times its entries: places are sorted by their numbers then.
+    #: Least number of rows of an array with many rows, whose entries are sorted by flat positions.
     min_many_rows: int = number(1 << 20, "rows")
+    #: Least ratio of rows to entries of such an array.
     min_rows_by_entries: float = number(8.0, "rows to an entry")
 
 

@@ -283,7 +283,7 @@ class SetStructure:
 
     _structure: Structure
     _data: cl_array.Array
-    #: The arrays that were set, in the index type that they had.
+    #: The arrays as the user set them, in their own index type.
     _set: dict[str, cl_array.Array]
 
     if TYPE_CHECKING:

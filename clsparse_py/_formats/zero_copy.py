@@ -24,7 +24,7 @@ __all__ = ["on_memory_of"]
 _lock = threading.Lock()
 #: Arrays of which a buffer has gone, once for each, to be counted by whoever has the lock next.
 _gone: deque[np.ndarray[Any, Any]] = deque()
-#: Buffers that work on an array which can't be written to for their sake, by the array's identity.
+#: Number of buffers over each host array that was made read-only for them, by the array's id.
 _lent: dict[int, int] = {}
 
 
@@ -116,7 +116,7 @@ def _lend(queue: cl.CommandQueue, array: np.ndarray[Any, Any]) -> Any:
         if array.size and (array.flags.writeable or id(array) in _lent):
             _lent[id(array)] = _lent.get(id(array), 0) + 1
             array.flags.writeable = False
-            # The buffer keeps what it works on. Its end comes after the commands that use it.
+            # The buffer keeps the host array alive, and is released after the commands that use it.
             buffer: Any = lent.base_data
             weakref.finalize(buffer.hostbuf, _give_back, array).atexit = False
     _settle()

@@ -57,7 +57,7 @@ def triangle_count(A: Any) -> int:
     edges = _orient(graph_of(A))
     if not edges.nnz:
         return 0
-    # Of a product of patterns no value is read: the columns stand for them, whose dtype holds the counts.
+    # Products of patterns read no values: the column array stands in for them, as its dtype holds the counts.
     L = edges.with_values(edges.indices)
     return int(L.with_values(sums_at(L, L, L, plus_pair, by_rows=True)).sum())
 
@@ -145,7 +145,7 @@ def k_truss(A: Any, k: int) -> csr_array:
 
 def _counts(S: Structure) -> csr_array:
     """Return of each edge how many triangles it is in; nothing is waited for."""
-    # Of a product of patterns no value is read: the columns stand for them, whose dtype holds the counts.
+    # Products of patterns read no values: the column array stands in for them, as its dtype holds the counts.
     edges = Matrix.assembled(S, S.indices)
     return csr_array.assembled(S, sums_at(edges, edges, edges, plus_pair))
 

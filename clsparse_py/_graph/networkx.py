@@ -32,7 +32,7 @@ __all__ = [
     "triangles",
 ]
 
-#: What NetworkX is told of each function.
+#: The text about each function in NetworkX's documentation.
 _FUNCTIONS = {
     "betweenness_centrality": "edges without weights, all sources, without endpoints",
     "connected_components": "undirected graphs",
@@ -275,5 +275,5 @@ def get_info() -> dict[str, Any]:
     }
 
 
-#: What the entry point names: the module itself has the functions.
+#: The object that the entry point names: this module, which has the functions.
 backend = sys.modules[__name__]

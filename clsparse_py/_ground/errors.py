@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 #: The folder of the package.
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
-#: The names that always run on the host, of the modules that are loaded.
+#: Functions of loaded modules that always run on the host.
 ON_HOST: set[str] = set()
 
 

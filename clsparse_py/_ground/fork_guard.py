@@ -11,7 +11,7 @@ from typing import Any
 __all__ = ["is_forked", "use_device"]
 
 _used = False
-#: Whether devices cannot be used; `is_forked` for those who read it in less time than a call takes.
+#: Whether this process was forked after devices were used; a variable is faster to read than a call of `is_forked`.
 forked = False
 
 
@@ -30,7 +30,7 @@ def _keep_all() -> None:
         kinds.update(pending)
         pending = [below for kind in pending for below in type.__subclasses__(kind)]
     frame, ahead = sys._getframe(), gc.get_objects()
-    while frame.f_back is not None:  # what functions that are being called have is no object that the collector knows
+    while frame.f_back is not None:  # frames of running functions are not tracked by the collector
         frame = frame.f_back
         ahead.append(frame.f_locals)
     keys: set[int] = set()
@@ -40,7 +40,7 @@ def _keep_all() -> None:
         for key in met.keys() - keys:
             if not isinstance(met[key], (dict, tuple)):
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(met[key]))
-            elif not gc.is_tracked(met[key]):  # the collector does not know those that have nothing it knows
+            elif not gc.is_tracked(met[key]):  # the collector does not track objects without tracked members
                 ahead.append(met[key])
         keys.update(met)
 

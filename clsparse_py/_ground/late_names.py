@@ -25,7 +25,7 @@ _FUNCTIONS = {
     "swapaxes": "clsparse_py._arrays.functions.axes",
     "warmup": "clsparse_py._command.warmup",
 }
-#: What each older name of `scipy.sparse` is today, with arguments if these are others.
+#: Older names of `scipy.sparse`: today's name, with arguments if these differ.
 _TODAY = {
     "bmat": "block_array",
     "bsr_matrix": "bsr_array",

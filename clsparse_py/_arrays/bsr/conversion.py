@@ -132,7 +132,7 @@ def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Part
     blocks, of_blocks, pointers = with_index(queue, parts, index)
     n_blocks = of_blocks.size
     of_rows = rows_of(queue, pointers, n_blocks)
-    # After all that it reads: on a queue without order, it waits for what has been enqueued by now.
+    # Made after the commands that fill its operands: on a queue without order, a chain waits for the commands enqueued by now.
     chain = Chain(queue, blocks, of_blocks, pointers, of_rows)
     records = [ToCsr(_group(chain), name_of(index), name_of(blocks.dtype), phase) for phase in ("pointers", "entries")]
     for record in records:

@@ -21,7 +21,7 @@ from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic
 
 __all__ = ["AT_ONCE", "MOST", "NONZERO", "Columns", "FromCsr", "Gather", "Multiply", "Product", "ProductChunked", "ToCsr"]
 
-#: Entries of a block up to which the kernels of products, which name each of them, are built.
+#: Largest number of entries of a block for product kernels, which name each entry.
 MOST = 64
 #: Blocks that a work-group takes, if its work-items take entries.
 AT_ONCE = 32
@@ -35,8 +35,9 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "bsr"
 
-    #: Of a block up to which lines are asked for ahead, and how far ahead: longer ones are streams of their own.
+    #: Largest block whose cache lines are prefetched; larger blocks are streams of their own.
     max_asked_ahead: int = number(128, "bytes")
+    #: Distance of a prefetch from the load.
     ahead: int = number(1024, "bytes")
     #: That sum a row of blocks, unless a block has more entries.
     team: int = number(48, "work-items", least=1)

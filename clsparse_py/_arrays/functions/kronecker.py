@@ -70,7 +70,7 @@ def kron(A: Any, B: Any, format: str | None = None) -> csr_array | coo_array | A
         result_rows = _of_rows(a, b, shape)
         return result_rows.tobsr(b.shape) if format == "bsr" else result_rows
     if empty:
-        # As in SciPy, where a product without entries has the default dtype.
+        # SciPy gives a product without entries the default dtype.
         dtype = np.float64 if describe(queue.device).fp64 else np.result_type(a.dtype, b.dtype)
         return in_format(coo_array(shape[-ndim:], dtype=dtype, queue=queue), format)
     data, columns, rows = kron_entries(queue, *_parts(a, b, shape), b.shape[1], coordinates=True)
@@ -112,7 +112,7 @@ def kronsum(A: Any, B: Any, format: str | None = None) -> Any:
     """
     queue = queue_of((A, B))
     if not issparse(A) and not issparse(B):
-        # Of dense vectors alone SciPy makes matrices of a row.
+        # SciPy takes dense vectors as matrices of one row.
         A, B = np.atleast_2d(A), np.atleast_2d(B)
     for name, operand in (("A", A), ("B", B)):
         if _dimensions(name, operand) != 2:
