@@ -36,7 +36,7 @@ class Page(HTMLParser):
 
 
 def wrong(site: Path) -> list[str]:
-    """Return what is wrong with a site: a line each."""
+    """Return the faults of a site, a line each."""
     pages = {path.resolve(): Page(path.read_text("utf-8")) for path in site.rglob("*.html")}
     results = []
     for path, page in pages.items():

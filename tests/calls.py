@@ -93,7 +93,7 @@ def like(queue: cl.CommandQueue, properties: int, number: int = 0) -> cl.Command
 
 
 def _in_ranks(queue: cl.CommandQueue, work: Callable[..., Any]) -> list[Any]:
-    """Return what ranks, each with a queue of its own like this one, make of a matrix and a vector that they share."""
+    """Return the result of ranks, each with a queue like this one, on a matrix and a vector that they share."""
     ranks = 1 if "Intel" in queue.device.platform.name else 2  # quirk 14
     with distributed.over([queue] * ranks) as team:
 
@@ -435,13 +435,13 @@ def _of_member(cls: str, name: str, member: Any) -> dict[str, str | None]:
 
 
 def call(expression: str, queue: cl.CommandQueue) -> list[Any]:
-    """Return what an expression of `calls` gives on a queue, and what it leaves of its operands."""
+    """Return the value of an expression of `calls` on a queue, and its operands afterwards."""
     operands = {name: OPERANDS[name](queue) for name in dict.fromkeys(re.findall(r"\w+", expression)) if name in OPERANDS}
     return read_back((eval(expression, {**_GIVEN, **operands}), operands))
 
 
 def read_back(value: Any) -> list[Any]:
-    """Return what a result holds, on the host: after its queue's `finish` alone, read by a queue that waits for nothing."""
+    """Return a result's values on the host, read by a queue without waits, after `finish` of the result's queue alone."""
     if isinstance(value, cl_array.Array):
         if value.queue is not None:
             value.queue.finish()

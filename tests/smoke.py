@@ -1,4 +1,4 @@
-"""What `make dist` tries last: ``python tests/smoke.py FOLDER`` checks the wheel of a folder and works with it elsewhere.
+"""The last check of `make dist`: ``python tests/smoke.py FOLDER`` checks the wheel of a folder and works with it elsewhere.
 
 The wheel is pure Python, under two megabytes, and holds every kernel. Installed where nothing else is, outside of any checkout,
 it runs README's example and the demo.

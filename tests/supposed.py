@@ -26,6 +26,6 @@ def describe_as(change: Callable[[Device], Device] | None = None, **fields: Any)
 
 
 def suppose(kind: type[Thresholds], **numbers: float) -> Any:
-    """Return what to set as ``of`` of a kind of thresholds, so that some numbers are others."""
+    """Return a replacement for ``of`` of a class of thresholds that changes some of its numbers."""
     of = kind.of
     return classmethod(lambda _, *key: replace(of(*key), **numbers))  # type: ignore[type-var]

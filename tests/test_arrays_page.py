@@ -53,7 +53,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
 
 @pytest.fixture
 def names(queue: cl.CommandQueue) -> Iterator[dict[str, Any]]:
-    """What the page's expressions are about: canonical arrays of 60 x 60 whose structure is known."""
+    """The operands of the page's expressions: canonical arrays of 60 x 60 whose structure is known."""
     if not describe(queue.device).fp64:
         pytest.skip("no double precision")
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""What the package does to objects that another class made: it counts no references, and changes neither class nor attributes.
+"""The package leaves objects of other packages alone: it counts no references, and changes neither class nor attributes.
 
 Kernels are launched by one module.
 """
@@ -21,7 +21,7 @@ _INSIDES = ("__class__", "__dict__")
 
 
 def _assigned_names(tree: ast.AST) -> list[ast.AST]:
-    """Return what statements assign to or delete."""
+    """Return the names that statements assign to or delete."""
     return [node for node in ast.walk(tree) if isinstance(getattr(node, "ctx", None), (ast.Store, ast.Del))]
 
 

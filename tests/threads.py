@@ -118,7 +118,7 @@ class Case:
 
 
 def run(device: cl.Device, mode: str, operations: int) -> list[str]:
-    """Do so many operations in threads, and return what went wrong."""
+    """Run a number of operations in threads, and return the failures."""
     context = cl.Context([device])
     properties = {"ordered": 0, "unordered": cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE}[mode]
     rng = np.random.default_rng(3)

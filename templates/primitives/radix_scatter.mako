@@ -132,7 +132,7 @@ void ${name}(
         local_start[${digits}] = ${tile};
     global const ${word} *words_here = words + begin + mine;
 % for i in range(items):
-    // Entries that are not there come last in the tile, and get the last digit.
+    // Padding: positions behind the last entry come last in the tile, with the highest digit.
     const ${word} word_${i} = behind_mine > ${i * match_width} ? words_here[${i * match_width}] : (${word})~flipped;
 % if source == "items":
     const I item_${i} = behind_mine > ${i * match_width} ? items[begin + mine + ${i * match_width}] : 0;

@@ -61,7 +61,7 @@ void ${name}(
 % endif
     global const I *columns = indices + ((ulong)begin + mine);
 % for i in range(items):
-    // Entries that are not there come last in the tile, and get the last digit.
+    // Padding: positions behind the last entry come last in the tile, with the highest digit.
     const I column_${i} = behind_mine > ${i * match_width} ? columns[${i * match_width}] : (I)${digits - 1} << shift;
 % endfor
     const ${row_type} first_row = (${row_type})rows[get_group_id(0)];

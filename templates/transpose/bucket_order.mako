@@ -150,7 +150,7 @@ void ${name}(
     global const V *values_here = moved_values + ((ulong)begin + mine);
 % endif
 % for i in range(items):
-    // Entries that are not there come last in the tile, and get the last digit.
+    // Padding: positions behind the last entry come last in the tile, with the highest digit.
     const W word_${i} = behind_mine > ${i * match_width} ? WORD_OF(words_here[${i * match_width}]) : (W)${digits - 1} << row_bits;
 % endfor
 % if not record:

@@ -1,4 +1,4 @@
-"""What ranks send, as computed, is what patterns say and products count."""
+"""The traffic of ranks: the computed one equals that of the patterns and that of products."""
 
 from __future__ import annotations
 

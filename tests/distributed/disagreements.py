@@ -95,7 +95,7 @@ def check(comm: Any) -> int:
 
 
 def error_of(comm: Any, call: Callable[[], Any]) -> Exception | None:
-    """Return what a call raises on this rank, where neighbours alone differ at the barrier behind it."""
+    """Return the error of a call on this rank, where neighbours alone differ at the barrier behind it."""
     try:
         with comm.together():
             call()

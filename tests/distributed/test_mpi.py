@@ -45,7 +45,7 @@ def test_two_ranks_are_right_and_told_of_a_failure(queue: cl.CommandQueue) -> No
 
 
 def ran(queue: cl.CommandQueue, size: int, how: str) -> subprocess.CompletedProcess[str]:
-    """Return what the program of ranks that differ did."""
+    """Return the outcome of the program of ranks that disagree."""
     program = str(Path(__file__).with_name("mpi_disagreements.py"))
     command = [mpiexec(), "-n", str(size), sys.executable, program, queue.device.platform.name, how]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)

@@ -103,7 +103,7 @@ def test_cg_is_told_everything_else(queue: cl.CommandQueue) -> None:
 
 
 def count_sums(own: Any, b: Any, options: dict[str, Any]) -> list[float]:
-    """Return how many sums over ranks an iteration makes, on each rank."""
+    """Return the number of sums over ranks per iteration, on each rank."""
     sums: list[int] = []
     plain = own.comm.sum
 

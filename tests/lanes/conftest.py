@@ -1,4 +1,4 @@
-"""What the lanes share: the lane that a test belongs to, and the list of all templates."""
+"""Fixtures of the lanes: the lane that a test belongs to, and the list of all templates."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ DEVICES = {target: gpu(target, Portability("bpermute", lanes)) for target, lanes
 
 @dataclass(frozen=True)
 class Usage:
-    """What the compiler says that a kernel takes."""
+    """The resources of a kernel, as the compiler reports them."""
 
     vgprs: int
     sgprs: int
@@ -65,7 +65,7 @@ def compile_sources(tools: tuple[str, str], target: str, sources: Mapping[str, s
 
 
 def usage(name: str, said: str) -> Usage:
-    """Return what a kernel takes, of all that the compiler said."""
+    """Return the resources of a kernel from the compiler's output."""
     # The functions that kernels inline have remarks of their own, before and after it.
     of_kernel = said.partition(f"Function Name: {name} ")[2].partition("Function Name:")[0]
 

@@ -65,7 +65,7 @@ kernel void K(global uint16 *p, global ulong8 *q)
 
 @dataclass(frozen=True)
 class Read:
-    """What the compiler tells of sources: bytes of the longest vector of a function in each, and its warnings."""
+    """The compiler's report on sources: bytes of the longest vector of a function in each, and the warnings."""
 
     vectors: dict[str, int]
     warnings: list[str]

@@ -65,7 +65,7 @@ FLOAT32 = np.dtype(np.float32)
 
 @dataclass(frozen=True)
 class Axes:
-    """What cases rotate through."""
+    """The axes that cases rotate through."""
 
     work_groups: tuple[int, ...]
     dtypes: tuple[np.dtype[Any], ...]
@@ -82,7 +82,7 @@ class Axes:
 
 @dataclass
 class Report:
-    """What a run of the workload tells its lane."""
+    """The report of a run of the workload to its lane."""
 
     device: str
     fp64: bool
@@ -368,7 +368,7 @@ def expect_refusal(a_dtype: str, operation: Callable[[csr_array], object]) -> No
 
 
 def refusal_cases() -> Iterator[Case]:
-    """What a device without double precision refuses."""
+    """The cases that a device without double precision refuses."""
     for dtype in ("float64", "complex128"):
         yield partial(expect_refusal, dtype, repr)
         yield partial(expect_refusal, "float32", partial(csr_array.astype, dtype=dtype))

@@ -124,7 +124,7 @@ FUNCTIONS: dict[str, Callable[[Operands], Any]] = {
 
 
 def host_of(result: Any) -> list[np.ndarray[Any, Any]]:
-    """Return what a result holds."""
+    """Return a result's values."""
     if isinstance(result, csr_array):
         return [array.get() for array in (result.data, result.indices, result.indptr)]
     if isinstance(result, coo_array):

@@ -1,4 +1,4 @@
-"""What the tests of primitives share: device arrays, values whose sums are exact, and chains that take a device for another."""
+"""Helpers of the tests of primitives: device arrays, values whose sums are exact, and chains that take a device for another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all primitives refuse, and where results go."""
+"""Arguments that all primitives refuse, and where results go."""
 
 from __future__ import annotations
 

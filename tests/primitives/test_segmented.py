@@ -42,7 +42,7 @@ MIXED = [
 def compute(
     queue: cl.CommandQueue, device_type: str, operation: str, ptr: np.ndarray, values: np.ndarray, work_group: int | None = None
 ) -> np.ndarray:
-    """Return what the kernels make of segments, and check that nothing is written behind it."""
+    """Return the kernels' result for segments, and check that nothing is written behind it."""
     pointers, source = on_device(queue, ptr), on_device(queue, values)
     n_segments, n = ptr.size - 1, values.size
     size = n_segments if operation == "sum" else n

@@ -38,7 +38,7 @@ class SkipError(Exception):
 
 @dataclass
 class Block:
-    """What the programs of a block share: few dtypes, so that few kernels are built, and half of all features."""
+    """The settings that the programs of a block share: few dtypes, so that few kernels are built, and half of all features."""
 
     dtypes: tuple[str, ...]
     index: str

@@ -29,7 +29,7 @@ _INDICES = ("triangles", "triangle_count", "connected_components", "bfs", "posit
 
 @dataclass
 class Find:
-    """What is wrong after a step: a kind, by which shrunken programs are compared, and all else in words."""
+    """A failure of a step: its kind, by which shrunken programs are compared, and details in words."""
 
     kind: str
     text: str

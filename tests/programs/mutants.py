@@ -1,7 +1,7 @@
 """``python -m tests.programs.mutants``: plants faults in copies of the package, and says how many programs find them.
 
-A fault is a text of a source file that another takes the place of. The status is 1 where a text is not there once, where programs
-do not find the fault, or where they fail without it, too. Whoever moves the code moves the fault.
+A fault replaces a text of a source file. The status is 1 where the text does not occur exactly once, where programs do not find
+the fault, or where they fail without it, too. Whoever moves the code moves the fault.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MutantError(Exception):
 
 @dataclass(frozen=True)
 class Mutant:
-    """A fault: in which file which text takes the place of which.
+    """A fault: a file, a text in it, and the text that replaces it.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Mutant:
     file : str
         Relative to the checkout's root.
     right, wrong : str
-        The text, which is there once, and what comes in its place.
+        The text, which occurs once, and its replacement.
     """
 
     name: str

@@ -105,7 +105,7 @@ class Input:
 
     @property
     def parts(self) -> tuple[np.ndarray, ...]:
-        """What the constructor is given."""
+        """The arguments of the constructor."""
         if self.kind == "array":
             return (np.asarray(self.arrays[0], order=self.order),)  # type: ignore[call-overload]
         row, col, values = self.arrays

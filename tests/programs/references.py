@@ -1,4 +1,4 @@
-"""What the oracle's texts call beside NumPy and SciPy."""
+"""Functions that the oracle's texts call beside NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def triangular(T: Any, b: np.ndarray, unit: bool) -> np.ndarray:
 
 
 def components(A: Any) -> tuple[int, np.ndarray]:
-    """Return how many components there are, and each vertex's."""
+    """Return the number of components, and the component of each vertex."""
     n, labels = csgraph.connected_components(A, directed=False)
     return n, labels
 

@@ -1,4 +1,4 @@
-"""What the programs of a block share: dtypes, features, and how the package is made to take its ways on small matrices."""
+"""The settings of a block of programs: dtypes, features, and thresholds that send small matrices to the code for large ones."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ THRESHOLDS = {
 
 
 def draw_block(rng: np.random.Generator, *, fp64: bool, plain: bool = False, limits: bool = True) -> Block:
-    """Return what a block's programs share, half of all features on; with ``limits`` it may have those of other devices."""
+    """Return the settings of a block, half of all features on; with ``limits`` it may have those of other devices."""
     dtypes = [dtype for dtype in DTYPES if fp64 or np.dtype(dtype).char not in "dD"]
     real = [dtype for dtype in dtypes if np.dtype(dtype).kind == "f"]
     # Integers twice as often: their ranges end where kernels use others.

@@ -1,4 +1,4 @@
-"""What a run shows: lines without a terminal, a bar on one."""
+"""The progress that a run shows: lines without a terminal, a bar on one."""
 
 from __future__ import annotations
 

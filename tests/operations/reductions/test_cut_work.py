@@ -1,4 +1,4 @@
-"""What is summed in parts, in every dtype: matrices of one column, of one row, and with rows that end in the middle of a part."""
+"""Sums in parts, in every dtype: matrices of one column, of one row, and with rows that end in the middle of a part."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ __all__ = ["Allocations", "count_buffers"]
 
 
 class Allocations:
-    """What was allocated and let go, in its order: sizes, and which buffer."""
+    """The log of allocations and releases, in order: sizes and buffers."""
 
     def __init__(self) -> None:
         self._log: list[tuple[int, int]] = []

@@ -33,7 +33,7 @@ Share = tuple[Any, int]
 
 
 def work(taken: dict[int, int], n_bins: int, n_products: int, most: int, longest: int = 100, compression: float = 1.0) -> Work:
-    """What an analysis would have found."""
+    """A made-up result of the analysis."""
     rows = tuple(taken.get(number, 0) for number in range(n_bins))
     return Work(n_products, most, longest, n_products, compression, rows)
 

@@ -1,4 +1,4 @@
-"""What is decided before rows are analysed, by made-up features: no device is asked."""
+"""Decisions before rows are analysed, on made-up features: no device is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a product takes, told beforehand."""
+"""The memory that a product needs, estimated beforehand."""
 
 from __future__ import annotations
 

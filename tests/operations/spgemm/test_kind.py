@@ -1,4 +1,4 @@
-"""What products of one kind share is worked out once, and a small product asks for little memory beside its result."""
+"""Decisions that products of one kind share are made once; a small product needs little memory beside its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is decided by the work of rows, made up as are the products: no device is asked."""
+"""Decisions by the work of rows, on made-up work and products: no device is used."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_what_a_guess_found_settles_the_numeric_phase(heads: int, n_products: in
 
 
 def work(taken: dict[int, int], n_bins: int, n_products: int, most: int, compression: float = 1.0) -> Work:
-    """What an analysis would have found."""
+    """A made-up result of the analysis."""
     return Work(n_products, most, 100, n_products, compression, tuple(taken.get(i, 0) for i in range(n_bins)))
 
 

@@ -263,7 +263,7 @@ def test_pointers_that_turn_out_narrow_take_no_more(
 def test_new_values_keep_the_limit(
     device: tuple[str, str], take_as: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a plan keeps counts, and it knows how much that is."""
+    """Memory that a plan keeps counts, and the plan knows its size."""
     take_as(type=device[1])
     (A, B), queue = operands("powers"), queue_on(device[0])
     (left, right), wanted = to_device(queue, A, B), product(A, B)

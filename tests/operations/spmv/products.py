@@ -1,4 +1,4 @@
-"""What the tests of products share: random matrices, the families of kernels, a product with a plan of its own."""
+"""Helpers of the tests of products: random matrices, the families of kernels, a product with a plan of its own."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def is_counted(n_rows: int) -> np.ndarray[Any, Any]:
 
 
 def locality(lengths: np.ndarray[Any, Any], n_cols: int) -> tuple[float, float]:
-    """Return how far sampled entries are from the diagonal, and from the next of their row, row by row."""
+    """Return the distances of sampled entries from the diagonal, and from the next entry of their row, row by row."""
     indptr, indices = matrix(lengths, n_cols)
     n_rows = lengths.size
     n_samples = min(n_rows, 256)

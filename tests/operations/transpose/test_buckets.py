@@ -46,7 +46,7 @@ UNEVEN = uneven()
 def transposed(
     queue: cl.CommandQueue, host: sp.csr_array, shape: Shape, dtype: Any, index: Any, *, positions: bool
 ) -> tuple[np.ndarray, ...]:
-    """Return what buckets of a shape make of a matrix: row pointers, columns, and values or positions."""
+    """Return the transposed of a matrix by buckets of a shape: row pointers, columns, and values or positions."""
     parts = random_values(dtype, host.nnz, np.random.default_rng(1)), host.indices.astype(index), host.indptr.astype(index)
     data, indices, indptr = (cl_array.to_device(queue, part) for part in parts)
     made = [cl_array.empty(queue, n, kind) for n, kind in ((host.shape[1] + 1, index), (host.nnz, index))]
