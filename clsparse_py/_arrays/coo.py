@@ -446,7 +446,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         return self._as_csr()._alias(), False
 
     @override
-    def _changed(self, A: csr_array) -> None:
+    def _apply_change(self, A: csr_array) -> None:
         n_rows, n_columns = A.shape
         is_flat = self.ndim == 1
         self._shape = (n_columns,) if is_flat else (n_rows, n_columns)

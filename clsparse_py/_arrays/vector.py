@@ -101,7 +101,7 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
         return self._row, False
 
     @override
-    def _changed(self, A: csr_array) -> None:
+    def _apply_change(self, A: csr_array) -> None:
         self._become(A.structure, A.data)
 
     @override

@@ -335,7 +335,7 @@ def build_together(context: cl.Context, device: cl.Device, group: Hashable, make
     ----------
     context, device
         Where they are to run.
-    what : hashable
+    group : hashable
         Tells which they are: they are built when it is given for the first time.
     make : callable
         Returns their records.
@@ -382,7 +382,7 @@ def worked_out(context: cl.Context, device: cl.Device, key: Hashable, work_out: 
     ----------
     context, device
         Where the kernels run.
-    what : hashable
+    key : hashable
         Tells what it is; what is made of plain kernels is another.
     work_out : callable
     """

@@ -227,9 +227,9 @@ def values_of_result(
         Those that all results of the plan share.
     dtype : numpy.dtype
         Of the new values.
-    what : str
+    source : str
         Name of the array that has this dtype, for the error.
-    read : mapping of str to pyopencl.array.Array
+    inputs : mapping of str to pyopencl.array.Array
         The arrays that are read besides ``indptr`` and ``indices``, by the names that callers know.
 
     Raises

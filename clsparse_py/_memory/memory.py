@@ -112,7 +112,7 @@ def allocate(
     ----------
     queue : pyopencl.CommandQueue
         The queue of the first command that uses the array.
-    what : object
+    purpose : object
         What needs the memory: its ``str`` names it in the error.
     shape : int or tuple of int
     dtype : dtype
@@ -287,7 +287,7 @@ def submit(
 
     Parameters
     ----------
-    what : str or pyopencl.Kernel
+    purpose : str or pyopencl.Kernel
         Name of what needs the memory, for the error.
     command : callable
         Called with the queue and the other arguments.

@@ -61,17 +61,17 @@ def uses_before_writing(queue: cl.CommandQueue, *arrays: cl_array.Array) -> list
     return events
 
 
-def note_written(array: cl_array.Array, event: cl.Event, known: cl.Event | None = None) -> None:
+def note_written(array: cl_array.Array, event: cl.Event, known_event: cl.Event | None = None) -> None:
     """Note that a command writes to an array, after all earlier writes: views and arrays `with_queue` learn of it, too.
 
-    ``known`` is a command that comes before it on the same queue, if there is one at hand.
+    ``known_event`` is a command that comes before it on the same queue, if there is one at hand.
     """
     if isinstance(array, DeviceArray):
         array.note_written(event)
     else:
         former = array.events.copy()
         array.events.append(event)
-        _forget(array, [earlier for earlier in former if earlier is known or is_covered(earlier, event)])
+        _forget(array, [earlier for earlier in former if earlier is known_event or is_covered(earlier, event)])
 
 
 def forget_ended(array: cl_array.Array) -> None:

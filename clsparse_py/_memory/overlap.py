@@ -129,7 +129,7 @@ def require_apart(out: _Array, inputs: Mapping[str, _Array], name: str = "out") 
     Parameters
     ----------
     out : numpy.ndarray or pyopencl.array.Array
-    read : mapping of str to arrays
+    inputs : mapping of str to arrays
         What the kernels read, by the names that a caller knows.
     name : str
         Of ``out``.

@@ -50,7 +50,7 @@ def enqueue_partition(
         Rows and entries.
     n_parts, step : int
         Parts, and the weight of each; together they hold all rows and entries.
-    found : three pyopencl.array.Array, of n_parts + 1 numbers of indptr's dtype each
+    starts : three pyopencl.array.Array, of n_parts + 1 numbers of indptr's dtype each
         Becomes where parts begin, as rows and as entries, and whether that is inside the row before.
     row_weight : int
         0: parts have equal entries; 1: parts are diagonals of the merge path of rows and entries.

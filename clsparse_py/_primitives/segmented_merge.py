@@ -185,7 +185,7 @@ def enqueue_segmented_merge(
     ----------
     chain : Chain
         The chain that the commands go to.
-    given : tuple of pyopencl.array.Array
+    pointers : tuple of pyopencl.array.Array
         The first sub-segment of each segment, and where sub-segments begin: of one dtype, unchecked.
     x, target : tuple of pyopencl.array.Array
         Keys, and values where there are any; the result. They share no memory.

@@ -170,7 +170,11 @@ class DenseProduct:
         """Do as `run`, with the numbers of a recording."""
         recording = self.recording
         # Several commands go by a chain, which returns their events.
-        if queue is self._own and recording.n_commands == 1 and needs_no_events(queue, *operands, known=self.event) is not None:
+        if (
+            queue is self._own
+            and recording.n_commands == 1
+            and needs_no_events(queue, *operands, known_event=self.event) is not None
+        ):
             self.event = event = recording.replay(queue, [array.base_data for array in operands], numbers)
             return [event]
         chain = Chain(queue, *operands[:2], *recording.kept, writes=operands[2:])
@@ -261,7 +265,9 @@ class Repeating:
             own_queue = call.of_new
             if own_queue is None or x.queue is not own_queue or x.allocator is not None:
                 return None
-            if not is_ready and not ((is_same or _is_like(x, call)) and needs_no_events(own_queue, data, x, known=last_event)):
+            if not is_ready and not (
+                (is_same or _is_like(x, call)) and needs_no_events(own_queue, data, x, known_event=last_event)
+            ):
                 return None
             try:
                 y = call.arena.allocate(own_queue, call.y_bytes)

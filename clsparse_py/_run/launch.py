@@ -107,11 +107,11 @@ def enqueue_copy(
     return submit("a copy", cl.enqueue_copy, queue, to, origin, **options)
 
 
-def needs_no_events(queue: cl.CommandQueue, *arrays: cl_array.Array, known: cl.Event | None = None) -> Arena | None:
+def needs_no_events(queue: cl.CommandQueue, *arrays: cl_array.Array, known_event: cl.Event | None = None) -> Arena | None:
     """Return the arena of a queue in order if commands that use these have nothing else to wait for, and nothing to note.
 
     Else None, or where memory is counted. For calls of one or two launches: to make a `Chain` takes half as long as a launch.
-    ``known`` is an event of that queue.
+    ``known_event`` is an event of that queue.
     """
     if fork_guard.forked:
         use_device()
@@ -121,7 +121,7 @@ def needs_no_events(queue: cl.CommandQueue, *arrays: cl_array.Array, known: cl.E
     own_queue = arena.itself
     for array in arrays:
         events = array.events
-        if events and (events[0] is not known or len(events) > 1):
+        if events and (events[0] is not known_event or len(events) > 1):
             forget_ended(array)
             if array.events:
                 return None

@@ -346,9 +346,9 @@ class Recording:
         Parameters
         ----------
         queue : pyopencl.CommandQueue
-        what : str
+        purpose : str
             What the new arrays are of.
-        read : sequence of pyopencl.array.Array
+        inputs : sequence of pyopencl.array.Array
         forms : sequence of tuple
             Those of the new arrays, of one entry at least, see `memory.form_of`.
         allocator : callable or None

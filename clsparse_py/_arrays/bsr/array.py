@@ -402,7 +402,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         return self._as_csr()._alias(), False
 
     @override
-    def _changed(self, A: csr_array) -> None:
+    def _apply_change(self, A: csr_array) -> None:
         self._hold(*of_rows(A, self.blocksize))
 
     # ---- products

@@ -158,7 +158,7 @@ def pair_with_dense(queue: cl.CommandQueue, operator: str, matrix: cl_array.Arra
     queue : pyopencl.CommandQueue
     operator : str
         A name in `BINARY`.
-    own : pyopencl.array.Array
+    matrix : pyopencl.array.Array
         C-contiguous, of the dtype in which is computed.
     other : numpy.ndarray or pyopencl.array.Array
         Of one or two dimensions; NumPy's of more too, which NumPy computes. All are repeated as in NumPy.

@@ -81,7 +81,7 @@ def _select_distinct(queue: cl.CommandQueue, parts: Parts, listed: cl_array.Arra
     ----------
     queue, parts
         Of the matrix.
-    given : pyopencl.array.Array
+    listed : pyopencl.array.Array
         Indices of columns, of any integer dtype.
     n_columns : int
         Of the matrix.
@@ -180,7 +180,7 @@ def _by_entries(
     ----------
     chain, parts
         Of the matrix.
-    told : tuple
+    selection : tuple
         What tells the columns: the first, their step and number; or where the list of each begins.
     targets : tuple
         The lists, if there are some.

@@ -107,7 +107,7 @@ class Indexing:
         """Return the `csr_array` to which values are assigned, and whether it is the transposed."""
         return self._compressed()
 
-    def _changed(self, A: Any) -> None:
+    def _apply_change(self, A: Any) -> None:
         """Take over what `_to_change` returned, to which values were assigned."""
 
     def _prepare_for(self, shape: tuple[int, ...]) -> None:
@@ -257,7 +257,7 @@ class Indexing:
         n_new = 0 if new_values is None else assign(A, places, new_values)
         if drops_zeros and not is_sparse(values):
             A.eliminate_zeros()
-        self._changed(A)
+        self._apply_change(A)
         if n_new:
             message = f"Inserting entries into a {self.format}_array is expensive; it is better made of all its entries at once"
             warn(message, scipy.sparse.SparseEfficiencyWarning)
@@ -312,7 +312,7 @@ class Indexing:
             n_new = assign(A, diagonal.swap_axes() if is_transposed else diagonal, of_places)
             if wide != own_dtype and self.format != "coo" and 1000 * n_new < A.nnz - n_new:
                 A.data = convert(A.queue, "data", A.data, own_dtype)
-            self._changed(A)
+            self._apply_change(A)
 
     def resize(self, *shape: Any) -> None:
         """Give the array another shape, in place: entries outside of it are left out.
@@ -349,7 +349,7 @@ class Indexing:
         A, is_transposed = self._to_change()
         rows, columns = (1, *lengths)[-2:]
         resize(A, (columns, rows) if is_transposed else (rows, columns))
-        self._changed(A)
+        self._apply_change(A)
 
 
 def _of_both_axes(key: Key) -> tuple[Any, Any]:

@@ -156,7 +156,7 @@ def _gather(queue: cl.CommandQueue, parts: Parts, row_list: np.ndarray[Any, Any]
     ----------
     queue, parts
         Of the matrix.
-    given : numpy.ndarray or pyopencl.array.Array
+    row_list : numpy.ndarray or pyopencl.array.Array
         Indices of rows, of any integer dtype; contiguous.
     """
     data, _, indptr = parts

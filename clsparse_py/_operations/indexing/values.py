@@ -31,7 +31,7 @@ def dense_values(queue: cl.CommandQueue, values: Any, dtype: np.dtype[Any], shap
     Parameters
     ----------
     queue : pyopencl.CommandQueue
-    given : scalar, array_like or pyopencl.array.Array
+    values : scalar, array_like or pyopencl.array.Array
     dtype : dtype
         Of the matrix, to which NumPy converts values of the host.
     shape : tuple of int

@@ -76,11 +76,11 @@ def _is_mergeable(product: ProductFeatures) -> float:
 
 
 _OF_WORK: dict[str, Callable[[ProductFeatures], float]] = {
-    "row_products": lambda of: of.work.n_products / of.n_rows,
-    "max_products_by_mean": lambda of: of.work.max_products / max(of.work.n_products / of.n_rows, 1),
-    "compression": lambda of: of.work.compression,
+    "row_products": lambda product: product.work.n_products / product.n_rows,
+    "max_products_by_mean": lambda product: product.work.max_products / max(product.work.n_products / product.n_rows, 1),
+    "compression": lambda product: product.work.compression,
     # C's upper bound: less than 1 if rows span fewer columns than they have products.
-    "bound_by_products": lambda of: of.work.bound / max(of.work.n_products, 1),
+    "bound_by_products": lambda product: product.work.bound / max(product.work.n_products, 1),
     "window_entries": _window_entries,
     "mergeable": _is_mergeable,
 }
@@ -128,10 +128,10 @@ def _is_of(family: str, bin_features: BinFeatures) -> float:
 
 
 _OF_BIN: dict[str, Callable[[BinFeatures], float]] = {
-    "bin_share": lambda of: of.n_rows / of.of.n_rows,
+    "bin_share": lambda features: features.n_rows / features.of.n_rows,
     "bin_rows_by_items": _rows_by_items,
-    "bin_products": lambda of: of.most[0],
-    "bin_length": lambda of: of.most[1],
+    "bin_products": lambda features: features.most[0],
+    "bin_length": lambda features: features.most[1],
     "span_by_local": _span_by_local,
     **{family: functools.partial(_is_of, family) for family in FAMILIES},
 }

@@ -172,7 +172,7 @@ def _speculation_for(
     kind : Kind
     limits : Thresholds
     longest : int
-    few : bool
+    few_products : bool
         Whether there are few products.
     by_item : float
         Entries of a row, up to which one work-item merges each row.

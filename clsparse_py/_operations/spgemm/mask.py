@@ -194,7 +194,7 @@ def sums_at(A: Matrix, B: Matrix, mask: Matrix, semiring: Semiring, *, by_rows: 
     return sum_at_mask(A.queue, prepare_masked_operands(A, B, mask, semiring).product, A.data.allocator, by_rows=by_rows)[0]
 
 
-def _under(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -> Parts:
+def _multiply_at_mask(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -> Parts:
     """Return the parts of the product at the mask's places."""
     product = prepare_masked_operands(A, B, mask, request.semiring).product
     queue, (indptr, indices), allocator = A.queue, product.mask, A.data.allocator
@@ -212,16 +212,16 @@ def _under(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer) -
 def multiply_under_mask(A: Matrix, B: Matrix, mask: Matrix, request: Request, timer: Timer, *, complement: bool) -> Parts:
     """Return the parts of the product as far as a mask lets it through."""
     if not complement:
-        return _under(A, B, mask, request, timer)
+        return _multiply_at_mask(A, B, mask, request, timer)
     C = multiply(A, B, request, timer)
-    return cut(A.queue, C.parts, mask, there=False)
+    return cut(A.queue, C.parts, mask, at_mask=False)
 
 
-def cut(queue: cl.CommandQueue, parts: Parts, mask: Matrix, *, there: bool) -> Parts:
+def cut(queue: cl.CommandQueue, parts: Parts, mask: Matrix, *, at_mask: bool) -> Parts:
     """Return the parts of the entries at a mask's places, or at all others; indices are as wide as the mask's at least."""
     index = np.promote_types(parts[2].dtype, mask.indptr.dtype)
     _, indices, indptr = with_index(queue, mask.parts, index)
-    return apply_mask(queue, with_index(queue, parts, index), (indptr, indices), there)
+    return apply_mask(queue, with_index(queue, parts, index), (indptr, indices), at_mask)
 
 
 def _select_remaining(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
@@ -237,7 +237,7 @@ def _select_remaining(queue: cl.CommandQueue, C: Matrix, write: Write) -> Parts:
         return allocate(queue, "data", 0, C.dtype, C.data.allocator), allocate(queue, "indices", 0, indptr.dtype), indptr
     # With an accumulation entries under the mask stay; else those beside it.
     at_mask = write.complement != (write.accum is not None)
-    return cut(queue, parts, mask, there=at_mask)
+    return cut(queue, parts, mask, at_mask=at_mask)
 
 
 def write_product(A: MatrixT, B: Matrix, request: Request, write: Write, timer: Timer) -> MatrixT:

@@ -107,7 +107,7 @@ def apply_mask(
     queue: cl.CommandQueue,
     parts: Parts,
     mask: tuple[cl_array.Array, cl_array.Array],
-    there: bool,
+    at_mask: bool,
 ) -> Parts:
     """Return the parts of the entries of a matrix at places of a mask, or of those at other places.
 
@@ -118,7 +118,7 @@ def apply_mask(
         data, indices and indptr, of the mask's index type.
     mask : tuple of pyopencl.array.Array
         indptr and indices of the mask, in canonical format.
-    there : bool
+    at_mask : bool
         Whether the entries at the mask's places are kept.
     """
     indices, indptr, n = parts[1], parts[2], parts[1].size
@@ -129,7 +129,7 @@ def apply_mask(
     built, record = chain.build(MASK_MARKS.record(min(_WORK_GROUP, chain.device.max_work_group), indptr.dtype.name))
     marks = allocate(queue, "marks", n, np.uint8)
     groups, sizes = spread(chain.device, n, record.work_group, _GROUPS_PER_UNIT)
-    chain.launch(built, groups, *sizes, np.uint32(there), rows, indices, *mask, marks)
+    chain.launch(built, groups, *sizes, np.uint32(at_mask), rows, indices, *mask, marks)
     chain.finish(marks)
     return with_marked(queue, parts, marks)
 

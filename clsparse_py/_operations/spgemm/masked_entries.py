@@ -17,7 +17,7 @@ from clsparse_py._primitives.permute import Moving
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain, spread
 
-__all__ = ["MaskedEntries", "Which", "find_marked", "move", "pointers"]
+__all__ = ["Marked", "MaskedEntries", "find_marked", "move", "pointers"]
 
 _WORK_GROUP = 128
 _GROUPS_PER_UNIT = 64
@@ -51,8 +51,8 @@ class MaskedEntries(Moving):
         return {**super().arguments(), "tile": _TILE}
 
 
-class Which(NamedTuple):
-    """Which entries are marked.
+class Marked(NamedTuple):
+    """The marked entries of a matrix.
 
     Attributes
     ----------
@@ -69,8 +69,8 @@ class Which(NamedTuple):
     there: bool
 
 
-def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[Any]) -> Which:
-    """Return which entries are marked: bytes of 1, others of 0. Waits to learn how many."""
+def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[Any]) -> Marked:
+    """Return the marked entries, of a byte for each entry: 1 if it is marked, else 0. Waits for their number."""
     n, n_tiles = marks.size, -(-marks.size // _TILE)
     chain = Chain(queue, marks)
     (counting, record), (listing, _) = (chain.build(_record(chain, index, phase)) for phase in ("count", "list"))
@@ -78,13 +78,13 @@ def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[A
     chain.launch(counting, groups, np.uint64(n), marks, offsets)
     enqueue_scan(chain, offsets, offsets, n_tiles, kind="pointers")
     n_marked = int(chain.read(offsets, 1, n_tiles)[0])
-    there = 2 * n_marked <= n
-    n_positions = n_marked if there else n - n_marked
+    lists_marked = 2 * n_marked <= n
+    n_positions = n_marked if lists_marked else n - n_marked
     positions = allocate(queue, "positions", n_positions, index)
     if n_positions:
-        chain.launch(listing, groups, np.uint64(n), np.uint32(there), marks, offsets, positions)
+        chain.launch(listing, groups, np.uint64(n), np.uint32(lists_marked), marks, offsets, positions)
     chain.finish(positions)
-    return Which(n_marked, positions, there)
+    return Marked(n_marked, positions, lists_marked)
 
 
 def _record(chain: Chain, index: np.dtype[Any], phase: str, value_bytes: int = 0) -> MaskedEntries:
@@ -92,7 +92,7 @@ def _record(chain: Chain, index: np.dtype[Any], phase: str, value_bytes: int = 0
 
 
 def move(
-    queue: cl.CommandQueue, values: cl_array.Array, marked: Which, allocator: Any, room: int | None = None
+    queue: cl.CommandQueue, values: cl_array.Array, marked: Marked, allocator: Any, room: int | None = None
 ) -> cl_array.Array:
     """Return the values of marked entries.
 
@@ -101,7 +101,7 @@ def move(
     queue : pyopencl.CommandQueue
     values : pyopencl.array.Array
         From the beginning of its buffer.
-    which : Which
+    marked : Marked
     allocator : callable or None
         Of the result.
     room : int, optional
@@ -128,7 +128,7 @@ def move(
     return result
 
 
-def pointers(queue: cl.CommandQueue, indptr: cl_array.Array, marked: Which, allocator: Any) -> cl_array.Array:
+def pointers(queue: cl.CommandQueue, indptr: cl_array.Array, marked: Marked, allocator: Any) -> cl_array.Array:
     """Return the ``indptr`` of the marked entries alone."""
     n, positions = indptr.size, marked.positions
     chain = Chain(queue, indptr, positions)

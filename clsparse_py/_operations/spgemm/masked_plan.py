@@ -114,7 +114,7 @@ class _CutOut:
         self._whole = SpgemmPlan(self.a.matrix, self.b.matrix, request._replace(max_nnz=None))
         C = self._whole
         numbers = _numbers(queue, C.nnz, C.indptr.dtype)
-        self._positions, indices, indptr = cut(queue, (numbers, C.indices, C.indptr), mask, there=False)
+        self._positions, indices, indptr = cut(queue, (numbers, C.indices, C.indptr), mask, at_mask=False)
         self.structure = Structure.canonical(queue, mask.shape, indices, indptr)
         self.dtype: np.dtype[Any] = C().dtype
 
@@ -210,7 +210,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
             left = self._made.a.accept("a_data", a_data, self._made.a.data)
             right = self._made.b.accept("b_data", b_data, self._made.b.data)
             if mask_data is not None:
-                return self._with_mask(left, right, mask_data, out)
+                return self._multiply_with_mask(left, right, mask_data, out)
             target = None if out is None else self._target(out, left, right)
             in_place = target is not None and self._accum is None
             data = target if in_place else allocate(self.queue, "values", self.nnz, self._made.dtype, self._allocator)
@@ -223,7 +223,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
             out.data = target  # says that the values are others
             return out
 
-    def _with_mask(self, left: cl_array.Array, right: cl_array.Array, mask_data: Values, out: Any) -> MatrixT:
+    def _multiply_with_mask(self, left: cl_array.Array, right: cl_array.Array, mask_data: Values, out: Any) -> MatrixT:
         """Return the product under the mask with other values."""
         if self._structural:
             raise ValueError("mask_data: belongs to a plan with structural=False, as this mask's values do not count")

@@ -58,7 +58,7 @@ _WORKERS = 64
 
 @dataclass(frozen=True)
 class Lookup:
-    """How the column of a product is looked up among the columns of the mask's row.
+    """The lookup of a product's column among the columns of the mask's row.
 
     Attributes
     ----------

@@ -61,5 +61,5 @@ class Request(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is left open how rows are made."""
+        """True if the caller gave neither a method, nor a strategy, nor bins."""
         return self.method == "auto" and self.strategy is None and self.bins is None

@@ -193,7 +193,7 @@ class Builder:
 
         Parameters
         ----------
-        asked : Streamed or Chunked
+        requested : Streamed or Chunked
             The kernel that takes them.
         cut : callable
             Returns the parts for a record that was built, or None if the driver allowed another.

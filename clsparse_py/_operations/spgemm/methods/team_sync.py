@@ -26,7 +26,7 @@ class SynchronisedKernel(RowKernel):
 
     @property
     def team_sync(self) -> str:
-        """How a team orders its accesses to local memory: "none" (no need), the device's way ("ptx", "wave"), or "barrier"."""
+        """The order of a team's accesses to local memory: "none" (no need), the device's way ("ptx", "wave"), or "barrier"."""
         if self.lanes == 1:
             return "none"
         power = self.lanes & (self.lanes - 1) == 0
