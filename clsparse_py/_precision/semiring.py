@@ -56,7 +56,7 @@ SemiringName = Literal[
     "and_times", "and_plus", "and_min", "and_max", "and_first", "and_second", "and_pair", "and_or", "and_and", "and_xor",
     "xor_times", "xor_plus", "xor_min", "xor_max", "xor_first", "xor_second", "xor_pair", "xor_or", "xor_and", "xor_xor",
 ]  # fmt: skip
-#: GraphBLAS's names of those whose addition is of truth values.
+#: GraphBLAS's names of semirings whose addition is a logical operation.
 LogicalName = Literal[
     "lor_times", "lor_plus", "lor_min", "lor_max", "lor_first", "lor_second", "lor_pair", "lor_lor", "lor_land", "lor_lxor",
     "land_times", "land_plus", "land_min", "land_max", "land_first", "land_second", "land_pair", "land_lor", "land_land",
@@ -71,7 +71,7 @@ MULTIPLICATIONS = ("times", "plus", "min", "max", "first", "second", "pair", "or
 _OF_TRUTH = ("or", "and", "xor")
 #: GraphBLAS's names of these.
 _LOGICAL = ("lor", "land", "lxor")
-#: Where OpenCL C could leave the expression that it is put into.
+#: Tokens by which a user's text could end the expression that encloses it.
 _NO_EXPRESSION = re.compile(r"[;{}#\\\"'\n]|//|/\*")
 #: Semirings that are given by expressions, by name.
 _given: dict[str, Semiring] = {}

@@ -133,7 +133,7 @@ def alone(path: Path) -> Iterator[None]:
         if fcntl is not None:
             try:
                 make_private(path.parent)
-                # The lock is the file's, and goes with the process that holds it, however that ends.
+                # The lock belongs to the open file, and ends with the process that holds it.
                 file = stack.enter_context(path.with_suffix(".lock").open("a+"))
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -171,7 +171,7 @@ class Checkpoint:
     def __init__(self, path: Path | None, *, fresh: bool = False) -> None:
         self.path = path
         self.observations: dict[tuple[str, str, str, str, int], Observation] = {}
-        #: Cases by operation, dtype and name that are done; where the operation does not take a matrix, why.
+        #: Finished cases by operation, dtype and name: "" or the reason why the operation does not take the matrix.
         self.done: dict[tuple[str, str, str], str] = {}
         #: Configurations by operation, dtype, question and label that a process did not survive.
         self.fatal: set[tuple[str, str, str, str]] = set()

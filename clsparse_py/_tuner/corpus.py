@@ -32,7 +32,7 @@ TEST = "test"
 
 #: Entries that a thread makes at a time.
 _CHUNK = 1 << 21
-#: Of the device's memory, what a matrix, its vectors and what kernels need beside them may take.
+#: Device memory to an entry of a matrix: the matrix, vectors and scratch memory.
 _BYTES_AN_ENTRY = 64
 #: Most entries of a matrix on a CPU: larger products take too long to measure many.
 _LARGEST_ON_CPU = 10**7

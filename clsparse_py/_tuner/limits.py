@@ -15,8 +15,9 @@ class Tuner(thresholds.Thresholds):
 
     operation = "tuner"
 
-    #: Of a label that was not measured, and of one that could not be built or run.
+    #: Loss of an unmeasured label.
     unknown_loss: float = number(4.0, "times the best")
+    #: Loss of a label that could not be built or run.
     failed_loss: float = number(32.0, "times the best")
     #: Fewer make no tree.
     min_cases: int = number(12, "cases", least=1)
@@ -26,7 +27,7 @@ class Tuner(thresholds.Thresholds):
     #: On which a change of a number makes a difference, and what it gains on them in geometric mean, for a step of a descent.
     min_cases_of_step: int = number(3, "cases", least=1)
     min_gain_of_step: float = number(1.01, "times as fast", least=1)
-    #: Where verifying a result takes longer, only those are verified that could win.
+    #: Longest time of verifying each result; if it takes longer, only possible winners are verified.
     quickly_verified: float = number(0.005, "seconds")
     #: After matrices with as many what is left of them is freed at once.
     min_freed: int = number(10**6, "entries")
@@ -37,7 +38,7 @@ class Tuner(thresholds.Thresholds):
     #: Beyond these vectors, not entries, would take the memory and the time: in all, and where most are empty.
     max_rows: int = number(5 * 10**7, "rows")
     max_empty_rows: int = number(2 * 10**6, "rows")
-    #: What a clock that stands still may tell.
+    #: Longest time that counts as a clock that stands still.
     no_time: float = number(1e-7, "seconds")
 
 

@@ -72,7 +72,7 @@ class MaskedTunable(Tunable[MaskedProblem]):
 
     operation = "masked"
     questions = ("accumulator",)
-    #: Of a whole product, above which it takes too long: rows with many entries meet rows with many.
+    #: Most multiplications of a product that is tuned with; larger ones take too long.
     max_products: ClassVar[int] = 3 * 10**8
 
     @override

@@ -34,7 +34,7 @@ __all__ = ["Outcome", "Whole", "changes_decisions", "describe_origin", "existing
 
 _log = logging.getLogger(__name__)
 
-#: Cases that a profile tells of a question: it is read by every process that multiplies.
+#: Cases of evidence for a question in a profile; few, as every process that multiplies reads the profile.
 _EVIDENCE = 20
 
 
@@ -107,7 +107,7 @@ def train(device: Device, checkpoint: Checkpoint, tunables: Mapping[str, Tunable
                     answers[question] = learned
             if answers:
                 by_trees = {question: answer for question, answer in answers.items() if question not in tunable.descents}
-                # A question may have nothing to ask of, as that of bins where one kernel makes all rows.
+                # A question may have no subject, such as bins if one kernel makes all rows.
                 complete = (
                     {observation.question for observation in observations} - {*tunable.descents} == by_trees.keys() != set()
                 )

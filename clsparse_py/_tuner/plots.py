@@ -14,9 +14,9 @@ from matplotlib.ticker import Locator, LogLocator, MaxNLocator, NullFormatter
 
 __all__ = ["binning_overhead", "distribution", "legend_beside", "literal", "plain_ticks", "plot_bins", "speed_ups"]
 
-#: Of more matrices than this, every so many is shown.
+#: Most matrices in a plot; of more, every second, third ... is shown.
 _MOST_ROWS = 48
-#: Of more families than this, those with the most matrices have a colour of their own.
+#: Most families with a colour of their own: those with the most matrices.
 _FAMILIES = 15
 
 
@@ -146,7 +146,7 @@ def distribution(lost: Mapping[str, Sequence[float]], title: str) -> Figure:
             np.concatenate(([0.0], share)),
             where="post",
             label=f"{name} ({ordered.size})",
-            # Each narrower than the one below it: those that coincide are seen side by side.
+            # Each line is narrower than the one below it, so that coinciding ones stay visible.
             linewidth=1.5 + 2 * (len(lost) - 1 - number),
         )
     for limit in (1.05, 1.2):

@@ -32,7 +32,7 @@ from clsparse_py._tuner.tunable import OPERATIONS, Tunable, tunables
 
 __all__ = ["INTERRUPTED", "tune"]
 
-#: The exit code that a shell gives for a command that Ctrl-C ended.
+#: Exit code after Ctrl-C, as shells have it.
 INTERRUPTED = 130
 
 

@@ -20,7 +20,7 @@ __all__ = ["OutOfTimeError", "Race", "race"]
 
 _log = logging.getLogger(__name__)
 
-#: Errors of a configuration that a device cannot build or run, or that doesn't suit a subject.
+#: Errors of configurations that do not build or run, or do not suit a subject.
 _UNFIT = (BuildError, cl.Error, MemoryError, ValueError, TypeError)
 
 
@@ -206,7 +206,7 @@ class _Track:
         result = self._found
         for label in sorted(self._unverified & self.runs.keys()):
             self._attempt(label, self._run_and_confirm)
-        # Where what seemed to win was wrong, others had been let go.
+        # If the apparent winner was wrong, a dropped configuration may be the best: verify it.
         while result.best in self._unverified:
             self._attempt(result.best, self._run_and_confirm)
         result.rough = set(result.times) - set(self.runs)

@@ -199,7 +199,7 @@ class Session:
                     matrices.expect(coming[1])
                 self._case(course, case, matrix)
                 if matrix.nnz >= TUNER.min_freed:
-                    # The next one needs the memory of objects that refer to themselves, and that kept for operations.
+                    # Free the memory of reference cycles and of the pool for the next case.
                     gc.collect()
                     free_memory()
                 took = time.monotonic() - begin

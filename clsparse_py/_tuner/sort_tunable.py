@@ -45,7 +45,7 @@ _SHAPES = {
         Shape.chunks(8),
     ),
 }
-#: Keys and values of the problems made of a matrix: those that SpTRANS sorts, and columns with values.
+#: Key and value dtypes of the problems made of a matrix: those that SpTRANS sorts, and columns with values.
 _KINDS: tuple[tuple[str, str | None], ...] = (("uint64", None), ("int32", "int64"))
 
 

@@ -103,7 +103,7 @@ CANDIDATES: dict[str, tuple[float, ...]] = {
     "span_entries": (32, 64, 128),
     "span_loads": (1, 2, 4),
 }
-#: What may make a bin instead of what the strategy gives.
+#: Accumulators to try for a bin in place of the strategy's.
 _CHOICES = {
     True: (GIVEN, LAST, "reg-merge:together", "hash", "reg-hash", "large-hash", "dense-windows", "esc-local", "esc"),
     False: (GIVEN, LAST, "reg-merge:together", "hash", "dense", "dense-windows", "esc"),
@@ -193,11 +193,11 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
     questions = ("bin", "strategy", "thresholds")
     descents = ("thresholds",)
     waits = True
-    #: Of the smallest product that is tuned with: smaller ones are the host's time.
+    #: Least multiplications of a product that is tuned with: smaller ones measure the host.
     min_products: ClassVar[int] = 1 << 15
-    #: Of an intermediate product in C and in workspace, at most.
+    #: Most bytes of an intermediate product, in C and workspace.
     product_bytes: ClassVar[int] = 48
-    #: Of all products, those of a bin that is worth measuring.
+    #: Least share of all multiplications for a bin to be measured.
     min_share: ClassVar[float] = 0.1
 
     @override
@@ -268,7 +268,7 @@ class SpgemmTunable(Tunable[SpgemmProblem]):
 
             shared, subjects = ProductFeatures(kind, features, decision.bins, work), []
             for number in _with_most_work(decision.bins, work):
-                # The first are the choices that change nothing, as labels that do alike are measured once.
+                # The unchanged choices come first, as labels with equal effect are measured once.
                 ways = {str(shares({number: parse_choice(GIVEN)})): GIVEN}
                 for label in _CHOICES[device.resident > 1]:
                     ways.setdefault(str(shares({number: parse_choice(label)})), label)

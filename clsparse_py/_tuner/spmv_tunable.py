@@ -61,7 +61,7 @@ _MEASURED = "fine", "coarse-100"
 _MIN_SHARE = 0.05
 #: At each granularity, at most so many classes are measured.
 _MAX_CLASSES = 4
-#: Schemes with bins that are measured whole: this many, those that are likely to be the fastest.
+#: Number of binned schemes that are measured whole: the most promising ones.
 _SCHEMES_TRIED = 4
 #: A scheme is not measured if it is likely to take so many times as long as the fastest kernel for all rows.
 _HOPELESS = 2.0

@@ -32,7 +32,7 @@ __all__ = ["Answer", "Losses", "answer", "losses"]
 
 _Array = np.ndarray[Any, Any]
 
-#: Shares of the time that a further label has to save; pruning finds the best of these.
+#: Least time saved by each further label, as a share; cross-validation picks the best of these.
 _WORTH_A_LABEL = (0.003, 0.01, 0.03)
 _FOLDS = 5
 #: Trees of the forest, fewest cases of their leaves, and its part in the time lost; the most that counts as lost there, and the
@@ -44,7 +44,7 @@ _MOST_LOST = math.log(2.0)
 _LEAST_UNKNOWN = math.log(1.3)
 _MOST_LEAVES = 32
 _LEAF_CASES = 5
-#: Stands for what the untuned rule takes, which is a label like others, and the first.
+#: The label "what the untuned rule takes"; always the first.
 _RULE = ""
 #: Features that tell how large a problem is.
 _SIZES = ("nnz", "n")
@@ -161,7 +161,7 @@ def answer(observations: Sequence[Observation], untuned: Tree | None) -> Answer 
     gains = bool(folds.cases) and folds.mean < rule.mean * (1 - TUNER.worth_a_tree) and folds.p95 <= tail
     tuned = untuned is None or (gains and trained != untuned)
     tree = trained if tuned or untuned is None else untuned
-    # The untuned tree is scored by what the operation said that it takes, which is the same.
+    # The untuned tree is scored by the operation's recorded default, which is its label.
     take: Callable[[Observation], str] = (lambda case: _take(tree, case)) if tuned else (lambda case: case.default)
     return Answer(
         tree,
@@ -283,7 +283,7 @@ class _Table:
 
             measured, is_measured = self.measured[rows], self.known[rows]
             costs = np.minimum(measured, _MOST_LOST)
-            # A label that was not worth measuring is taken to be no better than those that were, and to lose something.
+            # An unmeasured label is assumed to be no better than the measured ones, and to lose something.
             worst = np.where(is_measured, costs, 0.0).max(axis=1, keepdims=True)
             costs = np.where(is_measured, costs, np.maximum(worst, _LEAST_UNKNOWN))
             forest = RandomForestRegressor(

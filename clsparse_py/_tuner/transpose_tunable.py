@@ -115,7 +115,7 @@ class SpTransTunable(Tunable[TransposeProblem]):
 
         def transpose() -> list[cl.Event]:
             problem.found = None  # its memory is free for the next
-            # Of a structure that was not transposed before: nothing that the last run found out is known.
+            # A fresh structure, so that no result of the last run is known.
             fresh = Matrix.assembled(A.structure.copied(A.queue, A.indices, A.indptr), A.data)
             values = empty(A, "values", A.nnz, A.data.dtype)
             chain = Chain(problem.queue, A.data, A.indices, A.indptr)

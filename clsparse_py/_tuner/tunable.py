@@ -14,7 +14,7 @@ __all__ = ["OPERATIONS", "Tunable", "tunables"]
 
 Problem = TypeVar("Problem")
 
-#: Where each operation declares what can be tuned; imported by the tuner alone.
+#: The module and class of each operation's tunable; imported by the tuner alone.
 _DECLARED = {
     "spmv": "clsparse_py._tuner.spmv_tunable:SpmvTunable",
     "transpose": "clsparse_py._tuner.transpose_tunable:SpTransTunable",

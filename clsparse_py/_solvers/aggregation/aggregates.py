@@ -24,9 +24,9 @@ __all__ = ["Aggregates", "aggregates"]
 #: A block of the order of nodes reaches over so many times the mean distance to a node's first neighbour: on a grid, so many
 #: lines at least. Longer blocks make better aggregates, and take more steps.
 _LINES = 128
-#: Stands for no node among those that wait for one.
+#: Marks an empty slot in the lists of waiting nodes.
 _NONE = 0xFFFFFFFF
-#: Work-items to a compute unit that look.
+#: Work-items to a compute unit that search for undecided nodes.
 _ITEMS_PER_UNIT = 2048
 
 

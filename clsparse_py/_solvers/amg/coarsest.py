@@ -23,7 +23,7 @@ __all__ = ["inverse", "inverse_values", "invert"]
 
 #: Unknowns of the coarsest level at most, whose inverse is a dense matrix.
 _MAX_DENSE = 5000
-#: Work-items that invert together, on devices that are no CPUs.
+#: Work-items of the work-group that inverts the coarsest matrix on GPUs.
 _WORK_GROUP = 1024
 #: Times the spacing of numbers: how unlike its transposed the coarsest matrix may be by rounding, and how near to singular it is.
 _ROUNDING = 1000

@@ -247,7 +247,7 @@ class MultilevelSolver:
         if method is not None:
             x, info = self._solve_accelerated(method, accel, b, x0, tol, maxiter, kind, callback, residuals)
         else:
-            options: dict[str, Any] = {"kind": kind, "again": repeats, "residuals": residuals}
+            options: dict[str, Any] = {"kind": kind, "repeats": repeats, "residuals": residuals}
 
             def read() -> Options:
                 by_cycles = functools.partial(self._iterate, **options)

@@ -158,7 +158,7 @@ class Basis:
             if self.size > 1:
                 yield columns[-1].values()
         finally:
-            # What is being read is not written to before.
+            # Wait for the pending reads before their memory is overwritten.
             for column_read in columns[-2:]:
                 column_read.event.wait()
 
@@ -182,7 +182,7 @@ class Basis:
     def orthogonalise(self, number: int, values: cl_array.Array) -> None:
         """Make a vector of the basis what of a vector of the device is orthogonal to the vectors before."""
         self.sweeps.copy(self.w, values)
-        # What rounding left for it is no vector of the basis: it may be the only direction that is free.
+        # The remainder by rounding is no vector of the basis, though it may be the only free direction.
         self.sweeps.fill(self.vectors[number])
         self.passes.enqueue(_NORM, w=self.w)
         for _ in (0, 1):

@@ -57,7 +57,7 @@ _STABILISER = Pass("bicgstab_stabiliser", reads=("t", "r"), sums=(("ts", "times(
 
 def _end(name: str, r_m: str) -> Pass:
     """Return the pass that ends an iteration; r_m is M r, or r without a preconditioner."""
-    # Where the first half was enough, its part of x is all.
+    # If the first half of the iteration was enough, x takes its update alone.
     return Pass(
         name, reads=("t", "shadow", "p_m", *((r_m,) if r_m != "r" else ())), updates=("x", "r"), totals=("ss", "ts", "tt"),
         takes=("bound", "tiny", "middle", "alpha", "rho"),

@@ -137,7 +137,7 @@ def lanczos(
             _rotate(basis, spare, vectors[:, selected])
             values = values[selected]
         else:
-            # A locked basis that is left has met a better value: a copy that was missed.
+            # A search that leaves its locked basis has found a better value: a missed copy.
             end, locked, restarts = 0 if locked else end, 0, restarts + 1
             if restarts >= maxiter and not fine.all():
                 _rotate(basis, spare, vectors[:, selected])
@@ -147,13 +147,13 @@ def lanczos(
                 _rotate(basis, spare, vectors[:, selected])
                 values = values[selected]
             else:
-                # Where a cycle or two were enough, there may be few distinct eigenvalues: another cycle is the least then.
+                # After convergence in one or two cycles there may be few distinct eigenvalues: make another cycle at least.
                 least = (k if floor else 0) + (size - k if k > 1 else 0)
                 end = end or max(int((1 + limits.search) * products), products + least)
                 _rotate(basis, spare, vectors[:, selected], anew=True)
                 values = values[selected]
                 if floor:
-                    # What rounding has left in many restarts is seen by products alone.
+                    # Only products show the rounding errors of many restarts.
                     values, vectors, errors = _by_products(basis, spare[k], k)
                     fine, products, following = few(errors, values, _DRIFT), products + k, spare[k]
                     _rotate(basis, spare, vectors)

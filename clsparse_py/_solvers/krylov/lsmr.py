@@ -21,7 +21,7 @@ from clsparse_py._solvers.krylov.system import LeastSquares
 
 __all__ = ["lsmr"]
 
-#: Numbers that an iteration takes over from the one before; their names are those of Fong and Saunders' paper and program.
+#: Scalars carried from iteration to iteration, by their names in Fong and Saunders' paper and program.
 _CARRIED = (
     "stop", "itn", "normr", "normar", "condA", "alpha", "beta", "alphabar", "rho", "rhobar", "cbar", "sbar", "zeta", "zetabar",
     "betadd", "betad", "rhodold", "tautilde", "thetatilde", "d", "square_of_A", "below_A", "maxrbar", "minrbar",

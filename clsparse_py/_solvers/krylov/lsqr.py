@@ -21,7 +21,7 @@ from clsparse_py._solvers.krylov.system import LeastSquares
 
 __all__ = ["lsqr"]
 
-#: Numbers that an iteration takes over from the one before; their names are those of Paige and Saunders' paper and program.
+#: Scalars carried from iteration to iteration, by their names in Paige and Saunders' paper and program.
 _TOLD = ("stop", "itn", "r1norm", "r2norm", "anorm", "acond", "arnorm", "xnorm")
 _CARRIED = (*_TOLD, "alpha", "beta", "rhobar", "phibar", "ddnorm", "res2", "xxnorm", "z", "cs2", "sn2")
 

@@ -20,7 +20,7 @@ NORM = Pass("amg_norm", reads=("r",), sums=(_RR,))
 RESIDUAL = Pass("amg_residual", reads=("b", "q"), writes=("r",), lines=("r = b - q;",))
 RESIDUAL_NORM = Pass("amg_residual_norm", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR,))
 
-# One step of the Jacobi method: from x = 0, from a residual that is there, and from any x, for which q is A x.
+# One step of the Jacobi method: from x = 0 (BEGIN), from a known residual (OF_RESIDUAL), and from any x with q = A x.
 JACOBI_BEGIN = Pass(
     "amg_jacobi_begin", reads=("r", "inverse"), writes=("x",), takes=("gain",), lines=("x = times(gain, times(inverse, r));",)
 )  # fmt: skip

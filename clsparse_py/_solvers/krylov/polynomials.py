@@ -11,7 +11,7 @@ from clsparse_py._solvers.krylov.system import Apply
 
 __all__ = ["chebyshev", "jacobi"]
 
-#: For each step: how much of the direction is kept, and how much of the residual is added.
+#: Two factors for each step: of the old direction, and of the residual.
 LAYOUT = Layout(scalars=("kept", "gain"), sums=())
 
 _JACOBI = Pass("jacobi", reads=("x", "inverse"), writes=("y",), takes=("gain",), lines=("y = times(gain, times(inverse, x));",))

@@ -35,7 +35,7 @@ _SUMS = Pass(
         ("size", "of_real(magnitude(inverse) > 0 ? square(u) / magnitude(inverse) : 0)"),
     ),
 )  # fmt: skip
-# Of a symmetric A, D^-1 A is its own adjoint by the form u^T D u, which is no norm if A is complex.
+# For symmetric A, D^-1 A is self-adjoint in the bilinear form u^T D v, which gives no norm if A is complex.
 _SYMMETRIC_SUMS = Pass(
     "radius_symmetric_sums", reads=("u", "q", "inverse"),
     sums=(("along", "times(u, q)"), ("size", "magnitude(inverse) > 0 ? quotient(times(u, u), inverse) : ZERO")),

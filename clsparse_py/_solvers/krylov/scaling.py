@@ -113,7 +113,7 @@ class Scaling:
 
         def product(x: cl_array.Array, y: cl_array.Array) -> None:
             if takes_alpha and power.exponent is not None:
-                # If it is 1, too: without it the product is another kernel's, which a compiler may round otherwise.
+                # Pass alpha even if it is 1: without alpha another kernel makes the product, and may round differently.
                 apply(x, y, power.alpha)  # type: ignore[call-arg] # which this one takes
             else:
                 apply(x, y)
@@ -158,7 +158,7 @@ class Scaling:
         if not (self._is_found or 1 / limit <= totals["bb"].real <= limit):
             self.scale_b()
             if self.b:
-                # Of products that may have left the range.
+                # These sums are of products that may have overflowed.
                 self.A.exponent = self.M.exponent = None
                 enqueue()
                 totals = sweeps.totals()
@@ -235,7 +235,7 @@ def _residual(system: System, scaling: Scaling) -> tuple[bool, bool, float]:
         return False, bool(np.isfinite(x)), r
     if r <= _limit(system, b, product + b):
         return True, bool(np.isfinite(x)), r
-    # What rounding leaves is rich in the largest eigenvalues, so that the norm of A shows in its product.
+    # Rounding errors are rich in eigenvectors of large eigenvalues, so that their product shows the norm of A.
     _, size, of_r, _ = _norms(system, scaling, q, q, scaling.sweeps.vector())
     return bool(r <= _limit(system, b, of_r / size * x + b)), bool(np.isfinite(x)), r
 
@@ -269,7 +269,7 @@ def solve(system: System, method: Callable[[System], int]) -> int:
         info = 0
         scaling.scale_b()
     is_small, is_finite, norm = _residual(system, scaling)
-    # Where it broke down another residual to begin with may help.
+    # After a breakdown a new start, from the current residual, may help.
     if info <= 0 and not is_small:
         system.maxiter, system.guessed, system.again = max(maxiter - system.made, 0), True, True
         if system.maxiter and is_finite:
@@ -278,7 +278,7 @@ def solve(system: System, method: Callable[[System], int]) -> int:
             info = method(system)
             is_small, is_finite, norm = _residual(system, scaling)
             if not is_small and not norm < Thresholds.of(scaling.sweeps.chain.device).better * norm_before:
-                # Of least squares x had to be kept: what rounding adds to it has no bound.
+                # For least squares the former x is kept, as the rounding error of an update has no bound.
                 scaling.sweeps.copy(system.x, previous_x)
                 is_finite = True
         if info == 0 and not is_small:

@@ -29,7 +29,7 @@ class Thresholds(thresholds.Thresholds):
     unwatched_share: int = number(16, "iterations", least=1)
     #: Work-group that makes the iterations of a small system.
     together_group: int = number(256, "work-items", least=1)
-    #: Iterations of one launch of that work-group: a kernel that runs for seconds holds up the whole device, its display too.
+    #: Iterations of one launch of that work-group: a kernel that runs for seconds blocks the device, and its display.
     together_at_once: int = number(1024, "iterations", least=1)
     #: Largest matrix whose iterations one work-group makes: on CPU devices that takes no longer than launches over all cores.
     max_rows_together: int = number(4096, "rows")

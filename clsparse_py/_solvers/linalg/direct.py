@@ -154,7 +154,7 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
         warn("Matrix is exactly singular", scipy.sparse.linalg.MatrixRankWarning)
         x = np.full(right.shape, np.nan, dtype)
     else:
-        # Of A's rows taken for columns, which need no conversion.
+        # Factors of the transposed: A's CSR arrays are its CSC arrays, without a conversion.
         x = factors.solve(right.astype(dtype), "T")
     return as_given(b, x.ravel() if vector else x)
 

@@ -55,7 +55,7 @@ def _row(name: str, does: str, example: str, shown: object, **how: Any) -> Calla
     return function
 
 
-# What SciPy does on the host, asking A for products.
+# SciPy's methods on the host that ask A for products.
 bicg = _row("bicg", _SOLUTION.format("biconjugate gradients"), "sp.linalg.bicg(A, b)[1]", 0, multiplies=True)
 cgs = _row("cgs", _SOLUTION.format("conjugate gradients squared"), "sp.linalg.cgs(A, b)[1]", 0, multiplies=True)
 gcrotmk = _row("gcrotmk", _SOLUTION.format("flexible GCROT(m, k)"), "sp.linalg.gcrotmk(A, b)[1]", 0, multiplies=True)
@@ -65,7 +65,7 @@ qmr = _row("qmr", _SOLUTION.format("quasi-minimal residuals"), "sp.linalg.qmr(A,
 svds = _row("svds", "some singular values with their vectors", "sp.linalg.svds(A, k=1)[1].round(2).item()", 6.0, multiplies=True)
 tfqmr = _row("tfqmr", _SOLUTION.format("transpose-free QMR"), "sp.linalg.tfqmr(A, b)[1]", 0, multiplies=True)
 
-# What SciPy does there with copies of A.
+# SciPy's functions on the host that take a copy of A.
 expm = _row("expm", "the exponential, sparse but mostly full; `expm_multiply` needs none", "sp.linalg.expm(0 * A).nnz", 50)
 factorized = _row(
     "factorized",
