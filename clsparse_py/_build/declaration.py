@@ -18,7 +18,7 @@ from clsparse_py._ground.records import dataclass
 
 if TYPE_CHECKING:
     from clsparse_py._precision.arithmetic import Arithmetic
-    from clsparse_py._device.device import Device
+    from clsparse_py._device.device import Device, Portability
 
 __all__ = ["Examples", "Parameters", "Variants", "kernel", "kernels", "list_examples"]
 
@@ -88,20 +88,24 @@ class Parameters(abc.ABC):
 
     @property
     def lane_width(self) -> int:
-        """Lanes across which the kernel exchanges values; 1: none."""
-        return 1
+        """Lanes across which the kernel exchanges values, as a record's portability says; 1: none."""
+        portability: Portability | None = getattr(self, "portability", None)
+        return 1 if portability is None else portability.lane_width
 
     def arguments(self) -> Mapping[str, object]:
         """Return what the template is rendered with: numbers, strings, booleans and tuples of them; by default the fields."""
         return {"work_group": self.work_group, **self.own}
 
-    def within(self, work_group: int, lane_width: int) -> Self | None:  # noqa: ARG002 - of records whose lanes exchange values
+    def within(self, work_group: int, lane_width: int) -> Self | None:
         """Return the nearest legal record with at most these, or None if there is none.
 
-        By default a work-group may have any size. Records whose lanes exchange values, and those with numbers that depend on the
-        size, have rules of their own.
+        By default a work-group may have any size. Records with numbers that depend on the size have rules of their own.
         """
-        return replace(self, work_group=work_group) if work_group else None
+        if not work_group:
+            return None
+        portability: Portability | None = getattr(self, "portability", None)
+        exchanged = {} if portability is None else {"portability": portability.at_most(lane_width)}
+        return replace(self, work_group=work_group, **exchanged)
 
     @classmethod
     def usual(cls, device: Device, arithmetic: Arithmetic) -> dict[str, Any]:

@@ -51,10 +51,5 @@ class ProductKernel(Parameters):
     def prelude(self) -> str:
         return f"{self.portability.defines}\n#define SCALED {int(self.scaled)}\n{self.arithmetic.prelude}"
 
-    @property
-    @override
-    def lane_width(self) -> int:
-        return self.portability.lane_width
-
     def _common(self) -> dict[str, object]:
         return {"work_group": self.work_group}

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from clsparse_py._build.programs import Parameters
 from clsparse_py._device.device import Device, Portability
@@ -99,18 +99,9 @@ class Addition(Parameters):
             "#define ADD(a, b) add(a, b)",
         ]
 
-    @property
-    @override
-    def lane_width(self) -> int:
-        return self.portability.lane_width
-
     @override
     def arguments(self) -> Mapping[str, object]:
         return {"work_group": self.work_group}
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
 
 
 _Tiles = TypeVar("_Tiles", bound="Tiles")

@@ -114,11 +114,6 @@ class RadixStarts(Parameters):
 
     @property
     @override
-    def lane_width(self) -> int:
-        return self.portability.lane_width
-
-    @property
-    @override
     def name(self) -> str:
         return f"radix_starts_b{self.bits}_{self.index}_wg{self.work_group}"
 
@@ -130,11 +125,6 @@ class RadixStarts(Parameters):
     @override
     def arguments(self) -> dict[str, object]:
         return {"work_group": self.work_group, "bits": self.bits, "items": _COUNTS, "wide": _is_wide(self.index)}
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        portability = self.portability.at_most(lane_width)
-        return replace(self, work_group=work_group, portability=portability) if work_group else None
 
 
 @dataclass(frozen=True)
@@ -187,11 +177,6 @@ class RadixScatter(Parameters):
         if self.portability.match == "ptx" and self.work_group % 32 == 0:
             return 32
         return min(8, self.work_group & -self.work_group)
-
-    @property
-    @override
-    def lane_width(self) -> int:
-        return self.portability.lane_width
 
     @property
     def tile(self) -> int:

@@ -120,11 +120,6 @@ class SortNetwork(OfElements):
     def prelude(self) -> str:
         return "\n".join((super().prelude, self.portability.defines, *type_of_sums(np.dtype(self.word))))
 
-    @property
-    @override
-    def lane_width(self) -> int:
-        return self.portability.lane_width
-
     @override
     def arguments(self) -> Mapping[str, object]:
         signed = {"int32": "0x80000000u", "int64": "0x8000000000000000ul"}

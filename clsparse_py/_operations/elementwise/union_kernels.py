@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -132,11 +131,6 @@ class _Marking(_OfTiles):
     portability: Portability
 
     @property
-    @override
-    def lane_width(self) -> int:
-        return self.portability.lane_width
-
-    @property
     def local_memory(self) -> int:
         """Bytes of local memory of a work-group."""
         item = np.dtype(self.index).itemsize
@@ -150,10 +144,6 @@ class _Marking(_OfTiles):
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "step": self.step, "is_kept": self.is_kept}
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
 
     @classmethod
     def legal(

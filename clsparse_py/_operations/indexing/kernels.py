@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from clsparse_py._build.declaration import Examples, Variants, kernel
 from clsparse_py._device.device import Device, Portability
@@ -177,21 +177,12 @@ class RowsAtOnce(RowsChunked):
 
     @property
     @override
-    def lane_width(self) -> int:
-        return self.portability.lane_width
-
-    @property
-    @override
     def prelude(self) -> str:
         return f"{self.portability.defines}\n{super().prelude}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
         return {**super().arguments(), "is_signed": np.dtype(self.listed_type).kind == "i"}
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
 
     @classmethod
     @override

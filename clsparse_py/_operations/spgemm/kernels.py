@@ -279,15 +279,6 @@ class OfLanes(OfProduct):
     def prelude(self) -> str:
         return f"{self.portability.defines}\n{super().prelude}"
 
-    @property
-    @override
-    def lane_width(self) -> int:
-        return self.portability.lane_width
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
-
 
 @dataclass(frozen=True)
 class RowKernel(OfLanes, OfListed):

@@ -168,11 +168,6 @@ class _Ranking(Moving):
         return min(8, self.work_group & -self.work_group)
 
     @property
-    @override
-    def lane_width(self) -> int:
-        return self.portability.lane_width
-
-    @property
     def tile(self) -> int:
         """Entries that are put in order at once."""
         return self.work_group * self.items

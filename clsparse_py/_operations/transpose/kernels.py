@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -165,10 +164,6 @@ class AtOnce(Moving):
     @override
     def lane_width(self) -> int:
         return 1 if self.work_group == 1 else self.portability.lane_width
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        return replace(self, work_group=work_group, portability=self.portability.at_most(lane_width)) if work_group else None
 
     @override
     def arguments(self) -> Mapping[str, object]:

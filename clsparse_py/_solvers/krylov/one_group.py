@@ -136,11 +136,6 @@ class Iterations(Parameters):
 
     @property
     @override
-    def lane_width(self) -> int:
-        return self.portability.lane_width
-
-    @property
-    @override
     def prelude(self) -> str:
         return "\n".join([self.portability.defines, *numbers(np.dtype(self.dtype))])
 

@@ -154,11 +154,6 @@ class Sweep(Parameters):
 
     @property
     @override
-    def lane_width(self) -> int:
-        return self.portability.lane_width
-
-    @property
-    @override
     def prelude(self) -> str:
         addition = ("fmax(a, b)",) if self.of.largest else ()
         return "\n".join([self.portability.defines, *numbers(np.dtype(self.dtype), *addition)])
