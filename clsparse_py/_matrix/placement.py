@@ -25,7 +25,6 @@ __all__ = [
     "place",
     "place_part",
     "queue_for",
-    "require_device_array",
     "shape_of",
     "value_dtype",
     "value_dtype_on",
@@ -72,14 +71,6 @@ def value_dtype_on(queue: cl.CommandQueue, data_dtype: np.dtype[Any], dtype: Any
             f"use dtype={'float32' if value.kind == 'f' else 'complex64'}"
         )
     return value
-
-
-def require_device_array(name: str, values: Any, context: cl.Context) -> None:
-    """Check that a part is a device array of a context."""
-    if not isinstance(values, cl_array.Array):
-        raise TypeError(f"{name}: must be a pyopencl.array.Array, is {type(values).__name__}")
-    if not contexts_match(values, context):
-        raise ValueError(f"{name}: lives in another context than the queue of the matrix")
 
 
 def queue_for(parts: Iterable[Any], queue: cl.CommandQueue | None) -> cl.CommandQueue:
