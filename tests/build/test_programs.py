@@ -118,7 +118,7 @@ def records() -> list[programs.Parameters]:
                 ]
                 results += [
                     VectorLong(*common, 2),
-                    *(Adaptive(*common, parts, 5, 32, 32) for parts in ("staged", "rests", "even")),
+                    *(Adaptive(*common, 5, 32, parts) for parts in ("staged", "rests", "even")),
                     Merge(*common, 5),
                     Combine(*common, 1, 32),
                     Combine(*common, 4, 8),

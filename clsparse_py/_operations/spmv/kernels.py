@@ -152,9 +152,42 @@ class VectorLong(ProductKernel):
         yield "", cls.legal(device, arithmetic, False, _usual_group(device), 4)
 
 
+@dataclass(frozen=True)
+class _Staging(ProductKernel):
+    """Base of the records of kernels whose work-groups hold entries in local memory, and share rows among lanes.
+
+    Attributes
+    ----------
+    items : int
+        Entries to a work-item; a work-group holds ``work_group * items`` entries, or their products, in local memory.
+    lanes : int
+        X: work-items to a row, a power of two that divides ``work_group``.
+    """
+
+    items: int
+    lanes: int = 1
+
+    @property
+    def capacity(self) -> int:
+        """Entries that a work-group holds."""
+        return self.work_group * self.items
+
+    @property
+    def needs_box(self) -> bool:
+        """Whether lanes of a row exchange through local memory."""
+        return self.lanes > self.lane_width
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if work_group < 1:
+            return None
+        lanes = min(self.lanes, _power_of_two_dividing(work_group))
+        return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
+
+
 @kernel
 @dataclass(frozen=True)
-class Adaptive(ProductKernel):
+class Adaptive(_Staging):
     """Parameters of ``templates/spmv/adaptive.mako``: CSR-Adaptive, a stream of entries to a work-group.
 
     Attributes
@@ -162,21 +195,15 @@ class Adaptive(ProductKernel):
     parts : str
         "staged": a work-group has no more entries than it holds products of in local memory. "rests": the entries that it has
         behind those is the rest of its last row. "even": it has just as many as it holds.
-    items : int
-        Entries to a work-item; a work-group holds ``work_group * items`` products in local memory.
     short_row : int
-        The longest row that one work-item sums.
-    lanes : int
-        X: work-items to a longer row, a power of two that divides ``work_group``.
+        The longest row that one work-item sums; ``lanes`` work-items share a longer one.
     """
 
     template = "spmv/adaptive"
     kind = "spmv_adaptive"
 
-    parts: str
-    items: int
-    short_row: int
-    lanes: int
+    parts: str = "staged"
+    short_row: int = 32
 
     @classmethod
     def legal(
@@ -193,22 +220,12 @@ class Adaptive(ProductKernel):
         """Return the legal record nearest to the one asked for: it fits in the local memory."""
         work_group = max(1, min(work_group, device.max_work_group))
         lanes = min(lanes, _power_of_two_dividing(work_group))
-        record = cls(work_group, arithmetic, device.portability, scaled, parts, items, short_row, lanes)
+        record = cls(work_group, arithmetic, device.portability, scaled, items, lanes, parts, short_row)
         return device.fitting(_smaller(record), _local_memory)
-
-    @property
-    def capacity(self) -> int:
-        """Entries that a work-group holds."""
-        return self.work_group * self.items
 
     def with_room(self, longest_rest: int) -> Adaptive:
         """Return the record for parts that may take ``longest_rest`` entries more of a row: staged only if these are few."""
         return replace(self, parts="rests") if self.parts == "staged" and longest_rest > self.capacity // 8 else self
-
-    @property
-    def needs_box(self) -> bool:
-        """Whether lanes of a longer row exchange through local memory."""
-        return self.lanes > self.lane_width
 
     @property
     def local_memory(self) -> int:
@@ -227,13 +244,6 @@ class Adaptive(ProductKernel):
         own_arguments = {"parts": self.parts, "items": self.items, "short_row": self.short_row, "lanes": self.lanes}
         return {**self._common(), **own_arguments, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
 
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        if work_group < 1:
-            return None
-        lanes = min(self.lanes, _power_of_two_dividing(work_group))
-        return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
-
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
@@ -244,15 +254,13 @@ class Adaptive(ProductKernel):
 
 @kernel
 @dataclass(frozen=True)
-class Streamed(ProductKernel):
+class Streamed(_Staging):
     """Parameters of ``templates/spmv/streamed.mako``: entries staged in local memory, several work-items to a row.
+
+    The order of sums is that of ``lanes`` alone.
 
     Attributes
     ----------
-    items : int
-        Entries to a work-item; a work-group holds ``work_group * items`` in local memory.
-    lanes : int
-        X: work-items to a row, a power of two that divides ``work_group``. The order of sums is that of X alone.
     narrow : bool
         Whether columns come as 16 bits.
     """
@@ -260,8 +268,6 @@ class Streamed(ProductKernel):
     template = "spmv/streamed"
     kind = "spmv_streamed"
 
-    items: int
-    lanes: int = 1
     narrow: bool = True
 
     @classmethod
@@ -281,16 +287,6 @@ class Streamed(ProductKernel):
         return replace(self, narrow=False, items=min(self.items, 4))
 
     @property
-    def capacity(self) -> int:
-        """Entries that a work-group holds."""
-        return self.work_group * self.items
-
-    @property
-    def needs_box(self) -> bool:
-        """Whether lanes of a row exchange through local memory."""
-        return self.lanes > self.lane_width
-
-    @property
     def local_memory(self) -> int:
         """Bytes of local memory of a work-group, at most."""
         index = 4 if self.arithmetic.index == "int32" else 8
@@ -306,13 +302,6 @@ class Streamed(ProductKernel):
     def arguments(self) -> Mapping[str, object]:
         own_arguments = {"items": self.items, "lanes": self.lanes, "rows": self.work_group // self.lanes, "narrow": self.narrow}
         return {**self._common(), **own_arguments, "needs_box": self.needs_box, "position": _position(self.arithmetic)}
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        if work_group < 1:
-            return None
-        lanes = min(self.lanes, _power_of_two_dividing(work_group))
-        return replace(self, work_group=work_group, lanes=lanes, portability=self.portability.at_most(lane_width))
 
     @classmethod
     @override
@@ -381,13 +370,13 @@ class Merge(ProductKernel):
         yield "", cls.legal(device, arithmetic, False, _usual_group(device), 4)
 
 
-_Staging = TypeVar("_Staging", Adaptive, Streamed, Merge)
+_Fitted = TypeVar("_Fitted", Adaptive, Streamed, Merge)
 
 
 _local_memory = operator.attrgetter("local_memory")
 
 
-def _smaller(record: _Staging) -> Iterator[_Staging]:
+def _smaller(record: _Fitted) -> Iterator[_Fitted]:
     """Iterate over a record, those with fewer items to a work-item, and then those with fewer work-items."""
     for items in range(record.items, 0, -1):
         yield replace(record, items=items)
