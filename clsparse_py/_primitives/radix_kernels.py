@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import abc
 from dataclasses import field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from typing_extensions import Self, override
@@ -23,6 +24,7 @@ __all__ = [
     "RadixCount",
     "RadixScatter",
     "RadixStarts",
+    "RanksTiles",
 ]
 
 #: Most bytes of entries exchanged in one step; larger tiles are exchanged in parts.
@@ -127,20 +129,68 @@ class RadixStarts(Parameters):
         return {"work_group": self.work_group, "bits": self.bits, "items": _COUNTS, "wide": _is_wide(self.index)}
 
 
-@dataclass(frozen=True)
-class RadixScatter(Parameters):
-    """Parameters of ``templates/primitives/radix_scatter.mako``.
+class RanksTiles(Parameters):
+    """Base of the records of kernels that put the entries of a tile in order by a digit; these have the fields named here.
 
     Attributes
     ----------
     portability : Portability
         How equal digits are found among lanes.
-    index, word, result : str
-        NumPy's names of the types of positions, of the words that are sorted, and of the result.
     bits : int
         Of a digit.
     items : int
         Entries to a work-item; a tile is ``work_group * items`` entries.
+    """
+
+    portability: Portability
+    bits: int
+    items: int
+
+    @property
+    def match_width(self) -> int:
+        """Lanes of which equal digits are found at once."""
+        if self.portability.match == "ptx" and self.work_group % 32 == 0:
+            return 32
+        return min(8, self.work_group & -self.work_group)
+
+    @property
+    def tile(self) -> int:
+        """Entries that a work-group puts in order at once."""
+        return self.work_group * self.items
+
+    @property
+    @abc.abstractmethod
+    def pool_bytes(self) -> int:
+        """Local memory that the steps of the kernel use one after another."""
+
+    def parts(self, size: int) -> int:
+        """In how many equal parts, a power of two, a tile of entries of so many bytes is exchanged."""
+        return 1 << (-(-self.tile * size // self.pool_bytes) - 1).bit_length() if size else 1
+
+    @property
+    def matching(self) -> str:
+        """How equal digits are found, in OpenCL C."""
+        by_ptx = "#define MATCH_BY_PTX\n" if self.match_width == 32 else ""
+        return f"{self.portability.defines}\n#define MATCH_BITS {self.bits}\n{by_ptx}#define MATCH_WIDTH {self.match_width}"
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        # The tile stays the same: all kernels of a pass have to agree on it.
+        group = next((group for group in range(work_group, 0, -1) if self.tile % group == 0), 0)
+        if not group:
+            return None
+        adapted: dict[str, Any] = {"items": self.tile // group, "portability": self.portability.at_most(lane_width)}
+        return replace(self, work_group=group, **adapted)
+
+
+@dataclass(frozen=True)
+class RadixScatter(RanksTiles):
+    """Parameters of ``templates/primitives/radix_scatter.mako``.
+
+    Attributes
+    ----------
+    index, word, result : str
+        NumPy's names of the types of positions, of the words that are sorted, and of the result.
     source : str
         "rows", "items" and "positions" if words are made of keys and of rows, items or positions; "words" if they are there.
     last : bool
@@ -172,18 +222,7 @@ class RadixScatter(Parameters):
     few: bool = field(default=False, kw_only=True)
 
     @property
-    def match_width(self) -> int:
-        """Lanes of which equal digits are found at once."""
-        if self.portability.match == "ptx" and self.work_group % 32 == 0:
-            return 32
-        return min(8, self.work_group & -self.work_group)
-
-    @property
-    def tile(self) -> int:
-        """Entries that a work-group takes."""
-        return self.work_group * self.items
-
-    @property
+    @override
     def pool_bytes(self) -> int:
         """Local memory that the steps of the kernel use one after another."""
         marks = 4 * (self.tile + self.work_group) if self.source == "rows" else 0
@@ -192,10 +231,6 @@ class RadixScatter(Parameters):
         scanned = 8 * self.work_group if _is_wide(self.index) else 0
         sums = 2 * np.dtype(self.index).itemsize * max(self.work_group, 1 << self.bits) if self.few else 0
         return -(-max(marks, counters, 2 * self.tile, exchanged, scanned, sums) // 16) * 16
-
-    def parts(self, size: int) -> int:
-        """In how many equal parts, a power of two, a tile of entries of so many bytes is exchanged."""
-        return 1 << (-(-self.tile * size // self.pool_bytes) - 1).bit_length() if size else 1
 
     @property
     def divides(self) -> bool:
@@ -223,10 +258,7 @@ class RadixScatter(Parameters):
     @property
     @override
     def prelude(self) -> str:
-        match = f"{self.portability.defines}\n#define MATCH_BITS {self.bits}\n" + "#define MATCH_BY_PTX\n" * (
-            self.match_width == 32
-        )
-        return f"{match}#define MATCH_WIDTH {self.match_width}\n{_prelude(self.index, self.value_bytes)}"
+        return f"{self.matching}\n{_prelude(self.index, self.value_bytes)}"
 
     @override
     def arguments(self) -> dict[str, object]:
@@ -249,13 +281,6 @@ class RadixScatter(Parameters):
             "pointers": self.pointers,
             "wide": _is_wide(self.index),
         }
-
-    @override
-    def within(self, work_group: int, lane_width: int) -> Self | None:
-        # The chunk stays the same: both halves of a pass have to agree on it.
-        group = next((group for group in range(work_group, 0, -1) if self.tile % group == 0), 0)
-        portability = self.portability.at_most(lane_width)
-        return replace(self, work_group=group, items=self.tile // group, portability=portability) if group else None
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from clsparse_py._device.device import Portability
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._primitives.permute import Moving
-from clsparse_py._primitives.radix_kernels import EXCHANGED
+from clsparse_py._primitives.radix_kernels import EXCHANGED, RanksTiles
 
 __all__ = ["ALONE", "RUN", "BucketCount", "BucketMove", "BucketOrder", "BucketSplit", "BucketStarts"]
 
@@ -132,17 +131,11 @@ def _records(record: bool) -> str:
 
 
 @dataclass(frozen=True)
-class _Ranking(Moving):
+class _Ranking(RanksTiles, Moving):
     """Base of the records of kernels that put tiles in order.
 
     Attributes
     ----------
-    portability : Portability
-        How equal digits are found among lanes.
-    bits : int
-        Of a digit.
-    items : int
-        Entries to a work-item; a tile is ``work_group * items`` entries.
     word : str
         OpenCL's name of the type of words.
     small : bool
@@ -159,18 +152,6 @@ class _Ranking(Moving):
     def skips(self) -> bool:
         """Whether work-groups with nothing to do pass over barriers, as on CPU devices that is not trusted."""
         return self.portability.match == "ptx"
-
-    @property
-    def match_width(self) -> int:
-        """Lanes of which equal digits are found at once."""
-        if self.portability.match == "ptx" and self.work_group % 32 == 0:
-            return 32
-        return min(8, self.work_group & -self.work_group)
-
-    @property
-    def tile(self) -> int:
-        """Entries that are put in order at once."""
-        return self.work_group * self.items
 
     @property
     def _marks(self) -> int:
@@ -194,16 +175,13 @@ class _Ranking(Moving):
         return 8 if self.record else self._sizes[0]
 
     @property
+    @override
     def pool_bytes(self) -> int:
         """Local memory that the steps of the kernel use one after another."""
         counters = 2 * (self.work_group // self.match_width << self.bits)
         exchanged = min(self.tile * max(self._sizes), EXCHANGED)
         sums = 8 * max(self.work_group, 1 << self.bits)
         return -(-max(self._marks, counters, exchanged, sums) // 16) * 16
-
-    def parts(self, size: int) -> int:
-        """In how many equal parts, a power of two, a tile of entries of so many bytes is exchanged."""
-        return 1 << (-(-self.tile * size // self.pool_bytes) - 1).bit_length()
 
     @property
     def legal(self) -> bool:
@@ -223,11 +201,8 @@ class _Ranking(Moving):
     @property
     @override
     def prelude(self) -> str:
-        match = f"{self.portability.defines}\n{_runs()}\n#define MATCH_BITS {self.bits}\n" + "#define MATCH_BY_PTX\n" * (
-            self.match_width == 32
-        )
         word = f"typedef {self.word} W;  // words: a column within its bucket, above a row"
-        return f"{match}#define MATCH_WIDTH {self.match_width}\n{super().prelude}\n{word}\n{_records(self.record)}"
+        return f"{self.matching}\n{_runs()}\n{super().prelude}\n{word}\n{_records(self.record)}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -247,12 +222,8 @@ class _Ranking(Moving):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        # The tile stays the same: all kernels have to agree on it.
-        group = next((group for group in range(work_group, 0, -1) if self.tile % group == 0), 0)
-        if self.small and group < 1 << self.bits:
-            return None
-        portability = self.portability.at_most(lane_width)
-        return replace(self, work_group=group, items=self.tile // group, portability=portability) if group else None
+        record = super().within(work_group, lane_width)
+        return None if record is None or (self.small and record.work_group < 1 << self.bits) else record
 
 
 @dataclass(frozen=True)
