@@ -115,11 +115,12 @@ def contents(profile: Profile) -> RenderableType:
 
 
 def _dtypes(able: Sequence[Profile], operation: str) -> list[str]:
-    """Return the dtypes for which these profiles have trees of their own, up to one that has some for any."""
+    """Return the dtypes for which these profiles have trees of their own, up to one that answers all questions for any."""
     names: dict[str, None] = {}
+    questions = {question for profile in able for trees in profile.operations[operation].values() for question in trees}
     for profile in able:
         names.update(dict.fromkeys(profile.operations[operation]))
-        if "any" in names:
+        if questions <= profile.operations[operation].get("any", {}).keys():
             break
     return list(names)
 

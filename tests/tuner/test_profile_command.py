@@ -69,6 +69,18 @@ def test_show_tells_what_serves_the_device(capsys: pytest.CaptureFixture[str], m
     assert "yours" in line(capsys, "spmv", "float64", "mine (2026-02-03) (single)")
 
 
+def test_show_has_a_row_for_each_profile_that_answers(capsys: pytest.CaptureFixture[str], mine: Path) -> None:
+    """One that answers a question for any dtype leaves the others to the profiles after it, which may have trees for a dtype."""
+    leaf = {"take": "serial/64/2"}
+    profiles.save(make_profile("other", operations={"spmv": {"float64": {"single": leaf, "scheme": {"take": "single"}}}}))
+    profiles.save(make_profile("mine", operations={"spmv": {"any": {"single": leaf}}}, date="2026-02-04"))
+    assert [profile.name for profile in profiles.find(DEVICE)][:2] == ["mine", "other"]
+    assert run("show") == 0
+    shown = capsys.readouterr().out
+    assert any(all(word in row for word in ("spmv", "float64", "other", "scheme")) for row in shown.splitlines()), shown
+    assert any(all(word in row for word in ("spmv", "any", "mine", "single")) for row in shown.splitlines()), shown
+
+
 def test_show_tells_what_is_ignored_and_why(capsys: pytest.CaptureFixture[str], mine: Path) -> None:
     odd = make_profile(
         "odd", operations={"spmv": {"any": {"single": {"take": "csr5/1/1"}}}, "spsv": {"any": {"x": {"take": "y"}}}}
