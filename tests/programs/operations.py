@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from clsparse_py._device.device import describe
+from clsparse_py._operations.spgemm.registry import METHODS
 from clsparse_py._precision.semiring import SEMIRINGS
 from tests.programs import prelude
 from tests.programs.drawing import Draw, SkipError
@@ -23,10 +24,7 @@ __all__ = ["OPERATIONS", "operation"]
 
 OPERATIONS: dict[str, tuple[float, Callable[[Draw], Step]]] = {}
 #: Methods that SpGEMM, SpTRANS and SpMV may be told to take.
-SPGEMM = (
-    "auto", "reg-merge", "merge", "reg-sort", "sort", "dense", "esc", "hash", "reg-hash", "large-hash", "esc-local",
-    "long-rows",
-)  # fmt: skip
+SPGEMM = ("auto", *METHODS)
 KERNELS = (
     "serial", "subvector4", "subvector32", "vector", "vector_long", "adaptive", "nonzero_split", "merge", "chunked",
     "narrow",

@@ -69,7 +69,7 @@ def test_show_tells_what_serves_the_device(capsys: pytest.CaptureFixture[str], m
     assert "yours" in line(capsys, "spmv", "float64", "mine (2026-02-03) (single)")
 
 
-def test_show_has_a_row_for_each_profile_that_answers(capsys: pytest.CaptureFixture[str], mine: Path) -> None:
+def test_show_has_a_row_for_each_profile_that_answers(capsys: pytest.CaptureFixture[str]) -> None:
     """One that answers a question for any dtype leaves the others to the profiles after it, which may have trees for a dtype."""
     leaf = {"take": "serial/64/2"}
     profiles.save(make_profile("other", operations={"spmv": {"float64": {"single": leaf, "scheme": {"take": "single"}}}}))
