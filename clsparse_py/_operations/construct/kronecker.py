@@ -18,8 +18,8 @@ from clsparse_py._matrix.matrix import Parts
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.construct.tiles import tiles, work_group_of
-from clsparse_py._operations.elementwise.operators import OPERATORS
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, conversion, name_of, needs_fp64
+from clsparse_py._operations.elementwise.operators import OPERATORS, lines_of_two
+from clsparse_py._precision.arithmetic import Arithmetic, name_of
 from clsparse_py._run.launch import Chain
 
 __all__ = ["KRON_POINTERS", "Kron", "kron_entries", "kron_pointers"]
@@ -52,18 +52,8 @@ class Kron(OfStructure):
     @property
     @override
     def prelude(self) -> str:
-        a, b = np.dtype(self.a), np.dtype(self.b)
-        lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(a, b, self.dtype) else []
-        lines += [
-            super().prelude,
-            f"typedef {OPENCL_TYPES[a.name]} A_VALUE;  // {a.name}",
-            f"typedef {OPENCL_TYPES[b.name]} B_VALUE;  // {b.name}",
-            f"typedef {OPENCL_TYPES[self.dtype.name]} T;  // {self.dtype.name}: values of the product",
-            f"T from_a(const A_VALUE v) {{ return {conversion(a, self.dtype)}; }}",
-            f"T from_b(const B_VALUE v) {{ return {conversion(b, self.dtype)}; }}",
-            f"T operate(const T a, const T b) {{ return {OPERATORS['multiply'].expression(self.dtype)}; }}",
-        ]
-        return "\n".join(lines)
+        lines = lines_of_two(self.a, self.b, self.dtype.name, OPERATORS["multiply"].expression(self.dtype))
+        return "\n".join([super().prelude, *lines])
 
     @classmethod
     @override

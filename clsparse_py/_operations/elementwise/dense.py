@@ -16,9 +16,9 @@ from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.operands import broadcast, place_dense
-from clsparse_py._operations.elementwise.operators import BINARY
-from clsparse_py._operations.elementwise.values import Values, add_entries, dense_values, operation_lines
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, conversion, name_of
+from clsparse_py._operations.elementwise.operators import BINARY, lines_of_two
+from clsparse_py._operations.elementwise.values import Values, add_entries, dense_values
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.transfer import copy_to_host
 
@@ -64,14 +64,9 @@ class AtEntries(OfStructure):
     @property
     @override
     def prelude(self) -> str:
-        b, dtype = np.dtype(self.b), np.result_type(self.a, self.b)
-        lines = operation_lines(self.a, dtype.name, dtype.name, BINARY[self.operator].expression(dtype))
-        lines += [
-            super().prelude,
-            f"typedef {OPENCL_TYPES[b.name]} B_VALUE;  // {b.name}",
-            f"T from_b(const B_VALUE v) {{ return {conversion(b, dtype)}; }}",
-        ]
-        return "\n".join(lines)
+        dtype = np.result_type(self.a, self.b)
+        lines = lines_of_two(self.a, self.b, dtype.name, BINARY[self.operator].expression(dtype))
+        return "\n".join([super().prelude, *lines])
 
 
 @kernel

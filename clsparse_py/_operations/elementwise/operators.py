@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from clsparse_py._ground.records import dataclass
-from clsparse_py._precision.arithmetic import extreme, operation
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, conversion, extreme, needs_fp64, operation
 
-__all__ = ["BINARY", "OPERATORS", "UFUNCS", "UNARY", "Operator", "Unary", "helper_lines"]
+__all__ = ["BINARY", "OPERATORS", "UFUNCS", "UNARY", "Operator", "Unary", "lines_of_two", "operation_lines"]
 
 #: Complex numbers are ordered as in NumPy: by the real part, then by the imaginary part.
 _LESS = "(a.x < b.x || (a.x == b.x && a.y < b.y))"
@@ -197,9 +197,33 @@ UNARY: dict[str, Unary] = {
 } | UFUNCS
 
 
-def helper_lines(expression: str, dtype: np.dtype[Any]) -> list[str]:
+def _helper_lines(expression: str, dtype: np.dtype[Any]) -> list[str]:
     """Return lines of OpenCL C that an expression for values of a dtype needs."""
     if "complex_" in expression:
         real = {"complex64": "float", "complex128": "double"}[dtype.name]
         return [f"#define REAL {real}", '#include "complex_functions.cl"']
     return ['#include "integer_power.cl"'] if "integer_power" in expression else []
+
+
+def operation_lines(a: str, inner: str, result: str, expression: str, parameters: str = "const T a, const T b") -> list[str]:
+    """Return lines of OpenCL C: the types of values, of what is computed, and of results, and the operation."""
+    dtypes = [np.dtype(name) for name in (a, inner, result)]
+    return [
+        *(["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(*dtypes) else []),
+        f"typedef {OPENCL_TYPES[a]} A_VALUE;  // {a}",
+        f"typedef {OPENCL_TYPES[inner]} T;  // {inner}: values are computed in it",
+        f"typedef {OPENCL_TYPES[result]} C_VALUE;  // {result}",
+        f"T from_a(const A_VALUE v) {{ return {conversion(dtypes[0], dtypes[1])}; }}",
+        *_helper_lines(expression, dtypes[1]),
+        f"C_VALUE operate({parameters}) {{ return {expression}; }}",
+    ]
+
+
+def lines_of_two(a: str, b: str, result: str, expression: str) -> list[str]:
+    """Return lines of OpenCL C: as `operation_lines`, for values of two dtypes, in the dtype that both give."""
+    inner = np.result_type(a, b)
+    return [
+        *operation_lines(a, inner.name, result, expression),
+        f"typedef {OPENCL_TYPES[b]} B_VALUE;  // {b}",
+        f"T from_b(const B_VALUE v) {{ return {conversion(np.dtype(b), inner)}; }}",
+    ]

@@ -12,8 +12,8 @@ from clsparse_py._build.declaration import Examples, Variants, kernel
 from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfStructure
-from clsparse_py._operations.elementwise.operators import OPERATORS
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, conversion, needs_fp64
+from clsparse_py._operations.elementwise.operators import OPERATORS, lines_of_two
+from clsparse_py._precision.arithmetic import Arithmetic
 
 __all__ = ["Union", "UnionAtOnce", "UnionCuts", "UnionMarks", "UnionWrite"]
 
@@ -45,21 +45,11 @@ class _OfTwo(OfStructure):
     @property
     @override
     def prelude(self) -> str:
-        a, b, operator = np.dtype(self.a), np.dtype(self.b), OPERATORS[self.operator]
+        operator = OPERATORS[self.operator]
         result = operator.result_dtype(self.dtype)
-        lines = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(a, b, self.dtype) else []
-        lines += [
-            super().prelude,
-            f"#define I_MAX {'LONG_MAX' if self.index == 'int64' else 'INT_MAX'}",
-            f"typedef {OPENCL_TYPES[a.name]} A_VALUE;  // {a.name}",
-            f"typedef {OPENCL_TYPES[b.name]} B_VALUE;  // {b.name}",
-            f"typedef {OPENCL_TYPES[self.dtype.name]} T;  // {self.dtype.name}: values are computed in it",
-            f"typedef {OPENCL_TYPES[result.name]} C_VALUE;  // {result.name}",
-            f"T from_a(const A_VALUE v) {{ return {conversion(a, self.dtype)}; }}",
-            f"T from_b(const B_VALUE v) {{ return {conversion(b, self.dtype)}; }}",
-            f"C_VALUE operate(const T a, const T b) {{ return {operator.expression(self.dtype)}; }}",
-        ]
-        return "\n".join(lines)
+        lines = lines_of_two(self.a, self.b, result.name, operator.expression(self.dtype))
+        index_max = f"#define I_MAX {'LONG_MAX' if self.index == 'int64' else 'INT_MAX'}"
+        return "\n".join([super().prelude, index_max, *lines])
 
     @property
     def is_kept(self) -> str:

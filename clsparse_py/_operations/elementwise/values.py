@@ -18,8 +18,8 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.elementwise.operators import BINARY, UFUNCS, UNARY, helper_lines
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, conversion, name_of, needs_fp64
+from clsparse_py._operations.elementwise.operators import BINARY, UFUNCS, UNARY, operation_lines
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of, needs_fp64
 from clsparse_py._run.launch import Chain, spread
 
 __all__ = [
@@ -31,25 +31,10 @@ __all__ = [
     "map_in_dtype",
     "map_values",
     "map_with_scalar",
-    "operation_lines",
     "scale",
 ]
 
 _WORK_GROUP = 128
-
-
-def operation_lines(a: str, inner: str, result: str, expression: str, parameters: str = "const T a, const T b") -> list[str]:
-    """Return lines of OpenCL C: the types of values, of what is computed, and of results, and the operation."""
-    dtypes = [np.dtype(name) for name in (a, inner, result)]
-    return [
-        *(["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(*dtypes) else []),
-        f"typedef {OPENCL_TYPES[a]} A_VALUE;  // {a}",
-        f"typedef {OPENCL_TYPES[inner]} T;  // {inner}: values are computed in it",
-        f"typedef {OPENCL_TYPES[result]} C_VALUE;  // {result}",
-        f"T from_a(const A_VALUE v) {{ return {conversion(dtypes[0], dtypes[1])}; }}",
-        *helper_lines(expression, dtypes[1]),
-        f"C_VALUE operate({parameters}) {{ return {expression}; }}",
-    ]
 
 
 @kernel
