@@ -75,7 +75,6 @@ def _text(name: str) -> str:
     return text(f"templates/{name}.mako")
 
 
-@functools.cache
 def _texts(name: str) -> tuple[str, ...]:
     """Return the text of a template and of all whose defs it uses, directly or not."""
     return _text(name), *(text for used_name in _NAMESPACE.findall(_text(name)) for text in _texts(used_name))

@@ -144,7 +144,6 @@ class Profile:
         return f"profile {self.name} ({self.date})" if self.date and "name" in self.device else f"profile {self.name}"
 
 
-@functools.cache
 def _stand_ins(dtype: str) -> tuple[str, ...]:
     """Return the keys under which trees for a dtype are sought: its own, the real one of its size, and that for any."""
     if dtype == "any":

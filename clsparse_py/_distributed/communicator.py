@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +13,9 @@ import pyopencl as cl
 from typing_extensions import Self
 
 from clsparse_py import __version__
+from clsparse_py._precision.arithmetic import name_of
 
-__all__ = ["Communicator", "Counter", "Exchange", "RankError", "check_time_limit", "describe_error", "name_of", "of_all_ranks"]
+__all__ = ["Communicator", "Counter", "Exchange", "RankError", "check_time_limit", "describe_error", "of_all_ranks"]
 
 #: The attribute of exceptions that every rank raises, or a `RankError` in its place.
 _AGREED = "raised_by_all_ranks"
@@ -280,12 +280,6 @@ class Communicator(abc.ABC):
             if _AGREED not in vars(error):
                 self.fail(error)
             raise
-
-
-@functools.cache
-def name_of(dtype: np.dtype[Any]) -> str:
-    """Return the name of a dtype, which NumPy puts together in some microseconds."""
-    return str(dtype)
 
 
 def of_all_ranks(error: Exception) -> Exception:

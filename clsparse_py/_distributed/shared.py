@@ -7,7 +7,8 @@ import zlib
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from clsparse_py._distributed.communicator import Communicator, name_of
+from clsparse_py._distributed.communicator import Communicator
+from clsparse_py._precision.arithmetic import name_of
 
 __all__ = ["Distributed", "collective", "describe", "extend_history", "spell"]
 

@@ -193,7 +193,6 @@ _count = functools.lru_cache(maxsize=256)(RadixCount)
 _starts = functools.lru_cache(maxsize=256)(RadixStarts)
 
 
-@functools.lru_cache(maxsize=256)
 def _together(device: Device, tiles: int, bits: int) -> int:
     """Return of how many adjacent tiles counts leave together: as many as leave work-groups enough, and have room."""
     sizes = (size for size in (8, 4, 2, 1) if size == 1 or tiles >= 4 * size * device.compute_units)

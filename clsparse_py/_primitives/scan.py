@@ -294,13 +294,11 @@ def enqueue_scan(
 _legal = functools.lru_cache(maxsize=256)(ScanTiles.legal)
 
 
-@functools.lru_cache(maxsize=256)
 def _carry(record: ScanTiles, adds: bool) -> ScanTiles:
     """Return the record of a scan whose tiles take a carried sum."""
     return replace(record, carried=True, adds=adds)
 
 
-@functools.lru_cache(maxsize=256)
 def _sums(device: Device, record: ScanTiles, by_key: bool) -> tuple[TileSums, ScanTiles]:
     """Return the records of the sums of tiles, and of their scan."""
     types = record.total, record.total

@@ -214,7 +214,6 @@ def inspect_segments(
     return Inspection(lists, tiles_of, plan, record, read_plan)
 
 
-@functools.lru_cache(maxsize=64)
 def _choose_record(device: Device, index: str, shape: Shape, runs: Runs, teams: tuple[int, ...]) -> SegmentClasses:
     """Return the record of the kernel that counts."""
     group, bins = min(128, device.max_work_group), shape.bins[: len(teams)]

@@ -284,7 +284,7 @@ def test_what_a_template_became_is_kept_until_its_text_or_that_of_one_it_uses_ch
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fill(n: int) -> str:
-        for loader in (sources.text, sources._texts, sources._template):
+        for loader in (sources.text, sources._template):
             loader.cache_clear()
         return sources.fill("kind/uses", {"name": "k", "n": n}).strip()
 
@@ -310,7 +310,7 @@ def test_what_a_template_became_is_kept_until_its_text_or_that_of_one_it_uses_ch
     for path in (tmp_path / "cache").iterdir():
         path.write_bytes(b"damaged")
     assert fill(1) == "3"
-    for used in (sources.text, sources._texts, sources._template):
+    for used in (sources.text, sources._template):
         used.cache_clear()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -237,7 +236,6 @@ def _build_gather_in_one_launch(
     return built, record.work_group * record.items
 
 
-@functools.lru_cache(maxsize=256)
 def _shares(device: Device, n: int, index: np.dtype[Any]) -> tuple[int, int, int]:
     """Return how the lengths of n rows are shared out: work-groups, rows of each, and its work-items.
 

@@ -198,13 +198,6 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return sum_dtype
 
 
-@functools.lru_cache(maxsize=64)
-def _check_dtype(dtype: Any) -> tuple[np.dtype[Any], bool]:
-    """Return a dtype that is supported, and whether it needs double precision."""
-    result_dtype = value_dtype("dtype", dtype)
-    return result_dtype, needs_fp64(result_dtype)
-
-
 def _device_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
     """Return a dtype in which the matrix's device can compute.
 
@@ -213,8 +206,8 @@ def _device_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
     TypeError
         It is not supported, or needs double precision, which the device lacks.
     """
-    result_dtype, with_fp64 = _check_dtype(dtype)
-    if with_fp64 and not describe(arena_of(A.queue).pool.device).fp64:
+    result_dtype = value_dtype("dtype", dtype)
+    if needs_fp64(result_dtype) and not describe(arena_of(A.queue).pool.device).fp64:
         raise DtypeError(f"dtype: {result_dtype} needs double precision, which {A.queue.device.name} lacks; use dtype=np.float32")
     return result_dtype
 

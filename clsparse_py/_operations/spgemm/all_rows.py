@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 from clsparse_py._matrix.structure import Facts
@@ -38,11 +37,6 @@ def small_merge(kind: Kind, thresholds: Thresholds, longest_row: int) -> Merge |
     return next((shape for shape in fitting if shape.length >= longest_row), None)
 
 
-@functools.lru_cache(maxsize=256)
-def _alone(longest_row: int, inputs: int) -> Bin:
-    return Bin("reg-merge", Merge(1, longest_row, staged_b=inputs), max_length=longest_row, takes_empty=True)
-
-
 def alone(thresholds: Thresholds, longest_row: int, max_products: int, inputs: int) -> Bin | None:
     """Return the bin by which one work-item each merges all rows, in their order; None if they are too long.
 
@@ -50,7 +44,7 @@ def alone(thresholds: Thresholds, longest_row: int, max_products: int, inputs: i
     """
     if not 0 < longest_row <= thresholds.max_item_length or max_products > thresholds.max_item_products:
         return None
-    return _alone(longest_row, inputs)
+    return Bin("reg-merge", Merge(1, longest_row, staged_b=inputs), max_length=longest_row, takes_empty=True)
 
 
 def max_item_length(limits: Thresholds) -> float:

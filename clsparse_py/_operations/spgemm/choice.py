@@ -7,8 +7,6 @@ strategy gives them, and "last" that of its last bin, if all bins between have n
 
 from __future__ import annotations
 
-import functools
-
 from clsparse_py._ground.records import dataclass
 from clsparse_py._operations.spgemm.registry import PARTS
 
@@ -38,7 +36,6 @@ class Choice:
         return self.method + _TOGETHER * self.together
 
 
-@functools.lru_cache(maxsize=64)
 def parse_choice(label: str) -> Choice:
     """Return the choice that a label names.
 

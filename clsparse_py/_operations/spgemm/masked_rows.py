@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -72,7 +71,6 @@ class Lookup:
     places: bool
 
 
-@functools.lru_cache(maxsize=64)
 def parse(label: str) -> Lookup:
     """Return what a label names, such as "team:128".
 

@@ -128,7 +128,6 @@ def _entry(text: str, label: str, methods: Collection[str]) -> Entry:
     return Entry(method, Limits(*(number(digits, f"strategy: a limit of {method}", 0, MOST) for digits in numbers)))
 
 
-@functools.lru_cache(maxsize=64)
 def parse(label: str) -> Strategy:
     """Return the strategy that a label names.
 

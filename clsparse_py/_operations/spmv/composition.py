@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +17,6 @@ __all__ = ["CLASSES", "Composer", "Loads", "class_of"]
 CLASSES = ((0, 2), (2, 4), (4, 8), (8, 16), (16, 32), (32, 64), (64, N_BINS - 1), (N_BINS - 1, N_BINS))
 
 
-@functools.cache
 def class_of(number: int) -> int:
     """Return which of `CLASSES` a bin belongs to."""
     return next(i for i, (_, end) in enumerate(CLASSES) if number < end)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 from clsparse_py._decisions.labels import MOST, number
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
@@ -46,7 +44,6 @@ class Strategy:
         return " ".join((*(f"{method}:{limit}" for method, limit in self.limits), "binned"))
 
 
-@functools.lru_cache(maxsize=64)
 def parse(label: str) -> Strategy:
     """Return the strategy of a label such as "gather:900 binned".
 

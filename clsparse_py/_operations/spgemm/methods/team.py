@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import functools
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -74,8 +73,6 @@ class Team(abc.ABC):
         return record.groups(rows.n), ()
 
 
-# Kept: asked for with every launch.
-@functools.lru_cache(maxsize=256)
 def vary(team: _Team, field: str, value: Any) -> _Team:
     """Return a team with another value of a field, as a product asks for it."""
     return replace(team, **{field: value})
