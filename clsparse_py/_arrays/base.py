@@ -18,6 +18,7 @@ import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import Self
 
+from clsparse_py._arrays.numpy_functions import METHODS, OPERATORS, REFUSED, UNARY_FUNCTIONS
 from clsparse_py._ground.errors import runs_on_host
 from clsparse_py._ground.tables import Table
 from clsparse_py._matrix.matrix import Matrix, Sparse
@@ -26,7 +27,6 @@ from clsparse_py._memory.device_array import OF_NO_VALUES
 from clsparse_py._memory.overlap import require_inside
 from clsparse_py._operations.elementwise.dense import dense_of
 from clsparse_py._operations.elementwise.in_place import InPlace
-from clsparse_py._operations.elementwise.operators import UFUNCS
 from clsparse_py._run.transfer import contexts_match
 
 if TYPE_CHECKING:
@@ -521,8 +521,8 @@ class SparseArray(InPlace, Sparse):
         if function is np.result_type:
             return np.result_type(*(operand.dtype if isinstance(operand, SparseArray) else operand for operand in arguments))
         name = function.__name__
-        if name in _METHODS and arguments and isinstance(arguments[0], SparseArray):
-            method = getattr(arguments[0], _METHODS[name])
+        if name in METHODS and arguments and isinstance(arguments[0], SparseArray):
+            method = getattr(arguments[0], METHODS[name])
             return method(*arguments[1:], **options) if callable(method) else method
         return self._refuse_number(f"np.{name}: A")
 
@@ -612,45 +612,6 @@ def _conjugate(values: Any) -> Any:
     return values.conj() if isinstance(values, cl_array.Array) else np.conj(values)
 
 
-#: The operators that functions of NumPy stand for, by the names of their methods: of the left operand, and of the right one.
-_OPERATORS: Mapping[np.ufunc, tuple[str, str]] = {
-    np.add: ("__add__", "__radd__"),
-    np.subtract: ("__sub__", "__rsub__"),
-    np.multiply: ("__mul__", "__rmul__"),
-    np.true_divide: ("__truediv__", "__rtruediv__"),
-    np.power: ("__pow__", "__rpow__"),
-    np.matmul: ("__matmul__", "__rmatmul__"),
-    np.maximum: ("maximum", "maximum"),
-    np.minimum: ("minimum", "minimum"),
-    np.equal: ("__eq__", "__eq__"),
-    np.not_equal: ("__ne__", "__ne__"),
-    np.less: ("__lt__", "__gt__"),
-    np.less_equal: ("__le__", "__ge__"),
-    np.greater: ("__gt__", "__lt__"),
-    np.greater_equal: ("__ge__", "__le__"),
-}
-#: The methods and operators of one operand that functions of NumPy stand for.
-UNARY_FUNCTIONS: Mapping[np.ufunc, Callable[[Any], Any]] = {
-    np.negative: operator.neg,
-    np.absolute: abs,
-    np.conjugate: operator.methodcaller("conjugate"),
-    np.square: lambda A: A * A,
-    **{
-        getattr(np, name): operator.methodcaller(name)
-        for name, function in UFUNCS.items()
-        if function.of_numpy is None and name not in ("sign", "floor", "ceil", "trunc")
-    },
-}
-#: NumPy functions that are no ufuncs: their names, and the methods or attributes that implement them.
-_METHODS: Mapping[str, str] = {
-    **{name: name for name in ("argmax", "argmin", "astype", "copy", "count_nonzero", "diagonal", "dot", "imag", "max", "mean")},
-    **{name: name for name in ("min", "nanmax", "nanmin", "nonzero", "real", "reshape", "sum", "trace", "transpose")},
-    **dict(zip(("amax", "amin", "around", "round"), ("max", "min", "__round__", "__round__"), strict=True)),
-}
-#: Functions of NumPy that SciPy's arrays refuse, though they have the methods, and the errors.
-_REFUSED = {np.sign: ValueError, np.floor: TypeError, np.ceil: TypeError, np.trunc: TypeError}
-
-
 def _way(method: str, options: Mapping[str, Any]) -> str:
     """Return how a function of NumPy's was called, if it was not called plainly."""
     return ("" if method == "__call__" else f".{method}") + (f" with {', '.join(options)}" if options else "")
@@ -662,15 +623,15 @@ _IN_PLACE = [(-2, -1)] * 3, [(-1,), (-2, -1), (-1,)]
 
 def _apply(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
     """Return the result of a function of NumPy's on operands, one of which is sparse."""
-    if ufunc in _REFUSED:
+    if ufunc in REFUSED:
         name = ufunc.__name__
-        raise _REFUSED[ufunc](f"numpy.{name}: takes no sparse array, as with SciPy's; use A.{name}()")
+        raise REFUSED[ufunc](f"numpy.{name}: takes no sparse array, as with SciPy's; use A.{name}()")
     if len(inputs) == 1:
         function = UNARY_FUNCTIONS.get(ufunc)
         return NotImplemented if function is None else function(inputs[0])
-    if ufunc not in _OPERATORS:
+    if ufunc not in OPERATORS:
         return NotImplemented
-    forward, reflected = _OPERATORS[ufunc]
+    forward, reflected = OPERATORS[ufunc]
     left, right = inputs
     for operand, other, name in ((left, right, forward), (right, left, reflected)):
         if isinstance(operand, (SparseArray, Matrix)) and hasattr(operand, name):

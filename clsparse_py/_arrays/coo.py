@@ -29,7 +29,7 @@ from clsparse_py._matrix.structure import Facts
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.operands import is_scalar
 from clsparse_py._operations.indexing.methods import Indexing
-from clsparse_py._operations.reductions.axes import axis_of
+from clsparse_py._operations.reductions.axes import axis_of, find_summed_axes
 from clsparse_py._operations.transpose_cache import MemoryReport, report_memory
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_host
@@ -523,7 +523,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
             The axes do not go together, or more than two are left.
         """
         B = on_device(self._queue, other).tocoo() if is_sparse(other) else np.asarray(other)
-        of_A, of_B = _find_summed_axes(axes, self.shape, B.shape)
+        of_A, of_B = find_summed_axes(axes, self.shape, B.shape)
         free_of_A, free_of_B = (
             [axis for axis in range(operand.ndim) if axis not in summed] for operand, summed in ((self, of_A), (B, of_B))
         )
@@ -615,29 +615,6 @@ def _is_of_coo(name: str, arguments: tuple[Any, ...]) -> bool:
     if name in ("maximum", "minimum"):
         return bool(getattr(np, name)(0, arguments[0]))
     return name in ("__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__") and bool(arguments[0] != arguments[0])
-
-
-def _find_summed_axes(axes: Any, A: tuple[int, ...], B: tuple[int, ...]) -> tuple[list[int], list[int]]:
-    """Return which axes of two arrays of these shapes are summed over.
-
-    Raises
-    ------
-    ValueError
-        They are no axes, or of other lengths.
-    """
-    if isinstance(axes, (int, np.integer)):
-        axes = range(len(A) - int(axes), len(A)), range(int(axes))
-    of_A, of_B = (np.atleast_1d(np.asarray(axes_of_one, int)).tolist() for axes_of_one in axes)
-    for name, axes_of_one, shape in (("A", of_A, A), ("other", of_B, B)):
-        if any(not -len(shape) <= axis < len(shape) for axis in axes_of_one) or len(
-            {axis % len(shape) for axis in axes_of_one}
-        ) < len(axes_of_one):
-            raise ValueError(f"axes: must be axes of {name}, each once, which has {len(shape)}, are {axes_of_one}")
-    of_A, of_B = ([axis % len(shape) for axis in axes_of_one] for axes_of_one, shape in ((of_A, A), (of_B, B)))
-    if [A[axis] for axis in of_A] != [B[axis] for axis in of_B]:
-        difference = f"{of_A} of A, which has shape {A}, and {of_B} of other, which has {B}, differ in length"
-        raise ValueError(f"axes: {difference} (sizes of the corresponding axes must match)")
-    return of_A, of_B
 
 
 def _shape_of(shape: Any) -> tuple[int, ...]:

@@ -480,6 +480,48 @@ def add_tune_options(command: argparse.ArgumentParser) -> None:
     command.set_defaults(run=_tune)
 
 
+def _add_products(commands: argparse._SubParsersAction[Any], on_device: argparse.ArgumentParser) -> None:
+    """Add the commands that multiply and transpose."""
+    command = commands.add_parser("transpose", parents=[on_device], help="transpose a matrix, say how, and write the result")
+    command.add_argument("file", metavar="FILE", help="a matrix: .mtx, .mtx.gz or .npz")
+    command.add_argument("-o", "--output", metavar="FILE", help="where the transposed goes: .mtx, .mtx.gz or .npz")
+    command.add_argument("--method", default="auto", choices=("auto", *METHODS), help="(auto)")
+    command.set_defaults(run=_transpose)
+
+    command = commands.add_parser("multiply", parents=[on_device], help="multiply two matrices, say how, and write the result")
+    command.add_argument("left", metavar="A", help="a matrix: .mtx, .mtx.gz or .npz")
+    command.add_argument("right", metavar="B", help="another one, or the same file again")
+    command.add_argument("-o", "--output", metavar="FILE", help="where the product goes: .mtx, .mtx.gz or .npz")
+    command.add_argument("-T", "--transpose", action="store_true", help="multiply with the transposed of B")
+    command.add_argument("--method", default="auto", choices=("auto", *PRODUCT_METHODS), help="(auto)")
+    command.add_argument("--semiring", default="plus_times", choices=SEMIRINGS, help="(plus_times)")
+    command.add_argument("--loose", action="store_true", help="allow forms whose result may differ in the last bits each time")
+    command.add_argument("--memory-limit", type=_positive, metavar="BYTES", help="of the workspace (half of the device's)")
+    command.add_argument("--max-nnz", type=_not_negative, metavar="N", help="refuse a product with more entries")
+    command.add_argument("--explain", action="store_true", help="print which methods make which rows")
+    command.set_defaults(run=_multiply)
+
+
+def _add_profile(commands: argparse._SubParsersAction[Any], on_device: argparse.ArgumentParser) -> None:
+    """Add the command ``profile`` and its actions."""
+    command = commands.add_parser("profile", help="show, export, import and remove profiles, by which kernels are chosen")
+    actions = command.add_subparsers(title="actions", metavar="ACTION", required=True)
+    command = actions.add_parser("show", parents=[on_device], help="say which profiles serve a device, or what is in one")
+    command.add_argument("name", nargs="?", metavar="NAME", help="of a profile, whose trees are shown; none: which there are")
+    command.set_defaults(run=_profile_show)
+    command = actions.add_parser("export", parents=[on_device], help="write a profile to a file")
+    command.add_argument("file", metavar="FILE")
+    command.add_argument("name", nargs="?", metavar="NAME", help="(the first that serves the device)")
+    command.set_defaults(run=_profile_export)
+    command = actions.add_parser("import", help="keep the profile in a file as one of yours")
+    command.add_argument("file", metavar="FILE")
+    command.add_argument("--replace", action="store_true", help="even where you have one of that name")
+    command.set_defaults(run=_profile_import)
+    command = actions.add_parser("remove", help="remove one of your profiles")
+    command.add_argument("name", metavar="NAME")
+    command.set_defaults(run=_profile_remove)
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command's arguments."""
     whole = argparse.ArgumentParser(prog="clsparse", description="Sparse linear algebra on any OpenCL device.")
@@ -506,46 +548,12 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--retry", action="store_true", help="first forget what compilers refused, and so try it again")
     command.set_defaults(run=_warmup)
 
-    command = commands.add_parser("transpose", parents=[on_device], help="transpose a matrix, say how, and write the result")
-    command.add_argument("file", metavar="FILE", help="a matrix: .mtx, .mtx.gz or .npz")
-    command.add_argument("-o", "--output", metavar="FILE", help="where the transposed goes: .mtx, .mtx.gz or .npz")
-    command.add_argument("--method", default="auto", choices=("auto", *METHODS), help="(auto)")
-    command.set_defaults(run=_transpose)
-
-    command = commands.add_parser("multiply", parents=[on_device], help="multiply two matrices, say how, and write the result")
-    command.add_argument("left", metavar="A", help="a matrix: .mtx, .mtx.gz or .npz")
-    command.add_argument("right", metavar="B", help="another one, or the same file again")
-    command.add_argument("-o", "--output", metavar="FILE", help="where the product goes: .mtx, .mtx.gz or .npz")
-    command.add_argument("-T", "--transpose", action="store_true", help="multiply with the transposed of B")
-    command.add_argument("--method", default="auto", choices=("auto", *PRODUCT_METHODS), help="(auto)")
-    command.add_argument("--semiring", default="plus_times", choices=SEMIRINGS, help="(plus_times)")
-    command.add_argument("--loose", action="store_true", help="allow forms whose result may differ in the last bits each time")
-    command.add_argument("--memory-limit", type=_positive, metavar="BYTES", help="of the workspace (half of the device's)")
-    command.add_argument("--max-nnz", type=_not_negative, metavar="N", help="refuse a product with more entries")
-    command.add_argument("--explain", action="store_true", help="print which methods make which rows")
-    command.set_defaults(run=_multiply)
-
+    _add_products(commands, on_device)
     add_tune_options(
         commands.add_parser("tune", parents=[on_device], help="measure what is fastest on a device, and use it from then on")
     )
 
-    command = commands.add_parser("profile", help="show, export, import and remove profiles, by which kernels are chosen")
-    actions = command.add_subparsers(title="actions", metavar="ACTION", required=True)
-    command = actions.add_parser("show", parents=[on_device], help="say which profiles serve a device, or what is in one")
-    command.add_argument("name", nargs="?", metavar="NAME", help="of a profile, whose trees are shown; none: which there are")
-    command.set_defaults(run=_profile_show)
-    command = actions.add_parser("export", parents=[on_device], help="write a profile to a file")
-    command.add_argument("file", metavar="FILE")
-    command.add_argument("name", nargs="?", metavar="NAME", help="(the first that serves the device)")
-    command.set_defaults(run=_profile_export)
-    command = actions.add_parser("import", help="keep the profile in a file as one of yours")
-    command.add_argument("file", metavar="FILE")
-    command.add_argument("--replace", action="store_true", help="even where you have one of that name")
-    command.set_defaults(run=_profile_import)
-    command = actions.add_parser("remove", help="remove one of your profiles")
-    command.add_argument("name", metavar="NAME")
-    command.set_defaults(run=_profile_remove)
-
+    _add_profile(commands, on_device)
     command = commands.add_parser("demo", parents=[on_device], help="multiply real matrices, check against SciPy, and time it")
     command.add_argument("files", nargs="*", metavar="FILE", help="more matrices: .mtx, .mtx.gz or .npz")
     command.set_defaults(run=_demo)

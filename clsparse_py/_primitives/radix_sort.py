@@ -241,20 +241,9 @@ def _chunk(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) 
     sum_ranges, _ = chain.build(RadixChunkStarts(group, name_of(index), "sum"))
     scan, _ = chain.build(RadixChunkStarts(group, name_of(index), "scan"))
     tells = radix_pass.pointers is not None and not radix_pass.first
-    scatter, _ = chain.build(
-        RadixChunkScatter(
-            group,
-            name_of(index),
-            word,
-            name_of(radix_pass.sorted.dtype),
-            radix_pass.source,
-            radix_pass.last,
-            radix_pass.value_bytes,
-            radix_pass.positions,
-            tells,
-            far=radix_pass.bits >= Thresholds.of(chain.device).far_bits,
-        )
-    )
+    scattered = name_of(radix_pass.sorted.dtype), radix_pass.source, radix_pass.last, radix_pass.value_bytes, radix_pass.positions
+    is_far = radix_pass.bits >= Thresholds.of(chain.device).far_bits
+    scatter, _ = chain.build(RadixChunkScatter(group, name_of(index), word, *scattered, tells, far=is_far))
 
     def enqueue() -> None:
         per_chunk = -(-radix_pass.n // min(shape.chunks, radix_pass.n))

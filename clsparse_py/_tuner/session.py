@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -284,6 +284,14 @@ class Session:
                     self.observer.show(observation)
                 of_question.append((observation.features, observation.times))
 
+    def _list_candidates(
+        self, tunable: Tunable[Any], dtype: str, question: str, subject: Any, measured: Mapping[str, Any], base: str
+    ) -> Iterable[str]:
+        """Return the labels to measure: those around the present one in a descent, else those that promise something."""
+        if question in tunable.descents:
+            return tunable.around(self.device, dtype, subject, question, base)
+        return tunable.promising(self.device, dtype, subject, question, measured, self.options.exhaustive)
+
     def _observe(
         self,
         tunable: Tunable[Any],
@@ -299,11 +307,8 @@ class Session:
         default = base = tunable.default(self.device, dtype, question, features)
         if question in tunable.descents:
             base = descent.current_label([past for past in self.checkpoint.of(operation, dtype) if past.question == question])
-            promising = tunable.around(self.device, dtype, subject, question, base)
-        else:
-            promising = tunable.promising(self.device, dtype, subject, question, measured, self.options.exhaustive)
-        fatal = self.checkpoint.fatal
-        labels = [label for label in (default, base, *promising) if (operation, dtype, question, label) not in fatal]
+        labels = [default, base, *self._list_candidates(tunable, dtype, question, subject, measured, base)]
+        labels = [label for label in labels if (operation, dtype, question, label) not in self.checkpoint.fatal]
 
         def tried(label: str) -> None:
             key = (operation, dtype, question, label)

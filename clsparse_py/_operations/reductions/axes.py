@@ -5,9 +5,11 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import numpy as np
+
 from clsparse_py._matrix.matrix import Matrix
 
-__all__ = ["axis_of", "longest_row"]
+__all__ = ["axis_of", "find_summed_axes", "longest_row"]
 
 
 def axis_of(axis: Any) -> int | None:
@@ -33,3 +35,26 @@ def axis_of(axis: Any) -> int | None:
 def longest_row(A: Matrix) -> int | None:
     """Return how many entries a row has at most, duplicates included; None if that is not known."""
     return None if A.facts is None else A.facts.longest
+
+
+def find_summed_axes(axes: Any, A: tuple[int, ...], B: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """Return which axes of two arrays of these shapes are summed over.
+
+    Raises
+    ------
+    ValueError
+        They are no axes, or of other lengths.
+    """
+    if isinstance(axes, (int, np.integer)):
+        axes = range(len(A) - int(axes), len(A)), range(int(axes))
+    of_A, of_B = (np.atleast_1d(np.asarray(axes_of_one, int)).tolist() for axes_of_one in axes)
+    for name, axes_of_one, shape in (("A", of_A, A), ("other", of_B, B)):
+        if any(not -len(shape) <= axis < len(shape) for axis in axes_of_one) or len(
+            {axis % len(shape) for axis in axes_of_one}
+        ) < len(axes_of_one):
+            raise ValueError(f"axes: must be axes of {name}, each once, which has {len(shape)}, are {axes_of_one}")
+    of_A, of_B = ([axis % len(shape) for axis in axes_of_one] for axes_of_one, shape in ((of_A, A), (of_B, B)))
+    if [A[axis] for axis in of_A] != [B[axis] for axis in of_B]:
+        difference = f"{of_A} of A, which has shape {A}, and {of_B} of other, which has {B}, differ in length"
+        raise ValueError(f"axes: {difference} (sizes of the corresponding axes must match)")
+    return of_A, of_B
