@@ -156,6 +156,7 @@ class SparseArray(InPlace, Sparse):
     """Base of `csr_array`, `csc_array`, `coo_array` and `bsr_array`."""
 
     _format: ClassVar[str]
+    _of_one: coo_array  # for type checkers: see `annotations.GivesRows`
     # Before NumPy's and PyOpenCL's arrays.
     __array_priority__ = 200.0
     #: How many entries are printed; an array may have another number, as SciPy's may.

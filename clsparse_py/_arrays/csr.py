@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from clsparse_py._arrays.coo import coo_array
     from clsparse_py._arrays.csc import csc_array
-    from clsparse_py._matrix.annotations import Number, SciPySparse
+    from clsparse_py._matrix.annotations import Extreme, Number, SciPySparse
 
 __all__ = ["csr_array"]
 
@@ -121,6 +121,12 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
             return object.__new__(array_class)  # type: ignore[no-any-return] # csr_vector is a csr_array
         # For a class that a user derived: Python calls __init__ of instances of that class only.
         return array_class(arg1, shape, *options, **named)
+
+    if TYPE_CHECKING:
+        max: Extreme[coo_array]
+        min: Extreme[coo_array]
+        nanmax: Extreme[coo_array]
+        nanmin: Extreme[coo_array]
 
     def __init__(
         self,

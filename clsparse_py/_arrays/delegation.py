@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyopencl import array as cl_array
     from typing_extensions import Self
 
+    from clsparse_py._arrays.coo import coo_array
     from clsparse_py._matrix.annotations import Extreme, Gives, Number, OfAxis
     from clsparse_py._matrix.matrix import Sparse
 
@@ -70,8 +71,8 @@ class Delegating(SparseArray):
 
         sum: OfAxis
         mean: OfAxis
-        max: Extreme
-        min: Extreme
+        max: Extreme[coo_array]
+        min: Extreme[coo_array]
 
         @overload
         def __add__(self: Gives[_Given], other: Sparse) -> _Given: ...

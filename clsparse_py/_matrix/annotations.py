@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-if TYPE_CHECKING:
-    from clsparse_py._arrays.coo import coo_array
-
 __all__ = [
-    "Extreme", "Found", "Gives", "Number", "OfAxis", "Pair", "Scalar", "SciPySparse", "Solver", "Values",
+    "Extreme", "Found", "Gives", "GivesRows", "Number", "OfAxis", "Pair", "Scalar", "SciPySparse", "Solver", "Values",
     "of_axis", "of_extreme", "solver",
 ]  # fmt: skip
 
@@ -55,6 +52,13 @@ class Gives(Protocol[_Given]):
     def _of_two(self) -> _Given: ...
 
 
+class GivesRows(Protocol[_Given]):
+    """A sparse array whose single rows and columns are one-dimensional arrays of a class."""
+
+    @property
+    def _of_one(self) -> _Given: ...
+
+
 class OfAxis(Protocol):
     """``A.sum`` and ``A.mean``."""
 
@@ -73,14 +77,14 @@ class OfAxis(Protocol):
     def __call__(self, axis: Any = None, dtype: Any = None, out: Any = None, *, like: Any = None) -> Any: ...
 
 
-class Extreme(Protocol):
+class Extreme(Protocol[_Given]):
     """``A.max`` and ``A.min``, and those without NaN."""
 
     @overload
     def __call__(self, axis: None = None, out: None = None, *, explicit: bool = False) -> Found: ...
 
     @overload
-    def __call__(self, axis: int, out: None = None, *, explicit: bool = False) -> coo_array: ...
+    def __call__(self, axis: int, out: None = None, *, explicit: bool = False) -> _Given: ...
 
     @overload
     def __call__(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any: ...
@@ -112,9 +116,9 @@ def of_axis(method: Callable[..., Any]) -> OfAxis:
     return cast("OfAxis", method)
 
 
-def of_extreme(method: Callable[..., Any]) -> Extreme:
+def of_extreme(method: Callable[..., Any]) -> Extreme[Any]:
     """Return a method as it is, for type checkers as an `Extreme`."""
-    return cast("Extreme", method)
+    return cast("Extreme[Any]", method)
 
 
 def solver(function: Callable[Concatenate[Any, Any, _Options], tuple[Any, int]]) -> Solver[_Options]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import pyopencl as cl
-
-if TYPE_CHECKING:
-    from clsparse_py._memory.pool import Arena
 
 __all__ = ["Block", "Idle", "Lent", "is_released", "whole"]
 
@@ -25,6 +23,26 @@ class Idle(dict[int, "list[Block]"]):
         self.clear()
 
 
+class _Pool(Protocol):
+    """The pool that blocks return to."""
+
+    n_released: int
+
+    def lose(self, block: Block) -> None: ...
+    def take_back(self, block: Block) -> None: ...
+
+
+class _Arena(Protocol):
+    """The part of a pool that is one queue's."""
+
+    @property
+    def pool(self) -> _Pool: ...
+    @property
+    def itself(self) -> Callable[[], _Arena | None]: ...
+    @property
+    def idle(self) -> Idle: ...
+
+
 class Block:
     """A piece of device memory, either lent to an array or operation, or idle in its arena.
 
@@ -36,7 +54,7 @@ class Block:
 
     __slots__ = ("__weakref__", "arena", "buffer", "idle", "idle_since", "patience", "pointer", "pool", "size")
 
-    def __init__(self, arena: Arena, buffer: cl.Buffer, size: int, patience: int) -> None:
+    def __init__(self, arena: _Arena, buffer: cl.Buffer, size: int, patience: int) -> None:
         self.buffer, self.size, self.pointer, self.patience = buffer, size, buffer.int_ptr, patience
         # The arena itself is not kept: it goes with its queue.
         self.pool, self.arena, self.idle = arena.pool, arena.itself, arena.idle

@@ -20,9 +20,9 @@ from clsparse_py import csr_array, describe
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._matrix.structure import Facts
 from clsparse_py._operations.spgemm import METHODS, SpgemmPlan, decide, spgemm, spgemm_estimate, spgemm_plan
+from clsparse_py._operations.spgemm.accumulator import Accumulator
 from clsparse_py._operations.spgemm.arguments import types_of
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
-from clsparse_py._operations.spgemm.methods.base import Accumulator
 from clsparse_py._operations.spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._operations.spgemm.methods.dense_span import DenseSpan
 from clsparse_py._operations.spgemm.methods.dense_windows import DenseWindows

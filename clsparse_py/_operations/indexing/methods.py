@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 import pyopencl as cl
@@ -32,8 +32,9 @@ from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device, copy_to_host, from_host
 
 if TYPE_CHECKING:
-    from clsparse_py._arrays.coo import coo_array
-    from clsparse_py._matrix.annotations import Found
+    from clsparse_py._matrix.annotations import Found, GivesRows
+
+_Row = TypeVar("_Row")
 
 __all__ = ["Indexing"]
 
@@ -127,10 +128,10 @@ class Indexing:
     def __getitem__(self, key: tuple[int, int]) -> Found: ...
 
     @overload
-    def __getitem__(self, key: tuple[int, slice] | tuple[slice, int]) -> coo_array: ...
+    def __getitem__(self: GivesRows[_Row], key: tuple[int, slice] | tuple[slice, int]) -> _Row: ...
 
     @overload  # of one dimension it is a number
-    def __getitem__(self, key: int) -> coo_array | Any: ...
+    def __getitem__(self: GivesRows[_Row], key: int) -> _Row | Any: ...
 
     @overload
     def __getitem__(self, key: Any) -> Any: ...

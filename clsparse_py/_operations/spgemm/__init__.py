@@ -11,10 +11,10 @@ from clsparse_py._device.device import describe
 from clsparse_py._ground.errors import require_name
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure
 from clsparse_py._memory.workspace import Workspace, counting
+from clsparse_py._operations.spgemm.accumulator import Result
 from clsparse_py._operations.spgemm.arguments import check_limits, check_operands, memory_limit_of, types_of
 from clsparse_py._operations.spgemm.estimate import Estimate, spgemm_estimate
 from clsparse_py._operations.spgemm.explanation import Explanation
-from clsparse_py._operations.spgemm.methods.base import Result
 from clsparse_py._operations.spgemm.min_workspace import min_bytes
 from clsparse_py._operations.spgemm.pipeline import multiply
 from clsparse_py._operations.spgemm.plan import SpgemmPlan

@@ -7,15 +7,13 @@ the last bin takes any. A named method gives the bins of its own bins; what it c
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.accumulator import Accumulator
 from clsparse_py._operations.spgemm.kernels import KernelTypes
 from clsparse_py._operations.spgemm.thresholds import Thresholds
-
-if TYPE_CHECKING:
-    from clsparse_py._operations.spgemm.methods.base import Accumulator
 
 __all__ = ["EMPTY", "Bin", "Bins", "Setting"]
 

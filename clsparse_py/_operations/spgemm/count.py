@@ -11,11 +11,11 @@ import numpy as np
 from pyopencl import array as cl_array
 
 from clsparse_py._ground.index_types import INT32_MAX
+from clsparse_py._operations.spgemm.accumulator import Product, Result, Rows
 from clsparse_py._operations.spgemm.all_rows import staged_entries
 from clsparse_py._operations.spgemm.analysis import Work, analyse
 from clsparse_py._operations.spgemm.decide import Decision, Reason, Speculation, speculation_for
 from clsparse_py._operations.spgemm.kind import kind_of
-from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
 from clsparse_py._operations.spgemm.new_arrays import new_counts, new_pointers
 from clsparse_py._operations.spgemm.operands import Operands
 from clsparse_py._operations.spgemm.request import Request

@@ -13,13 +13,13 @@ from clsparse_py._ground.index_types import INT32_MAX
 from clsparse_py._ground.records import dataclass
 from clsparse_py._ground.tables import Shown, Table
 from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._operations.spgemm.accumulator import workspace_bound
 from clsparse_py._operations.spgemm.analysis import Work, analyse
 from clsparse_py._operations.spgemm.arguments import check_operands, types_of
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
 from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
 from clsparse_py._operations.spgemm.explanation import ProductSizes
 from clsparse_py._operations.spgemm.kernels import KernelTypes
-from clsparse_py._operations.spgemm.methods.base import workspace_bound
 from clsparse_py._operations.spgemm.methods.dense_chunked import worker_bytes, workers_on
 from clsparse_py._operations.spgemm.min_workspace import copy_bytes, min_bytes
 from clsparse_py._operations.spgemm.pipeline import inspect_structure

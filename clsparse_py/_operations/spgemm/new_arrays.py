@@ -9,7 +9,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._memory.memory import allocate, array_of
 from clsparse_py._memory.workspace import counting, current
-from clsparse_py._operations.spgemm.methods.base import Product
+from clsparse_py._operations.spgemm.accumulator import Product
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Tape
 

@@ -13,10 +13,10 @@ from clsparse_py._device.device import RESERVED, Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._memory.memory import allocate_each, shorten
+from clsparse_py._operations.spgemm.accumulator import Result
 from clsparse_py._operations.spgemm.arguments import types_of
 from clsparse_py._operations.spgemm.kernels import KernelTypes, OfLanes
 from clsparse_py._operations.spgemm.kind import Kind, kind_of
-from clsparse_py._operations.spgemm.methods.base import Result
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._run.launch import Chain

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from clsparse_py._matrix.matrix import Matrix
+from clsparse_py._operations.spgemm.accumulator import Product, workspace_bound
 from clsparse_py._operations.spgemm.arguments import types_of
 from clsparse_py._operations.spgemm.canonical_values import CanonicalOperand
 from clsparse_py._operations.spgemm.decide import Decision, decide
 from clsparse_py._operations.spgemm.features import Budget, Features
 from clsparse_py._operations.spgemm.kind import kind_of
-from clsparse_py._operations.spgemm.methods.base import Product, workspace_bound
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._run.launch import Chain
 

@@ -11,9 +11,9 @@ from pyopencl import array as cl_array
 
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._memory.workspace import Workspace, counting
+from clsparse_py._operations.spgemm.accumulator import Result
 from clsparse_py._operations.spgemm.bins import EMPTY, Bins
 from clsparse_py._operations.spgemm.count import Counted, count
-from clsparse_py._operations.spgemm.methods.base import Result
 from clsparse_py._operations.spgemm.methods.dense import WINDOWS
 from clsparse_py._operations.spgemm.methods.dense_chunked import DenseChunked
 from clsparse_py._operations.spgemm.new_arrays import new_part

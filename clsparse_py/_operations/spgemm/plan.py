@@ -16,10 +16,10 @@ from clsparse_py._ground.tables import plan_as_html
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure
 from clsparse_py._matrix.operands import values_of_result
 from clsparse_py._memory.workspace import Workspace, counting
+from clsparse_py._operations.spgemm.accumulator import Result
 from clsparse_py._operations.spgemm.count import partition_rows
 from clsparse_py._operations.spgemm.explanation import BinRows, Explanation
 from clsparse_py._operations.spgemm.kind import kind_of
-from clsparse_py._operations.spgemm.methods.base import Result
 from clsparse_py._operations.spgemm.new_arrays import new_part
 from clsparse_py._operations.spgemm.operands import Operands
 from clsparse_py._operations.spgemm.pipeline import compute, inspect_structure, new_indices

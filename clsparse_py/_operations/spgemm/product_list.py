@@ -19,8 +19,8 @@ from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._device.device import Device
 from clsparse_py._ground.index_types import INT32_MAX
 from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.accumulator import Accumulator, Product
 from clsparse_py._operations.spgemm.kernels import KernelTypes, OfProduct
-from clsparse_py._operations.spgemm.methods.base import Accumulator, Product
 from clsparse_py._operations.spgemm.methods.dense_span import DenseSpan
 from clsparse_py._operations.spgemm.methods.merge import Merge
 from clsparse_py._operations.spgemm.row_partition import Step

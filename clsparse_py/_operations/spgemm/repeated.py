@@ -16,7 +16,7 @@ from clsparse_py._decisions import profiles
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._memory.memory import allocate_each
 from clsparse_py._memory.workspace import current
-from clsparse_py._operations.spgemm.methods.base import Result
+from clsparse_py._operations.spgemm.accumulator import Result
 from clsparse_py._operations.spgemm.operands import Operands
 from clsparse_py._operations.spgemm.request import Request
 from clsparse_py._operations.spgemm.thresholds import supposed

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._operations.spgemm.methods.base import Product
+from clsparse_py._operations.spgemm.accumulator import Product
 from clsparse_py._operations.spgemm.methods.merge import Merge
 from clsparse_py._operations.spgemm.new_arrays import COUNT, new_pointers
 from clsparse_py._primitives.scan import enqueue_scan, summed_tile

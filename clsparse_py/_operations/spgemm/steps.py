@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pyopencl import array as cl_array
 
+from clsparse_py._operations.spgemm.accumulator import Product, Result, Rows
 from clsparse_py._operations.spgemm.kernels import RowKernel
-from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
 from clsparse_py._operations.spgemm.methods.dense import WINDOWS
 from clsparse_py._operations.spgemm.methods.team import Team
 from clsparse_py._operations.spgemm.row_partition import Step

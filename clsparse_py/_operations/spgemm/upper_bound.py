@@ -11,10 +11,10 @@ from typing_extensions import override
 
 from clsparse_py._build.declaration import Variants, kernel
 from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.accumulator import Product, Result
 from clsparse_py._operations.spgemm.analysis import Work
 from clsparse_py._operations.spgemm.bins import Bin
 from clsparse_py._operations.spgemm.kernels import OfProduct
-from clsparse_py._operations.spgemm.methods.base import Product, Result
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain
 

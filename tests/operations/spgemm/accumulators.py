@@ -11,8 +11,8 @@ from pairs import exhaustive
 from platforms import PLATFORMS
 from problems import assert_product, device_matrix
 
+from clsparse_py._operations.spgemm.accumulator import Accumulator
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
-from clsparse_py._operations.spgemm.methods.base import Accumulator
 from clsparse_py._operations.spgemm.plan import SpgemmPlan
 from clsparse_py._operations.spgemm.request import Request
 

@@ -10,8 +10,8 @@ from accumulators import Give, Team
 from platforms import queue_on
 
 from clsparse_py._operations.spgemm import METHODS
+from clsparse_py._operations.spgemm.accumulator import Accumulator
 from clsparse_py._operations.spgemm.bins import Bin
-from clsparse_py._operations.spgemm.methods.base import Accumulator
 
 
 @pytest.fixture

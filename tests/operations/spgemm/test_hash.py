@@ -16,10 +16,10 @@ from clsparse_py import csr_array, describe
 from clsparse_py._build import programs
 from clsparse_py._device.device import Portability
 from clsparse_py._operations.spgemm import METHODS, spgemm, spgemm_plan
+from clsparse_py._operations.spgemm.accumulator import Product, Rows
 from clsparse_py._operations.spgemm.bins import Bin
 from clsparse_py._operations.spgemm.kernels import KernelTypes
 from clsparse_py._operations.spgemm.kind import Kind
-from clsparse_py._operations.spgemm.methods.base import Product, Rows
 from clsparse_py._operations.spgemm.methods.dense_windows import DenseWindowsKernel
 from clsparse_py._operations.spgemm.methods.hash import Hash, HashKernel, HashRows, HashRowsKernel, LargeHash
 from clsparse_py._operations.spgemm.strategy import bins_for

@@ -17,9 +17,9 @@ from problems import assert_product, device_matrix, random_matrix, rows_of
 from clsparse_py import csr_array, describe
 from clsparse_py._build import programs
 from clsparse_py._operations.spgemm import SpgemmPlan, product_list, spgemm_plan
+from clsparse_py._operations.spgemm.accumulator import Rows
 from clsparse_py._operations.spgemm.bins import Bin
 from clsparse_py._operations.spgemm.kind import Kind
-from clsparse_py._operations.spgemm.methods.base import Rows
 from clsparse_py._operations.spgemm.methods.dense_span import DenseSpan
 from clsparse_py._operations.spgemm.methods.merge import Merge
 from clsparse_py._operations.spgemm.methods.sort import Sort

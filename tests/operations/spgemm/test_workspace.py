@@ -22,7 +22,7 @@ from clsparse_py._device.device import describe
 from clsparse_py._memory.workspace import Workspace
 from clsparse_py._operations.spgemm import METHODS, count
 from clsparse_py._operations.spgemm import plan as plan_module
-from clsparse_py._operations.spgemm.methods.base import Product, Result
+from clsparse_py._operations.spgemm.accumulator import Product, Result
 from clsparse_py._operations.spgemm.pipeline import multiply
 from clsparse_py._operations.spgemm.plan import SpgemmPlan
 from clsparse_py._operations.spgemm.request import Request

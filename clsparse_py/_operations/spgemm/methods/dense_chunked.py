@@ -14,8 +14,8 @@ from clsparse_py._build.declaration import Examples, Variants, kernel
 from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import OfStructure
+from clsparse_py._operations.spgemm.accumulator import Product, Result, Rows
 from clsparse_py._operations.spgemm.kernels import KernelTypes, OfListed
-from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._primitives.partition import enqueue_partition
 from clsparse_py._primitives.scan import enqueue_scan

@@ -13,8 +13,8 @@ from typing_extensions import Self, override
 from clsparse_py._build.declaration import Examples, Variants, kernel
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.accumulator import Product, Result, Rows
 from clsparse_py._operations.spgemm.kernels import KernelTypes, OfRows
-from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
 from clsparse_py._operations.spgemm.methods.team import Team
 from clsparse_py._operations.spgemm.methods.team_sync import SynchronisedKernel
 from clsparse_py._precision.arithmetic import Arithmetic

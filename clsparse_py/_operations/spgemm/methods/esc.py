@@ -16,8 +16,8 @@ from pyopencl import array as cl_array
 
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import enqueue_loop
+from clsparse_py._operations.spgemm.accumulator import Product, Result, Rows
 from clsparse_py._operations.spgemm.bins import Bin, Setting
-from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
 from clsparse_py._operations.spgemm.methods.esc_kernels import (
     ESC_MARK,
     ESC_MARK_NUMBERED,

@@ -16,9 +16,9 @@ from typing_extensions import Self, override
 from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._device.device import RESERVED, Device
 from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.accumulator import Product, Rows
 from clsparse_py._operations.spgemm.bins import Bin, Setting
 from clsparse_py._operations.spgemm.kernels import KernelTypes, RowKernel
-from clsparse_py._operations.spgemm.methods.base import Product, Rows
 from clsparse_py._operations.spgemm.methods.esc import Esc
 from clsparse_py._operations.spgemm.methods.sort import max_columns_of
 from clsparse_py._operations.spgemm.methods.team import Team, vary

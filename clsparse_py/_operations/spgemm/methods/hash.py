@@ -13,9 +13,9 @@ from typing_extensions import Self, override
 from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.accumulator import Product, Result, Rows
 from clsparse_py._operations.spgemm.bins import Bin, Setting
 from clsparse_py._operations.spgemm.kernels import KernelTypes, RowKernel
-from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
 from clsparse_py._operations.spgemm.methods.dense_windows import DenseWindows
 from clsparse_py._operations.spgemm.methods.team import Team, vary
 from clsparse_py._operations.spgemm.methods.team_sync import SynchronisedKernel

@@ -12,9 +12,9 @@ from typing_extensions import Self
 from clsparse_py._build.built import Built
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.accumulator import Product, Result, Rows
 from clsparse_py._operations.spgemm.kernels import KernelTypes, RowKernel
 from clsparse_py._operations.spgemm.kind import Kind
-from clsparse_py._operations.spgemm.methods.base import Product, Result, Rows
 from clsparse_py._run.launch import Chain
 
 __all__ = ["Team", "vary"]
