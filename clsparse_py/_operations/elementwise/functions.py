@@ -13,6 +13,7 @@ from typing_extensions import Self
 from clsparse_py._matrix.convert import convert, copied
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._operations.elementwise.operands import is_scalar, scalar_of
+from clsparse_py._operations.elementwise.operators import UFUNCS
 from clsparse_py._operations.elementwise.union import canonical_of
 from clsparse_py._operations.elementwise.values import map_values, map_with_scalar, require_results
 
@@ -20,16 +21,17 @@ __all__ = ["Functions"]
 
 
 def _ufunc(name: str) -> Callable[[Any], Any]:
-    """Return the method that applies a function of NumPy's."""
+    """Return the method that applies a function of `UFUNCS`."""
 
     def method(self: Any) -> Any:
         return self._of_sums(name)
 
     method.__name__, method.__qualname__ = name, f"Functions.{name}"
+    whose = f"`{name}`" if UFUNCS[name].of_numpy else f"`numpy.{name}`"
     method.__doc__ = (
-        f"Return the matrix of `numpy.{name}` of each stored value; duplicates are added up before.\n\n"
+        f"Return the matrix of {whose} of each stored value; duplicates are added up before.\n\n"
         "Raises\n------\nTypeError\n"
-        "    NumPy has no such function for the dtype, or its results are of one that is not supported or that the device\n"
+        "    There is no such function for the dtype, or its results are of one that is not supported or that the device\n"
         "    lacks: those of integers are float64, without which ``A.astype(np.float32)`` helps.\n"
     )
     return method
