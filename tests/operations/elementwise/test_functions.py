@@ -10,7 +10,8 @@ from expressions import check
 
 import clsparse_py as sp
 from clsparse_py._device.device import describe
-from clsparse_py._operations.elementwise.operators import UFUNCS
+from clsparse_py._operations.elementwise import operators
+from clsparse_py._operations.elementwise.operators import UFUNCS, Unary
 
 POWERS = ("A**2", "A**3", "A**-1", "A**0", "A**1", "A.power(2.5)", "A.power(2, dtype=np.float32)", "A.power(A)", "np.power(A, 2)")
 OTHERS = (
@@ -75,3 +76,12 @@ def test_what_is_finite_though_its_factors_are_not(queue: cl.CommandQueue) -> No
             A = scipy.sparse.csr_array(values[None])
             check(queue, "A.sin()", A=A)
             check(queue, "A.sinh()", A=scipy.sparse.csr_array((values * 1j)[None]))
+
+
+def test_a_function_of_ours_is_refused_where_it_has_no_expression(
+    queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(operators.UNARY, "sin", Unary("sin", "", "", "sin(a)", "", lambda values: np.sin(values)))
+    check(queue, "A.sin()", A=matrix("float32"))
+    with pytest.raises(TypeError, match="sin is not defined for complex64"):
+        sp.csr_array(matrix("complex64"), queue=queue).sin()
