@@ -169,8 +169,11 @@ def unary_dtypes(operation: str, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], n
         return dtype, dtype
     if operation in ("absolute", "real", "imag"):
         return dtype, np.abs(np.zeros(0, dtype)).dtype
-    dtype_of_result: np.dtype[Any] = UNARY[operation].on_arrays(np.zeros(0, dtype)).dtype
-    return dtype_of_result, dtype_of_result
+    function = UNARY[operation]
+    result: np.dtype[Any] = function.on_arrays(np.zeros(0, dtype)).dtype
+    if not function.expression(result):
+        raise DtypeError(f"dtype: {operation} is not defined for {dtype}")
+    return result, result
 
 
 def scale(queue: cl.CommandQueue, values: cl_array.Array, scalar: Any, dtype: Any = None) -> cl_array.Array:
