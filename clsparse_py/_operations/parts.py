@@ -89,6 +89,7 @@ def list_cut_rows(
     order = np.argsort(~is_long, kind="stable")
 
     def upload(values: np.ndarray[Any, Any]) -> cl_array.Array:
+        """Return numbers of the cut rows on the device, those of long rows first."""
         return from_host(queue, np.ascontiguousarray(values[order], dtype=index), copy=True)
 
     most = int((ends - begins).max()) + 1

@@ -44,12 +44,13 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "sddmm"
 
+    #: Work-group size, unless teams take rows that are alike.
     work_group: int = number(128, "work-items", least=1)
-    #: To an entry, at most.
+    #: Most lanes to an entry.
     max_lanes: int = number(8, "lanes", least=1, power=True)
-    #: Of the rows of an entry that each lane has, at least.
+    #: Fewest vectors of a row of X to a lane.
     min_vectors: int = number(2, "vectors", least=1)
-    #: That a team takes at a time.
+    #: Entries that a team takes at a time.
     entries: int = number(4, "entries", least=1)
     #: Most vectors of a row in a lane, if the kernel knows the row's length.
     max_vectors: int = number(4, "vectors", least=1)
@@ -63,9 +64,9 @@ class Thresholds(thresholds.Thresholds):
     rows_group: int = number(256, "work-items", least=1)
     #: Bytes that a work-item loads of a row at a time.
     vector_bytes: int = number(16, "bytes", on_cores=32, least=1, most=32, power=True)
-    #: Of a work-group, at most.
+    #: Most turns of a work-group.
     max_turns: int = number(8, "turns", on_cores=1024, least=1)
-    #: To a compute unit before a work-group has more than one turn.
+    #: Work-groups to a compute unit before a work-group has more than one turn.
     groups_per_unit: int = number(32, "work-groups", least=1)
     #: Kinds of products whose launches a structure keeps.
     max_kinds: int = number(64, "kinds", least=1)
@@ -200,7 +201,7 @@ class SampledByTeams(Sampled):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        # Of vectors alone, which complex numbers have none of: others stand for them.
+        # The kernel takes vectors alone, which complex numbers have none of: float32 stands for them.
         for types in (arithmetic, Arithmetic("float32", "float32", arithmetic.index)):
             for variant, by_rows in (("", False), ("rows", True)):
                 record = cls.of(device, types, 4 * vector_items(device, types.result), by_rows=by_rows)

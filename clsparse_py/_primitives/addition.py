@@ -93,7 +93,7 @@ class Addition(Parameters):
         if self.operation.endswith("plus"):
             return [f"#define ZERO ((T)({'0' if self.operation == 'plus' else '-0.0f'}))", "#define ADD(a, b) ((a) + (b))"]
         return [
-            # That of the target, where sums of parts are put, too: a larger one would not be what it was there.
+            # The identity is the target's, where sums of parts are put, too: that of a larger dtype would not be kept there.
             f"#define ZERO ((T)({extreme_of_none(self.operation, np.dtype(self.target))}))",
             f"T add(const T a, const T b) {{ return {extreme(self.operation, total)}; }}",
             "#define ADD(a, b) add(a, b)",

@@ -32,7 +32,9 @@ __all__ = [
     "values",
 ]
 
+#: Dtypes of keys that primitives take.
 KEY_DTYPES = ("int32", "uint32", "int64", "uint64")
+#: Dtypes of pointers that primitives take.
 POINTER_DTYPES = ("int32", "int64")
 
 

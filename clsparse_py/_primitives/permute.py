@@ -94,6 +94,7 @@ def _enqueue(
     first: int,
     work_group: int | None,
 ) -> None:
+    """Enqueue `enqueue_permute`, in the form that `recording.run` takes."""
     types = name_of(positions.dtype), MOVED_TYPES[values.dtype.itemsize]
     enqueue_loop(chain, PERMUTE, n, types, positions, values, np.uint64(first), out, work_group=work_group)
 
@@ -101,6 +102,7 @@ def _enqueue(
 def _enqueue_add_at(
     chain: Chain, positions: cl_array.Array, values: cl_array.Array, out: cl_array.Array, n: int, work_group: int | None
 ) -> None:
+    """Enqueue `enqueue_add_at`, in the form that `recording.run` takes."""
     addition = ADD_BOOLEANS if out.dtype.kind == "b" else ADD_AT
     types = (name_of(positions.dtype), name_of(out.dtype))[: len(addition.types.split())]
     enqueue_loop(chain, addition, n, types, positions, values, out, work_group=work_group)

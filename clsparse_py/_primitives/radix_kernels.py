@@ -36,6 +36,7 @@ _COUNTS = 4
 
 
 def _prelude(index: str, value_bytes: int) -> str:
+    """Return lines of OpenCL C: the types of positions I and of values V."""
     value = f"\ntypedef {MOVED_TYPES[value_bytes]} V;" if value_bytes else ""
     return f"typedef {OPENCL_TYPES[index]} I;  // {index}: positions, offsets, items{value}"
 
@@ -426,4 +427,5 @@ class RadixChunkScatter(_Chunked):
 
 
 def _value(value_bytes: int, positions: bool) -> str:
+    """Return the name that templates have for the source of moved values: "" if there are none."""
     return "" if not value_bytes else "positions" if positions else "loaded"

@@ -120,6 +120,7 @@ class Shape:
         )  # fmt: skip
 
         def needed(record: RadixScatter) -> int:
+            """Return the bytes of local memory that a record takes; no device has as many as one that is not legal."""
             return record.local_memory if record.tile < 1 << 15 and record.divides else sys.maxsize
 
         fitted = device.fitting(widest, needed, RESERVED)
@@ -164,10 +165,12 @@ class _Pass(NamedTuple):
 
     @property
     def value_bytes(self) -> int:
+        """Bytes of a value; 0 if none is moved."""
         return 0 if self.sorted_values is None else self.sorted_values.dtype.itemsize
 
     @property
     def positions(self) -> bool:
+        """Whether the positions of entries are moved in place of values."""
         return self.sorted_values is not None and self.values is None
 
     def arguments(self, *, lower: bool) -> list[Any]:
@@ -218,6 +221,7 @@ def _tile(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) -
     starts = None if is_few else chain.build(_starts(group, chain.device.portability, types[0], radix_pass.bits))[0]
 
     def enqueue() -> None:
+        """Enqueue the count of digits by tile, its scan, and the move of entries."""
         counts = chain.scratch(tiles + 1 << radix_pass.bits, index)  # and how many entries have each digit
         n, n_tiles = np.uint64(radix_pass.n), np.uint64(tiles)
         digit = np.uint32(radix_pass.shift), np.uint64(radix_pass.flip), radix_pass.words, counts
@@ -246,6 +250,7 @@ def _chunk(chain: Chain, radix_pass: _Pass, shape: Shape, index: np.dtype[Any]) 
     scatter, _ = chain.build(RadixChunkScatter(group, name_of(index), word, *scattered, tells, far=is_far))
 
     def enqueue() -> None:
+        """Enqueue the count of digits by chunk, its scan, and the move of entries."""
         per_chunk = -(-radix_pass.n // min(shape.chunks, radix_pass.n))
         chunks = -(-radix_pass.n // per_chunk)  # none is empty: the last one tells where keys without entries after it begin
         groups = -(-chunks // group)
@@ -415,6 +420,7 @@ def enqueue_radix_sort(
     inputs, results = (words, values), (chain.view_as(sorted_keys, word), sorted_values)
 
     def fresh() -> tuple[cl_array.Array, cl_array.Array | None]:
+        """Return scratch arrays for the keys and the values that a pass writes."""
         return chain.scratch(n, word), None if sorted_values is None else chain.scratch(n, sorted_values.dtype)
 
     # Passes that overwrite take turns between two arrays: the last one has to end in the one wanted.

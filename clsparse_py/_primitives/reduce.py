@@ -91,6 +91,7 @@ class _Counting(NamedTuple):
 
 
 def _build_counting(chain: Chain, dtype: np.dtype[Any], n: int, work_group: int | None) -> _Counting:
+    """Build the kernels that count and list the runs of ``n`` keys of a dtype."""
     index = index_for(n)
     types = name_of(dtype), name_of(index)
     if chain.device.lanes_are_loops:

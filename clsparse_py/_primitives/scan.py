@@ -461,6 +461,7 @@ def inclusive_scan(a: cl_array.Array, *, out: cl_array.Array | None = None) -> c
 
 
 def _scan(a: cl_array.Array, out: Any, kind: str) -> cl_array.Array:
+    """Return the scan of an array, exclusive or inclusive as ``kind`` says."""
     if out is None and (repeated := _again(a, kind)) is not None:
         return repeated
     queue = arguments.queue_of(a=a)

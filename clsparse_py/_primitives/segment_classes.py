@@ -39,6 +39,7 @@ _TOTALS = {
     True: ("merged_tiles", "cut_tiles", "rounds", "decreasing", "runs_decrease", "max_rounds"),
     False: ("merged_tiles", "cut_tiles", "rounds", "decreasing"),
 }
+#: The rows of `_TOTALS` whose largest count is taken, not the sum.
 _MAXIMA = ("rounds", "max_rounds")
 #: The entries of the plan behind the rows' totals: the first and the last of each.
 _ENDS = ("bounds", "segment_ptr", "run_ptr")

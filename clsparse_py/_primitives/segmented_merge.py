@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["ALGORITHMS", "SORT_ROUNDS", "Algorithm", "MergePairs", "MergeUnsorted", "enqueue_segmented_merge", "segmented_merge"]
 
 Algorithm = Literal["serial", "simple", "balanced"]
+#: The algorithms of segmented merge, by name.
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 
 #: Rounds that sorting a tile is worth. On CPU devices a round costs about as much in a core's cache, so that nothing is sorted.
@@ -211,6 +212,7 @@ def enqueue_segmented_merge(
     falls = _count_falls(chain, pointers[1], x[0], n, runs, elements) if check else None
 
     def accept(totals: Totals) -> None:
+        """Refuse pointers that decrease or leave their arrays, and keys that do not ascend."""
         arguments.require_pointers("segment_ptr", totals.decreasing, *totals.segment_ptr, n_runs, "the number of sub-segments")
         arguments.require_pointers("subsegment_ptr", totals.runs_decrease, *totals.run_ptr, n, "the length of keys")
         fallen = 0 if falls is None else int(falls().sum())

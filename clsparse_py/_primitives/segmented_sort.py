@@ -193,7 +193,7 @@ def enqueue_serial(
     """
     kinds = segments.index, runs, Elements.of(*x)
     built, record = chain.build(MergeSerial(shape.work_group, *kinds, "segments", runs.given, shape.block))
-    # Elsewhere about one work-item for each segment.
+    # On devices other than CPUs a work-item takes a segment.
     parts = min(segments.n, _PARTS_PER_CORE * chain.device.compute_units) if chain.device.lanes_are_loops else segments.n
     counts = np.uint64(parts), np.int64(segments.n), np.int64(longest)
     segment_bounds = *segments.given, segments.bounds
@@ -230,7 +230,7 @@ class _Networks(NamedTuple):
 
     @classmethod
     def of(cls, chain: Chain, index: str, elements: Elements, shape: Shape) -> _Networks:
-        """Return those for elements of a kind; built at the first call, and looked up then."""
+        """Return the kernels for elements of a kind; built at the first call, and looked up then."""
         kind = _Networks, chain.device, index, elements, shape
         networks = chain.worked_out(kind, lambda: cls._build(chain, *kind[2:]))
         note_asked(networks.built)
@@ -238,6 +238,7 @@ class _Networks(NamedTuple):
 
     @classmethod
     def _build(cls, chain: Chain, index: str, elements: Elements, shape: Shape) -> _Networks:
+        """Build the kernels that sort segments that are not long."""
         requested = () if shape.chunked else SortNetwork.of_segments(chain.device, shape, index, elements)
         pairs = [chain.build(record) for record in requested]
         records = tuple(record for _, record in pairs)
@@ -490,6 +491,7 @@ def segmented_sort(
     ]
 
     def accept(totals: Totals) -> None:
+        """Refuse pointers that decrease or leave the keys."""
         arguments.require_pointers("segment_ptr", totals.decreasing, *totals.bounds, n, "the length of keys")
 
     arrays = [result.array for result in results] + [None] * (values is None)

@@ -25,11 +25,11 @@ __all__ = ["BLOCK", "FEW_REGISTERS", "NEVER", "Elements", "OfElements", "OfRuns"
 FEW_REGISTERS = 4
 #: Longest short segment, by default.
 _SHORT = 128
-#: Longest segment of the first bin.
+#: Longest segment of the first bin of short segments.
 _SHORTEST_BIN = 8
 #: Elements that a work-item of a CPU device sorts by insertion, by default.
 BLOCK = 24
-#: More rounds than any segment takes.
+#: Rounds of merging, more than any segment takes.
 NEVER = 64
 
 

@@ -21,11 +21,11 @@ class Thresholds(thresholds.Thresholds):
     scan_chunks_per_core: int = number(2, "chunks", least=1)
     #: Earlier tiles to a work-item up to which each work-group of a scan adds them up itself, which saves a launch.
     few_tiles: int = number(4, "tiles", least=1)
-    #: Earlier tiles to a work-group up to which it does so (quirk 11).
+    #: Most earlier tiles that each work-group of a scan adds up itself (quirk 11).
     max_added: int = number(4096, "tiles", least=1)
     #: Most entries that a single work-group scans.
     max_one_tile: int = number(7680, "entries")
-    #: Its work-items.
+    #: Work-items of the single work-group that scans so many entries.
     one_tile_group: int = number(512, "work-items", least=1)
     #: Largest digit of a radix sort: counters of a work-group stay in local memory, those of a chunk near a core's cache.
     digit_bits: int = number(11, "bits", on_cores=22, least=1, most=22)

@@ -18,16 +18,17 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "construct"
 
-    #: Of a work-item at most, so that the look-up of a stretch's first row is one of many loads.
+    #: Most entries to a work-item, so that the look-up of a stretch's first row is one of many loads.
     max_items: int = number(16, "entries", least=1)
-    #: To a compute unit below which work-items take fewer entries; on CPU devices, stretches to a core.
+    #: Work-groups to a compute unit below which work-items take fewer entries; on CPU devices, stretches to a core.
     groups_per_unit: int = number(8, "work-groups", on_cores=16, least=1)
-    #: Of a stretch of a CPU device, at least.
+    #: Fewest entries of a stretch on a CPU device.
     min_tile: int = number(64, "entries", least=1)
-    #: Of blocks without neighbours, up to which the kernel moves them, not on CPU devices; and to a compute unit.
+    #: Most entries of blocks without neighbours that a kernel moves on devices other than CPUs; more are copied.
     max_moved: int = number(1 << 25, "entries")
+    #: Work-groups to a compute unit, at most, of the kernel that moves blocks without neighbours.
     moving_groups_per_unit: int = number(64, "work-groups", on_cores=4, least=1)
-    #: Up to which a call's commands are recorded.
+    #: Most blocks of a call whose commands are recorded.
     max_recorded: int = number(8, "blocks")
 
 

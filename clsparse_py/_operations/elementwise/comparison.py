@@ -28,6 +28,7 @@ from clsparse_py._run.launch import Chain, spread
 
 __all__ = ["Complement", "full_structure", "with_dense", "with_scalar", "with_sparse"]
 
+#: Python's symbols of the comparisons, by operator.
 _SYMBOLS = {"eq": "==", "ne": "!=", "le": "<=", "ge": ">=", "lt": "<", "gt": ">"}
 
 
@@ -91,6 +92,7 @@ def _opposite(operator: str) -> str:
 
 
 def _warn(subject: str, operator: str, opposite: str) -> None:
+    """Warn, as SciPy does, that a comparison is True at most places, and name the opposite one."""
     text = f"Comparing {subject} {_SYMBOLS[operator]} is inefficient. Try using {_SYMBOLS[opposite]} instead."
     warn(text, scipy.sparse.SparseEfficiencyWarning)
 

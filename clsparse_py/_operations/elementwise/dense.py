@@ -24,6 +24,7 @@ from clsparse_py._run.transfer import copy_to_host
 
 __all__ = ["AtEntries", "DensePair", "Outer", "at_entries", "dense_of", "outer", "pair", "pair_with_dense"]
 
+#: Work-items of a work-group, at most.
 _WORK_GROUP = 128
 Coordinates = tuple[cl_array.Array, cl_array.Array]
 

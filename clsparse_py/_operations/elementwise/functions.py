@@ -162,6 +162,7 @@ class Functions(Matrix):
         return summed.with_values(map_values(self.queue, summed.data, operation))
 
     def _own_values(self) -> cl_array.Array:
+        """Return a copy of the stored values."""
         self.require_valid()
         return copied(self.queue, "values of the result", self.data)
 

@@ -87,6 +87,7 @@ class Elementwise(Functions):
         return self._with_dense(other, 1, "minus")
 
     def _sum(self, other: Any, operator: str) -> Any:
+        """Return the sum or the difference with a matrix, a dense operand or the scalar 0, as ``operator`` says."""
         if isinstance(other, Matrix):  # first, as it takes least time
             return combine(operator, self, self._of_this_shape(other))
         if is_scalar(other):
@@ -332,6 +333,7 @@ class Elementwise(Functions):
     __hash__ = None  # type: ignore[assignment] # the way to say so
 
     def _compare_with(self, other: Any, operator: str) -> Any:
+        """Return the comparison with a scalar, a sparse or a dense operand, as ``operator`` says."""
         if is_scalar(other):
             self.require_valid()
             return with_scalar(operator, self, other if isinstance(other, int) else scalar_of("other", other))
@@ -422,5 +424,6 @@ def _as_matrix(other: Any) -> Any:
 
 
 def _require_zero(scalar: Any, doing: str) -> None:
+    """Refuse a scalar that is not 0, as a sum or difference with one is dense."""
     if np.asarray(scalar).dtype.kind not in "biufc" or scalar != 0:
         raise NotImplementedError(f"other: {doing} a nonzero scalar is not supported, as the result is dense; is {scalar!r}")

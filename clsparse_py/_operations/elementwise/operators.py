@@ -13,11 +13,15 @@ from clsparse_py._precision.arithmetic import OPENCL_TYPES, conversion, extreme,
 
 __all__ = ["BINARY", "OPERATORS", "UFUNCS", "UNARY", "Operator", "Unary", "lines_of_two", "operation_lines"]
 
-#: Complex numbers are ordered as in NumPy: by the real part, then by the imaginary part.
+#: a < b of complex numbers, in the order that NumPy has: by the real part, then by the imaginary part.
 _LESS = "(a.x < b.x || (a.x == b.x && a.y < b.y))"
+#: a > b of complex numbers.
 _GREATER = "(a.x > b.x || (a.x == b.x && a.y > b.y))"
+#: a <= b of complex numbers.
 _NOT_GREATER = "(a.x < b.x || (a.x == b.x && a.y <= b.y))"
+#: a >= b of complex numbers.
 _NOT_LESS = "(a.x > b.x || (a.x == b.x && a.y >= b.y))"
+#: Product of two complex numbers, in OpenCL C.
 _TIMES = operation("times", np.dtype("F"))
 
 
@@ -61,14 +65,14 @@ class Operator:
     integer: str = ""
 
     def expression(self, dtype: np.dtype[Any]) -> str:
-        """Return its value for two values of a dtype, in OpenCL C."""
+        """Return the operator's value for two values of a dtype, in OpenCL C."""
         kinds = {"b": self.boolean, "c": self.complex}
         if self.integer:
             kinds |= dict.fromkeys("iu", self.integer)
         return kinds.get(dtype.kind, self.number)
 
     def on_arrays(self, a: Any, b: Any) -> Any:
-        """Return its values for two arrays of NumPy's."""
+        """Return the operator's values for two arrays of NumPy's."""
         return getattr(np, self.name, self.of_scipy)(a, b)
 
     def result_dtype(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -107,6 +111,7 @@ def _beside_unsigned(comparison: Operator, *, is_left: bool) -> Operator:
     signed, holds = ("a", comparison.of_scipy(-1, 0)) if is_left else ("b", comparison.of_scipy(0, -1))
 
     def of_arrays(a: Any, b: Any) -> Any:
+        """Compare two arrays of NumPy's, where the sign of a negative number decides."""
         return np.where((a if is_left else b).view(np.int64) < 0, holds, comparison.of_scipy(a, b))
 
     expression = f"(long){signed} < 0 ? {int(holds)} : ({comparison.number})"
@@ -150,15 +155,15 @@ class Unary:
     of_numpy: Callable[[Any], Any] | None = None
 
     def on_arrays(self, values: Any) -> Any:
-        """Return its results for an array of NumPy's."""
+        """Return the operation's results for an array of NumPy's."""
         return (self.of_numpy or getattr(np, self.name))(values)
 
     def expression(self, dtype: np.dtype[Any]) -> str:
-        """Return its value for a value of a dtype, in OpenCL C."""
+        """Return the operation's value for a value of a dtype, in OpenCL C."""
         return {"i": self.signed, "f": self.real, "c": self.complex}.get(dtype.kind, self.unsigned)
 
 
-#: The methods that apply a function to each stored value, once duplicates are added up. It gives 0 for 0.
+#: The methods that apply a function to each stored value, once duplicates are added up; each function gives 0 for 0.
 UFUNCS: dict[str, Unary] = {
     each.name: each
     for each in (
@@ -185,7 +190,7 @@ UNARY: dict[str, Unary] = {
     for each in (
         Unary("positive", "a", "a", "a", "a"),
         Unary("negative", "-a", "-a", "-a", "-a"),
-        # Of 0 it is 0, not -0.
+        # The negative of 0 is 0, not -0.
         Unary("from_zero", "-a", "-a", "0 - a", "(T)(0) - a"),
         Unary("absolute", "(T)abs(a)", "a", "fabs(a)", "hypot(a.x, a.y)"),
         Unary("conjugate", "a", "a", "a", "(T)(a.x, -a.y)"),

@@ -91,6 +91,7 @@ def combine_in_one_launch(operator: str, A: Matrix, B: Matrix) -> tuple[cl_array
 def _kind(
     chain: Chain, operator: str, index: np.dtype[Any], a: np.dtype[Any], b: np.dtype[Any], work_group: int, span: int
 ) -> _Kind:
+    """Return the kernel of an operator on two dtypes; none among plain kernels, or if double precision is needed and missing."""
     dtype, with_fp64 = common_dtype(a, b)
     result = OPERATORS[operator].result_dtype(dtype)
     if chain.device.is_plain or (with_fp64 and not chain.device.fp64):

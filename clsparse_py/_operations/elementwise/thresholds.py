@@ -15,13 +15,13 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "elementwise"
 
-    #: The single work-group of results that one launch makes; 0: none are.
+    #: Work-group size of the launch that makes a whole small result; 0: there is no such launch.
     single_group: int = number(512, "work-items")
-    #: Of such a result, to a work-item.
+    #: Places to a work-item of the launch that makes a whole small result.
     single_span: int = number(8, "places", least=1, most=16)
-    #: The work-groups of larger results, each of which makes a tile.
+    #: Work-group size of kernels that make larger results by tiles, a tile to a work-group.
     tile_group: int = number(128, "work-items", least=1)
-    #: Of a tile, to a work-item.
+    #: Places of a tile to a work-item.
     tile_span: int = number(16, "places", least=1, most=16)
-    #: To a compute unit, up to which tiles cut themselves: about twice as many as run at once.
+    #: Places to a compute unit, up to which tiles cut themselves: about twice as many as run at once.
     max_few_places: int = number(1 << 16, "places")

@@ -34,6 +34,7 @@ __all__ = [
     "scale",
 ]
 
+#: Work-items of a work-group, at most.
 _WORK_GROUP = 128
 
 
@@ -221,6 +222,7 @@ def map_with_scalar(
 
 
 def _scalar_arguments(scalar: Any) -> tuple[Any, ...]:
+    """Return a scalar as the arguments of a kernel: none if there is no scalar."""
     return () if scalar is None else (scalar,)
 
 
@@ -247,6 +249,7 @@ def map_in_dtype(
 def _add(
     queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], dense: cl_array.Array, operator: str, shape: tuple[int, int]
 ) -> None:
+    """Enqueue the addition of a matrix to a dense one, or what else ``operator`` does with entries, in place."""
     data, indices, indptr = parts
     chain = Chain(queue, *parts, dense, writes=(dense,))
     types = name_of(indptr.dtype), name_of(data.dtype), name_of(dense.dtype), operator

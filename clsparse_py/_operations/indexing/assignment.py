@@ -24,7 +24,9 @@ from clsparse_py._run.launch import Chain, spread
 
 __all__ = ["Values", "assign_to_parts"]
 
+#: Work-items of a work-group, at most.
 _WORK_GROUP = 128
+#: Work-groups to a compute unit, at most.
 _GROUPS_PER_UNIT = 64
 
 

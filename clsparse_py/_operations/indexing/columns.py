@@ -27,11 +27,14 @@ from clsparse_py._run.recording import run
 
 __all__ = ["columns_at"]
 
+#: Work-items of a work-group, at most.
 _WORK_GROUP = 128
+#: Work-groups to a compute unit, at most.
 _GROUPS_PER_UNIT = 64
 #: Work-groups to a compute unit, at most, of which each tells numbers to the host.
 _TELLING_GROUPS = 8
 
+#: The phases in which columns are selected: entries are counted, then placed.
 _PHASES = ("count", "fill")
 
 

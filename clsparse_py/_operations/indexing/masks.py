@@ -23,6 +23,7 @@ from clsparse_py._run.transfer import contexts_match
 
 __all__ = ["contiguous", "places_of_entries", "places_of_marks"]
 
+#: Work-items of a work-group, at most.
 _WORK_GROUP = 128
 
 

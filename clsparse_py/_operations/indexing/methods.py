@@ -246,7 +246,7 @@ class Indexing:
             if places.size and 0 not in values.shape:
                 zero = from_host(A.queue, np.zeros(1, A.dtype), copy=True)
                 is_box = not _are_points(rows, columns)
-                # Of the places that have entries, not of all: a box may have many.
+                # The values of places that have entries, not of all places: a box may have many.
                 old_values = sparse_values(A.queue, self[key], A.dtype, places.shape) if is_box else None
                 if old_values is not None or not is_box:
                     assign(A, places, Values(zero, 0, 0, None if old_values is None else old_values.listed), inserts=False)

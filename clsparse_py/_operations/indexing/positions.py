@@ -60,6 +60,7 @@ class Placed:
             return _in_range
 
         def check() -> None:
+            """Raise an IndexError if an index is out of range."""
             if n_outside := int(chain.read(outside, outside.size).sum()):
                 raise IndexError(
                     f"index out of range: {n_outside} of {self.size} are; axis {self.axis} has {self.length} positions"

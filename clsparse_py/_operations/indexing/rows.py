@@ -36,6 +36,7 @@ from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.recording import run
 
 __all__ = ["Parts", "chunk", "like", "new_parts", "rows_at", "take_listed_rows", "take_marked_rows"]
+#: Work-items of a work-group, at most.
 _WORK_GROUP = 128
 
 
@@ -104,7 +105,7 @@ def like(A: MatrixT, shape: tuple[int, int], parts: Parts, *, in_order: bool = T
     """Return a matrix of A's class, whose rows are sorted or canonical if A's are and entries were taken ``in_order``."""
     data, indices, indptr = parts
     facts_of_a, facts = A.facts, None
-    # Of a matrix that is unsorted, or has duplicates, some rows may be neither.
+    # Some rows of a matrix that is unsorted, or has duplicates, may be sorted and free of them: that is not known.
     if facts_of_a is not None and facts_of_a.canonical and in_order:
         facts = Facts(indices.size, sorted=True, canonical=True)
     return A.assembled(Structure(A.queue, shape, indices, indptr, facts), data)

@@ -63,6 +63,7 @@ def dense_values(queue: cl.CommandQueue, values: Any, dtype: np.dtype[Any], shap
 
 
 def _squeeze(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape without the axes of length 1."""
     return tuple(length for length in shape if length != 1)
 
 

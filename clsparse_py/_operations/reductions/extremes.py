@@ -30,6 +30,7 @@ from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
 __all__ = ["ExtremeColumns", "ExtremeOfAll", "ExtremePlaces", "Extremes", "RowExtremes"]
 
+#: Work-items of a work-group, at most.
 _WORK_GROUP = 128
 
 
@@ -208,6 +209,7 @@ class Extremes(Matrix):
         return self._place("minimum", "argmin", axis, out, explicit)
 
     def _extreme(self, operation: str, axis: Any, out: Any, explicit: bool) -> Any:
+        """Return the largest or smallest values, of all places or along an axis; of stored ones alone if ``explicit``."""
         if out is not None:
             raise ValueError("out: must be None, as sparse min and max do not support it")
         along = axis_of(axis)
@@ -223,6 +225,7 @@ class Extremes(Matrix):
         return self._vector(_view(values, self.dtype), places, A.shape[0])
 
     def _extreme_of_all(self, operation: str, explicit: bool) -> Any:
+        """Return the largest or smallest value of all places, or of the stored values alone if ``explicit``."""
         data, zero = _parts_of(self)[0], self.dtype.type(0)
         if not data.size:
             return zero
@@ -230,6 +233,7 @@ class Extremes(Matrix):
         return extreme if explicit or data.size == math.prod(self.shape) else getattr(np, operation)(zero, extreme)
 
     def _place(self, operation: str, name: str, axis: Any, out: Any, explicit: bool) -> Any:
+        """Return the first place of the largest or smallest value, of all places or along an axis."""
         if out is not None:
             raise ValueError(f"out: must be None, as sparse {name} does not support it")
         along = axis_of(axis)

@@ -47,8 +47,8 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "reductions"
 
-    #: Of the longest sum that is added up in single precision: one after another, as a core adds them, 2 million entries of one
-    #: value lose three of seven digits.
+    #: Entries of the longest sum that is made in single precision: one after another, as a core adds them, 2 million entries of
+    #: one value lose three of seven digits.
     max_in_single: int = number(1024, "entries")
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["METHODS", "Estimate", "Explanation", "Method", "SpgemmPlan", "spgemm", "spgemm_estimate", "spgemm_plan"]
 
+#: Names of methods.
 _METHODS = get_args(Method)
 #: What ``A @ B`` asks for.
 _PLAIN = Request()
@@ -163,7 +164,7 @@ def spgemm(
     A, B = _check(A, B, request, sums=mask is None or complement)
     timer = Timer(A.queue) if profile else UNTIMED
     if mask is not None or out is not None or complement or not structural or accum is not None or replace:
-        # Loaded when it is asked for, as few processes use it.
+        # The module is loaded when it is asked for, as few processes use it.
         from clsparse_py._operations.spgemm.mask import check_write, require_no_method, write_product
 
         write = check_write(A, B, mask, complement, structural, accum, out, replace)
@@ -184,6 +185,7 @@ def plain_product(A: MatrixT, B: Matrix) -> MatrixT:
 
 
 def _assemble(A: MatrixT, B: Matrix, C: Result) -> MatrixT:
+    """Return C's arrays as a matrix of A's class, in canonical format."""
     structure = A.structure
     queue, shape = structure.queue, (structure.shape[0], B.shape[1])
     return A.assembled(Structure.canonical(queue, shape, C.indices, C.indptr), C.data)
@@ -252,7 +254,7 @@ def spgemm_plan(
     A, B = _check(A, B, request, sums=mask is None or complement)
     workspace = Workspace(memory_limit_of(describe(A.queue.device), memory_limit))
     if mask is not None or complement or not structural or accum is not None:
-        # Loaded when it is asked for, as few processes use it.
+        # The module is loaded when it is asked for, as few processes use it.
         from clsparse_py._operations.spgemm.masked_plan import MaskedPlan, check_terms
 
         terms = check_terms(mask, complement=complement, structural=structural, accum=accum)
@@ -272,7 +274,7 @@ def _check(A: MatrixT, B: Any, request: Request, *, sums: bool = True) -> tuple[
     """Return the operands, checked as the request is; ``sums``: whether the identity of addition is needed."""
     A, B = check_operands(A, B, request.semiring)
     if request.semiring.is_given:
-        # Loaded when it is asked for, as few processes use it.
+        # The module is loaded when it is asked for, as few processes use it.
         from clsparse_py._matrix.given_semirings import require_semiring
 
         require_semiring(A.queue, request.semiring, A.dtype, B.dtype, sums=sums)

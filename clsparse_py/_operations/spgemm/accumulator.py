@@ -81,14 +81,14 @@ class Product(NamedTuple):
         return self.memory_limit if workspace is None else workspace.room
 
     def spare(self, entries: int = 0) -> int:
-        """Return the bytes of them that an accumulator with bounded workspace may take.
+        """Return the bytes of `free` that an accumulator with bounded workspace may take.
 
         ``entries``: those that C is expected to have.
         """
         kind, m = self.kind, self.shape[0]
         index = kind.index.itemsize
         c_bytes = (m + entries) * kind.c_index.itemsize + entries * kind.result.itemsize
-        # Of each row: products, entries and place in a list.
+        # Each row has its products, its entries and its place in a list besides.
         return min(self.free, self.workspace + 2 * c_bytes - (8 + index) * m)
 
     @property

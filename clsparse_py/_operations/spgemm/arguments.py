@@ -95,5 +95,6 @@ def types_of(A: Matrix, B: Matrix, semiring: Semiring = plus_times, c_index: str
 
 @functools.lru_cache(maxsize=256)
 def _types(index: str, wide: bool, a: np.dtype[Any], b: np.dtype[Any], semiring: Semiring, c_index: str) -> KernelTypes:
+    """Return the types of the numeric phase of a product of two dtypes by a semiring, which has a result for them."""
     semiring.result_dtype(a, b)  # raises a TypeError if it has none
     return KernelTypes("numeric", index, wide, Arithmetic(a.name, b.name, index, semiring.name), c_index)

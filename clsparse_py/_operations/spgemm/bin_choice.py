@@ -51,7 +51,7 @@ class ProductFeatures(dict[str, float]):
 
     def __init__(self, kind: Kind, features: Features, bins: Sequence[Bin], work: Work) -> None:
         self.kind, self.features, self.bins, self.work = kind, features, bins, work
-        # Those that have products.
+        # Rows that have products.
         self.n_rows = max(sum(work.taken) - work.taken[0], 1)
 
     def __missing__(self, name: str) -> float:
@@ -75,6 +75,7 @@ def _is_mergeable(product: ProductFeatures) -> float:
     return float(any(bin_.even and (bin_.max_length or 0) >= longest for bin_ in product.bins))
 
 
+#: Features of a product's work that trees may compare, by name.
 _OF_WORK: dict[str, Callable[[ProductFeatures], float]] = {
     "row_products": lambda product: product.work.n_products / product.n_rows,
     "max_products_by_mean": lambda product: product.work.max_products / max(product.work.n_products / product.n_rows, 1),
@@ -127,6 +128,7 @@ def _is_of(family: str, bin_features: BinFeatures) -> float:
     return float(bin_features.bin.method in FAMILIES[family])
 
 
+#: Features of a bin that trees may compare, by name.
 _OF_BIN: dict[str, Callable[[BinFeatures], float]] = {
     "bin_share": lambda features: features.n_rows / features.of.n_rows,
     "bin_rows_by_items": _rows_by_items,

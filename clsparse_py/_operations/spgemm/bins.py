@@ -113,7 +113,7 @@ class Bins(tuple[Bin, ...]):
 
     @cached_property
     def limits(self) -> tuple[tuple[int, int, int], ...]:
-        """The limits of each."""
+        """The limits of each bin."""
         return tuple(bin_.limits for bin_ in self)
 
     def __eq__(self, other: object) -> bool:
@@ -123,4 +123,5 @@ class Bins(tuple[Bin, ...]):
         return id(self)
 
 
+#: The bin of rows without products, which need no accumulator.
 EMPTY = Bin("", None, max_products=0)

@@ -108,6 +108,7 @@ class CanonicalOperand:
         return data if self._positions is None else self._values(self.matrix.queue, data)
 
     def _values(self, queue: cl.CommandQueue, data: cl_array.Array) -> cl_array.Array:
+        """Return the values of the canonical copy for values of A."""
         assert self._positions is not None  # of a copy
         return _canonical_values(queue, data, self._positions, () if self._starts is None else (self._starts,))
 

@@ -12,8 +12,11 @@ from clsparse_py._operations.spgemm.registry import PARTS
 
 __all__ = ["GIVEN", "LAST", "Choice", "parse_choice"]
 
+#: Name of a choice: the accumulator that the strategy gives to the bin.
 GIVEN = "given"
+#: Name of a choice: the accumulator of the last bin.
 LAST = "last"
+#: End of a label by which one accumulator makes the rows of all bins with this choice.
 _TOGETHER = ":together"
 
 

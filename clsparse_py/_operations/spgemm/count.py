@@ -32,6 +32,7 @@ __all__ = ["Counted", "PartitionedProduct", "count", "partition_rows"]
 
 _log = logging.getLogger(__name__)
 
+#: The reason for the bins of a product whose speculation held.
 _SPECULATED = Reason("rows of A are short or alike: made as they come, with no analysis")
 
 

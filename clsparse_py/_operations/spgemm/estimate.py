@@ -36,6 +36,7 @@ __all__ = ["Estimate", "spgemm_estimate"]
 
 #: The most products of a row in each class of the histogram; beyond them there is one more.
 CLASSES = (0, *(1 << bit for bit in range(25)))
+#: Bins that count the rows of each class.
 _BINS = Bins((EMPTY, *(Bin("", None, max_products=most) for most in CLASSES[1:]), Bin("", None)))
 
 

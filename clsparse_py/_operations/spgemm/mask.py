@@ -131,6 +131,7 @@ def check_write(
 
 
 def _require_out(A: Matrix, out: Any, shape: tuple[int, int]) -> None:
+    """Refuse an ``out`` that is no matrix of a shape in A's context."""
     if not isinstance(out, Matrix):
         raise TypeError(f"out: must be a csr_array, is {class_of(out)}")
     if tuple(out.shape) != shape:

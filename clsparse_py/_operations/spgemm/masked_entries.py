@@ -19,7 +19,9 @@ from clsparse_py._run.launch import Chain, spread
 
 __all__ = ["Marked", "MaskedEntries", "find_marked", "move", "pointers"]
 
+#: Work-items of a work-group, at most.
 _WORK_GROUP = 128
+#: Work-groups to a compute unit, at most.
 _GROUPS_PER_UNIT = 64
 #: Marks that a work-item counts.
 _TILE = 64
@@ -88,6 +90,7 @@ def find_marked(queue: cl.CommandQueue, marks: cl_array.Array, index: np.dtype[A
 
 
 def _record(chain: Chain, index: np.dtype[Any], phase: str, value_bytes: int = 0) -> MaskedEntries:
+    """Return the record of the marked entries' kernel for a phase."""
     return MaskedEntries(min(_WORK_GROUP, chain.device.max_work_group), index.name, value_bytes, phase)
 
 

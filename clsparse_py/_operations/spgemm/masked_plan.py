@@ -175,6 +175,7 @@ class MaskedPlan(SetOnce, Generic[MatrixT]):
         self._require_few(self.nnz)
 
     def _require_few(self, nnz: int) -> None:
+        """Refuse a product of more than ``max_nnz`` entries."""
         most = self._request.max_nnz
         if most is not None and nnz > most:
             raise ValueError(f"max_nnz: the product has {nnz:,} entries, more than {most:,}")

@@ -38,6 +38,7 @@ __all__ = [
 #: Declared lookups of a column in the mask's row: hash tables of teams (entries of the mask at a time); by chunks of rows,
 #: tables of places or binary search.
 LABELS = ("team:128", "team:64", "team:256", "chunked:places", "chunked:search")
+#: Largest window of a label "team:WINDOW".
 _MAX_WINDOW = 1024
 #: Work-items of a work-group of teams.
 _WORK_GROUP = 256
@@ -72,7 +73,7 @@ class Lookup:
 
 
 def parse(label: str) -> Lookup:
-    """Return what a label names, such as "team:128".
+    """Return the lookup that a label names, such as "team:128".
 
     Raises
     ------
@@ -139,6 +140,7 @@ class MaskedTeam(_OfMask):
         lanes, is_counted = _lanes_in_step(device.portability), _is_counted(arithmetic) and not by_rows
 
         def sizes() -> Iterator[Self]:
+            """Iterate over records, those with more teams to a work-group first."""
             group = min(_WORK_GROUP, device.max_work_group) if lanes > 1 else 1
             while group >= lanes:
                 yield cls(group, arithmetic, is_counted, device.portability, lanes, window)
@@ -227,7 +229,7 @@ class MaskedChunked(_OfMask):
 
     @classmethod
     def legal(cls, arithmetic: Arithmetic, *, places: bool) -> Self:
-        """Return the record."""
+        """Return the record for an arithmetic, which is legal on every device."""
         return cls(1, arithmetic, _is_counted(arithmetic), places)
 
     @property

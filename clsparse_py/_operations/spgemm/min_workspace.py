@@ -37,6 +37,7 @@ def copy_bytes(A: Matrix, B: Matrix, types: KernelTypes) -> int:
 
 
 def _copy_bytes(matrix: Matrix, index: int) -> int:
+    """Return the bytes that it takes at most to copy a matrix in canonical format, with indices of ``index`` bytes."""
     n, rows, own_index = matrix.nnz, matrix.shape[0] + 1, matrix.indptr.dtype.itemsize
     n_bytes = 0 if own_index == index else index * (n + rows)
     if not matrix.has_canonical_format:

@@ -23,6 +23,7 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["OneLaunch", "in_one_launch"]
 
+#: Work-items of the one work-group, at most.
 _WORK_GROUP = 256
 
 
@@ -84,6 +85,7 @@ class _Call(NamedTuple):
 
 
 def _call(device: Device, A: Matrix, B: Matrix, request: Request) -> _Call:
+    """Return the kind of call that a product is."""
     (m, k), n = A.shape, B.shape[1]
     sizes = np.uint32(m), np.uint32(k), np.uint32(_words(n))
     return _Call(kind_of(device, types_of(A, B, request.semiring)), sizes, f"the {m} x {n} product")

@@ -33,6 +33,7 @@ _log = logging.getLogger(__name__)
 
 #: The bins that need the least memory.
 _IN_WINDOWS = Bins((EMPTY, WINDOWS))
+#: The reason for bins of windows.
 _MISSING = "windows of columns, as memory is missing for what was chosen"
 
 
@@ -127,6 +128,7 @@ def compute(
 
 
 def _count(operands: Operands, request: Request, timer: Timer, counting_only: bool = False) -> Counted:
+    """Return the structure of C but for its columns, as `count` does; by windows of columns if memory is missing else."""
     counted: Counted | None = None
     try:
         counted = count(operands, request, timer, counting_only=counting_only)
@@ -141,6 +143,7 @@ def _count(operands: Operands, request: Request, timer: Timer, counting_only: bo
 
 
 def _require_at_most(nnz: int, max_nnz: int) -> None:
+    """Refuse a product of more than ``max_nnz`` entries."""
     if nnz > max_nnz:
         raise ValueError(f"max_nnz: the product has {nnz:,} entries, more than {max_nnz:,}")
 

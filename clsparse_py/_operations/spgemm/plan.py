@@ -98,6 +98,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
 
     @property
     def _dtype(self) -> np.dtype[Any]:
+        """The dtype of C's values."""
         return self._product.kind.result
 
     @door()
@@ -161,7 +162,7 @@ class SpgemmPlan(SetOnce, Generic[MatrixT]):
         if self._asks or not (upgrade is None or upgrade.is_done):
             with self._first, counting(self._workspace):
                 if self._asks:
-                    # Loaded when it is asked for, as few processes use it.
+                    # The module is loaded when it is asked for, as few processes use it.
                     from clsparse_py._operations.spgemm.product_list import list_after
 
                     list_from = list_after(self._product, self._steps, self.nnz)

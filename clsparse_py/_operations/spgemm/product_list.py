@@ -152,6 +152,7 @@ def list_after(product: Product, steps: Sequence[Step], nnz: int) -> int | None:
 
 
 def _reads_side_by_side(accumulator: Accumulator | None) -> bool:
+    """Return whether an accumulator reads rows of B side by side, so that a list of products is no faster."""
     return isinstance(accumulator, DenseSpan) or (isinstance(accumulator, Merge) and accumulator.lanes == 1)
 
 
@@ -170,6 +171,7 @@ def product_list(
     group = min(limits.list_group, chain.device.max_work_group)
 
     def launch(phase: str, n_items: int, *arguments: Any, items: int = 0, place: str = "") -> None:
+        """Launch the kernel of a phase, built for it, with a work-item to so many items."""
         built, record = chain.build(ListKernel(group, types, phase, items, place))
         chain.launch(built, -(-n_items // (record.work_group * max(items, 1))), *arguments)
 

@@ -30,6 +30,7 @@ Method = Literal[
     "esc-local",
     "long-rows",
 ]
+#: The methods by name: each gives its bins for a setting.
 METHODS: dict[str, Callable[[Setting], tuple[Bin, ...]]] = {
     "reg-merge": reg_merge,
     "merge": merge,

@@ -74,6 +74,7 @@ _Formers = weakref.WeakKeyDictionary[Structure, dict[Hashable, Former]]
 
 
 def _arrays(A: Matrix) -> tuple[Any, Any, Any]:
+    """Return a matrix's indptr, indices and values, in the order of `PARTS`."""
     data, indices, indptr = A.parts
     return indptr, indices, data
 

@@ -57,6 +57,7 @@ def enqueue_phase(chain: Chain, product: Product, steps: Sequence[Step], phase: 
 
 
 def _enqueue_each(chain: Chain, product: Product, steps: Iterable[Step], phase: str, C: Result | cl_array.Array) -> None:
+    """Have the accumulator of each step enqueue its rows, step by step."""
     for bin_, rows, state, _ in steps:
         accumulator = bin_.accumulator
         assert accumulator is not None  # steps are made of bins that have one

@@ -96,7 +96,7 @@ class Strategy:
 
     @classmethod
     def parse(cls, label: str, methods: Collection[str]) -> Strategy:
-        """Return what a label names.
+        """Return the strategy that a label names.
 
         Parameters
         ----------
@@ -118,6 +118,7 @@ class Strategy:
 
 
 def _entry(text: str, label: str, methods: Collection[str]) -> Entry:
+    """Return the entry of a strategy that a word of its label names."""
     method, *numbers = text.split(":")
     if method not in methods:
         raise ValueError(f"strategy: {method!r} is no method, in {label!r}")

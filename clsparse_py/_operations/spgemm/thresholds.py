@@ -20,9 +20,11 @@ _supposed: ContextVar[Thresholds | None] = ContextVar("thresholds", default=None
 supposed = _supposed.get
 
 
-#: On CPU devices: a limit that turns the choice off.
+#: A limit that no number reaches: on CPU devices it turns a choice off.
 _NEVER = (1 << 31) - 1
+#: Evidence of numbers that were found on an H100.
 _H100 = "by hand, from products on an H100, 2026-11-22"
+#: Evidence of numbers that were found on an H200.
 _H200 = "by hand, from a tuning run on an H200, 2026-11-23"
 
 
@@ -44,7 +46,7 @@ class Thresholds(thresholds.Thresholds):
     max_item_products: int = number(1 << 10, "products", evidence=_H100)
     #: Heads that one work-item compares for the longest row, unless rows of C compress.
     max_item_steps: int = number(1 << 11, "heads", evidence=_H200)
-    #: The same if it compares at most `max_item_steps` heads and no team merges rows.
+    #: Longest row of A that one work-item merges if it compares at most `max_item_steps` heads and no team merges rows.
     max_light_length: int = number(24, "entries", on_cores=0, most=64, evidence=_H200)
     #: Entries of the longest row that a team merges speculatively.
     max_speculative_length: int = number(512, "entries", on_cores=0, evidence=_H100)
@@ -68,7 +70,7 @@ class Thresholds(thresholds.Thresholds):
     max_side_groups: float = number(4.0, "work-groups to a compute unit", on_cores=0.0, evidence=_H100)
     #: Products to an entry of C up to which C is allocated by its upper bound.
     max_upper_compression: float = number(1.25, "products to an entry of C", on_cores=64.0, evidence=_H100)
-    #: Products of the mean row up to which it is.
+    #: Products of the mean row up to which C is allocated by its upper bound.
     max_upper_mean: float = number(16.0, "products", on_cores=512.0, evidence=_H100)
     #: The share of the upper bound of C's entries that uneven rows have.
     expected_fill: float = number(0.5, "share of the upper bound", on_cores=0.0, most=1, evidence=_H100)
@@ -98,13 +100,13 @@ class Thresholds(thresholds.Thresholds):
     max_large_products: int = number(1 << 15, "products", least=1 << 10, most=1 << 15, power=True)
     #: Work-items to a row of "large-hash".
     large_hash_lanes: int = number(128, "work-items", on_cores=1, least=1, most=1 << 10, power=True)
-    #: Products that each of these work-items fetches at a time.
+    #: Products that a work-item of "large-hash" fetches at a time.
     large_hash_items: int = number(4, "products", on_cores=2, least=1, most=32)
-    #: Slots of its tables with sums, if local memory holds them: a power of two.
+    #: Slots of the tables of "large-hash" with sums, if local memory holds them: a power of two.
     max_slots: int = number(1 << 11, "slots", least=128, most=1 << 14, power=True)
     #: Columns of the narrowest bin of "dense-span": a power of two.
     min_span: int = number(512, "columns", least=32, most=1 << 15, power=True)
-    #: Columns of its widest bin: a power of two.
+    #: Columns of the widest bin of "dense-span": a power of two.
     max_span: int = number(1 << 12, "columns", least=32, most=1 << 15, power=True)
     #: Columns from which on local memory has to hold two rows: a team by itself leaves a compute unit idle.
     min_paired_span: int = number(1 << 11, "columns")
@@ -114,7 +116,7 @@ class Thresholds(thresholds.Thresholds):
     span_loads: int = number(2, "loads", least=1, most=32)
     #: Call of a plan that begins a list of products, which takes a GPU as long as some products.
     list_after: int = number(5, "products", least=1, most=1 << 31)
-    #: The same if most rows are merged, where a list saves less.
+    #: Call of a plan that begins a list of products if most rows are merged, where a list saves less.
     list_after_merged: int = number(25, "products", least=1, most=1 << 31)
     #: A list is made only if making it takes at most this share of the device's memory.
     list_made_share: float = number(1 / 2, "share of the memory", most=1)
@@ -122,11 +124,11 @@ class Thresholds(thresholds.Thresholds):
     list_kept_share: float = number(1 / 8, "share of the memory", most=1)
     #: Work-group of the kernel that reads a list.
     list_group: int = number(128, "work-items", least=1)
-    #: Products to each of its work-items.
+    #: Products to a work-item of the kernel that reads a list.
     list_items: int = number(8, "products", least=1, power=True)
-    #: The same for entries of few products: more tiles are resident then.
+    #: Products to a work-item of the kernel that reads a list if entries have few products: more tiles are resident then.
     list_few_items: int = number(4, "products", least=1, power=True)
-    #: Products to an entry of C below which they are few.
+    #: Products to an entry of C below which entries have few products.
     list_few_products: float = number(2.0, "products to an entry of C")
     #: Most products of a row that one work-item merges in a speculation.
     max_speculated: int = number(256, "products", least=1)

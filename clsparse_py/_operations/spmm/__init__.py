@@ -67,6 +67,7 @@ def spmm_plan(A: Matrix, *, work_group: int | None = None, expected_calls: int |
 
 
 def _check_work_group(work_group: Any) -> None:
+    """Refuse a work-group size that is no integer."""
     if work_group is not None and not isinstance(work_group, (int, np.integer)):
         raise TypeError(f"work_group: must be an integer, is {type(work_group).__name__}")
 

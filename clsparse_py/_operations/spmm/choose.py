@@ -34,13 +34,13 @@ class Thresholds(thresholds.Thresholds):
     some_lanes: int = number(8, "lanes", least=1)
     #: A part on GPUs that few lanes share. Larger ones push rows of X out of the first-level cache, smaller ones cut more rows.
     part_of_few: int = number(16, "rows and entries", least=1)
-    #: The same for some lanes.
+    #: A part on GPUs that some lanes share.
     part_of_some: int = number(32, "rows and entries", least=1)
-    #: The same for many lanes.
+    #: A part on GPUs that many lanes share.
     part_of_many: int = number(64, "rows and entries", least=1)
     #: Factor by which a part of few lanes may grow so that no row is cut.
     larger_of_few: int = number(2, "times", least=1)
-    #: The same for more lanes.
+    #: Factor by which a part of more lanes may grow so that no row is cut.
     larger: int = number(4, "times", least=1)
     #: Largest part after that growth.
     max_part: int = number(128, "rows and entries", least=1)
@@ -70,7 +70,7 @@ class Thresholds(thresholds.Thresholds):
     min_local_share: float = number(0.25, "share of entries")
     #: Longest row of a matrix whose rows count as alike: a team takes each.
     max_alike: int = number(512, "entries")
-    #: Longest row by the mean one of such a matrix.
+    #: Longest row by the mean one of a matrix whose rows count as alike.
     max_alike_by_mean: float = number(2.0, "mean rows")
     #: Work-group of rows that are alike.
     rows_group: int = number(256, "work-items", least=1)
@@ -78,7 +78,7 @@ class Thresholds(thresholds.Thresholds):
     row_lanes: int = number(8, "lanes", least=1, most=32, power=True)
     #: Shortest row that many lanes share; shorter ones take few lanes.
     few_entries: int = number(16, "entries")
-    #: The same for a team whose lanes are all busy.
+    #: Shortest mean row that many lanes share if they are all busy.
     few_entries_of_full: int = number(6, "entries")
     #: Loads in flight of a team of twice the lanes that takes a whole row.
     unroll_of_row: int = number(2, "entries", least=1)
@@ -87,7 +87,7 @@ class Thresholds(thresholds.Thresholds):
     together_after: int = number(16, "products", least=1, most=1 << 31)
     #: Most rows with equal columns that a team takes.
     max_together: int = number(4, "rows", least=1)
-    #: Cost of such a row, relative to the cost of its columns.
+    #: Cost of a row that is taken with others, relative to the cost of its columns.
     cost_together: float = number(0.25, "times that of its columns")
     #: Lanes of such a team that count as few.
     few_lanes_together: int = number(4, "lanes", least=1)
@@ -198,6 +198,7 @@ class Shape:
 
 
 def _power_of_two_from(n: int) -> int:
+    """Return the smallest power of two that is not below ``n``."""
     return 1 << (n - 1).bit_length()
 
 

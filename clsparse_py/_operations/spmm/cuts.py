@@ -114,7 +114,7 @@ def groups_of(
     queue.flush()
     yield chain.events[-1]
     flags_read = read_flags()
-    # Of pairs at best; to look at the lengths of many groups takes the host milliseconds.
+    # The least cost is that of pairs; looking at the lengths of many groups takes the host milliseconds.
     least = (n_rows - np.count_nonzero(flags_read)) * (1 + 2 * limits.cost_together)
     if least >= n_rows * (1 + limits.cost_together):
         return None

@@ -107,7 +107,7 @@ class Parts(ProductKernel):
         return self.teams * step + slack_of(step)
 
     def local_memory(self, step: int) -> int:
-        """Return the bytes that they take."""
+        """Return the bytes of local memory that a work-group takes for parts of ``step`` rows and entries."""
         return self.room(step) * (self.arithmetic.result.itemsize + (4 if self.arithmetic.index == "int32" else 8))
 
     @property

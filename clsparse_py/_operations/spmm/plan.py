@@ -231,6 +231,7 @@ class SpmmPlan(SetOnce, Repeating):
             return renewed
 
     def _arithmetic(self, kind: _Kind) -> Arithmetic:
+        """Return the arithmetic of a kind of product."""
         return Arithmetic(name_of(kind.a), name_of(kind.x), name_of(self.indptr.dtype), kind.semiring)
 
     def _build(self, kind: _Kind) -> _Made:

@@ -42,6 +42,7 @@ __all__ = [
     "spmv_plan",
 ]
 
+#: The error of a plan that does not match A.
 _OF_ANOTHER = "plan: was made for another structure than A's"
 
 
@@ -133,7 +134,7 @@ def spmv_plan(
     require_calls(expected_calls)
     if queues is None:
         return SpmvPlan.of(A, scheme, kernel, expected_calls)
-    # Loaded when it is asked for, as few processes use it.
+    # The module is loaded when it is asked for, as few processes use it.
     from clsparse_py._operations.spmv.shared import SharedSpmvPlan, check_queues
 
     return SharedSpmvPlan(A, check_queues(A, queues), scheme, kernel, expected_calls)
@@ -297,7 +298,7 @@ def _require_plain(mask: Any, alpha: Any, beta: Any, plan: Any) -> None:
 
 def _spmv_of_rows(A: Matrix, x: Any, out: Any, semiring: Semiring, mask: Any, complement: bool) -> Any:
     """Return the product in some rows."""
-    # Loaded when it is asked for, as few processes use it.
+    # The module is loaded when it is asked for, as few processes use it.
     from clsparse_py._operations.spmv.masked import enqueue_masked_rows, row_mask
 
     row_marks = row_mask(A, mask)

@@ -131,6 +131,7 @@ def _chunks(device: Device, n_virtual: int) -> int:
 
 
 def _where(n_rows: int, side: Side) -> tuple[Any, ...]:
+    """Return the kernels' arguments that say which rows take part in a side of a scheme."""
     return np.int64(n_rows), np.int64(side.granularity), np.int64(side.block), np.int64(side.threshold), np.int32(side.side)
 
 

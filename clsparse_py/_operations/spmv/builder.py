@@ -83,9 +83,11 @@ class Builder:
         _launch(self.recorder, built, work_items, *own_arguments)
 
     def _share(self, rows: int, choice: str, built: Built, why: str) -> None:
+        """Add a line to the explanation: so many rows, their kernel, and why."""
         self.shares.append(Share(rows, choice, built.parameters.name, why))
 
     def _upload(self, values: Any) -> cl_array.Array:
+        """Return numbers on the device, in the matrix's index dtype."""
         return from_host(self.queue, np.ascontiguousarray(values, dtype=self.index), copy=True)
 
     def single(self, choice: KernelChoice) -> None:
@@ -157,10 +159,12 @@ class Builder:
         lanes = record.lanes
 
         def cut(built: Streamed) -> _Parts | None:
+            """Return A cut into parts for a kernel with columns in 16 bits; None if the driver allows it too few work-items."""
             allowed = built.lanes == lanes and 2 * longest_rest < built.capacity  # the driver may allow fewer work-items
             return inspected.cut(built.capacity - longest_rest, 0, longest_rest) if allowed else None
 
         def launch(built: Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
+            """Return the recorded product of the kernel with columns in 16 bits."""
             (n_parts, (rows, entries, _)), recorder = parts, self._recorder()
             _launch(recorder, built, n_parts * built.parameters.work_group, rows, entries, inspected.indptr, *columns)
             return recorder.recording()
@@ -173,6 +177,7 @@ class Builder:
         index = self.index
 
         def launch(built: Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
+            """Return the recorded product of the kernel with columns in 16 bits."""
             (n_parts, (rows, entries, _)), recorder = parts, self._recorder()
             partial = self._sums(recorder, n_parts, is_read=self._combine is not None)
             sizes = index(n_parts), index(self.of.features.nnz)
@@ -203,6 +208,7 @@ class Builder:
         inspected, queue = self.of, self.queue
 
         def make() -> Generator[cl.Event, None, Recording | None]:
+            """Enqueue the compression of columns, and return the recorded product; None if differences need more bits."""
             built, record = self._built(requested)
             parts = cut(record)
             if parts is None:
@@ -300,6 +306,7 @@ class Builder:
         built, _ = self._built(record or Combine.legal(self.device, self.arithmetic, self.scaled, max(64, lanes), lanes))
 
         def launch(recorder: Recorder, partial: cl_array.Array) -> None:
+            """Record the launch that adds later pieces to their rows."""
             add_later_pieces(recorder, built, cut_rows, partial)
 
         launch(self.recorder, partial)
@@ -355,6 +362,7 @@ class Builder:
             self._subvectors(lists)
 
     def _join_lists(self, arrays: list[cl_array.Array]) -> cl_array.Array:
+        """Return lists of rows, one behind the other, in one array."""
         chain, begin = Chain(self.queue, *arrays), 0
         all_rows = allocate(self.queue, "lists of rows", sum(array.size for array in arrays), self.index)
         for array in arrays:

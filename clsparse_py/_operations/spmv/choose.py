@@ -24,16 +24,19 @@ __all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "Thresholds", "cho
 
 #: Kernels that balance entries by themselves: they take all rows in order.
 BalancedName = Literal["adaptive", "nonzero_split", "merge", "chunked", "narrow"]
+#: The names in `BalancedName`.
 BALANCED: tuple[BalancedName, ...] = get_args(BalancedName)
 #: All kernels by name; "subvectorX" takes X work-items to a row, and "vector_long" several work-groups.
 KernelName = Literal[
     "serial", "subvector2", "subvector4", "subvector8", "subvector16", "subvector32", "subvector64", "subvector128", "vector",
     "vector_long", BalancedName,
 ]  # fmt: skip
+#: The names in `KernelName`.
 KERNELS: tuple[KernelName, ...] = get_args(KernelName)
 
 # The most that each parameter may be: compilers unroll loops over ``items`` and ``unroll``, but for the chunks of "chunked".
 _MAXIMA = {"work_group": 1 << 16, "items": 64, "unroll": 64}
+# The most chunks to a core that "chunked" may have.
 _MAX_CHUNKS = 1 << 12
 
 
@@ -99,7 +102,7 @@ class KernelChoice:
 
     @classmethod
     def parse_for_bin(cls, label: str) -> KernelChoice:
-        """Return the same for the rows of a bin, which kernels that balance by themselves do not take."""
+        """Return the choice that a label names for the rows of a bin, which kernels that balance by themselves do not take."""
         choice = cls.parse(label)
         if choice.name in BALANCED:
             raise ValueError(f"kernel: {choice.name} balances rows by itself and takes no bins")

@@ -22,6 +22,7 @@ def class_of(number: int) -> int:
     return next(i for i, (_, end) in enumerate(CLASSES) if number < end)
 
 
+#: The class of each bin, by the bin's number.
 _CLASS_OF_BIN = np.array([class_of(number) for number in range(N_BINS)])
 
 
@@ -119,6 +120,7 @@ class Composer:
         return total
 
     def _nearest(self, granularity: int, row_class: int) -> tuple[str, float] | None:
+        """Return the fastest label of a class of bins, and its time, at the nearest granularity measured; None without any."""
         granularities = [other for other, number in self.best if number == row_class]
         if not granularities:
             return None

@@ -34,6 +34,7 @@ __all__ = [
 
 
 def _power_of_two_dividing(n: int) -> int:
+    """Return the largest power of two that divides ``n``."""
     return n & -n
 
 
@@ -481,7 +482,7 @@ class Chunked(ProductKernel):
             "looked_at": self.LOOKED_AT,
             "x_ahead": self.X_AHEAD,
             "far": self.FAR_BYTES // size,
-            # Of a vector that functions take and return: 32 bytes, as cl/column_places.cl says.
+            # Elements of the longest vector that functions take and return: 32 bytes, as cl/column_places.cl says.
             "longest": 32 // size,
             "ahead": self.ahead,
             "scaled": self.scaled,

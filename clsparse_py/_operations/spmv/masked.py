@@ -23,6 +23,7 @@ from clsparse_py._run.transfer import contexts_match, copy_to_device
 
 __all__ = ["MaskedRows", "enqueue_masked_rows", "row_mask"]
 
+#: Work-items of a work-group, at most.
 _WORK_GROUP = 128
 
 

@@ -247,7 +247,7 @@ class SpmvPlan(SetOnce, Repeating):
             return self._products[key]
 
     def settle(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> None:
-        """Make now what is made behind products of these types else. Waits."""
+        """Make the upgrades now that are made behind products of these types else. Waits."""
         self._ready(A, x, y, None, None, plus_times)
         self._upgrade(now=True)
 

@@ -114,7 +114,7 @@ class _Part:
         self.plan.in_force(self.matrix).build(self.matrix, x, y, **scale)
 
     def run(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
-        """Enqueue its product. The device begins while the host goes on to the next one."""
+        """Enqueue the product of the part. The device begins while the host goes on to the next one."""
         queue = x.queue or self.queue
         note_written(y, self.plan.in_force(self.matrix).execute(self.matrix, x, y, queue=queue, **scale)[-1])
         queue.flush()
@@ -229,9 +229,11 @@ class SharedSpmvPlan(SetOnce):
             self._note(A)
 
     def _note(self, A: Matrix) -> None:
+        """Take note of the matrix whose values the parts have."""
         self._values = weakref.ref(A), weakref.ref(A.data), A._version
 
     def _has_values_of(self, A: Matrix) -> bool:
+        """Return whether the parts have A's present values."""
         matrix, data, version = self._values
         return data() is A.data and (matrix() is not A or version == A._version)
 

@@ -50,6 +50,7 @@ def read_speed(device: cl.Device) -> float | None:
 
 
 def _parse_speed(content: bytes) -> float:
+    """Return the speed that a file of the cache holds."""
     speed = float(json.loads(content))
     if not 0 < speed < float("inf"):
         raise ValueError("a speed is positive")

@@ -13,6 +13,7 @@ from clsparse_py._operations.transpose.plan import Explanation, Permutation, Tra
 
 __all__ = ["METHODS", "Explanation", "Method", "Permutation", "TransposePlan", "permutation", "transpose", "transpose_plan"]
 
+#: Names of methods.
 _METHODS = get_args(Method)
 
 

@@ -121,12 +121,12 @@ class Kernels:
 
     @property
     def fit(self) -> bool:
-        """Whether all are legal; local memory aside."""
+        """Whether all records are legal; local memory aside."""
         return self.move.legal and (self.order is None or self.order.legal)
 
     @property
     def local_memory(self) -> int:
-        """Bytes that a work-group of any of them takes, at most."""
+        """Bytes of local memory that a work-group of any of the kernels takes, at most."""
         return max(self.move.local_memory, 0 if self.order is None else self.order.local_memory)
 
 
@@ -170,6 +170,7 @@ def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
     entries, rows, columns = np.uint32(n), np.int64(n_rows), np.int64(n_cols)
 
     def launch(record: Parameters, groups: int, *arguments: Any) -> None:
+        """Launch the built kernel of a record."""
         chain.launch(built[record.template][0], groups, *arguments)
 
     launch(kernels.count, chunks, entries, np.uint32(low), rows, indptr, indices, first_rows, counts)

@@ -59,8 +59,9 @@ __all__ = [
 SHORT = 256
 #: Why `gather` does not take a matrix.
 NOT_CANONICAL = "its rows are not sorted, or hold duplicates"
-# What `binned` says of a matrix.
+# Why `binned` was taken.
 _ANY = "takes any matrix"
+# Why `binned` went by buckets.
 _SCATTERED = f"{_ANY}, by buckets, as columns are scattered"
 
 
@@ -112,6 +113,7 @@ def arrays_of(A: Matrix, *sizes: tuple[int, np.dtype[Any]]) -> list[cl_array.Arr
 
 
 def _value_bytes(values: cl_array.Array | None) -> int:
+    """Return the bytes of a value; 0 if values are not moved."""
     return 0 if values is None else values.dtype.itemsize
 
 
@@ -184,6 +186,7 @@ def _symmetry(chain: Chain, flags: cl_array.Array, *, verified: bool) -> Symmetr
 
 
 def _at_once(symmetry: Symmetry) -> str:
+    """Return in words how many sampled entries have their mirror image at the first place that is looked at."""
     return f"{symmetry.at_guess} of {symmetry.sampled} sampled entries are found at once"
 
 
@@ -201,6 +204,7 @@ def _require_symmetric(symmetry: Symmetry, at_first: int) -> None:
 def _enqueue_sample(
     chain: Chain, indptr: cl_array.Array, indices: cl_array.Array, flags: cl_array.Array, n_rows: int, at_first: int
 ) -> None:
+    """Enqueue the search for the mirror images of a sample of entries."""
     sample, _ = chain.build(Sample(min(Sample.ROWS, chain.device.max_work_group), name_of(indptr.dtype)))
     chain.launch(sample, 1, indptr.dtype.type(n_rows), np.uint32(at_first), indptr, indices, flags)
 
@@ -217,6 +221,7 @@ def _enqueue_gather(
     work_group: int | None,
     items: int,
 ) -> None:
+    """Enqueue the search for the mirror image of each entry, which gives its value."""
     device, index = chain.device, name_of(indptr.dtype)
     if device.lanes_are_loops:
         built, _ = chain.build(GatherChunked(min(work_group or 1, device.max_work_group), index, _value_bytes(values)))
@@ -260,6 +265,7 @@ def _enqueue_binned(
     nnz: int,
     scattered: bool,
 ) -> None:
+    """Enqueue the sort of entries by column: by buckets or by digits, as suits the device and the matrix."""
     task = Transposition(indptr, indices, values, to_indptr, to_indices, to_values, shape, nnz)
     if scattered:
         enqueue_bucket_chunks(chain, task)
@@ -336,11 +342,13 @@ def atomics(
 
 
 def _require_short(longest: int, limit: int | None) -> None:
+    """Raise a LongRowsError if the longest row of the transposed is above a limit."""
     if limit is not None and longest > limit:
         raise LongRowsError(f"the transposed has a row of {longest} entries")
 
 
 def _groups(device: Device, n: int, group: int) -> int:
+    """Return how many work-groups of ``group`` work-items take n entries: at most 64 to a compute unit."""
     return min(-(-n // group), device.compute_units * 64)
 
 
@@ -348,6 +356,7 @@ def _enqueue_counts(
     chain: Chain, indices: cl_array.Array, counts: cl_array.Array, ranks: cl_array.Array, indptr: cl_array.Array,
     n_cols: int, n: int, group: int,
 ) -> None:  # fmt: skip
+    """Enqueue the count of each column's entries, their ranks, and the row pointers of the transposed."""
     count, _ = chain.build(Count(group, name_of(indices.dtype)))
     chain.fill(counts, 0, n_cols + 1)
     # The largest rank goes behind the counts: one fill and one buffer serve both.
@@ -359,6 +368,7 @@ def _enqueue_insertion(
     chain: Chain, indptr: cl_array.Array, indices: cl_array.Array, ranks: cl_array.Array, to_indptr: cl_array.Array,
     pairs: cl_array.Array, n_rows: int, n: int, work_group: int | None,
 ) -> None:  # fmt: skip
+    """Enqueue the insertion of entries into rows of the transposed, in any order."""
     group, items = tile(chain.device, work_group or 256)
     insert, inserted = chain.build(Insert(group, name_of(indices.dtype), items))
     n_parts, *parts = enqueue_parts(chain, indptr, n_rows, n, inserted.work_group * inserted.items)
@@ -369,6 +379,7 @@ def _enqueue_ordering(
     chain: Chain, indptr: cl_array.Array, pairs: cl_array.Array, values: cl_array.Array | None, indices: cl_array.Array,
     to_values: cl_array.Array, n_cols: int, n: int, order: Order, short: int,
 ) -> None:  # fmt: skip
+    """Enqueue the sort of the entries of each row of the transposed, but for long rows."""
     built, record = chain.build(order)
     n_parts, *parts = enqueue_parts(chain, indptr, n_cols, n, record.work_group * record.items - short, slack=short)
     value_arrays = () if values is None else (values,)
@@ -379,6 +390,7 @@ def _enqueue_unpacking(
     chain: Chain, pairs: cl_array.Array, values: cl_array.Array | None, indices: cl_array.Array, to_values: cl_array.Array,
     n: int, group: int,
 ) -> None:  # fmt: skip
+    """Enqueue taking pairs of a row and a position apart: into columns, and values or positions."""
     index = name_of(indices.dtype)
     if values is None:
         enqueue_loop(chain, UNPACK_POSITIONS, n, (index,), pairs, indices, to_values, work_group=group)
@@ -388,4 +400,5 @@ def _enqueue_unpacking(
 
 
 Method = Literal["auto", "gather", "binned", "atomics"]
+#: Methods by name, as strategies have them.
 METHODS: dict[str, Callable[..., Pattern]] = {"gather": gather, "binned": binned, "atomics": atomics}

@@ -44,6 +44,7 @@ __all__ = [
     "transposed",
 ]
 
+#: Why each method was not taken, unless it found out itself.
 _WHY_NOT = {
     "gather": "takes symmetric patterns, whose mirror images it has to search",
     "binned": "takes any matrix, but moves each entry twice",
@@ -127,6 +128,7 @@ def run(A: Matrix, valued: bool, to_values: cl_array.Array, method: str) -> tupl
     launches, why = len(chain.events), pattern.why
 
     def explanation() -> Explanation:
+        """Return which method transposed, and why the others did not."""
         rule = f"{ruling.label}, by {ruling.why}" if method == "auto" else "the method was named"
         whys = {**_WHY_NOT, **why_not, method_taken: why}
         return Explanation(tuple(Verdict(name, name == method_taken, whys[name]) for name in METHODS), launches, rule)
@@ -186,6 +188,7 @@ def _asks_again(A: Matrix, strategy: Strategy) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _facts(nnz: int, canonical: bool) -> Facts:
+    """Return the facts of a transposed structure, whose rows are sorted."""
     return Facts(nnz, sorted=True, canonical=canonical)
 
 

@@ -61,6 +61,7 @@ def _record(
         return None
 
     def work_out() -> Recording | None:
+        """Return the recording of the launch; None if the matrix or the device does not allow it."""
         if chain.device.is_plain:
             return None
         built, kernel = chain.build(AtOnce.legal(chain.device, name_of(index), value_dtype.itemsize if valued else 0))
@@ -77,4 +78,5 @@ def _record(
 
 
 def _enqueue(built: Built, n_rows: int, n_columns: int, nnz: int, chain: Chain, *arrays: cl_array.Array) -> None:
+    """Enqueue the launch of the work-group that transposes a matrix."""
     chain.launch(built, 1, np.uint32(n_rows), np.uint32(n_columns), np.uint32(nnz), *arrays)

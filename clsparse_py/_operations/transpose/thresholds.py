@@ -21,7 +21,7 @@ class Thresholds(thresholds.Thresholds):
     min_bucket_columns: int = number(1 << 13, "columns")
     #: Most cores for buckets: more of them wait for the one with the largest bucket.
     max_bucket_cores: int = number(16, "cores")
-    #: Of 256 sampled entries, most with a near column shortly before them for columns that count as scattered.
+    #: Most of 256 sampled entries with a near column shortly before them, if columns count as scattered.
     max_near_samples: int = number(127, "entries")
     #: Ranges of buckets that a core scans.
     ranges_per_core: int = number(4, "ranges", least=1)

@@ -25,7 +25,7 @@ __all__ = ["LevelSets", "Levels", "get_levels", "work_group_of"]
 _WORK_GROUP = 256
 #: Rows to a work-item of a GPU above which a level has a launch of its own; narrower ones share one.
 _WIDE = 8
-#: The same in rows, on CPU devices.
+#: Rows of a level on CPU devices above which it has a launch of its own.
 _WIDE_ON_CPU = 4096
 
 
@@ -77,6 +77,7 @@ def get_levels(A: Matrix, upper: bool) -> LevelSets:
 
 
 def _sets(queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array, upper: bool) -> LevelSets:
+    """Return the level sets of a triangular matrix; waits for the device."""
     levels = copy_to_host(_levels(queue, indices, indptr, upper), queue)
     device = Chain(queue).device
     wide = _WIDE_ON_CPU if device.lanes_are_loops else _WIDE * work_group_of(device)

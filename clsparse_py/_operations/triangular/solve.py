@@ -71,6 +71,7 @@ def solver(queue: cl.CommandQueue, A: Matrix, *, upper: bool, unit: bool) -> Cal
     n, most = A.shape[0], chain.device.compute_units * _GROUPS_PER_UNIT
 
     def solve(b: cl_array.Array, x: cl_array.Array) -> None:
+        """Enqueue ``x = T^-1 b``, level by level."""
         columns, launches = b.size // n, Chain(queue)
         for first, last, widest in sets.launches:
             groups = 1 if last - first > 1 else min(-(-widest * columns // record.work_group), most)

@@ -25,7 +25,7 @@ __all__ = ["DenseChunked", "DenseChunkedKernel", "Masks", "worker_bytes", "worke
 
 #: Columns to a word of bits.
 _BITS = 64
-#: Of the counter of chunks that are claimed.
+#: Bytes of the counter of chunks that are claimed.
 _CLAIMED_BYTES = 4
 #: Chunks of rows to a worker.
 _CHUNKS = 32
@@ -184,6 +184,7 @@ class DenseChunked:
             state.masks = ()
 
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, state: _State, phase: str, *results: Any) -> None:
+        """Enqueue a phase of all rows, whose chunks are claimed by workers."""
         types = product.types.of(phase)
         built, _ = chain.build(DenseChunkedKernel(1, types, rows.listed is not None))
         workers = min(self._workers(chain, product, types), state.n_chunks)

@@ -119,9 +119,11 @@ class Esc:
         return "expansion, radix sort and contraction in global memory"
 
     def _group(self, chain: Chain) -> int:
+        """Return the work-items of a work-group, at most as many as the device allows."""
         return min(self.work_group, chain.device.max_work_group)
 
     def _contraction(self, chain: Chain, product: Product, rows: Rows, key: np.dtype[Any], phase: str) -> EscContract:
+        """Return the record of the kernel that contracts sorted products in a phase."""
         # In the phase of values there are no keys.
         name = "uint32" if phase == "values" else name_of(key)
         return EscContract.legal(chain.device, product.types.of(phase), rows.listed is not None, name, self._group(chain))
@@ -186,6 +188,7 @@ class Esc:
         limit, aim = product.free, self._budget(product, rows, int(self.expected_fill * product.bound))
 
         def needs(part: Slice) -> int:
+            """Return the bytes of workspace that a slice takes."""
             return self._needs(chain, product, part, state.key(part).itemsize, column_bits)
 
         totals = [product.a_indices.size, product.n_products]

@@ -147,7 +147,7 @@ class EscGroupKernel(_SortingTeamKernel):
 
     entries: int
 
-    #: Of a digit of the radix sort.
+    #: Bits of a digit of the radix sort.
     DIGIT_BITS: ClassVar[int] = 4
 
     @property

@@ -291,6 +291,7 @@ class Hash(Team):
         return min(self.products, _LENGTH)
 
     def _slots(self, types: KernelTypes) -> int:  # noqa: ARG002 - of any phase
+        """Return the slots of a row's hash table in a phase."""
         return self.products
 
     @override
@@ -332,6 +333,7 @@ class LargeHash(Hash):
 
     @property
     def _windows(self) -> DenseWindows:
+        """The accumulator of the rows that exceed a hash table: by windows of columns."""
         # In one part: a table of columns does not tell how many of a row's entries lie in each part.
         return DenseWindows(parts=1)
 
@@ -376,6 +378,7 @@ def hashes(device: Device, types: KernelTypes, thresholds: Thresholds, *, regist
 
 
 def _doubling(first: int, last: int) -> tuple[int, ...]:
+    """Return the powers of two between two numbers, rounded down: both ends are among them."""
     return tuple(1 << bit for bit in range(first.bit_length() - 1, last.bit_length()))
 
 
@@ -386,6 +389,7 @@ def large_hashes(device: Device, types: KernelTypes, thresholds: Thresholds) -> 
     lanes, items = min(thresholds.large_hash_lanes, device.resident), thresholds.large_hash_items
 
     def fits(products: int, slots: int, types: KernelTypes, budget: int) -> bool:
+        """Return whether the hash table of a row fits in ``budget`` bytes of local memory."""
         return LargeHash(products, lanes, items, lanes, slots=slots).record(device, types, True).row_bytes <= budget
 
     # Rows of C have far fewer entries than products as a rule; several work-groups are to be resident.

@@ -34,11 +34,11 @@ class Slice:
 
     @property
     def row_bits(self) -> int:
-        """Bits that tell one of its rows."""
+        """Bits that tell a row of the slice."""
         return (self.n_rows - 1).bit_length()
 
     def fits(self, column_bits: int) -> bool:
-        """Whether numbers are large enough for it."""
+        """Whether 32 bits hold the numbers of its entries and products, and a word of 64 a column and a row."""
         return self.n <= INT32_MAX and self.n_entries <= INT32_MAX and self.row_bits <= min(32, 64 - column_bits)
 
 
@@ -73,6 +73,7 @@ def cut_into_slices(
     n_rows, begin = len(products_before) - 1, 0
 
     def slice_to(end: int) -> Slice:
+        """Return the slice of the rows from ``begin`` to ``end``."""
         entries, products = (int(sums_before[end]) - int(sums_before[begin]) for sums_before in (entries_before, products_before))
         return Slice(begin, end - begin, entries, products)
 

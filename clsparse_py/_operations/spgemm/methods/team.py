@@ -64,6 +64,7 @@ class Team(abc.ABC):
         return chain.build_once((kind, team, phase, listed), lambda: _record(kind, team, phase, listed))
 
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
+        """Enqueue the kernel that makes rows in a phase."""
         built, record = self._built(chain, product, rows, phase, entries)
         groups, own_arguments = self._spread(chain, product, rows, record)
         chain.launch(built, groups, *rows.where, *product.structure, *results, *own_arguments)

@@ -54,6 +54,7 @@ class SynchronisedKernel(RowKernel):
         return device.fitting(self._fewer_lanes(device), lambda record: record.row_bytes)
 
     def _fewer_lanes(self, device: Device) -> Iterator[Self]:
+        """Iterate over legal records, those with more lanes first."""
         work_group = min(self.work_group, device.max_work_group)
         while (record := self.within(work_group, device.portability.lane_width)) is not None:
             yield record
