@@ -12,7 +12,7 @@
 
 #define LANES_8 ((uint8)(0, 1, 2, 3, 4, 5, 6, 7))
 
-// By components, not by halves: quirk 26.
+// Components are combined one by one, not halves: quirk 26.
 uint any_of_8(const uint8 bits)
 {
     return bits.s0 | bits.s1 | bits.s2 | bits.s3 | bits.s4 | bits.s5 | bits.s6 | bits.s7;

@@ -54,7 +54,7 @@ T complex_sqrt(const T z)
                        : (T)(isnan(z.y) ? z.y : (REAL)0, copysign((REAL)INFINITY, z.y));
     if (z.x == 0 && z.y == 0)
         return (T)(0, z.y);
-    // Halves, so that the sum stays finite.
+    // Halves are added, so that the sum stays finite.
     const REAL root = sqrt(fabs(z.x) / 2 + hypot(z.x / 2, z.y / 2));
     const REAL other = fabs(z.y) / (2 * root);
     return z.x >= 0 ? (T)(root, copysign(other, z.y)) : (T)(other, copysign(root, z.y));

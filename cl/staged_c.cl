@@ -18,7 +18,7 @@
         c_data[to] = x;
 #endif
 #if STAGED
-    // With gaps, so that work-items do not meet in a bank.
+    // Places in the tile have gaps, so that work-items do not meet in a bank.
     #define IN_TILE(i) ((i) + (i) / 32)
     #if VALUES_ONLY
         #define TILE_OF_COLUMNS

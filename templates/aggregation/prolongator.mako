@@ -95,7 +95,7 @@ void ${name}(
     for (ulong row = first_row; row < end; row += step) {
 % if phase == "pack":
 % if adjacent:
-        // All rows at once.
+        // Adjacent rows are packed at once.
         const I begin = pointers[row], length = pointers[end] - begin, first = indptr[row];
         row = end;
 % else:

@@ -96,7 +96,7 @@ void ${name}(
 % endif
         }
 % if lanes:
-        // The next block's products are added to what these left.
+        // The next block's products are added to the sums that this block left.
         barrier(CLK_GLOBAL_MEM_FENCE);
 % endif
     }

@@ -141,7 +141,7 @@ void ${name}(
 % endif
 % endfor
 
-    // Those of lower digits come first.
+    // Entries of lower digits come first.
     {
         I lower_digits = ${" + ".join(f"all_{i} + all_second_{i}" for i in range(pairs))};
         lower_digits = (I)${"group_scan_add_long((local ulong *)pool" if wide else "group_scan_add(box"}, lower_digits);

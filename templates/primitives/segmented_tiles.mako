@@ -53,7 +53,7 @@ void ${name}(
     heads[me + ${i * work_group}] = 0;
 % endfor
     barrier(CLK_LOCAL_MEM_FENCE);
-    // Of the segments that begin at an entry only the last has it.
+    // An entry at which several segments begin belongs to the last of these.
     for (uint s = me; s < n_heads; s += ${work_group})
         if (segment_ptr[first + s] < segment_ptr[first + s + 1])
             heads[segment_ptr[first + s] - begin] = 1;

@@ -173,7 +173,7 @@ ${network(registers, lanes, lane_width, work_group, places)}\
 </%def>\
 <%def name="network(registers, lanes, lane_width, work_group, places)">\
 <% every = range(registers) %>\
-    // Within each lane.
+    // Each lane sorts its own elements.
     if (lanes) {
 % for size in [2 << i for i in range(registers.bit_length() - 1)]:
 % for i in every:

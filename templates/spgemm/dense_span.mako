@@ -29,7 +29,7 @@ typedef ushort PLACE;
 void team_range(local COLUMN *lows, local COLUMN *highs, COLUMN *low, COLUMN *high)
 {
     const uint lane = get_local_id(0) % TEAM;
-    // Each takes from the lane that is step lanes on, in a ring: to take some of them twice does no harm.
+    // Each lane takes from the lane that is step lanes on, in a ring: to take some of them twice does no harm.
     for (uint step = 1; step < TEAM; step *= 2) {
         const uint other = (lane + step) % TEAM;
         lows[lane] = *low;
@@ -240,7 +240,7 @@ ${add_pieces(ahead, " " * 8)}\
     local PLACE *const ranks = all_ranks + team * ${columns // 32 + 1};
     for (uint i = lane; i < n_words; i += ${lanes}) {
         const uint word = flags_word(flags, i);
-        // Where its bytes were, as no other lane reads those.
+        // The word goes where its bytes were, as no other lane reads those.
         flags[2 * i].x = word;
         ranks[i] = (PLACE)popcount(word);
     }

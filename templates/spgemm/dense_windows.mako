@@ -27,7 +27,7 @@ typedef ushort PLACE;
 COLUMN team_min(local COLUMN *box, COLUMN x)
 {
     const uint lane = get_local_id(0) % TEAM;
-    // Each takes from the lane that is step lanes on, in a ring: to take some of them twice does no harm.
+    // Each lane takes from the lane that is step lanes on, in a ring: to take some of them twice does no harm.
     for (uint step = 1; step < TEAM; step *= 2) {
         box[lane] = x;
         team_sync();

@@ -42,7 +42,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
     WORDS WORD *const words = all_words + team * ${2 * products};
 % if bases:
-    // In the words that are not needed yet.
+    // Bases of rows of B lie in words that are not needed yet.
     local I *bases = (local I *)(words + ${products});
 % endif
     local PLACE *const places = all_places + team * ${products + 1};
@@ -102,7 +102,7 @@ ${columns()}\
 ${count_columns()}\
 % if not symbolic:
 % if bases:
-    // In the words that are no longer needed.
+    // Bases of rows of B lie in words that are no longer needed.
     bases = (local I *)(words + (~rounds & 1) * ${products});
     for (uint k = lane; k < length; k += ${lanes})
         bases[k] = b_indptr[a_indices[begin + k]] - (I)places[k];

@@ -76,7 +76,7 @@ void ${name}(SPGEMM_PARAMETERS)
     team_sync();
 % for first in range(0, items, batch):
     {
-        // Of several products at a time, so that no load waits for another.
+        // Entries of several products are found at a time, so that no load waits for another.
 % for u in range(first, first + batch):
         const uint i_${u} = lane + ${u * lanes};
 % endfor

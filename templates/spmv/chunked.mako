@@ -64,7 +64,7 @@ ROW_SUM row_sum_1${suffix}(ENTRIES_PARAMETERS)
 }
 % if not all:
 
-// The same by four sums.
+// The sum of the entries from k to end, by four sums.
 ROW_SUM row_sum_8${suffix}(ENTRIES_PARAMETERS)
 {
     T ${", ".join(f"sum_{i} = ZERO" for i in range(4))};
@@ -111,7 +111,7 @@ ${value}${n} multiply_${n}(const ${value}${n} a, const ${value}${n} b) { return 
     n = min(width, longest)
     parts = range(0, width, n)
 %>
-// The same by vectors, ${width} at a time; reads, and ignores, what follows up to entry end + ${width - 1}.
+// The sum of the entries from k to end, by vectors of ${width}; reads, and ignores, entries up to end + ${width - 1}.
 ROW_SUM row_vectors_${width}${suffix}(ENTRIES_PARAMETERS)
 {
     const ${mask}${n} numbers = (${mask}${n})(${", ".join(str(i) for i in range(n))});
@@ -183,7 +183,7 @@ void ${name}(
     // The rows that end in this chunk: its last one may not.
     const ulong whole = row < row_end && indptr[row_end] > part_end ? row_end - 1 : row_end;
 % if True in prefetch_options:
-    // Of the chunk's first entries, the columns that they span.
+    // The columns that the chunk's first entries span.
     const ulong sampled = AT_MOST(k + ${looked_at}, part_end);
     I lowest = k < part_end ? indices[k] : 0, highest = lowest;
     for (ulong j = k; j < sampled; ++j) {
@@ -195,7 +195,7 @@ void ${name}(
 % endif
     const float mean = row < row_end ? (float)(part_end - k) / (row_end - row) : 0;
 % if vector_widths and not all:
-    // Of the chunk's first rows, those whose length is not that of the row before.
+    // How many of the chunk's first rows differ in length from the row before.
     const ulong looked_at = AT_MOST(row + ${looked_at}, row_end);
     uint changes = 0;
     for (ulong r = row + 1; r < looked_at; ++r)
@@ -228,7 +228,7 @@ void ${name}(
         }
 % endfor
 % endfor
-## Not in every kernel, as its array makes the loops above slower with some compilers.
+## The list of rows is not in every kernel, as its array makes the loops above slower with some compilers.
 % if empty and not scaled:
     if (mean < 1) {
         // Mostly empty rows: the others are listed without a branch.

@@ -51,7 +51,7 @@ void ${name}(
 % endif
     // No early return: every lane takes part in the exchange.
     const uint lane = get_local_id(0) % lanes;
-    // Unsigned: the last step may pass the largest I.
+    // Positions are unsigned, as the last step may pass the largest I.
     const ${position} end = active ? indptr[row + 1] : 0;
     ${position} k = active ? indptr[row] + lane : 0;
     T sum = ZERO;

@@ -25,7 +25,7 @@ void ${name}(
 % endif
     global const X_VALUE *restrict x = x_base + x_offset;
     const ulong piece = get_group_id(0);
-    // Unsigned: the last step may pass the largest I.
+    // Positions are unsigned, as the last step may pass the largest I.
     const ${position} end = piece_end[piece];
     ${position} k = piece_begin[piece] + get_local_id(0);
     T sum = ZERO;

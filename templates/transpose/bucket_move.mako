@@ -112,7 +112,7 @@ void ${name}(
 % endfor
 % endif
 
-    // What the launches after it ask for.
+    // The numbers of parts and runs, which later launches ask for.
 % if skips:
     if (get_group_id(0) == 0)
 % endif

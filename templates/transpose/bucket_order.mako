@@ -163,7 +163,7 @@ void ${name}(
     const bool has_${i} = digit_of_mine_${i} < ${digits};
     uint next_${i} = begin, second_${i} = begin;
 % endfor
-    // Of a bucket of several parts: how many entries each column has in parts before this one, and in all.
+    // How many entries each column of a bucket in several parts has in the parts before this one, and in all.
     const uint n_parts = bounds[n_buckets + 2 + bucket] - parts_before;
     const bool several = active && !whole, counts = several${"" if small else f" && n_parts <= {alone}"};
 % if skips:
