@@ -92,7 +92,7 @@ def _opposite(operator: str) -> str:
 
 
 def _warn(subject: str, operator: str, opposite: str) -> None:
-    """Warn, as SciPy does, that a comparison is True at most places, and name the opposite one."""
+    """Warn, as SciPy does, that a comparison is True nearly everywhere, and name the opposite one."""
     text = f"Comparing {subject} {_SYMBOLS[operator]} is inefficient. Try using {_SYMBOLS[opposite]} instead."
     warn(text, scipy.sparse.SparseEfficiencyWarning)
 

@@ -88,7 +88,7 @@ class Product(NamedTuple):
         kind, m = self.kind, self.shape[0]
         index = kind.index.itemsize
         c_bytes = (m + entries) * kind.c_index.itemsize + entries * kind.result.itemsize
-        # Each row has its products, its entries and its place in a list besides.
+        # Bytes of each row are taken already: its products, its entries and its place in a list.
         return min(self.free, self.workspace + 2 * c_bytes - (8 + index) * m)
 
     @property
