@@ -38,9 +38,11 @@ from bench.results import Document
 from clsparse_py._ground.console import plain
 from clsparse_py._ground.files import write_text
 
-# Of the widest table, where no terminal says how wide it may be.
+# Width of the widest table in columns, where no terminal says how wide it may be.
 WIDTH = 170
+# Help of the option for a file of samples.
 _SAMPLES = "a file for all samples besides, as JSON"
+# Help of the option for a time limit.
 _BUDGET = f"for all problems: rounds beyond {times.FEWEST_ROUNDS} of a problem are left out, problems never"
 
 

@@ -25,15 +25,17 @@ from bench.times import PLAIN, POOLED, Budget, geometric_mean
 from bench.turns import ProcessError, Trio
 from bench.verdicts import Judged, Pair, Run
 
-# Operations that source folders are compared by: those with a right result, and calls that cost the host alone.
+# Operations that cost the host alone, and have no result to check.
 OF_HOST = ("wrap", "allocate")
+# Operations with a result to check.
 DEFAULT = ("spmv", "sptrans", "spgemm")
+# Operations that source folders are compared by.
 OPERATIONS = (*DEFAULT, *OF_HOST)
-# Of new processes each; of a file of samples, how many parts its rounds are divided into.
+# Runs of a comparison, each of new processes; of files of samples, the parts that rounds are divided into.
 RUNS = 2
 # Ways of timing that are shown beside the one that decides.
 _BESIDE = ("wall", "host", "cpu")
-# What is told of each problem beside samples.
+# Fields of a problem's result beside its samples.
 _RESULTS = ("ratio", "by_run", "noise", "verdict", "reason")
 
 

@@ -13,10 +13,11 @@ import numpy as np
 from bench.problems import Problem
 from bench.problems.base import Result
 
-# How many calls are made back to back for one sample, and how long a sample may take before there are fewer.
+# Calls of one sample that are made back to back.
 BACK_TO_BACK = 20
 # Calls of a sample that are timed one by one, at most.
 CALLS = 10
+# Seconds of the longest sample: of calls that would take more, fewer are made.
 LONGEST_SAMPLE = 0.4
 
 

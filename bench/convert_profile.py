@@ -21,9 +21,9 @@ from clsparse_py._decisions import profiles
 from clsparse_py._decisions.thresholds import Thresholds
 from clsparse_py._decisions.tree import Leaf, Split, Tree, from_json
 
-#: Where operations declare the thresholds of shipped profiles.
+#: Modules in which operations declare the thresholds of shipped profiles.
 _DECLARED = {"spmv": "spmv.choose", "spmm": "spmm.choose", "spgemm": "spgemm.thresholds"}
-#: Numbers of earlier profiles, for which trees over bins stand today.
+#: Thresholds of earlier profiles, in whose place trees over bins stand today.
 _RETIRED = {"max_products_by_mean", "min_window_entries"}
 
 Ranges = Mapping[str, tuple[float, float]]

@@ -28,11 +28,13 @@ from bench import machine
 if TYPE_CHECKING:
     from bench.report import Sheet
 
+#: The matrix of the first operation, by its name in the gallery.
 MATRIX = "cantilever_26"
 #: Operations by name, as expressions of a matrix A, a vector x and a list of rows.
 OPERATIONS = {"spmv": "A @ x", "spgemm": "A @ A", "add": "A + A", "multiply": "A.multiply(A)", "rows": "A[rows]"}
+#: Phases of a new process, in order; "first" is the operation as a whole.
 PHASES = ("import", "context", "render", "build", "rest", "first")
-# Where drivers keep what they built, as their environment variables name it.
+# Environment variables that name the folders in which drivers keep built kernels.
 DRIVER_CACHES = ("CUDA_CACHE_PATH", "POCL_CACHE_DIR", "NEO_CACHE_DIR", "MESA_SHADER_CACHE_DIR", "XDG_CACHE_HOME")
 
 

@@ -23,11 +23,13 @@ from bench.generators.patterns import Pattern, distinct_columns
 from clsparse_py._arrays.matrix_files import SUFFIXES, read_matrix
 from clsparse_py._ground.files import replacing
 
+# A function that makes a matrix or its pattern from a random generator.
 Maker = Callable[[np.random.Generator], "sp.csr_array | Pattern"]
 
-# A CPU run leaves out the matrices over 30 million entries.
+# Matrices over 30 million entries, which a CPU run leaves out.
 TOO_LARGE_FOR_CPU = frozenset({"fe3d27_120", "long_rows"})
 
+# Unstructured meshes.
 _MESHES: dict[str, Maker] = {
     "fe2d_tri_550k": lambda rng: meshes.mesh(rng, 550_387, 2),
     "fe2d_tri_1182k": lambda rng: meshes.mesh(rng, 1_182_309, 2),
@@ -35,7 +37,7 @@ _MESHES: dict[str, Maker] = {
     "fe3d_tet_1089k": lambda rng: meshes.mesh(rng, 1_088_958, 3),
 }
 
-# In the order of the paper-spmv suite.
+# Generated matrices, in the order of the paper-spmv suite.
 _MATRICES: dict[str, Maker] = {
     "fd2d5_1024": lambda _: grids.fd2d5(1024),
     "fe2d9_1024": lambda _: grids.fe2d9(1024),
@@ -74,7 +76,7 @@ _MATRICES: dict[str, Maker] = {
     "blocks": lambda rng: irregular.blocks(rng, 512, 20_000_000),
 }
 
-# The same at sizes that take seconds on any device.
+# Matrices of the same generators at sizes that take seconds on any device.
 _QUICK: dict[str, Maker] = {
     "fd2d5_256": lambda _: grids.fd2d5(256),
     "fd3d7_40": lambda _: grids.fd3d7(40),
@@ -86,13 +88,13 @@ _QUICK: dict[str, Maker] = {
     "hypersparse_100k": lambda rng: irregular.hypersparse(rng, 100_000),
 }
 
-# So small that calls, not work, take the time: one entry in 5 to 23 is nonzero.
+# Matrices so small that calls, not work, take the time: one entry in 5 to 23 is nonzero.
 _SMALL: dict[str, Maker] = {f"small_{n}": functools.partial(irregular.small, size=n) for n in range(10, 101, 10)}
 
-# All rows of the square have as many products: the bins of Liu et al., Register-Aware SpGEMM, by the most that each takes.
+# Matrices whose square has the same number of products in each row: the most that each bin of Liu et al. (2019) takes.
 _BINS: dict[str, Maker] = {f"bin_{2**i}": functools.partial(irregular.products_a_row, products=2**i) for i in range(1, 10)}
 
-# Hou et al., Table II: the real matrix, the generated one that stands for it where it is not at hand, and its maker.
+# Matrices of Table II of Hou et al.: the real one, the generated one that stands for it if it is not at hand, its maker.
 _TABLE_2: tuple[tuple[str, str, Maker], ...] = (
     ("apache1", "fd3d7_43", lambda _: grids.fd3d7(43)),
     ("bfly", "butterfly_12", lambda _: graphs.butterfly(12)),
@@ -113,10 +115,10 @@ _TABLE_2: tuple[tuple[str, str, Maker], ...] = (
     ("whitaker3_dual", "planar_dual", lambda rng: meshes.planar_dual(rng, 9_620)),
 )
 
-#: The same by name alone: the real matrix, and the generated one.
+#: Matrices of Table II of Hou et al. by name: the real one, and the generated one.
 TABLE_2 = tuple((real, generated) for real, generated, _ in _TABLE_2)
 
-# Sizes of multigrid, and of products over several devices, alone.
+# Large matrices, for multigrid and for products over several devices alone.
 _LARGE: dict[str, Maker] = {"fd3d7_256": lambda _: grids.fd3d7(256), "rmat22": lambda rng: graphs.rmat(rng, 22)}
 _ALL: dict[str, Maker] = {**_MATRICES, **_QUICK, **_LARGE, **_SMALL, **_BINS, **{name: maker for _, name, maker in _TABLE_2}}
 
@@ -139,7 +141,7 @@ _PAPER_SPGEMM = [
 ]
 _PAPER_SPGEMM_GPU = ["fd2d5_2048", "fd3d7_160", "spheres", "wind_tunnel", "qcd", "rmat16", "rmat18"]
 _PAPER_AMG = ["fd2d5_1024", "fe2d9_1024", "fd3d7_101", "fe3d27_60", "fe2d_tri_550k"]
-# Grids, meshes of few unknowns a node, graphs, webs, uniform rows and few long ones.
+# Matrices for SpMM: grids, meshes of few unknowns a node, graphs, webs, uniform rows and few long ones.
 _SPMM = [
     "fd2d5_1024",
     "fd3d7_101",
@@ -152,7 +154,7 @@ _SPMM = [
     "uniform16_200k",
     "long_rows_40",
 ]
-# Symmetric positive definite: PyAMG takes seconds for each.
+# Symmetric positive definite matrices for multigrid: PyAMG takes seconds for each.
 _MULTIGRID = ["fd2d5_256", "fd3d7_40", "fd2d5_1024", "fe2d9_1024", "fd3d7_101", "fe3d27_60"]
 _MULTIGRID_GPU = ["fd2d5_2048", "fd3d7_160"]
 

@@ -70,7 +70,7 @@ LINES = (
     Line("SciPy", "A + B, AMD's CPU", "cpu-intel-entries.json", "add", "scipy"),
     Line("SciPy", "A[rows], AMD's CPU", "cpu-intel-entries.json", "rows", "scipy"),
 )
-# Main operations beside every peer; both lines whose mean is below 1 are among them.
+# Lines of the picture: main operations beside every peer, both lines whose mean is below 1 among them.
 PICTURED = tuple(line for line in LINES if line.is_pictured)
 # Okabe and Ito's colours; markers tell peers apart too.
 _LOOKS = {

@@ -20,7 +20,9 @@ from clsparse_py.distributed import Division, by_entries, by_rows
 
 __all__ = ["Sent", "of_cubes", "of_grid", "of_matrix"]
 
+#: Bytes of a value, in double precision.
 _VALUE_BYTES = 8
+#: Bytes of an index.
 _INDEX_BYTES = 4
 #: Bandwidth of a product in bytes a second, measured on two H100.
 _DEVICE = 2.4e12
@@ -59,22 +61,22 @@ class Sent(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Of the messages, in double precision."""
+        """Bytes of the messages, in double precision."""
         return self.halo * _VALUE_BYTES
 
     @property
     def seconds_alone(self) -> float:
-        """Of the product with the rank's entries, each of which is read once."""
+        """Seconds of the product with the rank's entries, each of which is read once."""
         return self.entries * (_VALUE_BYTES + _INDEX_BYTES) / _DEVICE
 
     @property
     def seconds_of_exchange(self) -> float:
-        """From the gather to the arrival of the halo: to the host, over the network, to the device."""
+        """Seconds from the gather to the arrival of the halo: to the host, over the network, to the device."""
         return self.bytes * (2 / _STAGING + 1 / _NETWORK) + self.sources * _MESSAGE + _COMMANDS * _LAUNCH
 
     @property
     def seconds(self) -> float:
-        """Of the whole product: the exchange is hidden as far as the local part lasts."""
+        """Seconds of the whole product: the exchange is hidden as far as the local part lasts."""
         return max(self.seconds_alone, self.seconds_of_exchange) + _COMMANDS_AFTER * _LAUNCH
 
 

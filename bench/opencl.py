@@ -18,16 +18,19 @@ from bench.contestants import calls_a_sample, seconds_of
 from clsparse_py._build import programs
 from clsparse_py._device.device import choose_device, devices
 
+# Most bytes of a copy, by which bandwidth is measured.
 LARGEST_COPY = 1 << 30
+# Samples of a copy.
 SAMPLES = 9
 _WORK_GROUP = 256
+# Bytes that a work-item copies.
 _ELEMENT = 16
 _COPY_KERNEL = """
 kernel __attribute__((reqd_work_group_size(256, 1, 1)))
 void copy(global const uint4 *restrict from, global uint4 *restrict to) { to[get_global_id(0)] = from[get_global_id(0)]; }
 """
 
-# One finaliser of splitmix64 for each word and its place; sums do not depend on how words are divided among work-items.
+# A kernel that sums splitmix64's finaliser of each word and its place: the sum does not depend on the division of the work.
 _DIGEST_KERNEL = """
 kernel void digest(global const uint *words, ulong first, ulong n, global ulong *sums)
 {
@@ -41,6 +44,7 @@ kernel void digest(global const uint *words, ulong first, ulong n, global ulong 
     sums[get_global_id(0)] = sum;
 }
 """
+# Work-items of the digest kernel.
 _DIGEST_ITEMS = 1 << 16
 
 
@@ -54,7 +58,7 @@ class Copy:
 
     @property
     def bandwidth(self) -> float:
-        """Bytes a second, by the median."""
+        """Bandwidth of the copy in bytes a second, by the median of its samples."""
         return self.bytes_moved / statistics.median(self.samples)
 
     def as_json(self) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from bench.problems.primitives import Primitive
 from clsparse_py._memory.memory import free_memory
 
 Arrays = tuple[cla.Array, ...]
-# Of each array: its dtype, its shape, and its digest.
+# The dtype, the shape and the digest of each array of a result.
 Digests = list[tuple[Any, tuple[int, ...], int]]
 
 
@@ -144,7 +144,7 @@ def to_device(queue: cl.CommandQueue, arrays: Result) -> Arrays:
 
 @functools.lru_cache(maxsize=1)
 def _right_digests(problem: Problem, queue: cl.CommandQueue) -> Digests:
-    """Return those of what must come out, once for all who compute it."""
+    """Return the digests of a problem's right result, computed once for all contestants."""
     return _digests(queue, to_device(queue, problem.reference))
 
 
@@ -157,7 +157,7 @@ def _let_go(_problem: Problem, queue: cl.CommandQueue) -> None:
 
 @functools.lru_cache(maxsize=1)
 def operands_on_device(problem: Primitive, queue: cl.CommandQueue) -> tuple[dict[str, cla.Array], float]:
-    """Return a primitive's operands on the device, once for all who compute it, and the seconds that this took."""
+    """Return a primitive's operands on the device, once for all contestants, and the seconds that this took."""
     start = time.perf_counter()
     operands = dict(zip(problem.operands, to_device(queue, tuple(problem.operands.values())), strict=True))
     queue.finish()

@@ -36,9 +36,13 @@ from clsparse_py._tuner.corpus import TEST, Case, generate
 from clsparse_py._tuner.progress import Progress
 from clsparse_py._tuner.session import Options, Session
 
+# The question whose labels are whole products.
 _WHOLE = "whole"
+# The question that measures the fastest labels once more.
 _AGAIN = "again"
+# The choice that `_AGAIN` measured.
 _CONFIRMED = "the best of all, measured again"
+# Features of a matrix that results hold.
 _TOLD = ("rows", "columns", "nnz", "mean", "longest", "products")
 _CONTESTS = {contest.operation: contest for contest in (AllOfSpmv(), AllOfSpgemm())}
 

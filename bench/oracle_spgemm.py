@@ -28,9 +28,13 @@ from clsparse_py._operations.spgemm.thresholds import thresholds_of
 from clsparse_py._tuner import descent
 from clsparse_py._tuner.spgemm_tunable import CANDIDATES, SpgemmProblem, SpgemmTunable
 
+# The question whose labels are whole products.
 _WHOLE = "whole"
+# The question that measures the fastest labels once more.
 _AGAIN = "again"
+# Kind of a configuration that the search of tuning tried.
 _SEARCHED = "searched"
+# Kind of a configuration drawn at random.
 _DRAWN = "drawn"
 #: Configurations on a matrix, of which at most half are of the search: on CPU devices few thresholds make a difference.
 _CONFIGURATIONS = 60
@@ -48,7 +52,7 @@ class AllOfSpgemm(SpgemmTunable):
     """
 
     questions = (_WHOLE, _AGAIN)
-    #: So that the untuned configuration is measured to the end, as ``auto`` is.
+    #: Questions measured as descents: so the untuned configuration is measured to the end, as ``auto`` is.
     descents = (_WHOLE,)
 
     def problem(self, queue: cl.CommandQueue, name: str, matrix: Any, dtype: str) -> SpgemmProblem:

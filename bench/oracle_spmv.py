@@ -15,7 +15,9 @@ from clsparse_py._operations.spmv.choose import Decision
 from clsparse_py._tuner.spmv_problem import Subject
 from clsparse_py._tuner.spmv_tunable import SpmvTunable
 
+# The question whose labels are whole products.
 _WHOLE = "whole"
+# Beginning of the labels of kernels for all rows.
 _SINGLE = "single:"
 
 

@@ -27,8 +27,11 @@ from bench import first_product, glance, papers, report, results
 from bench.times import geometric_mean
 from clsparse_py._ground.files import write_text
 
+# A table of a page between its comments: results file, kind of table and options.
 _TABLE = re.compile(r"(<!-- bench (\S+) (\S+)((?: (?!-->)\S+)*) -->\n).*?(<!-- end of bench -->)", re.DOTALL)
+# A number of a page between its comments: what it is computed of, and how.
 _FIGURE = re.compile(r"(<!-- figure (\S+) (\S+) (\S+) (\S+) (\S+)(?: (\S+))? -->)[^<]*(<!-- -->)")
+# Statistics by which a number of a page is computed.
 _STATISTICS = {"mean": geometric_mean, "least": min, "greatest": max, "count": len}
 
 

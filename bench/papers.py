@@ -23,7 +23,7 @@ _PRODUCTS = (
     "h100-spgemm-methods.json",
     "h100-spgemm.json",
 )
-#: What `bench.oracle` compares ``auto`` with, of the kinds in Hou et al.
+#: Choices that `bench.oracle` compares ``auto`` with, of the kinds in Hou et al.
 _CHOICES = ("serial", "vector", "adaptive", "the best scheme with bins")
 
 
@@ -154,6 +154,7 @@ def _ratio(number: float) -> str:
     return f"{number:.2f}"
 
 
+#: Functions that make the tables of the papers, by the tables' names.
 SHEETS: dict[str, Callable[[Path], Sheet]] = {
     "hou": hou,
     "dalton": dalton,

@@ -35,11 +35,12 @@ from clsparse_py.primitives import radix_sort
 
 Operands = tuple[sp.csr_array, sp.csr_array]
 
+# Methods of SpGEMM whose phases are measured.
 METHODS = ("esc", "esc-local", "auto")
-#: Rows with fewer products than this in each class but the last, see Figure 5.
+#: Limits of the classes of rows: rows of each class but the last have fewer products, see Figure 5.
 CLASSES = (128, 1024)
 _FACTORS = ("expansion", "contraction")
-#: Keys that are sorted, at most.
+#: Most keys that are sorted.
 _MOST_KEYS = 50_000_000
 #: Shape of the matrix of Table 9.
 _TALL = (1024**2, 1024)

@@ -75,14 +75,16 @@ DALTON_PHASES: tuple[tuple[str, str, tuple[float, float, float]], ...] = (
     ("5a. 2D FE, horseshoe", "", (4.9, 24.3, 0.0)),
     ("5b. 2D FE, square", "", (5.3, 26.1, 0.0)),
 )
-# Why a product of theirs has none of ours, or not all.
+# The reason of several products.
 _MESH = "the mesh takes minutes to make, longer than a GPU was there"
+# Products of the paper that are not measured here, with the reason.
 WITHOUT = {
     "": "its mesh is not described closely enough to make one like it",
     "AP(fe2d_tri_1182k)": _MESH,
     "AP(fe2d_tri_2185k)": _MESH,
     "AP(fe3d_tet_1089k)": _MESH,
 }
+# Products of the paper of which methods are not measured here, with the reason.
 WITHOUT_PART = {
     "wind_tunnel": "`esc` was refused the memory for its products",
     "epidemiology": "`esc` and `esc-local` were not run",

@@ -29,9 +29,11 @@ from clsparse_py._device.device import Device, describe
 from clsparse_py._ground.files import write_text
 from clsparse_py._precision.arithmetic import Arithmetic
 
+#: Extension of OpenCL by which a driver's compiler tells what kernels take.
 _EXTENSION = "cl_nv_compiler_options"
 #: A remark that a driver makes about every kernel, an empty one included.
 _ALWAYS = "is a kernel, so overriding noinline attribute"
+#: Patterns of the numbers in a build's log, by the column of the table.
 _PATTERNS = {
     "registers": r"Used (\d+) registers",
     "stack": r"(\d+) bytes stack frame",

@@ -23,6 +23,7 @@ from clsparse_py._ground.files import write_text
 VERSION = 2
 # Schema version of summaries.
 SUMMARY = 3
+# Files of the schemas by version.
 _SCHEMAS = {VERSION: "schema.json", SUMMARY: "summary.json"}
 # Parts of a file that must be the same for a run to continue it.
 _IDENTITY = ("machine", "versions", "commit")

@@ -18,7 +18,7 @@ from bench.problems import Problem, Task
 from bench.results import Document
 from bench.times import Budget, rounds_until
 
-# Copies as many bytes as an operation moves, where a device's caches may hold them; None where they never matter.
+# A function that copies as many bytes as an operation moves, where a device's caches may hold them; None if they never matter.
 ResidentCopy = Callable[[int], Copy]
 
 

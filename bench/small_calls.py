@@ -27,10 +27,11 @@ from bench import gallery
 from clsparse_py._build import programs
 from clsparse_py._device.device import default_queue
 
-#: Calls of a row.
+#: Calls that are timed in a row.
 CALLS = 20
-#: Rows of calls; the result is the median of their medians.
+#: Rows of timed calls; the result is the median of their medians.
 ROWS = 15
+#: Rows of the matrices.
 _SIZES = tuple(range(10, 101, 10))
 _EMPTY = "kernel void empty(global int *out) { }"
 

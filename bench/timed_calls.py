@@ -29,17 +29,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
 
-# Seconds of calls in a row, and how many of them there are; short, so that some are not disturbed by whoever else uses the host.
+# Seconds of a row of calls: short, so that some rows are not disturbed by whoever else uses the host.
 _ROW = 0.01
+# Least and most calls of a row.
 _CALLS_IN_A_ROW = (2, 20)
-# Seconds of such rows in a sample, and how many there are at most.
+# Seconds of all rows of a sample.
 _ROWS = 0.05
+# Most rows of a sample.
 _MOST_ROWS = 20
-# Seconds after which there are no more rows, if calls take longer than was said.
+# Seconds after which a sample begins no more rows, if calls take longer than was said.
 _PATIENCE = 0.2
-# Of `wall` and `host`: calls of a sample, at most.
+# Most calls of a sample that `wall` and `host` are measured by.
 _CALLS = 10
-# After the first call, which builds: what is chosen or allocated by experience is so now.
+# Calls after the first one, which builds, and before samples: by them, choices and memory settle.
 _WARM_UP = 3
 
 Arrays = tuple[Any, ...]

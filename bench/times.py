@@ -9,14 +9,15 @@ from collections.abc import Iterable, Iterator
 
 from bench.results import Document
 
-# Ours as users write it: no allocator, no plan. Files of earlier runs have no such contestant.
+# The contestant that is ours as users write it: no allocator, no plan. Files of earlier runs have none.
 PLAIN = "clsparse/plain"
-# Ours with results in memory of the caller's pool.
+# The contestant that is ours with results in memory of the caller's pool.
 POOLED = "clsparse/auto"
-# Computes new values alone, with a structure that is there; held against this one of ours, and no peer of the other.
+# End of the names of peers that compute new values alone, for a structure that is there.
 NUMERIC_ONLY = "/numeric"
+# The contestant of ours that computes new values alone: only those peers are compared with it.
 OURS_KEPT = "clsparse/kept-plan"
-# Of this family the best member counts as one contestant too.
+# The name under which the best algorithm of cuSPARSE counts as one contestant more.
 BEST_OF_CUSPARSE = "cusparse/best"
 
 
@@ -53,7 +54,7 @@ def geometric_mean(values: Iterable[float]) -> float:
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
-# Rounds of each problem, however little time is left.
+# Least rounds of each problem, however little time is left.
 FEWEST_ROUNDS = 3
 
 

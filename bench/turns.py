@@ -22,8 +22,9 @@ from bench.problems.base import WrongResultError
 from bench.times import rounds_until
 from bench.verdicts import Run, Samples
 
+# The script that the processes run.
 _SCRIPT = Path(__file__).with_name("timed_calls.py")
-# How long an answer may take, in seconds: the first one builds kernels.
+# Seconds that an answer may take: the first one builds kernels.
 _PATIENCE = 600.0
 
 

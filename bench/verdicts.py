@@ -11,14 +11,14 @@ import numpy as np
 
 from bench.times import geometric_mean
 
-# Smaller differences are never told apart: it makes as much where arrays and code happen to lie in memory.
+# Least noise, as a share of a time: it makes as much where arrays and code happen to lie in memory.
 LEAST_NOISE = 0.02
-# The share of all differences between the old side and itself that noise stays within.
+# Quantile of the differences between the old side and itself that counts as noise.
 _QUANTILE = 0.9
 
-# Input, operation and dtype of a problem.
+# A problem: input, operation and dtype.
 Key = tuple[str, str, str]
-# Seconds of each round, by way of timing.
+# Samples of one side: seconds of each round, by way of timing.
 Samples = dict[str, list[float]]
 
 
@@ -41,7 +41,7 @@ class Run:
 
     @property
     def noise(self) -> float:
-        """The old side over itself, likewise."""
+        """The ratio of the old side's second samples to its first: the median over rounds."""
         rounds = zip(self.old["back_to_back"], self.again["back_to_back"], strict=False)
         return statistics.median(again / old for old, again in rounds)
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from bench.generators.patterns import Floats, Integers
 
-# The Jacobi weight of the smoothing step is this over the spectral radius of D^-1 A.
+# Weight of the Jacobi smoothing step, times the spectral radius of D^-1 A.
 JACOBI = 4.0 / 3.0
 
 

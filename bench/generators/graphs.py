@@ -9,8 +9,9 @@ import scipy.sparse as sp
 
 from bench.generators.patterns import Integers, Pattern, first_of_run, from_pairs, from_sorted_keys, symmetric_from_pairs
 
-# The quadrants' probabilities, and how many edges a vertex gets before duplicates are summed.
+# Probabilities of the quadrants of R-MAT.
 RMAT = (0.57, 0.19, 0.19, 0.05)
+# Edges of an R-MAT graph to a vertex, before duplicates are summed.
 RMAT_EDGE_FACTOR = 16
 
 

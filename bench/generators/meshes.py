@@ -10,11 +10,11 @@ from scipy.spatial import Delaunay
 
 from bench.generators.patterns import Floats, Integers, Pattern, symmetric_from_pairs
 
-# How far a point may leave the middle of its cell, in cells: enough to make the mesh irregular, little enough to keep
+# Largest distance of a point from the middle of its cell, in cells: enough to make the mesh irregular, little enough to keep
 # the number of neighbours in the range that real meshes have.
 SCATTER = 0.35
 
-# In medians of the simplices' longest edges: inner simplices stay well below.
+# Longest edge of a simplex that stays, in medians of the simplices' longest edges: inner simplices stay well below.
 LONGEST_EDGE = 2.0
 
 

@@ -9,12 +9,12 @@ from bench.contestants import Contestant
 from bench.ours import elementwise, indexing, multigrid, primitives, sddmm, spgemm, spmm, spmv, sptrans, triangles
 from bench.problems import triangles as triangles_of
 
-# Of the operations that have several.
+# Methods of the operations that have several.
 METHODS = {"sptrans": sptrans.ALL, "spgemm": spgemm.ALL, "amg": spgemm.ALL}
 
 
 def contestants(operation: str, queue: cl.CommandQueue, *, variants: list[str], methods: list[str] | None) -> list[Contestant]:
-    """Return those of an operation.
+    """Return the contestants of an operation.
 
     Parameters
     ----------

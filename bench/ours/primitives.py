@@ -16,6 +16,7 @@ from clsparse_py import primitives
 
 # Options besides the default; on a GPU the simple algorithm has one work-item merge half of a skewed input in the end.
 _ALTERNATIVES: dict[str, list[dict[str, str]]] = {"segmented_merge": [{"algorithm": "simple"}]}
+# Most elements of a skewed input that one work-item of a GPU merges.
 _LONGEST_SERIAL_MERGE = 10**6
 
 

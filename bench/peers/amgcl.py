@@ -25,7 +25,9 @@ from bench.problems.base import Array
 from bench.problems.multigrid import OPERATIONS, Multigrid
 
 _SOURCE = Path(__file__).with_suffix(".cpp")
+# Names of the dtypes in C++.
 _C_NAMES = {"float64": "double", "float32": "float"}
+# Bytes for the description of a hierarchy.
 _WORDS = 4096
 
 

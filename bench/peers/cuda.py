@@ -16,9 +16,9 @@ from bench import machine
 from bench.contestants import CALLS, Prepared, seconds_of
 from bench.problems.base import Problem, Result
 
-# CuPy's, whose types are unknown where it is not installed.
+# Arrays of CuPy's, whose types are unknown where it is not installed.
 Arrays = tuple[Any, ...]
-# Of each array: its dtype, its shape, and its digest.
+# The dtype, the shape and the digest of each array of a result.
 Digests = list[tuple[Any, tuple[int, ...], int]]
 
 

@@ -9,10 +9,15 @@ from typing import Any
 from bench.peers import cuda
 from bench.peers.cuda import address
 
+# cusparseOperation_t: the matrix itself.
 NON_TRANSPOSE = 0
+# cusparseIndexBase_t: indices from 0.
 ZERO_BASED = 0
+# cusparseIndexType_t, by NumPy's names.
 INDEX_TYPES = {"int32": 2, "int64": 3}
+# cudaDataType, by NumPy's names.
 VALUE_TYPES = {"float32": 0, "float64": 1}
+# C types of scalars, by NumPy's names of dtypes.
 SCALARS: dict[str, Any] = {"float64": ctypes.c_double, "float32": ctypes.c_float}
 
 

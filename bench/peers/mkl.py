@@ -24,11 +24,15 @@ from bench.problems.spmm import OPERATIONS, Spmm
 from bench.problems.spmv import Spmv
 from bench.problems.sptrans import Sptrans
 
+# sparse_operation_t: the matrix itself.
 _NON_TRANSPOSE = 10
+# sparse_operation_t: its transposed.
 _TRANSPOSE = 11
+# sparse_index_base_t: indices from 0.
 _ZERO_BASED = 0
-# Products that the handle is told to expect; the cost of optimising it is reported apart, so it may as well do its best.
+# Products that a handle is told to expect: many, as the cost of optimising it is reported apart.
 _EXPECTED_PRODUCTS = 1000
+# Letters of the dtypes in MKL's function names.
 _LETTERS = {"float64": "d", "float32": "s"}
 _SCALARS: dict[str, Any] = {"float64": ctypes.c_double, "float32": ctypes.c_float}
 
@@ -39,6 +43,7 @@ class _Description(ctypes.Structure):
     _fields_ = [("type", ctypes.c_int), ("mode", ctypes.c_int), ("diagonal", ctypes.c_int)]
 
 
+# A general matrix, as MKL numbers it.
 _GENERAL = _Description(20, 40, 50)
 
 

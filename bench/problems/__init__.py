@@ -47,6 +47,7 @@ _OF_MATRICES: dict[str, Callable[[str, str], Problem]] = {
     **{operation: functools.partial(_multigrid, operation) for operation in multigrid.OPERATIONS},
 }
 OPERATIONS = (*_OF_MATRICES, *PRIMITIVES)
+# Operations by the name of their group.
 GROUPS: dict[str, tuple[str, ...]] = {
     "primitives": tuple(PRIMITIVES),
     "elementwise": tuple(elementwise.CALLS),
@@ -56,7 +57,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "multigrid": multigrid.OPERATIONS,
 }
 
-# An input, an operation and a dtype by their names: what an entry of the results file is about.
+# A task, which an entry of the results file is about: names of an input, an operation and a dtype.
 Task = tuple[str, str, str]
 
 

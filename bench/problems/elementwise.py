@@ -67,7 +67,7 @@ class Extremes(MatrixProblem, ExactProblem):
         return bytes_of(self.matrix) - unread + sum(part.nbytes for part in self.reference)
 
 
-#: An operation's call as users write it, of A and B or, of a reduction, an axis.
+#: Calls of the operations by name, as users write them: of A and B or, for a reduction, of A.
 CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda A, B: A + B,
     "multiply": lambda A, B: A.multiply(B),
@@ -76,7 +76,7 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "max_rows": lambda A, _: A.max(axis=1),
     "max_columns": lambda A, _: A.max(axis=0),
 }
-#: Those that take B.
+#: Operations that take B.
 OF_TWO = ("add", "multiply")
 
 

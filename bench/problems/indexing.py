@@ -82,12 +82,12 @@ def second_of(matrix: Any, positions: Any, operation: str) -> Any:
     return library.eye_array(3, dtype=matrix.dtype, format="csr", **on)
 
 
-#: Operations on all entries, whose results are of more than some rows and columns.
+#: Operations that take all entries of a matrix, and no positions.
 OF_ALL = ("tocsc", "tocoo", "tocoo_shared", "hstack", "vstack", "kron")
-#: Entries of a Kronecker product at most: of a larger matrix the first rows are taken.
+#: Most entries of a Kronecker product: of a larger matrix the first rows are taken.
 _MAX_PRODUCT = 10**7
 
-# An operation's positions, along which axis, and the call as users write it.
+# Operations by name: a function that makes the positions, their axis, and the call as users write it.
 OPERATIONS: dict[str, tuple[Callable[[int], Array], int, Callable[[Any, Any], Any]]] = {
     "rows": (_half, 0, lambda A, rows: A[rows]),
     "columns": (_half, 1, lambda A, columns: A[:, columns]),

@@ -10,9 +10,9 @@ from bench.problems.base import Array, Result, WrongResultError, require_kinds
 from bench.problems.matrices import MatrixProblem, bytes_of, load
 
 OPERATIONS = ("multigrid_setup", "multigrid_refresh", "multigrid_solve")
-#: By precision: the residual of a solution, as a part of b's norm.
+#: Residual of a solution as a part of b's norm, by precision.
 _TOLERANCES = {"float64": 1e-8, "float32": 1e-4}
-#: Conjugate gradients update their residual; that of x itself may be so many times as large.
+#: Largest residual of x, as a multiple of the one that conjugate gradients update and stop by.
 _SLACK = 2.0
 
 

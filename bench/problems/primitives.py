@@ -14,12 +14,13 @@ import numpy as np
 
 from bench.problems.base import Array, ExactProblem, Result
 
-# Of segmented merge, as the issue of the balanced algorithm is usually put: short sorted pieces, a few to a segment.
+# Elements of a sorted piece of segmented merge.
 SUBSEGMENT = 1000
+# Sorted pieces of a segment of segmented merge.
 SUBSEGMENTS = 16
-# Of segmented sort and sum: lengths are uniform from 1 to this.
+# Elements of the longest segment of segmented sort and sum; lengths are uniform from 1 on.
 LONGEST_SEGMENT = 1000
-# Of reduce_by_key: a key is repeated 1 to this many times.
+# Most repeats of a key of reduce_by_key, which are uniform from 1 on.
 LONGEST_RUN = 16
 
 
@@ -50,8 +51,9 @@ class Primitive(ExactProblem):
         return {"sizes": self.sizes}
 
 
+# Operands, results and sizes of an input.
 Made = tuple[dict[str, Array], Result, dict[str, float]]
-# Makes operands, results and sizes of an input of a kind with so many elements.
+# A function that makes operands, results and sizes of an input, by its kind and number of elements.
 Make = Callable[[np.random.Generator, str, int], Made]
 
 
@@ -144,6 +146,7 @@ PRIMITIVES: dict[str, Family] = {
     # The smaller size is for the simple algorithm, which on a GPU has one work-item merge half of a skewed input.
     "segmented_merge": Family({"uint32-uint32": _segmented_merge}, _BOTH, ((10**6, 10**8), (10**6, 10**7))),
 }
+# Elements of an input of the suite ``quick``.
 QUICK = 10**5
 
 

@@ -10,9 +10,9 @@ from bench.problems.base import Array, Result, largest_error, require_kinds
 from bench.problems.matrices import MatrixProblem, load
 from clsparse_py._ground.rounding import rounding_bound
 
-#: An operation's values to a row of X.
+#: Operations by name, with the values to a row of X.
 OPERATIONS = {f"sddmm_{n}": n for n in (16, 32, 64, 128)}
-#: Entries that the reference is computed of at a time.
+#: Entries whose reference is computed at a time.
 _PART = 1 << 18
 
 

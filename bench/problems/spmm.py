@@ -11,9 +11,9 @@ from bench.problems.base import Array, Result, largest_error, require_kinds
 from bench.problems.matrices import MatrixProblem, bytes_of, load
 from clsparse_py._ground.rounding import rounding_bound
 
-#: Columns of X.
+#: Numbers of columns of X.
 COLUMNS = (2, 4, 8, 16, 32, 64, 128)
-#: An operation's columns, and whether rows of X ("C") or columns ("F") are adjacent in memory.
+#: Operations by name: columns of X, and whether rows ("C") or columns ("F") of X are adjacent in memory.
 OPERATIONS = {
     f"spmm_{n}_{name}": (n, order) for n in COLUMNS for name, order in (("rows", "C"), ("columns", "F"))
 }  # fmt: skip

@@ -43,7 +43,7 @@ class Built:
     preferred_multiple: int
     options: tuple[str, ...] = ()
     _idle: deque[cl.Kernel] = field(default_factory=deque, init=False, repr=False, compare=False)
-    # When it was asked for last.
+    # When the kernel was asked for last: a count of requests.
     _used: list[int] = field(default_factory=lambda: [0], init=False, repr=False, compare=False)
 
     def sizes(self, groups: int) -> tuple[tuple[int], tuple[int]]:
@@ -116,7 +116,7 @@ class Built:
         self._idle.append(kernel)
 
 
-#: The values of the slots of numbers. Compared by identity: equal values have to come in the same tuple.
+#: The numbers among a recording's arguments. Compared by identity: equal values have to come in the same tuple.
 Numbers = tuple[np.generic, ...]
 
 
@@ -145,7 +145,7 @@ class Launch:
         self._idle: deque[tuple[cl.Kernel, Numbers]] = deque()
 
     def enqueue(self, queue: cl.CommandQueue, table: list[Any], numbers: Numbers, wait_for: list[cl.Event] | None) -> cl.Event:
-        """Enqueue it with the arguments that stand in the table, which keeps their memory."""
+        """Enqueue the launch with the arguments that stand in the table, which keeps their memory."""
         try:
             kernel, former = self._idle.pop()
         except IndexError:
@@ -160,7 +160,7 @@ class Launch:
             event: cl.Event = cl.enqueue_nd_range_kernel(queue, kernel, global_size, local_size, None, wait_for)
         except cl.Error as error:
             kernel, event = self.built.again(error, kernel, queue, self.sizes, self.pick(table), wait_for)
-        # Not if something was raised: which arguments are set is not known then.
+        # A kernel object is put back only if nothing was raised: else it is not known which arguments are set.
         self._idle.append((kernel, numbers))
         return event
 
@@ -199,11 +199,11 @@ class Repeated:
     def __init__(self, launch: Launch, place: int, argument: int, numbers: Numbers, constants: tuple[Any, ...]) -> None:
         self._launch, self._place, self._argument = launch, place, argument
         self._numbers, self._constants, self._sizes = numbers, constants, launch.sizes
-        # Those that no thread has at the moment.
+        # Kernel objects that no thread has at the moment.
         self._kernels: deque[cl.Kernel] = deque()
 
     def enqueue(self, queue: cl.CommandQueue, arrays: tuple[Any, ...]) -> cl.Event:
-        """Enqueue it with the memory of the arrays, which at all other places is that of the first call."""
+        """Enqueue the launch with one array's memory set anew; at all other places it is that of the first call."""
         try:
             kernel = self._kernels.pop()
             kernel.set_arg(self._argument, arrays[self._place])

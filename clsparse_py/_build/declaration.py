@@ -24,9 +24,9 @@ __all__ = ["Examples", "Parameters", "Variants", "kernel", "kernels", "list_exam
 
 #: Records by variant, "" the one by default: "place" of the template "spmv/binning" is called "spmv/binning:place".
 Examples: TypeAlias = "Iterator[tuple[str, Parameters]]"
-#: By variant: the fields that differ from the defaults.
+#: Fields of a record that differ from the defaults, by variant.
 Variants: TypeAlias = "Mapping[str, Mapping[str, Any]]"
-#: Fields by shorter names.
+#: Short forms of fields in kernels' names.
 _SHORT = {"work_group": "wg", "value_bytes": "v"}
 #: Work-items of a work-group of an example, if it says no other number.
 _WORK_GROUP = 128
@@ -52,7 +52,7 @@ class Parameters(abc.ABC):
         "work_group", "arithmetic", "portability", "index", "value_bytes", "dtype", "a", "b", "c", "t", "inner", "result", "key",
         "word", "pattern", "operation", "operator",
     ))  # fmt: skip
-    #: What is in `examples`, of a record whose other fields follow from a device and an arithmetic.
+    #: Variants in `examples`, of a record whose other fields follow from a device and an arithmetic.
     variants: ClassVar[Variants] = {"": {}}
 
     @property

@@ -33,6 +33,8 @@ T = TypeVar("T")
 
 
 class _Mode(threading.local):
+    """Whether a thread's operations take plain kernels alone."""
+
     on = False
 
 

@@ -53,17 +53,21 @@ __all__ = [
 _log = logging.getLogger(__name__)
 _lock = threading.RLock()
 _Made = TypeVar("_Made")
-# By the handles of context and device. Entries of a context go with it: its handle may then be another's.
+# Built kernels by the handles of context and device. Entries of a context go with it: its handle may then be another's.
 _built: dict[tuple[int, int, Parameters], Built] = {}
 # All built kernels: in the cache, or held by plans alone.
 _alive: weakref.WeakValueDictionary[tuple[int, int, Parameters], Built] = weakref.WeakValueDictionary()
+# The lists that `recording` fills, one for each ``with`` block that is open.
 _recorders: list[list[Built]] = []
+# Whether a group of kernels was built by `build_together`.
 _together: dict[tuple[int, int, Hashable], bool] = {}
-# What was worked out, and when it was used last.
+# Results of `worked_out`, each with the count of requests at its last use.
 _worked_out: dict[tuple[int, int, Hashable], list[Any]] = {}
+# Count of requests for kernels, by which the least recently used is found.
 _clock = itertools.count()
+# Errors of kernels that this process was refused.
 _refused: dict[tuple[int, int, Parameters], BuildError] = {}
-#: By device and work-group: what `_understates_limit` found.
+#: Results of `_understates_limit` by device and work-group.
 _understated: dict[tuple[int, int], bool] = {}
 #: With this option a driver takes a source for another one than before, and finds nothing of it in its own cache.
 _ANEW = "-DBUILT_ANEW=1"
@@ -93,7 +97,7 @@ class _Kept:
 
 
 _KEPT = _Kept()
-# The head of a kernel, which begins a line in all that is rendered.
+# The head of a kernel, with its name: it begins a line in all rendered sources.
 _KERNEL = re.compile(r"^kernel\b[^;{]*?\bvoid\s+(\w+)\(", flags=re.MULTILINE)
 
 
@@ -298,6 +302,7 @@ def _keep(key: tuple[int, int, Parameters], built: Built) -> None:
 
 
 def _are_few() -> bool:
+    """Return whether the process holds no more kernels than it keeps."""
     return len(_alive) <= _KEPT.kernels
 
 

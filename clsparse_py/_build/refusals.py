@@ -40,27 +40,29 @@ __all__ = [
 
 _log = logging.getLogger(__name__)
 
-#: In place of a kernel's digest, if a device's compiler builds nothing that can be used.
+#: Digest that stands for all kernels of a device whose compiler builds nothing that can be used.
 DEVICE = "device"
 #: Processes that have to see a refusal before later ones trust it.
 _WITNESSES = 2
 #: Most refusals of a device that are kept.
 _MAX_KEPT = 256
-#: Most letters of a reason that are kept.
+#: Most characters of a reason that are kept.
 _MAX_REASON = 400
-#: Tells this process from all others, also from a later one with the same number.
+#: Random name of this process: no other has it, not even a later one with the same process number.
 _PROCESS = os.urandom(8).hex()
-#: A compiler's verdict on a source. Other codes tell of circumstances: memory, the driver's state.
+#: OpenCL's codes of a compiler's verdict on a source. Other codes tell of circumstances: memory, the driver's state.
 _VERDICTS = {
     cl.status_code.BUILD_PROGRAM_FAILURE,
     cl.status_code.COMPILE_PROGRAM_FAILURE,
     cl.status_code.LINK_PROGRAM_FAILURE,
     cl.status_code.INVALID_KERNEL_NAME,
 }
+#: Words in a compiler's log by which a failure is due to missing memory, a full disk or time, and not to the source.
 _CIRCUMSTANCES = re.compile(
     r"out of (host )?memory|bad_alloc|cannot allocate|no space left|disk quota|timed? ?out", re.IGNORECASE
 )
 
+#: Refusals that this process has read or met, by device, then by the digest of the source.
 _known: dict[str, dict[str, Refusal]] = {}
 
 

@@ -22,8 +22,9 @@ __all__ = ["expand", "fill", "paths", "text"]
 #: The folder of `templates/` and `cl/`: the package where it is installed, else the checkout.
 _ROOT = next(place for place in Path(__file__).parents[1:3] if (place / "templates").is_dir())
 
+# A line that includes a file of ``cl/``.
 _INCLUDE = re.compile(r'^#include "([\w.]+)"$', flags=re.MULTILINE)
-# Of another template, whose defs are used.
+# A tag that names another template whose defs are used.
 _NAMESPACE = re.compile(r'<%namespace[^>]*\bfile="([\w/]+)"')
 
 
@@ -39,7 +40,7 @@ def text(path: str) -> str:
 
 
 def fill(template: str, arguments: Mapping[str, object]) -> str:
-    """Return what a template becomes.
+    """Return a template's text, rendered with some arguments.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ __all__ = ["add_tune_options", "find_device", "main", "parser"]
 
 # Width of tables in columns, if the output is no terminal.
 _WIDTH = 100
-# How often something is run until it builds nothing more.
+# Most runs of an action before it is timed: it is repeated until it builds no more kernels.
 _TRIES = 3
 
 

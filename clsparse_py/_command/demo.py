@@ -52,8 +52,9 @@ class Effort:
 
 
 EFFORT = Effort()
-#: How an operation fails without the others.
+#: Errors by which one operation of the demo fails while the others go on.
 _FAILURES = (ValueError, TypeError, MemoryError, BuildError, cl.Error)
+#: Legend below the demo's tables.
 _LEGEND = """
 time   of a whole call that is waited for, of A @ x among twenty back to back; A @ A is A @ A.T where A is not square
 GB/s   each array that is read or written, once
@@ -223,6 +224,7 @@ def _time(action: Callable[[], object], queue: cl.CommandQueue | None = None, *,
 
 
 def _bytes(*matrices: scipy.sparse.csr_array) -> int:
+    """Return the bytes of the arrays of matrices."""
     return sum(part.nbytes for matrix in matrices for part in (matrix.indptr, matrix.indices, matrix.data))
 
 

@@ -48,7 +48,7 @@ _COLUMNS = (1, 2, 4, 32)
 _TILES = (2, 5000, 10_000)
 # Side of a grid large enough to need the reduction kernels.
 _SIDE = 128
-# How far from the diagonal the entries of grids are, in one, two and three dimensions.
+# Offsets of the diagonals of grids' matrices, in one, two and three dimensions.
 _GRIDS = (
     (0, 1),
     (0, 1, _SIDE),
@@ -57,11 +57,11 @@ _GRIDS = (
 )
 # Numbers of rows that are taken from a matrix: a scan of few takes another kernel than one of many.
 _LISTED = (2, 1 << 14)
-# Rows of a matrix that is not united with another at once.
+# Rows of a matrix whose union with another is too large for a single work-group.
 _ROWS = 1 << 12
 # Numbers of blocks side by side for which stacks have kernels of their own.
 _BLOCKS = (1, 2, 3)
-# The longest rows of a band: rows that are longer are not speculated to be alike.
+# Entries of the longest rows of a band matrix: longer rows are not speculated to be alike.
 _WIDEST_BAND = 256
 
 

@@ -87,23 +87,23 @@ class Profile:
 
     @functools.cached_property
     def content(self) -> Mapping[str, Any]:
-        """All of it, as JSON has it; see ``profile.schema.json``."""
+        """The whole profile, as JSON has it; see ``profile.schema.json``."""
         return self._content()
 
     @property
     def name(self) -> str:
-        """Its name, by which the user exports or removes it."""
+        """The profile's name, by which the user exports or removes it."""
         return str(self.head["name"])
 
     @property
     def device(self) -> Mapping[str, Any]:
-        """The device that it is for."""
+        """The description of the device that the profile is for."""
         device: Mapping[str, Any] = self.head["device"]
         return device
 
     @property
     def date(self) -> str:
-        """The day when it was made; "" where it does not say."""
+        """The day when the profile was made; "" if it does not say."""
         return str(self.head.get("date", ""))[:10]
 
     @functools.cached_property
@@ -207,6 +207,7 @@ def read(path: Path, *, shipped: bool = False) -> Profile:
 
 
 def _decisions_in(path: Path) -> Mapping[str, Any]:
+    """Return the trees and thresholds in a profile's file, without parsing the evidence."""
     return members(path.read_text(encoding="utf-8"), "operations", "thresholds")
 
 
@@ -244,10 +245,12 @@ def own() -> list[Path]:
 
 
 def _files() -> Iterator[tuple[Path, bool]]:
+    """Iterate over the files of all profiles, and whether each is shipped."""
     yield from ((path, False) for path in own())
     yield from ((path, True) for path in list_shipped())
 
 
+#: Files of profiles that were reported as ignored, with the reason.
 _reported: set[tuple[Path, str]] = set()
 
 
@@ -335,12 +338,12 @@ class Ruling(Generic[T]):
 
     @property
     def profile(self) -> str:
-        """Which one decided, and its date where it was measured."""
+        """The profile that decided, and its date if it was measured."""
         return str(self.rules.profile)
 
     @property
     def path(self) -> str:
-        """The comparisons that led here, in words; "" where it always decides so."""
+        """The comparisons that led to the choice, in words; "" if the tree has none."""
         return trees.words(trees.evaluate(self.rules.tree, self.features)[1])
 
     @property
@@ -354,6 +357,7 @@ class Ruling(Generic[T]):
 
     @property
     def _noted(self) -> str:
+        """The note at the leaf, in parentheses; "" if it has none."""
         return f" ({self.leaf.note})" if self.leaf.note else ""
 
 
@@ -366,7 +370,7 @@ class Rules(Generic[T]):
     values: Mapping[str, T]
 
     def decide(self, features: Mapping[str, float]) -> Ruling[T]:
-        """Return the chosen value and the path of comparisons that led to it."""
+        """Return the decision for some features: the leaf that the tree leads to, with the reasons at hand."""
         return Ruling(self, features, trees.leaf_of(self.tree, features))
 
     def restrict(self, features: Mapping[str, float]) -> Rules[T]:
@@ -374,12 +378,13 @@ class Rules(Generic[T]):
         return Rules(self.profile, trees.restrict(self.tree, features), self.values)
 
     def take(self, features: Mapping[str, float]) -> T:
-        """Return the chosen value."""
+        """Return the parsed label that the tree chooses for some features."""
         return self.values[trees.leaf_of(self.tree, features).label]
 
 
-# Rules by device, operation, dtype and question; reported problems by file and operation.
+#: Rules by device, operation, dtype and question.
 _rules: dict[tuple[Device, str, str, str], Rules[Any]] = {}
+#: Files and operations of profiles whose labels do not parse, which was reported.
 _unusable: set[tuple[Path, str]] = set()
 
 

@@ -84,18 +84,18 @@ class Thresholds:
                 raise ValueError(f"{name}: must be a power of two, is {value}")
 
     def items(self) -> Mapping[str, float]:
-        """Return the numbers by name."""
+        """Return the values of all thresholds by name."""
         return {name: getattr(self, name) for name in self._declared()}
 
     @classmethod
     def _declared(cls) -> Mapping[str, tuple[Any, Number]]:
-        """Return the default of each number by its name, and what else is declared of it."""
+        """Return the default and the declaration of each threshold by its name."""
         of_class: Any = cls  # those that derive from this one are dataclasses
         return {declared.name: (declared.default, declared.metadata["number"]) for declared in fields(of_class)}
 
     @classmethod
     def defaults(cls, *, on_cores: bool) -> Mapping[str, float]:
-        """Return the numbers of devices whose lanes are loops, or of others, by name."""
+        """Return the default of each threshold by name; ``on_cores`` for devices whose lanes are loops, such as CPUs."""
         return {
             name: declared.on_cores if on_cores and declared.on_cores is not None else default
             for name, (default, declared) in cls._declared().items()
@@ -103,7 +103,7 @@ class Thresholds:
 
     @classmethod
     def from_values(cls: type[Own], values: Mapping[str, float]) -> Own:
-        """Return thresholds by their names; the others are the defaults of devices that have lanes.
+        """Return thresholds with some values given by name; the others are the defaults of devices that have lanes.
 
         Raises
         ------
@@ -130,6 +130,6 @@ class Thresholds:
 
     @classmethod
     def _by(cls: type[Own], near: Sequence[profiles.Profile], device: Device, dtype: str) -> Own:
-        """Return the thresholds by some profiles, the closest of which comes first."""
+        """Return the thresholds of a device by some profiles, the closest of which comes first."""
         usual = cls.defaults(on_cores=device.lanes_are_loops)
         return profiles.thresholds(near, cls.operation, dtype, usual, cls.from_values)

@@ -63,7 +63,7 @@ class Portability:
         return replace(self, lanes=self.lanes if width > 1 else "local", lane_width=width)
 
 
-# One way of lane exchange a row: the extension without which it isn't tried (quirk 28), and the widths to try, widest first.
+# Ways by which lanes exchange values: name, extension without which it isn't tried (quirk 28), and lane widths, widest first.
 _LANE_PROBES: tuple[tuple[str, str, tuple[int, ...]], ...] = (
     ("sub_group", "cl_khr_subgroup_shuffle", (64, 32, 16, 8, 4, 2)),
     ("ptx", "cl_nv_compiler_options", (32,)),
@@ -118,6 +118,7 @@ void probe_match(global uint *out)
 }
 """
 
+# A kernel that copies a buffer made on host memory.
 _ALIAS_PROBE = """
 kernel void probe_alias(global const uint *a, global uint *out)
 {
@@ -125,6 +126,7 @@ kernel void probe_alias(global const uint *a, global uint *out)
 }
 """
 
+# Names of OpenCL's types of devices.
 _TYPES = {
     cl.device_type.GPU: "gpu",
     cl.device_type.ACCELERATOR: "accelerator",
@@ -138,7 +140,7 @@ def type_of(device: cl.Device) -> str:
 
 
 def query(device: cl.Device, name: str, default: Any) -> Any:
-    """Ask a driver that may not know the question."""
+    """Return a property of a device, or a default if its driver does not know the property."""
     try:
         return getattr(device, name)
     except (cl.Error, AttributeError):

@@ -19,9 +19,11 @@ from clsparse_py._device.trial import BEGINS, GOOD, NONE, REFUSED, WRONG
 
 __all__: list[str] = []
 
+#: Work-items of a work-group.
 _GROUP = 64
+#: Work-groups of a launch.
 _GROUPS = 4
-#: More turns of a loop than one runtime makes.
+#: Turns of the longest loop: more than one runtime makes.
 _TURNS = 100_000
 
 _SOURCE = """
@@ -116,6 +118,7 @@ def _try_out(device: cl.Device) -> tuple[str, str]:
 
 
 def _verdict(identity: str) -> tuple[str, str]:
+    """Return the verdict on the device of an identity, and its reason."""
     try:
         present = [device for platform in cl.get_platforms() for device in platform.get_devices()]
         device = next((candidate for candidate in present if programs.identity(candidate) == identity), None)

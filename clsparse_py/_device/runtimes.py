@@ -24,9 +24,11 @@ __all__ = ["advice", "intel", "register", "unseen"]
 
 _log = logging.getLogger(__name__)
 
-# The platform of Intel's runtime for CPUs; that of its GPUs has another name.
+# Name of the platform of Intel's runtime for CPUs; that of its GPUs has another name.
 _INTEL = "Intel(R) OpenCL"
+# Folder of ``.icd`` files that the system's OpenCL loader reads.
 _VENDORS = Path("/etc/OpenCL/vendors")
+# Whether this is Linux on x86-64, for which pip has Intel's runtime.
 _X86_LINUX = sys.platform == "linux" and platform.machine() == "x86_64"
 
 

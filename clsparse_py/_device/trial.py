@@ -19,12 +19,17 @@ __all__ = ["BEGINS", "GOOD", "GUARD", "LIMIT", "NONE", "REFUSED", "TRIED", "WRON
 
 _log = logging.getLogger(__name__)
 
-#: The module that the child runs, and its output: a word to a line, the last one followed by a reason.
+#: The module that the child runs. It prints the words below, one to a line, the last one followed by a reason.
 PROBE = "clsparse_py._device.probe"
+#: Word before the compiler is tried: whatever ends the child earlier says nothing of the compiler.
 BEGINS = "begins"
+#: Verdict on a compiler that can be used.
 GOOD = "good"
+#: No verdict: the device is not there, or something else than its compiler failed.
 NONE = "none"
+#: Verdict on a compiler that refuses the kernels of the trial.
 REFUSED = "refused"
+#: Verdict on a compiler whose kernels give wrong results.
 WRONG = "wrong"
 #: Subjects of the child's trial; a cached good verdict counts for the same subjects only.
 TRIED = "barriers, vectors, atomics, turns"
@@ -37,7 +42,7 @@ _FATAL = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS
 
 
 class UnfitError(Exception):
-    """Why a compiler must not be used.
+    """A compiler must not be used; the error says why.
 
     Attributes
     ----------

@@ -48,14 +48,15 @@ _WORK_GROUP = 128
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(thresholds.Thresholds):
-    """The numbers by which entries are told rows, and put in order."""
+    """The numbers that decide how the rows of entries are found, and how entries are sorted."""
 
     operation = "coordinates"
 
-    #: On CPU devices: chunks to a core, and what is worth one.
+    #: On CPU devices: chunks of rows and entries to a core.
     chunks_per_core: int = number(4, "chunks", least=1)
+    #: On CPU devices: least rows and entries of a chunk.
     min_chunk: int = number(64, "rows and entries", least=1)
-    #: Not on CPU devices: up to which the kernel that tells rows copies columns and values, too; of more, the driver does.
+    #: Not on CPU devices: most entries whose columns and values the kernel that finds rows copies, too, and not the driver.
     max_copied: int = number(1 << 23, "entries")
     #: Least number of rows of an array with many rows, whose entries are sorted by flat positions.
     min_many_rows: int = number(1 << 20, "rows")

@@ -59,7 +59,7 @@ class EntryOrder(NamedTuple):
 
 
 def _order(fallen: int, unsorted: int, repeated: int) -> EntryOrder:
-    """Return the order of which this was counted."""
+    """Return how entries are sorted, by the numbers of entries out of row order, of column order, and repeated."""
     return EntryOrder(not fallen, not fallen and not unsorted, not (fallen or unsorted or repeated))
 
 

@@ -26,8 +26,11 @@ from clsparse_py._ground.files import distrust, make_private, replacing
 __all__ = ["folder", "key_of", "load", "make_folder", "read", "write"]
 
 _log = logging.getLogger(__name__)
+# First bytes of each entry's file: the format and its version.
 _MAGIC = b"clsparse_py cache 2\n"
+# Bytes of an entry's checksum.
 _DIGEST = hashlib.sha256().digest_size
+# User id of the system's administrator.
 _ROOT = 0
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ __all__ = ["pocl_cache", "provide", "temporary_folder"]
 
 _log = logging.getLogger(__name__)
 
-#: Below the user's cache folder: of the library that PyOpenCL keeps its launchers by, and of PoCL.
+#: Folders below the user's cache folder: of pytools, by which PyOpenCL keeps its launchers, and of PoCL.
 _NEEDED = ("pytools", "pocl/kcache")
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 __all__ = ["is_forked", "use_device"]
 
+#: Whether this process, or the one that it was forked from, used a device.
 _used = False
 #: Whether this process was forked after devices were used; a variable is faster to read than a call of `is_forked`.
 forked = False

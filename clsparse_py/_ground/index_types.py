@@ -8,6 +8,7 @@ import numpy as np
 
 __all__ = ["INT32_MAX", "index_for"]
 
+#: Largest index of int32.
 INT32_MAX = 2**31 - 1
 _INT32 = np.dtype(np.int32)
 _INT64 = np.dtype(np.int64)

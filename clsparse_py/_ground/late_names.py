@@ -8,9 +8,9 @@ from typing import Any
 
 __all__ = ["__getattr__"]
 
-#: Modules that are loaded when they are asked for.
+#: Public modules that are loaded when they are asked for.
 _LATER = ("amg", "csgraph", "distributed", "graph", "io", "linalg")
-#: Functions and classes whose modules are, too.
+#: Functions and classes whose modules are loaded when they are asked for, by name.
 _FUNCTIONS = {
     "bsr_array": "clsparse_py._arrays.bsr",
     "expand_dims": "clsparse_py._arrays.functions.axes",

@@ -21,7 +21,7 @@ __all__ = ["LOOPS", "Loop", "LoopKernel", "declare_loop", "enqueue_loop"]
 _GROUPS_PER_UNIT = 64
 #: Most work-groups to a core of a CPU.
 _GROUPS_PER_CORE = 4
-#: Those that were declared.
+#: All loops that were declared.
 LOOPS: list[Loop] = []
 
 
@@ -65,7 +65,7 @@ class Loop:
 
     @property
     def arguments(self) -> str:
-        """Its arguments as OpenCL C has them."""
+        """The kernel's arguments as OpenCL C has them."""
         return textwrap.fill(", ".join(map(_argument, self.declarations.split(", "))), 120, subsequent_indent=4 * " ")
 
     @property

@@ -21,6 +21,7 @@ from clsparse_py._run.transfer import contexts_match, from_host, on_host, to_hos
 
 __all__ = ["Result", "check_matrix", "check_scale", "dense_operand", "require_calls", "result_for", "values_of_result"]
 
+#: Dtypes that kernels take.
 _DTYPES = frozenset(np.dtype(name) for name in OPENCL_TYPES)
 
 

@@ -29,7 +29,7 @@ class ProductKernel(Parameters):
     """
 
     kind: ClassVar[str]
-    #: Whether there are records with `scaled`.
+    #: Whether the kernel has a variant with alpha and beta, whose records say `scaled`.
     scalable: ClassVar[bool] = True
 
     arithmetic: Arithmetic

@@ -45,19 +45,19 @@ class Workspace:
     def __init__(self, limit: int, held_bytes: int = 0) -> None:
         self.limit = limit
         self.peak = self._held = held_bytes
-        # Sizes of arrays that were let go: by any thread, and at any time, as the garbage collector does.
+        # Sizes of arrays let go that are still to be subtracted. Any thread may append, at any time: the garbage collector does.
         self._let_go: deque[int] = deque()
 
     @property
     def used(self) -> int:
-        """Bytes in use."""
+        """Bytes of the workspace in use."""
         while self._let_go:
             self._held -= self._let_go.popleft()
         return self._held
 
     @property
     def room(self) -> int:
-        """Bytes that are left."""
+        """Bytes that the limit leaves."""
         return max(self.limit - self.used, 0)
 
     def require(self, n_bytes: int) -> None:

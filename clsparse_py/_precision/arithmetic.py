@@ -44,8 +44,10 @@ OPENCL_TYPES = {
     "complex64": "float2",
     "complex128": "double2",
 }
+#: OpenCL's macros for the largest value of each integer type.
 _MAX_VALUES = {"char": "CHAR_MAX", "short": "SHRT_MAX", "int": "INT_MAX", "long": "LONG_MAX"}
 _MAX_VALUES |= {"uchar": "UCHAR_MAX", "ushort": "USHRT_MAX", "uint": "UINT_MAX", "ulong": "ULONG_MAX"}
+#: Unsigned OpenCL types for the bits of a value, by its size in bytes.
 _BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "uint2", 16: "uint4"}
 
 

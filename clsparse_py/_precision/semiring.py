@@ -68,12 +68,13 @@ LogicalName = Literal[
 ADDITIONS = ("plus", "min", "max", "any", "or", "and", "xor")
 #: Multiplications of semirings by name. "first" and "second" are the value of A and of the other operand, "pair" is 1.
 MULTIPLICATIONS = ("times", "plus", "min", "max", "first", "second", "pair", "or", "and", "xor")
+#: Additions and multiplications of truth values.
 _OF_TRUTH = ("or", "and", "xor")
-#: GraphBLAS's names of these.
+#: GraphBLAS's names of the operations on truth values, in the same order.
 _LOGICAL = ("lor", "land", "lxor")
 #: Tokens by which a user's text could end the expression that encloses it.
 _NO_EXPRESSION = re.compile(r"[;{}#\\\"'\n]|//|/\*")
-#: Semirings that are given by expressions, by name.
+#: Semirings that users defined by expressions, by name.
 _given: dict[str, Semiring] = {}
 
 
@@ -165,7 +166,7 @@ class Semiring:
 
     @property
     def is_given(self) -> bool:
-        """Whether it is given by expressions."""
+        """Whether the semiring is given by expressions."""
         return bool(self.plus)
 
     @property
@@ -176,12 +177,12 @@ class Semiring:
 
     @property
     def ordered(self) -> bool:
-        """Whether it is of real values alone, as complex ones have no order."""
+        """Whether the semiring takes real values alone, as complex ones have no order."""
         return self.is_given or any(part in ("min", "max", "any") for part in self.operations)
 
     @property
     def of_truth(self) -> bool:
-        """Whether it is of truth values: nonzero is true."""
+        """Whether the semiring is of truth values: nonzero is true."""
         return self.operations[0] in _OF_TRUTH
 
     def result_dtype(self, a: np.dtype, x: np.dtype) -> np.dtype:

@@ -31,12 +31,13 @@ from clsparse_py._run.upgrade import Upgrade
 
 __all__ = ["BoundProduct", "DenseProduct", "Operands", "Repeating", "arguments_of", "recorder_of"]
 
+#: The arrays of a product: A's values, x and y.
 Operands = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
-#: Numbers of a product: offsets of x and y.
+#: Count of numbers among the arguments of every product: offsets of x and y.
 _BEGINS = 2
-#: Numbers that a scaled product brings besides: alpha and beta.
+#: Count of further numbers of a scaled product: alpha and beta.
 _SCALES = 2
-#: The slot of y.
+#: Position of y among the operands.
 _Y = 2
 
 
@@ -148,7 +149,7 @@ class DenseProduct:
     def __init__(self, recording: Recording, queue: cl.CommandQueue) -> None:
         self.recording = recording
         self._arena = arena_of(queue)
-        # None if there is more to keep than the order of one queue.
+        # The queue whose order is all that has to be kept; None if there is more.
         has_more = self._arena.beside is not None or recording.n_commands == 0 or of_others(queue, *recording.kept)
         self._own = None if has_more else queue
         self.event: cl.Event | None = None
@@ -159,7 +160,7 @@ class DenseProduct:
         return self.enqueue(queue, operands, self._numbers_of(operands, scale))
 
     def _numbers_of(self, operands: Operands, scale: tuple[Any, ...]) -> Numbers:
-        """Return what stands in the slots of numbers: the tuple of before if they are the same."""
+        """Return the numbers of a product, offsets and scale: the same tuple as before if they are the same."""
         _, x, y = operands
         numbers = (*(np.uint64(vector.offset // vector.dtype.itemsize) for vector in (x, y)), *scale)
         if scale or numbers != self._numbers:
@@ -167,7 +168,7 @@ class DenseProduct:
         return self._numbers
 
     def enqueue(self, queue: cl.CommandQueue, operands: Operands, numbers: Numbers) -> list[cl.Event]:
-        """Do as `run`, with the numbers of a recording."""
+        """Enqueue a product as `run` does, with the numbers of its recording given."""
         recording = self.recording
         # Several commands go by a chain, which returns their events.
         if (
@@ -217,16 +218,16 @@ class DenseProduct:
         )  # fmt: skip
 
     def bound(self, queue: cl.CommandQueue, operands: Operands, scale: tuple[Any, ...]) -> Bound:
-        """Return the launches with these operands, which are not waited for."""
+        """Return the product's launches bound to these operands; they wait for nothing but the order of the queue."""
         return self.recording.bound(queue, operands, self._numbers_of(operands, scale))
 
 
 class Repeating:
     """Makes the last product whose operands were checked again; base of plans, and of others that keep products."""
 
-    #: What `DenseProduct.checked` returned last.
+    #: The last product that `DenseProduct.checked` returned.
     _call: _Call | None = None
-    #: What will take the place of products, if anything: each product that is made again is told to `_upgrade`.
+    #: Upgrades that will take the place of products: each product that is made again is told to `_upgrade`.
     _upgrades: Mapping[Any, Upgrade[Any]] = MappingProxyType({})
 
     def again(

@@ -29,8 +29,9 @@ from clsparse_py._run.transfer import from_host, in_place, pending
 
 __all__ = ["Chain", "enqueue_copy", "enqueue_fill", "needs_no_events", "spread"]
 
+#: The pattern of counters that are set to zero.
 _ZERO = np.zeros((), np.uint32)
-#: Numbers that are kept as zeros together, by an arena.
+#: Counters in an array of zeros that an arena keeps.
 _COUNTERS = 1024
 
 
@@ -40,11 +41,11 @@ class Thresholds(thresholds.Thresholds):
 
     operation = "launch"
 
-    #: Of a host array up to which a copy takes less time than a buffer on its memory.
+    #: Largest host array of which a copy takes less time than a buffer on its memory.
     max_copied: int = number(1 << 14, "bytes")
 
 
-#: Looked up once: a launch asks it of each argument.
+#: The class of PyOpenCL's arrays, looked up once: a launch asks each argument for it.
 _ARRAY = cl_array.Array
 
 _Made = TypeVar("_Made")

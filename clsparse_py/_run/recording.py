@@ -163,7 +163,7 @@ class Recorder(Chain):
         return len(self.table) - 1
 
     def recording(self) -> Recording:
-        """Return what was recorded so far."""
+        """Return a recording of the commands so far."""
         return Recording(self)
 
 

@@ -59,20 +59,20 @@ class Upgrade(Generic[_Made]):
         return f"{self.name}: due at call {self.after}, after {self._calls} by now"
 
     def come(self) -> bool:
-        """Take note of a call, and return whether it is done by now."""
+        """Take note of a call, and return whether the upgrade is done by now."""
         self._calls += 1
         if self.is_done:
             return True
         return (self._at_once or self._calls >= self.after) and self._go_on(wait=self._at_once)
 
     def now(self) -> _Made | None:
-        """Make it, and return it. Waits."""
+        """Make the upgrade, and return it. Waits."""
         if not self.is_done:
             self._go_on(wait=True)
         return self.made
 
     def _go_on(self, *, wait: bool) -> bool:
-        """Go on until there is something to wait for, and return whether it is done."""
+        """Go on with the upgrade until there is something to wait for, and return whether it is done."""
         try:
             while True:
                 if self._awaited is not None:

@@ -97,7 +97,7 @@ class Observation:
 
     @property
     def key(self) -> tuple[str, str, str, str, int]:
-        """The fields that tell it from all others."""
+        """The fields that tell the observation from all others."""
         return self.operation, self.dtype, self.question, self.case, self.subject
 
     @property
@@ -252,30 +252,30 @@ class Checkpoint:
         _log.warning("measurements cannot be kept in %s (%s): this run goes on, but can't be continued later", self.path, error)
 
     def add(self, observation: Observation) -> None:
-        """Keep a measurement."""
+        """Write a measurement to the checkpoint."""
         self.observations[observation.key] = observation
         self._write("observation", dataclasses.asdict(observation))
 
     def finish(self, operation: str, dtype: str, case: str, why: str = "") -> None:
-        """Keep that a case is done, or why the operation does not take it."""
+        """Note that all of a case was measured, or why the operation does not take its matrix."""
         self.done[operation, dtype, case] = why
         self._write("done", [operation, dtype, case, why])
 
     def trying(self, operation: str, dtype: str, question: str, label: str) -> None:
-        """Keep what is about to run for the first time: should the process not survive it, the next one leaves it out."""
+        """Note the label that is about to run for the first time: a process that finds this one dead leaves it out."""
         self._write("trying", [operation, dtype, question, label])
 
     def give_up(self, operation: str, dtype: str, question: str, label: str) -> None:
-        """Keep that a configuration is not to be run any more."""
+        """Note that a configuration is not to be run any more."""
         self.fatal.add((operation, dtype, question, label))
         self._write("fatal", [operation, dtype, question, label])
 
     def note_stop(self) -> None:
-        """Keep that the run ended in order, whatever was running."""
+        """Note that the run ended in order, whatever was running."""
         self._write("stopped", [])
 
     def of(self, operation: str, dtype: str, case: str | None = None) -> Iterator[Observation]:
-        """Iterate over what was measured of an operation and dtype, of one case or of all."""
+        """Iterate over the observations of an operation and dtype, of one case or of all."""
         for observation in self.observations.values():
             if (observation.operation, observation.dtype) == (operation, dtype) and case in (None, observation.case):
                 yield observation

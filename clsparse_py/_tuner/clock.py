@@ -13,15 +13,16 @@ from clsparse_py._tuner.limits import TUNER
 
 __all__ = ["Clock", "DeviceLostError", "Run", "profiling_queue"]
 
-#: Enqueues a configuration once and gives the events of its commands.
+#: A function that enqueues a configuration once and returns the events of its commands.
 Run = Callable[[], list[cl.Event]]
 
-# The kernel that a device's clock is tried with.
+#: Bytes of the fill by which a device's clock is tried.
 _BYTES = 1 << 22
 #: Launches that are enqueued together to measure the least time of one.
 _LAUNCHES = 100
-#: Repeats of that measurement.
+#: Measurements of a launch, of which the least counts.
 _TRIES = 7
+#: A kernel that does nothing, to measure a launch.
 _NOTHING = "kernel void nothing(global uint *out) { if (out == 0) *out = 0; }"
 
 
@@ -72,9 +73,11 @@ class Clock:
         self.overhead = min(self._launch() for _ in range(_TRIES))
 
     def _fill(self) -> cl.Event:
+        """Enqueue the fill by which the clock is tried."""
         return cl.enqueue_fill_buffer(self.queue, self._buffer, b"\0\0\0\0", 0, _BYTES)
 
     def _launch(self) -> float:
+        """Return the seconds of a launch, as a mean over many."""
         begin = time.perf_counter()
         for _ in range(_LAUNCHES):
             enqueue_kernel(self.queue, self._nothing, ((1,), (1,)))
@@ -82,6 +85,7 @@ class Clock:
         return (time.perf_counter() - begin) / _LAUNCHES
 
     def _tells_time(self) -> bool:
+        """Return whether the device's clock gives a time for a fill that the host's clock confirms."""
         self._fill().wait()
         begin = time.perf_counter()
         event = self._fill()

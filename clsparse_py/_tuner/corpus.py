@@ -27,7 +27,9 @@ from clsparse_py._tuner.limits import TUNER
 
 __all__ = ["TEST", "TRAIN", "Case", "cases", "from_folder", "generate", "with_values"]
 
+#: The side of the split whose matrices trees are trained on.
 TRAIN = "train"
+#: The side of the split whose matrices trees are only scored on.
 TEST = "test"
 
 #: Entries that a thread makes at a time.
@@ -40,6 +42,7 @@ _LARGEST_ON_CPU = 10**7
 _LARGEST = 10**8
 
 _Array = np.ndarray[Any, Any]
+#: A law of row lengths: from a generator, the number of rows and their mean length to the lengths.
 _Law = Callable[[np.random.Generator, int, float], _Array]
 
 
@@ -107,7 +110,7 @@ class _Rows:
     def make(self, rng: np.random.Generator, nnz: int) -> scipy.sparse.csr_array:
         if self.symmetric:
             half = replace(self, mean=self.mean / 2, symmetric=False).make(rng, nnz // 2)
-            # One that is small for its rows is wider than high.
+            # A matrix with few rows for their length is wider than high.
             half.resize(max(half.shape), max(half.shape))
             return _with_transposed(half)
         n_rows = max(2, round(nnz / self.mean))
@@ -170,7 +173,7 @@ class _Grid:
         shifts = steps @ strides
 
         def inside(begin: int, end: int) -> _Array:
-            """Return for nodes and offsets whether there is a neighbour."""
+            """Return for each node and offset whether the grid has a neighbour there."""
             coordinates = np.arange(begin, end)[:, None] // strides % side
             along = [
                 (coordinates[:, [axis]] + steps[:, axis] >= 0) & (coordinates[:, [axis]] + steps[:, axis] < side)
@@ -203,7 +206,7 @@ class _Grid:
 
 
 def _drawn(nodes: _Array, shifts: _Array, share: float) -> _Array:
-    """Return which couplings of nodes with those some numbers further there are, of the given share; both ways or none."""
+    """Return which couplings of nodes with nodes ``shifts`` further are kept: a share of them, both ways or none."""
     pair = np.minimum(nodes, nodes + shifts).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) ^ np.abs(shifts).astype(np.uint64)
     # The finalizer of splitmix64: its numbers pass for random.
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -325,7 +328,7 @@ _seven = _stars((0, 0, 1), (0, 1, 0), (1, 0, 0))
 _law = functools.partial
 
 # fmt: off
-#: Kinds of structure: on which side of the split they are, and what there is of each, far apart things first.
+#: Families of matrices by name: the side of the split, and the recipes, of which the first differ most.
 _KINDS: dict[str, tuple[str, tuple[_Rows | _Grid, ...]]] = {
     "alike": (TRAIN, tuple(_Rows(_alike, mean) for mean in (16, 4, 100, 1, 32, 8, 1000, 2, 64, 12, 300, 24, 3, 6, 48))),
     "lognormal": (TRAIN, tuple(

@@ -21,7 +21,7 @@ from clsparse_py._tuner.tunable import Tunable
 __all__ = ["contents", "overview", "unknown_labels"]
 
 
-#: How what made a profile is headed, if not by its key.
+#: Headings of the fields that tell how a profile was made, where a heading is not the field's key.
 _MADE = {"command": "made by", "commit": "at commit", "corpus": "digest of the corpus", "minutes": "minutes of measuring"}
 
 
@@ -138,12 +138,14 @@ def _grow(branch: Branch, tree: trees.Tree) -> None:
 
 
 def _questions(profile: Profile) -> Iterator[tuple[str, str, str]]:
+    """Iterate over the trees of a profile: operation, dtype and question of each."""
     for operation in profile.operations:
         for dtype in profile.operations[operation]:
             yield from ((operation, key, question) for key, question in _trees_of(profile, operation, dtype))
 
 
 def _trees_of(profile: Profile, operation: str, dtype: str) -> Iterator[tuple[str, str]]:
+    """Iterate over the trees of a profile for an operation and dtype: dtype and question of each."""
     yield from ((dtype, question) for question in profile.operations[operation].get(dtype, {}))
 
 

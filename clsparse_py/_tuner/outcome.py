@@ -167,7 +167,7 @@ class Whole:
 
 
 def whole(observations: Sequence[Observation], answers: Mapping[str, Answer]) -> list[Whole]:
-    """Return for each matrix what all answers together lead to.
+    """Return for each matrix the labels that all answers together, tuned and untuned, choose.
 
     The last question decides. Where its label is the name of a question before it, that one's answer is what runs.
     """
@@ -209,6 +209,7 @@ def whole(observations: Sequence[Observation], answers: Mapping[str, Answer]) ->
 
 
 def _look_up(labels: Mapping[Any, str]) -> Callable[[Observation], str]:
+    """Return a function that chooses the label of an observation by its key."""
     return lambda observation: labels[observation.key]
 
 
@@ -366,6 +367,7 @@ def _evidence(observations: Sequence[Observation]) -> dict[str, dict[str, float]
 
 
 def _short(value: float) -> float:
+    """Return a number rounded to four significant digits, an integer where it is whole, for a profile."""
     short = float(np.format_float_positional(value, precision=4, fractional=False)) if math.isfinite(value) else 0.0
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
 

@@ -67,7 +67,7 @@ class Progress:
         self._show(f"{operation}: {case.name}")
 
     def show(self, observation: Observation) -> None:
-        """Show what is best of a question."""
+        """Show the best label of a question, with its time and its gain over the default."""
         if not observation.times:
             return
         best = min(observation.times, key=observation.times.__getitem__)
@@ -92,11 +92,12 @@ class Progress:
             self._say(f"{operation}: {case.name} left out: {reason[0]}")
 
     def _line(self) -> None:
-        """Without a terminal, print what came of a matrix."""
+        """Without a terminal, print the best labels of a matrix and the time that measuring took."""
         if self._bar is None and self._case is not None and self._best:
             operation, name, begin = self._case
             self._say(f"{operation}: {name} in {duration(time.monotonic() - begin)}: {'; '.join(self._best)}")
         self._case, self._best = None, []
 
     def _say(self, line: str) -> None:
+        """Print a line, however long, without breaks."""
         self._console.print(line, soft_wrap=True)

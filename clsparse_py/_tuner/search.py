@@ -34,7 +34,7 @@ class _WrongError(Exception):
 
 @dataclass(frozen=True)
 class _Round:
-    """Part of a race.
+    """The limits of one round of a race.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class _Round:
     within: float
 
 
-# Several rounds of few runs rather than few of many: what disturbs the device for a while should not decide.
+# Rounds of a race. Several rounds of few runs rather than few of many: what disturbs the device for a while should not decide.
 _ROUNDS = (
     _Round(0.003, 2, 7, 3.0),
     _Round(0.003, 2, 7, 1.6),
@@ -60,7 +60,7 @@ _ROUNDS = (
     _Round(0.02, 2, 15, 1.0),
 )
 
-#: Differences below are never more than noise.
+#: Least noise of a race, as a share of a time: smaller differences between two labels are never more than noise.
 _LEAST_NOISE = 0.01
 
 
@@ -239,6 +239,7 @@ class _Track:
 
 
 def _seconds(rounds: list[list[float]]) -> float:
+    """Return the time of a label: the median of its fastest round."""
     return min(map(statistics.median, rounds))
 
 
@@ -254,5 +255,6 @@ def _error_of(rounds: list[list[float]]) -> float:
 
 
 def _words(error: Exception) -> str:
+    """Return the class and the first line of an error, for a list of labels that failed."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else ''}"[:200]

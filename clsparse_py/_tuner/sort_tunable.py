@@ -76,7 +76,7 @@ class SortProblem:
 
     @property
     def elements(self) -> Elements:
-        """The types."""
+        """The dtypes of keys and values."""
         return Elements.of(self.keys, self.values)
 
     @functools.cached_property

@@ -41,8 +41,8 @@ __all__ = ["CANDIDATES", "SpgemmProblem", "SpgemmTunable"]
 _MERGED = 1 << 16
 #: Most products of a row that a single work-item merges.
 _ALONE = 1 << 10
-#: Strategy templates and merge limits (entries of a row of A, 0: no merge) to try. Keys here and below: whether a compute unit
-#: holds several work-items at a time.
+#: Strategy templates and merge limits (entries of a row of A, 0: no merge) to try. Keys, as in the tables below: whether a
+#: compute unit holds several work-items at a time.
 _METHODS = {
     True: (
         ("reg-sort dense-span {} esc", (256, 0, 64)),
@@ -108,7 +108,7 @@ _CHOICES = {
     True: (GIVEN, LAST, "reg-merge:together", "hash", "reg-hash", "large-hash", "dense-windows", "esc-local", "esc"),
     False: (GIVEN, LAST, "reg-merge:together", "hash", "dense", "dense-windows", "esc"),
 }
-#: Bins of a product that are measured.
+#: Most bins of a product that are measured.
 _MAX_BINS = 3
 
 

@@ -36,11 +36,11 @@ class Bins:
 
     @property
     def side(self) -> Side:
-        """The only side of the scheme."""
+        """The side of the scheme, which has only one."""
         return self.scheme.sides[0]
 
     def rows(self, lengths: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return which rows these are, as a mask."""
+        """Return the mask of a matrix's rows that fall into these bins, by the lengths of all its rows."""
         granularity = self.side.granularity
         work = np.add.reduceat(lengths, np.arange(0, lengths.size, granularity))
         number = np.minimum(work // granularity, N_BINS - 1)

@@ -21,6 +21,7 @@ from clsparse_py._tuner.tunable import Tunable
 
 __all__ = ["SpmvTunable"]
 
+#: Labels of the binning schemes.
 _SCHEMES = ("single", "fine", *(f"{name}-{U}" for name in ("coarse", "hybrid") for U in GRANULARITIES))
 #: Kernels for all rows, with the parameters that are worth trying: on GPUs, and on CPU devices.
 _SINGLE = {
@@ -144,7 +145,7 @@ class SpmvTunable(Tunable[Subject]):
 
     @override
     def features(self, subject: Subject) -> dict[str, float]:
-        """Return those of the matrix; of bins also their granularity, and their number: the mean length of their rows."""
+        """Return the features of the matrix; of bins also the granularity and the bin's number, the mean length of its rows."""
         return dict(subject.numbers)
 
     @override

@@ -34,15 +34,21 @@ _Array = np.ndarray[Any, Any]
 
 #: Least time saved by each further label, as a share; cross-validation picks the best of these.
 _WORTH_A_LABEL = (0.003, 0.01, 0.03)
+#: Folds of cross-validation.
 _FOLDS = 5
-#: Trees of the forest, fewest cases of their leaves, and its part in the time lost; the most that counts as lost there, and the
-#: least where nothing was measured.
+#: Trees of the random forest that smooths the costs of labels.
 _FOREST = 60
+#: Least number of cases at a leaf of the forest.
 _FOREST_CASES = 3
+#: Weight of the forest's prediction in a smoothed cost; the measured cost has the rest.
 _FOREST_SHARE = 2 / 3
+#: Largest cost that smoothing takes: the logarithm of the time by the best time.
 _MOST_LOST = math.log(2.0)
+#: Least cost of a label that was not measured, likewise a logarithm.
 _LEAST_UNKNOWN = math.log(1.3)
+#: Most leaves of a tree.
 _MOST_LEAVES = 32
+#: Least number of cases at a leaf of a tree.
 _LEAF_CASES = 5
 #: The label "what the untuned rule takes"; always the first.
 _RULE = ""

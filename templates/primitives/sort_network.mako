@@ -207,8 +207,8 @@ ${within_lanes(registers)}\
     }
 % endif
 % if lanes > lane_width:
-    // The same where some of the lanes that exchange are too far apart to do it but through local memory. The number of turns is
-    // that of the most lanes, whatever this work-group has.
+    // Sorted lanes are merged further, through local memory where the lanes of a pair are too far apart for an exchange. The
+    // number of turns is that of the most lanes, whatever this work-group has.
     uint width = ${lane_width}, far = ${lane_width};
     bool mirrored = true;
     for (uint turn = 0; turn < ${sum(range(1, (lanes // lane_width).bit_length()))}; ++turn) {

@@ -35,7 +35,7 @@ ${indent}        k_${u} += step;
 % endfor
 ${indent}}
 </%def>\
-// Where the word of an order is: a gap after those of each lane, so that lanes do not meet in a bank.
+// The place of the i-th word in local memory: a gap follows the words of each lane, so that lanes do not meet in a bank.
 #define SLOT(i) ((i) + (i) / ${items})
 #define COLUMN_IN(word) ((word) >> ${bits})
 

@@ -102,7 +102,7 @@ void ${name}(
 % endif
     const I begin = indptr[row];
     const uint n = (uint)(indptr[row + 1] - begin);
-    // Where the entries of each row are from those of the first on; of a row that is not there the first's are taken.
+    // own_r: where the entries of row r begin, counted from the first row's; a row that is not there reads the first row's.
     const I own_0 = 0;
 % for r in members[1:]:
     const I own_${r} = ${r} < n_rows ? (I)n * ${r} : 0;

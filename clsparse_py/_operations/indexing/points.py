@@ -149,7 +149,7 @@ def _shape_as_2d(positions: Axis, axis: int) -> tuple[int, int]:
 def _spread(
     queue: cl.CommandQueue, positions: Axis, own_shape: tuple[int, int], axis: int, shape: tuple[int, int], index: np.dtype[Any]
 ) -> Spread:
-    """Return the positions along an axis, of a shape that is broadcast to that of the places."""
+    """Return the steps by which places read their positions along an axis, as in broadcasting ``own_shape`` to their shape."""
     if isinstance(positions, int):
         return Spread(positions, 0, 0)
     by_row, by_column = (own_shape[1] if own_shape[0] > 1 else 0), int(own_shape[1] > 1)

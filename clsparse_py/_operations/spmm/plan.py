@@ -249,7 +249,7 @@ class SpmmPlan(SetOnce, Repeating):
         return self._of(kind, arithmetic, shape, why)
 
     def _of(self, kind: _Kind, arithmetic: Arithmetic, shape: Shape, why: str) -> _Made:
-        """Return the launches of a shape."""
+        """Return the launches of products of a kind by a kernel of the given shape."""
         chain, index = Chain(self.queue, self.indptr), self.indptr.dtype.type
         x_row, x_column = (kind.n_columns, 1) if shape.packed else kind.strides[:2]
         requested = Parts.of(shape, self.device, arithmetic, kind.scaled, kind.work_group)

@@ -289,7 +289,7 @@ class Builder:
         partial: cl_array.Array,
         record: Combine | None = None,
     ) -> None:
-        """Add the launch that adds later pieces to their rows; the pieces of a row are adjacent.
+        """Append the launch that adds the sums of a cut row's later pieces to y; the pieces of a row are adjacent.
 
         Parameters
         ----------

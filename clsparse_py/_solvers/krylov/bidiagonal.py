@@ -75,7 +75,7 @@ def declare_left_pass(
 
 
 def right(name: str) -> Pass:
-    """Return the pass that makes the next v."""
+    """Return the pass that makes the next right vector v of the bidiagonalisation."""
     return Pass(
         f"{name}_right", reads=("t",), updates=("v",), takes=("alpha_0", "stop_0"), totals=("uu",),
         first=(

@@ -22,7 +22,7 @@ _RR = ("rr", "of_real(square(r))")
 _PQ = ("pq", "times(conjugate(p), q)")
 _START = Pass("cg_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR, ("bb", "of_real(square(b))")))
 _PRECONDITIONED = Pass("cg_preconditioned", reads=("r", "z"), sums=(("rz", "times(conjugate(r), z)"),))
-# Ends the norm of the residual after the iteration before, and tells it.
+# The pass that sums p A p for the step, and tells the host the residual's norm after the iteration before.
 _CURVATURE = Pass(
     "cg_curvature", reads=("p", "q", "r"), takes=("going",), totals=("rr",),
     sums=(_PQ, ("qq", "of_real(square(q))"), ("rq", "times(conjugate(r), q)")),

@@ -64,6 +64,7 @@ _ORTHOGONAL = Pass(
     first=("const bool active = real_part(stop_0) == 0;", "const R back = real_part(alpha) / real_part(beta_0);"),
     lines=("if (active) y -= r2 * back;",), sums=(("bz", "of_real(square(y))"),), guarded=True,
 )  # fmt: skip
+# The pass that ends an iteration: applies the plane rotation, and updates x and the next Lanczos vector v.
 _END = Pass(
     "minres_end", reads=("z", "w2"), updates=("x", "w1", "v"), totals=("alpha", "bz"),
     takes=(*(f"{name}_0" for name in _CARRIED if name != "old_beta"), "eps"),

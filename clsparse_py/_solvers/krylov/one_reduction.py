@@ -58,9 +58,13 @@ def _step(name: str, z: str) -> Pass:
     )  # fmt: skip
 
 
+# Sums without a preconditioner.
 _SUMS = _sums("one_reduction_sums", "r")
+# Sums with the preconditioner M.
 _SUMS_OF_M = _sums("one_reduction_sums_m", "z")
+# Step of x, r and the directions without a preconditioner.
 _STEP = _step("one_reduction_step", "r")
+# Step of x, r and the directions with the preconditioner M.
 _STEP_OF_M = _step("one_reduction_step_m", "z")
 declare_passes(LAYOUT, _START, _SUMS, _SUMS_OF_M, _STEP, _STEP_OF_M)
 

@@ -15,7 +15,7 @@ __all__ = ["spectral_radius"]
 
 #: A part for each step: u A u and u D u. ``shift`` is the number of a rank's first entry.
 LAYOUT = Layout(scalars=("shift",), sums=("along", "size"))
-#: Numbers of entries that vectors of single precision tell apart.
+#: Integers that single precision represents exactly, from 0 on: the first entry's number is passed modulo this.
 _NUMBERS = 1 << 24
 
 # A hash of the entry's number: the same vector on every device. Rows without a diagonal entry have no part in it.

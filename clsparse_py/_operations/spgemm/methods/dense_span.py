@@ -99,7 +99,7 @@ class DenseSpan(Team):
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> DenseSpanKernel:
-        # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
+        # Lanes wait at barriers in loops of any length: on CPU devices a row has one lane (quirk 4).
         lanes = min(self.lanes or _without_barrier(device), device.max_work_group, device.resident)
         group = min(max(self.work_group or lanes, lanes), device.resident)
         shape = self.columns, self.entries, self.ahead

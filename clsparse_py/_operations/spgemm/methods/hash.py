@@ -35,7 +35,7 @@ _MIN_MANY = 1024
 _MIN_SLOTS = 128
 #: Most entries of A of a row whose products are shared out: a kernel has a place for the first product of each.
 _LENGTH = 1024
-#: Bytes of local memory beside a table that local memory is left for, at most.
+#: Most bytes of local memory that a kernel needs beside its table, where the table has all the rest.
 _STAGED = 4 << 10
 #: Slots up to which sorting by counting smaller ones is quicker than a network.
 _RANKED = 64

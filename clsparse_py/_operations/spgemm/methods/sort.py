@@ -57,7 +57,7 @@ class SortKernel(SynchronisedKernel):
 
     @property
     def products(self) -> int:
-        """Most products of a row."""
+        """Most products of a row that the method takes."""
         return self.lanes * self.items
 
     @property
@@ -137,7 +137,7 @@ class Sort(Team):
 
     @property
     def products(self) -> int:
-        """Most products of a row."""
+        """Most products of a row that the method takes."""
         return self.lanes * self.items
 
     @override
