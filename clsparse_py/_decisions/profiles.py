@@ -310,7 +310,7 @@ def forget() -> None:
 
 @dataclass(frozen=True)
 class Ruling(Generic[T]):
-    """A decision. Most callers do not ask for its reasons, which take longer to put into words than to find.
+    """A decision by a profile's tree. Most callers do not ask for its reasons, which take longer to put into words than to find.
 
     Attributes
     ----------

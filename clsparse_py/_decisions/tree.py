@@ -39,7 +39,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """An answer.
+    """A leaf of a decision tree: an answer.
 
     Attributes
     ----------

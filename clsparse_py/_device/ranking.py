@@ -15,7 +15,7 @@ import platformdirs
 
 __all__ = ["folder", "head", "list_shipped", "members", "standing"]
 
-#: Characters in which `tuning.profiles.save` writes what stands before the trees.
+#: Characters in which `_decisions.profiles.save` writes what stands before the trees.
 _HEAD = 2048
 
 

@@ -18,7 +18,7 @@ __all__ = ["Beside", "has_order", "queue_beside"]
 _WITHOUT_ORDER = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
 #: Commands that the host may be ahead of the first unfinished one (quirk 43).
 _MOST_AHEAD = 64
-#: Longest wait of the host for that command, in seconds.
+#: Longest wait of the host for the first unfinished command, in seconds.
 _PATIENCE = 0.01
 
 

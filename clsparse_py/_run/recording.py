@@ -178,7 +178,7 @@ class _SharedLaunch(Launch):
 
 
 class Tape(Recorder):
-    """A chain that enqueues its commands, and records them too: those of an operation that reads what it goes on by.
+    """A chain that enqueues its commands and records them too, for an operation that reads results to know its next commands.
 
     Reads are not recorded: they are to give the same at each replay.
 
@@ -306,7 +306,7 @@ class Recording:
             self._blocks.append((array.place, block))
 
     def enqueue(self, chain: Chain, arrays: Sequence[cl_array.Array | None], numbers: Numbers = ()) -> None:
-        """Enqueue the commands with these in the slots, after what the chain waits for."""
+        """Enqueue the commands with these arrays and numbers in the slots, after what the chain waits for."""
         table = [*_memory(arrays), *numbers, *self._constants]
         if not self._sizes:
             chain.repeat(self._enqueues, table, numbers)
@@ -376,7 +376,7 @@ class Recording:
         return Repeated(launch, slot, argument, numbers, self._constants).enqueue
 
     def bound(self, queue: cl.CommandQueue, arrays: Sequence[cl_array.Array], numbers: Numbers = ()) -> Bound:
-        """Return the launches with these in the slots, and scratch memory of their own; for a recording of launches alone."""
+        """Return the launches bound to arrays and numbers, with scratch memory of their own; all commands have to be launches."""
         table = [*_memory(arrays), *numbers, *self._constants]
         blocks = [allocate(queue, "workspace", size, np.uint8).base_data for size in self._sizes]
         for place, block in self._blocks:
@@ -402,7 +402,7 @@ class Bound:
         Of each the kernel, work-groups, and arguments, arrays by their memory.
     """
 
-    # Until the kernels have them.
+    # Empty until the kernel objects are made.
     _launches: tuple[tuple[Built, int, Sequence[Any]], ...] = ()
 
     def __init__(self, queue: cl.CommandQueue, *launches: tuple[Built, int, Sequence[Any]]) -> None:

@@ -66,7 +66,7 @@ _LEAST_NOISE = 0.01
 
 @dataclass
 class Race:
-    """The result of a race.
+    """The result of a race: the times of labels on a subject.
 
     Attributes
     ----------

@@ -61,7 +61,7 @@ class Options:
 
 
 class Observer(Protocol):
-    """Is told how a run goes."""
+    """The interface of whoever is told how a tuning run goes."""
 
     def begins(self, operation: str, case: Case, n_done: int, seconds_left: float) -> None:
         """Take note that an operation is measured on a matrix, after so many, with so many seconds left."""
@@ -75,7 +75,7 @@ class Observer(Protocol):
 
 @dataclass
 class _Course:
-    """An operation's way through the corpus.
+    """The progress of an operation through the training matrices.
 
     Attributes
     ----------

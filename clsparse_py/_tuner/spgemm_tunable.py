@@ -126,7 +126,7 @@ def _labels(*, several: bool) -> tuple[str, ...]:
 
 @dataclass
 class BinOfProduct:
-    """A bin of a product.
+    """A bin of a sparse product, whose accumulator is in question.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class BinOfProduct:
 
 @dataclass
 class SpgemmProblem:
-    """A product to be made.
+    """A product of sparse matrices to be measured.
 
     Attributes
     ----------
