@@ -52,6 +52,7 @@ __all__ = [
 #: The formats that live on the device.
 ON_DEVICE = ("csr", "csc", "coo", "bsr")
 _Given = TypeVar("_Given")
+#: The array classes by format, and by whether they have one dimension.
 _CLASSES: dict[tuple[str, bool], Any] = {}
 
 
@@ -174,7 +175,7 @@ class SparseArray(InPlace, Sparse):
             for dimensions in (False, True) if one_dimensional is None else (one_dimensional,):
                 _CLASSES.setdefault((cls._format, dimensions), cls)
 
-    # ---- what each format says for itself
+    # ---- members that each format defines
 
     @property
     @abc.abstractmethod
@@ -481,6 +482,7 @@ class SparseArray(InPlace, Sparse):
         return _conjugate(self._conjugate_times(_conjugate(x)))
 
     def _conjugate_times(self, x: Any) -> Any:
+        """Return ``A.T @ x`` as a product from the left."""
         return x @ self if np.ndim(x) == 1 else (x.T @ self).T
 
     def matmat(self, X: Any) -> Any:
@@ -562,7 +564,7 @@ class SparseArray(InPlace, Sparse):
         """Pickle what `get` returns, and the device's name; it is loaded on the default queue."""
         return _load, (self.format, self.get(), self.queue.device.name)
 
-    # ---- how it shows
+    # ---- text of an array
 
     @abc.abstractmethod
     def _index_dtype(self) -> np.dtype[Any]:

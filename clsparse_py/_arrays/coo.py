@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["coo_array"]
 
+#: Names of the coordinate arrays, by dimensions.
 _NAMES = {1: ("col",), 2: ("row", "col")}
 
 
@@ -152,6 +153,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         *,
         is_canonical: bool,
     ) -> None:
+        """Take entries: their coordinates and values."""
         self._queue, self._shape = queue, shape
         self._context: cl.Context = queue.context  # kept, as the queue may not keep it: quirk 9
         self._become(coordinates, data, is_canonical=is_canonical)
@@ -270,7 +272,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         place_coordinates(self._queue, numbers, self._shape)
         self._checked = True
 
-    # ---- what changes it in place, and copies
+    # ---- methods that change the array in place, and copies
 
     def sum_duplicates(self) -> None:
         """Sort entries by row, then by column, and add up those of one place, in place: all arrays are new.

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["csc_array"]
 
+#: Elementwise products, whose operands are broadcast.
 _PRODUCTS = ("multiply", "__mul__", "__rmul__")
 #: Operations whose result is dense if the other operand is, or for a quotient sparse. SciPy's sums are in columns, too.
 _DENSE = (
@@ -218,7 +219,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
     def has_canonical_format(self, is_canonical: bool) -> None:
         self._t.has_canonical_format = is_canonical
 
-    # ---- what changes it in place, and copies
+    # ---- methods that change the array in place, and copies
 
     def sort_indices(self) -> None:
         """Sort the rows of each column, in place; as `csr_array.sort_indices`."""

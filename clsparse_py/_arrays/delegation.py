@@ -31,7 +31,7 @@ ENTRYWISE = (
     "__truediv__", "__rtruediv__", "__pow__", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "multiply", "maximum",
     "minimum", "power", "conj", "conjugate", "real", "imag", *UFUNCS,
 )  # fmt: skip
-#: Those of a right operand.
+#: Operators of a right operand, on each place.
 REFLECTED = ("__radd__", "__rsub__", "__rmul__", "__rtruediv__")
 #: Operations on stored values, duplicates included.
 OF_VALUES = frozenset(("__neg__", "conj", "conjugate", "real", "imag"))

@@ -24,8 +24,9 @@ _WITHOUT = {
     *vars(object), "__bool__", "__class_getitem__", "__len__", "__matmul__", "__rmatmul__", "data", "dot", "dtype", "format",
     "indices", "indptr", "maxprint", "ndim", "nnz", "shape", "size",
 } - {"__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__"}  # fmt: skip
-#: Of these, properties here that are no names of SciPy's classes, but attributes of its arrays.
+#: Members without a door that are properties here, and attributes of SciPy's arrays, not of its classes.
 _PARTS = ("coords", "data", "indices", "indptr")
+#: SciPy's operators in place of the products that arrays define.
 _PRODUCTS = {"_times": "__matmul__", "_dense_times": "__rmatmul__", "_times_sparse": "__matmul__"}
 #: Methods that change their array in place.
 _IN_PLACE = (

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["csr_vector"]
 
+#: Results of comparisons with an array of another shape.
 _OTHER_SHAPES = {"__eq__": False, "__ne__": True}
 
 
@@ -183,7 +184,7 @@ def _as_row(operand: Any) -> Any:
 
 
 def _flat(row: Any) -> Any:
-    """Return a result of one row as one of one dimension."""
+    """Return a one-row array, sparse or dense, with one dimension."""
     if isinstance(row, csr_array):
         return csr_vector.sharing(row)
     return row.reshape(row.shape[1])

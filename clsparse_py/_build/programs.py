@@ -218,7 +218,7 @@ def _understates_limit(context: cl.Context, device: cl.Device, work_group: int) 
 
 
 def _runs_empty(context: cl.Context, device: cl.Device, work_group: int) -> bool:
-    """Return whether a kernel that demands a size runs, although the driver tells a lower limit for it, too."""
+    """Return whether a kernel that requires a work-group size runs, although the driver tells a lower limit for that kernel, too."""
     source = f"kernel __attribute__((reqd_work_group_size({work_group}, 1, 1))) void empty(global int *out) {{ }}\n"
     try:
         # In the caller's context: to make another one takes a GPU's driver a fifth of a second.

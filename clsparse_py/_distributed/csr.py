@@ -197,6 +197,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
     def _hold(
         self, comm: Communicator, rows: Division, columns: Division, local: device_array, remote: device_array, halo: Halo
     ) -> None:
+        """Take the parts of a matrix over ranks as this rank's."""
         self.comm, self.rows, self.columns = comm, rows, columns
         self.local, self.remote, self.halo = local, remote, halo
         self.queue: cl.CommandQueue = local.queue
@@ -371,6 +372,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return matrix
 
     def _mapped(self, step: str, apply: Callable[[device_array], Any]) -> Self:
+        """Return the matrix whose values a function makes, with the step added to its history."""
         matrix = self.mapped(apply, apply)
         matrix.history = extend_history(step, self)
         return matrix
@@ -383,6 +385,7 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
 
     @collective
     def _with(self, other: Any, apply: Callable[[Any, Any], Any]) -> Any:
+        """Return the sum or difference of this matrix and another one over ranks."""
         return entry_by_entry(self, _rows_of(other), apply) if isinstance(other, csr_array | Transposed) else NotImplemented
 
     def __mul__(self, other: Any) -> Any:
@@ -470,9 +473,10 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
         return float(self.comm.max(np.float64(sums.max(initial=0)), note))
 
     def _ones(self) -> cl_array.Array:
+        """Return a vector of ones for this rank's rows, in the real dtype of the values."""
         return on_device(self.queue, np.ones(self.rows.length(self.comm.rank), np.zeros(0, self.dtype).real.dtype))
 
-    # ---- what is on the host
+    # ---- copies on the host
 
     def own_rows(self) -> Any:
         """Return this rank's rows, as a `scipy.sparse.csr_array` with all columns, each row's ascending. Not collective."""
@@ -509,6 +513,7 @@ def _as_scipys(S: Any) -> Any:
 
 
 def _divide(division: Any, rows: Any, size: int) -> Division:
+    """Return the division of a matrix's rows that a user asks for."""
     if isinstance(division, str):
         if division not in ("entries", "rows"):
             raise ValueError(f'division: must be "entries", "rows" or boundaries, is {division!r}')

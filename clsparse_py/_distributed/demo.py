@@ -71,6 +71,7 @@ def measure(comm: Communicator, n: int, division: Division, repeats: int) -> Sho
     error = np.abs((A @ x).own.get() - S @ x_of_all).max(initial=0)
 
     def seconds(product: Any) -> float:
+        """Return the mean time of a product over the repeats."""
         product()
         A.queue.finish()
         comm.barrier()
@@ -88,6 +89,7 @@ def measure(comm: Communicator, n: int, division: Division, repeats: int) -> Sho
 
 
 def _table(shown: Sequence[Shown], n: int, how: str) -> str:
+    """Return the demo's table as text, a row for each rank."""
     rows = [
         (str(rank), row.device, f"{row.rows:,}", f"{row.entries:,}", f"{row.halo:,} of {row.neighbours}",
          f"{row.seconds * 1e3:.3f}", f"{row.alone * 1e3:.3f}", f"{row.error:.1e}")
@@ -118,6 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _by_mpi(n: int, repeats: int) -> int:
+    """Run the demo over processes of MPI, and return the exit code."""
     comm = world()
     try:
         shown = comm.gather(measure(comm, n, by_rows(n**3, comm.size), repeats))
@@ -129,5 +132,6 @@ def _by_mpi(n: int, repeats: int) -> int:
 
 
 def _said(shown: Sequence[Shown], n: int, how: str) -> int:
+    """Print the demo's table, and return the exit code: 1 if a product is wrong."""
     plain(width=140).print(_table(shown, n, how))
     return 0 if all(rank_shown.error == 0 for rank_shown in shown) else 1

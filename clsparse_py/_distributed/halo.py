@@ -25,7 +25,7 @@ __all__ = ["Halo"]
 
 #: Ranges of entries, by the rank that they come from or go to.
 _Ranges = dict[int, slice]
-#: Kinds of vectors, by dtype and columns, for which buffers are kept.
+#: Kinds of vectors, by dtype and columns, at most for which a halo keeps buffers.
 _MOST = 16
 
 _Kept = TypeVar("_Kept")
@@ -240,5 +240,6 @@ class Return(_Staged):
 
 
 def _on_host(queue: cl.CommandQueue, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return an array in pinned memory of the host, for messages."""
     n_bytes = int(np.prod(shape)) * dtype.itemsize
     return allocate_pinned(queue, n_bytes).view(dtype).reshape(shape)

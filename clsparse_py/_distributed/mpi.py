@@ -28,8 +28,9 @@ _OBJECTS = 1
 _NOTICE = 2
 #: First tag of exchanges: one for each note, as far as MPI promises tags.
 _EXCHANGE = 3
+#: Number of tags for exchanges.
 _TAGS = 1 << 14
-#: Bytes of each call's first message: eight of the note's checksum, then the beginning of the content.
+#: Bytes of each collective call's first message: eight of the note's checksum, then the beginning of the content.
 _LENGTH = 256
 
 
@@ -55,6 +56,7 @@ class _Patience:
     grace: float = 1.0
 
 
+#: How ranks of MPI wait for others.
 _PATIENCE = _Patience()
 
 
@@ -330,4 +332,5 @@ class _MpiExchange(Exchange):
 
 
 def _bytes(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array of the host as bytes, over the same memory."""
     return values.reshape(-1).view(np.uint8)

@@ -73,6 +73,7 @@ def _finest(A: csr_array) -> csr_array:
 
 
 def _canonical(part: device_array) -> device_array:
+    """Return a rank's part of a matrix in canonical format, as an array that the caller's changes do not reach."""
     if not part.has_canonical_format:
         part = part.copy()
         part.sum_duplicates()
@@ -114,6 +115,7 @@ class _Coarsening:
         return product
 
     def _transposed(self, A: csr_array) -> csr_array:
+        """Return a prolongator's transposed by a plan, made at the first call."""
         if "P.T" not in self._plans:
             self._plans["P.T"] = TransposePlan(A)
         transposed: csr_array = self._plans["P.T"](A)

@@ -34,6 +34,7 @@ class _Products:
             entries[:] = self.A.diagonal().own.get()
 
     def _multiply(self, times: Any, x: Any, y: Any) -> None:
+        """Write the product of a PETSc vector to another one."""
         # PETSc's vectors are on the host, of one dtype.
         product = times(on_device(self.A.queue, np.array(x.getArray(readonly=True))))
         with y as entries:

@@ -90,11 +90,13 @@ def places_on(given_places: Sequence[Any]) -> list[Place]:
 
 
 def _new(device: cl.Device) -> Place:
+    """Return a queue of a device, in a context of its own."""
     context = cl.Context([device])
     return Place(context, cl.CommandQueue(context, device))
 
 
 def _require_one_platform(given_devices: Iterable[cl.Device]) -> None:
+    """Raise a ValueError if devices are of several platforms."""
     names = list(dict.fromkeys(device.platform.name.strip() for device in given_devices))
     if len(names) > 1:
         raise ValueError(f"devices: must be of one platform, are of {' and '.join(names)}")

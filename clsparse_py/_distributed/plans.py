@@ -167,6 +167,7 @@ def have_one_structure(A: csr_array, B: csr_array) -> bool:
 
 
 def _same(a: device_array, b: device_array) -> bool:
+    """Return whether two matrices on one device have the same structure."""
     return a.structure is b.structure or (
         np.array_equal(a.indptr.get(), b.indptr.get()) and np.array_equal(a.indices.get(), b.indices.get())
     )

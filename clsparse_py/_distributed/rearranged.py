@@ -44,6 +44,7 @@ class Numbered:
 
 
 def _with_numbers(A: device_array, begin: int, end: int) -> device_array:
+    """Return a matrix with consecutive numbers as the values of its entries."""
     return A.with_values(copy_to_device(A.queue, "numbers of entries", np.arange(begin, end)))
 
 

@@ -205,6 +205,7 @@ class DividedProblem(Problem):
         return {"dtype": self.dtype, "columns": self.columns, **kinds, **operands}
 
     def _checked(self, M: Any) -> Any:
+        """Return the preconditioner M, checked to be one over the ranks of the matrix."""
         if isinstance(M, Divided):
             if not getattr(M, "rows", None) == getattr(M, "columns", None) == self.division:
                 raise ValueError(f"M: must be divided as A is, {self.division}")
@@ -251,6 +252,7 @@ class DividedProblem(Problem):
         return bind_operator(A, self.queue, self.dtype)
 
     def _preconditioner(self) -> Apply | None:
+        """Return the product of the preconditioner with this rank's part of a vector; None without M."""
         if self._M is None:
             return None
         if isinstance(self._M, Divided):

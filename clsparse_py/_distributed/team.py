@@ -179,6 +179,7 @@ class Team:
         return self._whole(results)
 
     def _whole(self, results: list[Any]) -> Any:
+        """Return the results of all ranks as one: objects over ranks as `Replicated`, of others the first rank's."""
         if isinstance(results[0], Distributed):
             return Replicated(self, results)
         if type(results[0]) is tuple:
@@ -242,6 +243,7 @@ def _work(
 
 
 def _own(value: Any, rank: int) -> Any:
+    """Return a rank's object of one over the team's ranks; other values as they are."""
     return value.parts[rank] if isinstance(value, Replicated) else value
 
 

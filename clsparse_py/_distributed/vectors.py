@@ -110,7 +110,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the whole."""
+        """The shape of the whole vector."""
         return (self.division.n, *self.own.shape[1:])
 
     @property
@@ -142,6 +142,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
     # ---- arithmetic, entry by entry
 
     def _with(self, other: Any, apply: Callable[[Any, Any], Any], *, reflected: bool = False) -> Any:
+        """Return this vector and another operand combined entry by entry; the operand is at the left if ``reflected``."""
         operand = self._operand(other)
         if operand is NotImplemented:
             return NotImplemented
@@ -156,12 +157,14 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         return result
 
     def _operand(self, other: Any) -> Any:
+        """Return this rank's entries of a vector over ranks, or a scalar; NotImplemented for other operands."""
         if isinstance(other, vector):
             self._require_alike(other)
             return other.own
         return other if np.isscalar(other) or (isinstance(other, np.ndarray) and other.ndim == 0) else NotImplemented
 
     def _require_alike(self, other: vector) -> None:
+        """Raise a ValueError if another vector has another shape or is divided otherwise."""
         if other.division != self.division or other.own.shape != self.own.shape:
             raise ValueError(f"vectors must be divided alike, are of shapes {self.shape} and {other.shape}: {other.division}")
 
@@ -191,6 +194,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
         return self._derive(-self.own, "neg")
 
     def _in_place(self, other: Any, apply: Callable[[Any, Any], Any]) -> Any:
+        """Overwrite the entries by those that an operator makes of them and another operand, and return the vector."""
         operand = self._operand(other)
         if operand is NotImplemented:
             return NotImplemented
@@ -248,6 +252,7 @@ class vector(Distributed):  # noqa: N801 - as the arrays' names
 
     @collective
     def _dot_product(self, other: vector, name: str, by_numpy: Callable[[Any, Any], Any]) -> Any:
+        """Return the inner product of two vectors over ranks; NumPy makes that of integers, on the host."""
         if not isinstance(other, vector):
             raise TypeError(f"{name}: needs a vector over the same ranks, is given {class_of(other)}")
         self._require_alike(other)
@@ -329,6 +334,7 @@ def share_of_norm(own: cl_array.Array, ord: Any) -> np.float64:  # noqa: A002 - 
 
 
 def _require_dimensions(values: Any) -> None:
+    """Raise a ValueError if values have neither one nor two dimensions."""
     if values.ndim not in (1, 2):
         raise ValueError(f"x: must have one or two dimensions, has {values.ndim}")
 
@@ -381,5 +387,6 @@ def multiply(A: Any, other: Any, of_x: Division, of_y: Division, times: Callable
 
 
 def _require_length(x: Any, n: int, reason: str) -> None:
+    """Raise a ValueError if a dense operand has not n rows."""
     if x.ndim not in (1, 2) or x.shape[0] != n:
         raise ValueError(f"x: must have {n} rows, {reason}, has shape {x.shape}")

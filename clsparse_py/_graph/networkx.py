@@ -226,6 +226,7 @@ def pagerank(
 
 
 def _members(G: Graph) -> list[set[Any]]:
+    """Return the sets of nodes of the connected components."""
     n, labels = components.connected_components(G.matrix)
     sets: list[set[Any]] = [set() for _ in range(n)]
     for node, label in zip(G.nodes, labels.tolist(), strict=True):

@@ -16,12 +16,15 @@ from clsparse_py._solvers.krylov.sweep import Layout, Pass, Sweeps, declare_pass
 
 __all__ = ["pagerank"]
 
+#: Scalars and sums of PageRank: alpha is the damping factor, dangling the rank of vertices without edges out.
 _LAYOUT = Layout(scalars=("alpha",), sums=("dangling", "change"))
 
+#: The share of a vertex's rank that goes along each edge out, and the sum of dangling ranks.
 _SHARE = Pass(
     "pagerank_share", reads=("rank", "inverse"), writes=("share",),
     lines=("share = times(rank, inverse);",), sums=(("dangling", "inverse == 0 ? rank : 0"),),
 )  # fmt: skip
+#: The ranks after a step of the power iteration, and the sum of their absolute changes.
 _MOVE = Pass(
     "pagerank_move", reads=("arrived", "begin", "lost"), updates=("rank", "was"), takes=("alpha",), totals=("dangling",),
     lines=("was = rank;", "rank = alpha * (arrived + dangling * lost) + (1 - alpha) * begin;"),

@@ -38,7 +38,7 @@ class ProductKernel(Parameters):
 
     @property
     def shape_name(self) -> str:
-        """The part of the name that tells the tunable parameters."""
+        """The part of the kernel's name that tells its tunable parameters."""
         return f"wg{self.work_group}"
 
     @property

@@ -43,7 +43,7 @@ void merge_runs(
     RUN_ARGUMENTS const long n_runs, const long begin, const long end, CONST_ELEMENTS(x), ELEMENTS(target), ELEMENTS(spare))
 {
     const uint rounds = rounds_of(n_runs);
-    // Rounds that are left, an even number before what is written to `target`.
+    // Each round moves all elements to the other array: the first array is such that the last round writes to `target`.
 % if given_runs:
     if (rounds == 0)
         for (long k = begin; k < end; ++k)

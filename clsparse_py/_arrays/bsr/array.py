@@ -151,6 +151,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         return cls.over(*of_rows(A, blocksize))
 
     def _hold(self, structure: Structure, data: cl_array.Array) -> None:
+        """Take a structure of blocks and their values."""
         self._structure, self._data = structure, data
         self._csr: csr_array | None = None
         self._turned: Self | None = None
@@ -242,7 +243,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         """Cut off what is stored behind the last row."""
         self.require_valid()
 
-    # ---- what changes it in place, and copies
+    # ---- methods that change the array in place, and copies
 
     def _pattern(self) -> Matrix:
         """Return the matrix that has an entry, of any value, for each block."""
@@ -522,6 +523,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
 
 def _show(A: bsr_array) -> str:
+    """Return the shape of an array as text."""
     return " x ".join(map(str, A.shape))
 
 

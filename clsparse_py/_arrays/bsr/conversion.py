@@ -26,6 +26,7 @@ __all__ = ["Parts", "Size", "count_of", "flat", "from_csr", "gather", "likely_si
 #: Rows and columns of a block.
 Size = tuple[int, int]
 
+#: Work-items in a work-group of conversion kernels.
 _WORK_GROUP = 64
 
 
@@ -43,6 +44,7 @@ def _enqueue_over(chain: Chain, record: Parameters, n: int, *arguments: Any) -> 
 
 
 def _group(chain: Chain) -> int:
+    """Return the work-group size of conversion kernels on a device."""
     return min(_WORK_GROUP, chain.device.max_work_group)
 
 

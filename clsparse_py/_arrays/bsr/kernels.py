@@ -25,7 +25,7 @@ __all__ = ["AT_ONCE", "MOST", "NONZERO", "Columns", "FromCsr", "Gather", "Multip
 MOST = 64
 #: Blocks that a work-group takes, if its work-items take entries.
 AT_ONCE = 32
-#: Bytes of the longest vectors.
+#: Bytes of the longest OpenCL vectors that products compute with.
 _VECTOR = 32
 
 

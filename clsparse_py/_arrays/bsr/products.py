@@ -20,7 +20,7 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["enqueue_product", "product_of_blocks"]
 
-#: Parts to a core.
+#: Parts of whole block rows to a core, among which a product is shared out.
 _PARTS_PER_CORE = 16
 
 
@@ -66,6 +66,7 @@ def enqueue_product(
     types = blocks.dtype, x.dtype, indptr.dtype
 
     def arithmetic() -> Arithmetic:
+        """Return the types of the product: of A, x and the indices."""
         return Arithmetic(*map(name_of, types))
 
     if x.ndim == 1 and (x.size < 2 or x.strides[0] == item):
@@ -83,7 +84,7 @@ def enqueue_product(
     else:
         n_columns = 1 if x.ndim == 1 else x.shape[1]
         steps = [step // item for step in (*x.strides, item)[:2]]
-        # Vectors have no more values.
+        # More columns make no other kernel: OpenCL vectors have fewer values.
         kind = rows, columns, min(n_columns, MOST), steps[1] == 1
         built, of_columns = chain.build_once((Columns, types, *kind), lambda: Columns.legal(device, arithmetic(), *kind))
         groups = n if parts else -(-n * n_columns // of_columns.work_group)

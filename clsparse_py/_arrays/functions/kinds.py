@@ -50,6 +50,7 @@ class _OfSciPy(type):
     # A subclass of SciPy's class would have SciPy ask it what else is sparse.
     @property
     def _scipys(cls) -> Any:
+        """SciPy's class of the format."""
         return getattr(scipy.sparse, cls.__name__)
 
     def __call__(cls, arg1: Any, *arguments: Any, **named: Any) -> Any:

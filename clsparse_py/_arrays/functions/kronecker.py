@@ -138,10 +138,11 @@ def _dimensions(name: str, operand: Any) -> int:
 
 
 def _parts(a: csr_array, b: csr_array, shape: tuple[int, int]) -> tuple[Any, Any]:
-    """Return the parts of both operands, of one index dtype that holds the product."""
+    """Return the CSR arrays of both factors, in one index dtype that holds the Kronecker product's."""
     index = index_dtype((a, b), *shape, a.nnz * b.nnz)
 
     def of(matrix: csr_array) -> tuple[Any, ...]:
+        """Return the values, columns and row pointers of a factor."""
         names = {"indices": matrix.indices, "indptr": matrix.indptr}
         converted = (part if part.dtype == index else convert(a.queue, name, part, index) for name, part in names.items())
         return matrix.data, *converted
@@ -150,7 +151,7 @@ def _parts(a: csr_array, b: csr_array, shape: tuple[int, int]) -> tuple[Any, Any
 
 
 def _of_rows(a: csr_array, b: csr_array, shape: tuple[int, int]) -> csr_array:
-    """Return the product of two matrices with entries, by rows."""
+    """Return the Kronecker product of two matrices with entries, in CSR form."""
     queue, parts = a.queue, _parts(a, b, shape)
     data, indices = kron_entries(queue, *parts, b.shape[1], coordinates=False)
     indptr = kron_pointers(queue, parts[0][2], parts[1][2])
@@ -160,9 +161,10 @@ def _of_rows(a: csr_array, b: csr_array, shape: tuple[int, int]) -> csr_array:
 
 
 def _is_sorted(a: csr_array, b: csr_array) -> bool:
-    """Return whether the product is known to be sorted. Duplicates of A would repeat all of B's columns."""
+    """Return whether the Kronecker product is known to be sorted. Duplicates of A would repeat all of B's columns."""
     return a.facts is not None and a.facts.canonical and b.facts is not None and b.facts.sorted
 
 
 def _is_canonical(a: csr_array, b: csr_array) -> bool:
+    """Return whether the Kronecker product is known to be in canonical format."""
     return a.facts is not None and a.facts.canonical and b.facts is not None and b.facts.canonical

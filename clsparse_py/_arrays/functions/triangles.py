@@ -88,6 +88,7 @@ def triu(A: Any, k: float = 0, format: str | None = None) -> Any:
 
 
 def _triangle(A: Any, k: int, format: str | None, *, upper: bool) -> Any:
+    """Return the entries of an array on its k-th diagonal and above it, or below it."""
     ndim = getattr(A, "ndim", None)
     if (np.ndim(A) if ndim is None else ndim) != 2:
         raise ValueError(f"A: must have two dimensions, has {np.ndim(A) if ndim is None else ndim}")

@@ -130,7 +130,7 @@ class Elementwise(Functions):
         return product
 
     def _multiply(self, other: Any) -> Any:
-        """Return `multiply`; NotImplemented of what is neither an array of numbers nor one."""
+        """Return the elementwise product, as `multiply`; NotImplemented if ``other`` is no number and no array of numbers."""
         if isinstance(other, Matrix) and other.shape == self.shape:
             return combine("multiply", self, self._of_this_shape(other))
         if is_scalar(other):

@@ -25,21 +25,21 @@ __all__ = [
     "Prolongator", "Smoothing", "Strength", "Tentative", "Thresholds",
 ]  # fmt: skip
 
-#: Unknowns at most that a work-group inverts: threads of the host's LAPACK spin, or wait for cores, for milliseconds.
+#: Unknowns of a coarsest matrix that a work-group inverts, at most: LAPACK's threads on the host spin, or wait, for milliseconds.
 MAX_INVERTED = 256
-#: Work-items that share a row of it.
+#: Work-items that share a row of the matrix that is inverted.
 _INVERTING_LANES = 32
 #: Entries of a prolongator's row that fit the local memory of a work-item.
 _ROOM = 16
-#: Local memory of a work-group for these, in bytes.
+#: Local memory of a work-group for rows of prolongators, in bytes.
 _LOCAL = 24576
-#: Neighbours of a node whose aggregates are counted.
+#: Neighbours of a node at most whose aggregates are counted.
 _MOST = 32
-#: Entries that a work-item looks at together.
+#: Entries of a row that a work-item loads together.
 _AT_ONCE = 8
 #: Nodes that a work-group visits in a step.
 _LISTED = 64
-#: Nodes that it lists for the next step.
+#: Nodes that a work-group lists for the next step.
 _WOKEN = 256
 
 

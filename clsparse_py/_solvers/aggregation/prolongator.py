@@ -18,7 +18,7 @@ from clsparse_py._solvers.aggregation.kernels import Prolongator
 
 __all__ = ["MAX_ROW", "refresh_smoothed", "smooth_prolongator"]
 
-#: Entries of the longest row of A up to which a work-item makes each row: on CPU devices, and elsewhere.
+#: Entries of the longest row of A up to which a work-item makes each row of the prolongator: on CPU devices, and elsewhere.
 MAX_ROW = {True: 1024, False: 96}
 
 

@@ -46,9 +46,11 @@ class _Room:
 
     @property
     def _gains(self) -> list[complex]:
+        """The coefficients of the level's two smoothers, those of the presmoother first."""
         return [gain for smoother in self.smoothers if smoother is not None for gain in smoother.coefficients]
 
     def _set_gains(self) -> None:
+        """Copy the smoothers' coefficients to the scalars of the level's passes."""
         gains = self._gains
         scalars = np.zeros((max(len(gains), 1), len(passes.LAYOUT.scalars)), self._dtype)
         scalars[: len(gains), 0] = gains if self._dtype.kind == "c" else np.real(gains)
@@ -110,6 +112,7 @@ def _ready(A: csr_array) -> csr_array:
 
 
 def _vector_as(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
+    """Return a device vector in a dtype: itself, if it has that."""
     return values if values.dtype == dtype else values.astype(dtype)
 
 
@@ -231,6 +234,7 @@ class Workspace:
         from_zero: bool,
         r: cl_array.Array | None = None,
     ) -> list[Command]:
+        """Return the commands of one cycle on a level: smoothing, coarse correction, smoothing."""
         if number == len(self._rooms) - 1:
             return [product(self.queue, self._coarse, b, x)]
         level, below = self._rooms[number], self._rooms[number + 1]

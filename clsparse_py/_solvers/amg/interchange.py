@@ -72,6 +72,7 @@ def from_pyamg(ml: Any, smoother: Any = None, *, queue: cl.CommandQueue | None =
 
 
 def _csr(A: Any, queue: cl.CommandQueue | None) -> csr_array:
+    """Return a matrix of SciPy's as a `csr_array` of inexact values on the device."""
     rows = A.tocsr()
     return csr_array(rows if rows.dtype.kind in "fc" else rows.astype(np.float64), queue=queue)
 

@@ -103,6 +103,7 @@ class Level:
         return self._rho
 
     def _fail(self, message: str) -> None:
+        """Raise a ValueError on all ranks that share the level's matrix."""
         as_divided(self.A).raise_alike(ValueError(message))
 
     def relax(self, x: cl_array.Array, omega: float, iterations: int) -> cl_array.Array:

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 _OMEGA = 4 / 3
 #: How candidates are improved: on the finest level, as PyAMG does, but by Jacobi's method.
 _IMPROVED = (("jacobi", {"omega": 1.0, "iterations": 4}), None)
-#: Nodes that are inverted in less time than another level takes: of one unknown, and of several.
+#: Nodes of the coarsest level at most, as inverting them takes less time than another level: of one unknown, and of several.
 _MAX_COARSE = (256, 100)
 
 
@@ -295,6 +295,7 @@ def levels_of(
     _smooth(levels, options)
 
     def refresh(levels: list[Level]) -> None:
+        """Set the levels anew for the values that the finest matrix has now."""
         for level, below, step in zip(levels, levels[1:], steps, strict=False):
             level.drop_values()
             below.A = step.run(level, below.A)

@@ -66,12 +66,14 @@ def as_list(name: str, option: Any) -> list[Any]:
 
 
 def _jacobi(rho: Callable[[], float], iterations: int = 1, omega: float = 1.0, withrho: bool = True) -> Smoother:
+    """Return the Jacobi smoother of a number of steps, damped by omega."""
     return Smoother("jacobi", (omega / rho() if withrho else omega,), True, _count(iterations))
 
 
 def _chebyshev(
     rho: Callable[[], float], degree: int = 3, lower_bound: float = 1 / 30, upper_bound: float = 1.1, iterations: int = 1
 ) -> Smoother:
+    """Return the Chebyshev smoother of a degree for the upper part of the spectrum of D^-1 A."""
     degree = operator.index(degree)
     if degree < 1 or not 0 < lower_bound < upper_bound:
         raise ValueError(
@@ -85,12 +87,14 @@ def _chebyshev(
 
 
 def _count(iterations: Any) -> int:
+    """Return the number of iterations of a smoother, checked."""
     number = operator.index(iterations)
     if number < 0:
         raise ValueError(f"iterations: must not be negative, is {number}")
     return number
 
 
+#: The smoothers by PyAMG's names.
 _KINDS: Mapping[str, Callable[..., Smoother]] = {"jacobi": _jacobi, "chebyshev": _chebyshev}
 
 

@@ -32,7 +32,7 @@ from clsparse_py._solvers.linalg.problem import solve_problem
 
 __all__ = ["MultilevelSolver", "Preconditioner", "cycle_named"]
 
-#: Columns of a cycle of GMRES at most.
+#: Krylov vectors between restarts of GMRES at most (restart).
 _COLUMNS = 20
 
 

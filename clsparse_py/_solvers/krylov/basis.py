@@ -20,27 +20,37 @@ __all__ = ["START", "Basis"]
 
 #: Vectors of the basis that a pass takes.
 _AT_ONCE = 4
+#: Places of basis vectors in a block.
 _PLACES = range(_AT_ONCE)
+#: Names of the basis vectors of a block in passes.
 _BASIS = tuple(f"v{i}" for i in _PLACES)
 
-#: A part for each set of vectors of the basis: the products h of w with them, and the norm of what is left of w.
+#: Scalars and sums of Arnoldi's process, a part for each block of basis vectors: inner products h of w with them, and the norm of
+#: w once it is orthogonal to them.
 LAYOUT = Layout(scalars=(*(f"h{i}" for i in _PLACES), "norm"), sums=(*(f"s{i}" for i in _PLACES), "ww", "bb"))
 
+#: The sum for the square of w's norm.
 _WW = ("ww", "of_real(square(w))")
+#: The residual b - A x of the first guess, and the sums for its norm and b's.
 START = Pass(
     "basis_start", reads=("b", "q"), writes=("w",), lines=("w = b - q;",), sums=(_WW, ("bb", "of_real(square(b))"))
 )  # fmt: skip
+#: The sum for the norm of w.
 _NORM = Pass("basis_norm", reads=("w",), sums=(_WW,))
+#: Inner products of w with a block of basis vectors (classical Gram-Schmidt).
 _PRODUCTS = Pass("basis_products", reads=("w", *_BASIS), sums=tuple((f"s{i}", f"times(conjugate(v{i}), w)") for i in _PLACES))
+#: The projection on a block of basis vectors subtracted from w, and the sum for the norm of w then.
 _SUBTRACTION = Pass(
     "basis_subtraction", reads=_BASIS, updates=("w",), totals=tuple(f"s{i}" for i in _PLACES),
     lines=tuple(f"w -= times(s{i}, v{i});" for i in _PLACES), sums=(_WW,), keeps=tuple((f"h{i}", f"s{i}") for i in _PLACES),
 )  # fmt: skip
+#: w scaled to norm 1, as the next basis vector; its norm is the number below the column of the Hessenberg matrix.
 _SCALING = Pass(
     "basis_scaling", reads=("w",), writes=("v",), totals=("ww",),
     first=("const R size = sqrt(real_part(ww)), factor = size > 0 ? 1 / size : 0;",),
     lines=("v = w * factor;",), keeps=(("norm", "of_real(size)"),),
 )  # fmt: skip
+#: A linear combination of a block of basis vectors added to x.
 _COMBINATION = Pass(
     "basis_combination", reads=_BASIS, updates=("x",), takes=tuple(f"h{i}" for i in _PLACES),
     lines=tuple(f"x += times(h{i}, v{i});" for i in _PLACES),
@@ -50,7 +60,7 @@ declare_passes(LAYOUT, START, _NORM, _PRODUCTS, _SUBTRACTION, _SCALING, _COMBINA
 
 @dataclasses.dataclass
 class _Column:
-    """A column of the Hessenberg matrix that is being read: the products of both times, by blocks, and norms."""
+    """A column of the Hessenberg matrix that is being read: inner products of both orthogonalisations, by blocks, and norms."""
 
     event: cl.Event
     host: np.ndarray[Any, Any]
@@ -112,7 +122,7 @@ class Basis:
     def begin(self, r: cl_array.Array) -> None:
         """Begin a cycle with what M makes of a residual."""
         for vector in self.vectors:
-            # Passes read some vectors that are not there yet.
+            # Passes read whole blocks, also basis vectors that are not there yet.
             self.sweeps.fill(vector)
         self.apply_preconditioner(r, self.w)
         self.passes.enqueue(_NORM, w=self.w)
@@ -163,7 +173,7 @@ class Basis:
                 column_read.event.wait()
 
     def replace(self, number: int, values: np.ndarray[Any, Any]) -> None:
-        """Make a vector of the basis from other values: what of them is orthogonal to the vectors before."""
+        """Orthonormalise a host vector against the basis vectors before a number, as the vector of that number."""
         self.assign(self.q, values)
         self.orthogonalise(number, self.q)
 
@@ -180,7 +190,7 @@ class Basis:
         return product.astype(np.result_type(product, np.float64))
 
     def orthogonalise(self, number: int, values: cl_array.Array) -> None:
-        """Make a vector of the basis what of a vector of the device is orthogonal to the vectors before."""
+        """Orthonormalise a device vector against the basis vectors before a number, as the vector of that number."""
         self.sweeps.copy(self.w, values)
         # The remainder by rounding is no vector of the basis, though it may be the only free direction.
         self.sweeps.fill(self.vectors[number])

@@ -12,21 +12,24 @@ from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
 __all__ = ["bicgstab"]
 
-#: A code is 1 while iterations go on, 0 once a solution is found, -10 or -11 after a breakdown: `code` at the begin of an
-#: iteration, `middle` after its first product, `code_after` at its end. bound and norm are squares; tiny is the least
-#: cosine that omega is made of, and tolerance the least rho by the norm of the residual: SciPy has one number for omega and rho,
-#: which suits numbers of size 1.
+#: Scalars and sums of BiCGSTAB. A code is 1 while iterations go on, 0 once a solution is found, -10 or -11 after a breakdown:
+#: `code` at the begin of an iteration, `middle` after its first product, `code_after` at its end. bound and norm are squares;
+#: tiny is the least cosine between t and s from which omega is made, and tolerance the least rho by the norm of the residual:
+#: SciPy has one number for omega and rho, which suits vectors and matrices of norms near 1.
 LAYOUT = Layout(
     scalars=("bound", "tolerance", "tiny", "code", "code_after", "middle", "rho", "rho_before", "alpha", "omega"),
     sums=("rr", "bb", "shadow_r", "shadow_v", "ts", "tt", "ss"),
     told=("norm", "code", "code_after"),
 )
 
+#: The sum for the square of the residual's norm.
 _RR = ("rr", "of_real(square(r))")
+#: The residual of the first guess, and the shadow residual, which is equal to it.
 _START = Pass(
     "bicgstab_start", reads=("b", "q"), writes=("r", "shadow"), lines=("r = b - q;", "shadow = r;"),
     sums=(_RR, ("bb", "of_real(square(b))"), ("shadow_r", "of_real(square(r))")),
 )  # fmt: skip
+#: The next direction p, after the tests of the residual and for breakdown.
 _DIRECTION = Pass(
     "bicgstab_direction", reads=("r", "v"), updates=("p",), totals=("shadow_r", "rr"),
     takes=("bound", "tolerance", "code_after", "rho_before", "alpha", "omega"),
@@ -42,7 +45,9 @@ _DIRECTION = Pass(
     keeps=(("code", "of_real(code)"), ("rho", "shadow_r")), guarded=True,
     tells=(("norm", "rr"), ("code", "of_real(code)"), ("code_after", "code_after")),
 )  # fmt: skip
+#: The inner product of the shadow residual with v = A M p, of which alpha is made.
 _ALONG = Pass("bicgstab_along", reads=("shadow", "v"), sums=(("shadow_v", "times(conjugate(shadow), v)"),))
+#: The half step by alpha: the residual r becomes s = r - alpha v.
 _HALF = Pass(
     "bicgstab_half", reads=("v",), updates=("r",), takes=("code", "rho"), totals=("shadow_v",),
     first=(
@@ -52,12 +57,13 @@ _HALF = Pass(
     lines=("if (active) r -= times(alpha, v);",), sums=(("ss", "of_real(square(r))"),),
     keeps=(("alpha", "alpha"), ("middle", "active || real_part(code) != 1 ? code : of_real(-11)")), guarded=True,
 )  # fmt: skip
+#: Inner products of t = A M s, of which omega is made.
 _STABILISER = Pass("bicgstab_stabiliser", reads=("t", "r"), sums=(("ts", "times(conjugate(t), r)"), ("tt", "of_real(square(t))")))
 
 
 def _end(name: str, r_m: str) -> Pass:
-    """Return the pass that ends an iteration; r_m is M r, or r without a preconditioner."""
-    # If the first half of the iteration was enough, x takes its update alone.
+    """Return the pass that updates x and r by omega, which ends an iteration; r_m is M r, or r without a preconditioner."""
+    # If the residual is small enough after the half step by alpha, x takes that step alone.
     return Pass(
         name, reads=("t", "shadow", "p_m", *((r_m,) if r_m != "r" else ())), updates=("x", "r"), totals=("ss", "ts", "tt"),
         takes=("bound", "tiny", "middle", "alpha", "rho"),
@@ -75,12 +81,14 @@ def _end(name: str, r_m: str) -> Pass:
     )  # fmt: skip
 
 
+#: The end of an iteration without a preconditioner.
 _END = _end("bicgstab_end", "r")
+#: The end of an iteration with a preconditioner M.
 _END_OF_M = _end("bicgstab_end_m", "r_m")
 
 
 def _together(name: str, of_p: tuple[Product, ...], of_r: tuple[Product, ...], end: Pass) -> Script:
-    """Return the iterations of a launch; without M the vectors that it would make are p and r themselves."""
+    """Return BiCGSTAB's iterations in one launch; without M the preconditioned vectors p_m and r_m are p and r themselves."""
     return Script(
         name,
         (
@@ -90,14 +98,16 @@ def _together(name: str, of_p: tuple[Product, ...], of_r: tuple[Product, ...], e
     )  # fmt: skip
 
 
+#: Iterations in one launch, without a preconditioner.
 _TOGETHER = _together("bicgstab", (), (), _END)
+#: Iterations in one launch, with a preconditioner M.
 _TOGETHER_M = _together("bicgstab_m", (Product("M", "p", "p_m"),), (Product("M", "r", "r_m"),), _END_OF_M)
 declare_scripts(LAYOUT, _TOGETHER, _TOGETHER_M)
 declare_passes(LAYOUT, _START, _DIRECTION, _ALONG, _HALF, _STABILISER, _END, _END_OF_M)
 
 
 def bicgstab(system: System) -> int:
-    """Solve a system by the method, and return info."""
+    """Solve a system by BiCGSTAB, and return info."""
     A, M, x, maxiter = system.A, system.M, system.x, system.maxiter
     sweeps = system.sweeps(LAYOUT)
     r, shadow, p, v, t = (sweeps.vector() for _ in range(5))

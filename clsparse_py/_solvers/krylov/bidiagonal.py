@@ -19,18 +19,21 @@ from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
 __all__ = ["CONSTANTS", "START", "Bidiagonal", "declare_left_pass", "initial", "right", "scalars", "unpack"]
 
-#: Constants of the iteration. Suffixes of scalars: "_set" for constants, "_0" for the current iteration, "_1" for the next.
+#: Constants of LSQR and LSMR. Suffixes of scalars: "_set" for constants, "_0" for the current iteration, "_1" for the next.
 CONSTANTS = ("damp", "atol", "btol", "ctol", "bnorm", "eps")
 
+#: The first left vector u = b - A x, not scaled yet, and the sums for its norm and b's.
 _LEFT = Pass(
     "bidiagonal_start", reads=("b", "q"), writes=("u",), lines=("u = b - q;",),
     sums=(("uu", "of_real(square(u))"), ("bb", "of_real(square(b))")),
 )  # fmt: skip
+#: The first right vector v = A^H u / |u|, not of norm 1 yet, and the sum for its norm.
 _RIGHT = Pass(
     "bidiagonal_first", reads=("t",), writes=("v",), totals=("uu",),
     first=("const R beta = sqrt(real_part(uu)), scale = beta > 0 ? 1 / beta : 0;",),
     lines=("v = t * scale;",), sums=(("vv", "of_real(square(v))"),),
 )  # fmt: skip
+#: The passes of the first step of the bidiagonalisation.
 START = (_LEFT, _RIGHT)
 
 

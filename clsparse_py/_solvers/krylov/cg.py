@@ -12,24 +12,30 @@ from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
 __all__ = ["cg"]
 
-#: bound and norm are squares; rho is r z; alpha, rho_before and going are of the iteration under way, which counts if going is 1.
+#: Scalars and sums of CG. bound and norm are squares; rho is r z; alpha, rho_before and going are of the iteration under way,
+#: which counts if going is 1.
 LAYOUT = Layout(
     scalars=("bound", "rho", "norm", "going", "alpha", "rho_before"), sums=("pq", "rr", "rz", "bb", "qq", "rq"),
     told=("norm", "going"),
 )  # fmt: skip
 
+#: The sum for the square of the residual's norm.
 _RR = ("rr", "of_real(square(r))")
+#: The sum for the curvature p^H A p, where q is A p.
 _PQ = ("pq", "times(conjugate(p), q)")
+#: The residual of the first guess, and the sums for its norm and b's.
 _START = Pass("cg_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR, ("bb", "of_real(square(b))")))
+#: The inner product of the residual r with z = M r.
 _PRECONDITIONED = Pass("cg_preconditioned", reads=("r", "z"), sums=(("rz", "times(conjugate(r), z)"),))
-# The pass that sums p A p for the step, and tells the host the residual's norm after the iteration before.
+#: The curvature p^H A p without a preconditioner; the residual's norm after the iteration before is ended here, and told.
 _CURVATURE = Pass(
     "cg_curvature", reads=("p", "q", "r"), takes=("going",), totals=("rr",),
     sums=(_PQ, ("qq", "of_real(square(q))"), ("rq", "times(conjugate(r), q)")),
     keeps=(("norm", "rr"),), tells=(("norm", "rr"), ("going", "going")),
 )  # fmt: skip
-# Whether the residual was small enough after the iteration before is decided here: from then on nothing changes. The residual's
-# norm is predicted for the next direction, which needs no pass of its own then, and computed anew for the next iteration.
+#: A step of x and r, and the next direction, without a preconditioner. Whether the residual was small enough after the iteration
+#: before is decided here: from then on nothing changes. The residual's norm is predicted for the next direction, which needs no
+#: pass of its own then, and computed anew for the next iteration.
 _STEP = Pass(
     "cg_step", reads=("q",), updates=("x", "r", "p"), takes=("bound", "norm"), totals=("pq", "qq", "rq"),
     first=(
@@ -42,10 +48,12 @@ _STEP = Pass(
     lines=("x += times(alpha, p);", "if (active) r -= times(alpha, q);", "p = r + p * beta;"), sums=(_RR,),
     keeps=(("going", "of_real(active ? 1 : 0)"),), guarded=True,
 )  # fmt: skip
+#: The curvature p^H A p with a preconditioner M.
 _CURVATURE_OF_M = Pass(
     "cg_curvature_m", reads=("p", "q"), takes=("going",), totals=("rr",), sums=(_PQ,),
     keeps=(("norm", "rr"),), tells=(("norm", "rr"), ("going", "going")),
 )  # fmt: skip
+#: The step of the residual alone, with a preconditioner M: x follows in `_DIRECTION`.
 _RESIDUAL = Pass(
     "cg_residual", reads=("q",), updates=("r",), takes=("bound", "rho", "norm"), totals=("pq",),
     first=(
@@ -55,14 +63,17 @@ _RESIDUAL = Pass(
     lines=("if (active) r -= times(alpha, q);",), sums=(_RR,),
     keeps=(("going", "of_real(active ? 1 : 0)"), ("alpha", "alpha"), ("rho_before", "rho")), guarded=True,
 )  # fmt: skip
-# x is updated late, with the direction that is read for the next one anyway.
+#: A step of x and the next direction, with M: x is updated late, as the direction is read for the next one anyway.
 _DIRECTION = Pass(
     "cg_direction", reads=("z",), updates=("x", "p"), takes=("going", "alpha", "rho_before"), totals=("rz",),
     first=("const bool active = real_part(going) > 0;", "const T beta = quotient(rz, rho_before);"),
     lines=("x += times(alpha, p);", "p = z + times(beta, p);"), keeps=(("rho", "rz"),), guarded=True,
 )  # fmt: skip
+#: Whether another iteration follows in the same launch.
 _GOING = "real_part(scalar_going) > 0"
+#: Iterations in one launch, without a preconditioner.
 _TOGETHER = Script("cg", (Product("A", "p", "q"), _CURVATURE, _STEP), _GOING, _CURVATURE)
+#: Iterations in one launch, with a preconditioner M.
 _TOGETHER_M = Script(
     "cg_m", (Product("A", "p", "q"), _CURVATURE_OF_M, _RESIDUAL, Product("M", "r", "z"), _PRECONDITIONED, _DIRECTION), _GOING,
     _CURVATURE_OF_M,
@@ -72,7 +83,7 @@ declare_passes(LAYOUT, _START, _PRECONDITIONED, _CURVATURE, _STEP, _CURVATURE_OF
 
 
 def cg(system: System) -> int:
-    """Solve a system by the method, and return info."""
+    """Solve a system by the conjugate gradient method, and return info."""
     A, M, x, maxiter = system.A, system.M, system.x, system.maxiter
     sweeps = system.sweeps(LAYOUT)
     r, p, q = (sweeps.vector() for _ in range(3))

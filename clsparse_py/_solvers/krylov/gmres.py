@@ -61,7 +61,7 @@ class _Rotations:
 
 
 def gmres(system: System, restart: int, report: Callable[[float], object] | None, by_columns: bool) -> int:
-    """Solve a system by the method, and return info.
+    """Solve a system by restarted GMRES, and return info.
 
     Parameters
     ----------

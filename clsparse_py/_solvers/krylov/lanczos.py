@@ -103,7 +103,7 @@ def lanczos(
     n_kept, locked, restarts, products, end = 0, 0, 0, 0, 0
 
     def few(errors: np.ndarray[Any, Any], values: np.ndarray[Any, Any], times: float = 1.0) -> np.ndarray[Any, Any]:
-        """Return which errors are small."""
+        """Return which eigenpairs have converged: those whose error is small."""
         least = times * floor * norm * eps if floor else (tol or eps) * eps ** (2 / 3)
         is_small: np.ndarray[Any, Any] = errors <= np.maximum((tol or eps) * np.abs(values), least)
         return is_small
@@ -198,9 +198,9 @@ def _of_all_products(basis: Basis, k: int, which: str) -> Eigenpairs:
 def _by_products(
     basis: Basis, worst: cl_array.Array, k: int
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return eigenvalues of the operator among k vectors of a basis, factors of their vectors, and bounds of their residuals.
+    """Return Ritz values of the operator on k basis vectors, the factors of their Ritz vectors, and bounds of their residuals.
 
-    What the operator adds to these vectors, where that is most, is copied to ``worst``.
+    Of the products with these vectors, the part outside of their space that is largest is copied to ``worst``.
     """
     projected, norms = np.zeros((k, k), np.result_type(basis.sweeps.dtype, np.float64)), np.zeros(k)
     for i in range(k):

@@ -26,15 +26,18 @@ _CARRIED = (
     "stop", "itn", "normr", "normar", "condA", "alpha", "beta", "alphabar", "rho", "rhobar", "cbar", "sbar", "zeta", "zetabar",
     "betadd", "betad", "rhodold", "tautilde", "thetatilde", "d", "square_of_A", "below_A", "maxrbar", "minrbar",
 )  # fmt: skip
+#: Scalars that LSMR tells the host.
 _TOLD = ("stop", "itn", "normr", "normar", "normA", "condA", "normx")
 
+#: Scalars and sums of LSMR, and what the host is told.
 LAYOUT = Layout(scalars=scalars(_CARRIED), sums=("uu", "bb", "vv", "xx"), told=_TOLD)
 
+#: The first direction h = v / alpha, and the sum for the norm of x.
 _FIRST = Pass(
     "lsmr_first", reads=("v", "x"), writes=("h",), takes=("alpha_1",), lines=("h = v / real_part(alpha_1);",),
     sums=(("xx", "of_real(square(x))"),),
 )  # fmt: skip
-# The norm of x is there by now: the tests of the iteration before are made here.
+#: The next left vector u, after LSMR's tests of the iteration before: the norm of x is there by now.
 _LEFT = declare_left_pass(
     "lsmr", _CARRIED, _TOLD, totals=("xx",),
     first=(
@@ -52,7 +55,9 @@ _LEFT = declare_left_pass(
         "}",
     ),
 )  # fmt: skip
+#: The next right vector v of LSMR's bidiagonalisation.
 _RIGHT = right("lsmr")
+#: LSMR's rotations and estimates of norms, and the step of x.
 _UPDATE = Pass(
     "lsmr_update", reads=("v",), updates=("x", "h", "hbar"), totals=("vv",),
     takes=(*(f"{each}_0" for each in _CARRIED), *(f"{each}_set" for each in CONSTANTS), "beta_new"),
@@ -97,13 +102,13 @@ _UPDATE = Pass(
     lines=("if (active) { hbar = h + hbar * of_hbar; x += hbar * step; h = v * scale + h * of_h; }",),
     sums=(("xx", "of_real(square(x))"),), keeps=tuple((f"{each}_1", f"of_real({each})") for each in _CARRIED), guarded=True,
 )  # fmt: skip
-#: Powers of the units of b and of A in what is returned: normr, normar, norma, conda, normx.
+#: Powers of the units of b and of A in the returned norms: normr, normar, norma, conda, normx.
 _UNITS = (1, 1, 0, 0, 1), (0, 1, 1, 0, -1)
 declare_passes(LAYOUT, *START, _FIRST, _LEFT, _RIGHT, _UPDATE)
 
 
 def lsmr(problem: LeastSquares) -> tuple[Any, ...]:
-    """Solve a problem by the method, and return what SciPy's function returns after x, as `lsqr`."""
+    """Solve a problem by LSMR, and return what SciPy's function returns after x, as `lsqr`."""
     state = Bidiagonal.begin(problem, LAYOUT)
     alpha, beta, sweeps = state.alpha, state.beta, state.sweeps
     if alpha * beta == 0 or state.bnorm == 0 or problem.maxiter < 1:

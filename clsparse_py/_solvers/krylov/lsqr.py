@@ -21,23 +21,27 @@ from clsparse_py._solvers.krylov.system import LeastSquares
 
 __all__ = ["lsqr"]
 
-#: Scalars carried from iteration to iteration, by their names in Paige and Saunders' paper and program.
+#: Scalars that LSQR tells the host, by their names in Paige and Saunders' paper and program.
 _TOLD = ("stop", "itn", "r1norm", "r2norm", "anorm", "acond", "arnorm", "xnorm")
+#: Scalars carried from iteration to iteration, by the same names.
 _CARRIED = (*_TOLD, "alpha", "beta", "rhobar", "phibar", "ddnorm", "res2", "xxnorm", "z", "cs2", "sn2")
 
+#: Scalars and sums of LSQR, and what the host is told.
 LAYOUT = Layout(scalars=scalars(_CARRIED, "of_w"), sums=("uu", "bb", "vv", "ww"), told=_TOLD)
 
+#: The first direction w = v / alpha, and the sum for its norm.
 _FIRST = Pass(
     "lsqr_first", reads=("v",), writes=("w",), takes=("alpha_1",), lines=("w = v / real_part(alpha_1);",),
     sums=(("ww", "of_real(square(w))"),),
 )  # fmt: skip
-# The sum of w w that the update before began is ended by the next iteration's first pass, as the update begins another one.
+#: The next left vector u; the sum of w w that the update before began is ended here, as the next update begins another one.
 _LEFT = declare_left_pass("lsqr", _CARRIED, _TOLD, totals=("ww",), keeps=(("of_w", "ww"),))
+#: The next right vector v of LSQR's bidiagonalisation.
 _RIGHT = right("lsqr")
 
 
 def _update(name: str, *, variance: bool) -> Pass:
-    """Return the pass that ends an iteration: rotations, x and w, and the tests."""
+    """Return the pass that ends an iteration of LSQR: the rotation, the steps of x and w, and the tests."""
     return Pass(
         name, reads=("v",), updates=("x", "w", *(("var",) if variance else ())), totals=("vv",),
         takes=(*(f"{scalar}_0" for scalar in _CARRIED), *(f"{scalar}_set" for scalar in CONSTANTS), "beta_new", "of_w"),
@@ -92,15 +96,17 @@ def _update(name: str, *, variance: bool) -> Pass:
     )  # fmt: skip
 
 
+#: LSQR's update without the variance of x.
 _UPDATE = _update("lsqr_update", variance=False)
+#: LSQR's update with the variance of x.
 _UPDATE_OF_VARIANCE = _update("lsqr_update_var", variance=True)
-#: Powers of the units of b and of A in what is returned: r1norm, r2norm, anorm, acond, arnorm, xnorm.
+#: Powers of the units of b and of A in the returned norms: r1norm, r2norm, anorm, acond, arnorm, xnorm.
 _UNITS = (1, 1, 0, 0, 1, 1), (0, 0, 1, 0, 1, -1)
 declare_passes(LAYOUT, *START, _FIRST, _LEFT, _RIGHT, _UPDATE, _UPDATE_OF_VARIANCE)
 
 
 def lsqr(problem: LeastSquares, variance: cl_array.Array | None) -> tuple[Any, ...]:
-    """Solve a problem by the method, and return what SciPy's function returns after x and before var.
+    """Solve a problem by LSQR, and return what SciPy's function returns after x and before var.
 
     Each norm with the powers of b's and A's units in it.
     """

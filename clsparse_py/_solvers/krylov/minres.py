@@ -11,33 +11,37 @@ from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
 __all__ = ["minres"]
 
-#: Numbers that an iteration takes over from the one before: beta is the norm of the newest Lanczos vector before it is scaled, c,
+#: Scalars that an iteration takes over from the one before: beta is the norm of the newest Lanczos vector before it is scaled, c,
 #: s, d and e belong to the rotations, phi is the norm of the residual, size the square of A's, largest and smallest those of the
 #: diagonal of R, root the norm of A r by phi.
 _CARRIED = ("beta", "old_beta", "c", "s", "d", "e", "phi", "size", "largest", "smallest", "root", "count", "stop")
 #: Why the method stops: a test holds; M is not positive definite; a number is none.
 _WHY = ("", "found", "indefinite", "not a number")
-#: How much further the norm by M has to fall where it fell enough and the residual did not.
+#: Factor of the goal for the residual's norm by M in a further run: the norm had reached it, and the residual was too large.
 _SAFETY = 0.1
-#: Times the spacing of numbers: where the norm of A r ends a method that goes on, as it does for least squares.
+#: |A r| / (|A| |r|) at which a further run of MINRES ends, as on least-squares problems, in units of machine epsilon.
 _ROUNDING = 10
 
+#: Scalars and sums of MINRES: "_0" is of the current iteration, beta_1 the norm of the first Lanczos vector before it is scaled.
 LAYOUT = Layout(
     scalars=(*_CARRIED, *(f"{name}_0" for name in _CARRIED), "beta_1", "rtol", "eps", "goal"),
     sums=("rr", "bb", "alpha", "bz", "xx"),
     told=("stop",),
 )
 
+#: The residual of the first guess, and the sums for its norm and b's.
 _START = Pass(
     "minres_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",),
     sums=(("rr", "of_real(square(r))"), ("bb", "of_real(square(b))")),
 )  # fmt: skip
+#: The inner product of y with z = M y, the square of the next beta.
 _PRECONDITIONED = Pass("minres_preconditioned", reads=("y", "z"), sums=(("bz", "of_real(real_part(times(conjugate(y), z)))"),))
+#: The first Lanczos vector scaled to norm 1, and the sum for the norm of x.
 _FIRST = Pass(
     "minres_first", reads=("z", "x"), writes=("v",), takes=("beta",), lines=("v = z / real_part(beta);",),
     sums=(("xx", "of_real(square(x))"),),
 )  # fmt: skip
-# Begins an iteration, and first says whether the one before was the last: x is there by now, and so is its norm.
+#: The Lanczos step that begins an iteration, after the tests of the one before: x and its norm are there by now.
 _LANCZOS = Pass(
     "minres_lanczos", reads=("v", "r1"), updates=("y",), totals=("xx",), takes=(*_CARRIED, "beta_1", "rtol", "eps", "goal"),
     first=(
@@ -59,12 +63,13 @@ _LANCZOS = Pass(
     keeps=(*((f"{name}_0", name) for name in _CARRIED[:-1]), ("stop_0", "of_real(why)")), tells=(("stop", "of_real(why)"),),
     guarded=True,
 )  # fmt: skip
+#: The next Lanczos vector made orthogonal to the newest one, and the sum for its norm without M.
 _ORTHOGONAL = Pass(
     "minres_orthogonal", reads=("r2",), updates=("y",), totals=("alpha",), takes=("beta_0", "stop_0"),
     first=("const bool active = real_part(stop_0) == 0;", "const R back = real_part(alpha) / real_part(beta_0);"),
     lines=("if (active) y -= r2 * back;",), sums=(("bz", "of_real(square(y))"),), guarded=True,
 )  # fmt: skip
-# The pass that ends an iteration: applies the plane rotation, and updates x and the next Lanczos vector v.
+#: The pass that ends an iteration: applies the plane rotation, and updates x and the next Lanczos vector v.
 _END = Pass(
     "minres_end", reads=("z", "w2"), updates=("x", "w1", "v"), totals=("alpha", "bz"),
     takes=(*(f"{name}_0" for name in _CARRIED if name != "old_beta"), "eps"),
@@ -93,7 +98,7 @@ declare_passes(LAYOUT, _START, _PRECONDITIONED, _FIRST, _LANCZOS, _ORTHOGONAL, _
 
 
 def minres(system: System) -> int:
-    """Solve a system by the method, and return info.
+    """Solve a system by MINRES, and return info.
 
     Raises
     ------

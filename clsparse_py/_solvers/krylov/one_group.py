@@ -38,7 +38,7 @@ class Product:
     y: str
 
 
-#: Whether the solution is one is checked behind the last iteration.
+#: The steps behind the last iteration, by which the solution is checked: its residual.
 _CHECK = Product("A", "x", "q"), RESIDUAL
 
 

@@ -15,21 +15,23 @@ from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
 __all__ = ["cg_one_reduction"]
 
-#: bound and norm are squares; rho is r z. alpha, rho and going are of the iteration under way, which counts if going is 1;
-#: those of the iteration before are alpha_before, rho_before and counted.
+#: Scalars and sums of CG with one reduction. bound and norm are squares; rho is r z. alpha, rho and going are of the
+#: iteration under way, which counts if going is 1; those of the iteration before are alpha_before, rho_before and counted.
 LAYOUT = Layout(
     scalars=("bound", "alpha", "rho", "going", "alpha_before", "rho_before", "counted"), sums=("rr", "rz", "zw", "bb"),
     told=("norm", "going"),
 )  # fmt: skip
 
+#: The sum for the square of the residual's norm.
 _RR = ("rr", "of_real(square(r))")
+#: The residual of the first guess, and the sums for its norm and b's.
 _START = Pass(
     "one_reduction_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR, ("bb", "of_real(square(b))"))
 )  # fmt: skip
 
 
 def _sums(name: str, z: str) -> Pass:
-    """Return the pass that begins all sums; z is M r, or r without a preconditioner."""
+    """Return the pass that begins all inner products of an iteration; z is M r, or r without a preconditioner."""
     return Pass(
         name, reads=("r", "w", *((z,) if z != "r" else ())), takes=("alpha", "rho", "going"),
         sums=(_RR, ("rz", f"times(conjugate(r), {z})"), ("zw", f"times(conjugate({z}), w)")),
@@ -38,7 +40,7 @@ def _sums(name: str, z: str) -> Pass:
 
 
 def _step(name: str, z: str) -> Pass:
-    """Return the pass that ends the iteration before, in x, and makes the next residual."""
+    """Return the pass that makes the next direction and residual; x takes the step of the iteration before."""
     return Pass(
         name, reads=("w", *((z,) if z != "r" else ())), updates=("x", "r", "p", "s"),
         takes=("bound", "alpha_before", "rho_before", "counted"), totals=("rr", "rz", "zw"),
@@ -58,19 +60,19 @@ def _step(name: str, z: str) -> Pass:
     )  # fmt: skip
 
 
-# Sums without a preconditioner.
+#: The inner products of an iteration without a preconditioner.
 _SUMS = _sums("one_reduction_sums", "r")
-# Sums with the preconditioner M.
+#: The inner products of an iteration with a preconditioner M.
 _SUMS_OF_M = _sums("one_reduction_sums_m", "z")
-# Step of x, r and the directions without a preconditioner.
+#: The step of an iteration without a preconditioner.
 _STEP = _step("one_reduction_step", "r")
-# Step of x, r and the directions with the preconditioner M.
+#: The step of an iteration with a preconditioner M.
 _STEP_OF_M = _step("one_reduction_step_m", "z")
 declare_passes(LAYOUT, _START, _SUMS, _SUMS_OF_M, _STEP, _STEP_OF_M)
 
 
 def cg_one_reduction(system: System) -> int:
-    """Solve a system by the method, and return info."""
+    """Solve a system by conjugate gradients with one reduction an iteration, and return info."""
     A, M, x, maxiter = system.A, system.M, system.x, system.maxiter
     sweeps = system.sweeps(LAYOUT)
     r, p, s, w = (sweeps.vector() for _ in range(4))

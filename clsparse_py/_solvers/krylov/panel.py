@@ -17,20 +17,26 @@ Columns: TypeAlias = list[cl_array.Array]
 
 #: Columns of each of two matrices that a pass takes.
 _AT_ONCE = 4
+#: Places of columns in a block.
 _PLACES = range(_AT_ONCE)
+#: Pairs of places: of a column of the left block, and of one of the right block.
 _PAIRS = [(i, j) for i in _PLACES for j in _PLACES]
 
-#: A part for each two sets of columns: their products, or the factors of a combination.
+#: Scalars and sums of a panel, a part for each pair of blocks of columns: their inner products, or the factors of a linear
+#: combination.
 LAYOUT = Layout(scalars=tuple(f"c{i}{j}" for i, j in _PAIRS), sums=tuple(f"s{i}{j}" for i, j in _PAIRS))
 
+#: The inner products of all columns of a left block with those of a right one.
 _PRODUCTS = Pass(
     "panel_products", reads=(*(f"l{i}" for i in _PLACES), *(f"r{j}" for j in _PLACES)),
     sums=tuple((f"s{i}{j}", f"times(conjugate(l{i}), r{j})") for i, j in _PAIRS),
 )  # fmt: skip
+#: The inner products ended, and kept as factors.
 _TOTALS = Pass(
     "panel_totals", reads=("any",), totals=tuple(f"s{i}{j}" for i, j in _PAIRS),
     keeps=tuple((f"c{i}{j}", f"s{i}{j}") for i, j in _PAIRS),
 )  # fmt: skip
+#: Linear combinations of a left block's columns added to those of a right one.
 _COMBINATION = Pass(
     "panel_combination", reads=tuple(f"l{i}" for i in _PLACES), updates=tuple(f"r{j}" for j in _PLACES),
     takes=tuple(f"c{i}{j}" for i, j in _PAIRS), lines=tuple(f"r{j} += times(c{i}{j}, l{i});" for i, j in _PAIRS),

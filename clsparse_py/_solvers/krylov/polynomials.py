@@ -11,14 +11,17 @@ from clsparse_py._solvers.krylov.system import Apply
 
 __all__ = ["chebyshev", "jacobi"]
 
-#: Two factors for each step: of the old direction, and of the residual.
+#: Scalars of a Chebyshev step: kept is the factor of the old direction, gain that of the residual.
 LAYOUT = Layout(scalars=("kept", "gain"), sums=())
 
+#: The product with the inverse of a diagonal, and with a factor.
 _JACOBI = Pass("jacobi", reads=("x", "inverse"), writes=("y",), takes=("gain",), lines=("y = times(gain, times(inverse, x));",))
+#: The first step of the Chebyshev iteration, from y = 0, for the scaled residual r.
 _FIRST = Pass(
     "chebyshev_first", reads=("x", "inverse"), writes=("r", "d", "y"), takes=("gain",),
     lines=("r = times(inverse, x);", "d = times(gain, r);", "y = d;"),
 )  # fmt: skip
+#: A further step of the Chebyshev iteration, where q is A d.
 _STEP = Pass(
     "chebyshev_step", reads=("q", "inverse"), updates=("r", "d", "y"), takes=("kept", "gain"),
     lines=("r -= times(inverse, q);", "d = times(kept, d) + times(gain, r);", "y += d;"),

@@ -13,12 +13,13 @@ from clsparse_py._solvers.krylov.sweep import AllSum, Layout, Pass, Sweeps, decl
 
 __all__ = ["spectral_radius"]
 
-#: A part for each step: u A u and u D u. ``shift`` is the number of a rank's first entry.
+#: Scalars and sums of the Lanczos method, a part for each step: along is u A u, size u D u. ``shift`` is the index of a rank's
+#: first entry.
 LAYOUT = Layout(scalars=("shift",), sums=("along", "size"))
 #: Integers that single precision represents exactly, from 0 on: the first entry's number is passed modulo this.
 _NUMBERS = 1 << 24
 
-# A hash of the entry's number: the same vector on every device. Rows without a diagonal entry have no part in it.
+#: The first Lanczos vector, a hash of each entry's index: the same on every device; 0 in rows without a diagonal entry.
 _START = Pass(
     "radius_start", reads=("inverse",), writes=("u", "before"), takes=("shift",), numbered=True,
     lines=(
@@ -28,6 +29,7 @@ _START = Pass(
         "before = ZERO;",
     ),
 )  # fmt: skip
+#: The sums of a step for Hermitian A: u^H A u and u^H D u.
 _SUMS = Pass(
     "radius_sums", reads=("u", "q", "inverse"),
     sums=(
@@ -35,13 +37,13 @@ _SUMS = Pass(
         ("size", "of_real(magnitude(inverse) > 0 ? square(u) / magnitude(inverse) : 0)"),
     ),
 )  # fmt: skip
-# For symmetric A, D^-1 A is self-adjoint in the bilinear form u^T D v, which gives no norm if A is complex.
+#: The sums of a step for symmetric A: D^-1 A is self-adjoint in the bilinear form u^T D v, which gives no norm if A is complex.
 _SYMMETRIC_SUMS = Pass(
     "radius_symmetric_sums", reads=("u", "q", "inverse"),
     sums=(("along", "times(u, q)"), ("size", "magnitude(inverse) > 0 ? quotient(times(u, u), inverse) : ZERO")),
 )  # fmt: skip
-# u is not of norm 1: nu is its norm, and the number beside the diagonal. Of a form that is no norm, v^T D v has a phase, by which
-# the vector before is divided.
+#: A Lanczos step. u is not of norm 1: nu is its norm, and the off-diagonal entry of the tridiagonal matrix. If the bilinear form
+#: gives no norm, v^T D v has a phase, by which the vector before is divided.
 _STEP = Pass(
     "radius_step", reads=("q", "inverse"), updates=("u", "before"), totals=("along", "size"),
     first=(
@@ -106,7 +108,7 @@ def spectral_radius(
         return 0.0
     with np.errstate(all="ignore"):
         diagonal, phases = along / size, size / squares
-    # Once the space is exhausted, what follows is rounding.
+    # Steps after the Krylov space is exhausted have rounding errors alone: they are left out.
     least = np.finfo(inverse.dtype).eps ** 2 * max(abs(diagonal[0]) ** 2, *squares[1:2])
     used = 1 + int(np.argmin(np.append(squares[1:] > least, False)))
     diagonal, phases, off_diagonal = diagonal[:used], phases[:used], np.sqrt(squares[1:used])

@@ -27,17 +27,24 @@ from clsparse_py._solvers.krylov.thresholds import Thresholds
 
 __all__ = ["RESIDUAL", "Scaling", "Vectors", "near", "solve", "solve_least_squares"]
 
-#: A part for each power of two, the first one for vectors; ``shift`` is that of A.
+#: Scalars and sums of a scaled system, a part for each power of two: of vectors, A and M. ``shift`` is the shift of A.
 LAYOUT = Layout(scalars=("exponent", "shift"), sums=("top", "rr", "xx", "qq", "bb"))
+#: The part with the power of two of vectors.
 _OF_VECTORS = 0
+#: The part with the power of two of A.
 _OF_A = 1
+#: The part with the power of two of M.
 _OF_M = 2
-#: Times the spacing of numbers: how far |A| |x| + |b| may round a residual.
+#: Rounding error of a residual at most, in units of machine epsilon times |A| |x| + |b|.
 _ROUNDING = 10
 
+#: The largest absolute value of a vector's entries.
 _TOP = Pass("scaling_top", reads=("y",), sums=(("top", "fabs(y)"),), largest=True)
+#: A vector times a power of two.
 _LDEXP = Pass("scaling_ldexp", updates=("y",), takes=("exponent",), lines=("y = times_power(y, (int)real_part(exponent));",))
+#: The product with A - shift I, where y is A x.
 _SHIFTED = Pass("scaling_shifted", reads=("x",), updates=("y",), takes=("shift",), lines=("y -= times(shift, x);",))
+#: The residual b - A x, and the sums for its norm and those of x, A x and b.
 RESIDUAL = Pass(
     "scaling_residual", reads=("b", "x"), updates=("q",), lines=("const T product = q;", "q = b - q;"),
     sums=(
@@ -105,6 +112,7 @@ class Scaling:
 
     @functools.cached_property
     def _passes(self) -> Passes:
+        """The passes over vectors that are bound once and kept."""
         return Passes(self.sweeps)
 
     def scale_product(self, apply: Apply, power: Power, shift: float = 0.0) -> Apply:

@@ -34,9 +34,9 @@ __all__ = ["AllSum", "BoundPass", "Layout", "Pass", "Passes", "SharedPass", "Swe
 #: Adds up arrays of numbers over all ranks that share vectors; all of them get the same.
 AllSum: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 
-#: Numbers that follow what passes tell: `clsparse_py._solvers.krylov.one_group` has more to tell.
+#: Room for further numbers behind those that passes tell the host: `clsparse_py._solvers.krylov.one_group` tells more.
 _MORE = 8
-#: The place of the part among a kernel's arguments.
+#: Position of the number of the part of scalars and sums among a kernel's arguments.
 _PART = 2
 
 

@@ -71,6 +71,7 @@ class Watch:
         return host
 
     def _enqueue_read(self, event_of_values: cl.Event) -> tuple[cl.Event, np.ndarray[Any, Any]]:
+        """Enqueue the read of the scalars that a command tells, and return its event and the host's array."""
         n = len(self._sweeps.layout.told)
         host = np.empty(n, self._sweeps.dtype)
         begin = (self._sweeps.told_at + self.turn * n) * host.itemsize
@@ -85,6 +86,7 @@ class Watch:
 
 
 def _always(*_: float) -> bool:
+    """Return True: the callback is called for each iteration."""
     return True
 
 

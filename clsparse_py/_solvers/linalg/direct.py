@@ -60,6 +60,7 @@ class SuperLU:
         return self._part(self._factors.U)
 
     def _part(self, part: Any) -> Any:
+        """Return a triangular factor in CSC form, on the device if the matrix was there."""
         columns = scipy.sparse.csc_array(part)
         return columns if self._queue is None else on_device(self._queue, columns)
 

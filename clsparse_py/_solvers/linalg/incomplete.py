@@ -88,6 +88,7 @@ def _canonical(A: Any) -> Any:
 
 
 def _positive(sweeps: int) -> int:
+    """Return the number of sweeps, checked to be at least 1."""
     sweeps = operator.index(sweeps)
     if sweeps < 1:
         raise ValueError(f"sweeps: must be at least 1, is {sweeps}")

@@ -46,6 +46,7 @@ class _Given:
 
     @staticmethod
     def _vector(name: str, values: Any, n: int) -> Any:
+        """Return a right-hand side or first guess as one vector, checked."""
         vector = right_side(name, values if isinstance(values, cl_array.Array) else np.atleast_1d(values), n)
         if vector.ndim > 1 and vector.shape[1] != 1:
             raise ValueError(f"{name}: must be one vector, has shape {vector.shape}")

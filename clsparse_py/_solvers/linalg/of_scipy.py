@@ -28,6 +28,7 @@ __all__ = [
     "tfqmr",
 ]
 
+#: Text of a docstring before the call of its example.
 _EXAMPLE = """
 Examples
 --------
@@ -35,6 +36,7 @@ Examples
 >>> import clsparse_py as sp
 >>> A, b = sp.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50), format="csc"), np.ones(50)
 >>> """
+#: What a solver of SciPy returns, by its method's name.
 _SOLUTION = "a solution by {}, and 0 if it is one"
 
 

@@ -134,6 +134,7 @@ def apply_adjoint(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply
 
 
 def _operator(A: Any) -> scipy.sparse.linalg.LinearOperator:
+    """Return SciPy's linear operator of a matrix or operator."""
     try:
         return scipy.sparse.linalg.aslinearoperator(A)
     except TypeError as error:

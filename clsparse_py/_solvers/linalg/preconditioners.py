@@ -85,6 +85,7 @@ def jacobi(A: Any) -> Any:
 
 
 def _by_diagonal(A: Any) -> Diagonal:
+    """Return the Jacobi preconditioner of a matrix on one device."""
     matrix, inverse = _with_inverse(A)
     return Diagonal(matrix.queue, inverse)
 

@@ -330,6 +330,7 @@ def right_side(name: str, values: Any, n: int) -> Any:
 
 
 def _columns(values: Any) -> int:
+    """Return how many columns a right-hand side or first guess has."""
     return 1 if values.ndim == 1 else int(values.shape[1])
 
 
