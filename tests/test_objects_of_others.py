@@ -15,7 +15,7 @@ from clsparse_py._memory.blocks import Lent
 
 #: Where an object of another's is given a class: PyOpenCL's buffers have no weak references, and no way to be made by a class of
 #: ours on memory that there is; see `blocks.Lent`.
-EXCEPTIONS = {"_memory/pool.py: made.__class__"}
+EXCEPTIONS = {"_memory/pool.py: buffer.__class__"}
 
 _INSIDES = ("__class__", "__dict__")
 

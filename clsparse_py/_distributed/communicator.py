@@ -256,11 +256,9 @@ class Communicator(abc.ABC):
             error = caught
         self.agree(error, **facts)
 
-    def other_kind(self, source: int, expected: str, received: str) -> ValueError:
+    def other_kind(self, source: int, wanted: str, came: str) -> ValueError:
         """Return the error for a neighbour's message of another kind than this rank expects."""
-        return ValueError(
-            f"ranks do not make the same call: rank {self.rank} waits for {expected}, rank {source} sent {received}"
-        )
+        return ValueError(f"ranks do not make the same call: rank {self.rank} waits for {wanted}, rank {source} sent {came}")
 
     def require_one_version(self) -> None:
         """Check that all ranks run the same version of the package."""

@@ -152,11 +152,11 @@ class MpiCommunicator(Communicator):
 
     # ---- waits
 
-    def until(self, is_done: Callable[[], bool]) -> None:
+    def until(self, done: Callable[[], bool]) -> None:
         """Wait until something is done, until a rank fails, or until the time limit is over."""
         begin, tests = time.monotonic(), 0
         noticed = begin
-        while not is_done():
+        while not done():
             tests += 1
             if tests < _PATIENCE.tests:
                 continue

@@ -65,7 +65,7 @@ class Level:
     _inverse: cl_array.Array | None = dataclasses.field(default=None, init=False, repr=False)
     _rho: float | None = dataclasses.field(default=None, init=False, repr=False)
 
-    def drop_values(self) -> None:
+    def changed(self) -> None:
         """Take note that the matrix has other values."""
         self._inverse, self._rho = None, None
 
@@ -106,7 +106,7 @@ class Level:
         """Raise a ValueError on all ranks that share the level's matrix."""
         as_divided(self.A).raise_alike(ValueError(message))
 
-    def relax(self, x: cl_array.Array, omega: float, iterations: int) -> cl_array.Array:
+    def relaxed(self, x: cl_array.Array, omega: float, iterations: int) -> cl_array.Array:
         """Return a vector, or one column, after steps of the Jacobi method to ``A x = 0``."""
         A, gain = self.A, omega / self.rho()
         queue = A.queue

@@ -297,9 +297,9 @@ def levels_of(
     def refresh(levels: list[Level]) -> None:
         """Set the levels anew for the values that the finest matrix has now."""
         for level, below, step in zip(levels, levels[1:], steps, strict=False):
-            level.drop_values()
+            level.changed()
             below.A = step.run(level, below.A)
-        levels[-1].drop_values()
+        levels[-1].changed()
         _smooth(levels, options)
 
     return levels, refresh
@@ -332,7 +332,7 @@ def improve(level: Level, omega: float, iterations: int) -> None:
     if not iterations:
         return
     if B.shape[1] == 1 and as_divided(level.A).all_sum is None:
-        level.B = level.relax(B, omega, iterations)
+        level.B = level.relaxed(B, omega, iterations)
         return
     step = level.smoothing(omega)
     for _ in range(iterations):
