@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from clsparse_py._operations.sddmm import sddmm
 del TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Before PyOpenCL is first asked for platforms: quirks 8 and 34.
 cache_dirs.provide()
