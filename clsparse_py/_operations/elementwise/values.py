@@ -173,7 +173,7 @@ def unary_dtypes(operation: str, dtype: np.dtype[Any]) -> tuple[np.dtype[Any], n
     function = UNARY[operation]
     result: np.dtype[Any] = function.on_arrays(np.zeros(0, dtype)).dtype
     if not function.expression(result):
-        raise DtypeError(f"dtype: {operation} is not defined for {dtype}")
+        raise DtypeError(f"dtype: {operation} is not defined for {dtype}; use A.astype(dtype=np.float32)")
     return result, result
 
 
