@@ -54,13 +54,13 @@ class CutRows:
     Attributes
     ----------
     n : int
-        How many.
+        Number of rows.
     n_long : int
-        How many of them have many pieces; these come first.
+        Number of rows with many pieces, which come first.
     most : int
-        Later pieces of the row that has most.
+        Greatest number of later pieces of a row.
     rows, first, last : pyopencl.array.Array
-        Each row, and which pieces are its later ones.
+        Each row, and the numbers of its first and its last later piece.
     """
 
     n: int

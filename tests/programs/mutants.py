@@ -183,6 +183,12 @@ MUTANTS = (
         "chain = Chain(queue, *operands[:2], *recording.kept, writes=operands[2:])",
         "chain = Chain(queue, writes=operands[2:])",
     ),
+    Mutant(
+        "a kernel that no compiler takes, so that a plain one does its work",
+        "templates/elementwise/union_at_once.mako",
+        "result_bits_of[${work_group}], before_of",
+        "results_of[${work_group}], before_of",
+    ),
 )
 
 
