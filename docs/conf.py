@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import sys
+import zlib
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-import clsparse_py  # noqa: E402 - the folder has to be known first
+from numpydoc.xref import DEFAULT_LINKS  # noqa: E402 - the folder has to be known first
+
+import clsparse_py  # noqa: E402
 
 project = "clsparse_py"
 author = "the clsparse_py authors"
@@ -22,23 +26,73 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "sphinxext.opengraph",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["generated/**/*.ipynb"]
 templates_path = ["_templates"]
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
 
+default_role = "py:obj"  # names between single backticks are links where this site has them
+
 autosummary_generate = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
-# Names of parameters' types link to nothing: SciPy's pages are not read here.
-numpydoc_xref_param_type = False
+
+#: Pages of other projects, and names of theirs in types of parameters: a page's place follows from the name, without a network.
+OTHER_PROJECTS = {
+    "https://numpy.org/doc/stable/reference/generated/": {
+        "{}.html": ["numpy.dtype", "numpy.ndarray", "numpy.random.Generator"],
+    },
+    "https://docs.scipy.org/doc/scipy/reference/generated/": {
+        "{}.html": [
+            *(f"scipy.sparse.{name}_array" for name in ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")),
+            "scipy.sparse.sparray",
+            "scipy.sparse.linalg.LinearOperator",
+        ],
+    },
+    "https://documen.tician.de/pyopencl/": {
+        "array.html": ["pyopencl.array.Array"],
+        "runtime_platform.html": ["pyopencl.Context", "pyopencl.Device"],
+        "runtime_queue.html": ["pyopencl.CommandQueue", "pyopencl.Event"],
+    },
+}
+
+
+def inventory(pages: dict[str, list[str]]) -> str:
+    """Write an inventory of Sphinx, which says on which page a name stands, and return its path."""
+    rows = [f"{name} py:class 1 {page.format(name)}#{name} -\n" for page, names in pages.items() for name in names]
+    project_name = rows[0].split(".")[0]
+    path = HERE / "generated" / f"{project_name}.inv"
+    path.parent.mkdir(exist_ok=True)
+    lines = (
+        "Sphinx inventory version 2",
+        f"Project: {project_name}",
+        "Version: ",
+        "The remainder of this file is compressed using zlib.",
+    )
+    path.write_bytes("".join(f"# {line}\n" for line in lines).encode() + zlib.compress("".join(rows).encode()))
+    return str(path)
+
+
+intersphinx_mapping = {address.split("/")[2]: (address, inventory(pages)) for address, pages in OTHER_PROJECTS.items()}
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"
+numpydoc_xref_aliases = {
+    **{word: word for word in DEFAULT_LINKS},  # Python's own words, such as bool, stay words
+    # A dot in front: a target that differs from its title, which numpydoc needs to make a link.
+    **{name: f".{name}" for pages in OTHER_PROJECTS.values() for names in pages.values() for name in names},
+    **{name: f"clsparse_py.{name}" for name in ("bsr_array", "coo_array", "csc_array", "csr_array", "sparray")},
+}
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"clsparse_py {release}"
@@ -50,6 +104,12 @@ html_theme_options = {
     "footer_start": ["copyright"],
 }
 html_show_sourcelink = False
+
+# Titles and descriptions of pages where a link to one is shown; the address of the site comes from whoever serves it.
+ogp_site_name = "clsparse_py"
+ogp_site_url = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
+ogp_social_cards = {"enable": False}  # pictures of pages; they would be made by matplotlib
+ogp_enable_meta_description = True
 
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples"),
@@ -98,6 +158,13 @@ def links_within_the_site(_app: object, page: str, source: list[str]) -> None:
     source[0] = "".join(part if part.startswith("```") else re.sub(plain, link, part) for part in parts)
 
 
+def module_of_source(_app: object, module: str, name: str) -> str | None:
+    """Return the module itself for a name of another project, whose source has no page here; None for all others."""
+    value = getattr(importlib.import_module(module), name.split(".")[0], None)
+    return None if getattr(value, "__module__", "clsparse_py").startswith("clsparse_py") else module
+
+
 def setup(app: object) -> None:
     """Have links of pages that GitHub shows, too, turned into links within the site."""
     app.connect("source-read", links_within_the_site)  # type: ignore[attr-defined]
+    app.connect("viewcode-follow-imported", module_of_source)  # type: ignore[attr-defined]

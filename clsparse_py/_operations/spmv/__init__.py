@@ -198,7 +198,7 @@ def spmv(
     plan : SpmvPlan or SharedSpmvPlan, optional
         Of `spmv_plan` for this structure; by default the one that is kept on A.
     semiring : Semiring
-        Addition and multiplication; see `clsparse_py._precision.semiring`.
+        Addition and multiplication; see `Semiring`.
     mask : pyopencl.array.Array or array_like, shape (m,), optional
         Booleans or real numbers: rows where it is not zero are computed, and others are not read. Theirs is the value that they
         had in ``out`` or, without it, the identity of the semiring's addition. Not with ``alpha``, ``beta`` or ``plan``.
