@@ -2,10 +2,9 @@
 
 from clsparse_py._distributed.communicator import Communicator, RankError
 from clsparse_py._distributed.csr import csr_array
-from clsparse_py._distributed.division import Division, by_entries, by_rows
+from clsparse_py._distributed.division import Division, by_entries, by_graph, by_rows
 from clsparse_py._distributed.matrix_files import mmread
 from clsparse_py._distributed.mpi import MpiCommunicator, world
-from clsparse_py._distributed.partitioning import by_graph
 from clsparse_py._distributed.petsc import petsc_mat
 from clsparse_py._distributed.plans import SpgemmPlan, spgemm_plan
 from clsparse_py._distributed.systems import by_blocks

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._arrays.csr import csr_array
@@ -12,6 +13,7 @@ from clsparse_py._build.plain import door
 from clsparse_py._decisions import thresholds
 from clsparse_py._decisions.thresholds import number
 from clsparse_py._device.device import describe
+from clsparse_py._ground.index_types import INT32_MAX
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._operations.spmm import spmm
@@ -20,7 +22,7 @@ from clsparse_py._primitives.permute import enqueue_add_at
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
-__all__ = ["Border"]
+__all__ = ["Border", "copy_positions"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,12 @@ class Thresholds(thresholds.Thresholds):
 
     #: Share of rows with entries from which on all rows are multiplied, which reads and writes all of y.
     min_whole_share: float = number(0.5, "share of rows", most=1)
+
+
+def copy_positions(queue: cl.CommandQueue, subject: str, positions: np.ndarray[Any, Any]) -> cl_array.Array:
+    """Return positions in an array as a device array of int32, or of int64 if one of the positions needs that."""
+    is_wide = positions.size and positions.max() > INT32_MAX
+    return copy_to_device(queue, subject, positions.astype(np.int64 if is_wide else np.int32))
 
 
 def _add_product(A: csr_array, x: cl_array.Array, out: cl_array.Array, alpha: float | None) -> None:
@@ -77,8 +85,5 @@ class Border:
         """Return the places of the rows' entries in a result of as many columns."""
         if columns not in self._places:
             positions = (self._rows[:, None] * columns + np.arange(columns)).reshape(-1)
-            wide = positions[-1] > np.iinfo(np.int32).max
-            self._places[columns] = copy_to_device(
-                A.queue, "rows of the border", positions.astype(np.int64 if wide else np.int32)
-            )
+            self._places[columns] = copy_positions(A.queue, "rows of the border", positions)
         return self._places[columns]

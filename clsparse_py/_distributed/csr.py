@@ -468,13 +468,10 @@ class csr_array(Distributed, Divided):  # noqa: N801 - the name of the class on 
             return float(np.sqrt(self.comm.sum(sum(share_of_norm(data, 2) for data in parts), note)))
         sizes = abs(self.mapped(_without_duplicates, _without_duplicates))
         if ord == 1:
-            return float((sizes.T @ vector.over(self._ones(), self.comm, self.rows)).norm(np.inf))
+            ones = on_device(self.queue, np.ones(self.rows.length(self.comm.rank), np.zeros(0, self.dtype).real.dtype))
+            return float((sizes.T @ vector.over(ones, self.comm, self.rows)).norm(np.inf))
         sums = sizes.local.sum(axis=1) + sizes.remote.sum(axis=1)
         return float(self.comm.max(np.float64(sums.max(initial=0)), note))
-
-    def _ones(self) -> cl_array.Array:
-        """Return a vector of ones for this rank's rows, in the real dtype of the values."""
-        return on_device(self.queue, np.ones(self.rows.length(self.comm.rank), np.zeros(0, self.dtype).real.dtype))
 
     # ---- copies on the host
 

@@ -12,14 +12,13 @@ from pyopencl import array as cl_array
 
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._build.plain import door
-from clsparse_py._distributed.border import Border
+from clsparse_py._distributed.border import Border, copy_positions
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.division import Division
 from clsparse_py._memory.memory import allocate, allocate_pinned, submit
 from clsparse_py._memory.pool import side_queue
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._run.launch import Chain
-from clsparse_py._run.transfer import copy_to_device
 
 __all__ = ["Halo"]
 
@@ -73,11 +72,6 @@ class Halo:
     def silent(self) -> bool:
         """Whether this rank neither needs nor has entries of use to others: it has no message to send or wait for."""
         return not self.sources and not self.targets
-
-    @property
-    def neighbours(self) -> list[int]:
-        """The ranks that entries come from."""
-        return list(self.sources)
 
     def fetching(self, x: cl_array.Array) -> Fetch:
         """Return the `Fetch` for vectors of x's dtype and strides, cached with its buffers; x has this rank's own entries."""
@@ -213,8 +207,7 @@ class Fetch(_Staged):
         positions = halo.sent * steps[0]
         if columns:
             positions = positions[:, None] + np.arange(columns[0]) * steps[1]
-        wide = positions.size and positions.max() > np.iinfo(np.int32).max
-        self._places = copy_to_device(queue, "the halo", positions.reshape(-1).astype(np.int64 if wide else np.int32))
+        self._places = copy_positions(queue, "the halo", positions.reshape(-1))
         self._gathered = allocate(queue, "the halo", self._out.shape, x.dtype)
 
     @door()

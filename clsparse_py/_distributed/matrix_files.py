@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import os
 import re
 from dataclasses import dataclass
@@ -12,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 import scipy.io
+import scipy.sparse
 
 from clsparse_py._distributed.communicator import Communicator
 from clsparse_py._distributed.csr import csr_array
 from clsparse_py._distributed.division import Division, by_boundaries, by_rows
-from clsparse_py._distributed.entries import collect
 
 __all__ = ["mmread"]
 
@@ -96,7 +97,7 @@ def mmread(
         if n_entries != head.n_lines:
             raise ValueError(f"{path}: has {n_entries} entries, its head says {head.n_lines}")
         rows = by_rows(head.shape[0], comm.size) if asked_division is None else asked_division
-        own_rows = collect(comm, rows, head.shape[1], entries)
+        own_rows = _send_to_owners(comm, rows, head.shape[1], entries)
         if isinstance(division, str) and division == "entries":
             rows, own_rows = _balance(comm, rows, own_rows)
     return csr_array(own_rows, comm, rows=rows, columns=columns, queue=queue)
@@ -176,4 +177,31 @@ def _balance(comm: Communicator, rows: Division, own_rows: Any) -> tuple[Divisio
     balanced = Division([0, *cuts.tolist(), rows.n])
     entries = own_rows.tocoo()
     entries.coords = (entries.row.astype(np.int64) + rows.part(comm.rank).start, entries.col)
-    return balanced, collect(comm, balanced, own_rows.shape[1], entries)
+    return balanced, _send_to_owners(comm, balanced, own_rows.shape[1], entries)
+
+
+def _send_to_owners(comm: Communicator, rows: Division, n_columns: int, entries: scipy.sparse.coo_array) -> Any:
+    """Send entries to the ranks of their rows, and return this rank's own rows.
+
+    Parameters
+    ----------
+    comm : Communicator
+    rows : Division
+    n_columns : int
+    entries : scipy.sparse.coo_array
+        Any entries of the matrix; duplicates are summed, in the order of ranks.
+
+    Returns
+    -------
+    scipy.sparse.csr_array
+        With all columns, each row's ascending.
+    """
+    owners = rows.owner(entries.row)
+    order = np.argsort(owners, kind="stable")
+    cuts = np.searchsorted(owners[order], np.arange(comm.size + 1))
+    parts = (order[begin:end] for begin, end in itertools.pairwise(cuts))
+    received = comm.alltoall([(entries.row[part], entries.col[part], entries.data[part]) for part in parts])
+    row, col, data = (np.concatenate(pieces) for pieces in zip(*received, strict=True))
+    own_rows = rows.part(comm.rank)
+    shape = own_rows.stop - own_rows.start, n_columns
+    return scipy.sparse.coo_array((data, (row - own_rows.start, col)), shape=shape).tocsr()

@@ -92,44 +92,39 @@ class _Coarsening:
 
     def __init__(self, B: cl_array.Array, T: csr_array, omegas: tuple[float, ...], symmetry: str) -> None:
         self.B, self._T, self._omegas, self._symmetry = B, T, omegas, symmetry
-        self._plans: dict[Any, Any] = {}
+        # The first set-up needs no plans: most hierarchies are never refreshed.
+        self._is_planned = False
+        self._plans: dict[str | int, SpgemmPlan] = {}
+        self._transpose_plan: TransposePlan | None = None
 
     def run(self, level: Level, below: Any = None) -> Any:
         """Set a level's P and R for the values that its matrix has, and return the matrix of the next level.
 
-        Plans are made the second time, when there is a matrix of the next level: who sets up once needs none.
+        With ``below``, the next level's matrix for earlier values, products are planned, and plans are used again.
         """
-        times, transposed = (_times, _transpose) if below is None else (self._times, self._transposed)
+        self._is_planned = below is not None
         P = self._T
         for number, omega in enumerate(self._omegas):
-            P = times(number, level.smoothing(omega), P)
+            P = self._multiply(number, level.smoothing(omega), P)
         is_conjugate = P.dtype.kind == "c" and self._symmetry == "hermitian"
-        level.P, level.R = P, transposed(P.conj() if is_conjugate else P)
-        return times("R(AP)", level.R, times("AP", level.A, P))
+        level.P, level.R = P, self._transpose(P.conj() if is_conjugate else P)
+        return self._multiply("R(AP)", level.R, self._multiply("AP", level.A, P))
 
-    def _times(self, name: Any, A: csr_array, B: csr_array) -> csr_array:
-        """Return a product by the plan that is kept under a name."""
+    def _multiply(self, name: str | int, A: csr_array, B: csr_array) -> Any:
+        """Return the product of two matrices over ranks, by the plan of that name if plans are used."""
+        if not self._is_planned:
+            return A @ B
         if name not in self._plans:
             self._plans[name] = SpgemmPlan(A, B)
-        product: csr_array = self._plans[name].product(A, B)
-        return product
+        return self._plans[name].product(A, B)
 
-    def _transposed(self, A: csr_array) -> csr_array:
-        """Return a prolongator's transposed by a plan, made at the first call."""
-        if "P.T" not in self._plans:
-            self._plans["P.T"] = TransposePlan(A)
-        transposed: csr_array = self._plans["P.T"](A)
-        return transposed
-
-
-def _times(_: Any, A: csr_array, B: csr_array) -> csr_array:
-    product: csr_array = A @ B
-    return product
-
-
-def _transpose(A: csr_array) -> csr_array:
-    transposed: csr_array = A.T.tocsr()
-    return transposed
+    def _transpose(self, P: csr_array) -> Any:
+        """Return a prolongator's transposed, by a plan if plans are used."""
+        if not self._is_planned:
+            return P.T.tocsr()
+        if self._transpose_plan is None:
+            self._transpose_plan = TransposePlan(P)
+        return self._transpose_plan(P)
 
 
 def _step(level: Level, number: int, options: Options) -> _Coarsening | None:

@@ -5,13 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyopencl as cl
+from pyopencl import array as cl_array
 
 from clsparse_py._arrays.csr import csr_array as device_array
+from clsparse_py._build.plain import door
+from clsparse_py._distributed.border import copy_positions
+from clsparse_py._distributed.communicator import Communicator
+from clsparse_py._distributed.division import Division
+from clsparse_py._distributed.halo import Halo
 from clsparse_py._distributed.products import fetch_needed_rows, of_product, require_fitting, side_by_side
-from clsparse_py._distributed.rearranged import Numbered, Rearranged, gather_values, places_of
 from clsparse_py._distributed.shared import Distributed, describe
 from clsparse_py._ground.set_once import SetOnce
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations import spgemm as _spgemm
+from clsparse_py._primitives.permute import enqueue_permute
+from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
 if TYPE_CHECKING:
@@ -46,15 +55,18 @@ class SpgemmPlan(Distributed, SetOnce):
     def __init__(self, A: csr_array, B: csr_array) -> None:
         self.comm, self.shape = A.comm, (A.shape[0], B.shape[1])
         self._A, self._B, self._queue = A, B, A.queue
-        of_a, of_b = Numbered(A), Numbered(B)
+        of_a, of_b = _Numbered(A), _Numbered(B)
         own_rows, (fetched_rows, halo) = side_by_side(of_a.matrix), fetch_needed_rows(A, of_b.matrix)
-        self._left = Rearranged(self.comm, A.queue, of_a.division, own_rows.data)
-        self._right = Rearranged(self.comm, A.queue, of_b.division, fetched_rows.data)
+        self._left = _Rearranged(self.comm, A.queue, of_a.division, own_rows.data)
+        self._right = _Rearranged(self.comm, A.queue, of_b.division, fetched_rows.data)
         self._plan = _spgemm.spgemm_plan(own_rows.with_values(*self._left(A)), fetched_rows.with_values(*self._right(B)))
         C = self._plan()
         product = of_product(A, B, C.with_values(copy_to_device(A.queue, "numbers of entries", np.arange(C.nnz))), halo)
-        self._places = [places_of(A.queue, copy_to_host(part.data, A.queue)) for part in (product.local, product.remote)]
-        self._made = _over(product, [gather_values(A.queue, C.data, positions) for positions in self._places])
+        self._places = [
+            copy_positions(A.queue, "places of values", copy_to_host(part.data, A.queue))
+            for part in (product.local, product.remote)
+        ]
+        self._made = _over(product, [_gather_values(A.queue, C.data, positions) for positions in self._places])
 
     def __call__(self, A: csr_array | None = None, B: csr_array | None = None) -> csr_array:
         """Return the product of matrices of these structures; a message to each neighbour has the values that it needs of B.
@@ -72,14 +84,14 @@ class SpgemmPlan(Distributed, SetOnce):
         with self.comm.agreeing(A=describe(A), B=describe(B)):
             for name, matrix, planned in (("A", A, self._A), ("B", B, self._B)):
                 if matrix is not None:
-                    require_structure(name, matrix, planned)
+                    _require_structure(name, matrix, planned)
         with self.comm.together():
             return self.product(self._A if A is None else A, self._B if B is None else B)
 
     def product(self, A: csr_array, B: csr_array) -> csr_array:
         """Return the product of matrices that are not checked."""
         C = self._plan(*self._left(A), *self._right(B))
-        return _over(self._made, [gather_values(self._queue, C.data, positions) for positions in self._places])
+        return _over(self._made, [_gather_values(self._queue, C.data, positions) for positions in self._places])
 
     def __repr__(self) -> str:
         return f"<plan of a product of {self.shape[0]} x {self.shape[1]} on rank {self.comm.rank} of {self.comm.size}>"
@@ -125,9 +137,9 @@ class TransposePlan:
     """The transposed of a structure over ranks, by its rows, for any values."""
 
     def __init__(self, A: csr_array) -> None:
-        numbered = Numbered(A)
+        numbered = _Numbered(A)
         transposed = numbered.matrix.T.tocsr()
-        self._moved = Rearranged(A.comm, A.queue, numbered.division, transposed.local.data, transposed.remote.data)
+        self._moved = _Rearranged(A.comm, A.queue, numbered.division, transposed.local.data, transposed.remote.data)
         self._made = _over(transposed, self._moved(A))
 
     def __call__(self, A: csr_array) -> csr_array:
@@ -140,7 +152,7 @@ def _over(A: csr_array, values: list[Any]) -> csr_array:
     return A.mapped(lambda part: part.with_values(values[0]), lambda part: part.with_values(values[1]))
 
 
-def require_structure(name: str, matrix: Any, A: csr_array) -> None:
+def _require_structure(name: str, matrix: Any, A: csr_array) -> None:
     """Check, on one rank, that a matrix differs from the planned one in its values alone.
 
     Raises
@@ -171,3 +183,88 @@ def _same(a: device_array, b: device_array) -> bool:
     return a.structure is b.structure or (
         np.array_equal(a.indptr.get(), b.indptr.get()) and np.array_equal(a.indices.get(), b.indices.get())
     )
+
+
+class _Numbered:
+    """A matrix over ranks with the numbers of its entries as values: a rank's own columns first, rank after rank.
+
+    Attributes
+    ----------
+    matrix : csr_array
+        Over the same ranks, of int64.
+    division : Division
+        Of the entries.
+    """
+
+    def __init__(self, A: csr_array) -> None:
+        counts = A.comm.stacked(np.array(A.local.nnz + A.remote.nnz))
+        self.division = Division(np.concatenate([[0], np.cumsum(counts)]))
+        begin = self.division.part(A.comm.rank).start
+        middle, end = begin + A.local.nnz, self.division.part(A.comm.rank).stop
+        self.matrix = A.mapped(lambda part: _with_numbers(part, begin, middle), lambda part: _with_numbers(part, middle, end))
+
+
+def _with_numbers(A: device_array, begin: int, end: int) -> device_array:
+    """Return a matrix with consecutive numbers as the values of its entries."""
+    return A.with_values(copy_to_device(A.queue, "numbers of entries", np.arange(begin, end)))
+
+
+class _Rearranged:
+    """The values of a matrix over ranks in the order of a `_Numbered`, with the messages that fetch values of other ranks.
+
+    Parameters
+    ----------
+    comm : Communicator
+    queue : pyopencl.CommandQueue
+    division : Division
+        Of the entries of the matrix.
+    *numbers : pyopencl.array.Array
+        For each array that is wanted, the numbers of the entries whose values it has.
+    """
+
+    def __init__(self, comm: Communicator, queue: cl.CommandQueue, division: Division, *numbers: cl_array.Array) -> None:
+        own_range = division.part(comm.rank)
+        host = [copy_to_host(array, queue) for array in numbers]
+        every = np.concatenate(host)
+        self._halo = Halo(comm, division, np.unique(every[(every < own_range.start) | (every >= own_range.stop)]), queue)
+        self._places = [self._positions(queue, array, own_range) for array in host]
+        self._queue = queue
+
+    def _positions(self, queue: cl.CommandQueue, numbers: np.ndarray[Any, Any], own_range: slice) -> cl_array.Array:
+        """Return the positions of values: first the rank's own ones, then the received ones."""
+        outside = (numbers < own_range.start) | (numbers >= own_range.stop)
+        n_own = own_range.stop - own_range.start
+        positions = np.where(outside, n_own + np.searchsorted(self._halo.columns, numbers), numbers - own_range.start)
+        return copy_positions(queue, "places of values", positions)
+
+    def __call__(self, A: csr_array) -> list[cl_array.Array]:
+        """Return the arrays for the values of a matrix of the structure."""
+        values = _concatenate(self._queue, [A.local.data, A.remote.data])
+        if not self._halo.silent:
+            values = _concatenate(self._queue, [values, self._halo.fetch(values)])
+        return [_gather_values(self._queue, values, positions) for positions in self._places]
+
+
+def _concatenate(queue: cl.CommandQueue, arrays: list[cl_array.Array]) -> cl_array.Array:
+    """Return arrays of one dtype one after another; if just one has entries, that one."""
+    filled = [array for array in arrays if array.size]
+    if len(filled) < 2:
+        return filled[0] if filled else arrays[0]
+    joined = allocate(queue, "values", sum(array.size for array in filled), filled[0].dtype)
+    chain, begin = Chain(queue, *filled, writes=(joined,)), 0
+    for array in filled:
+        chain.copy(joined, array, array.size, begin)
+        begin += array.size
+    chain.finish(joined)
+    return joined
+
+
+@door()
+def _gather_values(queue: cl.CommandQueue, values: cl_array.Array, positions: cl_array.Array) -> cl_array.Array:
+    """Return ``values[places]``."""
+    gathered = allocate(queue, "values", positions.size, values.dtype)
+    if positions.size:
+        chain = Chain(queue, positions, values, writes=(gathered,))
+        enqueue_permute(chain, positions, values, gathered, positions.size)
+        chain.finish(gathered)
+    return gathered

@@ -10,9 +10,15 @@ import scipy.sparse
 
 from clsparse_py._arrays.csr import csr_array as device_array
 from clsparse_py._arrays.functions import hstack, vstack
-from clsparse_py._distributed.columns import renumber, without_unused
+from clsparse_py._build.plain import door
 from clsparse_py._distributed.shared import describe, extend_history
 from clsparse_py._distributed.split import SentRows
+from clsparse_py._matrix.matrix import Structure
+from clsparse_py._matrix.structure import Facts
+from clsparse_py._memory.memory import allocate
+from clsparse_py._primitives.permute import enqueue_permute
+from clsparse_py._run.launch import Chain
+from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
 if TYPE_CHECKING:
     from clsparse_py._distributed.csr import csr_array
@@ -72,39 +78,28 @@ def fetch_needed_rows(A: csr_array, B: csr_array) -> tuple[device_array, np.ndar
     """Return the rows of B that a rank's rows of A refer to, and their halo columns, numbered behind the rank's own columns."""
     own_columns = B.columns.part(A.comm.rank)
     n_own = own_columns.stop - own_columns.start
-    received = A.comm.alltoall(_leaving(A, B), f"product({describe(A, B)})")
-    columns = np.concatenate([rows_of_rank.columns for rows_of_rank in received])
+    # Each rank numbers the columns that it sends by itself.
+    columns, places, lengths, values = SentRows.concatenated(A.comm.alltoall(_leaving(A, B), f"product({describe(A, B)})"))
     outside = (columns < own_columns.start) | (columns >= own_columns.stop)
     halo = np.union1d(B.halo.columns, columns[outside])
     numbers = np.where(outside, n_own + np.searchsorted(halo, columns), columns - own_columns.start)
     if not halo.size and not A.halo.columns.size:
         return B.local, halo
-    # Each rank numbers the columns that it sends by itself.
-    begins = np.cumsum([0, *(rows_of_rank.columns.size for rows_of_rank in received)])
-    positions = np.concatenate([begin + rows_of_rank.places for begin, rows_of_rank in zip(begins, received, strict=False)])
-    indptr = np.concatenate([[0], np.cumsum(np.concatenate([rows_of_rank.lengths for rows_of_rank in received]))])
-    values = np.concatenate([rows_of_rank.values for rows_of_rank in received])
-    shape = A.halo.columns.size, n_own + halo.size
-    of_others = scipy.sparse.csr_array((values, numbers[positions], indptr), shape=shape)
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    of_others = scipy.sparse.csr_array((values, numbers[places], indptr), shape=(A.halo.columns.size, n_own + halo.size))
     of_others.sort_indices()
-    rows = side_by_side_of(B, halo)
+    remote = _renumber(B.remote, np.searchsorted(halo, B.halo.columns), halo.size)
+    rows: device_array = hstack([_check(B.local), _check(remote)], format="csr")
     if not of_others.shape[0]:
         return rows, halo
     below = device_array(of_others, queue=A.queue)
     return vstack([rows, _check(below)], format="csr"), halo
 
 
-def side_by_side_of(B: csr_array, halo: np.ndarray[Any, Any]) -> device_array:
-    """Return a rank's rows as `side_by_side`, with the columns of others that a larger halo has."""
-    remote = renumber(B.remote, np.searchsorted(halo, B.halo.columns), halo.size)
-    rows: device_array = hstack([_check(B.local), _check(remote)], format="csr")
-    return rows
-
-
 def of_product(A: csr_array, B: csr_array, C: device_array, halo: np.ndarray[Any, Any]) -> csr_array:
     """Return a product over ranks, of a rank's rows with its own columns first, and the numbers of the others."""
     n_own = B.columns.length(B.comm.rank)
-    local, (remote, used) = (C[:, :n_own] if halo.size else C), without_unused(C[:, n_own:], halo)
+    local, (remote, used) = (C[:, :n_own] if halo.size else C), _without_unused(C[:, n_own:], halo)
     return A.assembled(A.comm, A.rows, B.columns, local, remote, used)
 
 
@@ -137,8 +132,42 @@ def entry_by_entry(A: csr_array, B: csr_array, apply: Callable[[Any, Any], Any])
         if of_A != of_B:
             raise ValueError(f"B: its {name} must be divided as A's, {of_A}, are as {of_B}")
     halo = np.union1d(A.halo.columns, B.halo.columns)
-    parts = (renumber(operand.remote, np.searchsorted(halo, operand.halo.columns), halo.size) for operand in (A, B))
-    local, (remote, halo) = apply(A.local, B.local), without_unused(apply(*parts), halo)
+    parts = (_renumber(operand.remote, np.searchsorted(halo, operand.halo.columns), halo.size) for operand in (A, B))
+    local, (remote, halo) = apply(A.local, B.local), _without_unused(apply(*parts), halo)
     result = A.assembled(A.comm, A.rows, A.columns, local, remote, halo)
     result.history = extend_history(apply.__name__, A, B)
     return result
+
+
+@door()
+def _renumber(A: device_array, numbers: np.ndarray[Any, Any], n: int) -> device_array:
+    """Return a matrix of n columns over the same values, in which column c is ``numbers[c]``.
+
+    Columns that have entries keep their order.
+
+    Parameters
+    ----------
+    A : device_array
+    numbers : numpy.ndarray
+        As many as A has columns.
+    n : int
+    """
+    shape = A.shape[0], n
+    if not A.nnz:
+        return device_array(shape, dtype=A.dtype, queue=A.queue)
+    chain, index = Chain(A.queue, A.indices), A.indices.dtype
+    columns = allocate(A.queue, "columns", A.nnz, index)
+    enqueue_permute(chain, A.indices, copy_to_device(A.queue, "columns", numbers.astype(index)), columns, A.nnz)
+    chain.finish(columns)
+    facts_before = A.structure.checked()
+    facts = Facts(facts_before.nnz, sorted=facts_before.sorted, canonical=facts_before.canonical, longest=facts_before.longest)
+    return device_array.assembled(Structure(A.queue, shape, columns, A.indptr, facts), A.data)
+
+
+def _without_unused(A: device_array, names: np.ndarray[Any, Any]) -> tuple[device_array, np.ndarray[Any, Any]]:
+    """Return a matrix without the columns that have no entry, and the names of those that are left; waits."""
+    used = np.zeros(names.size, np.bool_)
+    used[copy_to_host(A.indices, A.queue)] = True
+    if used.all():
+        return A, names
+    return _renumber(A, np.cumsum(used) - 1, int(np.count_nonzero(used))), names[used]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,6 +68,14 @@ class SentRows(NamedTuple):
             is_other = used >= n - halo.size
             columns[is_other] = halo[used[is_other] - (n - halo.size)]
         return cls(columns, numbers[columns_of_entries], np.diff(indptr), rows.data[entries])
+
+    @classmethod
+    def concatenated(cls, received: Sequence[SentRows]) -> SentRows:
+        """Return the rows of several ranks one after another; a column that several ranks name stands there several times."""
+        begins = np.cumsum([0, *(sent.columns.size for sent in received)])
+        shifted = [begin + sent.places for begin, sent in zip(begins, received, strict=False)]
+        columns, _, lengths, values = (np.concatenate(arrays) for arrays in zip(*received, strict=True))
+        return cls(columns, np.concatenate(shifted), lengths, values)
 
 
 def split(rows: Any, begin: int, end: int) -> Parts:

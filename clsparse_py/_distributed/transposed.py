@@ -94,14 +94,12 @@ def _leaving(A: csr_array) -> list[SentRows]:
 
 def _of_others(A: csr_array, received: list[SentRows]) -> tuple[Any, np.ndarray[Any, Any]]:
     """Return the entries of the transposed in others' columns, as SciPy's in CSR form, and these columns, ascending."""
-    halo = np.concatenate([sent.columns for sent in received])  # as ranks have rows in order
-    begins = np.cumsum([0, *(sent.columns.size for sent in received)])
-    positions = np.concatenate([begin + sent.places for begin, sent in zip(begins, received, strict=False)])
+    # The columns ascend, as the ranks have their rows in order.
+    halo, places, lengths, values = SentRows.concatenated(received)
     # Several ranks may have entries of one row; a rank's entries are in the order of the requested rows.
-    rows_asked = [A.halo.sent[A.halo.targets.get(rank, slice(0, 0))] for rank in range(len(received))]
-    rows = np.concatenate([np.repeat(numbers, sent.lengths) for numbers, sent in zip(rows_asked, received, strict=True)])
+    requested = np.concatenate([A.halo.sent[A.halo.targets.get(rank, slice(0, 0))] for rank in range(len(received))])
+    rows = np.repeat(requested, lengths)
     order = np.argsort(rows, kind="stable")
     n = A.halo.n_own
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
-    values = np.concatenate([sent.values for sent in received])
-    return scipy.sparse.csr_array((values[order], positions[order], indptr), shape=(n, halo.size)), halo
+    return scipy.sparse.csr_array((values[order], places[order], indptr), shape=(n, halo.size)), halo

@@ -10,9 +10,8 @@ from clsparse_py._arrays.csr import csr_array
 from clsparse_py._build.plain import door
 from clsparse_py._formats.canonical import with_marked
 from clsparse_py._formats.coordinates import rows_of
-from clsparse_py._graph.kernels import ORIENT
-from clsparse_py._graph.operands import deliver, graph_of
-from clsparse_py._graph.thresholds import Thresholds
+from clsparse_py._graph.kernels import ORIENT, Thresholds
+from clsparse_py._graph.operands import deliver, graph_of, require_integer
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.spgemm.mask import sums_at
@@ -127,14 +126,11 @@ def k_truss(A: Any, k: int) -> csr_array:
     >>> sp.graph.k_truss(A, 3).nnz
     6
     """
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)):
-        raise TypeError(f"k: must be an integer, is {type(k).__name__}")
-    if k < 2:
-        raise ValueError(f"k: must be at least 2, is {k}")
+    k = require_integer("k", k, 2)
     G = _without_loops(graph_of(A))
     S = G.structure
     while k > 2 and S.indices.size:
-        remaining = (_counts(S) > int(k) - 3).structure
+        remaining = (_counts(S) > k - 3).structure
         n_before, S = S.indices.size, remaining
         if S.indices.size == n_before:
             break

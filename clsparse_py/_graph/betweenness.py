@@ -12,7 +12,7 @@ from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.functions import vstack
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import describe
-from clsparse_py._graph.operands import graph_of, require_vertex
+from clsparse_py._graph.operands import graph_of, require_integer, require_vertex
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.union import combine
@@ -70,10 +70,7 @@ def betweenness_centrality(
     """
     G = graph_of(A)
     n = G.shape[0]
-    if isinstance(batch, bool) or not isinstance(batch, (int, np.integer)):
-        raise TypeError(f"batch: must be an integer, is {type(batch).__name__}")
-    if batch < 1:
-        raise ValueError(f"batch: must be at least 1, is {batch}")
+    batch = require_integer("batch", batch, 1)
     begins = range(n) if sources is None else [require_vertex("sources", source, n) for source in np.asarray(sources).ravel()]
     dtype = np.dtype(np.float64 if describe(G.queue.device).fp64 else np.float32)
     centrality = np.zeros(n, dtype)

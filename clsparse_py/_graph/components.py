@@ -11,9 +11,8 @@ from scipy.sparse import csgraph
 
 from clsparse_py._build.plain import door
 from clsparse_py._formats.coordinates import rows_of
-from clsparse_py._graph.kernels import Components
+from clsparse_py._graph.kernels import Components, Thresholds
 from clsparse_py._graph.operands import deliver, deliver_integers, graph_of, on_host
-from clsparse_py._graph.thresholds import Thresholds
 from clsparse_py._memory.memory import allocate
 from clsparse_py._primitives.permute import enqueue_permute
 from clsparse_py._primitives.scan import enqueue_scan

@@ -225,18 +225,13 @@ def pagerank(
     return G.named(rank_values.tolist())
 
 
-def _members(G: Graph) -> list[set[Any]]:
-    """Return the sets of nodes of the connected components."""
-    n, labels = components.connected_components(G.matrix)
-    sets: list[set[Any]] = [set() for _ in range(n)]
-    for node, label in zip(G.nodes, labels.tolist(), strict=True):
-        sets[label].add(node)
-    return sets
-
-
 def connected_components(G: Graph) -> Iterator[set[Any]]:
-    """Give the sets of connected nodes, as `networkx.connected_components`."""
-    yield from _members(G)
+    """Iterate over the sets of nodes of the connected components, as `networkx.connected_components`."""
+    n, labels = components.connected_components(G.matrix)
+    members: list[set[Any]] = [set() for _ in range(n)]
+    for node, label in zip(G.nodes, labels.tolist(), strict=True):
+        members[label].add(node)
+    yield from members
 
 
 def number_connected_components(G: Graph) -> int:

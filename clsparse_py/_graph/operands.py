@@ -19,7 +19,7 @@ from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import is_sparse
 from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
-__all__ = ["deliver", "deliver_integers", "graph_of", "on_host", "require_vertex"]
+__all__ = ["deliver", "deliver_integers", "graph_of", "on_host", "require_integer", "require_vertex"]
 
 
 def graph_of(A: Any) -> csr_array:
@@ -49,19 +49,33 @@ def on_host(A: Any) -> Any:
     return scipy.sparse.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=rows.shape)
 
 
-def require_vertex(name: str, vertex: Any, n: int) -> int:
-    """Return a vertex's number.
+def require_integer(name: str, value: Any, least: int | None = None) -> int:
+    """Return the integer that an argument is.
 
     Raises
     ------
     TypeError, ValueError
-        It is none.
+        The argument is no integer, or is less than ``least``.
     """
-    if isinstance(vertex, bool) or not isinstance(vertex, (int, np.integer)):
-        raise TypeError(f"{name}: must be an integer, is {type(vertex).__name__}")
-    if not 0 <= vertex < n:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"{name}: must be an integer, is {type(value).__name__}")
+    if least is not None and value < least:
+        raise ValueError(f"{name}: must be at least {least}, is {value}")
+    return int(value)
+
+
+def require_vertex(name: str, vertex: Any, n: int) -> int:
+    """Return the number of a vertex of a graph of n vertices.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The graph has no such vertex.
+    """
+    number = require_integer(name, vertex)
+    if not 0 <= number < n:
         raise ValueError(f"{name}: must lie in [0, {n}), is {vertex}")
-    return int(vertex)
+    return number
 
 
 def deliver(queue: cl.CommandQueue, vector: cl_array.Array, like: Any) -> Any:

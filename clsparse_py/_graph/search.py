@@ -10,9 +10,8 @@ from pyopencl import array as cl_array
 from scipy.sparse import csgraph
 
 from clsparse_py._build.plain import door
-from clsparse_py._graph.kernels import Level
+from clsparse_py._graph.kernels import Level, Thresholds
 from clsparse_py._graph.operands import deliver, deliver_integers, graph_of, on_host, require_vertex
-from clsparse_py._graph.thresholds import Thresholds
 from clsparse_py._memory.memory import allocate
 from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.transfer import copy_to_device

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._build.plain import door
 from clsparse_py._formats.canonical import with_marked
-from clsparse_py._matrix.matrix import Matrix, Parts, Structure
+from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.construct.tiles import tiles, work_group_of
 from clsparse_py._operations.reductions.sums import diagonal_on_device
@@ -60,9 +59,9 @@ def strong_entries(A: Matrix, theta: float, diagonal: cl_array.Array | None = No
 
 
 @door()
-def inverse_diagonal(queue: cl.CommandQueue, A: Matrix) -> cl_array.Array:
-    """Return the inverse of the diagonal of a matrix, 0 where that is 0 or has no entry."""
-    data, indices, indptr = A.parts
+def inverse_diagonal(A: Matrix) -> cl_array.Array:
+    """Return the inverse of the diagonal of a matrix, 0 where the diagonal is 0 or has no entry."""
+    queue, (data, indices, indptr) = A.queue, A.parts
     chain, n = Chain(queue, *A.parts), indptr.size - 1
     built, record = chain.build(Inverse(work_group_of(chain.device), name_of(indptr.dtype), name_of(data.dtype)))
     inverse = allocate(queue, "a diagonal", n, data.dtype)
@@ -73,15 +72,13 @@ def inverse_diagonal(queue: cl.CommandQueue, A: Matrix) -> cl_array.Array:
 
 
 @door()
-def smoothing_values(
-    queue: cl.CommandQueue, parts: Parts, inverse: cl_array.Array, gain: float, first: int = 0
-) -> cl_array.Array:
-    """Return the values of ``1 - gain D^-1 A`` at the entries of A, of its parts and the inverse of its diagonal D.
+def smoothing_values(A: Matrix, inverse: cl_array.Array, gain: float, first: int = 0) -> cl_array.Array:
+    """Return the values of ``1 - gain D^-1 A`` at the entries of A, from the inverse of the diagonal D.
 
-    ``first`` is the column of the first row's entry of D: of columns that are beside the diagonal how many there are.
+    ``first`` is the column of the first row's diagonal entry: past all columns if A lacks the columns of the diagonal.
     """
-    data, indices, indptr = parts
-    chain, index = Chain(queue, *parts, inverse), indptr.dtype
+    queue, (data, indices, indptr) = A.queue, A.parts
+    chain, index = Chain(queue, *A.parts, inverse), indptr.dtype
     built, record = chain.build(Smoothing(work_group_of(chain.device), name_of(index), name_of(data.dtype)))
     values = allocate(queue, "values", data.size, data.dtype)
     groups, sizes = tiles(chain.device, indices.size, record.work_group)

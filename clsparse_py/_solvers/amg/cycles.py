@@ -303,24 +303,26 @@ class Workspace:
             assert smoother is not None
             residual = (b if from_zero else r) if not step else None
             is_first = from_zero and not step
-            smooth = self._jacobi if len(smoother.coefficients) == 1 else self._polynomial
-            commands += smooth(level, smoother, parts, b, x, residual, is_first)
+            inverse = level.inverse(smoother)
+            if len(smoother.coefficients) == 1:
+                commands += self._jacobi(level, parts[0], b, x, residual, inverse, is_first)
+            else:
+                commands += self._polynomial(level, parts, b, x, residual, inverse)
         return commands
 
     def _jacobi(
         self,
         level: _Room,
-        smoother: Smoother,
-        parts: range,
+        gain: int,
         b: cl_array.Array,
         x: cl_array.Array,
         r: cl_array.Array | None,
-        from_zero: bool,
+        inverse: cl_array.Array,
+        is_first: bool,
     ) -> list[Command]:
-        """Return one step of a Jacobi method, from a residual if it is there."""
-        (gain,), inverse = parts, level.inverse(smoother)
+        """Return the commands of a step of a Jacobi method; r is the residual of x, or None."""
         if r is not None:
-            step = passes.JACOBI_BEGIN if from_zero else passes.JACOBI_OF_RESIDUAL
+            step = passes.JACOBI_BEGIN if is_first else passes.JACOBI_OF_RESIDUAL
             return [level.bind(step, gain, r=r, inverse=inverse, x=x)]
         assert level.A is not None
         q = level.vector("q")
@@ -329,15 +331,14 @@ class Workspace:
     def _polynomial(
         self,
         level: _Room,
-        smoother: Smoother,
         parts: range,
         b: cl_array.Array,
         x: cl_array.Array,
         r: cl_array.Array | None,
-        from_zero: bool,  # noqa: ARG002 - as the other smoothers take it
+        inverse: cl_array.Array,
     ) -> list[Command]:
-        """Return one step of a smoother that is a polynomial; x is 0 at the first, if it begins from there."""
-        (first, *between, last), inverse = parts, level.inverse(smoother)
+        """Return the commands of a step of a polynomial smoother; r is the residual of x, or None."""
+        first, *between, last = parts
         assert level.A is not None
         q, s, h = (level.vector(name) for name in ("q", "s", "h"))
         multiply = product(self.queue, level.A, h, q)

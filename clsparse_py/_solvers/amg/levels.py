@@ -73,7 +73,7 @@ class Level:
         """Return the inverse of the diagonal, of this rank's own rows, 0 where that is 0; made at the first call."""
         if self._inverse is None:
             A = as_divided(self.A).local
-            self._inverse = inverse_diagonal(A.queue, A)
+            self._inverse = inverse_diagonal(A)
         return self._inverse
 
     def longest_row(self) -> int:
@@ -126,9 +126,7 @@ class Level:
         inverse, gain = self.inverse(), omega / self.rho()
 
         def smoothed(part: csr_array, first: int = 0) -> csr_array:
-            parts = part.parts
-            values = smoothing_values(part.queue, parts, inverse, gain, first) if part.nnz else part.data
-            return part.with_values(values)
+            return part.with_values(smoothing_values(part, inverse, gain, first) if part.nnz else part.data)
 
         # The diagonal is beside others' columns.
         return as_divided(self.A).mapped(smoothed, lambda part: smoothed(part, part.shape[1]))
