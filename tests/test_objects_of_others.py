@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import clsparse_py
-from clsparse_py._memory.blocks import Lent
+from clsparse_py._memory.pool import Lent
 
 #: Where an object of another's is given a class: PyOpenCL's buffers have no weak references, and no way to be made by a class of
 #: ours on memory that there is; see `blocks.Lent`.

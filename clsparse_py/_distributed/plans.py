@@ -16,7 +16,7 @@ from clsparse_py._distributed.division import Division
 from clsparse_py._distributed.halo import Halo
 from clsparse_py._distributed.products import fetch_needed_rows, of_product, require_fitting, side_by_side
 from clsparse_py._distributed.shared import Distributed, describe
-from clsparse_py._ground.set_once import SetOnce
+from clsparse_py._ground.records import SetOnce
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations import spgemm as _spgemm
 from clsparse_py._primitives.permute import enqueue_permute

@@ -26,29 +26,29 @@ from clsparse_py._ground.files import distrust, make_private, replacing
 __all__ = ["folder", "key_of", "load", "make_folder", "read", "write"]
 
 _log = logging.getLogger(__name__)
-# First bytes of each entry's file: the format and its version.
+#: First bytes of each entry's file: the format and its version.
 _MAGIC = b"clsparse_py cache 2\n"
-# Bytes of an entry's checksum.
+#: Bytes of an entry's checksum.
 _DIGEST = hashlib.sha256().digest_size
-# User id of the system's administrator.
+#: User id of the system's administrator.
 _ROOT = 0
 
 T = TypeVar("T")
 
 
 def folder() -> Path:
-    """Where entries are kept: ``CLSPARSE_CACHE_DIR``, or the user's cache folder."""
+    """Return the folder of cache entries: ``CLSPARSE_CACHE_DIR``, or the user's cache folder."""
     named = os.environ.get("CLSPARSE_CACHE_DIR")
     return Path(named) if named else platformdirs.user_cache_path("clsparse_py")
 
 
 def make_folder(below: str = "") -> Path:
-    """Return the folder of entries, or one below it; it is made, for its owner alone, if it is not there.
+    """Return the folder of cache entries, or a folder below it, after making it for its owner alone if it is missing.
 
     Raises
     ------
     OSError
-        It cannot be made, or the user has no home folder.
+        The folder cannot be made, or the user has no home folder.
     """
     path = folder()
     if path.parts[:1] == ("~",):
@@ -59,7 +59,7 @@ def make_folder(below: str = "") -> Path:
 
 
 def key_of(*parts: str) -> str:
-    """Return the name under which an entry made from ``parts``, and from nothing else, is kept."""
+    """Return the name of a cache entry whose content depends on ``parts`` alone: their hash."""
     digest = hashlib.sha256(_MAGIC)
     for part in parts:
         encoded = part.encode()
@@ -69,9 +69,9 @@ def key_of(*parts: str) -> str:
 
 
 def load(key: str, parse: Callable[[bytes], T]) -> T | None:
-    """Return the result of ``parse`` for the entry kept under ``key``; None if there is no entry, or ``parse`` raises.
+    """Return the result of ``parse`` for the cache entry under ``key``; None if there is no entry, or ``parse`` raises.
 
-    Any error that ``parse`` raises means that the entry has another form, as of another version: the work is done again.
+    An error that ``parse`` raises means that the entry has another form, as of another version: the work is done again.
     """
     payload = read(key)
     if payload is None:
@@ -79,25 +79,25 @@ def load(key: str, parse: Callable[[bytes], T]) -> T | None:
     try:
         return parse(payload)
     except Exception as error:
-        _say(folder(), "cache entry %s cannot be used (%s): the work is done again", key, _words(error))
+        _log_trouble(folder(), "cache entry %s cannot be used (%s): the work is done again", key, _describe(error))
         return None
 
 
 def read(key: str) -> bytes | None:
     """Return the cache entry under ``key``; None if it is missing, damaged or not to be trusted."""
-    for directory, owner in _places():
+    for directory, owner in _list_folders():
         content = _read_trusted(directory, key, owner)
         if content is None:
             continue
         payload = content[len(_MAGIC) + _DIGEST :]
         if content == _entry(key, payload):
             return payload
-        _say(directory, "cache entry %s is damaged: the work is done again", directory / key)
+        _log_trouble(directory, "cache entry %s is damaged: the work is done again", directory / key)
     return None
 
 
-def _places() -> Iterator[tuple[Path, int | None]]:
-    """Yield the folders that entries are read from, each with the user id of its owner; None is this process's user."""
+def _list_folders() -> Iterator[tuple[Path, int | None]]:
+    """Yield the folders that cache entries are read from, with the user id of the folder's owner; None is this process's user."""
     yield folder(), None
     shared = os.environ.get("CLSPARSE_SHARED_CACHE")
     if shared:
@@ -105,35 +105,36 @@ def _places() -> Iterator[tuple[Path, int | None]]:
 
 
 def _read_trusted(directory: Path, key: str, owner: int | None) -> bytes | None:
-    """Return all that a file holds; None if it is not there, cannot be read or is not to be trusted."""
+    """Return the content of the file of a cache entry; None if the file is missing, cannot be read or is not to be trusted."""
     path = directory / key
     try:
         status = directory.stat()
     except OSError:
-        return None  # `write` tells what is wrong with the folder
+        return None  # `write` logs the trouble with the folder
     try:
         reason = distrust(status, owner)
         if reason is not None:
-            _say(directory, "nothing is taken from %s: %s", directory, reason)
+            _log_trouble(directory, "nothing is taken from %s: %s", directory, reason)
             return None
-        with open(path, "rb", opener=_not_following) as file:
+        with open(path, "rb", opener=_open_without_links) as file:
             reason = distrust(os.fstat(file.fileno()), owner)
             if reason is None:
                 return file.read()
-            _say(directory, "cache entry %s is not taken: %s", path, reason)
+            _log_trouble(directory, "cache entry %s is not taken: %s", path, reason)
     except FileNotFoundError:
         pass
     except OSError as error:
-        _say(directory, "cache entry %s cannot be read (%s): the work is done again", path, error)
+        _log_trouble(directory, "cache entry %s cannot be read (%s): the work is done again", path, error)
     return None
 
 
-def _not_following(path: str, flags: int) -> int:
+def _open_without_links(path: str, flags: int) -> int:
+    """Open a file unless its path is a symbolic link, and return the file descriptor."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 def write(key: str, payload: bytes) -> None:
-    """Keep ``payload`` under ``key`` if that can be done."""
+    """Write a cache entry: ``payload`` under ``key``. A failure is logged, and raises nothing."""
     try:
         target = make_folder()
         reason = distrust(target.stat())
@@ -143,24 +144,25 @@ def write(key: str, payload: bytes) -> None:
     except OSError as error:
         reason = str(error)
     if reason is not None:
-        _say(folder(), "nothing can be kept in %s (%s): the next process does the work again", folder(), reason)
+        _log_trouble(folder(), "nothing can be kept in %s (%s): the next process does the work again", folder(), reason)
 
 
 def _entry(key: str, payload: bytes) -> bytes:
-    """Return the content of the file of an entry. The checksum covers the key, too."""
+    """Return the content of the file of a cache entry. The checksum covers the key, too."""
     return _MAGIC + hashlib.sha256(key.encode() + payload).digest() + payload
 
 
-# Which troubles were logged, by folder and message.
-_said: set[tuple[Path, str]] = set()
+#: Troubles that were logged, by folder and message.
+_logged: set[tuple[Path, str]] = set()
 
 
-def _say(directory: Path, message: str, *values: object) -> None:
-    """Log a trouble with a folder: as a warning the first time, then for those who look for it."""
-    _log.log(logging.DEBUG if (directory, message) in _said else logging.WARNING, message, *values)
-    _said.add((directory, message))
+def _log_trouble(directory: Path, message: str, *values: object) -> None:
+    """Log a trouble with a folder: as a warning the first time, at the level of debugging later."""
+    _log.log(logging.DEBUG if (directory, message) in _logged else logging.WARNING, message, *values)
+    _logged.add((directory, message))
 
 
-def _words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
+    """Return the class of an error and the first line of its message."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else ''}"

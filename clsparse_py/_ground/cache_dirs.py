@@ -21,20 +21,20 @@ __all__ = ["pocl_cache", "provide", "temporary_folder"]
 
 _log = logging.getLogger(__name__)
 
-#: Folders below the user's cache folder: of pytools, by which PyOpenCL keeps its launchers, and of PoCL.
+#: Folders below the user's cache folder that have to be writable: pytools', which holds PyOpenCL's launchers, and PoCL's.
 _NEEDED = ("pytools", "pocl/kcache")
 
 
 def provide() -> None:
-    """Let a temporary folder be the user's cache folder, or PoCL's, in this process if that cannot be written to.
+    """Let a temporary folder take the place of a cache folder, the user's or PoCL's, that cannot be written to.
 
-    If there is no temporary folder either, PyOpenCL is left to report it.
+    This process alone is affected. If there is no temporary folder either, PyOpenCL is left to report it.
     """
     if sys.platform in ("darwin", "win32"):
-        return  # their cache folders are not named by the environment
+        return  # variables of the environment do not name the cache folders of these systems
     for name in ("XDG_CACHE_HOME", "POCL_CACHE_DIR"):
         named = os.environ.get(name, "/")
-        if not Path(named).is_absolute():  # PoCL takes any, and ends the process where it is empty
+        if not Path(named).is_absolute():  # PoCL accepts relative paths, and ends the process if the path is empty
             del os.environ[name]
             _log.log(logging.WARNING if named else logging.DEBUG, "%s=%r is no absolute path, and is passed over", name, named)
     cache = Path(platformdirs.user_cache_dir())
@@ -52,9 +52,9 @@ def pocl_cache() -> Path:
 
 
 def _can_be_written(folder: Path) -> bool:
-    """Return whether folders can be made in a folder, or in the closest one above it that is there: seen by making one."""
+    """Return whether subfolders can be made in a folder, or in its closest parent that exists: one is made on trial."""
     if not folder.is_absolute():
-        return False  # "~": the user has no home folder
+        return False  # the path begins with "~" if the user has no home folder
     try:
         existing = next(candidate for candidate in (folder, *folder.parents) if candidate.exists())
         trial = existing / f".clsparse_py-{secrets.token_hex(8)}"
@@ -66,12 +66,12 @@ def _can_be_written(folder: Path) -> bool:
 
 
 def temporary_folder() -> Path:
-    """Return a new folder that only this user may enter, and which goes with this process.
+    """Return a new temporary folder that only this user may enter, and that is removed when the process ends.
 
     Raises
     ------
     OSError
-        There is no place for one.
+        There is no place for a temporary folder.
     """
     path = tempfile.mkdtemp(prefix="clsparse_py-")
     atexit.register(_remove, path, os.getpid())
@@ -79,6 +79,7 @@ def temporary_folder() -> Path:
 
 
 def _replace(variable: str, folder: Path) -> None:
+    """Let a variable of the environment name a temporary folder in place of a cache folder that cannot be written to."""
     try:
         os.environ[variable] = str(temporary_folder())
     except OSError as error:
@@ -88,6 +89,6 @@ def _replace(variable: str, folder: Path) -> None:
 
 
 def _remove(folder: str, owner: int) -> None:
-    """Remove a temporary folder, unless this is a child that was forked: its parent goes on using it."""
+    """Remove a temporary folder, unless this process is a fork of the owner, which goes on using the folder."""
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)

@@ -13,15 +13,14 @@ class _Piped(Console):
     """A console that raises BrokenPipeError, so that the command decides about a closed pipe."""
 
     def on_broken_pipe(self) -> None:
-        """Raise what the system said."""
+        """Raise the BrokenPipeError of a closed pipe, which rich would turn into the end of the process."""
         raise BrokenPipeError
 
 
 def plain(**options: Any) -> Console:
-    """Return a console that prints text as it is.
+    """Return a console that prints text unchanged, without rich's markup, highlights and emoji.
 
-    Devices, files, matrices and profiles are named by anyone: what looks like rich's markup or like an emoji in a name is a part
-    of the name.
+    Anyone may name devices, files, matrices and profiles: markup of rich's or an emoji in such a name is a part of the name.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The errors that a caller may catch, beside ``ValueError`` and ``TypeError``."""
+"""Errors that a caller may catch, besides ``ValueError`` and ``TypeError``; warnings; checks of names."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ T = TypeVar("T")
 
 #: The folder of the package.
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
-#: Functions of loaded modules that always run on the host.
+#: Names of functions that always run on the host, of the modules loaded so far.
 ON_HOST: set[str] = set()
 
 
 def class_of(value: object) -> str:
-    """Return the name of a value's class with its module's: SciPy, too, has a ``csr_array``."""
+    """Return the name of a value's class behind its module's name: SciPy, too, has a ``csr_array``."""
     cls = type(value)
     return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
 
 
 def require_name(argument: str, value: object, names: Sequence[str]) -> None:
-    """Raise a ValueError unless an argument is one of the allowed names: those of its ``Literal`` type."""
+    """Raise a ValueError unless the value of an argument is one of the allowed names."""
     if not isinstance(value, str) or value not in names:
         raise ValueError(f"{argument}: must be one of {', '.join(names)}, is {value!r}")
 
@@ -63,7 +63,7 @@ class DtypeError(TypeError, ValueError):
 
 
 class HostFallbackWarning(UserWarning):
-    """A name always runs on the host, with copies from the device and to it. It is said once a process for each name.
+    """A function always runs on the host, with copies from the device and to it: a process is warned once of each function.
 
     Examples
     --------
@@ -78,7 +78,7 @@ class HostFallbackWarning(UserWarning):
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line that called the package: that of the first caller whose file lies outside of it."""
+    """Issue a warning at the line that called the package: that of the closest caller outside of the package."""
     level, frame = 1, inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
@@ -87,17 +87,20 @@ def warn(message: str, category: type[Warning]) -> None:
 
 @functools.cache
 def warn_of_fallback(name: str) -> None:
-    """Say once a process that a name runs on the host."""
+    """Warn once a process that a function, given by its name, runs on the host."""
     warn(f"{name} runs on the host, with copies from the device and to it", HostFallbackWarning)
 
 
 def runs_on_host(name: str) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorate a function that always runs on the host: its first call warns."""
+    """Return the decorator of a function that always runs on the host: the function's first call warns."""
     ON_HOST.add(name)
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        """Return a function with a warning before the first call."""
+
         @functools.wraps(function)
         def call(*arguments: P.args, **named: P.kwargs) -> T:
+            """Call the decorated function after the warning."""
             warn_of_fallback(name)
             return function(*arguments, **named)
 
@@ -151,7 +154,7 @@ class BuildError(RuntimeError):
         return str(getattr(self.parameters, "name", self.parameters))
 
     def again(self) -> BuildError:
-        """Return an error that says the same, to be raised another time."""
+        """Return a copy of this error, to be raised when the refused kernel is asked for once more."""
         return BuildError(
             str(self), log=self.log, parameters=self.parameters, source=self.source, reason=self.reason, remembered=True
         )

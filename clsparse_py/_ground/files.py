@@ -14,28 +14,28 @@ from typing import BinaryIO
 
 __all__ = ["distrust", "make_private", "replacing", "write_text"]
 
-# Permission to write for the group or for all.
+#: Bits of a file's mode that let the group or all users write.
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 @contextlib.contextmanager
 def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
-    """Give a file to write, which takes the place of ``path`` if all goes well; else ``path`` stays as it was.
+    """Open a temporary file to write, which takes the place of ``path`` if nothing fails; else ``path`` stays as it was.
 
-    A file that was there keeps its permissions, and a link keeps naming the file that it names. A device or a pipe, which
-    nothing can take the place of, is written to.
+    A file that was there keeps its permissions, and a link keeps naming its file. A device or a pipe cannot be replaced, and is
+    written to.
 
     Parameters
     ----------
     path : pathlib.Path
-        Its folder is there.
+        A path whose folder exists.
     private : bool
         Whether nobody else may read the file. If so, anything of that name is replaced: no link is followed.
 
     Raises
     ------
     OSError
-        It cannot be written; the error names ``path``.
+        The file cannot be written; the error names ``path``.
     """
     try:
         old = _mode(path) if not private else None
@@ -44,7 +44,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
                 yield file
             return
         target = path.resolve() if path.is_symlink() and not private else path
-        # In the same folder, as only there one step moves it. Never an existing file or a link: "x" makes a new one.
+        # The temporary file lies in the same folder, where a move is one step. "x" opens no existing file and no link.
         temporary = target.with_name(f".writing-{secrets.token_hex(8)}")
         try:
             with open(temporary, "xb", opener=functools.partial(os.open, mode=0o600 if private else 0o666)) as file:
@@ -57,18 +57,18 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     except OSError as error:
         if error.errno is None:
             raise
-        # Who named the file knows no other name.
+        # The caller knows the name of `path`, and not that of the temporary file.
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, all of it or nothing, as `replacing` does."""
+    """Write a text file, the whole text or nothing, as `replacing` does."""
     with replacing(path) as file:
         file.write(text.encode())
 
 
 def _mode(path: Path) -> int | None:
-    """Return the mode of the file; None if there is none."""
+    """Return the mode of a file; None if there is no such file."""
     try:
         return path.stat().st_mode
     except FileNotFoundError:
@@ -76,12 +76,12 @@ def _mode(path: Path) -> int | None:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder that only its owner may enter, unless it is there; likewise those above it that are missing.
+    """Make a folder that only its owner may enter, unless it exists; likewise its missing parents.
 
     Raises
     ------
     OSError
-        It cannot be made.
+        A folder cannot be made.
     """
     missing = itertools.takewhile(lambda path: not path.exists(), (folder, *folder.parents))
     for parent in reversed([*missing]):
@@ -89,17 +89,17 @@ def make_private(folder: Path) -> None:
 
 
 def distrust(status: os.stat_result, owner: int | None = None) -> str | None:
-    """Return why a file or folder may hold what another user put there; None if it cannot.
+    """Return why a file or folder is not trusted, as another user may have written to it; None if it is trusted.
 
     Parameters
     ----------
-    found : os.stat_result
-        Of the file or folder.
+    status : os.stat_result
+        Owner and mode of the file or folder.
     owner : int, optional
-        The user whose it has to be; by default the one who runs this process.
+        The id of the user who has to own it; by default the user of this process.
     """
     if not hasattr(os, "geteuid"):
-        return None  # permissions that tell users apart are POSIX's
+        return None  # only POSIX has permissions of users
     expected = os.geteuid() if owner is None else owner
     if status.st_uid != expected:
         return f"it belongs to user {status.st_uid}, not to user {expected}"

@@ -10,12 +10,14 @@ __all__ = ["INT32_MAX", "index_for"]
 
 #: Largest index of int32.
 INT32_MAX = 2**31 - 1
+#: The narrow dtype of indices.
 _INT32 = np.dtype(np.int32)
+#: The wide dtype of indices.
 _INT64 = np.dtype(np.int64)
 
 
 def index_for(largest: float, *dtypes: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of indices up to a number: int64 if it needs that, or one of some dtypes is int64, else int32."""
+    """Return the dtype of indices up to ``largest``: int64 if the number needs it or one of ``dtypes`` is int64, else int32."""
     if largest <= INT32_MAX:
         for dtype in dtypes:
             if dtype.itemsize > 4:

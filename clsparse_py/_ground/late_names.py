@@ -8,9 +8,9 @@ from typing import Any
 
 __all__ = ["__getattr__"]
 
-#: Public modules that are loaded when they are asked for.
+#: Public modules that are imported at their first use.
 _LATER = ("amg", "csgraph", "distributed", "graph", "io", "linalg")
-#: Functions and classes whose modules are loaded when they are asked for, by name.
+#: Public functions and classes that are imported at their first use: the module by the member's name.
 _FUNCTIONS = {
     "bsr_array": "clsparse_py._arrays.bsr",
     "expand_dims": "clsparse_py._arrays.functions.axes",
@@ -25,7 +25,7 @@ _FUNCTIONS = {
     "swapaxes": "clsparse_py._arrays.functions.axes",
     "warmup": "clsparse_py._command.warmup",
 }
-#: Older names of `scipy.sparse`: today's name, with arguments if these differ.
+#: Today's names by the older names of `scipy.sparse`, with arguments if these differ.
 _TODAY = {
     "bmat": "block_array",
     "bsr_matrix": "bsr_array",
@@ -46,15 +46,15 @@ _TODAY = {
 
 
 def __getattr__(name: str) -> Any:
-    """Return a module or function that is loaded late, or raise the error for a name that the package lacks.
+    """Import a public module or function at its first use; raise the error for a name that the package lacks.
 
-    It says which array class or function an older name is today.
+    The error says which array class or function an older name of SciPy is today.
     """
     if name in _LATER:
         return importlib.import_module(f"clsparse_py.{name}")
     if name in _FUNCTIONS:
         member = getattr(importlib.import_module(_FUNCTIONS[name]), name)
-        # The next time it is there, and this function is not asked.
+        # Python does not call this function for a name that the package has.
         setattr(sys.modules["clsparse_py"], name, member)
         return member
     today = _TODAY.get(name)

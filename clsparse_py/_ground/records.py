@@ -1,4 +1,4 @@
-"""Frozen dataclasses that import quickly.
+"""Frozen dataclasses that import quickly, and objects whose attributes are set once.
 
 `dataclasses` compiles six functions for each frozen class, which took most of the time of importing the package. Here only
 ``__init__`` is compiled; the others are the same code for all classes. `dataclasses` takes them for its own: ``fields``,
@@ -13,17 +13,32 @@ from dataclasses import MISSING, Field, FrozenInstanceError, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn
 
-__all__ = ["dataclass"]
+__all__ = ["SetOnce", "dataclass"]
 
 #: The attribute of a record that keeps its hash.
 _HASH = "_hash"
 
 
+class SetOnce:
+    """A class whose public attributes are read-only once they are set. Names that begin with an underscore may change."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # A product may make a plan, so this method calls as little as it can.
+        if name[0] != "_" and (name in self.__dict__ or hasattr(type(self), name)):
+            raise AttributeError(f"{name}: is read-only, as the {type(self).__name__} relies on it")
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name[0] != "_":
+            raise AttributeError(f"{name}: is read-only, as the {type(self).__name__} relies on it")
+        object.__delattr__(self, name)
+
+
 def _freeze(cls: type, *, eq: bool = True) -> type:
-    """Make a class what ``dataclass(frozen=True, eq=eq)`` makes it."""
+    """Turn a class into a frozen dataclass, as ``dataclass(frozen=True, eq=eq)`` of the standard library does."""
     own_names = vars(cls).keys()
     frozen: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
-    frozen.__init__ = _init(frozen)
+    frozen.__init__ = _make_init(frozen)
     frozen.__setattr__, frozen.__delattr__ = _refuse_to_set, _refuse_to_delete
     if "__repr__" not in own_names:
         frozen.__repr__ = _repr
@@ -32,37 +47,39 @@ def _freeze(cls: type, *, eq: bool = True) -> type:
         key = attrgetter(*compared)
 
         def equals(self: Any, other: object) -> bool:
+            """Return whether two records of one class have equal fields."""
             return key(self) == key(other) if other.__class__ is self.__class__ else NotImplemented
 
         if "__eq__" not in own_names:
             frozen.__eq__ = equals
         if "__hash__" not in own_names:
-            frozen.__hash__ = _hash_by(key)
+            frozen.__hash__ = _make_hash(key)
         if "__getstate__" not in own_names:
-            frozen.__getstate__ = _state
+            frozen.__getstate__ = _get_state
     return cls
 
 
-def _hash_by(key: Callable[[Any], Any]) -> Callable[[Any], int]:
+def _make_hash(key: Callable[[Any], Any]) -> Callable[[Any], int]:
     """Return a ``__hash__`` that hashes a record once and keeps the hash: every launch looks up records."""
 
-    def hashed(self: Any) -> int:
+    def hash_once(self: Any) -> int:
+        """Return the hash that a record keeps; the first call computes it from the fields."""
         members: dict[str, Any] = self.__dict__
         value: int | None = members.get(_HASH)
         if value is None:
             value = members[_HASH] = hash(key(self))
         return value
 
-    return hashed
+    return hash_once
 
 
-def _state(self: Any) -> dict[str, Any]:
+def _get_state(self: Any) -> dict[str, Any]:
     """Return the state of a record to pickle: without its hash, as strings have other hashes in another process."""
     return {name: value for name, value in self.__dict__.items() if name != _HASH}
 
 
-def _init(cls: Any) -> Callable[..., None]:
-    """Return the ``__init__`` of a class: the one function that is compiled."""
+def _make_init(cls: Any) -> Callable[..., None]:
+    """Return the ``__init__`` of a dataclass, compiled from its fields."""
     namespace: dict[str, Any] = {"MISSING": MISSING}
     positional: list[str] = []
     by_name: list[str] = []
@@ -91,14 +108,17 @@ def _init(cls: Any) -> Callable[..., None]:
 
 
 def _refuse_to_set(self: Any, name: str, value: object) -> NoReturn:  # noqa: ARG001 - as Python calls it
+    """Raise the error of a frozen dataclass whose field is assigned."""
     raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
 
 def _refuse_to_delete(self: Any, name: str) -> NoReturn:  # noqa: ARG001 - as Python calls it
+    """Raise the error of a frozen dataclass whose field is deleted."""
     raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
 def _repr(self: Any) -> str:
+    """Return the ``repr`` of a record: its class with the values of its fields."""
     shown: tuple[Field[Any], ...] = fields(self)
     return (
         f"{type(self).__qualname__}({', '.join(f'{field.name}={getattr(self, field.name)!r}' for field in shown if field.repr)})"

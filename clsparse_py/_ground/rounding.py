@@ -1,4 +1,4 @@
-"""How far sums of products may be from the exact ones by rounding: the bound that demo, bench and tests use."""
+"""The bound of rounding errors in sums of products, for the demo, benchmarks and tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["max_share", "rounding_bound"]
 
 
 def rounding_bound(n_terms: Any, magnitude: Any, dtype: Any, reference: Any) -> np.ndarray[Any, Any]:
-    """Return how far sums of products may be from a reference, whatever the order of summation.
+    """Return the bound of the rounding error of sums of products, for any order of summation.
 
     Parameters
     ----------
@@ -19,25 +19,25 @@ def rounding_bound(n_terms: Any, magnitude: Any, dtype: Any, reference: Any) -> 
     magnitude : array
         The sum of the absolute values of the products.
     dtype : dtype
-        In which the sums were computed, float or complex.
+        The dtype in which the sums were computed, float or complex.
     reference : dtype
-        In which the reference was computed.
+        The dtype in which the reference was computed.
 
     Notes
     -----
     A sum of n products is off by at most n u / (1 - n u) times its magnitude, where u is half a unit of the last place: Higham,
     "Accuracy and Stability of Numerical Algorithms", second edition, Section 3.1. A complex product adds three roundings to that
-    of a real one (Section 3.6). The bound here is twice that, with one
-    rounding more, as a result may be scaled or added to another.
+    of a real one (Section 3.6). The bound here is twice that, with one rounding more, as a result may be scaled or added to
+    another.
     """
     roundings = (n_terms + 1) * (4 if np.dtype(dtype).kind == "c" else 1)
     return np.asarray(roundings * float(np.finfo(dtype).eps + np.finfo(reference).eps) * magnitude)
 
 
 def max_share(values: np.ndarray[Any, Any], reference: np.ndarray[Any, Any], bound: np.ndarray[Any, Any]) -> float:
-    """Return the largest distance of an element from its reference, in units of its bound.
+    """Return the largest distance between an element and its reference, in units of the element's bound.
 
-    Equal elements, infinities and NaN included, have distance 0. The result is NaN if an element is NaN that should not be.
+    Equal elements, infinities and NaN included, have distance 0. The result is NaN if an element is NaN and its reference is not.
     """
     with np.errstate(invalid="ignore"):
         distance = np.abs(values - reference)

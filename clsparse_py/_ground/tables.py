@@ -20,12 +20,12 @@ class Table:
     ----------
     title : str
     columns : sequence of str
-        Their heads.
+        Heads of the columns.
     rows : sequence of sequences of str
     rule : str
         The reason of the decision; "" if nothing was decided.
     numbers : str
-        The column whose entries stand at its right.
+        The head of the column that is aligned at its right.
     """
 
     title: str
@@ -35,8 +35,8 @@ class Table:
     numbers: str = ""
 
     def as_text(self) -> str:
-        """Return it for a terminal."""
-        # Here, as few processes show tables and all of them import the package.
+        """Return the table as text for a terminal."""
+        # Imported here, as all processes import the package and few show tables.
         import rich.box
         from rich.table import Table as RichTable
 
@@ -48,7 +48,7 @@ class Table:
         for row in self.rows:
             table.add_row(*row)
         text = io.StringIO()
-        # Text without colours, whatever the environment says of terminals.
+        # The text has no colours, whatever the environment says of terminals.
         console = plain(file=text, width=140, force_terminal=False, color_system=None)
         console.print(table)
         if self.rule:
@@ -56,9 +56,10 @@ class Table:
         return text.getvalue().rstrip()
 
     def as_html(self) -> str:
-        """Return it for a notebook."""
+        """Return the table as HTML for a notebook."""
 
         def line(tag: str, cells: Sequence[str]) -> str:
+            """Return a row of the table in HTML, with cells of one tag."""
             return f"<tr>{''.join(f'<{tag}>{_escape(cell)}</{tag}>' for cell in cells)}</tr>"
 
         caption, head = f"<caption>{_escape(self.title)}</caption>", f"<thead>{line('th', self.columns)}</thead>"
@@ -83,8 +84,8 @@ class Shown(abc.ABC):
 
 
 def _escape(text: str) -> str:
-    """Return a text for HTML."""
-    # Here, as rich above.
+    """Return a text with the characters escaped that HTML reserves."""
+    # Imported here, as few processes show tables.
     import html
 
     return html.escape(text)
@@ -98,5 +99,5 @@ class Explained(Protocol):
 
 
 def plan_as_html(plan: Explained) -> str:
-    """Return a plan for a notebook: its repr, and the table of what it decided. Plans say ``_repr_html_ = plan_as_html``."""
+    """Return a plan as HTML: its repr, and the table of its decisions. Plans say ``_repr_html_ = plan_as_html``."""
     return f"<p>{_escape(repr(plan))}</p>{plan.explain()._repr_html_()}"

@@ -16,7 +16,7 @@ from typing_extensions import Self, TypeVar
 from clsparse_py._build.plain import are_plain
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.structure import Facts, check_structure
-from clsparse_py._memory.blocks import is_released
+from clsparse_py._memory.pool import is_released
 
 __all__ = ["Matrix", "MatrixT", "Origin", "Parts", "Sparse", "Structure", "Symmetry", "is_sparse"]
 

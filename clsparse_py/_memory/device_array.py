@@ -14,7 +14,7 @@ from pyopencl import array as cl_array
 
 __all__ = ["OF_NO_VALUES", "DeviceArray", "is_covered"]
 
-#: Operators that PyOpenCL's arrays have with a NumPy array or scalar on the left, as NumPy calls them.
+#: Operators of PyOpenCL's arrays with a NumPy array or scalar on the left, by NumPy's function of the operator.
 _REFLECTED: Mapping[np.ufunc, Callable[[Any, Any], Any]] = {
     np.add: operator.add,
     np.subtract: lambda array, other: array.__rsub__(other),
@@ -24,35 +24,37 @@ _REFLECTED: Mapping[np.ufunc, Callable[[Any, Any], Any]] = {
 }
 
 
-#: Functions of NumPy that ask for no values.
+#: Functions of NumPy that need no values of an array, and so take device arrays.
 OF_NO_VALUES = (np.ndim, np.shape, np.size, np.iscomplexobj, np.isrealobj)
 
 
 #: Most events of unordered commands that an array keeps.
 _MAX_EVENTS = 16
 
+#: Execution status of a command that has ended.
 _COMPLETE = cl.command_execution_status.COMPLETE
+#: Held while lists of events are exchanged.
 _lock = threading.Lock()
 
 
 def is_covered(event: cl.Event, later: cl.Event) -> bool:
-    """Return whether who waits for a later command waits for this one: it has ended, or comes before on the same queue."""
+    """Return whether a wait for a later command includes a command, which has ended or comes before on the same queue."""
     return event.command_execution_status == _COMPLETE or event.command_queue == later.command_queue
 
 
 class DeviceArray(cl_array.Array):
     """A `pyopencl.array.Array` that NumPy's functions refuse with an error that says how to get the values.
 
-    No event ever leaves its list of events: another list takes its place, in views and arrays `with_queue`, too. A thread that is
-    about to wait may be in the driver with a list, whose events have to stay alive for as long.
+    No event ever leaves the array's list of events: another list takes its place, in views and arrays `with_queue`, too. A thread
+    that is about to wait may be in the driver with a list, whose events have to stay alive for as long.
     """
 
-    #: The array, its views and arrays `with_queue`, which have one list of events; None where there is no other. Not a set, as
+    #: The array, its views and arrays `with_queue`, which share a list of events; None without views. No set, as
     #: PyOpenCL's arrays have no hash.
     _sharers: list[weakref.ref[DeviceArray]] | None = None
 
     def _new_with_changes(self, data: Any, *arguments: Any, **keywords: Any) -> Any:
-        """Return a view, or an array of new memory if ``data`` is None; PyOpenCL's methods make all theirs by this one."""
+        """Return a view, or an array of new memory if ``data`` is None; PyOpenCL's methods make their arrays by this method."""
         array = super()._new_with_changes(data, *arguments, **keywords)
         if data is not None:
             with _lock:
@@ -63,17 +65,18 @@ class DeviceArray(cl_array.Array):
         return array
 
     def note_written(self, event: cl.Event) -> None:
-        """Note that a command writes to the array; the command waits for the array's earlier commands that it knows."""
+        """Note that a command, which waits for earlier commands on the array, writes to the array."""
         if self._sharers is None:
             self.events = [event]
         else:  # another thread may write to another part of the memory, unknown to this command
             self._exchange(lambda events: [*(earlier for earlier in events if not is_covered(earlier, event)), event])
 
     def forget(self, ended: list[cl.Event]) -> None:
-        """Forget commands that have ended."""
+        """Take the events of commands that have ended out of the array's list of events."""
         self._exchange(lambda events: [event for event in events if event not in ended])
 
     def _exchange(self, change: Callable[[list[cl.Event]], list[cl.Event]]) -> None:
+        """Replace the list of events of the array and its sharers by a changed list."""
         with _lock:
             self.events = events = change(self.events)
             for reference in self._sharers or ():
@@ -81,7 +84,7 @@ class DeviceArray(cl_array.Array):
                     sharer.events = events
 
     def add_event(self, evt: cl.Event) -> None:
-        """Add a command that writes to the array; where these are many, the host waits for the first, as PyOpenCL does."""
+        """Add the event of a command that writes to the array; beyond 16 events the host waits, as PyOpenCL does."""
         self._exchange(lambda events: [*events, evt])
         if len(self.events) > _MAX_EVENTS:
             first = self.events[: _MAX_EVENTS // 2]
@@ -95,13 +98,13 @@ class DeviceArray(cl_array.Array):
             self.forget(events)
 
     def __getitem__(self, index: Any) -> Any:
-        """Return a view, or the values at positions that are on the device."""
-        _refuse_marks(index)
+        """Return a view, or the values at positions given by a device array."""
+        _refuse_mask(index)
         return super().__getitem__(index)  # type: ignore[no-untyped-call] # PyOpenCL has no types
 
     def setitem(self, subscript: Any, value: object, *further: Any, **options: Any) -> None:
-        """Write the values of a view, or those at positions that are on the device."""
-        _refuse_marks(subscript)
+        """Write the values of a view, or the values at positions given by a device array."""
+        _refuse_mask(subscript)
         super().setitem(subscript, value, *further, **options)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -119,11 +122,11 @@ class DeviceArray(cl_array.Array):
         raise _refusal(function.__name__)
 
     def __array__(self, *arguments: Any, **options: Any) -> NoReturn:
-        """Refuse to become NumPy's: `numpy.asarray` would read values one by one."""
+        """Refuse the conversion to a NumPy array: `numpy.asarray` would read values one by one."""
         raise _refusal("asarray")
 
     def _number(self) -> Any:
-        """Return the value of an array without dimensions, which the host reads."""
+        """Return the value of an array without dimensions as a NumPy scalar, read from the device."""
         if self.ndim:
             raise TypeError(f"an array of shape {self.shape} is no number: {_REASON}")
         return self.get()[()]
@@ -145,10 +148,11 @@ class DeviceArray(cl_array.Array):
         return complex(self._number())
 
     def __dir__(self) -> list[str]:
-        """Return the names of what is there."""
+        """Return the names of attributes, without NumPy's that device arrays refuse."""
         return [name for name in super().__dir__() if name not in _REFUSED]
 
 
+#: The end of messages that refuse a NumPy function or method.
 _REASON = (
     "this array is on a device, where NumPy does not compute; array.get() returns its values as a NumPy array, "
     "A.get() a sparse array of the device as SciPy's"
@@ -156,9 +160,9 @@ _REASON = (
 
 
 class _Refused:
-    """A method of NumPy's arrays that arrays of the device have not."""
+    """A descriptor that refuses a method of NumPy's arrays which device arrays lack."""
 
-    # A `__getattr__` of the class would make Python take six times as long for each attribute that there is.
+    # With a `__getattr__` of the class, Python would take six times as long for each attribute that exists.
     def __init__(self, name: str) -> None:
         self._name = name
 
@@ -166,21 +170,22 @@ class _Refused:
         raise AttributeError(f"{self._name}: {_REASON}", name=self._name, obj=array)
 
 
-def _refuse() -> frozenset[str]:
-    """Return the names of what NumPy's arrays have, and PyOpenCL's neither as a class nor as an instance."""
+def _list_refused() -> frozenset[str]:
+    """Return the names of attributes of NumPy's arrays that PyOpenCL's arrays have neither by class nor by instance."""
     available = {*vars(DeviceArray(None, (0,), np.dtype(np.int8), "C", None, None, 0, (1,), None, None, True, 0, None, None))}
     return frozenset(
         name for name in dir(np.ndarray) if name[0] != "_" and name not in available and not hasattr(DeviceArray, name)
     )
 
 
-_REFUSED = _refuse()
+#: Names of attributes of NumPy's arrays that device arrays refuse.
+_REFUSED = _list_refused()
 for _name in _REFUSED:
     setattr(DeviceArray, _name, _Refused(_name))
 
 
-def _refuse_marks(index: object) -> None:
-    """Raise if an index is what a comparison gives, which PyOpenCL would take for positions 0 and 1."""
+def _refuse_mask(index: object) -> None:
+    """Raise an IndexError if an index is a boolean mask, which PyOpenCL would take for positions 0 and 1."""
     if isinstance(index, cl_array.Array | np.ndarray) and index.dtype.itemsize == 1:
         raise IndexError(
             "a device array takes no mask: values = A.data.get(), values[values < 0] = 0, A.data = values does it by NumPy"
@@ -188,4 +193,5 @@ def _refuse_marks(index: object) -> None:
 
 
 def _refusal(name: str) -> TypeError:
+    """Return the error for a NumPy function that is called with a device array."""
     return TypeError(f"np.{name}: {_REASON}")

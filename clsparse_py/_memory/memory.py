@@ -11,9 +11,8 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py._memory.blocks import Block
 from clsparse_py._memory.device_array import DeviceArray
-from clsparse_py._memory.pool import Arena, MemoryInfo, Pool, arena_of, pools
+from clsparse_py._memory.pool import Arena, Block, MemoryInfo, Pool, arena_of, pools
 from clsparse_py._memory.workspace import current
 
 __all__ = [
@@ -35,12 +34,13 @@ __all__ = [
     "vector",
 ]
 
-_Made = TypeVar("_Made")
-#: Called by `free_memory` with a context, or None for all: modules above this one that keep more than memory.
+_Returned = TypeVar("_Returned")
+#: Functions that `free_memory` calls with a context, or None for all contexts: of modules that keep built kernels.
 also_let_go: list[Callable[[cl.Context | None], None]] = []
 
+#: OpenCL's codes of errors.
 _CODES = cl.status_code
-#: What drivers say of a command for which there is not enough memory, beside what PyOpenCL makes a MemoryError of.
+#: Codes of errors for lack of memory, beside those that PyOpenCL raises as `pyopencl.MemoryError`.
 _LACKING = {_CODES.OUT_OF_RESOURCES, _CODES.OUT_OF_HOST_MEMORY, _CODES.INVALID_BUFFER_SIZE, _CODES.MAP_FAILURE}
 
 
@@ -53,7 +53,7 @@ def array_of(
     context: cl.Context | None = None,
     events: list[cl.Event] | None = None,
 ) -> cl_array.Array:
-    """Return the C-contiguous array that a buffer holds, or none if it has no entries.
+    """Return a C-contiguous device array on the memory ``data``, which is None for an array without entries.
 
     Callers that have the queue's ``context`` give it, as asking the queue for it takes long.
     """
@@ -64,19 +64,19 @@ def array_of(
 def new_array(
     form: tuple[Any, ...], queue: cl.CommandQueue, data: Any, events: list[cl.Event], allocator: Any = None
 ) -> cl_array.Array:
-    """Return the array of a form: a context, dtype, shape, strides and size. PyOpenCL's own operations make theirs so.
+    """Return a device array on the memory ``data``, of a form: a context, dtype, shape, strides and size.
 
-    That takes a tenth of the time of its constructor's other way.
+    The constructor is called as PyOpenCL's own operations call it, which takes a tenth of the time of the public way.
     """
     context, dtype, shape, strides, size = form
     array = DeviceArray.__new__(DeviceArray)  # to call the class would pass all arguments twice
     cl_array.Array.__init__(array, None, shape, dtype, "C", allocator, data, 0, strides, events, None, True, size, context, None)
-    array.queue = queue  # given to the constructor, it would look at the memory's class, and warn of a user's
+    array.queue = queue  # the constructor would check the class of the memory for a queue, and warn of a user's class
     return array
 
 
 def form_of(context: cl.Context, n: int, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-    """Return the form of arrays of one dimension."""
+    """Return the form, as `new_array` takes it, of one-dimensional arrays of ``n`` entries."""
     return context, dtype, (n,), (dtype.itemsize,), n
 
 
@@ -91,7 +91,7 @@ def layout(shape: tuple[int, ...], item: int) -> tuple[tuple[int, ...], tuple[in
 
 
 def vector(queue: cl.CommandQueue, arena: Arena, n: int, dtype: np.dtype[Any]) -> cl_array.Array | None:
-    """Return a new array of one dimension, whose memory is the pool's; None if there is not as much."""
+    """Return a new one-dimensional array in memory of the pool; None if there is too little memory."""
     item, pool, data = dtype.itemsize, arena.pool, None
     if n:
         if n * item > pool.device_bytes:
@@ -113,7 +113,7 @@ def allocate(
     queue : pyopencl.CommandQueue
         The queue of the first command that uses the array.
     purpose : object
-        What needs the memory: its ``str`` names it in the error.
+        The purpose of the memory: its ``str`` stands in the error.
     shape : int or tuple of int
     dtype : dtype
     allocator : callable, optional
@@ -128,7 +128,7 @@ def allocate(
     dtype = np.dtype(dtype)
     workspace, arena = current(), arena_of(queue)
     if workspace is None and allocator is None and shape.__class__ is int:
-        array = vector(queue, arena, shape, dtype)  # nearly always, and then there is less to do
+        array = vector(queue, arena, shape, dtype)  # nearly all arrays are vectors, which take less time
         if array is not None:
             return array
     n = shape if isinstance(shape, int) else math.prod(shape)
@@ -140,7 +140,7 @@ def allocate(
     reason: Exception | None = None
     if n_bytes <= arena.pool.device_bytes:
         try:
-            data = arena.allocate(queue, n_bytes) if allocator is None else _from(allocator, n_bytes, arena.pool)
+            data = arena.allocate(queue, n_bytes) if allocator is None else _call_allocator(allocator, n_bytes, arena.pool)
             array = array_of(queue, shape, dtype, data, allocator, arena.pool.context)
             return array if workspace is None else workspace.count(array, n_bytes)
         except cl.Error as error:
@@ -151,7 +151,7 @@ def allocate(
 def allocate_each(
     queue: cl.CommandQueue, purpose: str, sizes: Sequence[tuple[int, np.dtype[Any]]], allocator: Any = None
 ) -> list[cl_array.Array]:
-    """Return new arrays of one dimension, of the sizes and dtypes in ``sizes``, as `allocate` does, in less time."""
+    """Return new one-dimensional arrays of the sizes and dtypes in ``sizes``, in less time than several calls of `allocate`."""
     if allocator is None and current() is None:
         arena, arrays = arena_of(queue), []
         for n, dtype in sizes:
@@ -166,7 +166,7 @@ def allocate_each(
 
 
 def shorten(array: cl_array.Array, n: int) -> None:
-    """Let a new array of one dimension have its first ``n`` entries alone; all of its memory stays. No view of it may exist."""
+    """Shorten a new one-dimensional array to its first ``n`` entries; its memory stays. No view of the array may exist."""
     if n != array.size:
         array.shape, array.size, array.nbytes = (n,), n, n * array.dtype.itemsize
 
@@ -203,7 +203,7 @@ class scratch:  # noqa: N801 - used as a with statement, where lower case is the
                 if workspace is not None:
                     workspace.hold(size)
                     self._held += size
-                self._blocks.append(self._arena.block(self._queue, size))
+                self._blocks.append(self._arena.take_block(self._queue, size))
         except cl.Error as error:
             self.__exit__()
             message = f"workspace: {sum(self._sizes):,} bytes are needed"
@@ -228,13 +228,13 @@ def on_host_memory(queue: cl.CommandQueue, host: np.ndarray[Any, Any], access: i
     Raises
     ------
     MemoryError
-        The driver lacks memory of its own for it.
+        The driver lacks memory of its own for the buffer.
     """
-    return arena_of(queue).pool.on_host(host, access | cl.mem_flags.USE_HOST_PTR)
+    return arena_of(queue).pool.create_on_host(host, access | cl.mem_flags.USE_HOST_PTR)
 
 
 def allocate_pinned(queue: cl.CommandQueue, n_bytes: int) -> np.ndarray[Any, Any]:
-    """Return host memory of the driver's, which devices of the queue's context copy to and from at full speed.
+    """Return pinned host memory, which devices of the queue's context copy to and from at full speed.
 
     Raises
     ------
@@ -246,7 +246,7 @@ def allocate_pinned(queue: cl.CommandQueue, n_bytes: int) -> np.ndarray[Any, Any
     try:
         buffer = cl.Buffer(pool.context, flags, max(n_bytes, 1))
         how: Any = cl.map_flags.READ | cl.map_flags.WRITE
-        # Mapped as long as the array lives.
+        # The buffer is mapped as long as the array lives.
         mapped: Any = cl.enqueue_map_buffer(queue, buffer, how, 0, (max(n_bytes, 1),), np.dtype(np.uint8))[0]
     except cl.Error as error:
         raise MemoryError(f"{n_bytes:,} bytes of pinned host memory: {error}; {pool.capacity()}") from error
@@ -255,17 +255,18 @@ def allocate_pinned(queue: cl.CommandQueue, n_bytes: int) -> np.ndarray[Any, Any
 
 
 def constants(queue: cl.CommandQueue, host: np.ndarray[Any, Any]) -> cl.Buffer:
-    """Return a buffer with the numbers of a host array, there at once and for all queues of the context; its caller keeps it.
+    """Return a buffer with a copy of a host array, which all queues of the context may read at once; the caller keeps the buffer.
 
     Raises
     ------
     MemoryError
         The driver has not the memory.
     """
-    return arena_of(queue).pool.on_host(host, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR)
+    return arena_of(queue).pool.create_on_host(host, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR)
 
 
-def _from(allocator: Any, n_bytes: int, pool: Pool) -> Any:
+def _call_allocator(allocator: Any, n_bytes: int, pool: Pool) -> Any:
+    """Return memory of a caller's allocator, which is called once more after the pool was emptied if it fails."""
     try:
         return allocator(n_bytes)
     except cl.Error:
@@ -273,29 +274,30 @@ def _from(allocator: Any, n_bytes: int, pool: Pool) -> Any:
         return allocator(n_bytes)
 
 
-def _is_of_memory(error: cl.Error) -> bool:
-    """Return whether a command failed as there was not enough memory."""
+def _lacks_memory(error: cl.Error) -> bool:
+    """Return whether a command failed for lack of memory."""
     return isinstance(error, cl.MemoryError) or error.code in _LACKING
 
 
 def submit(
-    purpose: str | cl.Kernel, command: Callable[..., _Made], queue: cl.CommandQueue, *arguments: Any, **keywords: Any
-) -> _Made:
-    """Enqueue a command and return its result. Drivers may find memory for a buffer only at its first use (quirk 17).
+    purpose: str | cl.Kernel, command: Callable[..., _Returned], queue: cl.CommandQueue, *arguments: Any, **keywords: Any
+) -> _Returned:
+    """Call a function that enqueues a command, once more with an emptied pool if memory lacks, and return its result.
 
-    What is for a queue without order runs on the one beside it.
+    Drivers may find memory for a buffer only at its first use (quirk 17). A command for an out-of-order queue runs on the
+    in-order queue beside it.
 
     Parameters
     ----------
     purpose : str or pyopencl.Kernel
-        Name of what needs the memory, for the error.
+        The command's name for the error.
     command : callable
-        Called with the queue and the other arguments.
+        The function, which is called with the queue and the other arguments.
 
     Raises
     ------
     MemoryError
-        There is no memory, not even after the pool gave back all that it kept unused.
+        There is no memory, not even after the pool freed its idle blocks.
     """
     beside = arena_of(queue).beside
     if beside is not None:
@@ -303,20 +305,21 @@ def submit(
     try:
         return command(queue, *arguments, **keywords)
     except cl.Error as first:
-        if not _is_of_memory(first):
+        if not _lacks_memory(first):
             raise
         pool = arena_of(queue).pool
         pool.empty()
         try:
             return command(queue, *arguments, **keywords)
         except cl.Error as error:
-            if not _is_of_memory(error):
+            if not _lacks_memory(error):
                 raise
             name = purpose.function_name if isinstance(purpose, cl.Kernel) else purpose
             raise MemoryError(f"{name}: the device has not the memory for its arrays ({error}); {pool.capacity()}") from error
 
 
 def _select_pools(queue: cl.CommandQueue | None) -> Iterator[Pool]:
+    """Return the pool of a queue, or all pools for None."""
     if queue is not None and not isinstance(queue, cl.CommandQueue):
         raise TypeError(f"queue: must be a pyopencl.CommandQueue or None, is {type(queue).__name__}")
     return iter(pools() if queue is None else [arena_of(queue).pool])

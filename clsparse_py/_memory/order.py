@@ -9,19 +9,19 @@ from typing import Any
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py._memory.blocks import Lent, whole
-from clsparse_py._memory.dependencies import flush
 from clsparse_py._memory.device_array import DeviceArray, is_covered
 from clsparse_py._memory.overlap import whole_of
-from clsparse_py._memory.pool import arena_of
+from clsparse_py._memory.pool import Lent, arena_of, whole
+from clsparse_py._memory.unordered import flush
 
 __all__ = ["forget_ended", "note_use", "note_written", "of_others", "record_use", "uses_before_writing"]
 
+#: Execution status of a command that has ended.
 _COMPLETE = cl.command_execution_status.COMPLETE
 
 
 def _handle(data: Any) -> int:
-    """Return the key of memory: the handle of its buffer, or the address of shared virtual memory."""
+    """Return the key of an array's memory: the handle of its buffer, or the address of shared virtual memory."""
     data = whole(data)
     if isinstance(data, cl.MemoryObjectHolder):
         return int((whole_of(data) or data).int_ptr)
@@ -29,7 +29,7 @@ def _handle(data: Any) -> int:
 
 
 def of_others(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[int, ...]:
-    """Return the handles of those arrays' memory that belongs to other queues: its uses on this one have to be noted."""
+    """Return the handles of arrays' memory that belongs to other queues: uses of that memory on this queue have to be noted."""
     handles: list[int] = []
     own_queue = arena_of(queue).itself
     for array in arrays:
@@ -46,25 +46,25 @@ def of_others(queue: cl.CommandQueue, *arrays: cl_array.Array) -> tuple[int, ...
 
 
 def note_use(queue: cl.CommandQueue, handles: Iterable[int], event: cl.Event) -> None:
-    """Note that a command uses memory, given by the handles that `of_others` returned."""
-    arena_of(queue).pool.note(handles, queue, event)
+    """Note that a command on a queue uses memory of other queues, given by the handles that `of_others` returned."""
+    arena_of(queue).pool.uses.note(handles, queue, event)
 
 
 def uses_before_writing(queue: cl.CommandQueue, *arrays: cl_array.Array) -> list[cl.Event]:
-    """Return the noted events that a command which writes to arrays has to wait for; their queues are flushed."""
+    """Return the events of noted uses of arrays, for which a command that writes to them waits, and flush the events' queues."""
     pool = arena_of(queue).pool
     if not pool.uses:
         return []
     handles = [_handle(array.base_data) for array in arrays if array.base_data is not None]
-    events = pool.uses_of(handles, queue)
+    events = pool.uses.running(handles, queue.int_ptr)
     flush(events)
     return events
 
 
 def note_written(array: cl_array.Array, event: cl.Event, known_event: cl.Event | None = None) -> None:
-    """Note that a command writes to an array, after all earlier writes: views and arrays `with_queue` learn of it, too.
+    """Note on an array, its views and its arrays `with_queue` that a command writes to it, after all earlier writes.
 
-    ``known_event`` is a command that comes before it on the same queue, if there is one at hand.
+    ``known_event`` is the event of an earlier command on the same queue, if the caller has one.
     """
     if isinstance(array, DeviceArray):
         array.note_written(event)
@@ -85,14 +85,14 @@ def forget_ended(array: cl_array.Array) -> None:
 
 
 def _forget(array: cl_array.Array, events: list[cl.Event]) -> None:
-    """Forget events of an array of PyOpenCL's own, which shares the list itself with its views.
+    """Forget events of an array of PyOpenCL's own class, which shares the list of events with its views.
 
-    They stay alive until the next call, as a thread may be about to wait for them.
+    The events stay alive until the next call, as a thread may be about to wait for them.
     """
     if array.queue is not None and events:
         arena_of(array.queue).former = events
         for event in events:
-            with contextlib.suppress(ValueError):  # another thread forgot it
+            with contextlib.suppress(ValueError):  # another thread forgot the event
                 array.events.remove(event)
 
 
@@ -111,7 +111,7 @@ def record_use(array: cl_array.Array, queue: cl.CommandQueue) -> None:
     Raises
     ------
     TypeError, ValueError
-        One is of another type, or the two are of different contexts.
+        An argument is of another type, or the two are of different contexts.
 
     Examples
     --------

@@ -9,22 +9,26 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py._memory.blocks import is_released
+from clsparse_py._memory.pool import is_released
 
 __all__ = ["overlap", "require_apart", "require_inside", "require_writable", "whole_of"]
 
+#: The query of a sub-buffer for its buffer.
 _ASSOCIATED = cl.mem_info.ASSOCIATED_MEMOBJECT
+#: The query of a buffer for its flags.
 _FLAGS = cl.mem_info.FLAGS
+#: The query of a sub-buffer for its first byte in its buffer.
 _OFFSET = cl.mem_info.OFFSET
+#: The flag of buffers on host memory.
 _USE_HOST_PTR = cl.mem_flags.USE_HOST_PTR
-#: The space of all that has addresses of the host; a buffer elsewhere is a space of its own, named by its handle.
+#: The address space of the host; a buffer elsewhere is an address space of its own, named by its handle.
 _HOST = 0
 
 _Array = np.ndarray[Any, Any] | cl_array.Array
 
 
 def whole_of(buffer: cl.MemoryObjectHolder) -> cl.MemoryObjectHolder | None:
-    """Return the buffer that a buffer is a part of; None where it is none, or that one was let go and the runtime forgot it."""
+    """Return the buffer of a sub-buffer; None for other buffers, or if the runtime forgot the buffer, which was let go."""
     try:
         return cast("cl.MemoryObjectHolder | None", buffer.get_info(_ASSOCIATED))
     except cl.LogicError:  # quirk 12
@@ -32,7 +36,7 @@ def whole_of(buffer: cl.MemoryObjectHolder) -> cl.MemoryObjectHolder | None:
 
 
 def _space(array: _Array) -> int:
-    """Return which memory an array lies in: that of the host's addresses, or that of a buffer, which sub-buffers share."""
+    """Return the address space of an array's memory: the host's, or a buffer's, which its sub-buffers share."""
     if isinstance(array, np.ndarray):
         return _HOST
     memory: Any = array.base_data
@@ -46,7 +50,7 @@ def _space(array: _Array) -> int:
 
 
 def _reach(array: _Array) -> tuple[int, int]:
-    """Return the first byte of an array in its space, and the one behind its last."""
+    """Return the range of an array's bytes in its address space: the first byte, and the byte behind the last."""
     if isinstance(array, np.ndarray):
         begin = array.ctypes.data
     else:
@@ -64,7 +68,7 @@ def _reach(array: _Array) -> tuple[int, int]:
 
 
 def _bytes_from(begin: int, array: _Array) -> tuple[int, int]:
-    """Return the first byte of an array whose first entry begins at a byte, and the one behind its last."""
+    """Return the first byte, and the byte behind the last, of an array whose first entry is at byte ``begin``."""
     end = begin + array.dtype.itemsize
     for length, stride in zip(array.shape, array.strides, strict=True):
         if stride < 0:
@@ -75,19 +79,19 @@ def _bytes_from(begin: int, array: _Array) -> tuple[int, int]:
 
 
 def require_inside(name: str, array: cl_array.Array) -> None:
-    """Check that an array lies within its buffer, which PyOpenCL leaves to who makes it.
+    """Check that an array lies within its buffer, which PyOpenCL leaves to the caller.
 
     Raises
     ------
     ValueError
-        It does not, or has entries and no buffer, or one that was released.
+        The array reaches beyond its buffer, or has entries and no buffer, or a buffer that was released.
     """
     if not array.size:
         return
     memory: Any = array.base_data
     if is_released(memory):
         raise ValueError(f"{name}: its memory was released")
-    if array.strides == (array.dtype.itemsize,):  # nearly always, and then there is less to reckon
+    if array.strides == (array.dtype.itemsize,):  # as of nearly all arrays, whose strides need no sum
         begin, end = array.offset, array.offset + array.nbytes
     else:
         begin, end = _bytes_from(array.offset, array)
@@ -97,8 +101,8 @@ def require_inside(name: str, array: cl_array.Array) -> None:
 
 
 def overlap(a: _Array, b: _Array) -> bool:
-    """Return whether a byte between the first and the last of one array is between those of the other."""
-    # Spaces first: that takes a microsecond, and nearly all arrays have one of their own.
+    """Return whether the ranges of bytes of two arrays overlap."""
+    # Address spaces are compared first: that takes a microsecond, and nearly all arrays have a space of their own.
     if not (a.size and b.size) or _space(a) != _space(b):
         return False
     (a_begin, a_end), (b_begin, b_end) = _reach(a), _reach(b)
@@ -111,7 +115,7 @@ def require_writable(out: _Array, name: str = "out") -> None:
     Raises
     ------
     ValueError
-        It is read-only, or its buffer is.
+        The array or its buffer is read-only.
     """
     if isinstance(out, np.ndarray):
         writable = out.flags.writeable
@@ -124,20 +128,20 @@ def require_writable(out: _Array, name: str = "out") -> None:
 
 
 def require_apart(out: _Array, inputs: Mapping[str, _Array], name: str = "out") -> None:
-    """Check that what is written overlaps nothing that is read.
+    """Check that the output array of an operation overlaps no input array.
 
     Parameters
     ----------
     out : numpy.ndarray or pyopencl.array.Array
     inputs : mapping of str to arrays
-        What the kernels read, by the names that a caller knows.
+        The arrays that the kernels read, by the names that a caller knows.
     name : str
-        Of ``out``.
+        The caller's name of ``out``.
 
     Raises
     ------
     ValueError
-        It overlaps one of them; the message names it.
+        The output overlaps an input, which the message names.
     """
     for input_name, array in inputs.items():
         if overlap(out, array):

@@ -1,4 +1,4 @@
-"""Memory pools: one for each context and device, with an arena for each queue.
+"""Memory pools: one for each context and device, with an arena for each queue, and blocks of memory.
 
 A block is used again at once on the queue of its arena, as the queue's order lets earlier commands finish first. If commands of
 other queues may still use the block, the queue waits for them; the host never waits.
@@ -13,27 +13,27 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
 
-from clsparse_py._memory.blocks import Block, Idle, Lent
-from clsparse_py._memory.dependencies import Uses, flush
-from clsparse_py._memory.unordered import Beside, has_order, queue_beside
+from clsparse_py._memory.unordered import Beside, Uses, flush, has_order, queue_beside
 
-__all__ = ["Arena", "MemoryInfo", "Pool", "arena_of", "pools", "side_queue"]
+__all__ = ["Arena", "Block", "Lent", "MemoryInfo", "Pool", "arena_of", "is_released", "pools", "side_queue", "whole"]
 
-#: By default, memory kept unused is at most this share of the device's memory.
+#: Most memory that a pool keeps unused by default, as a share of the device's memory.
 _SHARE = 0.25
-#: Blocks counted in one batch, lent or freed: a count takes a lock.
+#: Blocks, lent or let go, that are counted in one batch: a count takes a lock.
 _MAX_CHANGES = 256
-#: Freed blocks larger than this share of the pool are counted without delay.
+#: Largest block that is counted in a batch when it is let go, as a share of the pool's limit; larger ones are counted at once.
 _SMALL_SHARE = 1 / 256
-#: The size of a block is a multiple of an eighth of the largest power of two in it, which bounds the waste, and of 2**8 bytes.
+#: Bits of the smallest step between sizes of blocks, in bytes. Larger steps are an eighth of the size, which bounds the waste.
 _MIN_STEP_BITS = 8
 
+#: The query of a buffer for how often it is mapped to the host.
+_MAP_COUNT = cl.mem_info.MAP_COUNT
+#: Makes a buffer object of the handle of memory.
 _of_handle = cl.Buffer.from_int_ptr
 
 
@@ -49,7 +49,7 @@ class MemoryInfo(NamedTuple):
     peak : int
         The largest value of `used` so far.
     blocks : int
-        Pieces of memory that are used.
+        Pieces of memory in use.
     """
 
     used: int
@@ -58,8 +58,94 @@ class MemoryInfo(NamedTuple):
     blocks: int
 
 
+class Idle(dict[int, "list[Block]"]):
+    """The idle blocks of a queue's arena, by their size."""
+
+    is_open = True
+
+    def close(self) -> None:
+        """Free all idle blocks, and keep none from now on; blocks in use refer to this object."""
+        self.is_open = False
+        self.clear()
+
+
+class Block:
+    """A piece of device memory, either lent to an array or operation, or idle in its arena.
+
+    Attributes
+    ----------
+    patience : int
+        Changes of the pool that may stay uncounted when the block is let go.
+    """
+
+    __slots__ = ("__weakref__", "arena", "buffer", "idle", "idle_since", "patience", "pointer", "pool", "size")
+
+    def __init__(self, arena: Arena, buffer: cl.Buffer, size: int, patience: int) -> None:
+        self.buffer, self.size, self.pointer, self.patience = buffer, size, buffer.int_ptr, patience
+        # A block does not keep its arena, which goes with its queue.
+        self.pool, self.arena, self.idle = arena.pool, arena.itself, arena.idle
+        self.idle_since = 0
+
+
+class Lent(cl.Buffer):
+    """The buffer of a block, for as long as an array or a view has it.
+
+    Attributes
+    ----------
+    block : Block or None
+        None once the memory was released by hand.
+    """
+
+    # PyOpenCL's buffers have no weak references: only a `__del__` of a class of ours learns when a buffer is let go. A buffer of
+    # a handle is given this class in place of `cl.Buffer`, so the class must not have slots.
+    __slots__ = ()
+
+    block: Block | None
+
+    def get_sub_region(self, origin: int, size: int, flags: int = 0) -> cl.Buffer:
+        """Return a sub-buffer, which keeps the whole buffer alive."""
+        return _keep_with(self, super().get_sub_region(origin, size, flags))
+
+    def __getitem__(self, part: slice) -> cl.Buffer:
+        return _keep_with(self, super().__getitem__(part))
+
+    def release(self) -> None:
+        """Let go of the memory before the buffer object goes."""
+        if self.block is not None:
+            self.block.pool.n_released += 1
+        self.__del__()
+        self.block = None
+        super().release()
+
+    def __del__(self, mapped: Any = _MAP_COUNT) -> None:
+        block = self.block
+        if block is not None:
+            # Memory that is mapped to the host may be read there after the array has gone: the mapping keeps it, not the pool.
+            if self.get_info(mapped):
+                block.pool.drop(block)
+            else:
+                block.pool.take_back(block)
+
+
+def is_released(memory: object) -> bool:
+    """Return whether the memory of an array was released by hand: another array may have the block by now."""
+    return memory.__class__ is Lent and memory.block is None
+
+
+def _keep_with(owner: cl.Buffer, part: Any) -> cl.Buffer:
+    """Return a sub-buffer, which keeps its owner alive from now on."""
+    part._clsparse_py = owner
+    sub_buffer: cl.Buffer = part
+    return sub_buffer
+
+
+def whole(memory: Any) -> Any:
+    """Return the lent buffer of which a buffer is a sub-buffer; else the buffer itself."""
+    return getattr(memory, "_clsparse_py", memory)
+
+
 def _create(context: cl.Context, n_bytes: int, host: np.ndarray[Any, Any] | None = None, flags: int = 0) -> cl.Buffer:
-    """Create a buffer of new memory, or one that is or copies a host array. No other place asks the driver for memory."""
+    """Create a buffer of new memory, or of a host array, in place or by copy. No other function asks the driver for memory."""
     if host is not None:
         return cl.Buffer(context, flags, hostbuf=host)
     return cl.Buffer(context, cl.mem_flags.READ_WRITE, n_bytes)
@@ -67,14 +153,15 @@ def _create(context: cl.Context, n_bytes: int, host: np.ndarray[Any, Any] | None
 
 @functools.lru_cache(maxsize=4096)
 def _block_size(n_bytes: int) -> int:
+    """Return the size of the block that is lent for a number of bytes."""
     step = n_bytes.bit_length() - 4
     if step < _MIN_STEP_BITS:
         step = _MIN_STEP_BITS
     return -(-n_bytes >> step) << step
 
 
-def _cap(device: cl.Device) -> int:
-    """Return how many bytes a pool may keep unused."""
+def _read_cap(device: cl.Device) -> int:
+    """Return the most bytes that the pool of a device keeps unused: ``CLSPARSE_POOL_BYTES``, or a share of its memory."""
     text = os.environ.get("CLSPARSE_POOL_BYTES")
     if text is None:
         return int(device.global_mem_size * _SHARE)
@@ -86,8 +173,7 @@ def _cap(device: cl.Device) -> int:
 class Pool:
     """The memory of a context on a device.
 
-    It keeps the context (quirk 9), and is kept by its arenas and blocks: when the last of
-    them goes, the context is let go.
+    A pool keeps the context (quirk 9), and its arenas and blocks keep the pool: the context goes with the last of these.
 
     Blocks are lent and let go without a lock: Python's lists and deques do one thing at a time, and the garbage collector, which
     may let a block go at any time, must not wait.
@@ -100,11 +186,11 @@ class Pool:
     device_bytes, largest : int
         Memory of the device, and of one allocation.
     uses : Uses
-        Of memory, by commands outside of the order of its own queue. Changed under the pool's lock.
+        Commands that use memory outside of the order of its own queue.
     changes : list of int
         The bytes of each block that was lent, negative for one that was let go, until `settle` counts them.
     n_released : int
-        How often memory was released by hand: who keeps arrays has to look at them again.
+        How often memory was released by hand: code that keeps arrays has to check them again.
     """
 
     def __init__(self, context: cl.Context, device: cl.Device) -> None:
@@ -114,7 +200,7 @@ class Pool:
         self.largest: int = device.max_mem_alloc_size
         self.uses = Uses()
         self.n_released = 0
-        self._cap = _cap(device)
+        self._cap = _read_cap(device)
         self._largest_kept = self.largest if self._cap else 0
         self._small = int(self._cap * _SMALL_SHARE)
         self._arenas: weakref.WeakSet[Arena] = weakref.WeakSet()
@@ -130,12 +216,12 @@ class Pool:
             self._arenas.add(arena)
 
     def lend(self, arena: Arena, n_bytes: int) -> Block:
-        """Return a block of at least so many bytes: an idle one of the arena, if there is one.
+        """Return a block of at least ``n_bytes`` bytes: an idle block of the arena if there is one, else new memory.
 
         Raises
         ------
         pyopencl.Error
-            The driver has no memory, not even after the pool gave back all that it kept unused.
+            The driver has no memory, not even after the pool freed its idle blocks.
         """
         size = _block_size(n_bytes)
         if size > self._largest_kept:
@@ -143,14 +229,14 @@ class Pool:
         try:
             block = arena.idle[size].pop() if not self.uses else self._take_unused(arena.idle[size])
         except (KeyError, IndexError):
-            block = self._new(arena, size, n_bytes)
+            block = self._create_block(arena, size, n_bytes)
             with self._lock:
                 self._blocks.add(block)
         self.changes.append(block.size)
         return block
 
-    def _new(self, arena: Arena, size: int, n_bytes: int) -> Block:
-        """Return a new block of this size, or of so many bytes alone if the driver has no more."""
+    def _create_block(self, arena: Arena, size: int, n_bytes: int) -> Block:
+        """Return a new block of ``size`` bytes, or of ``n_bytes`` if the driver lacks memory for the full size."""
         try:
             buffer = _create(self.context, size)
         except cl.Error:
@@ -159,17 +245,16 @@ class Pool:
         return Block(arena, buffer, size, _MAX_CHANGES if size <= self._small else 0)
 
     def _take_unused(self, idle: list[Block]) -> Block:
-        """Take the block that became idle last and has no uses out of a list; if all have, the first."""
-        with self._lock:
-            for block in reversed(idle.copy()):
-                if not self.uses.running(block.pointer):
-                    with contextlib.suppress(ValueError):  # another thread has it by now
-                        idle.remove(block)
-                        return block
+        """Take a block out of a list of idle ones: the last that no command uses any more; else the first."""
+        for block in reversed(idle.copy()):
+            if not self.uses.running((block.pointer,)):
+                with contextlib.suppress(ValueError):  # another thread took the block
+                    idle.remove(block)
+                    return block
         return idle.pop(0)
 
     def take_back(self, block: Block) -> None:
-        """Take a block that was let go."""
+        """Put a block that an array or operation let go among the idle blocks of its arena."""
         block.idle_since = next(self._clock)
         try:
             block.idle[block.size].append(block)
@@ -181,14 +266,14 @@ class Pool:
         if len(changes) > block.patience:
             self.settle(False)
 
-    def lose(self, block: Block) -> None:
-        """Take note of a block that was let go, and goes back to the driver."""
+    def drop(self, block: Block) -> None:
+        """Count a block that was let go and is not kept, as its memory is mapped to the host."""
         self.changes.append(-block.size)
 
     def settle(self, wait: bool = True) -> None:
-        """Bring the counts up to date, and give back to the driver what is more than may be kept.
+        """Bring the counts of memory up to date, and free idle blocks beyond the pool's limit.
 
-        Without ``wait``, a later call does it if another caller has the lock, which may be one that this call interrupts.
+        Without ``wait``, it is left to a later call if another caller has the lock, which may be a call that this one interrupts.
         """
         if not self._lock.acquire(wait):  # by position, which takes half the time
             return
@@ -198,7 +283,7 @@ class Pool:
             del self.changes[:n]
             self._used, self._peak = used_bytes[-1], max(self._peak, max(used_bytes))
             while self._count_idle_bytes() > self._cap:
-                self._give_up_one()
+                self._free_oldest()
         finally:
             self._lock.release()
 
@@ -206,17 +291,17 @@ class Pool:
         """Return the bytes of idle blocks."""
         return sum(size * len(idle) for arena in self._arenas for size, idle in tuple(arena.idle.items()))
 
-    def _give_up_one(self) -> None:
-        """Give the block that has been idle for longest back to the driver."""
+    def _free_oldest(self) -> None:
+        """Free the block that has been idle for longest: its memory goes back to the driver."""
         lists = [(idle[:1], idle) for arena in self._arenas for idle in tuple(arena.idle.values())]
         first, idle = min(
             (idle_list for idle_list in lists if idle_list[0]), key=lambda idle_list: idle_list[0][0].idle_since, default=([], [])
         )
-        with contextlib.suppress(IndexError, ValueError):  # another thread has it by now
+        with contextlib.suppress(IndexError, ValueError):  # another thread took the block
             idle.remove(first[0])
 
     def empty(self) -> None:
-        """Give all memory that is kept unused back to the driver."""
+        """Free all idle blocks and kept counters: their memory goes back to the driver."""
         with self._lock:
             arenas = tuple(self._arenas)
         for arena in arenas:
@@ -224,36 +309,19 @@ class Pool:
             arena.idle.clear()
 
     def info(self) -> MemoryInfo:
-        """Return how much memory is used and kept."""
+        """Return how much memory of the pool is used, and how much is kept unused."""
         self.settle()
         with self._lock:
             n_idle = sum(len(idle) for arena in self._arenas for idle in tuple(arena.idle.values()))
             return MemoryInfo(self._used, self._count_idle_bytes(), self._peak, len(self._blocks) - n_idle)
 
-    def note(self, pointers: Iterable[int], queue: cl.CommandQueue, event: cl.Event) -> None:
-        """Note that a command on a queue uses memory."""
-        with self._lock:
-            self.uses.note(pointers, queue, event)
-
-    def uses_of(self, pointers: Iterable[int], queue: cl.CommandQueue) -> list[cl.Event]:
-        """Return the events of noted commands that use memory, without those that the order of ``queue`` already covers."""
-        with self._lock:
-            return [event for pointer in pointers for event in self.uses.running(pointer, queue.int_ptr)]
-
-    def has_uses(self) -> bool:
-        """Return whether a command that uses memory outside of the order of its own queue has not ended; forget ended ones."""
-        if not self.uses:
-            return False
-        with self._lock:
-            return self.uses.any_running()
-
-    def on_host(self, host: np.ndarray[Any, Any], flags: int) -> cl.Buffer:
-        """Return a buffer that is or copies a host array, which is no block.
+    def create_on_host(self, host: np.ndarray[Any, Any], flags: int) -> cl.Buffer:
+        """Return a new buffer of a host array, in place or by copy; it is no block of the pool.
 
         Raises
         ------
         MemoryError
-            The driver lacks memory of its own for it, even after the pool gave back all that it kept unused.
+            The driver lacks memory of its own for the buffer, even after the pool freed its idle blocks.
         """
         try:
             return _create(self.context, host.nbytes, host, flags)
@@ -265,7 +333,7 @@ class Pool:
                 raise MemoryError(f"a buffer on {host.nbytes:,} bytes of host memory: {error}; {self.capacity()}") from error
 
     def capacity(self) -> str:
-        """Return, for messages, how much memory the device has and how much of it is used."""
+        """Return a phrase for messages: the memory of the device, and how much of it is used."""
         has = f"{self.device_name} has {self.device_bytes:,} in all and allows {self.largest:,} in one array"
         return f"{has}; clsparse_py uses {self.info().used:,} there"
 
@@ -277,7 +345,7 @@ class Arena:
     ----------
     pool : Pool
     beside : Beside or None
-        What runs the commands of operations if the queue keeps no order.
+        The in-order queue that runs the commands of operations if the user's queue keeps no order.
     idle : Idle
         Idle blocks of each size, the one that is idle for longest first.
     counters : deque of pyopencl.Buffer
@@ -287,6 +355,7 @@ class Arena:
     former : list of pyopencl.Event
         The events that `note_written` took out of a list last.
     itself : weakref.ref
+        A weak reference to the arena.
     """
 
     def __init__(self, pool: Pool, beside: Beside | None) -> None:
@@ -301,38 +370,40 @@ class Arena:
         self.idle.close()
 
     def allocate(self, queue: cl.CommandQueue, n_bytes: int) -> cl.Buffer:
-        """Return memory for the next commands of the arena's queue; raises as `Pool.lend`."""
+        """Return a buffer for the next commands of the arena's queue; raises as `Pool.lend`."""
         pool = self.pool
         try:
             if pool.uses:
-                block = self.block(queue, n_bytes)
-            else:  # as `block` does, in less time
+                block = self.take_block(queue, n_bytes)
+            else:  # as `take_block` does, in less time
                 block = self.idle[_block_size(n_bytes)].pop()
                 pool.changes.append(block.size)
         except (KeyError, IndexError):
-            block = self.block(queue, n_bytes)
+            block = self.take_block(queue, n_bytes)
         buffer: Any = _of_handle(block.pointer, True)
         buffer.__class__ = Lent
         buffer.block = block
         lent: cl.Buffer = buffer
         return lent
 
-    def block(self, queue: cl.CommandQueue, n_bytes: int) -> Block:
+    def take_block(self, queue: cl.CommandQueue, n_bytes: int) -> Block:
         """Return a block for the next commands of the arena's queue; raises as `Pool.lend`."""
         pool = self.pool
         block = pool.lend(self, n_bytes)
-        if pool.uses and (events := pool.uses_of((block.pointer,), queue)):
+        if pool.uses and (events := pool.uses.running((block.pointer,), queue.int_ptr)):
             flush(events)
             cl.enqueue_barrier(queue, wait_for=events)
         return block
 
 
+#: The pools that are alive, by the handles of their context and device.
 _pools: weakref.WeakValueDictionary[tuple[int, int], Pool] = weakref.WeakValueDictionary()
+#: Held while an arena or pool is made.
 _lock = threading.Lock()
 
 
 def arena_of(queue: cl.CommandQueue) -> Arena:
-    """Return the arena of a queue. The queue's Python object keeps it."""
+    """Return the arena of a queue, which the queue's Python object keeps."""
     keeper: Any = queue
     try:
         arena: Arena = keeper._clsparse_py
@@ -357,7 +428,7 @@ def pools() -> list[Pool]:
 
 
 def side_queue(queue: cl.CommandQueue) -> cl.CommandQueue:
-    """Return a second queue on the same device, in order; the same one at each call."""
+    """Return the in-order side queue on a queue's device, made by the first call."""
     arena = arena_of(queue)
     if arena.side_queue is None:
         arena.side_queue = queue_beside(queue)

@@ -1,21 +1,25 @@
-"""Out-of-order queues: operations run on an in-order queue beside, between two markers.
+"""Commands that the order of their queue does not cover: of out-of-order queues, and on memory of another queue.
 
-This is the one rule for such queues, kept where commands are enqueued (`memory.submit`, `launch.Chain`). Everything else takes
-any queue for one in order.
+Operations for an out-of-order queue run on an in-order queue beside it, between two markers. This is the one rule for such
+queues, kept where commands are enqueued (`memory.submit`, `launch.Chain`). Everything else takes any queue for one in order.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pyopencl as cl
 
-__all__ = ["Beside", "has_order", "queue_beside"]
+__all__ = ["Beside", "Uses", "flush", "has_order", "queue_beside"]
 
-_WITHOUT_ORDER = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+#: Property of an out-of-order queue.
+_OUT_OF_ORDER = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
+#: Execution status of a command that has ended; running and waiting commands have greater ones.
+_COMPLETE = cl.command_execution_status.COMPLETE
 #: Commands that the host may be ahead of the first unfinished one (quirk 43).
 _MOST_AHEAD = 64
 #: Longest wait of the host for the first unfinished command, in seconds.
@@ -24,22 +28,22 @@ _PATIENCE = 0.01
 
 def has_order(queue: cl.CommandQueue) -> bool:
     """Return whether a queue keeps the order of its commands."""
-    return not queue.properties & _WITHOUT_ORDER
+    return not queue.properties & _OUT_OF_ORDER
 
 
 def queue_beside(queue: cl.CommandQueue) -> cl.CommandQueue:
-    """Return a new queue in order on the same device, with the other properties."""
-    properties: Any = queue.properties & ~_WITHOUT_ORDER
+    """Return a new in-order queue on the device of another queue, with that queue's other properties."""
+    properties: Any = queue.properties & ~_OUT_OF_ORDER
     return cl.CommandQueue(queue.context, queue.device, properties)
 
 
 class Beside:
-    """A queue in order that runs operations' commands for a user's queue without order.
+    """An in-order queue that runs the commands of operations for a user's out-of-order queue.
 
     Attributes
     ----------
     queue : pyopencl.CommandQueue
-        In order.
+        The in-order queue.
     """
 
     def __init__(self, queue: cl.CommandQueue) -> None:
@@ -47,9 +51,10 @@ class Beside:
         self._ends: deque[cl.Event] = deque()
 
     def run(self, command: Callable[..., Any], queue: cl.CommandQueue, *arguments: Any, **keywords: Any) -> Any:
-        """Enqueue a command, or several by one call, for the user's queue, and return what the call returns: the last event.
+        """Enqueue a command for the user's queue, or several by one call, and return the result of the call: the last event.
 
-        They come after all that is on the user's queue; what comes there later, a barrier, a marker or `finish`, waits for them.
+        The command begins after all earlier commands of the user's queue. Later barriers, markers and calls of `finish` there
+        wait for it.
         """
         begin = cl.enqueue_marker(queue)
         queue.flush()
@@ -59,12 +64,67 @@ class Beside:
         self._ends.append(cl.enqueue_marker(queue, wait_for=[event]))
         queue.flush()
         if len(self._ends) > _MOST_AHEAD:
-            _await(self._ends.popleft())
+            _wait_briefly(self._ends.popleft())
         return event
 
 
-def _await(event: cl.Event) -> None:
-    """Wait for an event, but not for long: it may be held back by one that the user sets."""
+def _wait_briefly(event: cl.Event) -> None:
+    """Wait for an event, `_PATIENCE` at most: it may depend on an event that the user has yet to set."""
     until = time.monotonic() + _PATIENCE
-    while event.command_execution_status > cl.command_execution_status.COMPLETE and time.monotonic() < until:
+    while event.command_execution_status > _COMPLETE and time.monotonic() < until:
         time.sleep(_PATIENCE / 100)
+
+
+class Uses(dict[int, dict[int, cl.Event]]):
+    """The last commands, as events, by the handle of the memory that they use, then by the handle of their queue.
+
+    Commands are noted whose order with later commands on the memory's own queue is not given by that queue.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = threading.Lock()
+
+    def note(self, pointers: Iterable[int], queue: cl.CommandQueue, event: cl.Event) -> None:
+        """Note that a command uses memory; it ends after all commands noted for the same queue before."""
+        with self._lock:
+            self._has_running()
+            for pointer in pointers:
+                self.setdefault(pointer, {})[queue.int_ptr] = event
+
+    def has_running(self) -> bool:
+        """Return whether any noted command still runs; forget ended commands."""
+        with self._lock:
+            return self._has_running()
+
+    def running(self, pointers: Iterable[int], own_queue: int | None = None) -> list[cl.Event]:
+        """Return the events of running commands that use memory, without those of the queue ``own_queue``; forget ended ones."""
+        with self._lock:
+            return [event for pointer in pointers for event in self._running_on(pointer, own_queue)]
+
+    def _has_running(self) -> bool:
+        """Return whether any noted command still runs, in the order of insertion; for callers that have the lock."""
+        while self:
+            if self._running_on(next(iter(self))):
+                return True
+        return False
+
+    def _running_on(self, pointer: int, own_queue: int | None = None) -> list[cl.Event]:
+        """Return the events of running commands that use one memory; for callers that have the lock."""
+        by_queue = self.get(pointer)
+        if by_queue is None:
+            return []
+        unfinished = {queue: event for queue, event in by_queue.items() if event.command_execution_status > _COMPLETE}
+        if unfinished:
+            self[pointer] = unfinished
+        else:
+            del self[pointer]
+        return [event for queue, event in unfinished.items() if queue != own_queue]
+
+
+def flush(events: Iterable[cl.Event]) -> None:
+    """Flush the queues of events, as OpenCL asks before another queue waits for these events."""
+    for event in events:
+        queue = event.command_queue
+        if queue is not None:  # user events have no queue
+            queue.flush()

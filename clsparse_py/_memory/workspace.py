@@ -1,6 +1,6 @@
-"""The memory that an operation has in use beside its operands and results: counted, and refused beyond a limit.
+"""The workspace of an operation: memory in use beside its operands and results, counted, and refused beyond a limit.
 
-Functions that allocate (of `launch`, `memory`, `convert`) ask here. If no operation counts, that costs one look-up.
+Functions that allocate (of `launch`, `memory`, `convert`) ask for the current workspace, which costs one look-up.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ __all__ = ["Workspace", "counting", "current", "suffices"]
 _Array = TypeVar("_Array", bound=cl_array.Array)
 
 _log = logging.getLogger(__name__)
+#: The workspace that allocations of a thread are part of.
 _current: ContextVar[Workspace | None] = ContextVar("workspace", default=None)
 
-#: Return the workspace that this thread's allocations are part of, or None. Not a function of ours, as each allocation asks.
+#: Returns the workspace that this thread's allocations are part of, or None. No function of ours, as each allocation calls it.
 current = _current.get
 
 
@@ -32,7 +33,7 @@ class Workspace:
     ----------
     limit : int
         Bytes that may be in use at a time.
-    held : int
+    held_bytes : int
         Bytes that are in use already, and stay so.
 
     Attributes
@@ -45,7 +46,7 @@ class Workspace:
     def __init__(self, limit: int, held_bytes: int = 0) -> None:
         self.limit = limit
         self.peak = self._held = held_bytes
-        # Sizes of arrays let go that are still to be subtracted. Any thread may append, at any time: the garbage collector does.
+        # Bytes of arrays let go that are still to be subtracted. Any thread may append, at any time: the garbage collector does.
         self._let_go: deque[int] = deque()
 
     @property
@@ -61,12 +62,12 @@ class Workspace:
         return max(self.limit - self.used, 0)
 
     def require(self, n_bytes: int) -> None:
-        """Refuse an array that does not fit.
+        """Raise an error if an array of ``n_bytes`` bytes exceeds the limit.
 
         Raises
         ------
         MemoryError
-            The message says how much it needs, and how much there is.
+            The message says how much memory the array needs, and how much there is.
         """
         if n_bytes > self.room:
             raise MemoryError(
@@ -74,20 +75,21 @@ class Workspace:
             )
 
     def hold(self, n_bytes: int) -> None:
-        """Take note of memory that is in use until `let_go`; raises as `require`."""
+        """Count memory that is in use until `let_go`; raises as `require`."""
         self.require(n_bytes)
         self._note(n_bytes)
 
     def let_go(self, n_bytes: int) -> None:
-        """Take note of memory that is in use no longer."""
+        """Count memory that is no longer in use."""
         self._let_go.append(n_bytes)
 
     def _note(self, n_bytes: int) -> None:
+        """Add bytes to the memory in use, and update the peak."""
         self._held += n_bytes
         self.peak = max(self.peak, self.used)
 
     def count(self, array: _Array, n_bytes: int) -> _Array:
-        """Return an array, whose memory is in use until it is let go."""
+        """Count the memory of an array until the array is let go, and return the array."""
         self._note(n_bytes)
         weakref.finalize(array, self._let_go.append, n_bytes).atexit = False
         return array
@@ -109,7 +111,7 @@ class counting:  # noqa: N801 - used as a function is
 
 
 def suffices(phase: Callable[[], None]) -> bool:
-    """Enqueue a phase of an operation, and return whether there was memory for it; if not, there has to be another way."""
+    """Enqueue a phase of an operation, and return whether there was memory for it; the caller has another way if not."""
     try:
         phase()
     except MemoryError as error:

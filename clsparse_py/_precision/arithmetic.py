@@ -1,4 +1,4 @@
-"""Value types, index type and semiring as OpenCL C: the part of a kernel's prelude that defines the arithmetic."""
+"""Value types, index type and semiring in OpenCL C: the part of a kernel's prelude that defines the arithmetic."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ __all__ = [
     "literal",
     "name_of",
     "needs_fp64",
+    "numbers",
     "operation",
     "type_of_sums",
     "unsupported_dtype",
@@ -49,19 +50,45 @@ _MAX_VALUES = {"char": "CHAR_MAX", "short": "SHRT_MAX", "int": "INT_MAX", "long"
 _MAX_VALUES |= {"uchar": "UCHAR_MAX", "ushort": "USHRT_MAX", "uint": "UINT_MAX", "ulong": "ULONG_MAX"}
 #: Unsigned OpenCL types for the bits of a value, by its size in bytes.
 _BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "uint2", 16: "uint4"}
+#: Functions of real numbers T in OpenCL C.
+_REAL_FUNCTIONS = """T times(const T a, const T b) { return a * b; }
+T quotient(const T a, const T b) { return a / b; }
+T conjugate(const T a) { return a; }
+R real_part(const T a) { return a; }
+T of_real(const R a) { return a; }
+R square(const T a) { return a * a; }
+R magnitude(const T a) { return fabs(a); }
+R largest(const T a) { return fabs(a); }
+T times_power(const T a, const int exponent) { return ldexp(a, exponent); }"""
+#: Functions of complex numbers T in OpenCL C, with the names of the real ones.
+_COMPLEX_FUNCTIONS = """T times(const T a, const T b) { return (T)(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x); }
+T quotient(const T a, const T b) // Smith, "Algorithm 116": the inverse of b may overflow where a is small, too
+{
+    const bool turned = fabs(b.x) < fabs(b.y);
+    const T over = turned ? (T)(a.y, -a.x) : a, under = turned ? (T)(b.y, -b.x) : b;
+    const R ratio = under.y / under.x;
+    return (T)(over.x + over.y * ratio, over.y - over.x * ratio) / (under.x + under.y * ratio);
+}
+T conjugate(const T a) { return (T)(a.x, -a.y); }
+R real_part(const T a) { return a.x; }
+T of_real(const R a) { return (T)(a, 0); }
+R square(const T a) { return a.x * a.x + a.y * a.y; }
+R magnitude(const T a) { return hypot(a.x, a.y); }
+R largest(const T a) { return fmax(fabs(a.x), fabs(a.y)); }
+T times_power(const T a, const int exponent) { return (T)(ldexp(a.x, exponent), ldexp(a.y, exponent)); } // quirk 45"""
 
 
 def needs_fp64(*dtypes: np.dtype[Any]) -> bool:
-    """Return whether a device without double precision cannot compute with values of these dtypes."""
+    """Return whether computing with values of these dtypes needs double precision of the device."""
     return any(dtype.char in "dD" for dtype in dtypes)
 
 
 def conversion(source: np.dtype[Any], target: np.dtype[Any]) -> str:
-    """Return the OpenCL C expression that makes a value of dtype ``target`` of a value ``v``.
+    """Return the OpenCL C expression that converts a value ``v`` of dtype ``source`` to dtype ``target``.
 
-    A complex one loses its imaginary part for a real target; a bool is whether it is not 0. Of floats, integers are what int64
-    makes of them, cut to their bits: -1.0 is 255 as uint8, as NumPy has it, where C leaves open what it is. What int64 does not
-    hold is undefined there, too, but for uint64.
+    A complex value loses its imaginary part for a real target; a bool is True for a value that is not 0. Floats become integers
+    by way of int64, whose lowest bits count: -1.0 is 255 as uint8, as NumPy has it, where C leaves the result open. The result
+    for floats that int64 does not hold is undefined in NumPy, too, but for uint64.
     """
     kind = OPENCL_TYPES[target.name]
     if source == target:
@@ -78,7 +105,7 @@ def conversion(source: np.dtype[Any], target: np.dtype[Any]) -> str:
 
 
 def type_of_sums(dtype: np.dtype[Any]) -> list[str]:
-    """Return lines of OpenCL C: the type T of sums, and its bits as unsigned words."""
+    """Return lines of OpenCL C: the type T of sums, and macros that convert T to unsigned words of the same bits and back."""
     kind, bits = OPENCL_TYPES[dtype.name], _BITS[dtype.itemsize]
     return [
         f"typedef {kind} T;  // {dtype.name}: sums",
@@ -88,13 +115,21 @@ def type_of_sums(dtype: np.dtype[Any]) -> list[str]:
     ]
 
 
+def numbers(dtype: np.dtype[Any], addition: str = "((a) + (b))") -> list[str]:
+    """Return lines of OpenCL C: a type T of real or complex numbers, the real type R of its parts, and functions of T."""
+    real = "double" if needs_fp64(dtype) else "float"
+    fp64 = ["#pragma OPENCL EXTENSION cl_khr_fp64 : enable"] if needs_fp64(dtype) else []
+    types = [*type_of_sums(dtype), f"typedef {real} R;", "#define ZERO ((T)(0))", f"#define ADD(a, b) {addition}"]
+    return [*fp64, *types, _COMPLEX_FUNCTIONS if dtype.kind == "c" else _REAL_FUNCTIONS]
+
+
 def extreme(name: str, dtype: np.dtype[Any]) -> str:
-    """Return the OpenCL C expression for the larger or the smaller one of two values ``a`` and ``b`` of a dtype.
+    """Return the OpenCL C expression for the maximum or the minimum of two values ``a`` and ``b`` of a dtype.
 
     Parameters
     ----------
     name : str
-        NumPy's name of the function: "maximum" and "minimum" give NaN if one of both is NaN, "fmax" and "fmin" the other one.
+        NumPy's name of the function: "maximum" and "minimum" give NaN if a value is NaN, "fmax" and "fmin" the other value.
     dtype : dtype
         Complex numbers are ordered as in NumPy: by the real part, then by the imaginary part.
     """
@@ -111,7 +146,7 @@ def extreme(name: str, dtype: np.dtype[Any]) -> str:
 
 
 def extreme_of_none(name: str, dtype: np.dtype[Any]) -> str:
-    """Return the value that leaves every other one as it is under `extreme`, in OpenCL C; the dtype is no bool."""
+    """Return the identity of `extreme` in OpenCL C: the extreme of no values. The dtype is no bool."""
     if dtype.kind in "fc":
         bound = "NAN" if name.startswith("f") else "-INFINITY" if name == "maximum" else "INFINITY"
         return bound if dtype.kind == "f" else f"{bound}, {bound}"
@@ -122,7 +157,7 @@ def extreme_of_none(name: str, dtype: np.dtype[Any]) -> str:
 
 
 def literal(value: Any) -> str:
-    """Return a real scalar of NumPy's in OpenCL C, as a value of its dtype."""
+    """Return the OpenCL C literal of a real NumPy scalar, of the scalar's dtype."""
     dtype = np.dtype(value.dtype)
     if dtype.kind == "f":
         if not np.isfinite(value):
@@ -138,7 +173,7 @@ def literal(value: Any) -> str:
 
 
 def operation(name: str, dtype: np.dtype[Any]) -> str:
-    """Return the OpenCL C expression for an operation on two values ``a`` and ``b`` of a dtype.
+    """Return the OpenCL C expression for an operation of semirings on two values ``a`` and ``b`` of a dtype.
 
     Parameters
     ----------
@@ -169,7 +204,7 @@ def unsupported_dtype(name: str, dtype: Any) -> DtypeError:
 
 @functools.cache
 def name_of(dtype: np.dtype[Any]) -> str:
-    """Return a dtype's name, which NumPy takes microseconds to put together."""
+    """Return a dtype's name, kept as NumPy takes microseconds to put it together."""
     return dtype.name
 
 
@@ -180,7 +215,7 @@ class Arithmetic:
     Attributes
     ----------
     a, x : str
-        NumPy's names of the dtypes of the matrix's and the dense operand's values, as stored.
+        NumPy's names of the dtypes in which the values of the matrix and of the dense operand are stored.
     index : str
         "int32" or "int64": the dtype of ``indices`` and ``indptr``.
     semiring : str
@@ -194,34 +229,34 @@ class Arithmetic:
 
     @functools.cached_property
     def result(self) -> np.dtype:
-        """The dtype of the result, in which all is computed."""
+        """The dtype of the result, in which products and sums are computed."""
         return of_name(self.semiring).result_dtype(np.dtype(self.a), np.dtype(self.x))
 
     @property
     def floating(self) -> str:
-        """NumPy's name of the result's dtype, float32 in place of one of integers."""
+        """NumPy's name of the result's dtype, but float32 if that is an integer."""
         return self.result.name if self.result.kind in "fc" else "float32"
 
     @property
     def name(self) -> str:
-        """A short name, such as ``f64_i32`` or ``min_plus_f32_x_f64_i64``."""
+        """The part of a kernel's name that tells the arithmetic, such as ``f64_i32`` or ``min_plus_f32_x_f64_i64``."""
         a, x, index = (f"{np.dtype(dtype).kind}{np.dtype(dtype).itemsize * 8}" for dtype in (self.a, self.x, self.index))
         ring = "" if self.semiring == "plus_times" else f"{self.semiring}_"
         return f"{ring}{a}_{index}" if a == x else f"{ring}{a}_x_{x}_{index}"
 
     @property
     def needs_fp64(self) -> bool:
-        """Whether a device without double precision cannot run it."""
+        """Whether the arithmetic needs double precision of the device."""
         return needs_fp64(np.dtype(self.a), np.dtype(self.x), self.result)
 
-    def _load(self, dtype: np.dtype) -> str:
-        """Return the expression that makes a T of a stored value ``v``."""
+    def _convert_stored(self, dtype: np.dtype) -> str:
+        """Return the OpenCL C expression that converts a stored value ``v`` to the type T."""
         if of_name(self.semiring).of_truth:
             return "(v.x != 0 || v.y != 0)" if dtype.kind == "c" else "(v != 0)"
         return conversion(dtype, self.result)
 
     def _operations(self) -> tuple[str, str, str]:
-        """Return addition and multiplication of ``a`` and ``b``, and the identity of addition, empty if there is none."""
+        """Return the semiring's addition, multiplication and identity of addition in OpenCL C; the identity may be empty."""
         ring, result = of_name(self.semiring), self.result
         if ring.is_given:
             return ring.plus, ring.times, "" if ring.zero is None else literal(ring.identity(result))
@@ -233,10 +268,10 @@ class Arithmetic:
 
     @property
     def vector_operations(self) -> tuple[str, str] | None:
-        """Addition and multiplication as expressions that hold for OpenCL vectors of A's values ``a`` and ``b`` too.
+        """The semiring's addition and multiplication of OpenCL vectors ``a`` and ``b``, as expressions in OpenCL C.
 
-        None if there are none: values are of several types, T is no plain number of 32 or 64 bits, or the semiring is given by
-        expressions.
+        None if no such expressions are known: values have several types, T is no real number of 32 or 64 bits, or a user gave
+        expressions of the semiring.
         """
         if (
             of_name(self.semiring).is_given
@@ -250,11 +285,11 @@ class Arithmetic:
 
     @property
     def prelude(self) -> str:
-        """OpenCL C: the types, the loads, and the semiring.
+        """The OpenCL C of the arithmetic: the types, the loads, and the semiring.
 
-        ``I`` is the index type, ``A_VALUE`` and ``X_VALUE`` are the stored types, ``T`` is that of sums and products.
-        ``LOAD_A(p)`` and ``LOAD_INDEX(p)`` go through ``cl/load_once.cl``, ``LOAD_X(p)`` is an ordinary load; each value comes as
-        a T, of ``LOAD_VALUE(p)`` as it is stored.
+        ``I`` is the index type, ``A_VALUE`` and ``X_VALUE`` are the stored types, ``T`` is the type of sums and products.
+        ``LOAD_A(p)`` and ``LOAD_INDEX(p)`` go through ``cl/load_once.cl``, ``LOAD_X(p)`` is an ordinary load. ``LOAD_A`` and
+        ``LOAD_X`` return a T, ``LOAD_VALUE(p)`` returns a value as it is stored.
         """
         a, x, index, result = (np.dtype(dtype) for dtype in (self.a, self.x, self.index, self.result))
         add, multiply, identity = self._operations()
@@ -268,10 +303,10 @@ class Arithmetic:
             *type_of_sums(result),
             f"#define T_IS_COMPLEX {int(result.kind == 'c')}",
             '#include "load_once.cl"',
-            f"#define LOAD_INDEX(p) {_once(index)}",
-            f"T from_a(A_VALUE v) {{ return {self._load(a)}; }}",
-            f"T from_x(X_VALUE v) {{ return {self._load(x)}; }}",
-            f"#define LOAD_VALUE(p) {_once(a)}",
+            f"#define LOAD_INDEX(p) {_load_once(index)}",
+            f"T from_a(A_VALUE v) {{ return {self._convert_stored(a)}; }}",
+            f"T from_x(X_VALUE v) {{ return {self._convert_stored(x)}; }}",
+            f"#define LOAD_VALUE(p) {_load_once(a)}",
             "#define LOAD_A(p) from_a(LOAD_VALUE(p))",
             "#define LOAD_X(p) from_x(*(p))",
             f"// semiring {self.semiring}",
@@ -282,8 +317,8 @@ class Arithmetic:
         return "\n".join(lines)
 
 
-def _once(dtype: np.dtype) -> str:
-    """Return the load of one value at ``p`` that is read once."""
+def _load_once(dtype: np.dtype) -> str:
+    """Return the OpenCL C expression of a streaming load at ``p``, for values that a kernel reads once."""
     bits = dtype.itemsize * 8
     if bits < 32:
         return "(*(p))"

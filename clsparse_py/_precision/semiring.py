@@ -46,7 +46,7 @@ __all__ = [
     "plus_times",
 ]
 
-#: Names of semirings: each addition with its multiplications.
+#: Names of semirings: an addition and a multiplication.
 SemiringName = Literal[
     "plus_times", "plus_plus", "plus_min", "plus_max", "plus_first", "plus_second", "plus_pair",
     "min_times", "min_plus", "min_min", "min_max", "min_first", "min_second", "min_pair",
@@ -64,17 +64,17 @@ LogicalName = Literal[
     "lxor_times", "lxor_plus", "lxor_min", "lxor_max", "lxor_first", "lxor_second", "lxor_pair", "lxor_lor", "lxor_land",
     "lxor_lxor",
 ]  # fmt: skip
-#: Additions of semirings by name. "any" is one of the two, the larger one; "or", "and" and "xor" are of truth values.
+#: Names of semirings' additions. "any" is one of the two, the larger one; "or", "and" and "xor" are of truth values.
 ADDITIONS = ("plus", "min", "max", "any", "or", "and", "xor")
-#: Multiplications of semirings by name. "first" and "second" are the value of A and of the other operand, "pair" is 1.
+#: Names of semirings' multiplications. "first" and "second" are the value of A and of the other operand, "pair" is 1.
 MULTIPLICATIONS = ("times", "plus", "min", "max", "first", "second", "pair", "or", "and", "xor")
-#: Additions and multiplications of truth values.
+#: Names of the additions and multiplications of truth values.
 _OF_TRUTH = ("or", "and", "xor")
-#: GraphBLAS's names of the operations on truth values, in the same order.
+#: GraphBLAS's names of the operations of `_OF_TRUTH`, in the same order.
 _LOGICAL = ("lor", "land", "lxor")
-#: Tokens by which a user's text could end the expression that encloses it.
+#: Tokens by which a user's text could end the expression around it.
 _NO_EXPRESSION = re.compile(r"[;{}#\\\"'\n]|//|/\*")
-#: Semirings that users defined by expressions, by name.
+#: Semirings that users defined by expressions, by their generated names.
 _given: dict[str, Semiring] = {}
 
 
@@ -171,7 +171,7 @@ class Semiring:
 
     @property
     def operations(self) -> tuple[str, str]:
-        """The names of addition and multiplication; both empty if it is given by expressions."""
+        """The names of the semiring's addition and multiplication; both empty if it is given by expressions."""
         plus, _, times = ("", "", "") if self.is_given else self.name.partition("_")
         return plus, times
 
@@ -182,11 +182,11 @@ class Semiring:
 
     @property
     def of_truth(self) -> bool:
-        """Whether the semiring is of truth values: nonzero is true."""
+        """Whether the semiring computes with truth values: a value that is not 0 is true."""
         return self.operations[0] in _OF_TRUTH
 
     def result_dtype(self, a: np.dtype, x: np.dtype) -> np.dtype:
-        """Return the dtype of a product of values of dtypes ``a`` and ``x``.
+        """Return the dtype of the semiring's product of values of dtypes ``a`` and ``x``.
 
         Raises
         ------
@@ -208,7 +208,7 @@ class Semiring:
         Raises
         ------
         ValueError
-            There is none, or ``dtype`` does not hold it.
+            The semiring has no such identity, or ``dtype`` does not hold it.
         """
         if self.is_given:
             if self.zero is None:
@@ -225,7 +225,7 @@ class Semiring:
         Raises
         ------
         ValueError
-            There is none, or ``dtype`` does not hold it.
+            The semiring has no such identity, or ``dtype`` does not hold it.
 
         Examples
         --------
@@ -242,6 +242,7 @@ class Semiring:
 
 
 def _require_expression(name: str, text: Any) -> None:
+    """Raise an error unless a user's ``plus`` or ``times`` is text that can be an expression in OpenCL C."""
     if not isinstance(text, str):
         raise TypeError(f"semiring: {name} must be an expression in OpenCL C, is {type(text).__name__}")
     if not text.strip():
@@ -252,7 +253,7 @@ def _require_expression(name: str, text: Any) -> None:
 
 
 def _scalar(name: str, value: Any, dtype: np.dtype) -> Any:
-    """Return a number as a scalar of a dtype, of which an infinity is the largest or smallest value."""
+    """Return a number as a scalar of a dtype; an infinity becomes the largest or smallest integer of an integer dtype."""
     if dtype.kind in "fc":
         return dtype.type(value)
     if dtype.kind == "b":
@@ -271,10 +272,11 @@ max_times = Semiring("max_times")
 or_and = Semiring("or_and")
 plus_pair = Semiring("plus_pair")
 
-SEMIRINGS: dict[str, Semiring] = {each.name: each for each in (plus_times, min_plus, max_times, or_and, plus_pair)}
+#: Semirings that have a public name, by that name.
+SEMIRINGS: dict[str, Semiring] = {ring.name: ring for ring in (plus_times, min_plus, max_times, or_and, plus_pair)}
 
 
 @functools.lru_cache(maxsize=256)
 def of_name(name: str) -> Semiring:
-    """Return the semiring that has a name."""
+    """Return the semiring of a name: a public one, one given by expressions, or an addition with a multiplication."""
     return SEMIRINGS.get(name) or _given.get(name) or Semiring(cast("SemiringName", name))

@@ -18,11 +18,10 @@ from typing_extensions import Self
 
 from clsparse_py._build.built import Numbers
 from clsparse_py._ground import fork_guard
-from clsparse_py._memory.blocks import is_released
 from clsparse_py._memory.memory import layout, new_array
 from clsparse_py._memory.order import note_written, of_others
 from clsparse_py._memory.overlap import require_inside
-from clsparse_py._memory.pool import Arena, Pool, arena_of
+from clsparse_py._memory.pool import Arena, Pool, arena_of, is_released
 from clsparse_py._memory.workspace import current
 from clsparse_py._precision.semiring import plus_times
 from clsparse_py._run.launch import Chain, needs_no_events

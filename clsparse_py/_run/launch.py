@@ -20,10 +20,9 @@ from clsparse_py._device.device import Device, describe
 from clsparse_py._ground import fork_guard
 from clsparse_py._ground.fork_guard import use_device
 from clsparse_py._ground.records import dataclass
-from clsparse_py._memory.blocks import Lent, whole
 from clsparse_py._memory.memory import allocate, array_of, submit
 from clsparse_py._memory.order import forget_ended, note_use, note_written, of_others
-from clsparse_py._memory.pool import Arena, arena_of, side_queue
+from clsparse_py._memory.pool import Arena, Lent, arena_of, side_queue, whole
 from clsparse_py._memory.workspace import current
 from clsparse_py._run.transfer import from_host, in_place, pending
 
@@ -117,7 +116,7 @@ def needs_no_events(queue: cl.CommandQueue, *arrays: cl_array.Array, known_event
     if fork_guard.forked:
         use_device()
     arena = arena_of(queue)
-    if arena.beside is not None or (arena.pool.uses and arena.pool.has_uses()) or current() is not None:
+    if arena.beside is not None or (arena.pool.uses and arena.pool.uses.has_running()) or current() is not None:
         return None
     own_queue = arena.itself
     for array in arrays:

@@ -23,9 +23,8 @@ from typing_extensions import override
 from clsparse_py._build import programs
 from clsparse_py._build.built import Built, Launch, Numbers, Repeated, enqueue_kernel
 from clsparse_py._device.device import describe
-from clsparse_py._memory.blocks import Lent
 from clsparse_py._memory.memory import allocate, allocate_each, new_array, scratch, submit
-from clsparse_py._memory.pool import Arena
+from clsparse_py._memory.pool import Arena, Lent
 from clsparse_py._run.launch import Chain, enqueue_copy, enqueue_fill, needs_no_events
 
 __all__ = ["Bound", "Number", "Recorder", "Recording", "Tape", "find_recording", "get_recording", "record", "run"]

@@ -9,12 +9,13 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._device.device import describe
-from clsparse_py._ground.fork_guard import is_forked, use_device
-from clsparse_py._memory.dependencies import Uses
+from clsparse_py._ground import fork_guard
+from clsparse_py._ground.fork_guard import use_device
 from clsparse_py._memory.device_array import DeviceArray
 from clsparse_py._memory.memory import allocate, on_host_memory, submit
 from clsparse_py._memory.order import forget_ended, uses_before_writing
 from clsparse_py._memory.pool import arena_of
+from clsparse_py._memory.unordered import Uses
 
 __all__ = ["contexts_match", "copy_to_device", "copy_to_host", "from_host", "in_place", "on_host", "pending", "to_host"]
 
@@ -37,7 +38,7 @@ class _Lent(np.ndarray):
     pointer: int
 
     def __del__(self) -> None:
-        if self.queue is not None and not is_forked():
+        if self.queue is not None and not fork_guard.forked:
             self.queue.finish()
             # Not under the pool's lock, which this thread may have: the garbage collector comes at any time.
             for event in list(self.uses.get(self.pointer, {}).values()):

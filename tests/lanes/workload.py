@@ -48,7 +48,7 @@ from clsparse_py._build import programs
 from clsparse_py._device.device import Device
 from clsparse_py._matrix.structure import check_structure
 from clsparse_py._memory import pool
-from clsparse_py._memory.blocks import Lent
+from clsparse_py._memory.pool import Lent
 from clsparse_py._operations.spmm import plan as spmm_of_plans
 from clsparse_py._operations.spmm.choose import Shape
 from clsparse_py._operations.spmm.choose import choose as choose_shape

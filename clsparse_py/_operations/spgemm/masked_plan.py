@@ -11,7 +11,7 @@ from pyopencl import array as cl_array
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import describe
 from clsparse_py._ground.errors import require_name
-from clsparse_py._ground.set_once import SetOnce
+from clsparse_py._ground.records import SetOnce
 from clsparse_py._ground.tables import plan_as_html
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Structure
 from clsparse_py._matrix.operands import values_of_result

@@ -12,8 +12,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._build.built import Built
 from clsparse_py._device.device import Device, describe
-from clsparse_py._ground.records import dataclass
-from clsparse_py._ground.set_once import SetOnce
+from clsparse_py._ground.records import SetOnce, dataclass
 from clsparse_py._ground.tables import plan_as_html
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._memory.order import note_written

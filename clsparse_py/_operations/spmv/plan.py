@@ -11,7 +11,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._build.plain import are_plain, door
 from clsparse_py._device.device import Device, describe
-from clsparse_py._ground.set_once import SetOnce
+from clsparse_py._ground.records import SetOnce
 from clsparse_py._ground.tables import plan_as_html
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.operands import check_matrix, check_scale, dense_operand, result_for

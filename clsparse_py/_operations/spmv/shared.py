@@ -13,8 +13,7 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py._device.device import describe
-from clsparse_py._ground.records import dataclass
-from clsparse_py._ground.set_once import SetOnce
+from clsparse_py._ground.records import SetOnce, dataclass
 from clsparse_py._ground.tables import Shown, Table, plan_as_html
 from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import Matrix, Structure

@@ -14,8 +14,7 @@ from clsparse_py._build.plain import door
 from clsparse_py._build.programs import note_asked
 from clsparse_py._decisions import profiles
 from clsparse_py._device.device import describe
-from clsparse_py._ground.records import dataclass
-from clsparse_py._ground.set_once import SetOnce
+from clsparse_py._ground.records import SetOnce, dataclass
 from clsparse_py._ground.tables import Shown, Table, plan_as_html
 from clsparse_py._matrix.matrix import Matrix, MatrixT, Origin, Structure
 from clsparse_py._matrix.operands import values_of_result

@@ -10,7 +10,7 @@ from clsparse_py._arrays.hosted import queue_in
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue
 from clsparse_py._ground.errors import require_name
-from clsparse_py._ground.set_once import SetOnce
+from clsparse_py._ground.records import SetOnce
 from clsparse_py._operations.spgemm import SpgemmPlan, plan_and_multiply, spgemm_estimate, spgemm_plan
 
 __all__ = ["RapPlan", "plan_rap", "rap_plan"]

@@ -18,8 +18,7 @@ from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._build.programs import Parameters
 from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.records import dataclass
-from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic
-from clsparse_py._precision.numbers import numbers
+from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, numbers
 from clsparse_py._run.recording import Bound
 from clsparse_py._solvers.krylov.scaling import RESIDUAL, near
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, Sweeps

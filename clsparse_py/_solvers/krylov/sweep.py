@@ -23,8 +23,7 @@ from clsparse_py._build.programs import Parameters
 from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.records import dataclass
 from clsparse_py._memory.memory import allocate, submit
-from clsparse_py._precision.arithmetic import Arithmetic
-from clsparse_py._precision.numbers import numbers
+from clsparse_py._precision.arithmetic import Arithmetic, numbers
 from clsparse_py._run.launch import Chain, enqueue_fill
 from clsparse_py._run.recording import Bound
 from clsparse_py._solvers.krylov.thresholds import Thresholds
