@@ -26,7 +26,7 @@ from clsparse_py._operations.reductions import Reductions
 from clsparse_py._operations.spgemm import plain_product, spgemm
 from clsparse_py._operations.spmm import SpmmPlan, get_spmm_plan, spmm
 from clsparse_py._operations.spmv import SpmvPlan, get_spmv_plan, spmv
-from clsparse_py._operations.transpose import Permutation, TransposePlan, permutation, transpose
+from clsparse_py._operations.transpose import Permutation, TransposePlan, find_permutation, transpose
 from clsparse_py._operations.transpose_cache import MemoryReport, TransposeCache, report_memory
 from clsparse_py._run.transfer import copy_to_host
 
@@ -455,7 +455,7 @@ class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, on
     def transpose_plan(self) -> TransposePlan[csr_array]:
         """Return the plan that transposes new values of A, made at the first call and kept until the structure is replaced."""
         if self._plan is None:
-            order = self._structure.get_plan(Permutation, lambda: permutation(self, "auto"))
+            order = self._structure.get_plan(Permutation, lambda: find_permutation(self, "auto"))
             self._plan = TransposePlan(self, order)
         return self._plan
 

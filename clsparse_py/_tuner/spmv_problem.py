@@ -120,7 +120,7 @@ class SpmvProblem:
         decision = Decision(bins.scheme, ((choice,) * N_BINS,), "measured alone")
         plan = SpmvPlan(self.A, self.features, decision)
         builder = Builder(plan.inspected, Arithmetic(self.dtype, self.dtype, self.A.indptr.dtype.name), scaled=False)
-        builder.binned(decision, range(bins.begin, bins.end))
+        builder.add_binned(decision, range(bins.begin, bins.end))
         self._spoil()
         product = DenseProduct(builder.recorder.recording(), self.queue)
         return lambda: product.run(self.queue, (self.A.data, self.x, self.y), ())

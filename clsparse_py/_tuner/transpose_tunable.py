@@ -16,9 +16,9 @@ from clsparse_py._decisions.profiles import default
 from clsparse_py._device.device import Device
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._operations.transpose.choose import STRATEGIES, Strategy, features_of, parse
-from clsparse_py._operations.transpose.methods import empty
+from clsparse_py._operations.transpose.methods import allocate_result
 from clsparse_py._operations.transpose.plan import attempt
-from clsparse_py._operations.transpose.single_launch import Made, transpose_in_one_launch
+from clsparse_py._operations.transpose.single_launch import TransposedArrays, transpose_in_one_launch
 from clsparse_py._run.launch import Chain
 from clsparse_py._tuner.tunable import Tunable
 
@@ -36,7 +36,7 @@ class TransposeProblem:
     host : scipy.sparse.csr_array
     A : csr_array
         The same on the device.
-    found : Made, optional
+    found : TransposedArrays, optional
         What the last run made.
     """
 
@@ -44,7 +44,7 @@ class TransposeProblem:
     queue: cl.CommandQueue
     host: Any
     A: csr_array
-    found: Made | None = None
+    found: TransposedArrays | None = None
 
     @functools.cached_property
     def wanted(self) -> Any:
@@ -117,11 +117,11 @@ class SpTransTunable(Tunable[TransposeProblem]):
             problem.found = None  # its memory is free for the next
             # A fresh structure, so that no result of the last run is known.
             fresh = Matrix.assembled(A.structure.copied(A.queue, A.indices, A.indptr), A.data)
-            values = empty(A, "values", A.nnz, A.data.dtype)
+            values = allocate_result(A, "values", A.nnz, A.data.dtype)
             chain = Chain(problem.queue, A.data, A.indices, A.indptr)
             pattern, _ = attempt(chain, fresh, True, values, strategy, {})
             chain.finish(values)
-            problem.found = Made(pattern.indptr, pattern.indices, values)
+            problem.found = TransposedArrays(pattern.indptr, pattern.indices, values)
             return list(values.events)
 
         transpose()

@@ -28,8 +28,8 @@ Result        deterministic: a row is summed in the order that the parts give
 #include "lanes_t.cl"
 #include "spmv.cl"
 
-// Where the staged values of a row, whose entries are those from k and up to k, begin and end. Behind all that is staged there
-// are empty rows alone.
+// Bounds, in local memory, of a row's staged products: of its first entry k, and of the entry k behind its last. Rows behind all
+// staged entries are empty.
 #define STAGED_FROM(k) ((uint)min(max(k, begin) - ${base}, (I)count))
 #define STAGED_TO(k) ((uint)min((k) - ${base}, (I)count))
 
@@ -62,13 +62,13 @@ void ${name}(
     const I begin = part_entry[part], behind = part_entry[part + 1];
     const I base = step ? (I)(part * step) : begin;
     const uint n_staged = (uint)min(step ? n_entries - base : behind - base, (I)(step ? step : ${capacity}u));
-    // A part that a row of an earlier one covers is empty.
+    // A part is empty if a row that an earlier part began covers it.
     const uint total = begin < behind ? (uint)(behind - base) : 0, count = min(total, n_staged + ${work_group});
 % else:
     const I begin = part_entry[part];
     const uint count = (uint)(part_entry[part + 1] - begin);
 % endif
-    // A part that begins inside a row has that row's rest. Unsigned, as a step may pass the largest I.
+    // A part that begins inside a row sums that row's rest, too. Rows are unsigned, as a step may pass the largest I.
     const ${position} row_begin = part_row[part], row_end = part_row[part + 1];
     ${position} row = row_begin - part_cut[part] + me;
 % if early:
@@ -78,7 +78,7 @@ void ${name}(
     T rest = ZERO;
 % endif
 
-    // All of the part's loads are in flight before the first is used.
+    // All loads of the part's entries are in flight before the first entry is used.
 % if parts == "rests":
 ${stage("me + {} < n_staged")}
 % else:
@@ -137,7 +137,7 @@ ${stage("me + {} < count")}
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // The same number of rounds for every lane, as the exchange may have barriers.
+    // Every lane takes the same number of rounds, as lanes_reduce may have barriers.
     const uint n = n_longer;
     for (uint i = 0; i < n; i += ${work_group // lanes}) {
         const uint mine = i + me / ${lanes};

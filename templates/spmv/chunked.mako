@@ -27,7 +27,7 @@ Result        deterministic: a row is summed in the order that the chunks and th
 #include "unaligned.cl"
 #include "vectors.cl"
 
-// Prefetch data and columns this far ahead: their stream begins anew at each row, which defeats the hardware's prefetching.
+// Prefetch values and columns: their stream begins anew at each row, which defeats the hardware's prefetching.
 % if ahead:
     #define PREFETCH(k) PREFETCH_LINE(data + (k) + ${ahead}) PREFETCH_LINE(indices + (k) + ${ahead})
 % else:
@@ -171,7 +171,7 @@ void ${name}(
         return;
     global const X_VALUE *restrict x = x_base + x_offset${" + lowest[part]" if narrow else ""};
     global T *restrict y = y_base + y_offset;
-    // 64 bits for what counts: conversions in the loops cost more than the width.
+    // Numbers of rows and entries have 64 bits: conversions in the loops would cost more than the width.
     ulong row = part_row[part], k = part_entry[part];
     const ulong row_end = part_row[part + 1], part_end = part_entry[part + 1];
 
@@ -180,7 +180,7 @@ void ${name}(
         partial[part] = PIECE_SUM(k, end);
         k = end;
     }
-    // The rows that end in this chunk: its last one may not.
+    // Rows before `whole` end in this chunk; its last row may go on in the next chunk.
     const ulong whole = row < row_end && indptr[row_end] > part_end ? row_end - 1 : row_end;
 % if True in prefetch_options:
     // The columns that the chunk's first entries span.
@@ -195,7 +195,7 @@ void ${name}(
 % endif
     const float mean = row < row_end ? (float)(part_end - k) / (row_end - row) : 0;
 % if vector_widths and not all:
-    // How many of the chunk's first rows differ in length from the row before.
+    // Number of the chunk's first rows whose length differs from the length of the row before.
     const ulong looked_at = AT_MOST(row + ${looked_at}, row_end);
     uint changes = 0;
     for (ulong r = row + 1; r < looked_at; ++r)
@@ -212,7 +212,7 @@ void ${name}(
 %>\
 % for width, from_mean in sorted(zip(vector_widths, vectors_from), reverse=True):
     if (by_vectors && mean >= ${from_mean}f${where})
-        // The last rows of the matrix are left to the loops below: reading past them would leave the arrays.
+        // The last rows of the matrix are left to the loops below: vectors would read past the ends of the arrays.
         for (; row < whole && (ulong)indptr[row + 1] + ${width + room} <= n_entries; ++row) {
             const ulong end = indptr[row + 1];
             update(SCALE_ARGUMENTS y + row, row_vectors_${width}${suffix}(k, end, MATRIX));
@@ -231,7 +231,7 @@ void ${name}(
 ## The list of rows is not in every kernel, as its array makes the loops above slower with some compilers.
 % if empty and not scaled:
     if (mean < 1) {
-        // Mostly empty rows: the others are listed without a branch.
+        // In a chunk of mostly empty rows, the other rows are listed without a branch.
         uchar listed[256];
         while (row < whole) {
             const uint n = AT_MOST(256ul, whole - row);

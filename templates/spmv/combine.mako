@@ -32,14 +32,14 @@ void ${name}(
     const ulong i = is_long ? (ulong)run * ${long_rows} + row / ${lanes} : n_long + (ulong)(run - n_long_runs) * ${rows} + row;
     const bool active = i < (ulong)(is_long ? n_long : n_cut) && column < n_columns;
     T sum = ZERO;
-    // The compiler knows the stride, so that several loads are in flight.
+    // The loop's stride is a constant, so that several loads are in flight.
     if (active && is_long)
         for (long k = (long)first[i] + lane; k <= last[i]; k += ${lanes})
             sum = ADD(sum, partial[k * n_columns + column]);
     else if (active)
         for (long k = first[i]; k <= last[i]; ++k)
             sum = ADD(sum, partial[k * n_columns + column]);
-    // The lanes of a row of many pieces; those of others take part in the barriers alone.
+    // Lanes of a row of many pieces add their sums; other work-items take part in the barriers alone.
     sums[me] = sum;
     barrier(CLK_LOCAL_MEM_FENCE);
 % for half in halves:

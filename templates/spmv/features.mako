@@ -40,7 +40,7 @@ void ${name}(
         classes[c] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // The last row has no neighbour behind it.
+    // Loops over rows end before the last row, which has no neighbour behind it.
     I least = ${"INT_MAX" if index == "int32" else "LONG_MAX"}, most = 0;
     long squares = 0, large_squares = 0, jumps = 0;
     const ulong last = n_rows - 1;
@@ -49,8 +49,8 @@ void ${name}(
     const ulong step = 1, behind = (get_global_id(0) + 1) * last / size;
     ulong row = get_global_id(0) * last / size;
 % if index == "int32":
-    // Eight rows at a time: not all compilers make vectors of a loop. All rows together have fewer than 2^31 entries. Squares are
-    // two halves, as no function may take or return more than 32 bytes (quirk 2).
+    // The loop takes eight rows at a time, as not all compilers vectorise loops. All rows together have fewer than 2^31 entries.
+    // Squares are two halves, as no function may take or return more than 32 bytes (quirk 2).
     int8 eight_least = INT_MAX, eight_most = 0;
     uint8 eight_jumps = 0;
     ulong4 squares_lo = 0, squares_hi = 0;
@@ -73,7 +73,7 @@ void ${name}(
 % else:
     const ulong step = size, behind = last;
     ulong row = get_global_id(0);
-    // Four rows at a time, so that their loads are in flight together.
+    // The loop takes four rows at a time, so that loads of four row lengths are in flight together.
     for (; row + 3 * step < behind; row += 4 * step) {
 % for i in range(4):
         global const I *pointer_${i} = indptr + row + ${i} * step;
@@ -109,7 +109,7 @@ void ${name}(
 
     long entries = 0, distance = 0, pairs = 0, gap = 0;
     for (ulong sample = get_global_id(0); sample < n_samples; sample += get_global_size(0)) {
-        // From one sample to the next the place among neighbours changes, as rows may differ by a pattern.
+        // The sampled row's place within its block changes from block to block, as rows may follow a pattern.
         const ulong block = sample * n_rows / n_samples, place = sample % ((sample + 1) * n_rows / n_samples - block);
         const long diagonal = sample * n_columns / n_samples + place * n_columns / n_rows;
         const ulong begin = indptr[block + place], length = indptr[block + place + 1] - begin;

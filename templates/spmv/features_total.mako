@@ -20,7 +20,7 @@ void ${name}(const ulong groups, global const long *restrict features, global lo
         const long other = features[number * groups + group];
         own = is_minimum ? min(own, other) : own + other;
     }
-    // A minimum that is not asked for is made all the same: all work-items have to meet at the barriers.
+    // Minimum and sum are both computed for every feature: all work-items have to meet at the barriers.
     const long smallest = group_reduce_min(box, own), sum = group_reduce_add(box, own);
     if (get_local_id(0) == 0)
         total[number] = is_minimum ? smallest : sum;

@@ -29,7 +29,7 @@ void ${name}(
     for (I k = active ? indptr[row] : 0; k < end; k += ${lanes})
         if (k + (I)lane < end)
             sum = ADD(sum, MULTIPLY(LOAD_A(data + k + lane), LOAD_X(x + LOAD_INDEX(indices + k + lane))));
-    // All lanes take part in the exchange.
+    // All lanes of a row take part in lanes_reduce, also lanes of rows that the mask leaves out.
     local T *box = 0;
     sum = lanes_reduce(box, sum, ${lanes});
     if (active && lane == 0)

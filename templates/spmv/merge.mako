@@ -35,7 +35,7 @@ void ${name}(
         starts[i] = (uint)(indptr[row_begin + i] - begin);
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // Where the path crosses this work-item's diagonal: i row beginnings and k entries are before it.
+    // The merge path crosses this work-item's diagonal behind i row beginnings and k entries.
     const uint diagonal = min(me * ${items}, n_starts + n_entries);
     uint low = max((int)diagonal - (int)n_entries, 0), high = min(diagonal, n_starts);
     while (low < high) {
@@ -48,8 +48,8 @@ void ${name}(
     uint i = low, k = diagonal - low;
     const uint last = min(diagonal + ${items}, n_starts + n_entries);
 
-    // Row 0 is the one that an earlier part began, row r the part's r-th. The first row to end here may have begun in an earlier
-    // work-item: its sum waits for theirs.
+    // Row 0 is the row that an earlier part began, row r the part's r-th row. The first row that ends here may have begun in an
+    // earlier work-item: its sum waits for the sums of earlier work-items.
     const uint row_first = i;
     T sum = ZERO, sum_first = ZERO;
     for (uint step = diagonal; step < last; ++step) {
@@ -65,7 +65,7 @@ void ${name}(
             ++k;
         }
     }
-    // Sums over the run of work-items that end in the same row, by distance 1, 2, 4, ...: always in the same order.
+    // Unfinished sums of work-items that end in the same row are added by distance 1, 2, 4, ...: always in the same order.
     tail[me] = sum;
     tail_row[me] = i;
     barrier(CLK_LOCAL_MEM_FENCE);

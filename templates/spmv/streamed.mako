@@ -46,7 +46,7 @@ void ${name}(
     global const X_VALUE *restrict x = x_base + x_offset${" + lowest[part]" if narrow else ""};
     global T *restrict y = y_base + y_offset;
 
-    // All of the part's loads are in flight before the first is used.
+    // All loads of the part's entries are in flight before the first entry is used.
     if (count == ${capacity}) {
 ${stage("")}
     } else {
@@ -59,7 +59,7 @@ ${stage("if (me + {} < count)")}
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // The same number of rounds for every lane, as the exchange may have barriers.
+    // Every lane takes the same number of rounds, as lanes_reduce may have barriers.
     for (uint i = 0; i < n_rounds; ++i) {
         T sum = ZERO;
         for (uint k = from + lane; k < to; k += ${ahead * lanes}) {

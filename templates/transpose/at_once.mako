@@ -22,7 +22,7 @@ void ${name}(
 % endif
     global I *restrict out_indptr, global I *restrict rows, global V *restrict out)
 {
-    // Where the next entry of a column goes; in the end, where the column ends.
+    // next[column]: the place of the column's next entry; in the end, the column's end.
     local uint next[${places}];
 % if work_group == 1:
     for (uint column = 0; column < n_columns; ++column)
@@ -55,7 +55,7 @@ void ${name}(
     for (uint k = me; k < nnz; k += ${work_group})
         atomic_inc(&next[indices[k]]);
     barrier(CLK_LOCAL_MEM_FENCE);
-    // Each work-item takes adjacent columns.
+    // A work-item scans the counts of adjacent columns, from `first` to `last`.
     const uint span = (n_columns + ${work_group - 1}) / ${work_group};
     const uint first = min(me * span, n_columns), last = min(first + span, n_columns);
     uint begin = 0;
@@ -68,7 +68,7 @@ void ${name}(
         begin += count;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    // Columns are below 2^32 - 1, which stands for no entry. The loop's bound is one that the compiler knows (quirk 4).
+    // Column UINT_MAX stands for no entry: columns are smaller. The loop's bound is a constant of the compiler (quirk 4).
     for (uint at = 0; at < ${places}; at += ${work_group}) {
         const uint k = at + me, column = k < nnz ? (uint)indices[k] : UINT_MAX;
         columns[me] = column;
@@ -90,7 +90,7 @@ void ${name}(
         out_indptr[column + 1] = (I)next[column];
     for (uint i = me; i < nnz; i += ${work_group}) {
         const uint k = placed[i];
-        // The last row that begins at or before the entry.
+        // `row` becomes the last row that begins at or before the entry.
         uint row = 0;
         for (uint step = ${first_step}; step > 0; step /= 2)
             if (row + step < n_rows && starts[row + step] <= k)

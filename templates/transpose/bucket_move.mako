@@ -46,31 +46,31 @@ void ${name}(
     local ushort digit_at[${tile}];
     local uint box[${work_group}];
     const uint me = get_local_id(0), lane = me % ${match_width}, team = me / ${match_width};
-    // A team of lanes has adjacent entries; each step takes as many of them as there are lanes.
+    // A team of lanes has adjacent entries, and takes as many entries in a step as it has lanes.
     const uint mine = team * ${match_width * items} + lane;
     const uint begin = get_group_id(0) * ${tile}u, n_valid = min(n - begin, ${tile}u), end = begin + n_valid;
     const int behind_mine = (int)n_valid - (int)mine, behind_me = (int)n_valid - (int)me;
 
-    // Loads that wait for nothing, before anything waits for one.
+    // Loads that depend on no other load are issued first.
 % if not positions:
     global const V *values_here = values + ((ulong)begin + mine);
-    // Values are loaded once their places are known, as they take registers: from the cache by then.
+    // Values are prefetched here, and loaded once their places are known, so that they take no registers meanwhile.
     if (me * ${line}u < n_valid) {
         PREFETCH_TO_SHARED(values + ((ulong)begin + me * ${line}u))
     }
 % endif
     global const I *columns = indices + ((ulong)begin + mine);
 % for i in range(items):
-    // Padding: positions behind the last entry come last in the tile, with the highest digit.
+    // Positions behind the last entry are padded with the highest digit, which comes last in the tile.
     const I column_${i} = behind_mine > ${i * match_width} ? columns[${i * match_width}] : (I)${digits - 1} << shift;
 % endfor
     const ${row_type} first_row = (${row_type})rows[get_group_id(0)];
-    // No row after it begins in this tile.
+    // No row after last_row begins in this tile.
     const ${row_type} last_row = (${row_type})(get_group_id(0) + 1 < get_num_groups(0) ? (long)rows[get_group_id(0) + 1] : n_rows - 1);
 
-    // A work-item finds where the entries of its buckets, two by two, go.
+    // A work-item computes where the entries of its buckets go, for two buckets at a time.
 % if small:
-    // Few chunks: each work-group adds their counts up by itself, `slices` work-items to a bucket.
+    // Chunks are few: each work-group adds up their counts by itself, `slices` work-items to a bucket.
     local uint *before = (local uint *)pool, *slice_totals = before + ${work_group};
     {
         uint earlier = 0, total = 0;
@@ -112,7 +112,7 @@ void ${name}(
 % endfor
 % endif
 
-    // The numbers of parts and runs, which later launches ask for.
+    // The numbers of parts and of runs are written for later launches.
 % if skips:
     if (get_group_id(0) == 0)
 % endif

@@ -12,18 +12,18 @@ Local memory  `pool_bytes` bytes for exchanged entries, a digit for each, an off
 Result        stable, so deterministic
 </%doc>
 <%def name="ranks(items, digits, teams, pairs, work_group, apart=False)">
-    // Count the digits of each team, and how many equal ones stand before each entry in its team.
+    // Count the digits of each team, and rank entries: an entry's rank is the number of equal digits before it in its team.
     local ushort *counters = (local ushort *)pool;
     local uint *two = (local uint *)pool;
     for (uint i = me; i < ${-(-teams * digits // 8)}; i += ${work_group})
         pool[i] = (ulong2)(0);
     barrier(CLK_LOCAL_MEM_FENCE);
-    // The digit of an entry, and above it its rank.
+    // to_i holds the digit of entry i in its lower 16 bits, and gets the entry's rank in the upper 16 bits.
 % for i in range(items):
     uint to_${i} = digit_${i};
 % endfor
 % if apart:
-    // Buckets are seldom full: teams that have no entry pass over this, and over what depends on it.
+    // Buckets are seldom full: teams without entries skip the ranking, and all steps that depend on ranks.
     const bool are_there = lanes_any(behind_mine > 0);
     if (are_there)
 % endif
@@ -42,7 +42,7 @@ Result        stable, so deterministic
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    // Where each digit of each team begins in the tile: two digits at a time, as the counts of a tile fit in 16 bits.
+    // Scan the counts for where a team's digit begins in the tile: two digits at a time, as counts of a tile fit 16 bits.
     uint start = 0;
 % for i in range(pairs):
     uint total_${i} = 0;
@@ -70,7 +70,7 @@ Result        stable, so deterministic
 % endfor
 </%def>\
 <%def name="placed(items, digits, apart=False)">
-    // Where each entry goes within the tile, and the digit of what is there then.
+    // to_i becomes the place of entry i within the tile; digit_at holds the digit of the entry at a place.
 % if apart:
     if (are_there)
 % endif
@@ -87,7 +87,7 @@ Result        stable, so deterministic
     barrier(CLK_LOCAL_MEM_FENCE);
 </%def>\
 <%def name="exchange(type, target, source, items, work_group, match_width, tile, parts, begin='')">
-    // Through local memory, part by part, so that what goes to one digit leaves side by side.
+    // Entries are exchanged through local memory, part by part, so that entries of a digit are stored side by side.
     {
         local ${type} *exchanged = (local ${type} *)pool;
 % for part in range(parts):
@@ -150,7 +150,7 @@ void ${name}(
     global const V *values_here = moved_values + ((ulong)begin + mine);
 % endif
 % for i in range(items):
-    // Padding: positions behind the last entry come last in the tile, with the highest digit.
+    // Positions behind the last entry are padded with the highest digit, which comes last in the tile.
     const W word_${i} = behind_mine > ${i * match_width} ? WORD_OF(words_here[${i * match_width}]) : (W)${digits - 1} << row_bits;
 % endfor
 % if not record:
@@ -163,7 +163,7 @@ void ${name}(
     const bool has_${i} = digit_of_mine_${i} < ${digits};
     uint next_${i} = begin, second_${i} = begin;
 % endfor
-    // How many entries each column of a bucket in several parts has in the parts before this one, and in all.
+    // For a bucket of several parts: the entries of each column in the parts before this part, and in all parts.
     const uint n_parts = bounds[n_buckets + 2 + bucket] - parts_before;
     const bool several = active && !whole, counts = several${"" if small else f" && n_parts <= {alone}"};
 % if skips:
@@ -254,7 +254,7 @@ void ${name}(
 ${ranks(items, digits, teams, pairs, work_group, apart)}
 % for i in range(pairs):
     if (has_${i}) {
-        // A bucket in one part keeps its place.
+        // A bucket that is one part keeps its place.
         offset[digit_of_mine_${i}] = next_${i} - (whole ? 0 : start_${i});
         offset[digit_of_mine_${i} + 1] = second_${i} - (whole ? 0 : start_${i} + first_${i});
         const long column = ((long)bucket << ${bits}) + digit_of_mine_${i};

@@ -28,7 +28,7 @@ from clsparse_py._matrix.structure import Facts, check_structure
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.operands import is_scalar
 from clsparse_py._operations.indexing.methods import Indexing
-from clsparse_py._operations.transpose import Permutation, permutation
+from clsparse_py._operations.transpose import Permutation, find_permutation
 from clsparse_py._operations.transpose_cache import MemoryReport, report_memory
 from clsparse_py._precision.semiring import plus_times
 from clsparse_py._primitives.scan import enqueue_scan
@@ -335,7 +335,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         """
         require_reversed(axes)
         pattern = self._pattern()
-        order = self._structure.get_plan(Permutation, lambda: permutation(pattern, "auto"))
+        order = self._structure.get_plan(Permutation, lambda: find_permutation(pattern, "auto"))
         data = gather(self.queue, self._data, order.positions, "transposed")
         return self.over(order.transposed or self._structure, data)
 

@@ -13,8 +13,7 @@ from clsparse_py._matrix.operands import check_matrix, check_scale, dense_operan
 from clsparse_py._memory.order import note_written
 from clsparse_py._operations.spmm import enqueue_spmm
 from clsparse_py._operations.spmv.binning import GRANULARITIES, Scheme, SchemeName
-from clsparse_py._operations.spmv.choose import KERNELS, KernelChoice, KernelName
-from clsparse_py._operations.spmv.explanation import Explanation
+from clsparse_py._operations.spmv.choose import KERNELS, Explanation, KernelChoice, KernelName
 from clsparse_py._operations.spmv.plan import SpmvPlan
 from clsparse_py._precision.semiring import Semiring, plus_times
 from clsparse_py._run.launch import Chain
@@ -47,7 +46,7 @@ _OF_ANOTHER = "plan: was made for another structure than A's"
 
 
 def get_spmv_plan(A: Matrix) -> SpmvPlan:
-    """Return the plan of ``A @ x`` that A's structure keeps for values of this dtype; made at the first call."""
+    """Return the plan of ``A @ x`` that A's structure keeps for values of A's dtype; the first call makes the plan."""
     return A.structure.get_plan((SpmvPlan, A.data.dtype), lambda: spmv_plan(A))
 
 
@@ -134,7 +133,7 @@ def spmv_plan(
     require_calls(expected_calls)
     if queues is None:
         return SpmvPlan.of(A, scheme, kernel, expected_calls)
-    # The module is loaded when it is asked for, as few processes use it.
+    # This import waits for the first call, as few processes need the module.
     from clsparse_py._operations.spmv.shared import SharedSpmvPlan, check_queues
 
     return SharedSpmvPlan(A, check_queues(A, queues), scheme, kernel, expected_calls)
@@ -244,15 +243,15 @@ def _multiply(
     mask: Any,
     complement: bool,
 ) -> Any:
-    """Do as `spmv`, whose operands are not those of the last product, or are of a plan that was given."""
+    """Compute the product of `spmv` where no recorded call can be repeated."""
     check_matrix(A)
     if mask is not None or complement:
         _require_plain(mask, alpha, beta, plan)
-        return _spmv_of_rows(A, x, out, semiring, mask, complement)
+        return _multiply_masked_rows(A, x, out, semiring, mask, complement)
     if plan is None:
         plan = get_spmv_plan(A)
     elif not isinstance(plan, SpmvPlan):
-        return _share(plan, A).product(A, x, alpha, beta, out, semiring)
+        return _require_shared(plan, A).product(A, x, alpha, beta, out, semiring)
     elif not plan.matches(A):
         raise ValueError(_OF_ANOTHER)
     elif are_plain():
@@ -264,20 +263,20 @@ def _multiply(
     result = result_for(A, "x", operand, x, out, dtype, (A.shape[0],), on_device=on_device)
     y = result.array
     if operand.size > 1 and operand.strides != (operand.dtype.itemsize,):
-        # SpMV's kernels read neighbours; the one of SpMM takes any strides.
+        # SpMV's kernels read adjacent entries of x; SpMM's kernel takes any strides.
         if not y.size:
             return result.deliver()
         enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
     else:
-        # The newest event stands for all before it: it waits for them.
+        # The event of the product's last launch comes after the events of all earlier launches.
         note_written(y, plan.execute(A, operand, y, alpha=alpha, beta=beta, semiring=semiring)[-1])
         if operand is x:
             plan.note_checked(A, x, y, alpha, beta, semiring, is_new=y is not out)
     return result.deliver()
 
 
-def _share(plan: Any, A: Matrix) -> SharedSpmvPlan:
-    """Return a plan that several devices share; raise if it is none, or of another structure."""
+def _require_shared(plan: Any, A: Matrix) -> SharedSpmvPlan:
+    """Return the plan if it is a SharedSpmvPlan of A's structure, else raise."""
     from clsparse_py._operations.spmv.shared import SharedSpmvPlan
 
     if not isinstance(plan, SharedSpmvPlan):
@@ -288,7 +287,7 @@ def _share(plan: Any, A: Matrix) -> SharedSpmvPlan:
 
 
 def _require_plain(mask: Any, alpha: Any, beta: Any, plan: Any) -> None:
-    """Refuse arguments that do not go with a mask, and a complement of none."""
+    """Raise if alpha, beta or a plan comes with a mask of rows, or a complement without a mask."""
     if mask is None:
         raise ValueError("complement: belongs to a mask, which is missing")
     for name, argument in (("alpha", alpha), ("beta", beta), ("plan", plan)):
@@ -296,12 +295,12 @@ def _require_plain(mask: Any, alpha: Any, beta: Any, plan: Any) -> None:
             raise ValueError(f"{name}: does not go with a mask")
 
 
-def _spmv_of_rows(A: Matrix, x: Any, out: Any, semiring: Semiring, mask: Any, complement: bool) -> Any:
-    """Return the product in some rows."""
-    # The module is loaded when it is asked for, as few processes use it.
-    from clsparse_py._operations.spmv.masked import enqueue_masked_rows, row_mask
+def _multiply_masked_rows(A: Matrix, x: Any, out: Any, semiring: Semiring, mask: Any, complement: bool) -> Any:
+    """Return ``A @ x`` in the rows that a mask selects, and ``out`` or the identity in other rows."""
+    # This import waits for the first call, as few processes need the module.
+    from clsparse_py._operations.spmv.masked import enqueue_masked_rows, prepare_row_mask
 
-    row_marks = row_mask(A, mask)
+    row_marks = prepare_row_mask(A, mask)
     operand, on_device = dense_operand(A, "x", x, ndim=1)
     dtype = check_scale(A, operand, None, None, out, semiring)
     result = result_for(A, "x", operand, x, out, dtype, (A.shape[0],), on_device=on_device)

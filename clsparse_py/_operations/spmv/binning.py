@@ -25,11 +25,12 @@ __all__ = ["GRANULARITIES", "N_BINS", "Scheme", "SchemeName", "Side", "count_bin
 
 #: The granularities U of coarse binning (Hou, Feng and Che, Section III-B).
 GRANULARITIES = (*(factor * 10**power for power in range(1, 6) for factor in (1, 2, 5)), 10**6)
-#: 100 bins, and one for longer rows.
+#: Number of bins: one to a workload from 0 to 99, and one for longer rows.
 N_BINS = 101
-#: Hybrid binning takes the rows of a block one by one where the block has fewer entries a row than this.
+#: Mean entries a row of a block, below which hybrid binning takes the block's rows one by one.
 HYBRID_THRESHOLD = 32
 
+#: Names of the binning schemes.
 SchemeName = Literal["single", "fine", "coarse", "hybrid"]
 
 
@@ -75,7 +76,7 @@ class Scheme:
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """The sets of virtual rows that are binned, each on its own."""
+        """The sets of virtual rows that are binned separately."""
         if self.name == "fine":
             return (Side(1, 1, -1, 0),)
         if self.name == "coarse":
@@ -87,7 +88,7 @@ class Scheme:
 
 @dataclass(frozen=True)
 class Side:
-    """Virtual rows of one granularity, and which of them take part; see ``templates/spmv/binning.mako``."""
+    """A set of virtual rows of one granularity, by the workload of their blocks; see ``templates/spmv/binning.mako``."""
 
     granularity: int
     block: int
@@ -107,7 +108,7 @@ class Binning(OfStructure):
     """
 
     template = "spmv/binning"
-    variants: ClassVar[Variants] = {each: {"step": each or "histogram"} for each in ("", "histogram", "count", "place")}
+    variants: ClassVar[Variants] = {step: {"step": step or "histogram"} for step in ("", "histogram", "count", "place")}
 
     step: str
 
@@ -124,28 +125,28 @@ class ScanCounts(OfStructure):
     template = "spmv/scan_counts"
 
 
-def _chunks(device: Device, n_virtual: int) -> int:
-    """Return the number of work-items that list rows: a few for each core of a CPU, enough to fill a GPU."""
+def _count_chunks(device: Device, n_virtual: int) -> int:
+    """Return the number of chunks of virtual rows, one to a work-item: a few to a core of a CPU, enough to fill a GPU."""
     max_chunks = device.compute_units * (8 if device.lanes_are_loops else 512)
     return max(1, min(max_chunks, -(-n_virtual // 16)))
 
 
-def _where(n_rows: int, side: Side) -> tuple[Any, ...]:
-    """Return the kernels' arguments that say which rows take part in a side of a scheme."""
+def _side_arguments(n_rows: int, side: Side) -> tuple[Any, ...]:
+    """Return the arguments of binning kernels that say which virtual rows a side of a scheme has."""
     return np.int64(n_rows), np.int64(side.granularity), np.int64(side.block), np.int64(side.threshold), np.int32(side.side)
 
 
 def count_bins(
     queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, side: Side, work_group: int = 128
 ) -> np.ndarray[Any, Any]:
-    """Return how many virtual rows each bin holds: one launch, one read."""
+    """Return the numbers of virtual rows in the bins: one launch, one read."""
     chain = Chain(queue, indptr)
     device = chain.device
     built, record = chain.build(Binning(min(work_group, device.max_work_group), indptr.dtype.name, "histogram"))
     n_virtual = -(-n_rows // side.granularity)
     groups = max(1, min(-(-n_virtual // record.work_group), device.compute_units * 8))
     counts = chain.scratch(groups * N_BINS, np.int32)
-    chain.launch(built, groups, *_where(n_rows, side), indptr, counts)
+    chain.launch(built, groups, *_side_arguments(n_rows, side), indptr, counts)
     return np.asarray(chain.read(counts, groups * N_BINS).reshape(groups, N_BINS).sum(axis=0, dtype=np.int64))
 
 
@@ -172,20 +173,20 @@ def list_rows(
     chain = Chain(queue, indptr)
     work_group = min(work_group, chain.device.max_work_group)
     index = indptr.dtype
-    chunks = _chunks(chain.device, -(-n_rows // side.granularity))
+    chunks = _count_chunks(chain.device, -(-n_rows // side.granularity))
     n_lists = int(list_of_bin.max()) + 1
     to_list = from_host(queue, list_of_bin.astype(np.int32), copy=True)
     counts = chain.scratch(n_lists * chunks, index)
     rows = allocate(queue, "lists of rows", max(n_virtual, 1), index)
-    shared = (*_where(n_rows, side), indptr, np.int64(chunks), np.int32(n_lists), to_list, counts)
-    _over_chunks(chain, Binning(work_group, index.name, "count"), chunks, *shared)
-    _over_chunks(chain, ScanCounts(work_group, index.name), 1, np.int64(counts.size), counts)
-    _over_chunks(chain, Binning(work_group, index.name, "place"), chunks, *shared, rows)
+    shared = (*_side_arguments(n_rows, side), indptr, np.int64(chunks), np.int32(n_lists), to_list, counts)
+    _launch_over_chunks(chain, Binning(work_group, index.name, "count"), chunks, *shared)
+    _launch_over_chunks(chain, ScanCounts(work_group, index.name), 1, np.int64(counts.size), counts)
+    _launch_over_chunks(chain, Binning(work_group, index.name, "place"), chunks, *shared, rows)
     chain.finish(rows)
     return rows
 
 
-def _over_chunks(chain: Chain, parameters: OfStructure, n: int, *arguments: Any) -> None:
-    """Enqueue a kernel whose work-items take a chunk each."""
+def _launch_over_chunks(chain: Chain, parameters: OfStructure, n: int, *arguments: Any) -> None:
+    """Enqueue a kernel with one work-item to each of ``n`` chunks."""
     built, record = chain.build(parameters)
     chain.launch(built, -(-n // record.work_group), *arguments)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Generator
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py._build import programs
 from clsparse_py._build.built import Built
 from clsparse_py._ground.records import dataclass
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.parts import Combine, add_later_pieces, list_cut_rows
 from clsparse_py._operations.spmv.binning import N_BINS, Side, count_bins, list_rows
-from clsparse_py._operations.spmv.choose import Decision, KernelChoice, Thresholds, whole_rows
-from clsparse_py._operations.spmv.explanation import Share
+from clsparse_py._operations.spmv.choose import Decision, KernelChoice, Share, Thresholds, has_no_long_row
 from clsparse_py._operations.spmv.features import Inspected
 from clsparse_py._operations.spmv.kernels import Adaptive, Chunked, Merge, Narrow, Streamed, Subvector
 from clsparse_py._precision.arithmetic import Arithmetic
@@ -29,14 +27,13 @@ from clsparse_py._run.upgrade import Upgrade
 
 __all__ = ["Builder"]
 
-_Record = TypeVar("_Record", bound=programs.Parameters)
-#: The number of parts, and where they begin, as `Inspected.cut` returns them.
+#: Number of parts of A, and arrays of their beginnings, as `Inspected.cut` returns them.
 _Parts = tuple[int, list[cl_array.Array]]
 
 
 @dataclass(frozen=True)
 class _List:
-    """Virtual rows that take one kernel: ``n_virtual`` of them, from ``begin`` on in ``rows``."""
+    """A list of virtual rows with one kernel: ``n_virtual`` numbers in ``rows``, from ``begin`` on."""
 
     choice: KernelChoice
     rows: cl_array.Array
@@ -61,111 +58,102 @@ class Builder:
         self.queue, self.device, self.limits = inspected.queue, inspected.device, Thresholds.of(inspected.device)
         self.n_rows = inspected.features.n_rows
         self.index = inspected.indptr.dtype.type
-        self.recorder = self._recorder()
+        self._chain = Chain(self.queue)
+        self.recorder = self._new_recorder()
         self.shares: list[Share] = []
         self.upgrade: Upgrade[Recording] | None = None
         self._combine: Callable[[Recorder, cl_array.Array], None] | None = None
 
-    def _recorder(self) -> Recorder:
-        """Return a recorder without a launch."""
+    def _new_recorder(self) -> Recorder:
+        """Return an empty recorder of a product."""
         arithmetic = self.arithmetic
-        return recorder_of(
-            Chain(self.queue), (np.dtype(arithmetic.a), np.dtype(arithmetic.x), arithmetic.result), scaled=self.scaled
-        )
+        dtypes = np.dtype(arithmetic.a), np.dtype(arithmetic.x), arithmetic.result
+        return recorder_of(Chain(self.queue), dtypes, scaled=self.scaled)
 
-    def _built(self, parameters: _Record) -> tuple[Built, _Record]:
-        """Return the built kernel and the parameters that it was built with."""
-        built = programs.build(self.queue.context, self.queue.device, parameters)
-        return built, cast("_Record", built.parameters)  # `within` adapts a record to another of its class
-
-    def _launch(self, built: Built, work_items: int, *own_arguments: Any) -> None:
-        """Add a launch; ``own_arguments`` are the arguments after the operands."""
-        _launch(self.recorder, built, work_items, *own_arguments)
-
-    def _share(self, rows: int, choice: str, built: Built, why: str) -> None:
-        """Add a line to the explanation: so many rows, their kernel, and why."""
+    def _explain(self, rows: int, choice: str, built: Built, why: str) -> None:
+        """Add a line to the explanation: the number of rows, their kernel, and the reason."""
         self.shares.append(Share(rows, choice, built.parameters.name, why))
 
     def _upload(self, values: Any) -> cl_array.Array:
-        """Return numbers on the device, in the matrix's index dtype."""
+        """Copy numbers to the device, in the matrix's index dtype."""
         return from_host(self.queue, np.ascontiguousarray(values, dtype=self.index), copy=True)
 
-    def single(self, choice: KernelChoice) -> None:
+    def add_single(self, choice: KernelChoice) -> None:
         """Add the launch of one kernel for all rows, in order."""
         inspected, structure = self.of, (self.of.indptr, self.of.indices)
         why = "all rows, in order"
         if choice.name == "vector_long":
-            built = self._vector_long(choice, copy_to_host(inspected.indptr, self.queue), np.arange(self.n_rows))
-            self._share(self.n_rows, str(choice), built, why)
+            built = self._add_vector_long(choice, copy_to_host(inspected.indptr, self.queue), np.arange(self.n_rows))
+            self._explain(self.n_rows, str(choice), built, why)
             return
         requested = choice.record(self.device, self.arithmetic, self.scaled)
         if isinstance(requested, Adaptive):
-            self._share(self.n_rows, str(choice), self._add_adaptive(requested), why)
+            self._explain(self.n_rows, str(choice), self._add_adaptive(requested), why)
             return
         if isinstance(requested, Streamed):
-            self._share(self.n_rows, str(choice), self._add_streamed(requested), why)
+            self._explain(self.n_rows, str(choice), self._add_streamed(requested), why)
             return
         if isinstance(requested, Chunked):
             requested = requested.for_rows(inspected.features.mean, inspected.features.classes)
-        built, record = self._built(requested)
+        built, record = self._chain.build(requested)
         if isinstance(record, Merge):
             self._add_balanced(built, record.capacity, 1, 0)
         elif isinstance(record, Chunked):
             weight = inspected.features.nnz + self.n_rows
             step = min(max(1, -(-weight // (self.device.compute_units * choice.items))), record.MAX_STEP)
-            # Rows are cut only where their rest is long: each cut row costs a piece of a second launch.
+            # A chunk cuts its last row only if the row's rest is long, as cut rows need a second launch.
             parts = self._add_balanced(built, step, 1, step // 2)
             large = inspected.features.nnz * self.arithmetic.result.itemsize >= record.NARROW_FROM
             if large and not record.is_uneven(inspected.features.mean, inspected.features.classes):
                 self._narrow_chunks(record, parts)
         elif isinstance(record, Subvector):
-            self._launch(built, self.n_rows * record.lanes, self.index(self.n_rows), *structure)
-        self._share(self.n_rows, str(choice), built, why)
+            _launch(self.recorder, built, self.n_rows * record.lanes, self.index(self.n_rows), *structure)
+        self._explain(self.n_rows, str(choice), built, why)
 
     def _add_adaptive(self, requested: Adaptive) -> Built:
         """Add the launches of CSR-Adaptive.
 
-        Where no row is cut there is no second launch: room for the rest of a part's last row is left where that is little, and a
-        longer one is taken by the part as long as it isn't too much for one.
+        There is no second launch if no row is cut: a short rest of a part's last row fits into room that local memory has for
+        it, and a longer rest is summed by the part unless it is too long for one work-group.
         """
         longest_rest = max(self.of.features.longest - 1, 0)
-        built, record = self._built(requested.with_room(longest_rest))
+        built, record = self._chain.build(requested.with_room(longest_rest))
         if record.with_room(longest_rest) != record:  # the driver allowed fewer work-items
-            built, record = self._built(record.with_room(longest_rest))
+            built, record = self._chain.build(record.with_room(longest_rest))
         if record.parts == "staged":
             self._add_balanced(built, record.capacity - longest_rest, 0, longest_rest)
         elif record.parts == "rests":
             self._add_balanced(
-                built, record.capacity, 0, longest_rest if whole_rows(self.of.features, self.device) else record.capacity
+                built, record.capacity, 0, longest_rest if has_no_long_row(self.of.features, self.device) else record.capacity
             )
         else:
             self._add_balanced(built, record.capacity, 0, 0)
         return built
 
     def _add_streamed(self, requested: Streamed) -> Built:
-        """Add the launch of a kernel that stages entries of whole rows, or of CSR-Adaptive if rows may be too long for it.
+        """Add the launch of a kernel that stages entries of whole rows, or of CSR-Adaptive if a row may be too long.
 
-        Columns in 16 bits are made behind some products: until then, and if they do not fit, it takes those of A.
+        Columns are compressed to 16 bits after some products; before that, and if 16 bits are too few, it takes A's own columns.
         """
         inspected, narrow = self.of, requested.for_rows(self.of.features.mean)
-        built, record = self._built(narrow.wide)
+        built, record = self._chain.build(narrow.wide)
         longest_rest = max(inspected.features.longest - 1, 0)
         if 2 * longest_rest >= record.capacity:
             return self._add_adaptive(
                 Adaptive.legal(self.device, self.arithmetic, self.scaled, requested.work_group, requested.items)
             )
         n_parts, (rows, entries, _) = inspected.cut(record.capacity - longest_rest, 0, longest_rest)
-        self._launch(built, n_parts * record.work_group, rows, entries, inspected.indptr, inspected.indices)
+        _launch(self.recorder, built, n_parts * record.work_group, rows, entries, inspected.indptr, inspected.indices)
         lanes = record.lanes
 
         def cut(built: Streamed) -> _Parts | None:
-            """Return A cut into parts for a kernel with columns in 16 bits; None if the driver allows it too few work-items."""
-            allowed = built.lanes == lanes and 2 * longest_rest < built.capacity  # the driver may allow fewer work-items
-            return inspected.cut(built.capacity - longest_rest, 0, longest_rest) if allowed else None
+            """Return A cut into parts for a kernel with columns in 16 bits; None if the driver allows too few work-items."""
+            is_allowed = built.lanes == lanes and 2 * longest_rest < built.capacity
+            return inspected.cut(built.capacity - longest_rest, 0, longest_rest) if is_allowed else None
 
         def launch(built: Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
             """Return the recorded product of the kernel with columns in 16 bits."""
-            (n_parts, (rows, entries, _)), recorder = parts, self._recorder()
+            (n_parts, (rows, entries, _)), recorder = parts, self._new_recorder()
             _launch(recorder, built, n_parts * built.parameters.work_group, rows, entries, inspected.indptr, *columns)
             return recorder.recording()
 
@@ -173,13 +161,13 @@ class Builder:
         return built
 
     def _narrow_chunks(self, record: Chunked, parts: _Parts) -> None:
-        """Have columns in 16 bits made behind some products, for the same chunks: all else of the product is as it is."""
+        """Plan the upgrade of the chunks' columns to 16 bits: parts and sums of the product stay as they are."""
         index = self.index
 
         def launch(built: Built, parts: _Parts, *columns: cl_array.Array) -> Recording:
             """Return the recorded product of the kernel with columns in 16 bits."""
-            (n_parts, (rows, entries, _)), recorder = parts, self._recorder()
-            partial = self._sums(recorder, n_parts, is_read=self._combine is not None)
+            (n_parts, (rows, entries, _)), recorder = parts, self._new_recorder()
+            partial = self._allocate_sums(recorder, n_parts, is_read=self._combine is not None)
             sizes = index(n_parts), index(self.of.features.nnz)
             _launch(recorder, built, n_parts, *sizes, rows, entries, partial, self.of.indptr, *columns)
             if self._combine is not None:
@@ -194,22 +182,22 @@ class Builder:
         cut: Callable[[Any], _Parts | None],
         launch: Callable[[Built, _Parts, cl_array.Array, cl_array.Array], Recording],
     ) -> None:
-        """Compress columns to 16 bits in an `Upgrade`, and record products with them; none if differences need more bits.
+        """Plan an upgrade that compresses columns to 16 bits and records the product; none if differences need more bits.
 
         Parameters
         ----------
         requested : Streamed or Chunked
-            The kernel that takes them.
+            The kernel that takes columns in 16 bits.
         cut : callable
-            Returns the parts for a record that was built, or None if the driver allowed another.
+            Returns the parts of A for the record that was built, or None if the driver allowed too few work-items.
         launch : callable
-            Records the product: by the kernel, parts, columns, and the lowest one of each part.
+            Records the product, from the kernel, the parts, their columns, and the lowest column of each part.
         """
         inspected, queue = self.of, self.queue
 
         def make() -> Generator[cl.Event, None, Recording | None]:
             """Enqueue the compression of columns, and return the recorded product; None if differences need more bits."""
-            built, record = self._built(requested)
+            built, record = self._chain.build(requested)
             parts = cut(record)
             if parts is None:
                 return None
@@ -229,44 +217,52 @@ class Builder:
 
         self.upgrade = Upgrade("columns in 16 bits", self.limits.narrow_after, self.expected, make)
 
-    def _sums(self, recorder: Recorder, n_parts: int, *, is_read: bool) -> cl_array.Array:
-        """Return memory for the sums of parts: each product's own, unless none is read."""
+    def _allocate_sums(self, recorder: Recorder, n_parts: int, *, is_read: bool) -> cl_array.Array:
+        """Return memory for the sums of parts: scratch memory of each product, unless no sum is read."""
         if is_read:
             return recorder.scratch(n_parts, self.arithmetic.result)
         return allocate(self.queue, "sums of parts", n_parts, self.arithmetic.result)
 
     def _add_balanced(self, built: Built, step: int, row_weight: int, slack: int) -> _Parts:
-        """Add the launches of a kernel that takes parts of equal weight, a work-group or a work-item to each. Returns these."""
+        """Add the launches of a kernel that takes parts of equal weight, and return the parts."""
         inspected, index, record = self.of, self.index, built.parameters
         n_parts, (rows, entries, cuts) = inspected.cut(step, row_weight, slack)
         part_row = copy_to_host(rows)
         even = isinstance(record, Adaptive) and record.parts == "even"
         if not (row_weight or even) and np.diff(part_row).max() > self.limits.max_rows_by_step * step:
-            # A part with many rows for its entries, empty ones, would take long: rows are made to weigh.
+            # A part of many empty rows would take long: rows get a weight, too.
             row_weight = 1
             n_parts, (rows, entries, cuts) = inspected.cut(step, row_weight, slack)
             part_row = copy_to_host(rows)
-        # A cut row's number is one below the row of the parts that begin inside it; its later pieces are those parts.
+        # The parts that begin inside a row sum its later pieces; `part_row` has the number of the row behind it.
         cut = np.flatnonzero(copy_to_host(cuts))
-        partial = self._sums(self.recorder, n_parts, is_read=cut.size > 0)
+        partial = self._allocate_sums(self.recorder, n_parts, is_read=cut.size > 0)
         structure = (partial, inspected.indptr, inspected.indices)
         if isinstance(record, Chunked):
-            self._launch(built, n_parts, index(n_parts), index(inspected.features.nnz), rows, entries, *structure)
+            _launch(self.recorder, built, n_parts, index(n_parts), index(inspected.features.nnz), rows, entries, *structure)
         elif isinstance(record, Adaptive):
-            # Where rows weigh nothing, parts begin at multiples of the step or behind a row's rest: loads need not wait to know.
+            # If rows weigh nothing, parts begin at multiples of the step or behind a row's rest: loads of entries need not wait.
             steps = (np.uint32(0 if row_weight else step),) if record.parts == "rests" else ()
-            self._launch(
-                built, n_parts * record.work_group, index(inspected.features.nnz), *steps, rows, entries, cuts, *structure
+            _launch(
+                self.recorder,
+                built,
+                n_parts * record.work_group,
+                index(inspected.features.nnz),
+                *steps,
+                rows,
+                entries,
+                cuts,
+                *structure,
             )
         else:
-            self._launch(built, n_parts * record.work_group, rows, entries, *structure)
+            _launch(self.recorder, built, n_parts * record.work_group, rows, entries, *structure)
         if cut.size:
-            self.combine(part_row[cut] - 1, cut, partial)
+            self.add_combine(part_row[cut] - 1, cut, partial)
         return n_parts, [rows, entries, cuts]
 
-    def _vector_long(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> Built:
-        """Add the launches for rows that several work-groups share."""
-        built, parameters = self._built(choice.record(self.device, self.arithmetic, self.scaled))
+    def _add_vector_long(self, choice: KernelChoice, indptr: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]) -> Built:
+        """Add the launches of "vector_long", whose rows are cut into pieces, a work-group to a piece."""
+        built, record = self._chain.build(choice.record(self.device, self.arithmetic, self.scaled))
         begin, end = indptr[rows].astype(np.int64), indptr[rows + 1].astype(np.int64)
         piece = self.limits.piece
         n_pieces = np.maximum(1, -(-(end - begin) // piece))
@@ -275,21 +271,21 @@ class Builder:
         piece_begin = begin[row] + number * piece
         piece_end = np.minimum(piece_begin + piece, end[row])
         later = np.flatnonzero(number > 0)
-        partial = self._sums(self.recorder, max(row.size, 1), is_read=later.size > 0)
+        partial = self._allocate_sums(self.recorder, max(row.size, 1), is_read=later.size > 0)
         tables = (self._upload(rows[row]), self._upload(piece_begin), self._upload(piece_end))
-        self._launch(built, row.size * parameters.work_group, *tables, partial, self.of.indptr, self.of.indices)
+        _launch(self.recorder, built, row.size * record.work_group, *tables, partial, self.of.indptr, self.of.indices)
         if later.size:
-            self.combine(rows[row[later]], later, partial)
+            self.add_combine(rows[row[later]], later, partial)
         return built
 
-    def combine(
+    def add_combine(
         self,
         rows: np.ndarray[Any, Any],
         pieces: np.ndarray[Any, Any],
         partial: cl_array.Array,
         record: Combine | None = None,
     ) -> None:
-        """Append the launch that adds the sums of a cut row's later pieces to y; the pieces of a row are adjacent.
+        """Add the launch that adds the sums of cut rows' later pieces to y; the pieces of a row are adjacent.
 
         Parameters
         ----------
@@ -298,21 +294,21 @@ class Builder:
         partial : pyopencl.array.Array
             The sums of all pieces.
         record : Combine, optional
-            The kernel, if not the one that suits the numbers of pieces.
+            The kernel; by default its lanes suit the numbers of pieces.
         """
         cut_rows = list_cut_rows(self.queue, self.of.indptr.dtype, rows, pieces, many=0)
-        # Most rows that are cut have one later piece or few; lanes for the longest would only wait, unless that one is very long.
+        # Most cut rows have few later pieces, and lanes for the longest row would only wait, unless that row is very long.
         lanes = 256 if cut_rows.most > 256 else 32 if rows.size >= 8 * cut_rows.n else 4
-        built, _ = self._built(record or Combine.legal(self.device, self.arithmetic, self.scaled, max(64, lanes), lanes))
+        built, _ = self._chain.build(record or Combine.legal(self.device, self.arithmetic, self.scaled, max(64, lanes), lanes))
 
         def launch(recorder: Recorder, partial: cl_array.Array) -> None:
-            """Record the launch that adds later pieces to their rows."""
+            """Record the launch that adds the sums of later pieces to y."""
             add_later_pieces(recorder, built, cut_rows, partial)
 
         launch(self.recorder, partial)
         self._combine = launch
 
-    def all(self, decision: Decision) -> None:
+    def add_all(self, decision: Decision) -> None:
         """Add the launches for all rows.
 
         Raises
@@ -323,14 +319,14 @@ class Builder:
         if not self.n_rows:
             return
         if decision.scheme.name == "single":
-            self.single(decision.kernels[0][0])
+            self.add_single(decision.kernels[0][0])
         else:
-            self.binned(decision)
+            self.add_binned(decision)
 
-    def binned(self, decision: Decision, bins: Container[int] = range(N_BINS)) -> None:
-        """Add the launches of bins: a list of rows for each kernel; lists of one shape share a launch, but for cut rows.
+    def add_binned(self, decision: Decision, bins: Container[int] = range(N_BINS)) -> None:
+        """Add the launches of bins: one list of rows to a kernel; lists of kernels of one shape share a launch.
 
-        Rows of other ``bins`` are left out.
+        Only rows of ``bins`` are multiplied.
         """
         inspected = self.of
         lists: list[_List] = []
@@ -353,16 +349,16 @@ class Builder:
                     numbers = copy_to_host(rows)[begin : begin + n_virtual].astype(np.int64)
                     single = (numbers[:, None] * side.granularity + np.arange(side.granularity)).ravel()
                     single = single[single < self.n_rows]
-                    built = self._vector_long(choice, copy_to_host(inspected.indptr, self.queue), single)
-                    self._share(single.size, str(choice), built, f"rows of more than {self.limits.piece} entries are cut")
+                    built = self._add_vector_long(choice, copy_to_host(inspected.indptr, self.queue), single)
+                    self._explain(single.size, str(choice), built, f"rows of more than {self.limits.piece} entries are cut")
                 else:
                     lists.append(_List(choice, rows, begin, n_virtual, side))
                 begin += n_virtual
         if lists:
-            self._subvectors(lists)
+            self._add_subvectors(lists)
 
     def _join_lists(self, arrays: list[cl_array.Array]) -> cl_array.Array:
-        """Return lists of rows, one behind the other, in one array."""
+        """Copy lists of rows one behind the other into one array."""
         chain, begin = Chain(self.queue, *arrays), 0
         all_rows = allocate(self.queue, "lists of rows", sum(array.size for array in arrays), self.index)
         for array in arrays:
@@ -371,32 +367,34 @@ class Builder:
         chain.finish(all_rows)
         return all_rows
 
-    def _subvectors(self, lists: list[_List]) -> None:
-        """Add the launches that lists share, whatever their X is, one for each work-group size and unrolling."""
+    def _add_subvectors(self, lists: list[_List]) -> None:
+        """Add the launches of "subvectorX" over lists of rows: one for each work-group size and unrolling, whatever X is."""
         arrays = list({id(row_list.rows): row_list.rows for row_list in lists}.values())
         offsets = dict(zip((id(rows) for rows in arrays), np.cumsum([0] + [rows.size for rows in arrays]), strict=False))
         rows = arrays[0] if len(arrays) == 1 else self._join_lists(arrays)
-        # Long rows first: the work-groups that take longest begin first.
+        # Lists of long rows come first, so that the slowest work-groups begin first.
         lists = sorted(lists, key=lambda row_list: -row_list.choice.lanes)
         shapes = dict.fromkeys((row_list.choice.work_group, row_list.choice.unroll) for row_list in lists)
         for shape in shapes:
-            alike = [row_list for row_list in lists if (row_list.choice.work_group, row_list.choice.unroll) == shape]
-            record = Subvector.legal(self.device, self.arithmetic, self.scaled, alike[0].choice.lanes, *shape, binned=True)
-            built, parameters = self._built(record)
+            lists_of_shape = [row_list for row_list in lists if (row_list.choice.work_group, row_list.choice.unroll) == shape]
+            record = Subvector.legal(
+                self.device, self.arithmetic, self.scaled, lists_of_shape[0].choice.lanes, *shape, binned=True
+            )
+            built, record = self._chain.build(record)
             bins: list[int] = []
             group = 0
-            for row_list in alike:
-                lanes = min(row_list.choice.lanes, parameters.lanes)
+            for row_list in lists_of_shape:
+                lanes = min(row_list.choice.lanes, record.lanes)
                 begin, granularity = row_list.begin + int(offsets[id(row_list.rows)]), row_list.side.granularity
                 bins += [group, begin, row_list.n_virtual, granularity, lanes]
-                group += -(-row_list.n_virtual * granularity * lanes // parameters.work_group)
+                group += -(-row_list.n_virtual * granularity * lanes // record.work_group)
                 why = f"bins of granularity {granularity} that take X = {lanes}"
-                self._share(min(row_list.n_virtual * granularity, self.n_rows), f"X = {lanes}", built, why)
+                self._explain(min(row_list.n_virtual * granularity, self.n_rows), f"X = {lanes}", built, why)
             structure = (self.of.indptr, self.of.indices)
-            n_bins, work_items = self.index(len(alike)), group * parameters.work_group
-            self._launch(built, work_items, self.index(self.n_rows), n_bins, self._upload(bins), rows, *structure)
+            n_bins, work_items = self.index(len(lists_of_shape)), group * record.work_group
+            _launch(self.recorder, built, work_items, self.index(self.n_rows), n_bins, self._upload(bins), rows, *structure)
 
 
 def _launch(recorder: Recorder, built: Built, work_items: int, *own_arguments: Any) -> None:
-    """Record a launch of a product; ``own_arguments`` are the arguments after the operands."""
+    """Record the launch of a product's kernel; ``own_arguments`` are the kernel's arguments after the operands."""
     recorder.launch(built, -(-work_items // built.parameters.work_group), *arguments_of(recorder), *own_arguments)

@@ -1,4 +1,4 @@
-"""Choose scheme, kernels and parameters of SpMV from features, capabilities and profiles, without a device."""
+"""Choose scheme, kernels and parameters of SpMV from features, capabilities and profiles, without a device; and explain them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal, cast, get_args
 
 import numpy as np
+from typing_extensions import override
 
 from clsparse_py._decisions import thresholds
 from clsparse_py._decisions.profiles import decide, rules
@@ -14,44 +15,56 @@ from clsparse_py._decisions.thresholds import number
 from clsparse_py._device.device import Device
 from clsparse_py._ground.errors import require_name
 from clsparse_py._ground.records import dataclass
+from clsparse_py._ground.tables import Shown, Table
 from clsparse_py._matrix.product import ProductKernel
 from clsparse_py._operations.spmv.binning import N_BINS, Scheme
 from clsparse_py._operations.spmv.features import Features
 from clsparse_py._operations.spmv.kernels import Adaptive, Chunked, Merge, Streamed, Subvector, VectorLong
 from clsparse_py._precision.arithmetic import Arithmetic
 
-__all__ = ["BALANCED", "KERNELS", "Decision", "KernelChoice", "Thresholds", "choose", "default_choice", "whole_rows"]
+__all__ = [
+    "BALANCED",
+    "KERNELS",
+    "Decision",
+    "Explanation",
+    "KernelChoice",
+    "Share",
+    "Thresholds",
+    "choose",
+    "default_choice",
+    "has_no_long_row",
+]
 
 #: Kernels that balance entries by themselves: they take all rows in order.
 BalancedName = Literal["adaptive", "nonzero_split", "merge", "chunked", "narrow"]
-#: The names in `BalancedName`.
+#: Names of the kernels that balance entries by themselves, in the order of `BalancedName`.
 BALANCED: tuple[BalancedName, ...] = get_args(BalancedName)
-#: All kernels by name; "subvectorX" takes X work-items to a row, and "vector_long" several work-groups.
+#: Names of all SpMV kernels; "subvectorX" takes X work-items to a row, and "vector_long" several work-groups.
 KernelName = Literal[
     "serial", "subvector2", "subvector4", "subvector8", "subvector16", "subvector32", "subvector64", "subvector128", "vector",
     "vector_long", BalancedName,
 ]  # fmt: skip
-#: The names in `KernelName`.
+#: Names of all SpMV kernels, in the order of `KernelName`.
 KERNELS: tuple[KernelName, ...] = get_args(KernelName)
 
-# The most that each parameter may be: compilers unroll loops over ``items`` and ``unroll``, but for the chunks of "chunked".
+#: Greatest values of a KernelChoice's parameters: compilers unroll loops over ``items`` and ``unroll``.
 _MAXIMA = {"work_group": 1 << 16, "items": 64, "unroll": 64}
-# The most chunks to a core that "chunked" may have.
+#: Greatest ``items`` of the kernel "chunked": chunks of rows to a core, over which no loop is unrolled.
 _MAX_CHUNKS = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(thresholds.Thresholds):
-    """The numbers that plans of products go by, beside trees."""
+    """Thresholds of SpMV that decision trees do not decide."""
 
     operation = "spmv"
 
-    #: Calls of a plan before columns in 16 bits are made. That takes the device one product, which ten repay; loading kernels
-    #: takes the host milliseconds.
+    #: Products of a plan before its columns are compressed to 16 bits. Compression takes the device as long as one product, which
+    #: ten products repay; loading kernels takes the host milliseconds.
     narrow_after: int = number(32, "products", least=1, most=1 << 31)
-    #: Longest row that one work-group takes where rows are binned one by one; several share longer ones.
+    #: Greatest number of a row's entries that one work-group of "vector_long" sums; several work-groups share a longer row.
     piece: int = number(1 << 14, "entries of a row", least=1)
-    #: Most rows by the entries of a part; where more are empty, rows are given weights.
+    #: Greatest ratio of a part's rows to its entries; beyond it, empty rows weigh as much as entries where parts are cut.
     max_rows_by_step: int = number(16, "rows by the entries of a part", least=1)
 
 
@@ -86,7 +99,7 @@ class KernelChoice:
 
     @classmethod
     def parse(cls, label: str) -> KernelChoice:
-        """Return the choice that a label names: kernel, work-group and `number`, such as "adaptive/128/6".
+        """Return the kernel choice that a label names: kernel, work-group and `number`, such as "adaptive/128/6".
 
         Raises
         ------
@@ -102,7 +115,7 @@ class KernelChoice:
 
     @classmethod
     def parse_for_bin(cls, label: str) -> KernelChoice:
-        """Return the choice that a label names for the rows of a bin, which kernels that balance by themselves do not take."""
+        """Return the kernel choice that a label names for the rows of a bin; kernels that balance entries take no bins."""
         choice = cls.parse(label)
         if choice.name in BALANCED:
             raise ValueError(f"kernel: {choice.name} balances rows by itself and takes no bins")
@@ -110,24 +123,24 @@ class KernelChoice:
 
     @property
     def label(self) -> str:
-        """The label, as `parse` takes it."""
+        """The label of this kernel choice, which `parse` takes."""
         return f"{self.name}/{self.work_group}/{self.number}"
 
     @property
     def number(self) -> int:
-        """The parameter beside the work-group that this kernel goes by: `items` or `unroll`."""
+        """The kernel's second parameter, after the work-group: `items` or `unroll`."""
         return self.items if self.name in BALANCED else self.unroll
 
     @property
     def lanes(self) -> int:
-        """X, work-items to a row, of the kernels that take whole rows."""
+        """Work-items to a row, X, of a kernel that takes whole rows."""
         match = re.fullmatch(r"subvector(\d+)", self.name)
         if match:
             return int(match[1])
         return 1 if self.name == "serial" else self.work_group
 
     def record(self, device: Device, arithmetic: Arithmetic, scaled: bool) -> ProductKernel:
-        """Return the legal record nearest to this choice, of a kernel that takes all rows in order, or pieces of them."""
+        """Return the nearest legal record of the kernel, for all rows in order or, if "vector_long", pieces of rows."""
         common = device, arithmetic, scaled, self.work_group
         if self.name == "adaptive":
             return Adaptive.legal(*common, self.items)
@@ -167,15 +180,56 @@ class Decision:
     rule: str
 
 
-def whole_rows(features: Features, device: Device) -> bool:
-    """Return whether the longest row is no more work than a compute unit has anyway: if so, no row need be cut."""
+@dataclass(frozen=True)
+class Share:
+    """Rows that one kernel processes: a line of an `Explanation`."""
+
+    rows: int
+    kernel: str
+    built: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Explanation(Shown):
+    """Which rows go to which kernel with which parameters, and why. Prints as a table.
+
+    Attributes
+    ----------
+    scheme : str
+        How rows are binned.
+    rule : str
+        The reason: the profile and the way through its trees, or that the caller named it.
+    shares : tuple of Share
+        Rows, the kernel chosen, the kernel built (None until the first product), and why.
+    launches : int
+        Kernel launches of a product.
+    """
+
+    scheme: str
+    rule: str
+    shares: tuple[Share, ...]
+    launches: int
+
+    __repr__ = Shown.__repr__
+
+    @property
+    @override
+    def table(self) -> Table:
+        title = f"SpMV: {self.scheme}. Launches: {self.launches}"
+        rows = [(f"{share.rows:,}", share.kernel, share.built, share.why) for share in self.shares]
+        return Table(title, ("rows", "kernel", "built as", "why"), rows, self.rule, numbers="rows")
+
+
+def has_no_long_row(features: Features, device: Device) -> bool:
+    """Return whether the longest row has at most the mean entries of a compute unit, so that no row need be cut."""
     return features.longest * device.compute_units <= features.nnz
 
 
 def choose(
     features: Features, device: Device, scheme: str | Scheme, kernel: KernelName | KernelChoice | None, dtype: str = "float64"
 ) -> Decision:
-    """Decide on a plan: by the names that the caller gives and, for the rest, by the profile that serves the device.
+    """Decide scheme and kernels of SpMV: by the names that the caller gives and, for the rest, by the device's profile.
 
     Parameters
     ----------
@@ -210,7 +264,7 @@ def choose(
         parsed = scheme if isinstance(scheme, Scheme) else Scheme.parse(scheme)
         profile, why = "", "the scheme was named"
     if named_kernel is not None:
-        return Decision(parsed, _everywhere(parsed, named_kernel), "the scheme and the kernel were named")
+        return Decision(parsed, _repeat_for_bins(parsed, named_kernel), "the scheme and the kernel were named")
     if parsed.name == "single":
         of_all = decide(device, "spmv", dtype, "single", numbers, KernelChoice.parse)
         source = "" if of_all.profile == profile else f"{of_all.profile}: "
@@ -225,8 +279,8 @@ def choose(
     return Decision(parsed, kernels, f"{why}; {source}kernels by bin")
 
 
-def _everywhere(scheme: Scheme, named_kernel: KernelChoice) -> tuple[tuple[KernelChoice, ...], ...]:
-    """Return the kernels of a scheme where one was named for all rows."""
+def _repeat_for_bins(scheme: Scheme, named_kernel: KernelChoice) -> tuple[tuple[KernelChoice, ...], ...]:
+    """Return the kernels of all bins of a scheme where the caller named one kernel for all rows."""
     if scheme.name == "single":
         return ((named_kernel,),)
     if named_kernel.name in BALANCED:
@@ -237,7 +291,7 @@ def _everywhere(scheme: Scheme, named_kernel: KernelChoice) -> tuple[tuple[Kerne
 
 
 def default_choice(name: KernelName, device: Device) -> KernelChoice:
-    """Return the named kernel with the parameters that it takes where none are given."""
+    """Return the named kernel with its default parameters on a device."""
     choice = KernelChoice(name)
     if name == "adaptive":
         return replace(choice, items=5, work_group=128)

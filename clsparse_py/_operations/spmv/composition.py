@@ -13,16 +13,16 @@ from clsparse_py._operations.spmv.binning import N_BINS, Scheme, Side
 
 __all__ = ["CLASSES", "Composer", "Loads", "class_of"]
 
-#: Bins that are measured together: their rows have about as many entries.
+#: Classes of bins that are measured together, as (first bin, bin behind the last): their rows have about equal lengths.
 CLASSES = ((0, 2), (2, 4), (4, 8), (8, 16), (16, 32), (32, 64), (64, N_BINS - 1), (N_BINS - 1, N_BINS))
 
 
 def class_of(number: int) -> int:
-    """Return which of `CLASSES` a bin belongs to."""
+    """Return the index in `CLASSES` of the class that a bin belongs to."""
     return next(i for i, (_, end) in enumerate(CLASSES) if number < end)
 
 
-#: The class of each bin, by the bin's number.
+#: Indices of classes in `CLASSES`, by the number of the bin.
 _CLASS_OF_BIN = np.array([class_of(number) for number in range(N_BINS)])
 
 
@@ -40,22 +40,22 @@ class Loads:
         self._blocks: dict[int, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
 
     def of(self, side: Side) -> np.ndarray[Any, Any]:
-        """Return the load of each class on one side of a scheme; see ``templates/spmv/binning.mako``."""
+        """Return the load of each class of bins, on one side of a scheme; see ``templates/spmv/binning.mako``."""
         if side.block == 1:
-            return np.bincount(_classes(self.lengths), self.lengths + 1.0, len(CLASSES))
-        entries, fine = self._of_blocks(side.block)
+            return np.bincount(_classify(self.lengths), self.lengths + 1.0, len(CLASSES))
+        entries, fine = self._sum_blocks(side.block)
         is_in_side = np.ones(entries.size, bool)
         if side.threshold >= 0:
             is_in_side = (entries >= side.threshold * side.block) == bool(side.side)
         if side.granularity == 1:
             loads: np.ndarray[Any, Any] = fine[is_in_side].sum(axis=0)
             return loads
-        return np.bincount(_classes(entries // side.block), np.where(is_in_side, entries + side.block, 0), len(CLASSES))
+        return np.bincount(_classify(entries // side.block), np.where(is_in_side, entries + side.block, 0), len(CLASSES))
 
-    def _of_blocks(self, size: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Return the entries of each block of adjacent rows, and of these rows, one by one, the load of each class."""
+    def _sum_blocks(self, size: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Return the entries of blocks of ``size`` adjacent rows, and the loads of classes with a block's rows binned singly."""
         if size not in self._blocks:
-            # Blocks are made of smaller ones that are known: the rows are gone through once.
+            # Sums of large blocks are sums over smaller blocks: rows are summed once.
             smaller = max((block for block in self._blocks if size % block == 0), default=0)
             if smaller:
                 begins = np.arange(0, self._blocks[smaller][0].size, size // smaller)
@@ -63,14 +63,14 @@ class Loads:
             else:
                 begins = np.arange(0, self.lengths.size, size)
                 entries = np.add.reduceat(self.lengths, begins)
-                cells = np.arange(self.lengths.size) // size * len(CLASSES) + _classes(self.lengths)
+                cells = np.arange(self.lengths.size) // size * len(CLASSES) + _classify(self.lengths)
                 fine = np.bincount(cells, self.lengths + 1.0, begins.size * len(CLASSES)).reshape(begins.size, len(CLASSES))
             self._blocks[size] = entries, fine
         return self._blocks[size]
 
 
-def _classes(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the class of each number of entries to a row."""
+def _classify(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the indices in `CLASSES` of rows with the given numbers of entries."""
     classes: np.ndarray[Any, Any] = _CLASS_OF_BIN[np.minimum(numbers, N_BINS - 1)]
     return classes
 
@@ -91,7 +91,7 @@ class Composer:
 
     @classmethod
     def of(cls, loads: Loads, measurements: Sequence[tuple[Mapping[str, float], Mapping[str, float]]]) -> Composer:
-        """Return the composer for measurements: features of bins, and seconds by label."""
+        """Return the composer for measurements, which are features of a bin and seconds by label."""
         best = {}
         for features, times in measurements:
             if not times:
@@ -103,7 +103,7 @@ class Composer:
         return cls(loads, best)
 
     def label(self, side: Side, number: int) -> str | None:
-        """Return the fastest label for a bin, by that of its class at the nearest granularity; None where none was measured."""
+        """Return the fastest label of a bin's class at the nearest granularity that was measured; None without a measurement."""
         nearest = self._nearest(side.granularity, class_of(number))
         return nearest[0] if nearest else None
 

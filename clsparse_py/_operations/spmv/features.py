@@ -16,14 +16,14 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["Features", "Inspected", "inspect"]
 
-#: Which classes of row lengths trees know: empty rows, and those of up to 1, 2, 8, 32, 128, 512 and 4096 entries.
+#: Classes of row lengths whose shares trees compare: empty rows, and rows of up to 1, 2, 8, 32, 128, 512 and 4096 entries.
 _SHARES = (0, 1, 2, 4, 6, 8, 10, 13)
 
-#: Most rows that are counted by class.
+#: Greatest number of rows that are counted by class of row lengths.
 _COUNTED = 1 << 13
-#: Rows whose columns are sampled.
+#: Number of rows whose columns are sampled.
 _SAMPLES = 256
-#: Most work-groups whose results the host reads and combines.
+#: Greatest number of work-groups whose results the host combines; a kernel combines more.
 _FEW_GROUPS = 64
 
 
@@ -78,7 +78,7 @@ class Features:
             Bytes of a value: "bytes" is the memory of all entries, with 32-bit columns.
         """
         mean, n_counted = self.mean, max(sum(self.classes), 1)
-        # Rows of up to 2^k entries, as a share of all.
+        # Shares of rows with at most 2^k entries.
         shares = {f"up_to_{1 << max(k - 1, 0)}" if k else "empty": sum(self.classes[: k + 1]) / n_counted for k in _SHARES}
         return {
             "rows": self.n_rows,
@@ -153,7 +153,7 @@ def inspect(
     """
     n_rows, n_cols = shape
     chain = Chain(queue, indptr, indices)
-    if not n_rows or chain.device.is_plain:  # for whose one kernel all matrices are alike
+    if not n_rows or chain.device.is_plain:  # a plain device has one kernel for all matrices
         return Features(n_rows, n_cols, nnz, 0, 0, 0.0, (0,))
     group = work_group or (1 if chain.device.lanes_are_loops else 128)
     built, record = chain.build(CountFeatures(min(group, chain.device.max_work_group), indptr.dtype.name))

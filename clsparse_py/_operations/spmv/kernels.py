@@ -39,7 +39,7 @@ def _power_of_two_dividing(n: int) -> int:
 
 
 def _position(arithmetic: Arithmetic) -> str:
-    """Return the type of positions among entries that may lie a step behind the last one."""
+    """Return the OpenCL type of positions among entries: unsigned, as a loop's last step may pass the largest index."""
     return OPENCL_TYPES[f"u{arithmetic.index}"]
 
 
@@ -49,8 +49,8 @@ def nearest_work_group(requested: int, multiple: int, max_group: int) -> int:
     return max(multiple, min(nearest, max_group // multiple * multiple))
 
 
-def _usual_group(device: Device) -> int:
-    """Return the work-group that kernels have by default."""
+def _default_work_group(device: Device) -> int:
+    """Return the work-items of a work-group that examples of kernels have on a device."""
     return 64 if device.lanes_are_loops else 256
 
 
@@ -80,12 +80,12 @@ class Subvector(ProductKernel):
     def legal(
         cls, device: Device, arithmetic: Arithmetic, scaled: bool, lanes: int, work_group: int, unroll: int, binned: bool
     ) -> Subvector:
-        """Return the legal record nearest to the one asked for."""
+        """Return the record with the nearest parameters that are legal on a device."""
         lanes = power_of_two_at_most(min(lanes, device.max_work_group))
         work_group = nearest_work_group(work_group, lanes, device.max_work_group)
         portability = device.portability.at_most(device.portability.lane_width if lanes > 1 else 1)
         if lanes < 16:
-            # Neighbouring work-items read neighbouring entries of a line at different times: it has to stay in the cache.
+            # Neighbouring work-items read a cache line's entries at different times: the line has to stay in the cache.
             portability = replace(portability, load_once="plain")
         return cls(work_group, arithmetic, portability, scaled, lanes, unroll, binned)
 
@@ -111,7 +111,7 @@ class Subvector(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        yield "", cls.legal(device, arithmetic, False, lanes=8, work_group=_usual_group(device), unroll=4, binned=False)
+        yield "", cls.legal(device, arithmetic, False, lanes=8, work_group=_default_work_group(device), unroll=4, binned=False)
         yield "binned", cls.legal(device, arithmetic, False, lanes=128, work_group=256, unroll=2, binned=True)
 
 
@@ -127,7 +127,7 @@ class VectorLong(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, unroll: int) -> VectorLong:
-        """Return the legal record nearest to the one asked for."""
+        """Return the record with the nearest parameters that are legal on a device."""
         work_group = power_of_two_at_most(min(work_group, device.max_work_group))
         return cls(work_group, arithmetic, device.portability, scaled, unroll)
 
@@ -150,7 +150,7 @@ class VectorLong(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        yield "", cls.legal(device, arithmetic, False, _usual_group(device), 4)
+        yield "", cls.legal(device, arithmetic, False, _default_work_group(device), 4)
 
 
 @dataclass(frozen=True)
@@ -170,12 +170,12 @@ class _Staging(ProductKernel):
 
     @property
     def capacity(self) -> int:
-        """Entries that a work-group holds."""
+        """Entries that a work-group stages in local memory."""
         return self.work_group * self.items
 
     @property
     def needs_box(self) -> bool:
-        """Whether lanes of a row exchange through local memory."""
+        """Whether the lanes of a row exchange sums through local memory."""
         return self.lanes > self.lane_width
 
     @override
@@ -218,11 +218,11 @@ class Adaptive(_Staging):
         short_row: int = 32,
         lanes: int = 32,
     ) -> Adaptive:
-        """Return the legal record nearest to the one asked for: it fits in the local memory."""
+        """Return the record with the nearest parameters that are legal on a device and fit its local memory."""
         work_group = max(1, min(work_group, device.max_work_group))
         lanes = min(lanes, _power_of_two_dividing(work_group))
         record = cls(work_group, arithmetic, device.portability, scaled, items, lanes, parts, short_row)
-        return device.fitting(_smaller(record), _local_memory)
+        return device.fitting(_shrink(record), operator.attrgetter("local_memory"))
 
     def with_room(self, longest_rest: int) -> Adaptive:
         """Return the record for parts that may take ``longest_rest`` entries more of a row: staged only if these are few."""
@@ -273,18 +273,20 @@ class Streamed(_Staging):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int) -> Streamed:
-        """Return the legal record nearest to the one asked for: it fits in the local memory."""
+        """Return the record with the nearest parameters that are legal on a device and fit its local memory."""
         work_group = max(1, min(work_group, device.max_work_group))
-        return device.fitting(_smaller(cls(work_group, arithmetic, device.portability, scaled, items)), _local_memory)
+        return device.fitting(
+            _shrink(cls(work_group, arithmetic, device.portability, scaled, items)), operator.attrgetter("local_memory")
+        )
 
     def for_rows(self, mean: float) -> Streamed:
-        """Return the record with as many lanes as leave few work-items without a row, by the mean entries of rows."""
+        """Return the record with the lanes that suit rows of a mean length: few work-items have no row."""
         lanes = min(power_of_two_at_most(max(1, min(int(mean / self.items), 32))), _power_of_two_dividing(self.work_group))
         return replace(self, lanes=lanes)
 
     @property
     def wide(self) -> Streamed:
-        """The record that takes columns as they are, and sums in the same order."""
+        """The record of the kernel that takes A's own columns, and sums in the same order."""
         return replace(self, narrow=False, items=min(self.items, 4))
 
     @property
@@ -307,7 +309,7 @@ class Streamed(_Staging):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        narrow = cls.legal(device, arithmetic, False, _usual_group(device), 4)
+        narrow = cls.legal(device, arithmetic, False, _default_work_group(device), 4)
         yield "", narrow.wide
         yield "narrow", narrow
 
@@ -339,11 +341,11 @@ class Merge(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int, items: int) -> Merge:
-        """Return the legal record nearest to the one asked for: it fits in the local memory."""
-        # Its work-items exchange values in local memory alone.
+        """Return the record with the nearest parameters that are legal on a device and fit its local memory."""
+        # Work-items of the merge kernel exchange values through local memory alone.
         work_group = max(1, min(work_group, device.max_work_group))
         record = cls(work_group, arithmetic, device.portability.at_most(1), scaled, items)
-        return device.fitting(_smaller(record), _local_memory)
+        return device.fitting(_shrink(record), operator.attrgetter("local_memory"))
 
     @property
     def capacity(self) -> int:
@@ -368,17 +370,14 @@ class Merge(ProductKernel):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        yield "", cls.legal(device, arithmetic, False, _usual_group(device), 4)
+        yield "", cls.legal(device, arithmetic, False, _default_work_group(device), 4)
 
 
 _Fitted = TypeVar("_Fitted", Adaptive, Streamed, Merge)
 
 
-_local_memory = operator.attrgetter("local_memory")
-
-
-def _smaller(record: _Fitted) -> Iterator[_Fitted]:
-    """Iterate over a record, those with fewer items to a work-item, and then those with fewer work-items."""
+def _shrink(record: _Fitted) -> Iterator[_Fitted]:
+    """Iterate over a record and smaller ones, largest first: with fewer items to a work-item, then with fewer work-items."""
     for items in range(record.items, 0, -1):
         yield replace(record, items=items)
     work_group = record.work_group
@@ -414,32 +413,34 @@ class Chunked(ProductKernel):
     empty: bool = True
     narrow: bool = False
 
-    #: How many entries are taken at a time, and from which mean row length of a chunk on: by sums, and by vectors.
+    #: Least mean row length of a chunk, by the entries that a loop with several sums takes at a time.
     SUMS_FROM: ClassVar[dict[int, float]] = {8: 4.0, 1: 1.0}
+    #: Least mean row length of a chunk, by the entries of a vector of sums.
     VECTORS_FROM: ClassVar[dict[int, float]] = {4: 2.1, 8: 4.0}
-    #: The mean row length of a chunk below which "uneven" rows are summed by vectors.
+    #: Mean row length of a chunk below which vectors sum rows of uneven lengths.
     UNEVEN_TO: ClassVar[int] = 20
-    #: The mean row length from which on "all" rows are summed by vectors, as these are mostly full, even if they are alike.
+    #: Mean row length from which on vectors sum rows of equal lengths, too, as most vectors are full.
     LONG_FROM: ClassVar[int] = 24
-    #: Rows at the beginning of a chunk that tell whether lengths are uneven.
+    #: Number of a chunk's first rows whose lengths say whether the chunk's rows are uneven.
     LOOKED_AT: ClassVar[int] = 256
-    #: The share of rows whose lengths are in one class, as features count them, from which on rows are alike.
+    #: Share of rows in one class of row lengths (`Features.classes`) from which on rows count as even.
     ALIKE: ClassVar[float] = 0.9
-    #: The share of empty rows from which on chunks may be mostly empty.
+    #: Share of empty rows from which on the kernel handles chunks of mostly empty rows.
     MANY_EMPTY: ClassVar[float] = 0.1
-    #: Prefetch distance of values in bytes; columns are prefetched as many entries ahead.
+    #: Prefetch distance of values, in bytes; columns are prefetched the same number of entries ahead.
     AHEAD_BYTES: ClassVar[int] = 1 << 11
-    #: How many entries ahead x is asked for, and the bytes of x that a chunk's first entries then have to span.
+    #: Prefetch distance of x, in entries of A.
     X_AHEAD: ClassVar[int] = 256
+    #: Bytes of x that the columns of a chunk's first entries span, from which on x is prefetched.
     FAR_BYTES: ClassVar[int] = 1 << 20
-    #: Rows and entries of a chunk, at most: columns of grids with some millions of points then fit 16 bits.
+    #: Greatest sum of a chunk's rows and entries: columns of grids with some millions of points then fit 16 bits.
     MAX_STEP: ClassVar[int] = 1 << 18
-    #: Bytes of values from which on columns are made narrow, if rows are even: less stays in the cores' own caches.
+    #: Bytes of A's values from which on columns of even rows are compressed to 16 bits: less stays in the cores' own caches.
     NARROW_FROM: ClassVar[int] = 1 << 22
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int) -> Chunked:
-        """Return the legal record nearest to the one asked for."""
+        """Return the record with the nearest parameters that are legal on a device."""
         # Compilers that vectorise across work-items (those with sub-groups) also gather well.
         vectors: Literal["none", "uneven", "all"] = "all" if device.portability.lane_width > 1 else "uneven"
         if arithmetic.vector_operations is None:
@@ -450,11 +451,11 @@ class Chunked(ProductKernel):
 
     @classmethod
     def is_uneven(cls, mean: float, classes: Sequence[int]) -> bool:
-        """Return whether rows of a mean length, so many in each class of lengths, are short and uneven."""
+        """Return whether rows are short and of uneven lengths, by the mean length and the histogram of length classes."""
         return mean < cls.UNEVEN_TO and max(classes) < cls.ALIKE * sum(classes)
 
     def for_rows(self, mean: float, classes: Sequence[int]) -> Chunked:
-        """Return the record for rows of a mean length, so many in each class of lengths, of which the first are empty."""
+        """Return the record that suits rows of a mean length and a histogram of length classes, the first of empty rows."""
         long = self.vectors == "all" and mean >= self.LONG_FROM
         vectors = self.vectors if long or self.is_uneven(mean, classes) else "none"
         return replace(self, vectors=vectors, empty=classes[0] > self.MANY_EMPTY * sum(classes))
@@ -501,12 +502,12 @@ class Chunked(ProductKernel):
         for prefix, record in (("", legal), ("sums_", replace(legal, vectors="none"))):
             for suffix, variant in (("empty", record), ("full", replace(record, empty=False))):
                 yield prefix + suffix, variant
-                if record.vectors != "uneven":  # such rows keep their columns as they are
+                if record.vectors != "uneven":  # uneven rows keep columns of A's index type
                     yield f"{prefix}{suffix}_narrow", replace(variant, narrow=True)
 
 
 class RowNumbers(NamedTuple):
-    """The numbers that ``templates/spmv/features.mako`` finds of rows, in the order of its output; classes of lengths follow."""
+    """The features of rows that ``templates/spmv/features.mako`` computes, in the order of its output, before length classes."""
 
     shortest: int
     longest: int
@@ -538,7 +539,7 @@ class CountFeatures(OfStructure):
 
     @property
     def n_outputs(self) -> int:
-        """Numbers in a work-group's result."""
+        """Numbers that a work-group writes: features of rows, and counts of length classes."""
         return len(RowNumbers._fields) + self.n_classes
 
     @override

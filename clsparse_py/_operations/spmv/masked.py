@@ -21,9 +21,9 @@ from clsparse_py._precision.semiring import Semiring
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import contexts_match, copy_to_device
 
-__all__ = ["MaskedRows", "enqueue_masked_rows", "row_mask"]
+__all__ = ["MaskedRows", "enqueue_masked_rows", "prepare_row_mask"]
 
-#: Work-items of a work-group, at most.
+#: Greatest number of work-items of a work-group.
 _WORK_GROUP = 128
 
 
@@ -46,7 +46,7 @@ class MaskedRows(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, mean: float) -> Self:
-        """Return the record for rows of so many entries on average."""
+        """Return the record for rows with ``mean`` entries on average."""
         group = 1 << min(_WORK_GROUP, device.max_work_group).bit_length() - 1
         most = 1 if device.lanes_are_loops else min(group, device.portability.lane_width)
         lanes = 1
@@ -75,8 +75,8 @@ class MaskedRows(ProductKernel):
         yield "", cls.legal(device, arithmetic, 8)
 
 
-def row_mask(A: Matrix, mask: Any) -> cl_array.Array:
-    """Return a mask of A's rows on the device: a byte for each, which is not 0 if the value given is not.
+def prepare_row_mask(A: Matrix, mask: Any) -> cl_array.Array:
+    """Return a mask of A's rows on the device: one byte to a row, nonzero where the caller's mask is nonzero.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def row_mask(A: Matrix, mask: Any) -> cl_array.Array:
 def enqueue_masked_rows(
     A: Matrix, x: cl_array.Array, y: cl_array.Array, mask: cl_array.Array, semiring: Semiring, *, complement: bool
 ) -> None:
-    """Enqueue the product with checked operands; x has adjacent entries."""
+    """Enqueue ``y = A @ x`` in the rows that a mask selects; operands are checked, and x has adjacent entries."""
     if not y.size:
         return
     chain = Chain(x.queue or A.queue, A.data, A.indices, A.indptr, x, mask, writes=(y,))

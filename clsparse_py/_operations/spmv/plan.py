@@ -17,8 +17,7 @@ from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.operands import check_matrix, check_scale, dense_operand, result_for
 from clsparse_py._operations.spmv.binning import Scheme
 from clsparse_py._operations.spmv.builder import Builder
-from clsparse_py._operations.spmv.choose import Decision, KernelChoice, KernelName, choose
-from clsparse_py._operations.spmv.explanation import Explanation, Share
+from clsparse_py._operations.spmv.choose import Decision, Explanation, KernelChoice, KernelName, Share, choose
 from clsparse_py._operations.spmv.features import Features, Inspected, inspect
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._precision.semiring import Semiring, plus_times
@@ -28,7 +27,7 @@ from clsparse_py._run.upgrade import Upgrade
 
 __all__ = ["SpmvPlan"]
 
-#: What products of a kind have in common: dtypes of A's values and of x, semiring, whether alpha and beta scale them.
+#: Key of a recorded product: dtypes of A's values and of x, name of the semiring, whether alpha and beta scale the product.
 _Kind = tuple[str, str, str, bool]
 
 
@@ -65,7 +64,7 @@ class SpmvPlan(SetOnce, Repeating):
         self.decision = decision
         self._expected = expected
         self._products: dict[_Kind, DenseProduct] = {}
-        # What will take the place of products.
+        # Upgrades that will replace recordings of products.
         self._upgrades: dict[_Kind, Upgrade[Recording]] = {}
         self._shares: list[Share] = []
         self._making = threading.RLock()
@@ -74,7 +73,7 @@ class SpmvPlan(SetOnce, Repeating):
     def of(
         cls, A: Matrix, scheme: str | Scheme, kernel: KernelName | KernelChoice | None, expected: int | None = None
     ) -> SpmvPlan:
-        """Inspect a matrix and decide; see `spmv_plan`."""
+        """Return the plan of a matrix: inspect its structure and choose kernels; see `spmv_plan`."""
         features = inspect(A.queue, A.shape, A.nnz, A.indptr, A.indices)
         return cls(A, features, choose(features, describe(A.queue.device), scheme, kernel, A.dtype.name), expected)
 
@@ -83,7 +82,7 @@ class SpmvPlan(SetOnce, Repeating):
         return A.indptr is self.indptr and A.indices is self.indices
 
     def in_force(self, A: Matrix) -> SpmvPlan:
-        """Return this plan or, while kernels are to be plain ones, that of them which A's structure keeps."""
+        """Return the plan to execute: this plan or, while only plain kernels may run, the plain plan of A's structure."""
         if self.device.is_plain or not are_plain():
             return self
         return A.structure.get_plan((SpmvPlan, A.data.dtype), lambda: SpmvPlan.of(A, "auto", None))
@@ -124,24 +123,24 @@ class SpmvPlan(SetOnce, Repeating):
         """Enqueue ``y = alpha * A @ x + beta * y`` and return its events, one a launch. Nothing is checked; see `spmv`."""
         if self._upgrades:
             self._upgrade()
-        product, scale = self._ready(A, x, y, alpha, beta, semiring)
+        product, scale = self._prepare(A, x, y, alpha, beta, semiring)
         return product.run(queue or x.queue or self.queue, (A.data, x, y), scale)
 
     def build(self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring) -> None:
-        """Build the kernels of a product of these types, unless they are there."""
-        self._ready(A, x, y, alpha, beta, semiring)
+        """Build the kernels of a product, by the dtypes of A, x and y, unless they are built already."""
+        self._prepare(A, x, y, alpha, beta, semiring)
 
     def note_checked(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring, *, is_new: bool
     ) -> None:
-        """Take note that the operands of a product were checked, for `again`; ``is_new`` says that y was made for it."""
-        product, scale = self._ready(A, x, y, alpha, beta, semiring)
+        """Note that the operands of a product were checked, for `again`; ``is_new``: y was allocated for the product."""
+        product, scale = self._prepare(A, x, y, alpha, beta, semiring)
         self._call = product.checked(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
 
-    def _ready(
+    def _prepare(
         self, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any, beta: Any, semiring: Semiring
     ) -> tuple[DenseProduct, tuple[Any, ...]]:
-        """Return what makes a product, and alpha and beta as its kernels take them."""
+        """Return the recorded product for the dtypes of A, x and y, and alpha and beta as arguments of its kernels."""
         scaled = alpha is not None or beta is not None
         key = (A.data.dtype.char, x.dtype.char, semiring.name, scaled)
         product = self._products.get(key)
@@ -205,7 +204,7 @@ class SpmvPlan(SetOnce, Repeating):
             )
         with self._making:
             arithmetic = Arithmetic(A.dtype.name, x.dtype.name, self.indptr.dtype.name, semiring.name)
-            builder = self._built(arithmetic, scaled=False)
+            builder = self._record(arithmetic, scaled=False)
             recording = (builder.upgrade and builder.upgrade.now()) or builder.recorder.recording()
             self.queue.finish()
         return BoundProduct(x.queue or self.queue, (A.data, x, out), DenseProduct(recording, self.queue))
@@ -213,8 +212,8 @@ class SpmvPlan(SetOnce, Repeating):
     def bound(
         self, queue: cl.CommandQueue, A: Matrix, x: cl_array.Array, y: cl_array.Array, alpha: Any = None, beta: Any = None
     ) -> Bound:
-        """Return what enqueues a product on a queue, again and again; nothing is checked, or waited for."""
-        product, scale = self._ready(A, x, y, alpha, beta, plus_times)
+        """Return a bound product, which enqueues ``alpha * A @ x + beta * y`` on a queue; nothing is checked, or waited for."""
+        product, scale = self._prepare(A, x, y, alpha, beta, plus_times)
         return product.bound(queue, (A.data, x, y), scale)
 
     def profile(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> float:
@@ -229,16 +228,16 @@ class SpmvPlan(SetOnce, Repeating):
         return float(sum(event.profile.end - event.profile.start for event in events)) * 1e-9
 
     def _make(self, key: _Kind, arithmetic: Arithmetic, scaled: bool) -> DenseProduct:
-        """Build the kernels for an arithmetic and make the arrays that they need."""
+        """Build the kernels of a product for an arithmetic, and record their launches."""
         with self._making:
             product = self._products.get(key)
             if product is not None:
                 return product
-            builder = self._built(arithmetic, scaled)
+            builder = self._record(arithmetic, scaled)
             self.queue.finish()
             self._shares = builder.shares
             self._products[key] = DenseProduct(builder.recorder.recording(), self.queue)
-            # Taken from the builder, which it refers to: a circle would keep device memory until Python's garbage collection.
+            # The upgrade refers to the builder: a circle would keep device memory until Python's garbage collection.
             upgrade, builder.upgrade = builder.upgrade, None
             if upgrade is not None:
                 self._upgrades[key] = upgrade
@@ -247,12 +246,12 @@ class SpmvPlan(SetOnce, Repeating):
             return self._products[key]
 
     def settle(self, A: Matrix, x: cl_array.Array, y: cl_array.Array) -> None:
-        """Make the upgrades now that are made behind products of these types else. Waits."""
-        self._ready(A, x, y, None, None, plus_times)
+        """Make all pending upgrades of the plan at once, and wait for the device."""
+        self._prepare(A, x, y, None, None, plus_times)
         self._upgrade(now=True)
 
     def _upgrade(self, *, now: bool = False) -> None:
-        """Take note of a product: later ones take what is done by then."""
+        """Count a product, and replace recordings by upgrades that are due."""
         with self._making:
             for key, upgrade in tuple(self._upgrades.items()):
                 if now:
@@ -265,8 +264,8 @@ class SpmvPlan(SetOnce, Repeating):
                     built, why = upgrade.made.kernels[0].parameters.name, upgrade.name
                     self._shares = [replace(share, built=built, why=f"{share.why}; {why}") for share in self._shares]
 
-    def _built(self, arithmetic: Arithmetic, scaled: bool) -> Builder:
-        """Return the launches of the decision.
+    def _record(self, arithmetic: Arithmetic, scaled: bool) -> Builder:
+        """Return a builder that recorded the launches of the decided kernels.
 
         Raises
         ------
@@ -274,5 +273,5 @@ class SpmvPlan(SetOnce, Repeating):
             A kernel is refused.
         """
         builder = Builder(self.inspected, arithmetic, scaled, self._expected)
-        builder.all(self.decision)
+        builder.add_all(self.decision)
         return builder

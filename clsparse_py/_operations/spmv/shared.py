@@ -84,7 +84,7 @@ class _Part:
         expected: int | None,
     ) -> None:
         self.queue, self.rows = queue, rows
-        self._context: cl.Context = queue.context  # kept, as the queue may not keep it: quirk 9
+        self._context: cl.Context = queue.context  # held, as the queue may not hold its context: quirk 9
         self.entries = slice(int(indptr[rows.start]), int(indptr[rows.stop]))
         self.n_rows, self.n_entries = rows.stop - rows.start, self.entries.stop - self.entries.start
         self.is_first = rows.start == 0 and self.n_entries > 0 and _is_home(A, queue)
@@ -95,11 +95,11 @@ class _Part:
             indices = from_host(queue, host, copy=False)
             pointers = from_host(queue, indptr[rows.start : rows.stop + 1] - indptr[rows.start], copy=False)
         self._structure = Structure(queue, (self.n_rows, A.shape[1]), indices, pointers)
-        self.take(A)
+        self.take_values(A)
         self.plan = SpmvPlan.of(self.matrix, scheme, kernel, expected)
 
-    def take(self, A: Matrix) -> None:
-        """Take A's values."""
+    def take_values(self, A: Matrix) -> None:
+        """Copy A's values of the part's rows to the part's device, or share their memory."""
         if self.is_first:
             self.memory, values = "A's own", A.data[self.entries]
         else:
@@ -109,7 +109,7 @@ class _Part:
         self.matrix = Matrix.assembled(self._structure, values)
 
     def build(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
-        """Build what `run` takes for vectors of these dtypes: all parts do before one of them writes."""
+        """Build the kernels of the part's product for the dtypes of x and y; all parts build before one of them writes."""
         self.plan.in_force(self.matrix).build(self.matrix, x, y, **scale)
 
     def run(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
@@ -120,7 +120,7 @@ class _Part:
 
 
 def _view_on_host(queue: cl.CommandQueue, array: cl_array.Array, part: slice) -> tuple[_Host, bool]:
-    """Return some of a device array's values on the host, and whether that is its own memory; waits for what writes to it."""
+    """Return a slice of a device array on the host, and whether it is the array's own memory; waits for pending writes."""
     buffer: Any = array.base_data
     if array.size and describe(queue.device).aliases_host:
         for event in array.events:
@@ -128,7 +128,7 @@ def _view_on_host(queue: cl.CommandQueue, array: cl_array.Array, part: slice) ->
         try:
             return buffer.get_host_array(array.shape, array.dtype)[part], True
         except (AttributeError, cl.Error):
-            pass  # of the pool, or of shared virtual memory
+            pass  # the buffer is of the pool, or of shared virtual memory
     return Chain(queue, array).read(array, part.stop - part.start, part.start), False
 
 
@@ -168,7 +168,7 @@ class SharedSpmvPlan(SetOnce):
         self.speeds, self._rule = speeds_of([queue.device for queue in self.queues])
         indptr = copy_to_host(A.indptr, A.queue)
         self._entry_bytes, self._row_bytes = (A.dtype.itemsize + array.dtype.itemsize for array in (A.indices, A.indptr))
-        # What the rows before each one weigh.
+        # The bytes of all rows before a row.
         weights = indptr.astype(np.int64) * self._entry_bytes + np.arange(indptr.size) * self._row_bytes
         shares = np.cumsum(self.speeds) / sum(self.speeds)
         cuts = [0, *np.searchsorted(weights, shares[:-1] * weights[-1]).tolist(), A.shape[0]]
@@ -179,7 +179,7 @@ class SharedSpmvPlan(SetOnce):
         self._own = next((part for part in self._parts if part.is_first), None)
         self._others = [part for part in self._parts if not part.is_first]
         self._refreshing = threading.Lock()
-        self._note(A)
+        self._note_values(A)
 
     def matches(self, A: Matrix) -> bool:
         """Return whether this plan was made for A's present structure."""
@@ -224,20 +224,20 @@ class SharedSpmvPlan(SetOnce):
             raise ValueError("A: has another structure than the plan's")
         with self._refreshing:
             for part in self._parts:
-                part.take(A)
-            self._note(A)
+                part.take_values(A)
+            self._note_values(A)
 
-    def _note(self, A: Matrix) -> None:
-        """Take note of the matrix whose values the parts have."""
+    def _note_values(self, A: Matrix) -> None:
+        """Note the matrix whose values the parts have."""
         self._values = weakref.ref(A), weakref.ref(A.data), A._version
 
     def _has_values_of(self, A: Matrix) -> bool:
-        """Return whether the parts have A's present values."""
+        """Return whether the parts hold A's present values."""
         matrix, data, version = self._values
         return data() is A.data and (matrix() is not A or version == A._version)
 
     def product(self, A: Matrix, x: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring) -> Any:
-        """Return the product of all parts, as `spmv` does."""
+        """Return the product ``alpha * A @ x + beta * out`` of all parts, as `spmv` does."""
         if not self._has_values_of(A):
             self.refresh(A)
         operand, on_device = dense_operand(A, "x", x, ndim=1)
@@ -250,18 +250,18 @@ class SharedSpmvPlan(SetOnce):
         for part in self._parts:
             part.build(operand, result.array, scale)
         if on_device:
-            self._on_device(operand, result.array, scale)
+            self._compute_on_device(operand, result.array, scale)
             return result.array
         assert result.host is not None  # as x is not on the device
         if self._own is not None:
             self._own.run(operand, result.array[self._own.rows], scale)
-        self._by_others(np.ascontiguousarray(x, operand.dtype), result.host, scale)
+        self._compute_elsewhere(np.ascontiguousarray(x, operand.dtype), result.host, scale)
         if self._own is not None:
             on_host(result.array[self._own.rows], result.host[self._own.rows])
         return result.host
 
-    def _by_others(self, x: _Host, y: _Host, scale: dict[str, Any]) -> None:
-        """Compute the rows of other devices than A's in vectors of the host; x is sent to each once."""
+    def _compute_elsewhere(self, x: _Host, y: _Host, scale: dict[str, Any]) -> None:
+        """Compute the rows of all devices but A's, from and to vectors of the host; x is sent to each device once."""
         pending = []
         for part in self._others:
             rows = y[part.rows]
@@ -271,8 +271,8 @@ class SharedSpmvPlan(SetOnce):
         for part_y, rows in pending:
             on_host(part_y, rows)
 
-    def _on_device(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
-        """Compute a product of vectors on A's device. Other devices know none of its events: the host waits in between."""
+    def _compute_on_device(self, x: cl_array.Array, y: cl_array.Array, scale: dict[str, Any]) -> None:
+        """Compute a product of vectors on A's device; the host waits, as other devices cannot wait for events of A's device."""
         queue, first = x.queue or self.queue, y.offset // y.dtype.itemsize
         if self._others:
             chain = Chain(queue, x, y)
@@ -281,7 +281,7 @@ class SharedSpmvPlan(SetOnce):
         if self._own is not None:
             self._own.run(x, y[self._own.rows], scale)
         if self._others:
-            self._by_others(sent, rows, scale)
+            self._compute_elsewhere(sent, rows, scale)
             chain = Chain(queue, writes=(y,))
             for part in self._others:
                 chain.copy(y, chain.sent(rows[part.rows]), part.n_rows, first + part.rows.start)

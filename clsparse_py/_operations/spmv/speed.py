@@ -20,18 +20,18 @@ from clsparse_py._run.transfer import from_host
 
 __all__ = ["measure", "read_speed", "speeds_of"]
 
-#: Entries of the matrix that is measured with, beyond the caches of most devices.
+#: Entries of the measured matrix, whose bytes exceed the caches of most devices.
 _ENTRIES = 1 << 24
-#: Entries of each of its rows.
+#: Entries of a row of the measured matrix.
 _ROW = 8
-#: Products that are enqueued at once, so that the host does not hold the device up.
+#: Products enqueued before the host waits, so that the host does not hold the device up.
 _BATCH = 10
-#: Repeats of the measurement.
+#: Number of timed batches of products, of which the fastest counts.
 _TRIES = 5
 
 
-def _key(device: cl.Device) -> str:
-    """Return what a device's speed is kept under: parts of a device are other devices by their number of compute units."""
+def _cache_key(device: cl.Device) -> str:
+    """Return the cache's key of a device's speed; parts of a device differ by their number of compute units."""
     description = describe(device)
     names = [
         description.platform,
@@ -45,12 +45,12 @@ def _key(device: cl.Device) -> str:
 
 
 def read_speed(device: cl.Device) -> float | None:
-    """Return the bytes a second that products move on a device, as `clsparse tune` measured and kept them; None if it did not."""
-    return cache.load(_key(device), _parse_speed)
+    """Return the bytes a second that products move on a device, as `clsparse tune` measured; None if the device was not tuned."""
+    return cache.load(_cache_key(device), _parse_speed)
 
 
 def _parse_speed(content: bytes) -> float:
-    """Return the speed that a file of the cache holds."""
+    """Return the speed, in bytes a second, that a file of the cache holds."""
     speed = float(json.loads(content))
     if not 0 < speed < float("inf"):
         raise ValueError("a speed is positive")
@@ -58,7 +58,7 @@ def _parse_speed(content: bytes) -> float:
 
 
 def speeds_of(devices: Sequence[cl.Device]) -> tuple[tuple[float, ...], str]:
-    """Return a number for each device by which a product is divided between them, and what these numbers are, in words.
+    """Return the relative speeds of devices, by which a product is divided between them, and the speeds' source in words.
 
     Bytes a second, if they were measured on all of the devices. Else what the default device is chosen by: ranks, if profiles
     tell those of all, which are of one type and size; or compute units times lanes times clock rate, if all tell one.
@@ -92,7 +92,7 @@ def speeds_of(devices: Sequence[cl.Device]) -> tuple[tuple[float, ...], str]:
 
 
 def measure(queue: cl.CommandQueue) -> float:
-    """Measure how many bytes a second products move on a queue's device, and keep it."""
+    """Measure the bytes a second that products move on a queue's device, and write the speed to the cache."""
     rows = max(min(_ENTRIES, describe(queue.device).max_allocation // 8) // _ROW, _ROW)
     indptr = np.arange(rows + 1, dtype=np.int32) * np.int32(_ROW)
     columns = (np.arange(rows, dtype=np.int32)[:, None] + np.arange(_ROW, dtype=np.int32)).ravel() % np.int32(rows)
@@ -110,5 +110,5 @@ def measure(queue: cl.CommandQueue) -> float:
         seconds.append(time.perf_counter() - begin)
     n_bytes = sum(part.nbytes for part in host) + y.nbytes
     speed = _BATCH * n_bytes / min(seconds)
-    cache.write(_key(queue.device), json.dumps(speed).encode())
+    cache.write(_cache_key(queue.device), json.dumps(speed).encode())
     return speed

@@ -9,11 +9,11 @@ from clsparse_py._ground.errors import require_name
 from clsparse_py._matrix.matrix import MatrixT
 from clsparse_py._matrix.operands import check_matrix
 from clsparse_py._operations.transpose.methods import METHODS, Method
-from clsparse_py._operations.transpose.plan import Explanation, Permutation, TransposePlan, permutation, transposed
+from clsparse_py._operations.transpose.plan import Explanation, Permutation, TransposePlan, find_permutation, transpose_once
 
-__all__ = ["METHODS", "Explanation", "Method", "Permutation", "TransposePlan", "permutation", "transpose", "transpose_plan"]
+__all__ = ["METHODS", "Explanation", "Method", "Permutation", "TransposePlan", "find_permutation", "transpose", "transpose_plan"]
 
-#: Names of methods.
+#: Names that the argument ``method`` may have.
 _METHODS = get_args(Method)
 
 
@@ -61,12 +61,12 @@ def transpose(A: MatrixT, *, method: Method = "auto") -> MatrixT:
     """
     check_matrix(A)
     require_name("method", method, _METHODS)
-    return transposed(A, method)
+    return transpose_once(A, method)
 
 
 @door()
 def transpose_plan(A: MatrixT, *, method: Method = "auto") -> TransposePlan[MatrixT]:
-    """Plan transpositions of a structure: find the permutation that takes the values of A to those of its transposed.
+    """Plan transpositions of a structure: find the permutation that takes the values of A to the values of the transposed.
 
     Parameters
     ----------
@@ -96,4 +96,4 @@ def transpose_plan(A: MatrixT, *, method: Method = "auto") -> TransposePlan[Matr
     """
     check_matrix(A)
     require_name("method", method, _METHODS)
-    return TransposePlan(A, permutation(A, method))
+    return TransposePlan(A, find_permutation(A, method))

@@ -1,7 +1,7 @@
-"""SpTRANS by buckets on CPU devices, if columns are scattered: entries are moved to buckets of columns, and each is put in order.
+"""SpTRANS by buckets on CPU devices, if columns are scattered: entries are moved to buckets of columns, and buckets are sorted.
 
-Counting by column alone moves each entry to a place of its own; if no entry near it was moved there shortly before, none of these
-places is in a cache. Buckets are few enough that the ends of all are, and each is small enough to stay in a core's cache.
+A counting sort by column alone moves an entry to a place that is in no cache, unless an entry of a near column was moved shortly
+before. Buckets are few enough that the ends of all buckets stay in caches, and so small that a bucket stays in a core's cache.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocate
+from clsparse_py._operations.transpose.choose import Thresholds
 from clsparse_py._operations.transpose.kernels import Transposition
-from clsparse_py._operations.transpose.thresholds import Thresholds
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, name_of
 from clsparse_py._primitives.permute import Moving
 from clsparse_py._primitives.radix_kernels import AHEAD, RadixChunkCount, RadixChunkScatter, RadixChunkStarts
@@ -28,9 +28,9 @@ from clsparse_py._run.recording import run
 
 __all__ = ["BucketFinish", "Nearness", "enqueue_bucket_chunks", "enqueue_nearness", "is_scattered"]
 
-#: Bits of a bucket's number, by default.
+#: Default number of bits of a bucket's number.
 BITS = 8
-#: Most bits of a column within its bucket.
+#: Greatest number of bits of a column within its bucket.
 MAX_LOW = 12
 
 
@@ -42,8 +42,11 @@ class Nearness(OfStructure):
     template = "transpose/nearness"
     variants: ClassVar[Variants] = {"": {"work_group": 1}}
 
+    #: Number of sampled entries.
     SAMPLES: ClassVar[int] = 256
+    #: Number of entries before a sampled entry that are compared with it.
     WINDOW: ClassVar[int] = 64
+    #: Greatest difference of near columns.
     DISTANCE: ClassVar[int] = 4
 
     @override
@@ -78,13 +81,13 @@ class BucketFinish(Moving):
 
 
 def is_scattered(chain: Chain, A: Matrix, value_bytes: int) -> bool:
-    """Return whether buckets are faster than counting by column alone; the first answer for a structure waits for a sample."""
+    """Return whether buckets are faster than a counting sort by column; the first answer for a structure waits for a sample."""
     device, n, limits = chain.device, A.nnz, Thresholds.of(chain.device)
     large = n * (A.indices.dtype.itemsize + value_bytes) >= limits.min_bucket_bytes and A.shape[1] >= limits.min_bucket_columns
     if device.is_plain or not (device.lanes_are_loops and device.compute_units <= limits.max_bucket_cores and large):
         return False
     if n <= Nearness.WINDOW:
-        return False  # too few to look at a sample
+        return False  # there are too few entries for a sample
     if A.structure.scattered is None:
         n_near = allocate(chain.queue, "how many columns of a sample are near others", 1, np.uint32)
         run(chain, enqueue_nearness, (A.indices, n_near), n)
@@ -93,15 +96,15 @@ def is_scattered(chain: Chain, A: Matrix, value_bytes: int) -> bool:
 
 
 def enqueue_nearness(chain: Chain, indices: cl_array.Array, n_near: cl_array.Array, n: int) -> None:
-    """Enqueue a look at a sample of n entries, more than `Nearness.WINDOW`: found[0] of them have a near column before them."""
+    """Enqueue the count of sampled entries that follow an entry of a near column; n entries are more than `Nearness.WINDOW`."""
     sample, _ = chain.build(Nearness(1, name_of(indices.dtype)))
     chain.launch(sample, 1, np.uint64(n), indices, n_near)
 
 
 def enqueue_bucket_chunks(chain: Chain, task: Transposition, bits: int = BITS) -> None:
-    """Enqueue a transposition.
+    """Enqueue a transposition by buckets of columns, for CPU devices.
 
-    ``bits`` are those of a bucket's number, more if buckets would have more columns than MAX_LOW bits number.
+    ``bits`` is the number of bits of a bucket's number; it grows if columns within a bucket would need more than MAX_LOW bits.
 
     Raises
     ------

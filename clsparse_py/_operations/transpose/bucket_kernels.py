@@ -16,19 +16,19 @@ from clsparse_py._primitives.radix_kernels import EXCHANGED, RanksTiles
 
 __all__ = ["ALONE", "RUN", "BucketCount", "BucketMove", "BucketOrder", "BucketSplit", "BucketStarts"]
 
-# Bytes of a line of a cache.
+#: Size of a cache line, in bytes.
 _LINE = 128
-# Loads in flight of a work-item that reads adjacent to others.
+#: Loads of entries that a work-item has in flight.
 _UNROLL = 8
-# Row pointers that a work-item has in flight.
+#: Loads of row pointers that a work-item has in flight.
 _ROW_UNROLL = 4
-#: Fewest parts of a bucket that one work-group counts, so that few counts are left to add up.
+#: Least number of parts in a run, whose columns one work-group counts: few counts are left to add up.
 RUN = 8
-# Most runs of parts in a bucket.
+#: Greatest number of runs of parts in a bucket.
 _MAX_RUNS = 64
-#: Parts of a bucket up to which each counts the columns of the whole bucket, so that they need no run.
+#: Greatest number of parts of a bucket for which each part counts the columns of the whole bucket, without runs.
 ALONE = 3
-# Adjacent buckets that a work-group of bucket_starts scans, to read whole sectors of memory.
+#: Number of adjacent buckets that a work-group of bucket_starts scans, to read whole sectors of memory.
 _ADJACENT = 16
 
 
@@ -76,7 +76,7 @@ class BucketStarts(_OfDigits):
 
     @property
     def columns(self) -> int:
-        """Adjacent buckets that a work-group takes: a power of two, as their number is."""
+        """Number of adjacent buckets that a work-group scans, a power of two."""
         return min(_ADJACENT, 1 << self.bits, 1 << self.work_group.bit_length() - 1)
 
     @override
@@ -112,16 +112,16 @@ class BucketSplit(_OfDigits):
     @override
     def prelude(self) -> str:
         word = f"typedef {self.word} W;  // words: a column within its bucket, above a row"
-        return f"{_runs()}\n{super().prelude}\n{word}\n{_records(self.record)}"
+        return f"{_define_runs()}\n{super().prelude}\n{word}\n{_define_records(self.record)}"
 
 
-def _runs() -> str:
-    """Return the OpenCL C of the number of parts in a run of a bucket, which has at most `_MAX_RUNS` runs."""
+def _define_runs() -> str:
+    """Return the macro RUN_OF: the number of parts in a run of a bucket, which has at most `_MAX_RUNS` runs."""
     return f"#define RUN_OF(parts) max({RUN}u, ((parts) + {_MAX_RUNS - 1}) / {_MAX_RUNS})"
 
 
-def _records(record: bool) -> str:
-    """Return the OpenCL C of a moved element R: a word alone, or packed with its value into 64 bits."""
+def _define_records(record: bool) -> str:
+    """Return the OpenCL C of a moved element R: a word alone, or a word and its value packed into 64 bits."""
     if not record:
         return "typedef W R;\n#define WORD_OF(r) (r)"
     return (
@@ -132,7 +132,7 @@ def _records(record: bool) -> str:
 
 @dataclass(frozen=True)
 class _Ranking(RanksTiles, Moving):
-    """Base of the records of kernels that put tiles in order.
+    """Base of the records of kernels that sort tiles.
 
     Attributes
     ----------
@@ -150,23 +150,23 @@ class _Ranking(RanksTiles, Moving):
 
     @property
     def skips(self) -> bool:
-        """Whether work-groups with nothing to do pass over barriers, as on CPU devices that is not trusted."""
+        """Whether work-groups with nothing to do return before barriers, which is not trusted on CPU devices."""
         return self.portability.match == "ptx"
 
     @property
     def _marks(self) -> int:
-        """Bytes of marks of rows."""
+        """Bytes of local memory for marks of rows."""
         return 0
 
     @property
     def _sizes(self) -> tuple[int, ...]:
-        """Bytes of what is exchanged, for each entry."""
+        """Bytes of an entry's word, index and value, which lanes exchange."""
         index = np.dtype(self.index).itemsize
         return 8 if self.word == "ulong" else 4, index, self.value_bytes or index
 
     @property
     def record(self) -> bool:
-        """True if a word and its value are packed into 64 bits between two steps: half the stores, of twice the length."""
+        """Whether a word and its value are packed into 64 bits between two steps: half the stores, of twice the length."""
         return self._sizes[0] == 4 and self._sizes[2] <= 4
 
     @property
@@ -177,7 +177,7 @@ class _Ranking(RanksTiles, Moving):
     @property
     @override
     def pool_bytes(self) -> int:
-        """Local memory that the steps of the kernel use one after another."""
+        """Bytes of local memory that the steps of the kernel use one after another."""
         counters = 2 * (self.work_group // self.match_width << self.bits)
         exchanged = min(self.tile * max(self._sizes), EXCHANGED)
         sums = 8 * max(self.work_group, 1 << self.bits)
@@ -185,7 +185,7 @@ class _Ranking(RanksTiles, Moving):
 
     @property
     def legal(self) -> bool:
-        """Whether counts fit 16 bits, sums of small matrices a work-group, and entries can be exchanged in parts."""
+        """Whether counts fit 16 bits, sums of small matrices fit a work-group, and entries can be exchanged in parts."""
         adds_up = not self.small or self.work_group >= 1 << self.bits
         return (
             adds_up
@@ -202,7 +202,7 @@ class _Ranking(RanksTiles, Moving):
     @override
     def prelude(self) -> str:
         word = f"typedef {self.word} W;  // words: a column within its bucket, above a row"
-        return f"{self.matching}\n{_runs()}\n{super().prelude}\n{word}\n{_records(self.record)}"
+        return f"{self.matching}\n{_define_runs()}\n{super().prelude}\n{word}\n{_define_records(self.record)}"
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -271,5 +271,5 @@ class BucketOrder(_Ranking):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        # A team whose lanes exchange by themselves can be passed over alone.
+        # A team without entries is skipped alone if its lanes exchange without barriers.
         return {**super().arguments(), "row_parts": self.parts(self._sizes[1]), "apart": self.skips and self.match_width == 32}

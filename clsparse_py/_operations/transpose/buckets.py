@@ -1,6 +1,6 @@
-"""SpTRANS by buckets of columns: entries are moved once to buckets of adjacent columns, and each bucket is put in order.
+"""SpTRANS by buckets of columns: entries are moved once to buckets of adjacent columns, and buckets are sorted.
 
-A bucket that one work-group holds is finished in local memory. Longer ones are cut into parts, whose columns are counted first.
+A bucket that one work-group holds is sorted in local memory. Longer buckets are cut into parts, whose columns are counted first.
 The host waits for nothing. For devices with local memory of their own.
 """
 
@@ -24,16 +24,16 @@ from clsparse_py._operations.transpose.bucket_kernels import (
     BucketSplit,
     BucketStarts,
 )
+from clsparse_py._operations.transpose.choose import Thresholds
 from clsparse_py._operations.transpose.kernels import Transposition
-from clsparse_py._operations.transpose.thresholds import Thresholds
 from clsparse_py._precision.arithmetic import Arithmetic, name_of
 from clsparse_py._run.launch import Chain
 
 __all__ = ["MAX_BITS", "Kernels", "Shape", "enqueue_buckets", "kernels_of", "shape_of"]
 
-#: Bits of the number of a bucket, and of a column within one, at most: counters stay in local memory.
+#: Greatest number of bits of a bucket's number, and of a column within its bucket: counters stay in local memory.
 MAX_BITS = 11
-# Work-items of a work-group, and entries to each, best first.
+#: Shapes of a tile, best first: work-items of a work-group, and entries to a work-item.
 _TILES = ((512, 8), (256, 8), (128, 16))
 
 
@@ -67,16 +67,16 @@ class Shape:
 
 
 def shape_of(device: Device, index: str, value_bytes: int, size: tuple[int, int], n: int) -> Shape | None:
-    """Return the shape for n entries; None where a radix sort takes the place of buckets.
+    """Return the shape of buckets for n entries; None if a radix sort takes the place of buckets.
 
-    That is where columns have more bits than two digits, where lanes have no instruction that finds equal digits, and where local
-    memory is too little.
+    That is so if columns have more bits than two digits, if lanes have no instruction that finds equal digits, or if local
+    memory is too small.
     """
-    column_bits, limits = _bits(size[1]), Thresholds.of(device)
+    column_bits, limits = _count_bits(size[1]), Thresholds.of(device)
     if column_bits > 2 * MAX_BITS or n >= 1 << 32 or device.portability.match != "ptx":
         return None
     for group, items in _TILES:
-        bits = _bits_of_bucket(column_bits, limits.moderate_bits)
+        bits = _choose_bucket_bits(column_bits, limits.moderate_bits)
         few_bits = min(bits, limits.few_entries_bits)
         fits = column_bits - few_bits <= limits.moderate_bits and group >= 1 << limits.few_entries_bits
         small = n <= limits.max_few_entries and fits
@@ -87,13 +87,13 @@ def shape_of(device: Device, index: str, value_bytes: int, size: tuple[int, int]
     return None
 
 
-def _bits(n: int) -> int:
-    """Return the bits of numbers below n."""
+def _count_bits(n: int) -> int:
+    """Return the number of bits that numbers below n need."""
     return max(1, (n - 1).bit_length())
 
 
-def _bits_of_bucket(column_bits: int, moderate: int) -> int:
-    """Return the bits of a bucket's number: half of a column's, as entries of few buckets leave a tile in longer runs."""
+def _choose_bucket_bits(column_bits: int, moderate: int) -> int:
+    """Return the bits of a bucket's number: half of a column's bits, as entries of few buckets leave a tile in longer runs."""
     if column_bits <= moderate:
         return column_bits
     bits_within = moderate if column_bits <= 2 * moderate else MAX_BITS
@@ -102,9 +102,9 @@ def _bits_of_bucket(column_bits: int, moderate: int) -> int:
 
 @dataclass(frozen=True)
 class Kernels:
-    """The records of a transposition's kernels; those are None that are not launched.
+    """The records of a transposition's kernels; None for kernels that are not launched.
 
-    If buckets are columns, entries are moved and nothing more; if entries are few, nothing is scanned.
+    If buckets are columns, entries are only moved; if entries are few, nothing is scanned.
     """
 
     count: BucketCount
@@ -121,18 +121,18 @@ class Kernels:
 
     @property
     def fit(self) -> bool:
-        """Whether all records are legal; local memory aside."""
+        """Whether all records are legal, apart from local memory."""
         return self.move.legal and (self.order is None or self.order.legal)
 
     @property
     def local_memory(self) -> int:
-        """Bytes of local memory that a work-group of any of the kernels takes, at most."""
+        """Greatest bytes of local memory that a work-group of a kernel takes."""
         return max(self.move.local_memory, 0 if self.order is None else self.order.local_memory)
 
 
 def kernels_of(device: Device, index: str, value_bytes: int, size: tuple[int, int], shape: Shape) -> Kernels:
-    """Return the records of the kernels for a matrix of this size; ``value_bytes`` is 0 where positions are moved."""
-    bits, low, row_bits = shape.bits, _bits(size[1]) - shape.bits, _bits(size[0])
+    """Return the records of the bucket kernels for a matrix of ``size``; ``value_bytes`` is 0 if positions are moved."""
+    bits, low, row_bits = shape.bits, _count_bits(size[1]) - shape.bits, _count_bits(size[0])
     last, portability = low == 0, device.portability
     word = "ulong" if (index == "int64" if last else low + row_bits > 32) else "uint"
     group, items = shape.move_group, shape.move_items
@@ -142,7 +142,7 @@ def kernels_of(device: Device, index: str, value_bytes: int, size: tuple[int, in
     starts = None if small else BucketStarts(min(Thresholds.of(device).starts_group, device.max_work_group), index, bits)
     if last:
         return Kernels(count, move, starts, None, None)
-    # Where lanes are many, a work-group with nothing to do ends at once; on CPU devices an end before a barrier is not trusted.
+    # On GPUs a work-group with nothing to do ends at once; on CPU devices a return before a barrier is not trusted.
     skips = portability.match == "ptx"
     moved_bytes = value_bytes or np.dtype(index).itemsize
     order = BucketOrder(shape.order_group, index, moved_bytes, portability, low, shape.order_items, word, small)
@@ -152,7 +152,7 @@ def kernels_of(device: Device, index: str, value_bytes: int, size: tuple[int, in
 
 
 def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
-    """Enqueue a transposition.
+    """Enqueue a transposition by buckets of columns.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
     n_rows, n_cols = size
     kernels = kernels_of(chain.device, name_of(indices.dtype), task.value_bytes, size, shape)
     built: dict[str, Any] = {parameters.template: chain.build(parameters) for parameters in kernels.all}
-    bits, low, row_bits = shape.bits, _bits(n_cols) - shape.bits, _bits(n_rows)
+    bits, low, row_bits = shape.bits, _count_bits(n_cols) - shape.bits, _count_bits(n_rows)
     chunks, buckets = -(-n // kernels.count.chunk), 1 << bits
     counts, bounds = chain.scratch((chunks + 1) * buckets, np.uint32), chain.scratch(3 * (buckets + 1), np.uint32)
     first_rows = chain.scratch(chunks, indptr.dtype)
@@ -195,7 +195,7 @@ def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
     words = chain.scratch(n, np.uint64 if order.record or order.word == "ulong" else np.uint32)
     in_buckets = () if order.record else (chain.scratch(n, to_values.dtype),)
     launch(kernels.move, chunks, *moving, words, *in_buckets)
-    # As many parts and runs as there can be: a bucket of several parts has more than fit one.
+    # Upper bounds of parts and runs: a bucket of several parts has more entries than one part holds.
     several = n // shape.capacity
     parts, runs = buckets + several, 2 * several // RUN + min(buckets, several // ALONE)
     wide = np.uint32(buckets), np.uint32(row_bits)
@@ -210,8 +210,8 @@ def enqueue_buckets(chain: Chain, task: Transposition, shape: Shape) -> None:
 
 @kernels
 def _examples(device: Device, arithmetic: Arithmetic) -> Examples:
-    """Yield the kernels of two steps that move values, and of one that moves positions."""
-    # Where lanes have no instruction that finds equal digits, they share counters by eight: fewer entries fit.
+    """Yield examples of bucket kernels: of two steps that move values, and of one step that moves positions."""
+    # Lanes without an instruction that finds equal digits share counters by eight: fewer entries fit local memory.
     has_large_groups = device.portability.match == "ptx" and device.max_work_group >= 512
     group, items, bits = (512, 8, 9) if has_large_groups else (min(64, device.max_work_group), 4, 6)
     shape = Shape(group, items, group, items, bits)

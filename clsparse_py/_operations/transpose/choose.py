@@ -1,15 +1,16 @@
-"""Choose the methods of SpTRANS and their limits, without a device."""
+"""Choose the methods of SpTRANS and their limits, without a device; and its thresholds."""
 
 from __future__ import annotations
 
-from clsparse_py._decisions.labels import MOST, number
+from clsparse_py._decisions import labels, thresholds
+from clsparse_py._decisions.thresholds import number
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.matrix import Matrix
 
-__all__ = ["STRATEGIES", "Strategy", "features_of", "parse"]
+__all__ = ["STRATEGIES", "Strategy", "Thresholds", "features_of", "parse"]
 
-#: Declared strategies. The device counts, in a sample of 1024 entries, those found at the first place that `gather` looks at, and
-#: the longest row of the transposed before `atomics` moves anything.
+#: Labels of strategies that a tuner tries. A limit of `gather` is the least number of 1024 sampled entries whose mirror images
+#: stand at the first guess, a limit of `atomics` the longest row of the transposed.
 STRATEGIES = (
     "gather:900 binned",
     "gather:1024 binned",
@@ -23,19 +24,49 @@ STRATEGIES = (
     "binned",
 )
 
-# The highest limit of each method.
-_MAX_LIMITS = {"gather": 1024, "atomics": MOST}
+#: Greatest limits of methods, in sampled entries for `gather` and entries of a row for `atomics`.
+_MAX_LIMITS = {"gather": 1024, "atomics": labels.MOST}
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(thresholds.Thresholds):
+    """Thresholds of SpTRANS that the decision tree does not decide."""
+
+    operation = "transpose"
+
+    #: Least bytes of moved entries for which buckets pay on CPU devices: fewer fit the caches of two cores.
+    min_bucket_bytes: int = number(16 << 20, "bytes")
+    #: Least columns for which buckets pay on CPU devices: counters of fewer columns fit the caches.
+    min_bucket_columns: int = number(1 << 13, "columns")
+    #: Most cores for which buckets pay: more cores wait for the core with the largest bucket.
+    max_bucket_cores: int = number(16, "cores")
+    #: Most of 256 sampled entries that may follow an entry of a near column if columns count as scattered.
+    max_near_samples: int = number(127, "entries")
+    #: Ranges of buckets per core of a CPU, each scanned by a work-item.
+    ranges_per_core: int = number(4, "ranges", least=1)
+    #: Bits of the largest digit for which the largest tiles fit local memory.
+    moderate_bits: int = number(10, "bits", least=1, most=11)
+    #: Most entries for which buckets have `few_entries_bits`: launches take longer than repeated sums of counts.
+    max_few_entries: int = number(3 << 18, "entries")
+    #: Bits of a bucket's number for at most `max_few_entries` entries.
+    few_entries_bits: int = number(7, "bits", least=1, most=11)
+    #: Work-items of a work-group that scans the counts of buckets.
+    starts_group: int = number(512, "work-items", least=1)
+    #: Most rows, columns and entries together that one work-group transposes in one launch.
+    max_at_once: int = number(1 << 12, "places")
+    #: Parts of a matrix per core of a CPU, for `gather`.
+    parts_per_core: int = number(4, "parts", least=1)
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """Methods that are tried one after another: those with a limit give up where the device finds that a matrix exceeds it.
+    """Methods that are tried one after another; a method gives up if the device finds that the matrix exceeds the method's limit.
 
     Attributes
     ----------
     limits : tuple of (str, int)
-        "gather" and how many of 1024 sampled entries it has to find at the first place it looks at; "atomics" and how many
-        entries a row of the transposed may have. "binned", which takes any matrix, comes after them.
+        Methods with their limits: "gather" with the least number of 1024 sampled entries whose mirror images stand at the first
+        guess; "atomics" with the most entries of a row of the transposed. "binned", which takes any matrix, is always the last.
     """
 
     limits: tuple[tuple[str, int], ...] = ()
@@ -50,7 +81,7 @@ def parse(label: str) -> Strategy:
     Raises
     ------
     ValueError
-        It names no strategy.
+        The label names no strategy.
     """
     *first_methods, last = label.split(" ")
     limits: list[tuple[str, int]] = []
@@ -58,20 +89,20 @@ def parse(label: str) -> Strategy:
         method, _, limit = step.partition(":")
         if method not in _MAX_LIMITS or any(method == earlier for earlier, _ in limits):
             raise ValueError(f'strategy: must be such as "{STRATEGIES[0]}", is {label!r}')
-        limits.append((method, number(limit, f"strategy: the limit of {method}", 0, _MAX_LIMITS[method])))
+        limits.append((method, labels.number(limit, f"strategy: the limit of {method}", 0, _MAX_LIMITS[method])))
     if last != "binned":
         raise ValueError(f"strategy: must end with binned, which takes any matrix, is {label!r}")
     return Strategy(tuple(limits))
 
 
 def features_of(A: Matrix, value_bytes: int) -> dict[str, float]:
-    """Return the features of a transposition that are known before the device is asked.
+    """Return the features of a transposition that are known before the device reads the matrix.
 
     Parameters
     ----------
     A : csr_array
     value_bytes : int
-        Bytes of a value; 0 where positions are moved in its place.
+        Bytes of a value; 0 if positions are moved in place of values.
     """
     (rows, columns), nnz = A.shape, A.nnz
     return {

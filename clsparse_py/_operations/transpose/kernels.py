@@ -14,7 +14,7 @@ from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import declare_loop
 from clsparse_py._matrix.structure import OfStructure
-from clsparse_py._operations.transpose.thresholds import Thresholds
+from clsparse_py._operations.transpose.choose import Thresholds
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._primitives.permute import Moving
 
@@ -29,7 +29,7 @@ __all__ = [
     "Order",
     "Sample",
     "Transposition",
-    "tile",
+    "fit_tile",
 ]
 
 
@@ -60,7 +60,7 @@ class Transposition(NamedTuple):
 
     @property
     def value_arguments(self) -> tuple[cl_array.Array, ...]:
-        """The values as arguments of a kernel, which has none of them if positions are moved."""
+        """Arguments of a kernel for the values: none if positions are moved."""
         return () if self.values is None else (self.values,)
 
     @property
@@ -77,7 +77,7 @@ class Sample(OfStructure):
     template = "transpose/sample"
     variants: ClassVar[Variants] = {"": {"work_group": 256}}
 
-    #: Rows of which an entry is in the sample.
+    #: Number of rows with an entry in the sample.
     ROWS: ClassVar[int] = 1024
 
     @override
@@ -107,6 +107,7 @@ class GatherChunked(Moving):
         return {**super().arguments(), "positions": not self.value_bytes}
 
 
+#: Loop that splits the pairs of insert.mako into columns of the transposed and values.
 UNPACK = declare_loop(
     "transpose/unpack",
     "The rows and values of the pairs of insert.mako.",
@@ -118,6 +119,7 @@ UNPACK = declare_loop(
 )
 
 
+#: Loop that splits the pairs of insert.mako into columns of the transposed and positions.
 UNPACK_POSITIONS = declare_loop(
     "transpose/unpack:positions",
     "The rows and positions of the pairs of insert.mako.",
@@ -148,9 +150,9 @@ class AtOnce(Moving):
 
     @classmethod
     def legal(cls, device: Device, index: str, value_bytes: int, work_group: int = 256, places: int | None = None) -> Self:
-        """Return the legal record nearest to these numbers; on CPU devices one work-item takes all entries in order."""
+        """Return the record with the nearest legal parameters; on CPU devices one work-item takes all entries in order."""
         work_group = 1 if device.lanes_are_loops else min(work_group, device.max_work_group)
-        # At most half of the local memory, with two numbers for each work-item.
+        # Counters, and two numbers for each work-item, take at most half of the local memory.
         places = Thresholds.of(device).max_at_once if places is None else places
         places = max(1, min(places, device.local_memory // 8 - 2 * work_group))
         return cls(work_group, index, value_bytes, places, device.portability)
@@ -176,10 +178,10 @@ class AtOnce(Moving):
         yield "positions", cls.legal(device, arithmetic.index, 0)
 
 
-def tile(device: Device, work_group: int = 256, items: int = 4, entry_bytes: int = 4) -> tuple[int, int]:
-    """Return the legal work-group size, and entries to a work-item, nearest to those asked for.
+def fit_tile(device: Device, work_group: int = 256, items: int = 4, entry_bytes: int = 4) -> tuple[int, int]:
+    """Return the nearest legal work-group size, and number of entries to a work-item, of a tile.
 
-    The local memory of a tile, so many bytes for each entry and one more, takes at most a quarter of the device's.
+    A tile takes at most a quarter of the device's local memory: ``entry_bytes`` for each entry and one more.
     """
     max_tile = max(1, device.local_memory // (4 * entry_bytes) - 1)
     work_group = max(1, min(work_group, device.max_work_group, max_tile))
@@ -194,7 +196,7 @@ class Insert(OfStructure):
     Attributes
     ----------
     items : int
-        Entries and beginnings of rows to a work-item; a tile has ``work_group * items``. See `tile` for the legal values.
+        Entries and beginnings of rows to a work-item; a tile has ``work_group * items``. See `fit_tile` for the legal values.
     """
 
     template = "transpose/insert"
@@ -204,7 +206,7 @@ class Insert(OfStructure):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        group, items = tile(device)
+        group, items = fit_tile(device)
         yield "", cls(group, arithmetic.index, items)
 
 
@@ -235,7 +237,7 @@ class Order(_MovingTiles):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        group, items = tile(device, items=8, entry_bytes=12)
+        group, items = fit_tile(device, items=8, entry_bytes=12)
         yield "", cls(group, arithmetic.index, np.dtype(arithmetic.a).itemsize, items)
 
 
@@ -249,6 +251,6 @@ class Gather(_MovingTiles):
     @classmethod
     @override
     def examples(cls, device: Device, arithmetic: Arithmetic) -> Examples:
-        group, items = tile(device)
+        group, items = fit_tile(device)
         yield "", cls(group, arithmetic.index, np.dtype(arithmetic.a).itemsize, items)
         yield "positions", cls(group, arithmetic.index, 0, items)

@@ -1,8 +1,8 @@
 """The methods of SpTRANS.
 
-A method is a function ``method(chain, A, valued, moved) -> Pattern``. It enqueues commands that put the values of A into
-``moved`` in the order of the transposed, and returns the structure of the transposed. Without values it puts the positions of
-entries there: the permutation that a plan keeps. A's structure is valid, and A has entries.
+A method is a function ``method(chain, A, valued, to_values, limit) -> Pattern``. It enqueues commands that put the values of A
+into ``to_values`` in the order of the transposed, and returns the structure of the transposed. If not ``valued``, positions of
+entries take the place of values: the permutation that a plan keeps. A's structure is valid, and A has entries.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, Literal
 import numpy as np
 from pyopencl import array as cl_array
 
-from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import enqueue_loop
 from clsparse_py._matrix.matrix import Matrix, Symmetry
-from clsparse_py._memory.memory import allocate, allocate_each
+from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.transpose.bucket_chunks import enqueue_bucket_chunks, is_scattered
 from clsparse_py._operations.transpose.buckets import enqueue_buckets, shape_of
+from clsparse_py._operations.transpose.choose import Thresholds
 from clsparse_py._operations.transpose.kernels import (
     UNPACK,
     UNPACK_POSITIONS,
@@ -30,9 +30,8 @@ from clsparse_py._operations.transpose.kernels import (
     Order,
     Sample,
     Transposition,
-    tile,
+    fit_tile,
 )
-from clsparse_py._operations.transpose.thresholds import Thresholds
 from clsparse_py._precision.arithmetic import MOVED_TYPES, name_of
 from clsparse_py._primitives.partition import enqueue_parts
 from clsparse_py._primitives.radix_sort import enqueue_sort_by_key
@@ -49,19 +48,19 @@ __all__ = [
     "Method",
     "NotSymmetricError",
     "Pattern",
+    "allocate_result",
     "atomics",
     "binned",
-    "empty",
     "gather",
 ]
 
-#: Entries of a row whose order is found by comparing each with each.
+#: Entries of the longest row of the transposed that `atomics` sorts by comparing all pairs of entries.
 SHORT = 256
-#: Why `gather` does not take a matrix.
+#: Reason why `gather` does not take a matrix whose format is not canonical.
 NOT_CANONICAL = "its rows are not sorted, or hold duplicates"
-# Why `binned` was taken.
+#: Reason why `binned` was taken.
 _ANY = "takes any matrix"
-# Why `binned` went by buckets.
+#: Reason why `binned` moved entries by buckets.
 _SCATTERED = f"{_ANY}, by buckets, as columns are scattered"
 
 
@@ -74,7 +73,7 @@ class Pattern:
     indptr, indices : pyopencl.array.Array
         A's own where the pattern is symmetric.
     why : str
-        The method's finding, or that it takes any matrix.
+        The reason why the method was taken.
     """
 
     indptr: cl_array.Array
@@ -83,15 +82,15 @@ class Pattern:
 
 
 class NotSymmetricError(Exception):
-    """The pattern of a matrix is not symmetric, or not in the way that makes `gather` the best method; the message says why."""
+    """The pattern of a matrix is not symmetric, or `gather` would be slow for it; the message says why."""
 
 
 class LongRowsError(Exception):
     """The transposed has rows too long for the method; the message says how long."""
 
 
-def empty(A: Matrix, purpose: str, n: int, dtype: Any) -> cl_array.Array:
-    """Return a new array for a part of the transposed of A, from the allocator of A's values.
+def allocate_result(A: Matrix, purpose: str, n: int, dtype: Any) -> cl_array.Array:
+    """Allocate an array of the transposed of A, by the allocator of A's values.
 
     Raises
     ------
@@ -102,14 +101,6 @@ def empty(A: Matrix, purpose: str, n: int, dtype: Any) -> cl_array.Array:
         return allocate(A.queue, purpose, n, dtype, A.data.allocator)
     except MemoryError as error:
         raise MemoryError(f"the transposed of a {A.shape[0]} x {A.shape[1]} matrix: {error}") from error
-
-
-def arrays_of(A: Matrix, *sizes: tuple[int, np.dtype[Any]]) -> list[cl_array.Array]:
-    """Return new arrays for ``indptr``, ``indices`` and maybe values of the transposed of A, as `empty` does, in less time."""
-    try:
-        return allocate_each(A.queue, "the transposed", sizes, A.data.allocator)
-    except MemoryError:  # say which
-        return [empty(A, purpose, *size) for purpose, size in zip(("indptr", "indices", "values"), sizes, strict=False)]
 
 
 def _value_bytes(values: cl_array.Array | None) -> int:
@@ -127,20 +118,19 @@ def gather(
     work_group: int | None = None,
     items: int = 4,
 ) -> Pattern:
-    """Transpose a matrix of symmetric pattern: the value of each entry is searched where its mirror image stands.
+    """Transpose a matrix of symmetric pattern: an entry's new value is the value of its mirror image, which is searched.
 
-    The first transposition of a structure waits for the device twice: for a look at a sample of entries and, unless the sample
-    decides against it, for all of them. That is a fact of the structure and kept with it, so later ones do not wait. The result
-    shares A's ``indptr`` and ``indices``.
+    The first transposition of a structure waits for the device twice: for the mirror images of a sample of entries and, unless
+    the sample decides against `gather`, of all entries. The structure keeps the answer, so later transpositions do not wait. The
+    result shares A's ``indptr`` and ``indices``.
 
     Parameters
     ----------
-    chain, A, valued, moved
+    chain, A, valued, to_values
         As for every method.
     limit : int, optional
-        How many of 1024 entries of the sample have to be found at the first place that is looked at, which is cheap. Without it
-        the format is asked for first, which is another launch and another wait, if nothing is known of it: only then the error
-        says for certain what is wrong.
+        Least number of 1024 sampled entries whose mirror images stand at the first guess, where the search is cheap. Without a
+        limit the format is checked first, by another launch and wait unless it is known: only then is the error's reason certain.
     work_group, items : int, optional
         Work-items in a work-group, and entries of a tile to each.
 
@@ -160,8 +150,8 @@ def gather(
             _require_symmetric(symmetry, at_first)
         flags = allocate(chain.queue, "what is found out about the symmetry of a pattern", 5, np.uint32)
         run(chain, _enqueue_sample, (A.indptr, A.indices, flags), A.shape[0], at_first)
-        # Read before anything else is enqueued: most patterns are refused here, and need not wait for more.
-        A.structure.symmetry = symmetry = _symmetry(chain, flags, verified=False)
+        # The sample is read before more is enqueued: it refutes most patterns, which need not wait for more.
+        A.structure.symmetry = symmetry = _read_symmetry(chain, flags, verified=False)
     _require_symmetric(symmetry, at_first)
     run(
         chain,
@@ -173,32 +163,32 @@ def gather(
         items,
     )
     if not symmetry.verified:
-        A.structure.symmetry = symmetry = _symmetry(chain, symmetry.flags, verified=True)
+        A.structure.symmetry = symmetry = _read_symmetry(chain, symmetry.flags, verified=True)
         _require_symmetric(symmetry, at_first)
-    return Pattern(A.indptr, A.indices, f"the pattern is symmetric, {_at_once(symmetry)}")
+    return Pattern(A.indptr, A.indices, f"the pattern is symmetric, {_describe_guesses(symmetry)}")
 
 
-def _symmetry(chain: Chain, flags: cl_array.Array, *, verified: bool) -> Symmetry:
-    """Return what was found out so far; ``verified`` if all entries were looked at."""
+def _read_symmetry(chain: Chain, flags: cl_array.Array, *, verified: bool) -> Symmetry:
+    """Read the symmetry of a pattern from its flags; ``verified``: the mirror images of all entries were searched."""
     gathers, faults, sampled, missing, at_guess = (int(number) for number in chain.read(flags, 5))
     verified = verified and bool(gathers and not faults)
     return Symmetry(sampled, missing, at_guess, verified, missed=bool(faults & 1), unsorted=bool(faults & 2), flags=flags)
 
 
-def _at_once(symmetry: Symmetry) -> str:
-    """Return in words how many sampled entries have their mirror image at the first place that is looked at."""
+def _describe_guesses(symmetry: Symmetry) -> str:
+    """Return, in words, the number of sampled entries whose mirror images stand at the first guess."""
     return f"{symmetry.at_guess} of {symmetry.sampled} sampled entries are found at once"
 
 
 def _require_symmetric(symmetry: Symmetry, at_first: int) -> None:
-    """Raise NotSymmetricError if the pattern is not symmetric, or fewer than ``at_first`` of 1024 entries are found at once."""
+    """Raise NotSymmetricError if the pattern is not symmetric, or fewer than ``at_first`` of 1024 first guesses are right."""
     if symmetry.unsorted:
         raise NotSymmetricError(NOT_CANONICAL)
     if symmetry.missing or symmetry.missed:
         subject = f"{symmetry.missing} of {symmetry.sampled} sampled entries have" if symmetry.missing else "an entry has"
         raise NotSymmetricError(f"the pattern is not symmetric: {subject} no mirror image")
     if not symmetry.sampled or symmetry.at_guess * 1024 < symmetry.sampled * at_first:
-        raise NotSymmetricError(f"the pattern may be symmetric, but only {_at_once(symmetry)}")
+        raise NotSymmetricError(f"the pattern may be symmetric, but only {_describe_guesses(symmetry)}")
 
 
 def _enqueue_sample(
@@ -221,7 +211,7 @@ def _enqueue_gather(
     work_group: int | None,
     items: int,
 ) -> None:
-    """Enqueue the search for the mirror image of each entry, which gives its value."""
+    """Enqueue the search for the mirror images of all entries, and the gather of their values."""
     device, index = chain.device, name_of(indptr.dtype)
     if device.lanes_are_loops:
         built, _ = chain.build(GatherChunked(min(work_group or 1, device.max_work_group), index, _value_bytes(values)))
@@ -230,7 +220,7 @@ def _enqueue_gather(
         groups = -(-n_parts // built.parameters.work_group)
         leading: tuple[Any, ...] = (indptr.dtype.type(n_parts),)
     else:
-        group, items = tile(device, work_group or 256, items)
+        group, items = fit_tile(device, work_group or 256, items)
         built, parameters = chain.build(Gather(group, index, _value_bytes(values), items))
         groups, *parts = enqueue_parts(chain, indptr, n_rows, nnz, parameters.work_group * parameters.items)
         leading = ()
@@ -241,15 +231,15 @@ def _enqueue_gather(
 def binned(chain: Chain, A: Matrix, valued: bool, to_values: cl_array.Array, limit: None = None) -> Pattern:  # noqa: ARG001
     """Transpose by a stable sort of the entries by column; it takes any matrix, and knows no limit.
 
-    The first transposition of a large structure on a CPU device waits for a look at a sample, whose outcome is kept with it.
+    The first transposition of a large structure on a CPU device waits for a sample of columns; the structure keeps its answer.
     """
     structure, shape = A.structure, A.shape
     of_rows, of_entries = structure.indptr, structure.indices
     index, n = of_entries.dtype, of_entries.size
     scattered = chain.device.lanes_are_loops and is_scattered(chain, A, to_values.dtype.itemsize)
-    arrays = arrays_of(A, (shape[1] + 1, index), (n, index))
-    run(chain, _enqueue_binned, (of_rows, of_entries, A.data if valued else None, *arrays, to_values), shape, n, scattered)
-    indptr, indices = arrays
+    indptr, indices = allocate_result(A, "indptr", shape[1] + 1, index), allocate_result(A, "indices", n, index)
+    arrays = of_rows, of_entries, A.data if valued else None, indptr, indices, to_values
+    run(chain, _enqueue_binned, arrays, shape, n, scattered)
     return Pattern(indptr, indices, _SCATTERED if scattered else _ANY)
 
 
@@ -289,18 +279,18 @@ def atomics(
     *,
     work_group: int | None = None,
 ) -> Pattern:
-    """Transpose as SpTRANS of Ji et al. does: count by atomics, insert in any order, sort each row; long rows in pieces, merged.
+    """Transpose as Ji et al. do: count entries by atomics, insert them in any order, sort each row; long rows in pieces, merged.
 
-    The sort is by pairs of row and position of an entry. Duplicates have different pairs, so that the result is deterministic;
-    values follow in the end. The first transposition of a structure waits for the length of the
-    longest row, a fact of the structure that is kept with it; if rows are long, each transposition waits for their sort.
+    The sort is by pairs of an entry's row and position. Duplicates have different pairs, so that the result is deterministic;
+    values are gathered in the end. The first transposition of a structure waits for the length of the longest row, which the
+    structure keeps; if rows are long, each transposition waits for their sort.
 
     Parameters
     ----------
-    chain, A, valued, moved
+    chain, A, valued, to_values
         As for every method.
     limit : int, optional
-        The longest row that the transposed may have.
+        Most entries of a row of the transposed.
     work_group : int, optional
         Work-items in a work-group.
 
@@ -318,7 +308,7 @@ def atomics(
         raise LongRowsError(f"it counts in 32 bits, but A has {A.shape[0]} rows and {n} entries; use binned")
     if A.structure.longest_column is not None:
         _require_short(A.structure.longest_column, limit)
-    indptr = empty(A, "indptr", n_cols + 1, dtype)
+    indptr = allocate_result(A, "indptr", n_cols + 1, dtype)
     group = min(work_group or 256, device.max_work_group)
     counts, ranks = chain.scratch(n_cols + 1, np.uint32), chain.scratch(n, np.uint32)
     run(chain, _enqueue_counts, (A.indices, counts, ranks, indptr), n_cols, n, group)
@@ -326,12 +316,12 @@ def atomics(
         A.structure.longest_column = int(chain.read(counts, 1, n_cols)[0]) + 1
         _require_short(A.structure.longest_column, limit)
     longest = A.structure.longest_column
-    indices, pairs = empty(A, "indices", n, dtype), chain.scratch(n, np.uint64)
+    indices, pairs = allocate_result(A, "indices", n, dtype), chain.scratch(n, np.uint64)
     run(chain, _enqueue_insertion, (A.indptr, A.indices, ranks, indptr, pairs), A.shape[0], n, work_group)
     values = A.data if valued else None
-    order_group, items = tile(device, work_group or 256, 8, entry_bytes=12)
+    order_group, items = fit_tile(device, work_group or 256, 8, entry_bytes=12)
     order = chain.build(Order(order_group, name_of(dtype), _value_bytes(values), items))[1]
-    # Not up to the number found, which would be another kind of call each time.
+    # The bound is no length of this matrix, which would be another kind of call for each matrix.
     short = min(SHORT, order.work_group * order.items // 2)
     if longest <= short:
         run(chain, _enqueue_ordering, (indptr, pairs, values, indices, to_values), n_cols, n, order, short)
@@ -347,11 +337,6 @@ def _require_short(longest: int, limit: int | None) -> None:
         raise LongRowsError(f"the transposed has a row of {longest} entries")
 
 
-def _groups(device: Device, n: int, group: int) -> int:
-    """Return how many work-groups of ``group`` work-items take n entries: at most 64 to a compute unit."""
-    return min(-(-n // group), device.compute_units * 64)
-
-
 def _enqueue_counts(
     chain: Chain, indices: cl_array.Array, counts: cl_array.Array, ranks: cl_array.Array, indptr: cl_array.Array,
     n_cols: int, n: int, group: int,
@@ -360,7 +345,8 @@ def _enqueue_counts(
     count, _ = chain.build(Count(group, name_of(indices.dtype)))
     chain.fill(counts, 0, n_cols + 1)
     # The largest rank goes behind the counts: one fill and one buffer serve both.
-    chain.launch(count, _groups(chain.device, n, group), np.uint64(n), np.uint64(n_cols), indices, counts, ranks)
+    groups = min(-(-n // group), chain.device.compute_units * 64)
+    chain.launch(count, groups, np.uint64(n), np.uint64(n_cols), indices, counts, ranks)
     enqueue_scan(chain, counts, indptr, n_cols, kind="pointers")
 
 
@@ -369,7 +355,7 @@ def _enqueue_insertion(
     pairs: cl_array.Array, n_rows: int, n: int, work_group: int | None,
 ) -> None:  # fmt: skip
     """Enqueue the insertion of entries into rows of the transposed, in any order."""
-    group, items = tile(chain.device, work_group or 256)
+    group, items = fit_tile(chain.device, work_group or 256)
     insert, inserted = chain.build(Insert(group, name_of(indices.dtype), items))
     n_parts, *parts = enqueue_parts(chain, indptr, n_rows, n, inserted.work_group * inserted.items)
     chain.launch(insert, n_parts, *parts, indptr, indices, ranks, to_indptr, pairs)
@@ -379,7 +365,7 @@ def _enqueue_ordering(
     chain: Chain, indptr: cl_array.Array, pairs: cl_array.Array, values: cl_array.Array | None, indices: cl_array.Array,
     to_values: cl_array.Array, n_cols: int, n: int, order: Order, short: int,
 ) -> None:  # fmt: skip
-    """Enqueue the sort of the entries of each row of the transposed, but for long rows."""
+    """Enqueue the sort of the entries within rows of the transposed, which are short."""
     built, record = chain.build(order)
     n_parts, *parts = enqueue_parts(chain, indptr, n_cols, n, record.work_group * record.items - short, slack=short)
     value_arrays = () if values is None else (values,)
@@ -390,7 +376,7 @@ def _enqueue_unpacking(
     chain: Chain, pairs: cl_array.Array, values: cl_array.Array | None, indices: cl_array.Array, to_values: cl_array.Array,
     n: int, group: int,
 ) -> None:  # fmt: skip
-    """Enqueue taking pairs of a row and a position apart: into columns, and values or positions."""
+    """Enqueue the split of pairs into columns of the transposed, and values or positions."""
     index = name_of(indices.dtype)
     if values is None:
         enqueue_loop(chain, UNPACK_POSITIONS, n, (index,), pairs, indices, to_values, work_group=group)
@@ -400,5 +386,5 @@ def _enqueue_unpacking(
 
 
 Method = Literal["auto", "gather", "binned", "atomics"]
-#: Methods by name, as strategies have them.
+#: Functions of the methods, by the names that strategies have for them.
 METHODS: dict[str, Callable[..., Pattern]] = {"gather": gather, "binned": binned, "atomics": atomics}

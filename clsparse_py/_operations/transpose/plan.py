@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -23,7 +22,7 @@ from clsparse_py._matrix.structure import Facts
 from clsparse_py._memory.memory import allocate, form_of
 from clsparse_py._memory.overlap import require_inside
 from clsparse_py._operations.transpose.choose import Strategy, features_of, parse
-from clsparse_py._operations.transpose.methods import METHODS, LongRowsError, NotSymmetricError, Pattern, empty
+from clsparse_py._operations.transpose.methods import METHODS, LongRowsError, NotSymmetricError, Pattern, allocate_result
 from clsparse_py._operations.transpose.single_launch import transpose_in_one_launch
 from clsparse_py._primitives.permute import enqueue_permute, record_permute
 from clsparse_py._run.launch import Chain
@@ -38,20 +37,20 @@ __all__ = [
     "TransposePlan",
     "Verdict",
     "attempt",
-    "permutation",
+    "find_permutation",
     "run",
-    "transposed",
+    "transpose_once",
 ]
 
-#: Why each method was not taken, unless it found out itself.
+#: Reasons why a method was not taken, by the method's name, if the method itself gave none.
 _WHY_NOT = {
     "gather": "takes symmetric patterns, whose mirror images it has to search",
     "binned": "takes any matrix, but moves each entry twice",
     "atomics": "takes any matrix, but its writes are scattered, and entries of a column wait for each other",
 }
 
-# CPU devices choose `gather` by themselves if the first guess finds the mirror of this many of 1024 sampled entries.
-_AT_FIRST = 900
+#: Least number of 1024 sampled entries whose mirror images stand at the first guess, for `gather` unasked on CPU devices.
+_MIN_GUESSED = 900
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Explanation(Shown):
     verdicts : tuple of Verdict
         Of each method.
     launches : int
-        Commands of the first transposition, those included that only looked.
+        Commands of the first transposition, including commands that only inspected the matrix.
     rule : str
         The reason why these methods were tried; "" if there was nothing to move.
     """
@@ -83,7 +82,7 @@ class Explanation(Shown):
 
     @property
     def method(self) -> str:
-        """The method taken; "" where there was nothing to move."""
+        """The name of the method that transposed; "" if the matrix has no entries."""
         return next((verdict.method for verdict in self.verdicts if verdict.taken), "")
 
     __repr__ = Shown.__repr__
@@ -97,21 +96,21 @@ class Explanation(Shown):
 
 
 def run(A: Matrix, valued: bool, to_values: cl_array.Array, method: str) -> tuple[Pattern, Callable[[], Explanation]]:
-    """Transpose by the method asked for or, with "auto", by the strategy that the device's profile has.
+    """Transpose a matrix by the named method or, with "auto", by the strategy of the device's profile.
 
-    Returns the pattern, and a function that tells which method was taken and why: most callers do not ask.
+    Returns the pattern, and a function that explains which method was taken: most callers do not call it.
 
-    See `methods` for what is moved: A's values, if it is ``valued``, or positions.
+    A's values are moved to ``to_values`` if ``valued``, else the positions of entries; see `methods`.
 
     Raises
     ------
     ValueError
-        The method asked for does not take this matrix.
+        The named method does not take this matrix.
     """
     chain = Chain(A.queue, A.indptr, A.indices, *((A.data,) if valued else ()))
     if not A.nnz:
         index = A.indptr.dtype
-        indptr, indices = empty(A, "indptr", A.shape[1] + 1, index), empty(A, "indices", 0, index)
+        indptr, indices = allocate_result(A, "indptr", A.shape[1] + 1, index), allocate_result(A, "indices", 0, index)
         chain.fill(indptr, 0, indptr.size)
         chain.finish(indptr)
         return Pattern(indptr, indices, ""), lambda: Explanation((), len(chain.events))
@@ -120,14 +119,14 @@ def run(A: Matrix, valued: bool, to_values: cl_array.Array, method: str) -> tupl
     why_not: dict[str, str] = {}
     pattern, method_taken = attempt(chain, A, valued, to_values, ruling.value, why_not, method)
     if pattern.indices is A.indices:
-        # A result that shares A's structure need not wait for these arrays.
+        # A result that shares A's structure need not wait for the arrays of A.
         chain.finish(to_values)
     else:
         chain.finish(to_values, pattern.indptr, pattern.indices)
     launches, why = len(chain.events), pattern.why
 
     def explanation() -> Explanation:
-        """Return which method transposed, and why the others did not."""
+        """Return which method transposed, and why other methods did not."""
         rule = f"{ruling.label}, by {ruling.why}" if method == "auto" else "the method was named"
         whys = {**_WHY_NOT, **why_not, method_taken: why}
         return Explanation(tuple(Verdict(name, name == method_taken, whys[name]) for name in METHODS), launches, rule)
@@ -144,24 +143,24 @@ def attempt(
     why_not: dict[str, str],
     requested: str = "auto",
 ) -> tuple[Pattern, str]:
-    """Try the methods of a strategy one after another. Each finds out on the device, while it works, whether it takes the matrix.
+    """Try the methods of a strategy one after another; a method finds out on the device, while it works, if it takes the matrix.
 
-    One that was named comes before them; the last takes any matrix, and is the plain one.
+    A named method is tried first; the last method, `binned`, takes any matrix, and is the only one of plain devices.
 
-    Returns the pattern and the method that made it; those before it are put into ``why_not``.
+    Returns the pattern and the method that made it; ``why_not`` gets the reasons of methods that were tried before.
 
     Raises
     ------
     ValueError
-        The method that was named does not take it.
+        The named method does not take the matrix.
     """
     steps: tuple[tuple[str, int | None], ...] = strategy.limits
     if chain.device.is_plain:
         steps = ()
     elif requested != "auto":
         steps = ((requested, None), *steps)
-    elif _asks_again(A, strategy):
-        steps = (("gather", _AT_FIRST if chain.device.lanes_are_loops else 0), *steps)
+    elif _tries_gather_first(A, strategy):
+        steps = (("gather", _MIN_GUESSED if chain.device.lanes_are_loops else 0), *steps)
     A.structure.transposed |= requested == "auto"
     for method, limit in steps:
         try:
@@ -173,11 +172,11 @@ def attempt(
     return METHODS["binned"](chain, A, valued, to_values, None), "binned"
 
 
-def _asks_again(A: Matrix, strategy: Strategy) -> bool:
-    """Return whether `gather` comes first, although the strategy leaves it out.
+def _tries_gather_first(A: Matrix, strategy: Strategy) -> bool:
+    """Return whether `gather` is tried first, although the strategy leaves it out.
 
-    That is for transpositions of a structure after its first: they pay back the time in which the host waits to know whether the
-    pattern is symmetric, which is never asked twice.
+    That is so from the second transposition of a structure on: later ones pay back the host's wait for the answer whether the
+    pattern is symmetric, which the structure keeps.
     """
     symmetry = A.structure.symmetry
     if "gather" in dict(strategy.limits) or A.shape[0] != A.shape[1]:
@@ -185,43 +184,37 @@ def _asks_again(A: Matrix, strategy: Strategy) -> bool:
     return A.structure.transposed if symmetry is None else symmetry.verified
 
 
-@functools.lru_cache(maxsize=256)
-def _facts(nnz: int, canonical: bool) -> Facts:
-    """Return the facts of a transposed structure, whose rows are sorted."""
-    return Facts(nnz, sorted=True, canonical=canonical)
-
-
-def _structure(A: Matrix, indptr: cl_array.Array, indices: cl_array.Array) -> Structure:
+def _transposed_structure(A: Matrix, indptr: cl_array.Array, indices: cl_array.Array) -> Structure:
     """Return the structure of the transposed: A's own if the pattern is symmetric."""
     own = A.structure
     if indices is own.indices:
         return own
-    facts_of_own, (n_rows, n_columns) = own.facts, own.shape
-    # If A's rows are not sorted, whether they hold duplicates is not known.
-    facts = _facts(indices.size, facts_of_own.canonical) if facts_of_own is not None and facts_of_own.sorted else None
-    return Structure(own.queue, (n_columns, n_rows), indices, indptr, facts)
+    # Facts of unsorted rows do not say whether rows hold duplicates.
+    own_facts = own.facts
+    facts = Facts(indices.size, True, own_facts.canonical) if own_facts is not None and own_facts.sorted else None
+    return Structure(own.queue, own.shape[::-1], indices, indptr, facts)
 
 
-def transposed(A: MatrixT, method: str) -> MatrixT:
-    """Return the transposed matrix, with no permutation kept."""
+def transpose_once(A: MatrixT, method: str) -> MatrixT:
+    """Return the transposed of A without finding, or keeping, the permutation of its values."""
     arrays = transpose_in_one_launch(A, valued=True) if method == "auto" else None
     if arrays is not None:
-        return A.assembled(_structure(A, arrays.indptr, arrays.indices), arrays.moved)
-    data = empty(A, "values", A.nnz, A.data.dtype)
+        return A.assembled(_transposed_structure(A, arrays.indptr, arrays.indices), arrays.moved)
+    data = allocate_result(A, "values", A.nnz, A.data.dtype)
     pattern, _ = run(A, True, data, method)
-    return A.assembled(_structure(A, pattern.indptr, pattern.indices), data)
+    return A.assembled(_transposed_structure(A, pattern.indptr, pattern.indices), data)
 
 
 @dataclass(frozen=True)
 class Permutation:
-    """The permutation that transposes any values of a structure; all its matrices share it.
+    """The permutation that transposes any values of a structure; all matrices of the structure share it.
 
     Attributes
     ----------
     positions : pyopencl.array.Array
         Where in A's values each value of the transposed stands.
     transposed : Structure or None
-        None if the pattern is symmetric: then it is A's own, which keeps the permutation and is not to be kept by it.
+        The structure of the transposed; None if the pattern is symmetric: A's own structure, which keeps the permutation.
     explanation : Explanation
     """
 
@@ -230,22 +223,22 @@ class Permutation:
     explanation: Explanation
 
 
-def permutation(A: Matrix, method: str) -> Permutation:
-    """Find the permutation of a structure's transposition."""
+def find_permutation(A: Matrix, method: str) -> Permutation:
+    """Find the permutation that takes values of A's structure to values of the transposed."""
     small = transpose_in_one_launch(A, valued=False) if method == "auto" else None
     if small is not None:
         whys = {"at once": "rows, columns and entries fit one work-group", **dict.fromkeys(METHODS, "takes several launches")}
         verdicts = tuple(Verdict(name, name == "at once", why) for name, why in whys.items())
         explanation = Explanation(verdicts, 1, "small matrices are transposed by one work-group")
-        return Permutation(small.moved, _structure(A, small.indptr, small.indices), explanation)
-    positions = empty(A, "permutation", A.nnz, A.indptr.dtype)
+        return Permutation(small.moved, _transposed_structure(A, small.indptr, small.indices), explanation)
+    positions = allocate_result(A, "permutation", A.nnz, A.indptr.dtype)
     pattern, explain = run(A, False, positions, method)
-    structure = _structure(A, pattern.indptr, pattern.indices)
+    structure = _transposed_structure(A, pattern.indptr, pattern.indices)
     return Permutation(positions, None if structure is A.structure else structure, explain())
 
 
 class TransposePlan(SetOnce, Generic[MatrixT]):
-    """The transposition of one structure, for any values: each new set of them takes one gather. Made by `transpose_plan`.
+    """The transposition of one structure, for any values: a new set of values takes one gather. Made by `transpose_plan`.
 
     Attributes
     ----------
@@ -326,11 +319,11 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
             chain.finish(target)
         if out is None:
             return self._assembled(self._structure, target)
-        out.data = target  # says that the values are others
+        out.data = target  # notes that the values changed
         return out
 
     def _to_device(self, data: Any) -> cl_array.Array:
-        """Return values on the device, contiguous."""
+        """Return values as a contiguous array on the device."""
         values = data if isinstance(data, cl_array.Array) else np.asarray(data)
         dtype = value_dtype("data", values.dtype)
         if values.shape != self.positions.shape:
@@ -343,10 +336,10 @@ class TransposePlan(SetOnce, Generic[MatrixT]):
             and (values.dtype == dtype and values.strides == (dtype.itemsize,) and values.offset % dtype.itemsize == 0)
         ):
             require_inside("data", values)
-            return values  # kernels count from where it begins in its buffer
+            return values  # kernels add the array's offset in its buffer
         return place_part(self.queue, "data", values, dtype, copy=False)
 
     def _target(self, out: Any, values: cl_array.Array) -> cl_array.Array:
-        """Return where a result's values go."""
+        """Return the array of ``out``'s values, which the transposed's values overwrite."""
         inputs = {"data": values, "plan.positions": self.positions}
         return values_of_result(out, self.shape, self.indptr, self.indices, values.dtype, "data", inputs)

@@ -9,7 +9,7 @@ import pytest
 
 from clsparse_py._device.device import Device, Portability
 from clsparse_py._operations.spmv.binning import N_BINS, Scheme
-from clsparse_py._operations.spmv.choose import BALANCED, KERNELS, KernelChoice, choose, whole_rows
+from clsparse_py._operations.spmv.choose import BALANCED, KERNELS, KernelChoice, choose, has_no_long_row
 from clsparse_py._operations.spmv.features import Features
 
 GPU = Device(
@@ -56,9 +56,9 @@ def test_rows_of_very_different_length_are_balanced() -> None:
 
 
 def test_rows_are_cut_only_where_one_is_more_than_a_compute_unit_has_to_do() -> None:
-    assert not whole_rows(UNEVEN, GPU)
-    assert whole_rows(replace(UNEVEN, longest=UNEVEN.nnz // GPU.compute_units), GPU)
-    assert not whole_rows(replace(UNEVEN, longest=UNEVEN.nnz // GPU.compute_units + 1), GPU)
+    assert not has_no_long_row(UNEVEN, GPU)
+    assert has_no_long_row(replace(UNEVEN, longest=UNEVEN.nnz // GPU.compute_units), GPU)
+    assert not has_no_long_row(replace(UNEVEN, longest=UNEVEN.nnz // GPU.compute_units + 1), GPU)
 
 
 def test_small_values_may_get_other_kernels_than_large_ones() -> None:

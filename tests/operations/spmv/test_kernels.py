@@ -193,7 +193,7 @@ def _check_combine(
     on_device, held = cl_array.to_device(queue, y), cl_array.to_device(queue, partial)
     builder = Builder(spmv_plan(A, kernel="serial").inspected, arithmetic, bool(scale))
     with programs.recording() as built:
-        builder.combine(np.repeat(rows, pieces_per_row), np.arange(ends[-1]), held, record)
+        builder.add_combine(np.repeat(rows, pieces_per_row), np.arange(ends[-1]), held, record)
     assert case["work_group"] == "max" or _is_taken(queue, built[0].parameters.work_group, 1 << work_group.bit_length() - 1)
     alpha = scale.get("alpha", 1)
     scalars = (np.array(alpha, dtype)[()], np.array(5, dtype)[()]) if scale else ()

@@ -17,8 +17,8 @@ from clsparse_py import csr_array, transpose
 from clsparse_py._ground.errors import BuildError
 from clsparse_py._operations.transpose import methods
 from clsparse_py._operations.transpose.bucket_chunks import enqueue_bucket_chunks
+from clsparse_py._operations.transpose.choose import Thresholds
 from clsparse_py._operations.transpose.kernels import Transposition
-from clsparse_py._operations.transpose.thresholds import Thresholds
 from clsparse_py._run.launch import Chain
 
 

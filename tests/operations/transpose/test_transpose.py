@@ -21,7 +21,7 @@ from clsparse_py._build import programs
 from clsparse_py._device.device import describe
 from clsparse_py._operations.transpose import METHODS
 from clsparse_py._operations.transpose.choose import Strategy
-from clsparse_py._operations.transpose.methods import NOT_CANONICAL, empty
+from clsparse_py._operations.transpose.methods import NOT_CANONICAL, allocate_result
 from clsparse_py._operations.transpose.plan import attempt
 from clsparse_py._run.launch import Chain
 
@@ -119,7 +119,7 @@ def test_method(case: dict[str, Any], take_as: Callable[..., None]) -> None:
     options = {} if group is None else {"work_group": group}
     valued = case["moved"] == "values"
     for _ in range(2):
-        moved = empty(A, "", A.nnz, A.dtype if valued else A.indices.dtype)
+        moved = allocate_result(A, "", A.nnz, A.dtype if valued else A.indices.dtype)
         chain = Chain(queue, A.data, A.indices, A.indptr)
         pattern = METHODS[case["method"]](chain, A, valued, moved, **options)
         chain.finish(moved)

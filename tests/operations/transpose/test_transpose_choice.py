@@ -15,8 +15,7 @@ from supposed import suppose
 
 from clsparse_py import csr_array, transpose, transpose_plan
 from clsparse_py._device.device import Device, describe
-from clsparse_py._operations.transpose.choose import STRATEGIES, Strategy, parse
-from clsparse_py._operations.transpose.thresholds import Thresholds
+from clsparse_py._operations.transpose.choose import STRATEGIES, Strategy, Thresholds, parse
 from clsparse_py._tuner.transpose_tunable import SpTransTunable
 
 TUNABLE = SpTransTunable()
