@@ -39,6 +39,8 @@ WANTED: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 #: Residuals by products, which round as restarts do, beside those of the recurrence, at most: ARPACK leaves up to 98 units of the
 #: precision of the largest value, LAPACK 5. With 1 in place of 4 a grid of 44 x 44 took 3.3 times the products, with 2 1.2 times.
 _DRIFT = 4.0
+#: Restarts whose rounding `_DRIFT` allows; that of more adds up as the steps of a random walk do.
+_DRIFTING_RESTARTS = 100
 #: What values drift in the restarts of a search, at most: a copy of a value that is locked is no better one.
 _DRIFT_OF_VALUES = 32.0
 
@@ -155,7 +157,8 @@ def lanczos(
                 if floor:
                     # Only products show the rounding errors of many restarts.
                     values, vectors, errors = _by_products(basis, spare[k], k)
-                    fine, products, following = few(errors, values, _DRIFT), products + k, spare[k]
+                    drift = _DRIFT * max(1.0, restarts / _DRIFTING_RESTARTS) ** 0.5
+                    fine, products, following = few(errors, values, drift), products + k, spare[k]
                     _rotate(basis, spare, vectors)
                 if fine.all() and products < end and size < n:
                     locked = k

@@ -84,6 +84,16 @@ def test_eigenvalues_are_scipys(wide: cl.CommandQueue) -> None:
     np.testing.assert_allclose(linalg.eigsh(A, k=2, M=clsparse_py.csr_array(B, queue=wide), return_eigenvectors=False), wanted)
 
 
+@pytest.mark.any_platform
+def test_rounding_of_hundreds_of_restarts_is_allowed_for(wide: cl.CommandQueue) -> None:
+    n, k = 700, 6
+    step = scipy.sparse.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n)).tolil()
+    step[0, 0] = step[n - 1, n - 1] = 1.0
+    # The Laplacian of a path: its largest eigenvalues are so near each other that ARPACK restarts 500 times, too.
+    values = linalg.eigsh(clsparse_py.csr_array(step.tocsr(), queue=wide), k=k, maxiter=900, return_eigenvectors=False, rng=0)
+    np.testing.assert_allclose(values, 4 * np.sin(np.arange(n - k, n) * np.pi / (2 * n)) ** 2, rtol=1e-13)
+
+
 def test_eigenvalues_that_are_not_found(wide: cl.CommandQueue) -> None:
     A = clsparse_py.csr_array(grid(), queue=wide)
     with pytest.raises(of_scipy.ArpackNoConvergence, match=r"2 restarts, [01]/4") as caught:
