@@ -21,10 +21,9 @@ from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, LaplacianNd, L
 
 from clsparse_py._solvers.linalg.direct import SuperLU, spsolve
 from clsparse_py._solvers.linalg.eigen import eigsh, lobpcg
-from clsparse_py._solvers.linalg.functions import aslinearoperator, eigs, expm_multiply, funm_multiply_krylov, matrix_power
+from clsparse_py._solvers.linalg.functions import aslinearoperator, eigs, expm_multiply, funm_multiply_krylov, matrix_power, norm
 from clsparse_py._solvers.linalg.incomplete import block_jacobi, ic0, ilu0, isai
 from clsparse_py._solvers.linalg.least_squares import lsmr, lsqr
-from clsparse_py._solvers.linalg.norms import norm
 from clsparse_py._solvers.linalg.of_scipy import (
     bicg,
     cgs,

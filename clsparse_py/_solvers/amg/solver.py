@@ -27,7 +27,7 @@ from clsparse_py._solvers.amg.levels import Level
 from clsparse_py._solvers.krylov.system import Apply, System
 from clsparse_py._solvers.linalg import least_squares, of_scipy, solvers
 from clsparse_py._solvers.linalg.operators import DeviceOperator
-from clsparse_py._solvers.linalg.options import Options, limit, tolerance
+from clsparse_py._solvers.linalg.options import Options, check_limit, check_tolerance
 from clsparse_py._solvers.linalg.problem import solve_problem
 
 __all__ = ["MultilevelSolver", "Preconditioner", "cycle_named"]
@@ -271,7 +271,7 @@ class MultilevelSolver:
             raise ValueError(f"accel: must be a solver of clsparse_py.linalg, such as 'cg', or a function, is {accel!r}")
         if method is not None and not {"M", "kwargs"} & set(inspect.signature(method).parameters):
             raise ValueError(f"accel: must take a preconditioner M, which {accel!r} does not; use 'cg', 'minres' or 'gmres'")
-        return cycle_named(cycle), method, tolerance("tol", tol), limit("maxiter", maxiter), operator.index(repeats)
+        return cycle_named(cycle), method, check_tolerance("tol", tol), check_limit("maxiter", maxiter), operator.index(repeats)
 
     def _iterate(self, system: System, kind: str, repeats: int, residuals: list[float] | None) -> int:
         """Solve a system by cycles, and return info."""

@@ -113,16 +113,13 @@ def bicgstab(system: System) -> int:
     r, shadow, p, v, t = (sweeps.vector() for _ in range(5))
     p_m, r_m = (p, r) if M is None else (sweeps.vector(), sweeps.vector())
     totals = system.scaling.begin_sums(lambda: system.begin(_START, sweeps, q=v, r=r, shadow=shadow), sweeps)
-    norm, bound = totals["rr"].real, system.bound(totals["bb"])
-    if totals["bb"] == 0:
-        sweeps.fill(x)
+    if system.is_solved(totals, sweeps):
         return 0
-    if norm <= bound:
-        return 0
+    bound = system.bound(totals["bb"])
     for vector in (p, v):
         sweeps.fill(vector)
     tiny = float(np.finfo(system.dtype).eps) ** 2
-    sweeps.set(bound=bound, tolerance=tiny * np.sqrt(norm), tiny=tiny, code_after=1, rho_before=1, alpha=1, omega=1)
+    sweeps.set(bound=bound, tolerance=tiny * np.sqrt(totals["rr"].real), tiny=tiny, code_after=1, rho_before=1, alpha=1, omega=1)
 
     def info(norm: float, code: float, _: float) -> int | None:
         if np.isnan(norm):

@@ -175,10 +175,7 @@ class Bidiagonal:
             report[:] = [tuple(map(float, values))]
             return int(values[0]) or None
 
-        def last(*values: float) -> int:
-            return info(*values) or 0
-
-        iterate(problem, sweeps, Iteration(begin, rest, info, last))
+        iterate(problem, sweeps, Iteration(begin, rest, info))
         return report[0]
 
 

@@ -1,6 +1,14 @@
-"""The conjugate gradient method, on the device."""
+"""The conjugate gradient method, on the device: with two reductions an iteration, or with one, for ranks.
+
+With one reduction: Chronopoulos and Gear, "s-step iterative methods for symmetric linear systems". A multiplies the residual r
+(or M r), and the product of the direction follows by recurrence, at the cost of one more vector.
+"""
 
 from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyopencl as cl
@@ -10,7 +18,7 @@ from clsparse_py._solvers.krylov.sweep import Layout, Pass, declare_passes
 from clsparse_py._solvers.krylov.system import System
 from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
-__all__ = ["cg"]
+__all__ = ["cg", "cg_one_reduction"]
 
 #: Scalars and sums of CG. bound and norm are squares; rho is r z; alpha, rho_before and going are of the iteration under way,
 #: which counts if going is 1.
@@ -81,10 +89,60 @@ _TOGETHER_M = Script(
 declare_scripts(LAYOUT, _TOGETHER, _TOGETHER_M)
 declare_passes(LAYOUT, _START, _PRECONDITIONED, _CURVATURE, _STEP, _CURVATURE_OF_M, _RESIDUAL, _DIRECTION)
 
+#: Scalars and sums of CG with one reduction. bound and norm are squares; rho is r z. alpha, rho and going are of the iteration
+#: under way, which counts if going is 1; alpha_before, rho_before and counted are of the iteration before.
+_LAYOUT_ONE_REDUCTION = Layout(
+    scalars=("bound", "alpha", "rho", "going", "alpha_before", "rho_before", "counted"), sums=("rr", "rz", "zw", "bb"),
+    told=("norm", "going"),
+)  # fmt: skip
+#: The residual of the first guess, and the sums for its norm and b's, for CG with one reduction.
+_START_ONE_REDUCTION = dataclasses.replace(_START, name="one_reduction_start")
+
+
+def _declare_sums(name: str, z: str) -> Pass:
+    """Return the pass that begins all inner products of an iteration; z is M r, or r without a preconditioner."""
+    return Pass(
+        name, reads=("r", "w", *((z,) if z != "r" else ())), takes=("alpha", "rho", "going"),
+        sums=(_RR, ("rz", f"times(conjugate(r), {z})"), ("zw", f"times(conjugate({z}), w)")),
+        keeps=(("alpha_before", "alpha"), ("rho_before", "rho"), ("counted", "going")),
+    )  # fmt: skip
+
+
+def _declare_step(name: str, z: str) -> Pass:
+    """Return the pass that computes the next direction and residual; x takes the step of the iteration before."""
+    return Pass(
+        name, reads=("w", *((z,) if z != "r" else ())), updates=("x", "r", "p", "s"),
+        takes=("bound", "alpha_before", "rho_before", "counted"), totals=("rr", "rz", "zw"),
+        first=(
+            "const bool was_active = real_part(counted) > 0;",
+            "const bool active = was_active && real_part(rr) > real_part(bound);",
+            "const bool first = !(square(alpha_before) > 0);",
+            "const T beta = first ? ZERO : quotient(rz, rho_before);",
+            "const T alpha = quotient(rz, first ? zw : zw - times(beta, quotient(rz, alpha_before)));",
+        ),
+        lines=(
+            "if (was_active) x += times(alpha_before, p);",
+            f"if (active) {{ p = {z} + times(beta, p); s = w + times(beta, s); r -= times(alpha, s); }}",
+        ),
+        keeps=(("alpha", "alpha"), ("rho", "rz"), ("going", "of_real(active ? 1 : 0)")),
+        tells=(("norm", "rr"), ("going", "counted")),
+    )  # fmt: skip
+
+
+#: The inner products of an iteration with one reduction, without a preconditioner.
+_SUMS = _declare_sums("one_reduction_sums", "r")
+#: The inner products of an iteration with one reduction, with a preconditioner M.
+_SUMS_OF_M = _declare_sums("one_reduction_sums_m", "z")
+#: The step of an iteration with one reduction, without a preconditioner.
+_STEP_ONE_REDUCTION = _declare_step("one_reduction_step", "r")
+#: The step of an iteration with one reduction, with a preconditioner M.
+_STEP_ONE_REDUCTION_M = _declare_step("one_reduction_step_m", "z")
+declare_passes(_LAYOUT_ONE_REDUCTION, _START_ONE_REDUCTION, _SUMS, _SUMS_OF_M, _STEP_ONE_REDUCTION, _STEP_ONE_REDUCTION_M)
+
 
 def cg(system: System) -> int:
     """Solve a system by the conjugate gradient method, and return info."""
-    A, M, x, maxiter = system.A, system.M, system.x, system.maxiter
+    A, M, x = system.A, system.M, system.x
     sweeps = system.sweeps(LAYOUT)
     r, p, q = (sweeps.vector() for _ in range(3))
     z = r if M is None else sweeps.vector()
@@ -98,25 +156,14 @@ def cg(system: System) -> int:
         sweeps.copy(p, z)
 
     totals = system.scaling.begin_sums(start, sweeps)
-    norm, bound = totals["rr"].real, system.bound(totals["bb"])
-    if totals["bb"] == 0:
-        sweeps.fill(x)
+    if system.is_solved(totals, sweeps):
         return 0
-    if norm <= bound:
-        return 0
+    bound = system.bound(totals["bb"])
     sweeps.set(bound=bound, rho=totals["rz"], going=1)
-
-    def info(norm: float, _: float) -> int | None:
-        return maxiter if np.isnan(norm) else 0 if norm <= bound else None
-
-    def last(norm: float, _: float) -> int:
-        return 0 if norm <= bound else maxiter
-
+    info = _test(system, bound)
     if system.group_matrices is not None:
         vectors = {"x": x, "r": r, "p": p, "q": q, "z": z}
-        return iterate_together(
-            system, system.group_matrices, sweeps, _TOGETHER if M is None else _TOGETHER_M, vectors, info, last
-        )
+        return iterate_together(system, system.group_matrices, sweeps, _TOGETHER if M is None else _TOGETHER_M, vectors, info)
     if M is None:
         curvature = [sweeps.bind(_CURVATURE, 0, turn, p=p, q=q, r=r) for turn in (0, 1)]
         step = sweeps.bind(_STEP, q=q, x=x, r=r, p=p)
@@ -138,4 +185,49 @@ def cg(system: System) -> int:
         inner()
         direction()
 
-    return iterate(system, sweeps, Iteration(begin, rest, info, last, early=1))
+    return iterate(system, sweeps, Iteration(begin, rest, info, early=1))
+
+
+def _test(system: System, bound: np.floating[Any]) -> Callable[[float, float], int | None]:
+    """Return the function of the residual's squared norm that returns info, or None if iterations go on."""
+    maxiter = system.maxiter
+    return lambda norm, _: maxiter if np.isnan(norm) else 0 if norm <= bound else None
+
+
+def cg_one_reduction(system: System) -> int:
+    """Solve a system by conjugate gradients with one reduction an iteration, and return info."""
+    A, M, x = system.A, system.M, system.x
+    sweeps = system.sweeps(_LAYOUT_ONE_REDUCTION)
+    r, p, s, w = (sweeps.vector() for _ in range(4))
+    z = r if M is None else sweeps.vector()
+    preconditioned = {} if M is None else {"z": z}
+    sums = sweeps.bind(_SUMS if M is None else _SUMS_OF_M, 0, 0, r=r, w=w, **preconditioned)
+    step_pass = _STEP_ONE_REDUCTION if M is None else _STEP_ONE_REDUCTION_M
+    step = [sweeps.bind(step_pass, 0, turn, w=w, x=x, r=r, p=p, s=s, **preconditioned) for turn in (0, 1)]
+    totals = system.scaling.begin_sums(lambda: system.begin(_START_ONE_REDUCTION, sweeps, r=r, q=w), sweeps)
+    if system.is_solved(totals, sweeps):
+        return 0
+    bound = system.bound(totals["bb"])
+    for vector in (p, s):
+        sweeps.fill(vector)
+    sweeps.set(bound=bound, going=1)
+    if M is not None:
+        M(r, z)
+
+    def begin(_: int, turn: int, goes_on: bool) -> cl.Event:
+        # After the last iteration the residual alone is needed, and x has the last step to come.
+        if goes_on:
+            A(z, w)
+        sums()
+        return step[turn]()
+
+    def rest(number: int) -> bool:
+        if M is not None:
+            M(r, z)
+        if number:
+            return False
+        # The sums are begun again with the product, unless the first residual is small enough.
+        sums()
+        return bool(sweeps.totals()["rr"].real <= bound)
+
+    return iterate(system, sweeps, Iteration(begin, rest, _test(system, bound)))

@@ -123,6 +123,5 @@ def lsqr(problem: LeastSquares, variance: cl_array.Array | None) -> tuple[Any, .
     else:
         sweeps.fill(variance)
         stop, itn, *norms = state.run(_LEFT, _RIGHT, _UPDATE_OF_VARIANCE, w=w, var=variance)
-    if variance is not None:
         problem.scaling.ldexp(variance, -2 * (problem.scaling.A.exponent or 0))
     return int(stop) if stop > 0 else 7, int(itn), *zip(norms, *_UNITS, strict=True)

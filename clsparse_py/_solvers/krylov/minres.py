@@ -167,13 +167,9 @@ def minres(system: System) -> int:
         end[number % 6]()
 
     def info(stop: float) -> int | None:
-        return _info(int(stop), maxiter) if stop else None
+        why = _WHY[int(stop)]
+        if why == "indefinite":
+            raise ValueError("M: is not positive definite, or A or M is not Hermitian")
+        return {"": None, "found": 0}.get(why, maxiter)
 
-    return iterate(system, sweeps, Iteration(begin, rest, info, lambda stop: _info(int(stop), maxiter), early=2))
-
-
-def _info(why: int, maxiter: int) -> int:
-    """Return info for the reason to stop, 0 if there is none."""
-    if _WHY[why] == "indefinite":
-        raise ValueError("M: is not positive definite, or A or M is not Hermitian")
-    return 0 if _WHY[why] == "found" else maxiter
+    return iterate(system, sweeps, Iteration(begin, rest, info, early=2))

@@ -175,12 +175,12 @@ class Iterations(Parameters):
 
 def iterate_together(
     system: System,
-    of_group: GroupMatrices,
+    matrices: GroupMatrices,
     sweeps: Sweeps,
     script: Script,
     vectors: Mapping[str, cl_array.Array],
     info: Callable[..., int | None],
-    last: Callable[..., int],
+    last: Callable[..., int] | None = None,
 ) -> int:
     """Make iterations until one tells that it was the last, or ``maxiter`` of them, and return info.
 
@@ -188,8 +188,8 @@ def iterate_together(
     ----------
     system : System
         Without a callback.
-    of_group : GroupMatrices
-        Its matrices.
+    matrices : GroupMatrices
+        Of the system.
     sweeps : Sweeps
         With scalars, sums and vectors as they are before the first iteration.
     script : Script
@@ -199,7 +199,6 @@ def iterate_together(
         As of `Iteration`.
     """
     chain = sweeps.chain
-    matrices = {"A": of_group.A} if of_group.M is None else {"A": of_group.A, "M": of_group.M}
     indices = tuple((name, parts[0].dtype.name if len(parts) == 3 else "") for name, parts in matrices.items())
     built, _ = chain.build(Iterations.legal(chain.device, sweeps.dtype.name, script, sweeps.layout, indices))
     real = np.zeros(0, sweeps.dtype).real.dtype.type
@@ -222,7 +221,7 @@ def iterate_together(
         values = chain.read(sweeps.scalars, n_known + len(RESIDUAL.sums), sweeps.told_at).real
         for power, alpha in zip(powers, values[n_told:n_known], strict=True):
             power.exponent = 1 - math.frexp(alpha)[1] if alpha else None
-        result = info(*values[:n_told]) if remaining else last(*values[:n_told])
-        if result is not None:
+        code = (info if remaining else last or info)(*values[:n_told])
+        if code is not None or not remaining:
             system.checked = values[n_known:]
-            return result
+            return system.maxiter if code is None else code

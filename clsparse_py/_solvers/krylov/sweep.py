@@ -252,9 +252,7 @@ class Sweeps:
         self.chain, self.n, self.dtype, self.layout, self.parts = chain, n, dtype, layout, parts
         self._all_sum, self.shared = all_sum, all_sum is not None
         self.begun: list[set[str]] = [set() for _ in range(parts)]
-        device = chain.device
-        self._device = device
-        limits = Thresholds.of(device)
+        device, limits = chain.device, Thresholds.of(chain.device)
         max_groups = device.compute_units * limits.groups_per_unit
         at_once = 1 if device.lanes_are_loops else limits.work_group * limits.unroll
         self.groups = -(-max(n, 1) // _round_up(-(-max(n, 1) // max_groups), at_once))
@@ -288,7 +286,7 @@ class Sweeps:
         BuildError
             The device's compiler refuses its kernel.
         """
-        device = plainly(self._device) if are_plain() else self._device
+        device = plainly(self.chain.device) if are_plain() else self.chain.device
         built, record = self.chain.build(Sweep.legal(device, self.dtype.name, step, self.layout))
         n = vectors[step.vectors[0]].size
         sizes = n, _round_up(-(-n // self.groups), record.work_group), part, self.told_at + turn * len(self.layout.told)

@@ -16,22 +16,8 @@ __all__ = ["Apply", "GroupMatrices", "LeastSquares", "System"]
 
 #: Enqueues ``y = A x`` for vectors x and y of a solve, on its queue.
 Apply: TypeAlias = Callable[[cl_array.Array, cl_array.Array], None]
-
-
-@dataclasses.dataclass(frozen=True)
-class GroupMatrices:
-    """The matrices of a system that one work-group holds, whose entries have the dtype of its vectors.
-
-    Attributes
-    ----------
-    A : tuple of pyopencl.array.Array
-        indptr, indices and data; each begins its buffer.
-    M : tuple of pyopencl.array.Array or None
-        The same of the preconditioner, or its diagonal alone; None if there is none.
-    """
-
-    A: tuple[cl_array.Array, ...]
-    M: tuple[cl_array.Array, ...] | None
+#: The arrays of matrices A and M by these names: indptr, indices and data, each of which begins its buffer, or a diagonal alone.
+GroupMatrices: TypeAlias = dict[str, tuple[cl_array.Array, ...]]
 
 
 @dataclasses.dataclass
@@ -63,7 +49,7 @@ class System:
     check_every : int
         How many iterations pass between two looks at the norm.
     group_matrices : GroupMatrices or None
-        Its matrices, if one work-group makes iterations sooner than launches of many.
+        The matrices, in the dtype of the vectors, if one work-group iterates sooner than launches of many.
     all_sum, all_max : callable, optional
         If ranks share the system: adds numbers up over them; the largest of them.
     shift : float
@@ -119,6 +105,12 @@ class System:
             limit = real(max(self.atol, self.rtol * float(np.sqrt(bb.real))))
             square: np.floating[Any] = limit * limit
         return square
+
+    def is_solved(self, totals: dict[str, Any], sweeps: Sweeps) -> bool:
+        """Return whether the first guess, or 0 if b is 0, solves the system, by the sums rr of the residual and bb of b."""
+        if totals["bb"] == 0:
+            sweeps.fill(self.x)
+        return bool(totals["bb"] == 0 or totals["rr"].real <= self.bound(totals["bb"]))
 
 
 @dataclasses.dataclass

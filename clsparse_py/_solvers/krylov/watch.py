@@ -85,11 +85,6 @@ class Watch:
         return event, host.real
 
 
-def _always(*_: float) -> bool:
-    """Return True: the callback is called for each iteration."""
-    return True
-
-
 @dataclasses.dataclass(frozen=True)
 class Iteration:
     """The commands of an iteration, and what they tell the host.
@@ -103,8 +98,8 @@ class Iteration:
         Enqueues what follows, for the number of the iteration. True: the host saw that it was the last.
     info : callable
         Returns info for what was told, or None if iterations go on.
-    last : callable
-        Returns info for what was told after the last iteration.
+    last : callable, optional
+        Returns info for what was told after the last iteration; by default as ``info``, and ``maxiter`` in place of None.
     counts : callable
         Returns whether the callback is called, for what was told.
     early : int
@@ -115,8 +110,8 @@ class Iteration:
     begin: Callable[[int, int, bool], cl.Event]
     rest: Callable[[int], bool | None]
     info: Callable[..., int | None]
-    last: Callable[..., int]
-    counts: Callable[..., bool] = _always
+    last: Callable[..., int] | None = None
+    counts: Callable[..., bool] = lambda *_: True
     early: int = 0
 
 
@@ -143,4 +138,5 @@ def iterate(system: System | LeastSquares, sweeps: Sweeps, iteration: Iteration)
     values = watch.now(iteration.begin(number + 1, watch.turn, False))
     if system.callback is not None and system.maxiter and iteration.counts(*values):
         system.callback(system.x)
-    return iteration.last(*values)
+    info = (iteration.last or iteration.info)(*values)
+    return system.maxiter if info is None else info

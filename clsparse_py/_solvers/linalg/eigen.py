@@ -20,7 +20,6 @@ from clsparse_py._arrays.hosted import array_on, on_host
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue
 from clsparse_py._ground.errors import warn
-from clsparse_py._memory.memory import allocate
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_host
 from clsparse_py._solvers.krylov import lobpcg as krylov_lobpcg
@@ -30,7 +29,14 @@ from clsparse_py._solvers.krylov.panel import Panel
 from clsparse_py._solvers.krylov.system import Apply
 from clsparse_py._solvers.linalg.functions import aslinearoperator
 from clsparse_py._solvers.linalg.operators import bind_operator, is_function
-from clsparse_py._solvers.linalg.problem import copy_vector, dtype_of_solution, order_of, place_of_solution, right_side
+from clsparse_py._solvers.linalg.problem import (
+    copy_vector,
+    dtype_of_solution,
+    join_columns,
+    order_of,
+    place_of_solution,
+    right_side,
+)
 from clsparse_py._solvers.linalg.solvers import minres
 
 __all__ = ["eigsh", "lobpcg"]
@@ -191,7 +197,8 @@ def _deliver(
         order = order[pairs.converged[order]]
     vectors: Any = None
     if with_vectors or not fine:
-        vectors = join([pairs.vectors[i] for i in order], queue, on_device, dtype, n)
+        # A matrix without columns is NumPy's.
+        vectors = join_columns(queue, [pairs.vectors[i] for i in order], n, dtype, on_device=on_device and order.size > 0)
     if not fine:
         raise scipy.sparse.linalg.ArpackNoConvergence(
             f"No convergence ({pairs.restarts} restarts, %d/%d eigenvectors converged)" % (order.size, pairs.converged.size),
@@ -199,19 +206,6 @@ def _deliver(
             vectors,
         )
     return (values[order], vectors) if with_vectors else values[order]
-
-
-def join(columns: list[cl_array.Array], queue: cl.CommandQueue, on_device: bool, dtype: np.dtype[Any], n: int) -> Any:
-    """Return columns of n entries as a matrix, of the device or NumPy's."""
-    if not columns:
-        return np.zeros((n, 0), dtype)
-    if not on_device:
-        return np.stack([copy_to_host(column, queue) for column in columns], axis=1)
-    rows, chain = allocate(queue, "eigenvectors", (len(columns), n), dtype), Chain(queue)
-    for i, column in enumerate(columns):
-        chain.copy(rows, column, n, i * n)
-    chain.finish(rows)
-    return rows.T
 
 
 def _inverse(A: Any, sigma: float, OPinv: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
@@ -411,7 +405,7 @@ def lobpcg(
         message = f"lobpcg: ended with residuals of norms {block.norms}, not all at most {limit}"
         warn(message, UserWarning)
     values = block.values.astype(np.zeros(0, dtype).real.dtype)
-    vectors = join(block.vectors, queue, isinstance(X, cl_array.Array), dtype, n)
+    vectors = join_columns(queue, block.vectors, n, dtype, on_device=isinstance(X, cl_array.Array) and k > 0)
     histories_asked = [
         operand for is_asked, operand in zip(histories, (block.all_values, block.all_norms), strict=True) if is_asked
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,8 @@ from clsparse_py._operations.triangular.factors import sweep_factors
 from clsparse_py._operations.triangular.solve import solver
 from clsparse_py._solvers.krylov.system import Apply
 from clsparse_py._solvers.linalg.operators import DeviceOperator, bind_operator, cast_to
+from clsparse_py._solvers.linalg.options import check_positive
+from clsparse_py._solvers.linalg.preconditioners import nonzero_diagonal, place_square
 
 __all__ = ["block_jacobi", "ic0", "ilu0", "isai"]
 
@@ -67,32 +68,13 @@ class _Product(DeviceOperator):
 
 
 def _canonical(A: Any) -> Any:
-    """Return a copy of a square matrix as a canonical CSR array of the device, of an inexact dtype, with its diagonal stored.
-
-    Raises
-    ------
-    ValueError
-        It is not square, or its diagonal has a 0.
-    """
-    rows: Any = on_device(queue_in((A,)) or default_queue(), A)
-    if rows.ndim != 2 or rows.shape[0] != rows.shape[1]:
-        raise ValueError(f"A: must be square, has shape {rows.shape}")
-    rows = rows.tocsr(copy=True)
+    """Return a copy of a square matrix as a canonical CSR array of the device, of an inexact dtype, with its diagonal stored."""
+    rows = place_square(A).tocsr(copy=True)
     if rows.dtype.char not in "fdFD":
         rows = rows.astype(np.float64)
     rows.sum_duplicates()
-    zeros = np.flatnonzero(rows.diagonal() == 0)
-    if zeros.size:
-        raise ValueError(f"A: must have no zeros on its diagonal, has {zeros.size}, the first in row {zeros[0]}")
+    nonzero_diagonal(rows)
     return rows
-
-
-def _positive(sweeps: int) -> int:
-    """Return the number of sweeps, checked to be at least 1."""
-    sweeps = operator.index(sweeps)
-    if sweeps < 1:
-        raise ValueError(f"sweeps: must be at least 1, is {sweeps}")
-    return sweeps
 
 
 @door()
@@ -140,7 +122,7 @@ def ilu0(A: Any, sweeps: int = 5) -> DeviceOperator:
     below = columns < entries.coords[0].get()
     guess = rows.data.get()
     guess[below] /= diagonal[columns[below]]
-    factors.data = _swept(rows, guess, _positive(sweeps), hermitian=False)
+    factors.data = _swept(rows, guess, sweeps, hermitian=False)
     _require_diagonal(factors.diagonal())
     return _Solves((factors, False, True), (factors, True, False))
 
@@ -186,7 +168,7 @@ def ic0(A: Any, sweeps: int = 5) -> DeviceOperator:
     guess, pointers = lower.data.get() / root[lower.indices.get()], lower.indptr.get()
     guess[pointers[1:] - 1] = root
     factor = lower.copy()
-    factor.data = _swept(lower, guess, _positive(sweeps), hermitian=True)
+    factor.data = _swept(lower, guess, sweeps, hermitian=True)
     _require_diagonal(factor.diagonal())
     return _Solves((factor, False, False), (factor.conj().T.tocsr(), True, False))
 
@@ -194,7 +176,7 @@ def ic0(A: Any, sweeps: int = 5) -> DeviceOperator:
 def _swept(rows: Any, guess: np.ndarray[Any, Any], sweeps: int, *, hermitian: bool) -> Any:
     """Return the values of factors after sweeps from a guess."""
     start = cl_array.to_device(rows.queue, guess.astype(rows.dtype))
-    return sweep_factors(rows.queue, rows, start, sweeps, hermitian=hermitian)
+    return sweep_factors(rows.queue, rows, start, check_positive("sweeps", sweeps), hermitian=hermitian)
 
 
 def _require_diagonal(diagonal: np.ndarray[Any, Any]) -> None:
@@ -292,9 +274,7 @@ def block_jacobi(A: Any, block_size: int = 4) -> DeviceOperator:
     >>> info
     0
     """
-    size = operator.index(block_size)
-    if size < 1:
-        raise ValueError(f"block_size: must be at least 1, is {block_size}")
+    size = check_positive("block_size", block_size)
     queue = queue_in((A,)) or default_queue()
     entries = scipy.sparse.coo_array(on_host(A))
     if entries.ndim != 2 or entries.shape[0] != entries.shape[1]:

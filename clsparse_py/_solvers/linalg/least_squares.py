@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -23,13 +22,13 @@ from clsparse_py._solvers.krylov import lsqr as krylov_lsqr
 from clsparse_py._solvers.krylov.scaling import solve_least_squares
 from clsparse_py._solvers.krylov.system import LeastSquares
 from clsparse_py._solvers.linalg.operators import apply_adjoint, bind_operator
-from clsparse_py._solvers.linalg.options import limit, tolerance
+from clsparse_py._solvers.linalg.options import check_limit, check_positive, check_tolerance
 from clsparse_py._solvers.linalg.problem import copy_vector, dtype_of_solution, place_of_solution, right_side
 
 __all__ = ["lsmr", "lsqr"]
 
 
-class _Given:
+class _Operands:
     """The arguments of a least-squares solver, checked."""
 
     def __init__(self, A: Any, b: Any, x0: Any, limits: tuple[float, float, float, float], every: int) -> None:
@@ -38,9 +37,7 @@ class _Given:
             raise ValueError(f"A: must have two dimensions, has shape {operator_of.shape}")
         self.A, self.shape = A, (int(operator_of.shape[0]), int(operator_of.shape[1]))
         self.b, self.x0 = self._vector("b", b, self.shape[0]), None if x0 is None else self._vector("x0", x0, self.shape[1])
-        self.limits, self.every = limits, operator.index(every)
-        if self.every < 1:
-            raise ValueError(f"check_every: must be at least 1, is {every}")
+        self.limits, self.every = limits, check_positive("check_every", every)
         self.queue = place_of_solution(A, {"b": self.b, "x0": self.x0})
         self.dtype = dtype_of_solution(A, self.b, self.queue)
 
@@ -76,7 +73,7 @@ class _Given:
         return x
 
 
-def _solve(operands: _Given, method: Callable[[LeastSquares], tuple[Any, ...]], maxiter: int) -> tuple[Any, ...]:
+def _solve(operands: _Operands, method: Callable[[LeastSquares], tuple[Any, ...]], maxiter: int) -> tuple[Any, ...]:
     """Return x and what the method returns."""
     problem = operands.problem(maxiter)
     report = solve_least_squares(problem, method)
@@ -165,8 +162,10 @@ def lsqr(
     >>> np.round(x, 6), istop
     (array([ 1., -1.]), 1)
     """
-    operands = _Given(A, b, x0, (float(damp), tolerance("atol", atol), tolerance("btol", btol), float(conlim)), check_every)
-    max_iterations = 2 * operands.shape[1] if iter_lim is None else limit("iter_lim", iter_lim)
+    operands = _Operands(
+        A, b, x0, (float(damp), check_tolerance("atol", atol), check_tolerance("btol", btol), float(conlim)), check_every
+    )
+    max_iterations = 2 * operands.shape[1] if iter_lim is None else check_limit("iter_lim", iter_lim)
     if show or 0 in operands.shape:
         return _by_scipy(scipy.sparse.linalg.lsqr, A, operands.b, *operands.limits, max_iterations, show, calc_var, operands.x0)  # type: ignore[no-any-return]
     variance = allocate(operands.queue, "var", operands.shape[1], operands.dtype) if calc_var else None
@@ -228,8 +227,10 @@ def lsmr(
     >>> np.round(x, 6), istop
     (array([ 1., -1.]), 1)
     """
-    operands = _Given(A, b, x0, (float(damp), tolerance("atol", atol), tolerance("btol", btol), float(conlim)), check_every)
-    max_iterations = min(operands.shape) if maxiter is None else limit("maxiter", maxiter)
+    operands = _Operands(
+        A, b, x0, (float(damp), check_tolerance("atol", atol), check_tolerance("btol", btol), float(conlim)), check_every
+    )
+    max_iterations = min(operands.shape) if maxiter is None else check_limit("maxiter", maxiter)
     if show or 0 in operands.shape:
         return _by_scipy(scipy.sparse.linalg.lsmr, A, operands.b, *operands.limits, max_iterations, show, operands.x0)  # type: ignore[no-any-return]
     return _solve(operands, krylov_lsmr.lsmr, max_iterations)

@@ -148,13 +148,13 @@ def fit_one_group(A: Any, M: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) 
 
     Both are sparse arrays of the device, or M is a diagonal, or None. Plain kernels have no work-group to do so.
     """
-    if are_plain():
+    arrays_of_A = None if are_plain() else _small(A, dtype)
+    if arrays_of_A is None:
         return None
-    matrices = [_small(A, dtype), None if M is None else _small(M, dtype)]
-    if isinstance(M, Diagonal):
-        matrices[1] = (copy_to_device(queue, "a diagonal", M.diagonal_in(dtype)),)
-    of_A, of_M = matrices
-    return None if of_A is None or (M is not None and of_M is None) else GroupMatrices(of_A, of_M)
+    if M is None:
+        return {"A": arrays_of_A}
+    arrays_of_M = (copy_to_device(queue, "a diagonal", M.diagonal_in(dtype)),) if isinstance(M, Diagonal) else _small(M, dtype)
+    return None if arrays_of_M is None else {"A": arrays_of_A, "M": arrays_of_M}
 
 
 def _small(A: Any, dtype: np.dtype[Any]) -> tuple[cl_array.Array, ...] | None:

@@ -10,16 +10,16 @@ from typing import Any
 from clsparse_py._ground.records import dataclass
 from clsparse_py._solvers.krylov.system import System
 
-__all__ = ["Options", "limit", "tolerance"]
+__all__ = ["Options", "check_limit", "check_positive", "check_tolerance"]
 
 
-def tolerance(name: str, value: Any) -> float:
+def check_tolerance(name: str, value: Any) -> float:
     """Return a tolerance as a number.
 
     Raises
     ------
     ValueError
-        It is below 0, or no number; the message has its name.
+        The tolerance is below 0, or no number; the message has its name.
     """
     number = math.nan if value is None or isinstance(value, str) else float(value)
     if not number >= 0:
@@ -27,17 +27,31 @@ def tolerance(name: str, value: Any) -> float:
     return number
 
 
-def limit(name: str, value: Any) -> int:
-    """Return how many iterations are made at most.
+def check_limit(name: str, value: Any) -> int:
+    """Return a limit of the number of iterations, as an integer.
 
     Raises
     ------
     ValueError
-        It is below 0; the message has its name.
+        The limit is below 0; the message has its name.
     """
     number = operator.index(value)
     if number < 0:
         raise ValueError(f"{name}: must not be negative, is {number}")
+    return number
+
+
+def check_positive(name: str, value: Any) -> int:
+    """Return a positive option, such as the rows of a block, as an integer.
+
+    Raises
+    ------
+    ValueError
+        The option is less than 1; the message has its name.
+    """
+    number = operator.index(value)
+    if number < 1:
+        raise ValueError(f"{name}: must be at least 1, is {value}")
     return number
 
 
@@ -96,11 +110,8 @@ class Options:
         ValueError, TypeError
             One is wrong; the message names it.
         """
-        bounds = tolerance("rtol", rtol), tolerance("atol", atol)
-        every = operator.index(check_every)
-        if every < 1:
-            raise ValueError(f"check_every: must be at least 1, is {every}")
-        max_iterations = None if maxiter is None else limit("maxiter", maxiter)
+        bounds, every = (check_tolerance("rtol", rtol), check_tolerance("atol", atol)), check_positive("check_every", check_every)
+        max_iterations = None if maxiter is None else check_limit("maxiter", maxiter)
         return cls(name, method, of_scipy, *bounds, max_iterations, every, callback, iterations_each, of_method)
 
     @property

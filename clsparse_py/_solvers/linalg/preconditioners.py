@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,10 @@ from clsparse_py._run.transfer import copy_to_device
 from clsparse_py._solvers.krylov import polynomials
 from clsparse_py._solvers.krylov.system import Apply
 from clsparse_py._solvers.linalg.operators import DeviceOperator, Diagonal, bind_operator, cast_to
+from clsparse_py._solvers.linalg.options import check_positive
 from clsparse_py._solvers.linalg.problem import as_divided
 
-__all__ = ["chebyshev", "jacobi"]
+__all__ = ["chebyshev", "jacobi", "nonzero_diagonal", "place_square"]
 
 
 class _Chebyshev(DeviceOperator):
@@ -35,21 +35,39 @@ class _Chebyshev(DeviceOperator):
         return polynomials.chebyshev(Chain(queue), bind_operator(self._A, queue, dtype), inverse, self._degree, self.bounds)
 
 
-def _with_inverse(A: Any) -> tuple[Any, np.ndarray[Any, Any]]:
-    """Return a matrix on the device, and the inverse of its diagonal.
+def place_square(A: Any) -> Any:
+    """Return a square matrix as a sparse array of the device.
 
     Raises
     ------
     ValueError
-        It is not square, or its diagonal has a 0.
+        The matrix is not square.
     """
     matrix: Any = on_device(queue_in((A,)) or default_queue(), A)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"A: must be square, has shape {matrix.shape}")
-    diagonal: np.ndarray[Any, Any] = matrix.diagonal()
+    return matrix
+
+
+def nonzero_diagonal(A: Any) -> np.ndarray[Any, Any]:
+    """Return the diagonal of a sparse array, on the host.
+
+    Raises
+    ------
+    ValueError
+        The diagonal has a 0.
+    """
+    diagonal: np.ndarray[Any, Any] = A.diagonal()
     zeros = np.flatnonzero(diagonal == 0)
     if zeros.size:
         raise ValueError(f"A: must have no zeros on its diagonal, has {zeros.size}, the first in row {zeros[0]}")
+    return diagonal
+
+
+def _with_inverse(A: Any) -> tuple[Any, np.ndarray[Any, Any]]:
+    """Return a square matrix on the device, and the inverse of its diagonal on the host."""
+    matrix = place_square(A)
+    diagonal = nonzero_diagonal(matrix)
     return matrix, 1 / (diagonal if diagonal.dtype.kind in "fc" else diagonal.astype(np.float64))
 
 
@@ -130,9 +148,7 @@ def chebyshev(A: Any, degree: int = 3, bounds: tuple[float, float] | None = None
     >>> info, M.bounds[1]
     (0, 2.0)
     """
-    degree = operator.index(degree)
-    if degree < 1:
-        raise ValueError(f"degree: must be at least 1, is {degree}")
+    degree = check_positive("degree", degree)
     matrix, inverse = _with_inverse(A)
     if bounds is None:
         # By Gershgorin: the sums of rows of D^-1 A.

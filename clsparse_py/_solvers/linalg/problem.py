@@ -39,6 +39,7 @@ __all__ = [
     "as_divided",
     "copy_vector",
     "dtype_of_solution",
+    "join_columns",
     "order_of",
     "place_of_solution",
     "right_side",
@@ -254,7 +255,7 @@ class _Problem(Problem):
         if isinstance(x0, str) and x0 != "Mb":
             raise ValueError(f"x0: must be an array or 'Mb', is {x0!r}")
         self.x0 = x0 if x0 is None or isinstance(x0, str) else right_side("x0", x0, self.n)
-        self.columns = 1 if self.b.ndim == 1 else self.b.shape[1]
+        self.columns = _columns(self.b)
         if self.x0 is not None and not isinstance(self.x0, str) and _columns(self.x0) != self.columns:
             raise ValueError(f"x0: must have b's shape, {self.b.shape}, has {self.x0.shape}")
         self.queue = place_of_solution(A, {"b": self.b, "x0": self.x0, "M": M})
@@ -289,14 +290,18 @@ class _Problem(Problem):
         # A vector for a single column, as in SciPy.
         if self.columns == 1:
             return self.as_given(solutions[0])
-        if isinstance(self.b, cl_array.Array):
-            return side_by_side(self.queue, solutions, self.n, self.dtype)
-        host = [self.as_given(x) for x in solutions]
-        return np.stack(host, axis=1) if host else np.zeros(self.b.shape, self.dtype)
+        return join_columns(self.queue, solutions, self.n, self.dtype, on_device=isinstance(self.b, cl_array.Array))
+
+
+def join_columns(queue: cl.CommandQueue, columns: list[cl_array.Array], n: int, dtype: np.dtype[Any], *, on_device: bool) -> Any:
+    """Return device vectors of n entries as the columns of a matrix, on the device or NumPy's."""
+    if on_device:
+        return side_by_side(queue, columns, n, dtype)
+    return np.stack([copy_to_host(column, queue) for column in columns], axis=1) if columns else np.zeros((n, 0), dtype)
 
 
 def side_by_side(queue: cl.CommandQueue, columns: list[cl_array.Array], n: int, dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return vectors of n entries as the columns of an array."""
+    """Return device vectors of n entries as the columns of a device array."""
     chain, joined = Chain(queue), allocate(queue, "x", (len(columns), n), dtype)
     for column, vector in enumerate(columns):
         chain.copy(joined, vector, n, column * n)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +14,7 @@ from clsparse_py._solvers.krylov import bicgstab as krylov_bicgstab
 from clsparse_py._solvers.krylov import cg as krylov_cg
 from clsparse_py._solvers.krylov import gmres as krylov_gmres
 from clsparse_py._solvers.krylov import minres as krylov_minres
-from clsparse_py._solvers.krylov.one_reduction import cg_one_reduction
-from clsparse_py._solvers.linalg.options import Options
+from clsparse_py._solvers.linalg.options import Options, check_positive
 from clsparse_py._solvers.linalg.problem import order_of, solve_problem
 
 __all__ = ["bicgstab", "cg", "gmres", "minres"]
@@ -93,8 +91,9 @@ def cg(
     """
 
     def read() -> Options:
+        method = krylov_cg.cg_one_reduction if one_reduction else krylov_cg.cg
         return Options.check(
-            "cg", cg_one_reduction if one_reduction else krylov_cg.cg, functools.partial(scipy.sparse.linalg.cg, atol=atol),
+            "cg", method, functools.partial(scipy.sparse.linalg.cg, atol=atol),
             rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, check_every=check_every,
             one_reduction=bool(one_reduction),
         )  # fmt: skip
@@ -231,9 +230,7 @@ def gmres(
     def read() -> Options:
         if kind not in ("x", "pr_norm", "legacy"):
             raise ValueError(f"callback_type: must be 'x', 'pr_norm' or 'legacy', is {callback_type!r}")
-        columns = 20 if restart is None else operator.index(restart)
-        if columns < 1:
-            raise ValueError(f"restart: must be at least 1, is {restart}")
+        columns = 20 if restart is None else check_positive("restart", restart)
         report, by_columns = callback if kind != "x" else None, kind == "legacy" and callback is not None
         method = functools.partial(krylov_gmres.gmres, restart=min(columns, order_of(A)), report=report, by_columns=by_columns)
 
