@@ -18,39 +18,38 @@ from clsparse_py._solvers.krylov.system import Apply
 
 __all__ = ["START", "Basis"]
 
-#: Vectors of the basis that a pass takes.
+#: Basis vectors that one pass reads.
 _AT_ONCE = 4
 #: Places of basis vectors in a block.
 _PLACES = range(_AT_ONCE)
 #: Names of the basis vectors of a block in passes.
 _BASIS = tuple(f"v{i}" for i in _PLACES)
 
-#: Scalars and sums of Arnoldi's process, a part for each block of basis vectors: inner products h of w with them, and the norm of
-#: w once it is orthogonal to them.
+#: Scalars and sums of Arnoldi's process for a block of basis vectors: inner products h and s with w, and norms of w and b.
 LAYOUT = Layout(scalars=(*(f"h{i}" for i in _PLACES), "norm"), sums=(*(f"s{i}" for i in _PLACES), "ww", "bb"))
 
-#: The sum for the square of w's norm.
+#: The sum of squares of w, the vector that becomes the next basis vector: its name, and its expression.
 _WW = ("ww", "of_real(square(w))")
-#: The residual b - A x of the first guess, and the sums for its norm and b's.
+#: The pass that computes the residual b - A x of the first guess, and begins the sums for the residual's norm and b's.
 START = Pass(
     "basis_start", reads=("b", "q"), writes=("w",), lines=("w = b - q;",), sums=(_WW, ("bb", "of_real(square(b))"))
 )  # fmt: skip
-#: The sum for the norm of w.
+#: The pass that begins the sum for the norm of w.
 _NORM = Pass("basis_norm", reads=("w",), sums=(_WW,))
-#: Inner products of w with a block of basis vectors (classical Gram-Schmidt).
+#: The pass that begins the inner products of w with a block of basis vectors (classical Gram-Schmidt).
 _PRODUCTS = Pass("basis_products", reads=("w", *_BASIS), sums=tuple((f"s{i}", f"times(conjugate(v{i}), w)") for i in _PLACES))
-#: The projection on a block of basis vectors subtracted from w, and the sum for the norm of w then.
+#: The pass that subtracts w's projection on a block of basis vectors from w, and begins the sum for the norm of the rest.
 _SUBTRACTION = Pass(
     "basis_subtraction", reads=_BASIS, updates=("w",), totals=tuple(f"s{i}" for i in _PLACES),
     lines=tuple(f"w -= times(s{i}, v{i});" for i in _PLACES), sums=(_WW,), keeps=tuple((f"h{i}", f"s{i}") for i in _PLACES),
 )  # fmt: skip
-#: w scaled to norm 1, as the next basis vector; its norm is the number below the column of the Hessenberg matrix.
+#: The pass that scales w to norm 1, as the next basis vector; the norm of w is the Hessenberg matrix's subdiagonal entry.
 _SCALING = Pass(
     "basis_scaling", reads=("w",), writes=("v",), totals=("ww",),
     first=("const R size = sqrt(real_part(ww)), factor = size > 0 ? 1 / size : 0;",),
     lines=("v = w * factor;",), keeps=(("norm", "of_real(size)"),),
 )  # fmt: skip
-#: A linear combination of a block of basis vectors added to x.
+#: The pass that adds a linear combination of a block of basis vectors to x.
 _COMBINATION = Pass(
     "basis_combination", reads=_BASIS, updates=("x",), takes=tuple(f"h{i}" for i in _PLACES),
     lines=tuple(f"x += times(h{i}, v{i});" for i in _PLACES),
@@ -68,14 +67,14 @@ class _Column:
     used: int
 
     def values(self) -> tuple[np.ndarray[Any, Any], float]:
-        """Wait for the column, and return it with the number below it."""
+        """Return the column of the Hessenberg matrix and its subdiagonal entry; waits for the read."""
         self.event.wait()
         products = self.host[:, : self.used, :_AT_ONCE].reshape(2, -1).sum(axis=0)[: self.number + 1]
         return products.astype(np.result_type(products, np.float64)), float(self.host[1, self.used - 1, -1].real)
 
 
 class Basis:
-    """Orthonormal vectors, and the columns of the Hessenberg matrix that go with them: the operator, seen from the basis.
+    """An orthonormal basis of a Krylov space, and the columns of the Hessenberg matrix: the operator in that basis.
 
     Parameters
     ----------
@@ -96,7 +95,7 @@ class Basis:
     ) -> None:
         self._A, self._M, self.size, self.blocks = A, M, size, -(-size // _AT_ONCE)
         # Each vector is made orthogonal to the others twice: once is not enough in finite precision.
-        # The parts of a column are read while those of the next are written.
+        # The scalars of a column are read while the scalars of the next column are written, so two columns have parts.
         self.sweeps = Sweeps(chain, n, dtype, LAYOUT, 4 * self.blocks, all_sum)
         self._reading = side_queue(chain.queue) if chain.device.waits_cost else chain.queue
         self.vectors = [self.sweeps.vector() for _ in range(max(self.blocks * _AT_ONCE, size + 1))]
@@ -104,23 +103,23 @@ class Basis:
         self.passes = Passes(self.sweeps)
 
     def block(self, number: int) -> dict[str, cl_array.Array]:
-        """Return some vectors of the basis by the names that passes have for them."""
+        """Return the basis vectors of a block, by their names in passes."""
         return dict(zip(_BASIS, self.vectors[number * _AT_ONCE :], strict=False))
 
     def apply_preconditioner(self, source: cl_array.Array, target: cl_array.Array) -> None:
-        """Enqueue ``target = M source``."""
+        """Enqueue ``target = M source``, or a copy without a preconditioner M."""
         if self._M is not None:
             self._M(source, target)
         else:
             self.sweeps.copy(target, source)
 
     def norm(self) -> float:
-        """Return the norm of w; waits."""
+        """Return the norm of the vector w; waits."""
         self.passes.enqueue(_NORM, w=self.w)
         return float(np.sqrt(self.sweeps.totals()["ww"].real))
 
     def begin(self, r: cl_array.Array) -> None:
-        """Begin a cycle with what M makes of a residual."""
+        """Enqueue the first basis vector: a residual, multiplied by M and scaled to norm 1."""
         for vector in self.vectors:
             # Passes read whole blocks, also basis vectors that are not there yet.
             self.sweeps.fill(vector)
@@ -129,10 +128,10 @@ class Basis:
         self.passes.enqueue(_SCALING, w=self.w, v=self.vectors[0])
 
     def extend(self, column: int, n_earlier: int | None = None, target: cl_array.Array | None = None) -> _Column:
-        """Enqueue what makes the next vector of the basis, and the read of its column of the Hessenberg matrix.
+        """Enqueue the next basis vector, and the read of its column of the Hessenberg matrix.
 
-        The vector is what the product of that of this column has beside the first ``n_earlier``, by default those to this column;
-        it comes behind these, or to ``target``.
+        The operator multiplies the basis vector numbered ``column``. Its product is made orthogonal to the first ``n_earlier``
+        vectors, by default all up to that one, is scaled, and becomes the basis vector behind these, or ``target``.
         """
         n_earlier = column + 1 if n_earlier is None else n_earlier
         if self._M is None:
@@ -157,12 +156,12 @@ class Basis:
         return _Column(event, host, n_earlier - 1, used)
 
     def columns(self) -> Iterator[tuple[np.ndarray[Any, Any], float]]:
-        """Yield the columns of the Hessenberg matrix, and the numbers below them, while the device makes the next one."""
+        """Yield each column of the Hessenberg matrix with its subdiagonal entry, while the device computes the next column."""
         columns: list[_Column] = []
         try:
             for column in range(self.size):
                 columns.append(self.extend(column))
-                # The first column is waited for: with a preconditioner that is almost the inverse there is no other one.
+                # Wait for the first column: a preconditioner that is almost the inverse needs no second column.
                 if column != 1:
                     yield columns[max(column - 1, 0)].values()
             if self.size > 1:
@@ -173,26 +172,26 @@ class Basis:
                 column_read.event.wait()
 
     def replace(self, number: int, values: np.ndarray[Any, Any]) -> None:
-        """Orthonormalise a host vector against the basis vectors before a number, as the vector of that number."""
+        """Make a host vector the basis vector of a number, orthonormal to the basis vectors before that number."""
         self.assign(self.q, values)
         self.orthogonalise(number, self.q)
 
     def assign(self, vector: cl_array.Array, values: np.ndarray[Any, Any]) -> None:
-        """Copy values of the host to a vector."""
+        """Copy values of the host to a vector of the device."""
         contiguous = np.ascontiguousarray(values, self.sweeps.dtype)
         submit("a vector", cl.enqueue_copy, self.sweeps.chain.queue, vector.base_data, contiguous, is_blocking=True)
 
     def product(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Return the product of the operator, without M, with values of the host, in double precision; waits."""
+        """Return the product of A with a vector of the host, in double precision; waits."""
         self.assign(self.q, values)
         self._A(self.q, self.w)
         product = self.sweeps.chain.read(self.w, values.size)
         return product.astype(np.result_type(product, np.float64))
 
     def orthogonalise(self, number: int, values: cl_array.Array) -> None:
-        """Orthonormalise a device vector against the basis vectors before a number, as the vector of that number."""
+        """Make a device vector the basis vector of a number, orthonormal to the basis vectors before that number."""
         self.sweeps.copy(self.w, values)
-        # The remainder by rounding is no vector of the basis, though it may be the only free direction.
+        # Passes read the former vector of this number with its block: a remainder by rounding, which must not count.
         self.sweeps.fill(self.vectors[number])
         self.passes.enqueue(_NORM, w=self.w)
         for _ in (0, 1):
@@ -202,7 +201,7 @@ class Basis:
         self.passes.enqueue(_SCALING, w=self.w, v=self.vectors[number])
 
     def add(self, x: cl_array.Array, factors: np.ndarray[Any, Any]) -> None:
-        """Enqueue the addition of a combination of the vectors to x."""
+        """Enqueue the addition of a linear combination of the basis vectors to x."""
         blocks = -(-factors.size // _AT_ONCE)
         values = np.zeros((blocks, len(LAYOUT.scalars)), self.sweeps.dtype)
         padded = np.zeros(blocks * _AT_ONCE, self.sweeps.dtype)

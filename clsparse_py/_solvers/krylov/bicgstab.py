@@ -12,24 +12,25 @@ from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
 __all__ = ["bicgstab"]
 
-#: Scalars and sums of BiCGSTAB. A code is 1 while iterations go on, 0 once a solution is found, -10 or -11 after a breakdown:
-#: `code` at the begin of an iteration, `middle` after its first product, `code_after` at its end. bound and norm are squares;
-#: tiny is the least cosine between t and s from which omega is made, and tolerance the least rho by the norm of the residual:
-#: SciPy has one number for omega and rho, which suits vectors and matrices of norms near 1.
+# A code is 1 while iterations go on, 0 for a solution, -10 or -11 after a breakdown: `code` at the begin of an iteration,
+# `middle` after its first product, `code_after` at its end. bound and norm are squares; tiny is the least cosine between t and s
+# from which omega is computed, and tolerance the least rho by the norm of the residual: SciPy has one number for omega and rho,
+# which suits vectors and matrices of norms near 1.
+#: Scalars and sums of BiCGSTAB, and the scalars that the host reads.
 LAYOUT = Layout(
     scalars=("bound", "tolerance", "tiny", "code", "code_after", "middle", "rho", "rho_before", "alpha", "omega"),
     sums=("rr", "bb", "shadow_r", "shadow_v", "ts", "tt", "ss"),
     told=("norm", "code", "code_after"),
 )
 
-#: The sum for the square of the residual's norm.
+#: The sum of squares of the residual r: its name, and its expression.
 _RR = ("rr", "of_real(square(r))")
-#: The residual of the first guess, and the shadow residual, which is equal to it.
+#: The pass that computes the residual of the first guess, and the shadow residual, which is equal to that residual.
 _START = Pass(
     "bicgstab_start", reads=("b", "q"), writes=("r", "shadow"), lines=("r = b - q;", "shadow = r;"),
     sums=(_RR, ("bb", "of_real(square(b))"), ("shadow_r", "of_real(square(r))")),
 )  # fmt: skip
-#: The next direction p, after the tests of the residual and for breakdown.
+#: The pass that computes the next direction p, after the tests of the residual and for breakdown.
 _DIRECTION = Pass(
     "bicgstab_direction", reads=("r", "v"), updates=("p",), totals=("shadow_r", "rr"),
     takes=("bound", "tolerance", "code_after", "rho_before", "alpha", "omega"),
@@ -45,9 +46,9 @@ _DIRECTION = Pass(
     keeps=(("code", "of_real(code)"), ("rho", "shadow_r")), guarded=True,
     tells=(("norm", "rr"), ("code", "of_real(code)"), ("code_after", "code_after")),
 )  # fmt: skip
-#: The inner product of the shadow residual with v = A M p, of which alpha is made.
+#: The pass that begins the inner product of the shadow residual with v = A M p, from which alpha is computed.
 _ALONG = Pass("bicgstab_along", reads=("shadow", "v"), sums=(("shadow_v", "times(conjugate(shadow), v)"),))
-#: The half step by alpha: the residual r becomes s = r - alpha v.
+#: The pass of the half step by alpha: the residual r becomes s = r - alpha v.
 _HALF = Pass(
     "bicgstab_half", reads=("v",), updates=("r",), takes=("code", "rho"), totals=("shadow_v",),
     first=(
@@ -57,13 +58,13 @@ _HALF = Pass(
     lines=("if (active) r -= times(alpha, v);",), sums=(("ss", "of_real(square(r))"),),
     keeps=(("alpha", "alpha"), ("middle", "active || real_part(code) != 1 ? code : of_real(-11)")), guarded=True,
 )  # fmt: skip
-#: Inner products of t = A M s, of which omega is made.
+#: The pass that begins the inner products of t = A M s, from which omega is computed.
 _STABILISER = Pass("bicgstab_stabiliser", reads=("t", "r"), sums=(("ts", "times(conjugate(t), r)"), ("tt", "of_real(square(t))")))
 
 
-def _end(name: str, r_m: str) -> Pass:
+def _declare_end(name: str, r_m: str) -> Pass:
     """Return the pass that updates x and r by omega, which ends an iteration; r_m is M r, or r without a preconditioner."""
-    # If the residual is small enough after the half step by alpha, x takes that step alone.
+    # If the residual is small enough after the half step by alpha, x takes the half step alone.
     return Pass(
         name, reads=("t", "shadow", "p_m", *((r_m,) if r_m != "r" else ())), updates=("x", "r"), totals=("ss", "ts", "tt"),
         takes=("bound", "tiny", "middle", "alpha", "rho"),
@@ -81,14 +82,14 @@ def _end(name: str, r_m: str) -> Pass:
     )  # fmt: skip
 
 
-#: The end of an iteration without a preconditioner.
-_END = _end("bicgstab_end", "r")
-#: The end of an iteration with a preconditioner M.
-_END_OF_M = _end("bicgstab_end_m", "r_m")
+#: The pass that ends an iteration without a preconditioner.
+_END = _declare_end("bicgstab_end", "r")
+#: The pass that ends an iteration with a preconditioner M.
+_END_OF_M = _declare_end("bicgstab_end_m", "r_m")
 
 
-def _together(name: str, of_p: tuple[Product, ...], of_r: tuple[Product, ...], end: Pass) -> Script:
-    """Return BiCGSTAB's iterations in one launch; without M the preconditioned vectors p_m and r_m are p and r themselves."""
+def _declare_together(name: str, of_p: tuple[Product, ...], of_r: tuple[Product, ...], end: Pass) -> Script:
+    """Return the script of BiCGSTAB's iterations in one launch; without M the vectors p_m and r_m are p and r themselves."""
     return Script(
         name,
         (
@@ -98,16 +99,16 @@ def _together(name: str, of_p: tuple[Product, ...], of_r: tuple[Product, ...], e
     )  # fmt: skip
 
 
-#: Iterations in one launch, without a preconditioner.
-_TOGETHER = _together("bicgstab", (), (), _END)
-#: Iterations in one launch, with a preconditioner M.
-_TOGETHER_M = _together("bicgstab_m", (Product("M", "p", "p_m"),), (Product("M", "r", "r_m"),), _END_OF_M)
+#: The script of iterations in one launch, without a preconditioner.
+_TOGETHER = _declare_together("bicgstab", (), (), _END)
+#: The script of iterations in one launch, with a preconditioner M.
+_TOGETHER_M = _declare_together("bicgstab_m", (Product("M", "p", "p_m"),), (Product("M", "r", "r_m"),), _END_OF_M)
 declare_scripts(LAYOUT, _TOGETHER, _TOGETHER_M)
 declare_passes(LAYOUT, _START, _DIRECTION, _ALONG, _HALF, _STABILISER, _END, _END_OF_M)
 
 
 def bicgstab(system: System) -> int:
-    """Solve a system by BiCGSTAB, and return info."""
+    """Solve a linear system by BiCGSTAB, and return SciPy's info."""
     A, M, x, maxiter = system.A, system.M, system.x, system.maxiter
     sweeps = system.sweeps(LAYOUT)
     r, shadow, p, v, t = (sweeps.vector() for _ in range(5))
@@ -122,11 +123,13 @@ def bicgstab(system: System) -> int:
     sweeps.set(bound=bound, tolerance=tiny * np.sqrt(totals["rr"].real), tiny=tiny, code_after=1, rho_before=1, alpha=1, omega=1)
 
     def info(norm: float, code: float, _: float) -> int | None:
+        """Return info for the scalars of an iteration, or None if iterations go on."""
         if np.isnan(norm):
             return maxiter
         return None if code == 1 else int(code)
 
     def last(norm: float, code: float, code_after: float) -> int:
+        """Return info for the scalars of the last iteration."""
         if code == 0 and not np.isnan(norm):
             return 0
         return maxiter if code_after == 1 or np.isnan(norm) else int(code_after)
@@ -142,9 +145,11 @@ def bicgstab(system: System) -> int:
     end = sweeps.bind(_END if M is None else _END_OF_M, t=t, shadow=shadow, p_m=p_m, r_m=r_m, x=x, r=r)
 
     def begin(_: int, turn: int, goes_on: bool) -> cl.Event:  # noqa: ARG001 - no product is among it
+        """Enqueue the first pass of an iteration, and return its event."""
         return direction[turn]()
 
-    def rest(number: int) -> bool:
+    def finish(number: int) -> bool:
+        """Enqueue the rest of an iteration, and return whether the host saw that the half step solves the system."""
         if M is not None:
             M(p, p_m)
         A(p_m, v)
@@ -160,4 +165,4 @@ def bicgstab(system: System) -> int:
         end()
         return False
 
-    return iterate(system, sweeps, Iteration(begin, rest, info, last, lambda _norm, _code, code_after: code_after == 1))
+    return iterate(system, sweeps, Iteration(begin, finish, info, last, lambda _norm, _code, code_after: code_after == 1))

@@ -1,7 +1,7 @@
 """The bidiagonalisation of Golub and Kahan, on the device, and the iterations of the methods that rest on it.
 
-``beta u = A v - alpha u`` and ``alpha v = A^H u - beta v``. The vectors are kept as they are before they are scaled: u is beta
-times, and v is alpha times the one of the method.
+``beta u = A v - alpha u`` and ``alpha v = A^H u - beta v``. The vectors are stored before they are scaled: u is beta times, and v
+alpha times the vector of the method.
 """
 
 from __future__ import annotations
@@ -17,17 +17,27 @@ from clsparse_py._solvers.krylov.sweep import Layout, Pass, Sweeps
 from clsparse_py._solvers.krylov.system import LeastSquares
 from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
-__all__ = ["CONSTANTS", "START", "Bidiagonal", "declare_left_pass", "initial", "right", "scalars", "unpack"]
+__all__ = [
+    "CONSTANTS",
+    "START",
+    "Bidiagonal",
+    "declare_left_pass",
+    "declare_right_pass",
+    "name_initial_values",
+    "name_scalars",
+    "unpack",
+]
 
-#: Constants of LSQR and LSMR. Suffixes of scalars: "_set" for constants, "_0" for the current iteration, "_1" for the next.
+# Suffixes of scalars: "_set" for constants, "_0" for the current iteration, "_1" for the next one.
+#: Names of the constants of LSQR and LSMR, without a suffix.
 CONSTANTS = ("damp", "atol", "btol", "ctol", "bnorm", "eps")
 
-#: The first left vector u = b - A x, not scaled yet, and the sums for its norm and b's.
+#: The pass that computes the first left vector u = b - A x, not scaled yet, and begins the sums for the norms of u and b.
 _LEFT = Pass(
     "bidiagonal_start", reads=("b", "q"), writes=("u",), lines=("u = b - q;",),
     sums=(("uu", "of_real(square(u))"), ("bb", "of_real(square(b))")),
 )  # fmt: skip
-#: The first right vector v = A^H u / |u|, not of norm 1 yet, and the sum for its norm.
+#: The pass that computes the first right vector v = A^H u / |u|, not scaled yet, and begins the sum for the norm of v.
 _RIGHT = Pass(
     "bidiagonal_first", reads=("t",), writes=("v",), totals=("uu",),
     first=("const R beta = sqrt(real_part(uu)), scale = beta > 0 ? 1 / beta : 0;",),
@@ -38,7 +48,7 @@ START = (_LEFT, _RIGHT)
 
 
 def unpack(names: tuple[str, ...], suffix: str = "_0") -> str:
-    """Return the statement that declares real scalars without the suffix of their names in the layout."""
+    """Return OpenCL C that declares a real variable for each scalar, by the scalar's name without its suffix."""
     return f"R {', '.join(f'{name} = real_part({name}{suffix})' for name in names)};"
 
 
@@ -51,18 +61,18 @@ def declare_left_pass(
     first: tuple[str, ...] = (),
     keeps: tuple[tuple[str, str], ...] = (),
 ) -> Pass:
-    """Return the pass that begins an iteration, by the next u; it tells how the iteration before ended.
+    """Return the pass that begins an iteration by the next left vector u, and writes the iteration before's outcome for the host.
 
     Parameters
     ----------
     name : str
         Of the method.
     carried : tuple of str
-        Numbers that an iteration takes over from the one before; they are copied, as other passes write them.
+        Scalars that an iteration takes over from the one before; they are copied, as other passes write them.
     tells : tuple of str
-        What the host is told, of what is carried and what ``first`` declares.
+        Scalars that the host reads, of ``carried`` and of what ``first`` declares.
     totals, first, keeps : tuple
-        Of the pass: sums that are ended here, statements that may change the numbers, and what is kept besides.
+        Of the pass: sums that are ended here, statements that may change the scalars, and further scalars that are written.
     """
     return Pass(
         f"{name}_left", reads=("q",), updates=("u",), totals=totals,
@@ -77,8 +87,8 @@ def declare_left_pass(
     )  # fmt: skip
 
 
-def right(name: str) -> Pass:
-    """Return the pass that makes the next right vector v of the bidiagonalisation."""
+def declare_right_pass(name: str) -> Pass:
+    """Return the pass that computes the next right vector v of the bidiagonalisation."""
     return Pass(
         f"{name}_right", reads=("t",), updates=("v",), takes=("alpha_0", "stop_0"), totals=("uu",),
         first=(
@@ -116,12 +126,13 @@ class Bidiagonal:
 
     @classmethod
     def begin(cls, problem: LeastSquares, layout: Layout) -> Bidiagonal:
-        """Return the state after the first step; waits for the norms."""
+        """Return the bidiagonalisation after its first step; waits for the norms."""
         (m, n), A, adjoint = problem.shape, problem.A, problem.adjoint
         sweeps = Sweeps(problem.chain, max(m, n), problem.dtype, layout)
         u, q, v, t = sweeps.vector(m), sweeps.vector(m), sweeps.vector(n), sweeps.vector(n)
 
         def start() -> None:
+            """Enqueue the first left and right vectors."""
             if problem.guessed:
                 A(problem.x, q)
             else:
@@ -135,7 +146,7 @@ class Bidiagonal:
         return cls(problem, sweeps, u, v, q, t, alpha, beta, bnorm)
 
     def constants(self) -> dict[str, float]:
-        """Return the numbers that stay as they are."""
+        """Return the values of the constants of LSQR and LSMR, by the names of their scalars."""
         problem = self.problem
         ctol = 1 / problem.conlim if problem.conlim > 0 else 0.0
         eps = float(np.finfo(problem.dtype).eps)
@@ -148,10 +159,10 @@ class Bidiagonal:
         )
 
     def run(self, of_left: Pass, of_right: Pass, update: Pass, **vectors: cl_array.Array) -> tuple[float, ...]:
-        """Iterate until a test holds, and return what was told then; ``update`` is over v and other vectors.
+        """Iterate until a test holds, and return the scalars that the host read last.
 
-        Of what is told the first number is the reason to stop, 0 if there is none. A norm that is not a number is a reason, too:
-        it is told as -1.
+        The pass ``update`` takes v, x and ``vectors``. The first scalar is the reason to stop: 0 if there is none, -1 if a norm
+        is not a number.
         """
         problem, sweeps = self.problem, self.sweeps
         to_left = [sweeps.bind(of_left, 0, turn, q=self.q, u=self.u) for turn in (0, 1)]
@@ -162,29 +173,32 @@ class Bidiagonal:
         report: list[tuple[float, ...]] = []
 
         def begin(_: int, turn: int, goes_on: bool) -> cl.Event:
+            """Enqueue the product with A and the next left vector, and return the event of its pass."""
             if goes_on:
                 problem.A(self.v, self.q)
             return to_left[turn]()
 
-        def rest(_: int) -> None:
+        def finish(_: int) -> None:
+            """Enqueue the product with A^H, the next right vector, and the step of x."""
             problem.adjoint(self.u, self.t)
             to_right()
             to_solution()
 
         def info(*values: float) -> int | None:
+            """Note the scalars that the host read, and return the reason to stop, or None if there is none."""
             report[:] = [tuple(map(float, values))]
             return int(values[0]) or None
 
-        iterate(problem, sweeps, Iteration(begin, rest, info))
+        iterate(problem, sweeps, Iteration(begin, finish, info))
         return report[0]
 
 
-def scalars(carried: tuple[str, ...], *further: str) -> tuple[str, ...]:
-    """Return the names of a method's scalars."""
+def name_scalars(carried: tuple[str, ...], *further: str) -> tuple[str, ...]:
+    """Return the names of a method's scalars: the carried ones of two iterations, the constants, and further ones."""
     of_iterations = (f"{name}_{parity}" for parity in (1, 0) for name in carried)
     return (*of_iterations, *(f"{name}_set" for name in CONSTANTS), "beta_new", *further)
 
 
-def initial(carried: tuple[str, ...], **values: Any) -> dict[str, Any]:
-    """Return values of what is carried into the first iteration, under the names of the scalars."""
+def name_initial_values(carried: tuple[str, ...], **values: Any) -> dict[str, Any]:
+    """Return the values of carried scalars at the first iteration, by the names of their scalars."""
     return {f"{name}_1": values[name] for name in carried if name in values}

@@ -20,30 +20,30 @@ from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
 __all__ = ["cg", "cg_one_reduction"]
 
-#: Scalars and sums of CG. bound and norm are squares; rho is r z; alpha, rho_before and going are of the iteration under way,
-#: which counts if going is 1.
+# bound and norm are squares; rho is r z; alpha, rho_before and going are of the iteration under way, which counts if going is 1.
+#: Scalars and sums of CG, and the scalars that the host reads.
 LAYOUT = Layout(
     scalars=("bound", "rho", "norm", "going", "alpha", "rho_before"), sums=("pq", "rr", "rz", "bb", "qq", "rq"),
     told=("norm", "going"),
 )  # fmt: skip
 
-#: The sum for the square of the residual's norm.
+#: The sum of squares of the residual r: its name, and its expression.
 _RR = ("rr", "of_real(square(r))")
-#: The sum for the curvature p^H A p, where q is A p.
+#: The sum for the curvature p^H A p, where q is A p: its name, and its expression.
 _PQ = ("pq", "times(conjugate(p), q)")
-#: The residual of the first guess, and the sums for its norm and b's.
+#: The pass that computes the residual of the first guess, and begins the sums for the norms of the residual and b.
 _START = Pass("cg_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR, ("bb", "of_real(square(b))")))
-#: The inner product of the residual r with z = M r.
+#: The pass that begins the inner product of the residual r with z = M r.
 _PRECONDITIONED = Pass("cg_preconditioned", reads=("r", "z"), sums=(("rz", "times(conjugate(r), z)"),))
-#: The curvature p^H A p without a preconditioner; the residual's norm after the iteration before is ended here, and told.
+#: The pass that begins the sum for the curvature p^H A p without a preconditioner, and ends the sum for the residual's norm.
 _CURVATURE = Pass(
     "cg_curvature", reads=("p", "q", "r"), takes=("going",), totals=("rr",),
     sums=(_PQ, ("qq", "of_real(square(q))"), ("rq", "times(conjugate(r), q)")),
     keeps=(("norm", "rr"),), tells=(("norm", "rr"), ("going", "going")),
 )  # fmt: skip
-#: A step of x and r, and the next direction, without a preconditioner. Whether the residual was small enough after the iteration
-#: before is decided here: from then on nothing changes. The residual's norm is predicted for the next direction, which needs no
-#: pass of its own then, and computed anew for the next iteration.
+# Vectors no longer change once the residual of the iteration before is small enough. The residual's norm is predicted for the
+# next direction, which so needs no pass of its own, and is computed anew for the next iteration.
+#: The pass of the step of x and r, and of the next direction, without a preconditioner.
 _STEP = Pass(
     "cg_step", reads=("q",), updates=("x", "r", "p"), takes=("bound", "norm"), totals=("pq", "qq", "rq"),
     first=(
@@ -56,12 +56,12 @@ _STEP = Pass(
     lines=("x += times(alpha, p);", "if (active) r -= times(alpha, q);", "p = r + p * beta;"), sums=(_RR,),
     keeps=(("going", "of_real(active ? 1 : 0)"),), guarded=True,
 )  # fmt: skip
-#: The curvature p^H A p with a preconditioner M.
+#: The pass that begins the sum for the curvature p^H A p with a preconditioner M.
 _CURVATURE_OF_M = Pass(
     "cg_curvature_m", reads=("p", "q"), takes=("going",), totals=("rr",), sums=(_PQ,),
     keeps=(("norm", "rr"),), tells=(("norm", "rr"), ("going", "going")),
 )  # fmt: skip
-#: The step of the residual alone, with a preconditioner M: x follows in `_DIRECTION`.
+#: The pass of the step of the residual alone, with a preconditioner M: x follows in `_DIRECTION`.
 _RESIDUAL = Pass(
     "cg_residual", reads=("q",), updates=("r",), takes=("bound", "rho", "norm"), totals=("pq",),
     first=(
@@ -71,17 +71,17 @@ _RESIDUAL = Pass(
     lines=("if (active) r -= times(alpha, q);",), sums=(_RR,),
     keeps=(("going", "of_real(active ? 1 : 0)"), ("alpha", "alpha"), ("rho_before", "rho")), guarded=True,
 )  # fmt: skip
-#: A step of x and the next direction, with M: x is updated late, as the direction is read for the next one anyway.
+#: The pass of the step of x and the next direction, with a preconditioner M: both read the direction p, so one pass does both.
 _DIRECTION = Pass(
     "cg_direction", reads=("z",), updates=("x", "p"), takes=("going", "alpha", "rho_before"), totals=("rz",),
     first=("const bool active = real_part(going) > 0;", "const T beta = quotient(rz, rho_before);"),
     lines=("x += times(alpha, p);", "p = z + times(beta, p);"), keeps=(("rho", "rz"),), guarded=True,
 )  # fmt: skip
-#: Whether another iteration follows in the same launch.
+#: The expression of OpenCL C for whether another iteration follows in the same launch.
 _GOING = "real_part(scalar_going) > 0"
-#: Iterations in one launch, without a preconditioner.
+#: The script of iterations in one launch, without a preconditioner.
 _TOGETHER = Script("cg", (Product("A", "p", "q"), _CURVATURE, _STEP), _GOING, _CURVATURE)
-#: Iterations in one launch, with a preconditioner M.
+#: The script of iterations in one launch, with a preconditioner M.
 _TOGETHER_M = Script(
     "cg_m", (Product("A", "p", "q"), _CURVATURE_OF_M, _RESIDUAL, Product("M", "r", "z"), _PRECONDITIONED, _DIRECTION), _GOING,
     _CURVATURE_OF_M,
@@ -89,13 +89,14 @@ _TOGETHER_M = Script(
 declare_scripts(LAYOUT, _TOGETHER, _TOGETHER_M)
 declare_passes(LAYOUT, _START, _PRECONDITIONED, _CURVATURE, _STEP, _CURVATURE_OF_M, _RESIDUAL, _DIRECTION)
 
-#: Scalars and sums of CG with one reduction. bound and norm are squares; rho is r z. alpha, rho and going are of the iteration
-#: under way, which counts if going is 1; alpha_before, rho_before and counted are of the iteration before.
+# bound and norm are squares; rho is r z. alpha, rho and going are of the iteration under way, which counts if going is 1;
+# alpha_before, rho_before and counted are of the iteration before.
+#: Scalars and sums of CG with one reduction, and the scalars that the host reads.
 _LAYOUT_ONE_REDUCTION = Layout(
     scalars=("bound", "alpha", "rho", "going", "alpha_before", "rho_before", "counted"), sums=("rr", "rz", "zw", "bb"),
     told=("norm", "going"),
 )  # fmt: skip
-#: The residual of the first guess, and the sums for its norm and b's, for CG with one reduction.
+#: The pass that computes the residual of the first guess for CG with one reduction.
 _START_ONE_REDUCTION = dataclasses.replace(_START, name="one_reduction_start")
 
 
@@ -129,19 +130,19 @@ def _declare_step(name: str, z: str) -> Pass:
     )  # fmt: skip
 
 
-#: The inner products of an iteration with one reduction, without a preconditioner.
+#: The pass that begins the inner products of an iteration with one reduction, without a preconditioner.
 _SUMS = _declare_sums("one_reduction_sums", "r")
-#: The inner products of an iteration with one reduction, with a preconditioner M.
+#: The pass that begins the inner products of an iteration with one reduction, with a preconditioner M.
 _SUMS_OF_M = _declare_sums("one_reduction_sums_m", "z")
-#: The step of an iteration with one reduction, without a preconditioner.
+#: The pass of the step of an iteration with one reduction, without a preconditioner.
 _STEP_ONE_REDUCTION = _declare_step("one_reduction_step", "r")
-#: The step of an iteration with one reduction, with a preconditioner M.
+#: The pass of the step of an iteration with one reduction, with a preconditioner M.
 _STEP_ONE_REDUCTION_M = _declare_step("one_reduction_step_m", "z")
 declare_passes(_LAYOUT_ONE_REDUCTION, _START_ONE_REDUCTION, _SUMS, _SUMS_OF_M, _STEP_ONE_REDUCTION, _STEP_ONE_REDUCTION_M)
 
 
 def cg(system: System) -> int:
-    """Solve a system by the conjugate gradient method, and return info."""
+    """Solve a linear system by the conjugate gradient method, and return SciPy's info."""
     A, M, x = system.A, system.M, system.x
     sweeps = system.sweeps(LAYOUT)
     r, p, q = (sweeps.vector() for _ in range(3))
@@ -149,6 +150,7 @@ def cg(system: System) -> int:
     inner = None if M is None else sweeps.bind(_PRECONDITIONED, r=r, z=z)
 
     def start() -> None:
+        """Enqueue the residual of the first guess, and the first direction."""
         system.begin(_START, sweeps, r=r, q=q)
         if M is not None and inner is not None:
             M(r, z)
@@ -160,7 +162,7 @@ def cg(system: System) -> int:
         return 0
     bound = system.bound(totals["bb"])
     sweeps.set(bound=bound, rho=totals["rz"], going=1)
-    info = _test(system, bound)
+    info = _test_norm(system, bound)
     if system.group_matrices is not None:
         vectors = {"x": x, "r": r, "p": p, "q": q, "z": z}
         return iterate_together(system, system.group_matrices, sweeps, _TOGETHER if M is None else _TOGETHER_M, vectors, info)
@@ -172,11 +174,13 @@ def cg(system: System) -> int:
         residual, direction = sweeps.bind(_RESIDUAL, q=q, r=r), sweeps.bind(_DIRECTION, z=z, x=x, p=p)
 
     def begin(_: int, turn: int, goes_on: bool) -> cl.Event:
+        """Enqueue the product with the direction and the pass of the curvature, and return its event."""
         if goes_on:
             A(p, q)
         return curvature[turn]()
 
-    def rest(_: int) -> None:
+    def finish(_: int) -> None:
+        """Enqueue the steps of x and of the residual, and the next direction."""
         if M is None or inner is None:
             step()
             return
@@ -185,17 +189,17 @@ def cg(system: System) -> int:
         inner()
         direction()
 
-    return iterate(system, sweeps, Iteration(begin, rest, info, early=1))
+    return iterate(system, sweeps, Iteration(begin, finish, info, early=1))
 
 
-def _test(system: System, bound: np.floating[Any]) -> Callable[[float, float], int | None]:
-    """Return the function of the residual's squared norm that returns info, or None if iterations go on."""
+def _test_norm(system: System, bound: np.floating[Any]) -> Callable[[float, float], int | None]:
+    """Return the test of the residual's squared norm: a function that returns info, or None if iterations go on."""
     maxiter = system.maxiter
     return lambda norm, _: maxiter if np.isnan(norm) else 0 if norm <= bound else None
 
 
 def cg_one_reduction(system: System) -> int:
-    """Solve a system by conjugate gradients with one reduction an iteration, and return info."""
+    """Solve a linear system by conjugate gradients with one reduction an iteration, and return SciPy's info."""
     A, M, x = system.A, system.M, system.x
     sweeps = system.sweeps(_LAYOUT_ONE_REDUCTION)
     r, p, s, w = (sweeps.vector() for _ in range(4))
@@ -215,13 +219,15 @@ def cg_one_reduction(system: System) -> int:
         M(r, z)
 
     def begin(_: int, turn: int, goes_on: bool) -> cl.Event:
+        """Enqueue the product with the residual, the sums and the step, and return the event of the step's pass."""
         # After the last iteration the residual alone is needed, and x has the last step to come.
         if goes_on:
             A(z, w)
         sums()
         return step[turn]()
 
-    def rest(number: int) -> bool:
+    def finish(number: int) -> bool:
+        """Enqueue the product with M, and return whether the host saw that the first iteration solves the system."""
         if M is not None:
             M(r, z)
         if number:
@@ -230,4 +236,4 @@ def cg_one_reduction(system: System) -> int:
         sums()
         return bool(sweeps.totals()["rr"].real <= bound)
 
-    return iterate(system, sweeps, Iteration(begin, rest, _test(system, bound)))
+    return iterate(system, sweeps, Iteration(begin, finish, _test_norm(system, bound)))

@@ -18,30 +18,31 @@ from clsparse_py._solvers.krylov.thresholds import Thresholds
 __all__ = ["WANTED", "Eigenpairs", "lanczos"]
 
 
-def _both_ends(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the order of values that ascend: the largest, the smallest, the second largest and so on."""
+def _order_from_both_ends(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the order of ascending eigenvalues from both ends: the largest, the smallest, the second largest and so on."""
     order = np.empty(values.size, np.intp)
     top = np.argsort(-values, kind="stable")[: -(-values.size // 2)]
     order[0::2], order[1::2] = top, np.setdiff1d(np.arange(values.size), top)
     return order
 
 
-#: The order of eigenvalues that ascend, those that are wanted first, and equal ones as they come; by SciPy's names.
+#: Functions that return the order of ascending eigenvalues, wanted ones first and equal ones as they come, by SciPy's names.
 WANTED: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
     "LM": lambda values: np.argsort(-np.abs(values), kind="stable"),
     "SM": lambda values: np.argsort(np.abs(values), kind="stable"),
     "LA": lambda values: np.argsort(-values, kind="stable"),
     "SA": lambda values: np.arange(values.size),
-    "BE": _both_ends,
+    "BE": _order_from_both_ends,
 }
 
 
-#: Residuals by products, which round as restarts do, beside those of the recurrence, at most: ARPACK leaves up to 98 units of the
-#: precision of the largest value, LAPACK 5. With 1 in place of 4 a grid of 44 x 44 took 3.3 times the products, with 2 1.2 times.
+# ARPACK leaves residuals of up to 98 units of the precision of the largest value, LAPACK of 5. With a factor of 1 in place of 4 a
+# grid of 44 x 44 took 3.3 times the products, with 2 it took 1.2 times.
+#: Factor of the rounding floor for residuals by products, which have the rounding errors of all restarts.
 _DRIFT = 4.0
-#: Restarts whose rounding `_DRIFT` allows; that of more adds up as the steps of a random walk do.
+#: Restarts whose rounding errors `_DRIFT` allows; the errors of more restarts add up as the steps of a random walk.
 _DRIFTING_RESTARTS = 100
-#: What values drift in the restarts of a search, at most: a copy of a value that is locked is no better one.
+#: Factor of the rounding floor for locked eigenvalues, which drift in the restarts of a search for missed copies.
 _DRIFT_OF_VALUES = 32.0
 
 
@@ -67,7 +68,7 @@ def lanczos(
     rng: np.random.Generator,
     floor: float,
 ) -> Eigenpairs:
-    """Return some eigenvalues of an operator and their vectors.
+    """Return some eigenvalues and eigenvectors of a Hermitian operator, by Lanczos' method with thick restart.
 
     Parameters
     ----------
@@ -96,22 +97,22 @@ def lanczos(
     eps = float(np.finfo(dtype).eps)
     basis = Basis(chain, n, dtype, A, None, size)
     if floor and n <= (1 + limits.search) * (size + 1):
-        return _of_all_products(basis, k, which)
+        return _solve_densely(basis, k, which)
     spare = [basis.sweeps.vector() for _ in range(k + max(1, (size - k) // 2))]
     projected = np.zeros((size, size), np.result_type(dtype, np.float64))
     basis.begin(first)
     values, norm = np.zeros(0), 0.0
-    # Locked are the wanted pairs while a random vector's products, until there have been ``end``, look for others.
+    # The wanted pairs are locked while the products of a random vector, up to product number ``end``, look for other pairs.
     n_kept, locked, restarts, products, end = 0, 0, 0, 0, 0
 
-    def few(errors: np.ndarray[Any, Any], values: np.ndarray[Any, Any], times: float = 1.0) -> np.ndarray[Any, Any]:
-        """Return which eigenpairs have converged: those whose error is small."""
+    def have_converged(errors: np.ndarray[Any, Any], values: np.ndarray[Any, Any], times: float = 1.0) -> np.ndarray[Any, Any]:
+        """Return a mask of the converged eigenpairs, whose errors are small."""
         least = times * floor * norm * eps if floor else (tol or eps) * eps ** (2 / 3)
         is_small: np.ndarray[Any, Any] = errors <= np.maximum((tol or eps) * np.abs(values), least)
         return is_small
 
-    def most(converged: int) -> int:
-        """Return how many pairs a restart keeps: more than are wanted once some have converged, as ARPACK."""
+    def count_kept(converged: int) -> int:
+        """Return the number of eigenpairs that a restart keeps: more than are wanted once some have converged, as in ARPACK."""
         return min(max(k + min(converged, (size - k) // 2), size // 2), filled - 1)
 
     while True:
@@ -131,34 +132,34 @@ def lanczos(
         rank, norm = np.argsort(values, kind="stable"), max(norm, float(np.abs(values).max()))
         order = rank[WANTED[which](values[rank])]
         selected, following = rank[np.isin(rank, order[:k])], basis.vectors[filled]
-        fine = few(below * np.abs(vectors[-1]), values)[selected]
-        if locked and few(np.abs(values[selected] - values[:k]), values[:k], _DRIFT_OF_VALUES).all():
+        fine = have_converged(below * np.abs(vectors[-1]), values)[selected]
+        if locked and have_converged(np.abs(values[selected] - values[:k]), values[:k], _DRIFT_OF_VALUES).all():
             if products >= end:
                 return Eigenpairs(values[:k], basis.vectors[:k], np.ones(k, bool), restarts)
-            selected = np.concatenate([np.arange(k), order[order >= k]])[: most(k)]
+            selected = np.concatenate([np.arange(k), order[order >= k]])[: count_kept(k)]
             _rotate(basis, spare, vectors[:, selected])
             values = values[selected]
         else:
-            # A search that leaves its locked basis has found a better value: a missed copy.
+            # A better eigenvalue, a missed copy, ends the search with a locked basis.
             end, locked, restarts = 0 if locked else end, 0, restarts + 1
             if restarts >= maxiter and not fine.all():
                 _rotate(basis, spare, vectors[:, selected])
                 return Eigenpairs(values[selected], basis.vectors[:k], fine, restarts)
             if not fine.all():
-                selected = order[: most(int(fine.sum()))]
+                selected = order[: count_kept(int(fine.sum()))]
                 _rotate(basis, spare, vectors[:, selected])
                 values = values[selected]
             else:
-                # After convergence in one or two cycles there may be few distinct eigenvalues: make another cycle at least.
+                # After convergence in one or two cycles there may be few distinct eigenvalues: run one more cycle at least.
                 least = (k if floor else 0) + (size - k if k > 1 else 0)
                 end = end or max(int((1 + limits.search) * products), products + least)
                 _rotate(basis, spare, vectors[:, selected], anew=True)
                 values = values[selected]
                 if floor:
                     # Only products show the rounding errors of many restarts.
-                    values, vectors, errors = _by_products(basis, spare[k], k)
+                    values, vectors, errors = _project_anew(basis, spare[k], k)
                     drift = _DRIFT * max(1.0, restarts / _DRIFTING_RESTARTS) ** 0.5
-                    fine, products, following = few(errors, values, drift), products + k, spare[k]
+                    fine, products, following = have_converged(errors, values, drift), products + k, spare[k]
                     _rotate(basis, spare, vectors)
                 if fine.all() and products < end and size < n:
                     locked = k
@@ -175,10 +176,10 @@ def lanczos(
 
 
 def _part_copies(values: np.ndarray[Any, Any], vectors: np.ndarray[Any, Any], near: float) -> None:
-    """Make equal the values that are near each other, and choose vectors of theirs of which the last alone has a residual.
+    """Make eigenvalues near each other equal, and rotate their vectors so that the last vector alone has a residual.
 
-    Else each copy has a part of the residual of the one that came last, and a restart that keeps some of them loses those that
-    had converged: where both ends compete for room, for ever.
+    Otherwise every copy has a part of the newest copy's residual, and a restart that keeps some of the copies loses converged
+    ones: for ever, where both ends of the spectrum compete for room.
     """
     for copies in np.split(np.arange(values.size), 1 + np.flatnonzero(np.diff(values) > near)):
         if copies.size > 1:
@@ -186,8 +187,8 @@ def _part_copies(values: np.ndarray[Any, Any], vectors: np.ndarray[Any, Any], ne
             vectors[:, copies] = vectors[:, copies] @ scipy.linalg.qr(vectors[-1:, copies].T.conj())[0][:, ::-1]
 
 
-def _of_all_products(basis: Basis, k: int, which: str) -> Eigenpairs:
-    """Return the eigenpairs of an operator of few rows by the products with all unit vectors, which tell of its entries."""
+def _solve_densely(basis: Basis, k: int, which: str) -> Eigenpairs:
+    """Return k eigenpairs of an operator of few rows, whose entries are the products with all unit vectors."""
     entries = np.stack([basis.product(unit) for unit in np.eye(basis.w.size)], axis=1)
     if not np.isfinite(entries).all():
         return Eigenpairs(np.full(k, np.nan), basis.vectors[:k], np.zeros(k, bool), 1)
@@ -198,12 +199,12 @@ def _of_all_products(basis: Basis, k: int, which: str) -> Eigenpairs:
     return Eigenpairs(values[selected], basis.vectors[:k], np.ones(k, bool), 1)
 
 
-def _by_products(
+def _project_anew(
     basis: Basis, worst: cl_array.Array, k: int
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return Ritz values of the operator on k basis vectors, the factors of their Ritz vectors, and bounds of their residuals.
 
-    Of the products with these vectors, the part outside of their space that is largest is copied to ``worst``.
+    The largest part of a product outside of the space of these vectors is copied to ``worst``.
     """
     projected, norms = np.zeros((k, k), np.result_type(basis.sweeps.dtype, np.float64)), np.zeros(k)
     for i in range(k):
@@ -215,9 +216,9 @@ def _by_products(
 
 
 def _rotate(basis: Basis, spare: list[cl_array.Array], factors: np.ndarray[Any, Any], anew: bool = False) -> None:
-    """Make the first vectors of a basis combinations of its first ones, one for each column of factors.
+    """Replace the first vectors of a basis by linear combinations of basis vectors, one for each column of factors.
 
-    If ``anew``, these are made orthogonal again, and the others 0.
+    If ``anew``, the combinations are made orthonormal again, and the other basis vectors 0.
     """
     columns = factors.shape[1]
     for target, column in zip(spare[:columns], factors.T, strict=True):

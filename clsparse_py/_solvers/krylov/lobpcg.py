@@ -42,45 +42,45 @@ class Block:
 
 @dataclasses.dataclass
 class _Part:
-    """Some columns, and what A and B make of them."""
+    """The columns of a matrix x, and the columns of its products with A and B."""
 
     x: Columns
     ax: Columns
     bx: Columns
 
     @classmethod
-    def of(cls, problem: Problem, x: Columns) -> _Part:
-        """Return columns with room for what is made of them."""
+    def allocate(cls, problem: Problem, x: Columns) -> _Part:
+        """Return the part of columns x, with room for the products with A and B."""
         columns = problem.panel.columns
         return cls(x, columns(len(x)), x if problem.B is None else columns(len(x)))
 
     def multiply(self, problem: Problem) -> None:
-        """Enqueue the products with A and B."""
+        """Enqueue the products of the columns with A and B."""
         for x, ax, bx in zip(self.x, self.ax, self.bx, strict=True):
             problem.A(x, ax)
             if problem.B is not None:
                 problem.B(x, bx)
 
     def replace(self, panel: Panel, *sources: tuple[_Part, np.ndarray[Any, Any]], spare: Columns) -> None:
-        """Enqueue replacing the columns, and their products with A and B, by combinations of the columns of parts."""
+        """Enqueue replacing the columns, and their products with A and B, by linear combinations of the columns of parts."""
         panel.replace(self.ax, *((part.ax, factors) for part, factors in sources), spare=spare)
         if self.bx is not self.x:
             panel.replace(self.bx, *((part.bx, factors) for part, factors in sources), spare=spare)
         panel.replace(self.x, *((part.x, factors) for part, factors in sources), spare=spare)
 
     def select(self, numbers: np.ndarray[Any, Any]) -> _Part:
-        """Return some of the columns."""
+        """Return the part that has the columns of some numbers alone."""
         x = [self.x[i] for i in numbers]
         return _Part(x, [self.ax[i] for i in numbers], x if self.bx is self.x else [self.bx[i] for i in numbers])
 
 
 def lobpcg(problem: Problem, x: Columns) -> Block:
-    """Return eigenvalues and vectors, from first guesses of these, which are overwritten.
+    """Return eigenvalues and their vectors by LOBPCG, from guesses of the vectors, which are overwritten.
 
     Raises
     ------
     ValueError
-        The guesses, or the constraints, depend on each other, or products with them are no numbers.
+        The guesses, or the constraints, depend on each other, or products with them are not finite.
     """
     panel, k = problem.panel, len(x)
     sweeps = panel.sweeps
@@ -90,18 +90,24 @@ def lobpcg(problem: Problem, x: Columns) -> Block:
         problem.M = scaling.scale_product(problem.M, scaling.M)
     eps = float(np.finfo(panel.sweeps.dtype).eps)
     spare, best = panel.columns(k), panel.columns(k)
-    X, W, P = (_Part.of(problem, columns) for columns in (x, panel.columns(k), panel.columns(k)))
-    constrain = _constraint(problem, spare)
+    X, W, P = (_Part.allocate(problem, columns) for columns in (x, panel.columns(k), panel.columns(k)))
+    constrain = _make_constrain(problem, spare)
     constrain(X.x)
-    values = _begin(problem, X, spare)
+    values = _orthonormalise(problem, X, spare)
     unit = 2.0 ** (scaling.A.exponent or 0)
     tol = problem.tol / unit
     all_values, all_norms = [values], []
+    identity = np.eye(k)
+
+    def residual_norms(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Return the norms of the residuals ``A x - w B x`` for Ritz values w; the residuals are stored in W. Waits."""
+        panel.replace(W.x, (X.ax, identity), (X.bx, -np.diag(values)), spare=spare)
+        norms: np.ndarray[Any, Any] = np.sqrt(np.abs(np.diag(panel.products(W.x, W.x)).real))
+        return norms
+
     least, active, has_directions = np.inf, np.ones(k, bool), False
     for iteration in range(problem.maxiter + 1):
-        identity = np.eye(k)
-        panel.replace(W.x, (X.ax, identity), (X.bx, -np.diag(values)), spare=spare)
-        norms = np.sqrt(np.abs(np.diag(panel.products(W.x, W.x)).real))
+        norms = residual_norms(values)
         all_norms.append(norms)
         if norms.mean() < least:
             least = norms.mean()
@@ -118,7 +124,7 @@ def lobpcg(problem: Problem, x: Columns) -> Block:
         W.multiply(problem)
         numbers = np.flatnonzero(active)
         parts = [X, W.select(numbers), *([P.select(numbers)] if has_directions else [])]
-        values, factors = _ritz(panel, parts, k, problem.largest, eps)
+        values, factors = _solve_projected(panel, parts, k, problem.largest, eps)
         if factors is None:
             break
         all_values.append(values)
@@ -128,15 +134,14 @@ def lobpcg(problem: Problem, x: Columns) -> Block:
         X.replace(panel, (X, of_x), (P, identity), spare=spare)
         has_directions = True
     panel.copy(X.x, best)
-    values = _begin(problem, X, spare)
-    panel.replace(W.x, (X.ax, np.eye(k)), (X.bx, -np.diag(values)), spare=spare)
-    norms = np.sqrt(np.abs(np.diag(panel.products(W.x, W.x)).real))
+    values = _orthonormalise(problem, X, spare)
+    norms = residual_norms(values)
     return Block(
         values * unit, X.x, norms * unit, [history * unit for history in all_values], [history * unit for history in all_norms]
     )  # fmt: skip
 
 
-def _constraint(problem: Problem, spare: Columns) -> Any:
+def _make_constrain(problem: Problem, spare: Columns) -> Any:
     """Return the function that makes columns B-orthogonal to the constraints."""
     panel, y = problem.panel, problem.constraints
     if not y:
@@ -152,27 +157,31 @@ def _constraint(problem: Problem, spare: Columns) -> Any:
         raise ValueError("Y: linearly dependent constraints") from error
 
     def constrain(columns: Columns) -> None:
+        """Make columns B-orthogonal to the constraints."""
         factors = scipy.linalg.cho_solve(factor, panel.products(b_of_y, columns))
         panel.replace(columns, (columns, np.eye(len(columns))), (y, -factors), spare=spare)
 
     return constrain
 
 
-def _begin(problem: Problem, X: _Part, spare: Columns) -> np.ndarray[Any, Any]:
-    """Make columns B-orthonormal Ritz vectors, and return their values."""
+def _orthonormalise(problem: Problem, X: _Part, spare: Columns) -> np.ndarray[Any, Any]:
+    """Replace the columns of a part by B-orthonormal Ritz vectors of their space, and return the Ritz values."""
     panel, k = problem.panel, len(X.x)
     X.multiply(problem)
-    values, factors = _ritz(panel, [X], k, problem.largest, float(np.finfo(panel.sweeps.dtype).eps))
+    values, factors = _solve_projected(panel, [X], k, problem.largest, float(np.finfo(panel.sweeps.dtype).eps))
     if factors is None or factors.shape[1] < k:
         raise ValueError("X: linearly dependent initial approximations, or products with A or B are no numbers")
     X.replace(panel, (X, factors), spare=spare)
     return values
 
 
-def _ritz(
+def _solve_projected(
     panel: Panel, parts: list[_Part], k: int, largest: bool, eps: float
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]:
-    """Return k Ritz values of the space that columns span, and the combinations that give their vectors, None if it is small."""
+    """Return k Ritz values of the space that the parts' columns span, and the factors of the Ritz vectors.
+
+    The factors are None if the space has less than k dimensions.
+    """
     x = [column for part in parts for column in part.x]
     ax = [column for part in parts for column in part.ax]
     bx = [column for part in parts for column in part.bx]
@@ -183,7 +192,7 @@ def _ritz(
     scale = np.divide(1, sizes, out=np.zeros_like(sizes), where=sizes > 0)
     of_A, of_B = (scale[:, None] * (product + product.conj().T) / 2 * scale for product in (of_A, of_B))
     weights, directions = np.linalg.eigh(of_B)
-    # Directions that depend on others are left out.
+    # Leave out directions that are linearly dependent.
     is_kept = weights > 100 * eps * weights[-1]
     if is_kept.sum() < k:
         return np.full(k, np.nan), None

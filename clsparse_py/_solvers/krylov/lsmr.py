@@ -11,9 +11,9 @@ from clsparse_py._solvers.krylov.bidiagonal import (
     START,
     Bidiagonal,
     declare_left_pass,
-    initial,
-    right,
-    scalars,
+    declare_right_pass,
+    name_initial_values,
+    name_scalars,
     unpack,
 )
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, declare_passes
@@ -21,23 +21,23 @@ from clsparse_py._solvers.krylov.system import LeastSquares
 
 __all__ = ["lsmr"]
 
-#: Scalars carried from iteration to iteration, by their names in Fong and Saunders' paper and program.
+#: Scalars of LSMR carried from iteration to iteration, by their names in Fong and Saunders' paper and program.
 _CARRIED = (
     "stop", "itn", "normr", "normar", "condA", "alpha", "beta", "alphabar", "rho", "rhobar", "cbar", "sbar", "zeta", "zetabar",
     "betadd", "betad", "rhodold", "tautilde", "thetatilde", "d", "square_of_A", "below_A", "maxrbar", "minrbar",
 )  # fmt: skip
-#: Scalars that LSMR tells the host.
+#: Scalars of LSMR that the host reads.
 _TOLD = ("stop", "itn", "normr", "normar", "normA", "condA", "normx")
 
-#: Scalars and sums of LSMR, and what the host is told.
-LAYOUT = Layout(scalars=scalars(_CARRIED), sums=("uu", "bb", "vv", "xx"), told=_TOLD)
+#: Scalars and sums of LSMR, and the scalars that the host reads.
+LAYOUT = Layout(scalars=name_scalars(_CARRIED), sums=("uu", "bb", "vv", "xx"), told=_TOLD)
 
-#: The first direction h = v / alpha, and the sum for the norm of x.
+#: The pass that computes the first direction h = v / alpha, and begins the sum for the norm of x.
 _FIRST = Pass(
     "lsmr_first", reads=("v", "x"), writes=("h",), takes=("alpha_1",), lines=("h = v / real_part(alpha_1);",),
     sums=(("xx", "of_real(square(x))"),),
 )  # fmt: skip
-#: The next left vector u, after LSMR's tests of the iteration before: the norm of x is there by now.
+#: The pass that computes LSMR's next left vector u, after the tests of the iteration before, which need the norm of x.
 _LEFT = declare_left_pass(
     "lsmr", _CARRIED, _TOLD, totals=("xx",),
     first=(
@@ -55,12 +55,12 @@ _LEFT = declare_left_pass(
         "}",
     ),
 )  # fmt: skip
-#: The next right vector v of LSMR's bidiagonalisation.
-_RIGHT = right("lsmr")
-#: LSMR's rotations and estimates of norms, and the step of x.
+#: The pass that computes the next right vector v of LSMR's bidiagonalisation.
+_RIGHT = declare_right_pass("lsmr")
+#: The pass that ends an iteration of LSMR: the rotations, the estimates of norms, and the step of x.
 _UPDATE = Pass(
     "lsmr_update", reads=("v",), updates=("x", "h", "hbar"), totals=("vv",),
-    takes=(*(f"{each}_0" for each in _CARRIED), *(f"{each}_set" for each in CONSTANTS), "beta_new"),
+    takes=(*(f"{scalar}_0" for scalar in _CARRIED), *(f"{scalar}_set" for scalar in CONSTANTS), "beta_new"),
     first=(
         "const bool active = real_part(stop_0) == 0;",
         unpack(_CARRIED),
@@ -100,22 +100,22 @@ _UPDATE = Pass(
         "}",
     ),
     lines=("if (active) { hbar = h + hbar * of_hbar; x += hbar * step; h = v * scale + h * of_h; }",),
-    sums=(("xx", "of_real(square(x))"),), keeps=tuple((f"{each}_1", f"of_real({each})") for each in _CARRIED), guarded=True,
+    sums=(("xx", "of_real(square(x))"),), keeps=tuple((f"{scalar}_1", f"of_real({scalar})") for scalar in _CARRIED), guarded=True,
 )  # fmt: skip
-#: Powers of the units of b and of A in the returned norms: normr, normar, norma, conda, normx.
+#: Powers of the units of b and of A in LSMR's norms: normr, normar, norma, conda, normx.
 _UNITS = (1, 1, 0, 0, 1), (0, 1, 1, 0, -1)
 declare_passes(LAYOUT, *START, _FIRST, _LEFT, _RIGHT, _UPDATE)
 
 
 def lsmr(problem: LeastSquares) -> tuple[Any, ...]:
-    """Solve a problem by LSMR, and return what SciPy's function returns after x, as `lsqr`."""
+    """Solve a least-squares problem by LSMR, and return istop, itn and norms as SciPy's function does, with powers as `lsqr`."""
     state = Bidiagonal.begin(problem, LAYOUT)
     alpha, beta, sweeps = state.alpha, state.beta, state.sweeps
     if alpha * beta == 0 or state.bnorm == 0 or problem.maxiter < 1:
         if state.bnorm == 0:
             sweeps.fill(problem.x)
         return 0, 0, *zip((beta, alpha * beta, alpha, 1.0, 0.0), *_UNITS, strict=True)
-    values = initial(
+    values = name_initial_values(
         _CARRIED, normr=beta, normar=alpha * beta, condA=1, alpha=alpha, beta=beta, alphabar=alpha, rho=1, rhobar=1, cbar=1,
         zetabar=alpha * beta, betadd=beta, rhodold=1, square_of_A=alpha**2, below_A=alpha**2, minrbar=np.finfo(problem.dtype).max,
     )  # fmt: skip

@@ -11,9 +11,9 @@ from clsparse_py._solvers.krylov.bidiagonal import (
     START,
     Bidiagonal,
     declare_left_pass,
-    initial,
-    right,
-    scalars,
+    declare_right_pass,
+    name_initial_values,
+    name_scalars,
     unpack,
 )
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, declare_passes
@@ -21,26 +21,26 @@ from clsparse_py._solvers.krylov.system import LeastSquares
 
 __all__ = ["lsqr"]
 
-#: Scalars that LSQR tells the host, by their names in Paige and Saunders' paper and program.
+#: Scalars of LSQR that the host reads, by their names in Paige and Saunders' paper and program.
 _TOLD = ("stop", "itn", "r1norm", "r2norm", "anorm", "acond", "arnorm", "xnorm")
-#: Scalars carried from iteration to iteration, by the same names.
+#: Scalars of LSQR carried from iteration to iteration, by their names in Paige and Saunders' paper and program.
 _CARRIED = (*_TOLD, "alpha", "beta", "rhobar", "phibar", "ddnorm", "res2", "xxnorm", "z", "cs2", "sn2")
 
-#: Scalars and sums of LSQR, and what the host is told.
-LAYOUT = Layout(scalars=scalars(_CARRIED, "of_w"), sums=("uu", "bb", "vv", "ww"), told=_TOLD)
+#: Scalars and sums of LSQR, and the scalars that the host reads.
+LAYOUT = Layout(scalars=name_scalars(_CARRIED, "of_w"), sums=("uu", "bb", "vv", "ww"), told=_TOLD)
 
-#: The first direction w = v / alpha, and the sum for its norm.
+#: The pass that computes the first direction w = v / alpha, and begins the sum for the norm of w.
 _FIRST = Pass(
     "lsqr_first", reads=("v",), writes=("w",), takes=("alpha_1",), lines=("w = v / real_part(alpha_1);",),
     sums=(("ww", "of_real(square(w))"),),
 )  # fmt: skip
-#: The next left vector u; the sum of w w that the update before began is ended here, as the next update begins another one.
+#: The pass that computes LSQR's next left vector u, and ends the sum of squares of w that the update before began.
 _LEFT = declare_left_pass("lsqr", _CARRIED, _TOLD, totals=("ww",), keeps=(("of_w", "ww"),))
-#: The next right vector v of LSQR's bidiagonalisation.
-_RIGHT = right("lsqr")
+#: The pass that computes the next right vector v of LSQR's bidiagonalisation.
+_RIGHT = declare_right_pass("lsqr")
 
 
-def _update(name: str, *, variance: bool) -> Pass:
+def _declare_update(name: str, *, variance: bool) -> Pass:
     """Return the pass that ends an iteration of LSQR: the rotation, the steps of x and w, and the tests."""
     return Pass(
         name, reads=("v",), updates=("x", "w", *(("var",) if variance else ())), totals=("vv",),
@@ -96,26 +96,26 @@ def _update(name: str, *, variance: bool) -> Pass:
     )  # fmt: skip
 
 
-#: LSQR's update without the variance of x.
-_UPDATE = _update("lsqr_update", variance=False)
-#: LSQR's update with the variance of x.
-_UPDATE_OF_VARIANCE = _update("lsqr_update_var", variance=True)
-#: Powers of the units of b and of A in the returned norms: r1norm, r2norm, anorm, acond, arnorm, xnorm.
+#: The pass that ends an iteration of LSQR, without the variance of x.
+_UPDATE = _declare_update("lsqr_update", variance=False)
+#: The pass that ends an iteration of LSQR, with the variance of x.
+_UPDATE_OF_VARIANCE = _declare_update("lsqr_update_var", variance=True)
+#: Powers of the units of b and of A in LSQR's norms: r1norm, r2norm, anorm, acond, arnorm, xnorm.
 _UNITS = (1, 1, 0, 0, 1, 1), (0, 0, 1, 0, 1, -1)
 declare_passes(LAYOUT, *START, _FIRST, _LEFT, _RIGHT, _UPDATE, _UPDATE_OF_VARIANCE)
 
 
 def lsqr(problem: LeastSquares, variance: cl_array.Array | None) -> tuple[Any, ...]:
-    """Solve a problem by LSQR, and return what SciPy's function returns after x and before var.
+    """Solve a least-squares problem by LSQR, and return istop, itn and norms as SciPy's function does.
 
-    Each norm with the powers of b's and A's units in it.
+    A norm comes with the powers of b's and of A's unit in it.
     """
     state = Bidiagonal.begin(problem, LAYOUT)
     alpha, beta, sweeps = state.alpha, state.beta, state.sweeps
     if alpha * beta == 0 or problem.maxiter < 1:
         return 0, 0, *zip((beta, beta, 0.0, 0.0, alpha * beta, 0.0), *_UNITS, strict=True)
     values: dict[str, Any] = {"alpha": alpha, "beta": beta, "rhobar": alpha, "phibar": beta, "cs2": -1}
-    sweeps.set(**initial(_CARRIED, r1norm=beta, r2norm=beta, arnorm=alpha * beta, **values), **state.constants())
+    sweeps.set(**name_initial_values(_CARRIED, r1norm=beta, r2norm=beta, arnorm=alpha * beta, **values), **state.constants())
     w = sweeps.vector(problem.shape[1])
     sweeps.bind(_FIRST, v=state.v, w=w)()
     if variance is None:

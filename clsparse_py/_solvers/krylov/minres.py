@@ -11,37 +11,38 @@ from clsparse_py._solvers.krylov.watch import Iteration, iterate
 
 __all__ = ["minres"]
 
-#: Scalars that an iteration takes over from the one before: beta is the norm of the newest Lanczos vector before it is scaled, c,
-#: s, d and e belong to the rotations, phi is the norm of the residual, size the square of A's, largest and smallest those of the
-#: diagonal of R, root the norm of A r by phi.
+# beta is the norm of the newest Lanczos vector before it is scaled; c, s, d and e belong to the rotations; phi is the norm of the
+# residual, size the square of A's norm, largest and smallest are entries of the diagonal of R, root is the norm of A r by phi.
+#: Scalars of MINRES that an iteration takes over from the iteration before.
 _CARRIED = ("beta", "old_beta", "c", "s", "d", "e", "phi", "size", "largest", "smallest", "root", "count", "stop")
-#: Why the method stops: a test holds; M is not positive definite; a number is none.
+#: Reasons to stop, by code: none; a test holds; M is not positive definite; a norm is not a number.
 _WHY = ("", "found", "indefinite", "not a number")
-#: Factor of the goal for the residual's norm by M in a further run: the norm had reached it, and the residual was too large.
+#: Factor of the goal for the preconditioned residual's norm in a further run, as the residual was too large after the first.
 _SAFETY = 0.1
-#: |A r| / (|A| |r|) at which a further run of MINRES ends, as on least-squares problems, in units of machine epsilon.
+#: Largest |A r| / (|A| |r|) at which a further run of MINRES ends, as on least-squares problems, in units of machine epsilon.
 _ROUNDING = 10
 
-#: Scalars and sums of MINRES: "_0" is of the current iteration, beta_1 the norm of the first Lanczos vector before it is scaled.
+# The suffix "_0" is for the current iteration; beta_1 is the norm of the first Lanczos vector before it is scaled.
+#: Scalars and sums of MINRES, and the scalar that the host reads.
 LAYOUT = Layout(
     scalars=(*_CARRIED, *(f"{name}_0" for name in _CARRIED), "beta_1", "rtol", "eps", "goal"),
     sums=("rr", "bb", "alpha", "bz", "xx"),
     told=("stop",),
 )
 
-#: The residual of the first guess, and the sums for its norm and b's.
+#: The pass that computes the residual of the first guess, and begins the sums for the norms of the residual and b.
 _START = Pass(
     "minres_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",),
     sums=(("rr", "of_real(square(r))"), ("bb", "of_real(square(b))")),
 )  # fmt: skip
-#: The inner product of y with z = M y, the square of the next beta.
+#: The pass that begins the inner product of y with z = M y, the square of the next beta.
 _PRECONDITIONED = Pass("minres_preconditioned", reads=("y", "z"), sums=(("bz", "of_real(real_part(times(conjugate(y), z)))"),))
-#: The first Lanczos vector scaled to norm 1, and the sum for the norm of x.
+#: The pass that scales the first Lanczos vector to norm 1, and begins the sum for the norm of x.
 _FIRST = Pass(
     "minres_first", reads=("z", "x"), writes=("v",), takes=("beta",), lines=("v = z / real_part(beta);",),
     sums=(("xx", "of_real(square(x))"),),
 )  # fmt: skip
-#: The Lanczos step that begins an iteration, after the tests of the one before: x and its norm are there by now.
+#: The pass of the Lanczos step that begins an iteration, after the tests of the iteration before, which need the norm of x.
 _LANCZOS = Pass(
     "minres_lanczos", reads=("v", "r1"), updates=("y",), totals=("xx",), takes=(*_CARRIED, "beta_1", "rtol", "eps", "goal"),
     first=(
@@ -63,7 +64,7 @@ _LANCZOS = Pass(
     keeps=(*((f"{name}_0", name) for name in _CARRIED[:-1]), ("stop_0", "of_real(why)")), tells=(("stop", "of_real(why)"),),
     guarded=True,
 )  # fmt: skip
-#: The next Lanczos vector made orthogonal to the newest one, and the sum for its norm without M.
+#: The pass that makes the next Lanczos vector orthogonal to the newest one, and begins the sum for its norm without M.
 _ORTHOGONAL = Pass(
     "minres_orthogonal", reads=("r2",), updates=("y",), totals=("alpha",), takes=("beta_0", "stop_0"),
     first=("const bool active = real_part(stop_0) == 0;", "const R back = real_part(alpha) / real_part(beta_0);"),
@@ -98,7 +99,7 @@ declare_passes(LAYOUT, _START, _PRECONDITIONED, _FIRST, _LANCZOS, _ORTHOGONAL, _
 
 
 def minres(system: System) -> int:
-    """Solve a system by MINRES, and return info.
+    """Solve a linear system by MINRES, and return SciPy's info.
 
     Raises
     ------
@@ -107,16 +108,17 @@ def minres(system: System) -> int:
     """
     A, M, x, maxiter = system.A, system.M, system.x, system.maxiter
     sweeps = system.sweeps(LAYOUT)
-    # The norm of A, beside that of b; and the first iteration compares numbers of both units.
+    # Never leave A unscaled: the tests compare the norms of A and b.
     system.scaling.near = -1
     v, *older = (sweeps.vector() for _ in range(6))
     y, w = older[:3], older[3:]
     z = [*y] if M is None else [sweeps.vector()] * 3
     inner = (
-        [sweeps.bind(_PRECONDITIONED, y=vector, z=of_each) for vector, of_each in zip(y, z, strict=True)] if M is not None else []
+        [sweeps.bind(_PRECONDITIONED, y=vector, z=target) for vector, target in zip(y, z, strict=True)] if M is not None else []
     )
 
     def start() -> None:
+        """Enqueue the residual of the first guess, and its inner product with M times it."""
         system.begin(_START, sweeps, q=y[0], r=y[2])
         if M is not None:
             M(y[2], z[2])
@@ -138,7 +140,7 @@ def minres(system: System) -> int:
         sweeps.fill(vector)
     eps = np.finfo(system.dtype)
     beta = np.sqrt(square)
-    # How far the residual has to fall, and with it this norm, which is its own without M.
+    # The factor by which the residual has to fall; the norm beta, which is the residual's without M, falls with it.
     with np.errstate(all="ignore"):
         fall = float(np.sqrt(system.bound(totals["bb"]) / totals["rr"].real)) * (_SAFETY if system.again and M is not None else 1)
     sweeps.set(
@@ -155,10 +157,12 @@ def minres(system: System) -> int:
     def begin(number: int, turn: int, goes_on: bool) -> cl.Event:
         if goes_on:
             A(v, y[number % 3])
-        # After the last iteration this says whether it was enough; what it makes of vectors is not used then.
+        """Enqueue the product with A and the Lanczos step, and return the event of its pass."""
+        # After the last iteration only the tests of this pass count.
         return lanczos[number % 3, turn]()
 
-    def rest(number: int) -> None:
+    def finish(number: int) -> None:
+        """Enqueue the orthogonalisation, the product with M, and the step of x."""
         slot = number % 3
         orthogonal[slot]()
         if M is not None:
@@ -167,9 +171,10 @@ def minres(system: System) -> int:
         end[number % 6]()
 
     def info(stop: float) -> int | None:
+        """Return info for the reason to stop, or None if iterations go on."""
         why = _WHY[int(stop)]
         if why == "indefinite":
             raise ValueError("M: is not positive definite, or A or M is not Hermitian")
         return {"": None, "found": 0}.get(why, maxiter)
 
-    return iterate(system, sweeps, Iteration(begin, rest, info, early=2))
+    return iterate(system, sweeps, Iteration(begin, finish, info, early=2))

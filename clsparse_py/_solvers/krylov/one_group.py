@@ -20,7 +20,7 @@ from clsparse_py._device.device import Device, Portability
 from clsparse_py._ground.records import dataclass
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, numbers
 from clsparse_py._run.recording import Bound
-from clsparse_py._solvers.krylov.scaling import RESIDUAL, near
+from clsparse_py._solvers.krylov.scaling import RESIDUAL, max_unscaled_exponent
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, Sweeps
 from clsparse_py._solvers.krylov.system import GroupMatrices, System
 from clsparse_py._solvers.krylov.thresholds import Thresholds
@@ -37,7 +37,7 @@ class Product:
     y: str
 
 
-#: The steps behind the last iteration, by which the solution is checked: its residual.
+#: The steps behind the last iteration, which compute the residual to check the solution.
 _CHECK = Product("A", "x", "q"), RESIDUAL
 
 
@@ -50,11 +50,11 @@ class Script:
     name : str
         Part of the kernel's name.
     steps : tuple of Pass and Product
-        Of an iteration, in their order.
+        The passes and products of an iteration, in their order.
     going : str
-        Whether there is another one after it: an expression of OpenCL C, in which ``scalar_NAME`` is a scalar.
+        Whether another iteration follows: an expression of OpenCL C, in which ``scalar_NAME`` is a scalar.
     ending : Pass
-        Tells the host how the last of all iterations ended.
+        Writes the outcome of the last of all iterations for the host.
     """
 
     name: str
@@ -64,13 +64,13 @@ class Script:
 
     @property
     def vectors(self) -> tuple[str, ...]:
-        """All vectors, in the order of the kernel's arguments."""
+        """The names of all vectors of the script, in the order of the kernel's arguments."""
         used = [(step.x, step.y) if isinstance(step, Product) else step.vectors for step in (*self.steps, self.ending, *_CHECK)]
         return tuple(dict.fromkeys(name for names in used for name in names))
 
     @property
     def carried(self) -> tuple[str, ...]:
-        """The sums that an iteration ends before it begins them: those of the iteration before."""
+        """The names of the sums that the iteration before began: an iteration ends these before it begins them."""
         begun_sums: set[str] = set()
         names: dict[str, None] = {}
         for step in self.steps:
@@ -81,7 +81,7 @@ class Script:
 
     @property
     def matrices(self) -> tuple[str, ...]:
-        """The names of all matrices."""
+        """The names of all matrices of the script."""
         return tuple(dict.fromkeys(step.matrix for step in self.steps if isinstance(step, Product)))
 
 
@@ -89,7 +89,7 @@ _declared: list[tuple[Script, Layout]] = []
 
 
 def declare_scripts(layout: Layout, *scripts: Script) -> None:
-    """Register the scripts of a method, so that compilers are shown them."""
+    """Register the scripts of a method for the catalogue of kernels."""
     _declared.extend((script, layout) for script in scripts)
 
 
@@ -119,7 +119,7 @@ class Iterations(Parameters):
 
     @classmethod
     def legal(cls, device: Device, dtype: str, of: Script, layout: Layout, matrices: tuple[tuple[str, str], ...]) -> Iterations:
-        """Return the record that suits a device."""
+        """Return the record of a script's kernel that suits a device."""
         group = (
             1
             if device.lanes_are_loops
@@ -144,7 +144,7 @@ class Iterations(Parameters):
         return {
             "work_group": self.work_group,
             "most": np.finfo(self.dtype).maxexp - 2,
-            "near": near(np.dtype(self.dtype)),
+            "near": max_unscaled_exponent(np.dtype(self.dtype)),
             "needs_box": self.work_group > self.portability.lane_width,
             "boxes": max(-(-max_sums // 8), 1),
             "scalars": self.layout.scalars,
@@ -182,19 +182,19 @@ def iterate_together(
     info: Callable[..., int | None],
     last: Callable[..., int] | None = None,
 ) -> int:
-    """Make iterations until one tells that it was the last, or ``maxiter`` of them, and return info.
+    """Run the iterations of a small system in launches of one work-group, and return info.
 
     Parameters
     ----------
     system : System
         Without a callback.
     matrices : GroupMatrices
-        Of the system.
+        The matrices of the system.
     sweeps : Sweeps
         With scalars, sums and vectors as they are before the first iteration.
     script : Script
     vectors : mapping of str to pyopencl.array.Array
-        All but b; q is room.
+        All vectors of the script but b; q is room.
     info, last : callable
         As of `Iteration`.
     """
@@ -214,7 +214,7 @@ def iterate_together(
         count = min(remaining, max_iterations)
         remaining -= count
         numbers_of_launch = [np.uint32(count), np.uint32(remaining == 0)]
-        # 0: the launch finds it, by its first product.
+        # An alpha of 0 is found by the launch itself, by its first product.
         alphas = [real(0 if power.exponent is None else power.alpha) for power in powers]
         arguments = [*sizes, *numbers_of_launch, *alphas, *(array.base_data for array in arrays)]
         Bound(chain.queue, (built, 1, arguments))()

@@ -15,28 +15,27 @@ __all__ = ["Columns", "Panel"]
 #: The columns of a matrix, each a vector.
 Columns: TypeAlias = list[cl_array.Array]
 
-#: Columns of each of two matrices that a pass takes.
+#: Columns of each of two matrices that one pass reads.
 _AT_ONCE = 4
 #: Places of columns in a block.
 _PLACES = range(_AT_ONCE)
-#: Pairs of places: of a column of the left block, and of one of the right block.
+#: Pairs of places: of a column of the left block, and of a column of the right block.
 _PAIRS = [(i, j) for i in _PLACES for j in _PLACES]
 
-#: Scalars and sums of a panel, a part for each pair of blocks of columns: their inner products, or the factors of a linear
-#: combination.
+#: Scalars and sums for a pair of blocks of columns: the inner products of columns, or the factors of linear combinations.
 LAYOUT = Layout(scalars=tuple(f"c{i}{j}" for i, j in _PAIRS), sums=tuple(f"s{i}{j}" for i, j in _PAIRS))
 
-#: The inner products of all columns of a left block with those of a right one.
+#: The pass that begins the inner products of all columns of a left block with all columns of a right block.
 _PRODUCTS = Pass(
     "panel_products", reads=(*(f"l{i}" for i in _PLACES), *(f"r{j}" for j in _PLACES)),
     sums=tuple((f"s{i}{j}", f"times(conjugate(l{i}), r{j})") for i, j in _PAIRS),
 )  # fmt: skip
-#: The inner products ended, and kept as factors.
+#: The pass that ends the sums of inner products, and writes them to the scalars.
 _TOTALS = Pass(
     "panel_totals", reads=("any",), totals=tuple(f"s{i}{j}" for i, j in _PAIRS),
     keeps=tuple((f"c{i}{j}", f"s{i}{j}") for i, j in _PAIRS),
 )  # fmt: skip
-#: Linear combinations of a left block's columns added to those of a right one.
+#: The pass that adds linear combinations of a left block's columns to the columns of a right block.
 _COMBINATION = Pass(
     "panel_combination", reads=tuple(f"l{i}" for i in _PLACES), updates=tuple(f"r{j}" for j in _PLACES),
     takes=tuple(f"c{i}{j}" for i, j in _PAIRS), lines=tuple(f"r{j} += times(c{i}{j}, l{i});" for i, j in _PAIRS),
@@ -66,14 +65,14 @@ class Panel:
             self.sweeps.fill(column)
 
     def columns(self, count: int) -> Columns:
-        """Return columns that are 0."""
+        """Return new columns whose entries are 0."""
         columns = [self.sweeps.vector() for _ in range(count)]
         for column in columns:
             self.sweeps.fill(column)
         return columns
 
     def products(self, first: Columns, second: Columns) -> np.ndarray[Any, Any]:
-        """Return the inner products of all columns of one matrix with all of another one; waits."""
+        """Return the inner products of all columns of one matrix with all columns of another; waits."""
         rows, columns = -(-len(first) // _AT_ONCE), -(-len(second) // _AT_ONCE)
         for i in range(rows):
             for j in range(columns):
@@ -86,7 +85,7 @@ class Panel:
         return products.astype(np.result_type(products, np.float64))
 
     def combine(self, target: Columns, source: Columns, factors: np.ndarray[Any, Any]) -> None:
-        """Enqueue the addition of combinations of a matrix's columns to those of another one; none of them is in both."""
+        """Enqueue the addition of linear combinations of a matrix's columns to the columns of another matrix."""
         rows, columns = -(-len(source) // _AT_ONCE), -(-len(target) // _AT_ONCE)
         padded = np.zeros((rows * _AT_ONCE, columns * _AT_ONCE), self.sweeps.dtype)
         padded[: len(source), : len(target)] = factors
@@ -98,7 +97,10 @@ class Panel:
                 self._passes.enqueue(_COMBINATION, part, **self._block("l", source, i), **self._block("r", target, j))
 
     def replace(self, target: Columns, *sources: tuple[Columns, np.ndarray[Any, Any]], spare: Columns) -> None:
-        """Enqueue replacing columns by a sum of combinations, also of themselves; ``spare`` has at least as many columns."""
+        """Enqueue replacing columns by sums of linear combinations of columns, also of the replaced ones themselves.
+
+        ``spare`` has at least as many columns as ``target``.
+        """
         used = spare[: len(target)]
         for column in used:
             self.sweeps.fill(column)
@@ -107,11 +109,11 @@ class Panel:
         self.copy(target, used)
 
     def copy(self, target: Columns, source: Columns) -> None:
-        """Enqueue the copy of columns."""
+        """Enqueue the copy of columns to other columns."""
         for target_column, source_column in zip(target, source, strict=True):
             self.sweeps.copy(target_column, source_column)
 
     def _block(self, names: str, columns: Columns, number: int) -> dict[str, cl_array.Array]:
-        """Return a block of columns by the names that passes use; spare vectors fill the block up."""
+        """Return the columns of a block by their names in passes; spare columns fill the last block up."""
         block = columns[number * _AT_ONCE : (number + 1) * _AT_ONCE]
         return {f"{names}{i}": column for i, column in enumerate([*block, *self._spare[len(block) :]])}

@@ -11,17 +11,17 @@ from clsparse_py._solvers.krylov.system import Apply
 
 __all__ = ["chebyshev", "jacobi"]
 
-#: Scalars of a Chebyshev step: kept is the factor of the old direction, gain that of the residual.
+#: Scalars of a Chebyshev step: kept is the factor of the old direction, gain the factor of the residual.
 LAYOUT = Layout(scalars=("kept", "gain"), sums=())
 
-#: The product with the inverse of a diagonal, and with a factor.
+#: The pass that multiplies a vector by the inverse of a diagonal, and by a factor.
 _JACOBI = Pass("jacobi", reads=("x", "inverse"), writes=("y",), takes=("gain",), lines=("y = times(gain, times(inverse, x));",))
-#: The first step of the Chebyshev iteration, from y = 0, for the scaled residual r.
+#: The pass of the first step of the Chebyshev iteration, from y = 0, for the scaled residual r.
 _FIRST = Pass(
     "chebyshev_first", reads=("x", "inverse"), writes=("r", "d", "y"), takes=("gain",),
     lines=("r = times(inverse, x);", "d = times(gain, r);", "y = d;"),
 )  # fmt: skip
-#: A further step of the Chebyshev iteration, where q is A d.
+#: The pass of a further step of the Chebyshev iteration, where q is A d.
 _STEP = Pass(
     "chebyshev_step", reads=("q", "inverse"), updates=("r", "d", "y"), takes=("kept", "gain"),
     lines=("r -= times(inverse, q);", "d = times(kept, d) + times(gain, r);", "y += d;"),
@@ -30,12 +30,13 @@ declare_passes(LAYOUT, _JACOBI, _FIRST, _STEP)
 
 
 def jacobi(chain: Chain, inverse: cl_array.Array) -> Apply:
-    """Return ``y = alpha * inverse * x`` for the inverse of a diagonal."""
+    """Return the function that enqueues ``y = alpha * inverse * x``, for the inverse of a diagonal."""
     sweeps, gain = Sweeps(chain, inverse.size, inverse.dtype, LAYOUT), 1.0
     sweeps.fill(sweeps.scalars, gain)
     passes = Passes(sweeps)
 
     def apply(x: cl_array.Array, y: cl_array.Array, alpha: float = 1.0) -> None:
+        """Enqueue ``y = alpha * inverse * x``."""
         nonlocal gain
         if alpha != gain:
             gain = alpha
@@ -48,7 +49,7 @@ def jacobi(chain: Chain, inverse: cl_array.Array) -> Apply:
 
 
 def chebyshev(chain: Chain, A: Apply, inverse: cl_array.Array, degree: int, bounds: tuple[float, float]) -> Apply:
-    """Return the polynomial of a degree in D^-1 A, times D^-1, that is closest to the inverse for eigenvalues within bounds.
+    """Return the product with a Chebyshev polynomial in D^-1 A, times D^-1, that is close to A's inverse.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def chebyshev(chain: Chain, A: Apply, inverse: cl_array.Array, degree: int, boun
     degree : int
         Products with A.
     bounds : tuple of float
-        Of the eigenvalues of D^-1 A.
+        Bounds of the eigenvalues of D^-1 A for which no polynomial of this degree is closer.
     """
     low, high = bounds
     middle, half = (high + low) / 2, (high - low) / 2
@@ -76,6 +77,7 @@ def chebyshev(chain: Chain, A: Apply, inverse: cl_array.Array, degree: int, boun
     passes = Passes(sweeps)
 
     def apply(x: cl_array.Array, y: cl_array.Array) -> None:
+        """Enqueue the product y of the polynomial with x."""
         passes.enqueue(_FIRST, x=x, inverse=inverse, r=r, d=d, y=y)
         for part in range(1, degree + 1):
             A(d, q)

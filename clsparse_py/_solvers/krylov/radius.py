@@ -13,13 +13,13 @@ from clsparse_py._solvers.krylov.sweep import AllSum, Layout, Pass, Sweeps, decl
 
 __all__ = ["spectral_radius"]
 
-#: Scalars and sums of the Lanczos method, a part for each step: along is u A u, size u D u. ``shift`` is the index of a rank's
-#: first entry.
+# along is u A u, and size u D u; ``shift`` is the index of a rank's first entry.
+#: Scalars and sums of a step of the Lanczos method.
 LAYOUT = Layout(scalars=("shift",), sums=("along", "size"))
-#: Integers that single precision represents exactly, from 0 on: the first entry's number is passed modulo this.
+#: Integers from 0 on that single precision represents exactly: the index of the first entry is passed modulo this number.
 _NUMBERS = 1 << 24
 
-#: The first Lanczos vector, a hash of each entry's index: the same on every device; 0 in rows without a diagonal entry.
+#: The pass that fills the first Lanczos vector with hashes of the entries' indices, or 0 in rows without a diagonal entry.
 _START = Pass(
     "radius_start", reads=("inverse",), writes=("u", "before"), takes=("shift",), numbered=True,
     lines=(
@@ -29,7 +29,7 @@ _START = Pass(
         "before = ZERO;",
     ),
 )  # fmt: skip
-#: The sums of a step for Hermitian A: u^H A u and u^H D u.
+#: The pass that begins the sums of a step for a Hermitian A: u^H A u and u^H D u.
 _SUMS = Pass(
     "radius_sums", reads=("u", "q", "inverse"),
     sums=(
@@ -37,13 +37,15 @@ _SUMS = Pass(
         ("size", "of_real(magnitude(inverse) > 0 ? square(u) / magnitude(inverse) : 0)"),
     ),
 )  # fmt: skip
-#: The sums of a step for symmetric A: D^-1 A is self-adjoint in the bilinear form u^T D v, which gives no norm if A is complex.
+# D^-1 A is self-adjoint in the bilinear form u^T D v, which gives no norm if A is complex.
+#: The pass that begins the sums of a step for a symmetric A: u^T A u and u^T D u.
 _SYMMETRIC_SUMS = Pass(
     "radius_symmetric_sums", reads=("u", "q", "inverse"),
     sums=(("along", "times(u, q)"), ("size", "magnitude(inverse) > 0 ? quotient(times(u, u), inverse) : ZERO")),
 )  # fmt: skip
-#: A Lanczos step. u is not of norm 1: nu is its norm, and the off-diagonal entry of the tridiagonal matrix. If the bilinear form
-#: gives no norm, v^T D v has a phase, by which the vector before is divided.
+# u is not of norm 1: nu is its norm, and the off-diagonal entry of the tridiagonal matrix. If the bilinear form gives no norm,
+# v^T D v has a phase, by which the vector before is divided.
+#: The pass of a Lanczos step.
 _STEP = Pass(
     "radius_step", reads=("q", "inverse"), updates=("u", "before"), totals=("along", "size"),
     first=(
@@ -68,7 +70,9 @@ def spectral_radius(
     *,
     symmetric: bool = False,
 ) -> float:
-    """Return about the largest absolute eigenvalue of D^-1 A, from below; one read. Not finite if a value of A is not.
+    """Return an estimate from below of the largest absolute eigenvalue of D^-1 A; waits once.
+
+    The estimate is not finite if a value of A is not.
 
     Parameters
     ----------
@@ -108,7 +112,7 @@ def spectral_radius(
         return 0.0
     with np.errstate(all="ignore"):
         diagonal, phases = along / size, size / squares
-    # Steps after the Krylov space is exhausted have rounding errors alone: they are left out.
+    # Leave out the steps after the Krylov space is exhausted: they have rounding errors alone.
     least = np.finfo(inverse.dtype).eps ** 2 * max(abs(diagonal[0]) ** 2, *squares[1:2])
     used = 1 + int(np.argmin(np.append(squares[1:] > least, False)))
     diagonal, phases, off_diagonal = diagonal[:used], phases[:used], np.sqrt(squares[1:used])

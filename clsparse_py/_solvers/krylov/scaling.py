@@ -1,11 +1,10 @@
 """Systems scaled by exact powers of two, so that no sum of squares leaves the range of numbers, and their solutions checked.
 
-b is scaled by its exponent, A and M by that of what they first make of a vector: ``2^-a A (2^(a - b) x) = 2^-b b``. What methods
-see is thus the same for (s A, s b) as for (A, b), whose products with any vector differ by s. That of A is a product which the
-method needs anyway: one with b would be another one, and as exact, as nothing but the exponent is taken from it.
+b is scaled by its exponent, A and M by the exponent of their first product with a vector: ``2^-a A (2^(a - b) x) = 2^-b b``. A
+method's numbers are thus the same for (s A, s b) as for (A, b). The first product with A is one that the method needs anyway.
 
-A power of two changes no bit of a number, so that b stays as it is where no sum of its squares comes near the limits, and so do A
-and M if the method allows it.
+A power of two changes no bit of a number's fraction, so b stays as it is if no sum of its squares comes near the limits, and so
+do A and M if the method allows it.
 """
 
 from __future__ import annotations
@@ -25,26 +24,27 @@ from clsparse_py._solvers.krylov.sweep import Layout, Pass, Passes, Sweeps, decl
 from clsparse_py._solvers.krylov.system import Apply, LeastSquares, System
 from clsparse_py._solvers.krylov.thresholds import Thresholds
 
-__all__ = ["RESIDUAL", "Scaling", "Vectors", "near", "solve", "solve_least_squares"]
+__all__ = ["RESIDUAL", "Scaling", "Vectors", "max_unscaled_exponent", "solve", "solve_least_squares"]
 
-#: Scalars and sums of a scaled system, a part for each power of two: of vectors, A and M. ``shift`` is the shift of A.
+# The powers of two of vectors, of A and of M have a part each; ``shift`` is the shift of A.
+#: Scalars and sums of a scaled system.
 LAYOUT = Layout(scalars=("exponent", "shift"), sums=("top", "rr", "xx", "qq", "bb"))
-#: The part with the power of two of vectors.
+#: Number of the part of scalars and sums that has the power of two of vectors.
 _OF_VECTORS = 0
-#: The part with the power of two of A.
+#: Number of the part of scalars and sums that has the power of two of A.
 _OF_A = 1
-#: The part with the power of two of M.
+#: Number of the part of scalars and sums that has the power of two of M.
 _OF_M = 2
-#: Rounding error of a residual at most, in units of machine epsilon times |A| |x| + |b|.
+#: Largest rounding error of a residual, in units of machine epsilon times |A| |x| + |b|.
 _ROUNDING = 10
 
-#: The largest absolute value of a vector's entries.
+#: The pass that begins the largest absolute value of a vector's entries.
 _TOP = Pass("scaling_top", reads=("y",), sums=(("top", "fabs(y)"),), largest=True)
-#: A vector times a power of two.
+#: The pass that multiplies a vector by a power of two.
 _LDEXP = Pass("scaling_ldexp", updates=("y",), takes=("exponent",), lines=("y = times_power(y, (int)real_part(exponent));",))
-#: The product with A - shift I, where y is A x.
+#: The pass that computes the product y of A - shift I with x, where y was A x.
 _SHIFTED = Pass("scaling_shifted", reads=("x",), updates=("y",), takes=("shift",), lines=("y -= times(shift, x);",))
-#: The residual b - A x, and the sums for its norm and those of x, A x and b.
+#: The pass that computes the residual b - A x, and begins the sums for the norms of the residual, x, A x and b.
 RESIDUAL = Pass(
     "scaling_residual", reads=("b", "x"), updates=("q",), lines=("const T product = q;", "q = b - q;"),
     sums=(
@@ -55,8 +55,8 @@ RESIDUAL = Pass(
 declare_passes(LAYOUT, _TOP, _LDEXP, _SHIFTED, RESIDUAL)
 
 
-def near(dtype: np.dtype[Any]) -> int:
-    """Return the largest exponent at which operators stay unscaled, so that squares of products stay in range."""
+def max_unscaled_exponent(dtype: np.dtype[Any]) -> int:
+    """Return the largest exponent at which operators stay unscaled, as the squares of products stay in range."""
     return int(np.finfo(dtype).maxexp) // 16
 
 
@@ -70,12 +70,12 @@ class Power:
 
     @property
     def alpha(self) -> float:
-        """The factor."""
+        """The power of two as a factor."""
         return 2.0 ** -(self.exponent or 0)
 
 
 class Vectors(NamedTuple):
-    """The vectors that operators are scaled for, if there is no system."""
+    """The queue and dtype of the vectors that operators are scaled for, if there is no system."""
 
     chain: Chain
     dtype: np.dtype[Any]
@@ -92,36 +92,37 @@ class Scaling:
         The exponent of the right-hand side.
     A, M : Power
     near : int
-        As `near`; less than 0 for methods that compare numbers of other units than each other's.
+        As `max_unscaled_exponent`; less than 0 for methods that compare numbers of different units.
     """
 
     def __init__(self, system: Any, n: int, all_max: Callable[[Any], Any] | None = None) -> None:
-        # In a cycle, vectors would be kept until the collector of such comes.
+        # A weak reference: in a reference cycle the memory of vectors would wait for Python's garbage collector.
         self._of: Any = system if isinstance(system, Vectors) else weakref.proxy(system)
         self._n, self._all_max = n, all_max
         self.A, self.M = Power(_OF_A), Power(_OF_M)
-        self.near = near(system.dtype) if isinstance(system, System) else -1
-        # Set on the device before they are first used.
+        self.near = max_unscaled_exponent(system.dtype) if isinstance(system, System) else -1
+        # The scalars of parts on the device; NaN is unequal to any number, so a part is set before its first use.
         self._values = np.full((3, 2), np.nan, system.dtype)
-        self.b, self._is_found = 0, False
+        self.b, self._is_b_scaled = 0, False
 
     @functools.cached_property
     def sweeps(self) -> Sweeps:
-        """The passes, made when the first one is needed."""
+        """The scalars and sums of the scaled system, allocated when a first pass needs them."""
         return Sweeps(self._of.chain, self._n, self._of.dtype, LAYOUT, 3)
 
     @functools.cached_property
     def _passes(self) -> Passes:
-        """The passes over vectors that are bound once and kept."""
+        """The passes of the scaled system, bound once for their vectors."""
         return Passes(self.sweeps)
 
     def scale_product(self, apply: Apply, power: Power, shift: float = 0.0) -> Apply:
-        """Return the product with an operator times a power of two, which the first one finds; waits for that once."""
+        """Return the product with an operator times a power of two, which the first product determines; waits for that once."""
         takes_alpha = getattr(apply, "takes_alpha", False)
 
         def product(x: cl_array.Array, y: cl_array.Array) -> None:
+            """Enqueue the scaled product y of the operator with x."""
             if takes_alpha and power.exponent is not None:
-                # Pass alpha even if it is 1: without alpha another kernel makes the product, and may round differently.
+                # Pass alpha even if it is 1: without alpha another kernel computes the product, and may round differently.
                 apply(x, y, power.alpha)  # type: ignore[call-arg] # which this one takes
             else:
                 apply(x, y)
@@ -137,14 +138,14 @@ class Scaling:
 
     @property
     def x(self) -> int:
-        """The exponent of the solution: what it is to be multiplied with."""
+        """The exponent of the power of two by which the scaled solution has to be multiplied."""
         return self.b - (self.A.exponent or 0)
 
     def scale_b(self) -> None:
-        """Find the exponent of the right-hand side, unless it is known, and scale by it what has its unit; waits."""
-        if self._is_found:
+        """Scale the right-hand side, the first guess and the tolerance by b's exponent, unless that is done already; waits."""
+        if self._is_b_scaled:
             return
-        system, self._is_found = self._of, True
+        system, self._is_b_scaled = self._of, True
         (self.b,) = self._exponents(system.b) or (0,)
         self.ldexp(system.b, -self.b)
         if system.guessed:
@@ -153,28 +154,28 @@ class Scaling:
             system.atol = math.ldexp(system.atol, -self.b)
 
     def begin_sums(self, enqueue: Callable[[], object], sweeps: Sweeps) -> dict[str, Any]:
-        """Return the sums that commands begin, ``bb`` of the right-hand side among them; waits.
+        """Return the sums that a method's first commands begin, ``bb`` of the right-hand side among them; waits.
 
-        If that is large or small, b is scaled, and the commands run again.
+        If ``bb`` is large or small, b is scaled, and the commands run again.
         """
         if self._of.guessed:
-            # Whose product may have any size.
+            # The product with a guess may have any size.
             self.scale_b()
         enqueue()
         totals = sweeps.totals()
         limit = 2.0 ** (np.finfo(sweeps.dtype).maxexp // 4)
-        if not (self._is_found or 1 / limit <= totals["bb"].real <= limit):
+        if not (self._is_b_scaled or 1 / limit <= totals["bb"].real <= limit):
             self.scale_b()
             if self.b:
-                # These sums are of products that may have overflowed.
+                # The products of the first run may have overflowed, so their exponents do not count.
                 self.A.exponent = self.M.exponent = None
                 enqueue()
                 totals = sweeps.totals()
-        self._is_found = True
+        self._is_b_scaled = True
         return totals
 
     def find(self, power: Power, x: cl_array.Array, y: cl_array.Array) -> None:
-        """Find a power by the first product y with a vector x, unless that is 0, and scale y, or x if it is the guess."""
+        """Determine a power of two by the first product y with a vector x, unless one is 0; scale y, or x if x is the guess."""
         exponents = self._exponents(x, y)
         if exponents is None:
             return
@@ -192,14 +193,14 @@ class Scaling:
             self.enqueue(_LDEXP, _OF_VECTORS, exponent, y=y)
 
     def enqueue(self, step: Pass, part: int, exponent: int, shift: float = 0.0, **vectors: cl_array.Array) -> None:
-        """Enqueue a pass with the scalars of a part."""
+        """Enqueue a pass over vectors with the scalars of a part, which are set first if they changed."""
         if step.takes and not np.array_equal(self._values[part], [exponent, shift]):
             self._values[part] = exponent, shift
             self.sweeps.set_all(self._values.ravel())
         self._passes.enqueue(step, part, **vectors)
 
     def _exponents(self, *vectors: cl_array.Array) -> list[int] | None:
-        """Return the exponents of the largest entries of vectors; None if one of these is 0 or not finite. Waits."""
+        """Return the exponents of the largest entries of vectors, or None if an entry is not finite or a vector 0; waits."""
         for part, vector in enumerate(vectors):
             self.sweeps.bind(_TOP, part, 0, y=vector)()
         parts = self.sums()[: len(vectors), 0]
@@ -216,7 +217,7 @@ class Scaling:
 
 
 def _norms(system: System, scaling: Scaling, b: cl_array.Array, x: cl_array.Array, q: cl_array.Array) -> np.ndarray[Any, Any]:
-    """Return the norms of ``b - A x``, which q becomes, of x, A x and b."""
+    """Return the norms of the residual b - A x, of x, of A x and of b; q becomes the residual. Waits."""
     system.A(x, q)
     scaling.enqueue(RESIDUAL, 0, 0, b=b, x=x, q=q)
     with np.errstate(all="ignore"):
@@ -224,35 +225,35 @@ def _norms(system: System, scaling: Scaling, b: cl_array.Array, x: cl_array.Arra
         return np.sqrt(squares if system.all_sum is None else system.all_sum(squares)).astype(np.float64)
 
 
-def _limit(system: System, b: float, of_rounding: float) -> float:
-    """Return how large the residual may be, for the norm of b and of what is rounded."""
-    return max(system.rtol * b, system.atol) + _ROUNDING * float(np.finfo(system.dtype).eps) * of_rounding
+def _limit_residual(system: System, b: float, rounded: float) -> float:
+    """Return the largest norm of the residual of a solution, for the norm of b and the sum of the norms that are rounded."""
+    return max(system.rtol * b, system.atol) + _ROUNDING * float(np.finfo(system.dtype).eps) * rounded
 
 
-def _residual(system: System, scaling: Scaling) -> tuple[bool, bool, float]:
-    """Return whether the residual is as small as was asked for, or as rounding lets it be; whether x is finite; its norm."""
+def _check_solution(system: System, scaling: Scaling) -> tuple[bool, bool, float]:
+    """Return whether the residual is small enough, or as small as rounding allows; whether x is finite; the residual's norm."""
     squares, system.checked = system.checked, None
     if squares is not None:
         with np.errstate(all="ignore"):
             r, x, product, b = np.sqrt(squares.astype(np.float64))
-        if np.isfinite([r, x]).all() and r <= _limit(system, b, product + b):
+        if np.isfinite([r, x]).all() and r <= _limit_residual(system, b, product + b):
             return True, True, float(r)
     q = scaling.sweeps.vector()
     r, x, product, b = _norms(system, scaling, system.b, system.x, q)
     if not np.isfinite(r):
         return False, bool(np.isfinite(x)), r
-    if r <= _limit(system, b, product + b):
+    if r <= _limit_residual(system, b, product + b):
         return True, bool(np.isfinite(x)), r
-    # Rounding errors are rich in eigenvectors of large eigenvalues, so that their product shows the norm of A.
+    # Rounding errors are rich in eigenvectors of large eigenvalues, so their product with A shows the norm of A.
     _, size, of_r, _ = _norms(system, scaling, q, q, scaling.sweeps.vector())
-    return bool(r <= _limit(system, b, of_r / size * x + b)), bool(np.isfinite(x)), r
+    return bool(r <= _limit_residual(system, b, of_r / size * x + b)), bool(np.isfinite(x)), r
 
 
 def solve(system: System, method: Callable[[System], int]) -> int:
-    """Solve a system by a method, and return info: 0 only if the residual itself is small enough, for which it is computed.
+    """Solve a linear system by a method, and return info: 0 only if the residual itself, computed anew, is small enough.
 
-    If it is not, though the method found it so or broke down, the method goes on once, from there. If a number of x is none, x is
-    what it was.
+    If the residual is too large though the method ended or broke down, the method goes on once, from its x. If a number of x is
+    not finite in the end, x is the first guess again.
     """
     first, maxiter, callback = None, system.maxiter, system.callback
     if system.guessed:
@@ -266,6 +267,7 @@ def solve(system: System, method: Callable[[System], int]) -> int:
         shown = scaling.sweeps.vector()
 
         def show(x: cl_array.Array) -> None:
+            """Call the user's callback with x in the units of the system."""
             scaling.sweeps.copy(shown, x)
             scaling.ldexp(shown, scaling.x)
             callback(shown)
@@ -276,7 +278,7 @@ def solve(system: System, method: Callable[[System], int]) -> int:
     else:
         info = 0
         scaling.scale_b()
-    is_small, is_finite, norm = _residual(system, scaling)
+    is_small, is_finite, norm = _check_solution(system, scaling)
     # After a breakdown a new start, from the current residual, may help.
     if info <= 0 and not is_small:
         system.maxiter, system.guessed, system.again = max(maxiter - system.made, 0), True, True
@@ -284,9 +286,9 @@ def solve(system: System, method: Callable[[System], int]) -> int:
             previous_x, norm_before = scaling.sweeps.vector(), norm
             scaling.sweeps.copy(previous_x, system.x)
             info = method(system)
-            is_small, is_finite, norm = _residual(system, scaling)
+            is_small, is_finite, norm = _check_solution(system, scaling)
             if not is_small and not norm < Thresholds.of(scaling.sweeps.chain.device).better * norm_before:
-                # For least squares the former x is kept, as the rounding error of an update has no bound.
+                # A singular system keeps the former x, as the rounding error of an update has no bound there.
                 scaling.sweeps.copy(system.x, previous_x)
                 is_finite = True
         if info == 0 and not is_small:
@@ -301,9 +303,9 @@ def solve(system: System, method: Callable[[System], int]) -> int:
 
 
 def solve_least_squares(problem: LeastSquares, method: Callable[[LeastSquares], tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Solve a problem by a method, and return the method's result in the units of the problem.
+    """Solve a least-squares problem by a method, and return the method's numbers in the units of the problem.
 
-    After the reason to stop and the number of iterations the method returns numbers, with the powers of b and A in them.
+    The method returns the reason to stop, the number of iterations, and norms with the powers of b and A in them.
     """
     scaling = problem.scaling = Scaling(problem, max(problem.shape))
     problem.A, problem.adjoint = scaling.scale_product(problem.A, scaling.A), scaling.scale_product(problem.adjoint, scaling.A)

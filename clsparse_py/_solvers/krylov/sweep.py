@@ -1,8 +1,8 @@
 """Fused vector passes: updates and sums in one kernel, with scalars on the device.
 
-A method declares its scalars, its sums and its passes as data; one template makes a kernel of each pass. A sum is made in two
-stages: a pass leaves what each of its work-groups has, and the pass that needs the sum adds these up, in each of its work-groups.
-So there are no atomics and no launch between, and results are the same at each call.
+A method declares its scalars, its sums and its passes as data; one template makes a kernel of each pass. A sum has two stages: a
+pass writes a partial sum for each of its work-groups, and the pass that needs the sum adds all partial sums up, in every
+work-group. So there are no atomics and no launch between, and results are the same at each call.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from clsparse_py._solvers.krylov.thresholds import Thresholds
 
 __all__ = ["AllSum", "BoundPass", "Layout", "Pass", "Passes", "SharedPass", "Sweep", "Sweeps", "declare_passes"]
 
-#: Adds up arrays of numbers over all ranks that share vectors; all of them get the same.
+#: A function that adds up arrays of numbers over all ranks that share vectors; all ranks get the same sums.
 AllSum: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 
-#: Room for further numbers behind those that passes tell the host: `clsparse_py._solvers.krylov.one_group` tells more.
+#: Further scalars of room behind the scalars that passes write for the host: `krylov.one_group` writes more.
 _MORE = 8
-#: Position of the number of the part of scalars and sums among a kernel's arguments.
+#: Position of the argument ``part`` among the arguments of a pass's kernel.
 _PART = 2
 
 
@@ -90,13 +90,13 @@ class Pass:
 
     @property
     def vectors(self) -> tuple[str, ...]:
-        """All vectors, in the order of the kernel's arguments."""
+        """The names of all vectors of the pass, in the order of the kernel's arguments."""
         return (*self.reads, *self.updates, *self.writes)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The names of a method's scalars and sums, and of what it tells the host, in the order in which they lie in memory."""
+    """The names of a method's scalars and sums, and of the scalars for the host, in the order in which they lie in memory."""
 
     scalars: tuple[str, ...]
     sums: tuple[str, ...]
@@ -107,7 +107,7 @@ _declared: list[tuple[Pass, Layout]] = []
 
 
 def declare_passes(layout: Layout, *passes: Pass) -> None:
-    """Register the passes of a method, so that compilers are shown them."""
+    """Register the passes of a method for the catalogue of kernels."""
     _declared.extend((step, layout) for step in passes)
 
 
@@ -137,7 +137,7 @@ class Sweep(Parameters):
 
     @classmethod
     def legal(cls, device: Device, dtype: str, of: Pass, layout: Layout) -> Sweep:
-        """Return the record that suits a device."""
+        """Return the record of a pass's kernel that suits a device."""
         limits = Thresholds.of(device)
         if device.lanes_are_loops:
             return cls(1, dtype, device.portability.at_most(1), limits.unroll, of, layout)
@@ -188,15 +188,15 @@ class Sweep(Parameters):
 
 
 def _round_up(n: int, step: int) -> int:
-    """Return the next multiple of a step."""
+    """Return n rounded up to a multiple of a step."""
     return -(-n // step) * step
 
 
 class BoundPass(Bound):
-    """A pass over vectors that are known."""
+    """A pass bound to its vectors."""
 
     def use(self, part: int) -> None:
-        """Use the scalars and sums of another part from now on."""
+        """Switch the pass to another part of scalars and sums."""
         self.set(_PART, np.uint64(part))
 
 
@@ -256,13 +256,13 @@ class Sweeps:
         max_groups = device.compute_units * limits.groups_per_unit
         at_once = 1 if device.lanes_are_loops else limits.work_group * limits.unroll
         self.groups = -(-max(n, 1) // _round_up(-(-max(n, 1) // max_groups), at_once))
-        # Behind the parts is what the host is told, twice: one is read while the other is written.
+        # The scalars for the host lie behind the parts, twice: one copy is read while the other is written.
         self.told_at = parts * len(layout.scalars)
         self.scalars = allocate(chain.queue, "scalars", self.told_at + 2 * len(layout.told) + _MORE, dtype)
         self.sums = allocate(chain.queue, "sums", parts * max(len(layout.sums), 1) * self.groups, dtype)
 
     def vector(self, n: int | None = None) -> cl_array.Array:
-        """Return a vector whose entries are not set, of the greatest length if no other is given."""
+        """Return a new vector whose entries are not set, of n entries or by default of the longest vector's length."""
         return allocate(self.chain.queue, "a vector of a solver", self.n if n is None else n, self.dtype)
 
     def fill(self, vector: cl_array.Array, value: Any = 0) -> None:
@@ -271,15 +271,15 @@ class Sweeps:
             enqueue_fill(self.chain.queue, vector.base_data, np.array(value, self.dtype), vector.nbytes, None)
 
     def copy(self, target: cl_array.Array, source: cl_array.Array) -> None:
-        """Enqueue the copy of a vector."""
+        """Enqueue the copy of a vector to another vector."""
         if source.size:
             submit("a copy", cl.enqueue_copy, self.chain.queue, target.base_data, source.base_data, byte_count=source.nbytes)
 
     @door()
     def bind(self, step: Pass, part: int = 0, turn: int = 0, **vectors: cl_array.Array) -> BoundPass:
-        """Return a pass over vectors, which are given by name.
+        """Return a pass bound to vectors, which are keyword arguments.
 
-        ``part`` has its scalars and sums; ``turn``, 0 or 1, says where it writes what it tells the host.
+        ``part`` numbers its scalars and sums; ``turn``, 0 or 1, numbers the copy of the host's scalars that it writes.
 
         Raises
         ------
@@ -297,9 +297,9 @@ class Sweeps:
         return SharedPass(self, step, part, built, arguments)
 
     def add_up(self, part: int) -> None:
-        """Add up what was begun of a part's sums over all ranks; waits.
+        """Add up the begun sums of a part over all ranks; waits.
 
-        The first work-group has all of a sum then, and the others have none.
+        The first work-group's partial sum is then the whole sum, and the other partial sums are 0.
         """
         assert self._all_sum is not None
         names, self.begun[part] = self.begun[part], set()
@@ -316,18 +316,18 @@ class Sweeps:
         submit("sums", cl.enqueue_copy, queue, self.sums.base_data, parts, dst_offset=part * parts.nbytes, is_blocking=True)
 
     def set(self, **values: Any) -> None:
-        """Enqueue setting the scalars of the first part, those that are not named to 0."""
+        """Enqueue setting the scalars of the first part: named ones to their values, all others to 0."""
         self.set_all(np.array([values.get(name, 0) for name in self.layout.scalars], self.dtype))
 
     def set_all(self, values: np.ndarray[Any, Any]) -> None:
-        """Enqueue setting the scalars of the first parts to values in their order, which are copied."""
-        # The event keeps the copy, and is kept itself: one that is let go of waits.
+        """Enqueue setting the scalars of the first parts to values in the order of memory, which are copied."""
+        # The event refers to the copy. Store the event, as its destructor would wait.
         self._setting = submit(
             "scalars", cl.enqueue_copy, self.chain.queue, self.scalars.base_data, values.copy(), is_blocking=False
         )  # fmt: skip
 
     def totals(self) -> dict[str, Any]:
-        """Return all sums of the first part, by name; waits. Sums that no pass has begun yet are any number."""
+        """Return all sums of the first part, by name; waits. A sum that no pass has begun yet is any number."""
         if self._all_sum is not None:
             self.add_up(0)
         parts = self.chain.read(self.sums, len(self.layout.sums) * self.groups).reshape(-1, self.groups)
@@ -336,14 +336,14 @@ class Sweeps:
 
 
 class Passes:
-    """Passes over vectors that come again and again: each is bound once for its vectors, which are kept."""
+    """Passes that are bound once for their vectors, and enqueued again and again."""
 
     def __init__(self, sweeps: Sweeps) -> None:
         self._sweeps = sweeps
         self._bound: dict[tuple[Any, ...], tuple[BoundPass, tuple[cl_array.Array, ...]]] = {}
 
     def enqueue(self, step: Pass, part: int = 0, **vectors: cl_array.Array) -> cl.Event:
-        """Enqueue a pass, and return its event."""
+        """Enqueue a pass over vectors, and return its event."""
         key = step.name, part, *map(id, vectors.values())
         if key not in self._bound:
             self._bound[key] = self._sweeps.bind(step, part, 0, **vectors), tuple(vectors.values())

@@ -14,7 +14,7 @@ from clsparse_py._solvers.krylov.sweep import AllSum, Layout, Pass, Sweeps
 
 __all__ = ["Apply", "GroupMatrices", "LeastSquares", "System"]
 
-#: Enqueues ``y = A x`` for vectors x and y of a solve, on its queue.
+#: A function that enqueues ``y = A x`` for vectors x and y of a solve, on its queue.
 Apply: TypeAlias = Callable[[cl_array.Array, cl_array.Array], None]
 #: The arrays of matrices A and M by these names: indptr, indices and data, each of which begins its buffer, or a diagonal alone.
 GroupMatrices: TypeAlias = dict[str, tuple[cl_array.Array, ...]]
@@ -45,23 +45,23 @@ class System:
     rtol, atol : float
     maxiter : int
     callback : callable or None
-        Takes a device vector, and calls what the user gave with it as b was given.
+        Takes a device vector, and calls the user's callback with it in the form of b.
     check_every : int
-        How many iterations pass between two looks at the norm.
+        Iterations between two looks of the host at the norm.
     group_matrices : GroupMatrices or None
         The matrices, in the dtype of the vectors, if one work-group iterates sooner than launches of many.
     all_sum, all_max : callable, optional
-        If ranks share the system: adds numbers up over them; the largest of them.
+        If ranks share the system: functions that return sums, and maxima, of numbers over ranks.
     shift : float
         The system is ``(A - shift I) x = b``.
     again : bool
-        Whether the method goes on from a solution that it found, and that is not good enough.
+        Whether the method goes on from a solution of its own that is not good enough.
     made : int
-        Iterations that were enqueued, if they were one by one.
+        Iterations that were enqueued one by one.
     scaling : Scaling
         Set when the system is solved.
     checked : numpy.ndarray or None
-        The sums of `scaling.RESIDUAL` for x, if the method made them itself.
+        The sums of `scaling.RESIDUAL` for x, if the method computed them itself.
     """
 
     chain: Chain
@@ -87,11 +87,11 @@ class System:
     checked: np.ndarray[Any, Any] | None = None
 
     def sweeps(self, layout: Layout) -> Sweeps:
-        """Return the queue, scalars and sums that passes over the system's vectors share."""
+        """Return new scalars and sums, in a method's layout, for passes over the system's vectors."""
         return Sweeps(self.chain, self.n, self.dtype, layout, all_sum=self.all_sum)
 
     def begin(self, start: Pass, sweeps: Sweeps, *, q: cl_array.Array, **vectors: cl_array.Array) -> None:
-        """Enqueue a pass that makes the residual of the first guess x from b and A x, for which q is room."""
+        """Enqueue a pass that computes the residual of the first guess x from b and A x, for which q is room."""
         if self.guessed:
             self.A(self.x, q)
         else:
@@ -99,7 +99,7 @@ class System:
         sweeps.bind(start, 0, 0, b=self.b, q=q, **vectors)()
 
     def bound(self, bb: Any) -> np.floating[Any]:
-        """Return the square below which the residual's has to be, for the square of b's norm."""
+        """Return the largest squared norm of a solution's residual, for the square of b's norm."""
         real = np.zeros(0, self.dtype).real.dtype.type
         with np.errstate(all="ignore"):
             limit = real(max(self.atol, self.rtol * float(np.sqrt(bb.real))))

@@ -21,7 +21,7 @@ __all__ = ["Iteration", "Watch", "iterate"]
 class Watch:
     """Asynchronous reads of a pass's scalars: begun every few iterations, and waited for at the next read.
 
-    If the host never waits, it is what takes the time: it looks less often then, but not if ranks have to look together.
+    A host that never waits is the bottleneck: it then looks less often, unless ranks have to look together.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Watch:
     def late(self, iterations: int, event_of_values: cl.Event) -> np.ndarray[Any, Any] | None:
         """Begin to read the scalars of a command, and return the scalars of the read before.
 
-        None if there was none, or if it is not yet time to look.
+        The result is None if there was no read before, or if it is not yet time to look.
         """
         if iterations < self._next:
             return None
@@ -64,19 +64,19 @@ class Watch:
         return None if previous is None else host
 
     def now(self, event_of_values: cl.Event) -> np.ndarray[Any, Any]:
-        """Return the scalars of a command, which is waited for; no read is pending afterwards."""
+        """Return the scalars that a command writes for the host; waits, and no read is pending afterwards."""
         self._read = None
         event, host = self._enqueue_read(event_of_values)
         event.wait()
         return host
 
     def _enqueue_read(self, event_of_values: cl.Event) -> tuple[cl.Event, np.ndarray[Any, Any]]:
-        """Enqueue the read of the scalars that a command tells, and return its event and the host's array."""
+        """Enqueue the read of the scalars that a command writes for the host, and return its event and the host's array."""
         n = len(self._sweeps.layout.told)
         host = np.empty(n, self._sweeps.dtype)
         begin = (self._sweeps.told_at + self.turn * n) * host.itemsize
         wait_for = None if self._reading is self._queue else [event_of_values]
-        # The queue of a command that another one waits for has to be flushed; and so the device begins at once.
+        # A queue has to be flushed if another queue waits for its commands; and the device then begins at once.
         self._queue.flush()
         event = submit(
             "a read", cl.enqueue_copy, self._reading, host, self._sweeps.scalars.base_data,
@@ -87,28 +87,29 @@ class Watch:
 
 @dataclasses.dataclass(frozen=True)
 class Iteration:
-    """The commands of an iteration, and what they tell the host.
+    """The commands of an iteration, and the tests of the scalars that the host reads.
 
     Attributes
     ----------
     begin : callable
-        Enqueues what an iteration begins with, for its number, the turn of what is told, and whether it is made, its product too;
-        the event is that of the pass that tells how the iteration before ended. After the last iteration it is called once more.
-    rest : callable
-        Enqueues what follows, for the number of the iteration. True: the host saw that it was the last.
+        Enqueues the begin of an iteration, for its number, the turn of the host's scalars, and whether the iteration follows,
+        with its product; returns the event of the pass that writes the outcome of the iteration before. Called once more after
+        the last iteration.
+    finish : callable
+        Enqueues the rest of an iteration, for its number. True: the host saw that this iteration was the last.
     info : callable
-        Returns info for what was told, or None if iterations go on.
+        Returns info for the scalars that the host read, or None if iterations go on.
     last : callable, optional
-        Returns info for what was told after the last iteration; by default as ``info``, and ``maxiter`` in place of None.
+        Returns info for the scalars after the last iteration; by default as ``info``, and ``maxiter`` in place of None.
     counts : callable
-        Returns whether the callback is called, for what was told.
+        Returns whether the callback is called, for the scalars that the host read.
     early : int
-        After so many iterations the host waits for what is told before it enqueues another product: a preconditioner that is
-        almost the inverse needs no more. What an iteration begins with may be repeated then.
+        Iterations at first whose scalars the host waits for before it enqueues another product: a preconditioner that is almost
+        the inverse needs no more. The begin of an iteration may be repeated then.
     """
 
     begin: Callable[[int, int, bool], cl.Event]
-    rest: Callable[[int], bool | None]
+    finish: Callable[[int], bool | None]
     info: Callable[..., int | None]
     last: Callable[..., int] | None = None
     counts: Callable[..., bool] = lambda *_: True
@@ -116,7 +117,7 @@ class Iteration:
 
 
 def iterate(system: System | LeastSquares, sweeps: Sweeps, iteration: Iteration) -> int:
-    """Enqueue iterations until one tells that it was the last, or ``maxiter`` of them, and return info."""
+    """Enqueue the iterations of a method until a test of theirs ends them, ``maxiter`` at most, and return info."""
     watch = Watch(sweeps, system.check_every)
     number = 0
     for number in range(system.maxiter):
@@ -129,7 +130,7 @@ def iterate(system: System | LeastSquares, sweeps: Sweeps, iteration: Iteration)
             info = iteration.info(*values)
             if info is not None:
                 return info
-        is_last = iteration.rest(number)
+        is_last = iteration.finish(number)
         if is_last or (
             number < iteration.early and iteration.info(*watch.now(iteration.begin(number + 1, watch.turn, False))) is not None
         ):

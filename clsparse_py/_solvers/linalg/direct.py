@@ -1,4 +1,4 @@
-"""The factors that SuperLU makes, on the host, and a direct solver that keeps them."""
+"""SuperLU's factors, on the host, and a direct solver that caches them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clsparse_py._arrays.base import SparseArray, on_device
 from clsparse_py._arrays.hosted import as_given, by_scipy, on_host
 from clsparse_py._ground.errors import runs_on_host, warn
 
-__all__ = ["SuperLU", "solver_of", "spsolve"]
+__all__ = ["SuperLU", "spsolve", "wrap_solve"]
 
 
 class SuperLU:
@@ -60,12 +60,12 @@ class SuperLU:
         return self._part(self._factors.U)
 
     def _part(self, part: Any) -> Any:
-        """Return a triangular factor in CSC form, on the device if the matrix was there."""
+        """Return a triangular factor in CSC form, on the device if the factorised matrix was there."""
         columns = scipy.sparse.csc_array(part)
         return columns if self._queue is None else on_device(self._queue, columns)
 
     def solve(self, rhs: Any, trans: str = "N") -> Any:
-        """Return the solutions of ``A x = rhs``, on the host.
+        """Return the solutions of ``A x = rhs`` by the factors; solves on the host.
 
         Parameters
         ----------
@@ -82,8 +82,8 @@ class SuperLU:
         return as_given(rhs, self._factors.solve(np.asarray(on_host(rhs)), trans))
 
 
-def solver_of(solve: Callable[[Any], Any], _: cl.CommandQueue | None) -> Callable[[Any], Any]:
-    """Return a function of SciPy's that solves, for right-hand sides of the host or of the device."""
+def wrap_solve(solve: Callable[[Any], Any], _: cl.CommandQueue | None) -> Callable[[Any], Any]:
+    """Return SciPy's function that solves by factors, for right-hand sides of the host or of the device."""
     return lambda b: as_given(b, solve(np.asarray(on_host(b))))
 
 
@@ -155,13 +155,13 @@ def spsolve(A: Any, b: Any, permc_spec: str | None = None, use_umfpack: bool = T
         warn("Matrix is exactly singular", scipy.sparse.linalg.MatrixRankWarning)
         x = np.full(right.shape, np.nan, dtype)
     else:
-        # Factors of the transposed: A's CSR arrays are its CSC arrays, without a conversion.
+        # The factors are of A^T: the CSR arrays of A are the CSC arrays of A^T, without a conversion.
         x = factors.solve(right.astype(dtype), "T")
     return as_given(b, x.ravel() if vector else x)
 
 
-class _Kept(NamedTuple):
-    """Cached factors of an array, with the array's version and the kind of factors."""
+class _CachedFactors(NamedTuple):
+    """SuperLU's factors of an array, with the array's version, and the dtype and order of columns of the factors."""
 
     array: weakref.ref[Any]
     version: int
@@ -169,12 +169,12 @@ class _Kept(NamedTuple):
     factors: Any
 
 
-#: By the identity of the array in CSR form.
-_factors: dict[int, _Kept] = {}
+#: Cached factors by the identity of the array in CSR form.
+_factors: dict[int, _CachedFactors] = {}
 
 
 def _cached_factors(A: SparseArray, dtype: np.dtype[Any], permc_spec: str | None) -> Any:
-    """Return the factors of the transposed of an array of the device, made at the first call."""
+    """Return SuperLU's factors of A^T for an array A of the device, computed at the first call."""
     rows = A._as_csr()
     key, kind = id(rows), (dtype, permc_spec)
     cached = _factors.get(key)
@@ -182,6 +182,6 @@ def _cached_factors(A: SparseArray, dtype: np.dtype[Any], permc_spec: str | None
         host = rows.get().astype(dtype)
         turned = scipy.sparse.csc_array((host.data, host.indices, host.indptr), shape=host.shape)
         factors = scipy.sparse.linalg.splu(turned, permc_spec=permc_spec)
-        cached = _Kept(weakref.ref(rows, lambda _: _factors.pop(key, None)), rows._version, kind, factors)
+        cached = _CachedFactors(weakref.ref(rows, lambda _: _factors.pop(key, None)), rows._version, kind, factors)
         _factors[key] = cached
     return cached.factors

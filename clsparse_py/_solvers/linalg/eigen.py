@@ -41,9 +41,9 @@ from clsparse_py._solvers.linalg.solvers import minres
 
 __all__ = ["eigsh", "lobpcg"]
 
-#: Errors of eigenvalues that rounding leaves beside the largest one, in units of its precision.
+#: Rounding floor of errors of eigenvalues, in units of the largest eigenvalue's precision.
 _FLOOR = 4.0
-#: Arguments of SciPy's `eigsh` behind v0, of any version.
+#: Positional arguments of SciPy's `eigsh` behind v0 that every version takes.
 _OPTIONS_OF_ARPACK = 7
 
 
@@ -58,7 +58,7 @@ def _by_arpack(
     rng: Any = None,  # noqa: ARG001 - of our own v0
     **named: Any,
 ) -> Any:
-    """Return the result of SciPy's function; matrices that it factorises are copied to the host."""
+    """Return the eigenpairs by SciPy's `eigsh`; matrices are copied to the host if they are factorised."""
     if sigma is not None:
         A, M = on_host(A), on_host(M)
     elif isinstance(A, SparseArray):
@@ -168,14 +168,14 @@ def eigsh(
     first = generator.standard_normal(n) if v0 is None else right_side("v0", v0, n)
     queue = place_of_solution(A, {"b": v0, "v0": v0})
     dtype = dtype_of_solution(A, A if hasattr(A, "dtype") else first, queue)
-    multiplied = bind_operator(A, queue, dtype) if sigma is None else _inverse(A, float(sigma), OPinv, queue, dtype)
+    multiplied = bind_operator(A, queue, dtype) if sigma is None else _bind_inverse(A, float(sigma), OPinv, queue, dtype)
     floor = _FLOOR if sigma is None else 0.0
     start = copy_vector(queue, "v0", first if v0 is not None else first.astype(dtype), dtype)
     pairs = lanczos(Chain(queue), multiplied, start, k, size, maxiter, float(tol), which, generator, floor)
     values = pairs.values
     if sigma is not None:
         values = sigma + 1 / values
-        belongs = _belong(A, values, [copy_to_host(vector, queue) for vector in pairs.vectors], generator)
+        belongs = _check_pairs(A, values, [copy_to_host(vector, queue) for vector in pairs.vectors], generator)
         pairs = dataclasses.replace(pairs, converged=pairs.converged & belongs)
     return _deliver(pairs, values, queue, isinstance(v0, cl_array.Array), dtype, n, return_eigenvectors)
 
@@ -189,7 +189,7 @@ def _deliver(
     n: int,
     with_vectors: bool,
 ) -> Any:
-    """Return eigenvalues and vectors as `eigsh` does."""
+    """Return eigenvalues and eigenvectors in the form of `eigsh`, or raise its error if a pair has not converged."""
     values = values.astype(np.zeros(0, dtype).real.dtype)
     order = np.argsort(values, kind="stable")
     fine = bool(pairs.converged.all())
@@ -197,7 +197,7 @@ def _deliver(
         order = order[pairs.converged[order]]
     vectors: Any = None
     if with_vectors or not fine:
-        # A matrix without columns is NumPy's.
+        # Without any converged pair the matrix of eigenvectors, which has no columns, is NumPy's.
         vectors = join_columns(queue, [pairs.vectors[i] for i in order], n, dtype, on_device=on_device and order.size > 0)
     if not fine:
         raise scipy.sparse.linalg.ArpackNoConvergence(
@@ -208,19 +208,20 @@ def _deliver(
     return (values[order], vectors) if with_vectors else values[order]
 
 
-def _inverse(A: Any, sigma: float, OPinv: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+def _bind_inverse(A: Any, sigma: float, OPinv: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
     """Return the product with ``(A - sigma I)^-1``: ``OPinv``, the factors of a matrix, or systems solved by `minres`."""
     if OPinv is not None:
         return bind_operator(OPinv, queue, dtype)
     rough = float(np.sqrt(np.finfo(dtype).eps))
     if isinstance(A, SparseArray) or scipy.sparse.issparse(A):
-        return bind_operator(_by_factors(A, sigma, rough, queue, dtype), queue, dtype)
+        return bind_operator(_factorise_shifted(A, sigma, rough, queue, dtype), queue, dtype)
     A = scipy.sparse.linalg.aslinearoperator(A)
 
     def solve(x: cl_array.Array) -> Any:
+        """Return the solution of ``(A - sigma I) y = x`` by `minres`, checked."""
         y, info = minres(A, x, shift=sigma, rtol=float(np.finfo(dtype).eps), maxiter=20 * x.size)
         right, solution = copy_to_host(x, queue), on_host(y)
-        # The least squares solution of a singular system ends minres, too.
+        # The least-squares solution of a singular system ends minres, too, so the residual is checked here.
         residual = np.linalg.norm(right - (A @ solution - sigma * solution))
         if info or not residual <= rough * np.linalg.norm(right):
             raise ValueError(f"sigma: minres has not solved a system with A - {sigma} I; give OPinv")
@@ -229,18 +230,18 @@ def _inverse(A: Any, sigma: float, OPinv: Any, queue: cl.CommandQueue, dtype: np
     return bind_operator(solve, queue, dtype)
 
 
-def _belong(
+def _check_pairs(
     A: Any, values: np.ndarray[Any, Any], vectors: list[np.ndarray[Any, Any]], generator: np.random.Generator
 ) -> np.ndarray[Any, Any]:
-    """Return which pairs are eigenpairs of A, not of another inverse or of what rounding leaves of one nearly singular."""
+    """Return a mask of the pairs that are eigenpairs of A: a wrong or nearly singular inverse gives others."""
     A = scipy.sparse.linalg.aslinearoperator(on_host(A) if isinstance(A, SparseArray) else A)
-    # The mean square of this norm is that of Frobenius' norm.
+    # The mean square of the norm of A times a random vector is the square of A's Frobenius norm.
     size = np.linalg.norm(A @ generator.standard_normal(vectors[0].size).astype(vectors[0].dtype))
     limit = float(np.sqrt(np.finfo(vectors[0].dtype).eps)) * float(size)
     return np.array([np.linalg.norm(A @ v - w * v) <= limit for w, v in zip(values, vectors, strict=True)])
 
 
-def _by_factors(A: Any, sigma: float, rough: float, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Callable[[Any], Any]:
+def _factorise_shifted(A: Any, sigma: float, rough: float, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Callable[[Any], Any]:
     """Return a function that solves with ``A - sigma I`` by factors on the host.
 
     The pattern is symmetric: minimum degree on it and pivots on the diagonal leave half the fill of SuperLU's own choice.
@@ -258,6 +259,7 @@ def _by_factors(A: Any, sigma: float, rough: float, queue: cl.CommandQueue, dtyp
     size = float(scipy.sparse.linalg.norm(shifted))
 
     def solve(x: cl_array.Array) -> cl_array.Array:
+        """Return the solution of ``(A - sigma I) y = x`` by the factors, checked."""
         right = copy_to_host(x, queue)
         solution = factors.solve(right)
         residual = np.linalg.norm(right - shifted @ solution)
@@ -269,7 +271,7 @@ def _by_factors(A: Any, sigma: float, rough: float, queue: cl.CommandQueue, dtyp
 
 
 def _bytes_of_factors(A: Any) -> int:
-    """Return a bound of the memory of both factors of a matrix of symmetric pattern, in bytes.
+    """Return an upper bound of the bytes of both LU factors of a matrix of symmetric pattern.
 
     With pivots on the diagonal, an order that makes the band narrow fills no more than its envelope; minimum degree, as a
     rule, less.
@@ -282,12 +284,12 @@ def _bytes_of_factors(A: Any) -> int:
     first = np.arange(n)
     np.minimum.at(first, positions[entries.row], positions[entries.col])
     entries_of_factors = 2 * int((np.arange(n) - first + 1).sum())
-    # An entry has a number and an index of a row.
+    # An entry of a factor has a value and the index of its row.
     return entries_of_factors * int(A.dtype.itemsize + np.dtype(np.int32).itemsize)
 
 
 def _free_host_memory() -> int | None:
-    """Return the bytes of memory that the host has free, or None where the system does not tell."""
+    """Return the bytes of the host's free memory, or None if the system does not report them."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
@@ -296,7 +298,7 @@ def _free_host_memory() -> int | None:
 
 
 def _by_scipys_lobpcg(A: Any, X: Any, B: Any = None, M: Any = None, Y: Any = None, *options: Any, **named: Any) -> Any:
-    """Return the result of SciPy's function, on the host."""
+    """Return the eigenpairs by SciPy's `lobpcg`, on the host."""
     A, B, M = (aslinearoperator(operand) if isinstance(operand, SparseArray) else operand for operand in (A, B, M))
     results = scipy.sparse.linalg.lobpcg(A, on_host(X), B, M, on_host(Y), *options, **named)
     return (
@@ -395,12 +397,12 @@ def lobpcg(
     dtype = dtype_of_solution(X if is_function(A) else A, X if isinstance(X, cl_array.Array) else np.asarray(X), queue)
     chain = Chain(queue)
     panel = Panel(chain, n, dtype, 3 * max(k, n_constraints))
-    A_, B_, M_ = (None if operand is None else _of_columns(operand, queue, dtype) for operand in (A, B, M))
+    A_, B_, M_ = (None if operand is None else _bind_columns(operand, queue, dtype) for operand in (A, B, M))
     assert A_ is not None
     limit = float(np.sqrt(np.finfo(dtype).eps)) * n if tol is None or tol <= 0 else float(tol)
-    constraints = [] if Y is None else _split(Y, queue, dtype)
+    constraints = [] if Y is None else _split_columns(Y, queue, dtype)
     problem = Problem(panel, A_, B_, M_, constraints, limit, 20 if maxiter is None else operator.index(maxiter), largest)
-    block = krylov_lobpcg.lobpcg(problem, _split(X, queue, dtype))
+    block = krylov_lobpcg.lobpcg(problem, _split_columns(X, queue, dtype))
     if not (block.norms <= limit).all():
         message = f"lobpcg: ended with residuals of norms {block.norms}, not all at most {limit}"
         warn(message, UserWarning)
@@ -412,12 +414,12 @@ def lobpcg(
     return values, vectors, *histories_asked
 
 
-def _of_columns(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-    """Return the product of an operator, or of a function of NumPy matrices, with a column."""
+def _bind_columns(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+    """Return the product of an operator, or of a function of NumPy matrices, with a column of the device."""
     return bind_operator((lambda x: A(copy_to_host(x, queue)[:, None])) if is_function(A) else A, queue, dtype)
 
 
-def _split(values: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[cl_array.Array]:
-    """Return copies of the columns of a matrix, on the device."""
+def _split_columns(values: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> list[cl_array.Array]:
+    """Return copies of the columns of a dense matrix, as vectors of the device."""
     host = values if isinstance(values, cl_array.Array) else np.asarray(values)
     return [copy_vector(queue, "X", host[:, i], dtype) for i in range(host.shape[1])]

@@ -25,7 +25,7 @@ __all__ = [
     "norm",
 ]
 
-#: Pairs of axes that stand for a whole matrix: a 1-norm adds up along the first, the other one along the last.
+#: Pairs of axes that stand for a whole matrix: a 1-norm adds up along the first axis, an infinity norm along the last.
 _BOTH_AXES = tuple((row, column) for row in (-2, -1, 0, 1) for column in (-2, -1, 0, 1) if row % 2 != column % 2)
 
 
@@ -79,7 +79,7 @@ def eigs(A: Any, k: int = 6, M: Any = None, sigma: Any = None, *arguments: Any, 
     >>> np.round(values.real, 6)
     array([50.])
     """
-    if sigma is None:  # with a shift they are factorised
+    if sigma is None:  # with a shift, matrices are copied to the host and factorised
         A, M = (aslinearoperator(matrix) if isinstance(matrix, SparseArray) else matrix for matrix in (A, M))
     return by_scipy(scipy.sparse.linalg.eigs, A, k, M, sigma, *arguments, **options)
 
@@ -263,7 +263,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
 
 
 def _frobenius(x: SparseArray) -> Any:
-    """Return the root of the sum of all squares, duplicates added up before."""
+    """Return the Frobenius norm of a sparse array, whose duplicates are added up first."""
     rows = x._as_csr()
     canonical = rows if rows.has_canonical_format else rows.copy()
     canonical.sum_duplicates()

@@ -26,7 +26,7 @@ from clsparse_py._solvers.linalg.preconditioners import nonzero_diagonal, place_
 __all__ = ["block_jacobi", "ic0", "ilu0", "isai"]
 
 
-class _Solves(DeviceOperator):
+class _Factors(DeviceOperator):
     """Solutions with two triangular matrices, one after the other; each may be upper, and may have ones for a diagonal."""
 
     def __init__(self, *factors: tuple[Any, bool, bool]) -> None:
@@ -36,7 +36,7 @@ class _Solves(DeviceOperator):
 
     @property
     def factors(self) -> tuple[Any, ...]:
-        """The matrices that have the factors, as sparse arrays of the device; of ILU(0) one has both."""
+        """The sparse arrays of the device that hold the factors; a single one holds both factors of ILU(0)."""
         return tuple({id(matrix): matrix for matrix, _, _ in self._factors}.values())
 
     @override
@@ -45,14 +45,15 @@ class _Solves(DeviceOperator):
         between = allocate(queue, "a vector", self.shape[0], dtype)
 
         def apply(x: cl_array.Array, y: cl_array.Array) -> None:
+            """Enqueue the solution y of both triangular systems for x."""
             first(x, between)
             second(between, y)
 
         return apply
 
 
-class _Product(DeviceOperator):
-    """A matrix that stands for an inverse."""
+class _Inverse(DeviceOperator):
+    """A sparse matrix that approximates an inverse, as an operator."""
 
     def __init__(self, matrix: Any) -> None:
         super().__init__(matrix.dtype, matrix.shape, matrix.queue)
@@ -63,11 +64,11 @@ class _Product(DeviceOperator):
         return bind_operator(cast_to(self.matrix, dtype), queue, dtype)
 
     @override
-    def _adjoint(self) -> _Product:
-        return _Product(self.matrix.conj().T.tocsr())
+    def _adjoint(self) -> _Inverse:
+        return _Inverse(self.matrix.conj().T.tocsr())
 
 
-def _canonical(A: Any) -> Any:
+def _copy_canonical(A: Any) -> Any:
     """Return a copy of a square matrix as a canonical CSR array of the device, of an inexact dtype, with its diagonal stored."""
     rows = place_square(A).tocsr(copy=True)
     if rows.dtype.char not in "fdFD":
@@ -114,17 +115,17 @@ def ilu0(A: Any, sweeps: int = 5) -> DeviceOperator:
     >>> info
     0
     """
-    rows = _canonical(A)
+    rows = _copy_canonical(A)
     factors = rows.copy()
-    # Each row of L by the diagonal above it: what the first sweep of an exact one would begin with.
+    # The guess of L has A's entries divided by the diagonal entries of their columns, as in the first step of an elimination.
     entries = factors.tocoo()
     columns, diagonal = entries.coords[1].get(), rows.diagonal()
     below = columns < entries.coords[0].get()
     guess = rows.data.get()
     guess[below] /= diagonal[columns[below]]
-    factors.data = _swept(rows, guess, sweeps, hermitian=False)
+    factors.data = _compute_factors(rows, guess, sweeps, hermitian=False)
     _require_diagonal(factors.diagonal())
-    return _Solves((factors, False, True), (factors, True, False))
+    return _Factors((factors, False, True), (factors, True, False))
 
 
 @door()
@@ -161,26 +162,26 @@ def ic0(A: Any, sweeps: int = 5) -> DeviceOperator:
     >>> info
     0
     """
-    rows = _canonical(A)
+    rows = _copy_canonical(A)
     lower: Any = on_device(rows.queue, scipy.sparse.tril(on_host(rows), format="csr"))
     lower.sum_duplicates()
     root = np.sqrt(np.abs(rows.diagonal()))
     guess, pointers = lower.data.get() / root[lower.indices.get()], lower.indptr.get()
     guess[pointers[1:] - 1] = root
     factor = lower.copy()
-    factor.data = _swept(lower, guess, sweeps, hermitian=True)
+    factor.data = _compute_factors(lower, guess, sweeps, hermitian=True)
     _require_diagonal(factor.diagonal())
-    return _Solves((factor, False, False), (factor.conj().T.tocsr(), True, False))
+    return _Factors((factor, False, False), (factor.conj().T.tocsr(), True, False))
 
 
-def _swept(rows: Any, guess: np.ndarray[Any, Any], sweeps: int, *, hermitian: bool) -> Any:
-    """Return the values of factors after sweeps from a guess."""
+def _compute_factors(rows: Any, guess: np.ndarray[Any, Any], sweeps: int, *, hermitian: bool) -> Any:
+    """Return the values of incomplete factors after sweeps from a guess of these values."""
     start = cl_array.to_device(rows.queue, guess.astype(rows.dtype))
     return sweep_factors(rows.queue, rows, start, check_positive("sweeps", sweeps), hermitian=hermitian)
 
 
 def _require_diagonal(diagonal: np.ndarray[Any, Any]) -> None:
-    """Check that factors can be solved with."""
+    """Check that the diagonal of a factor has no zero and is finite, so that the factor can be inverted."""
     wrong = np.flatnonzero(~np.isfinite(diagonal) | (diagonal == 0))
     if wrong.size:
         raise ValueError(f"A: has no such factors: after the sweeps the diagonal of row {wrong[0]} is {diagonal[wrong[0]]}")
@@ -221,14 +222,14 @@ def isai(A: Any) -> DeviceOperator:
     >>> info
     0
     """
-    rows = _canonical(A)
+    rows = _copy_canonical(A)
     host = on_host(rows)
     n, lengths = host.shape[0], np.diff(host.indptr)
     keys = np.repeat(np.arange(n, dtype=np.int64), lengths) * n + host.indices
     values = np.zeros_like(host.data)
     for length in np.unique(lengths):
         rows_of_length = np.flatnonzero(lengths == length)
-        # Batches of rows with some 8 million entries in all.
+        # A batch has rows of one length, whose small matrices have some 8 million entries in all.
         for batch in np.array_split(rows_of_length, -(-rows_of_length.size * int(length) ** 2 // (1 << 23))):
             entries = host.indptr[batch][:, None] + np.arange(length)
             columns = host.indices[entries].astype(np.int64)
@@ -240,7 +241,7 @@ def isai(A: Any) -> DeviceOperator:
                 values[entries] = np.linalg.solve(blocks.transpose(0, 2, 1), unit)[:, :, 0]
             except np.linalg.LinAlgError as error:
                 raise ValueError("A: has a singular matrix in the pattern of a row") from error
-    return _Product(on_device(rows.queue, scipy.sparse.csr_array((values, host.indices, host.indptr), shape=host.shape)))
+    return _Inverse(on_device(rows.queue, scipy.sparse.csr_array((values, host.indices, host.indptr), shape=host.shape)))
 
 
 @runs_on_host("linalg.block_jacobi")
@@ -286,7 +287,7 @@ def block_jacobi(A: Any, block_size: int = 4) -> DeviceOperator:
     dtype = entries.dtype if entries.dtype.char in "fdFD" else np.dtype(np.float64)
     blocks = np.zeros((count, size, size), dtype)
     np.add.at(blocks, (row[inside] // size, row[inside] % size, column[inside] % size), entries.data[inside])
-    # The last block is filled up with ones on its diagonal.
+    # The rows that the last block lacks get ones on its diagonal.
     for extra in range(n, count * size):
         blocks[-1, extra % size, extra % size] = 1
     try:
@@ -294,4 +295,4 @@ def block_jacobi(A: Any, block_size: int = 4) -> DeviceOperator:
     except np.linalg.LinAlgError as error:
         raise ValueError("A: has a singular block on its diagonal") from error
     inverse = scipy.sparse.bsr_array((inverses, np.arange(count), np.arange(count + 1)), shape=(count * size,) * 2)
-    return _Product(on_device(queue, inverse.tocsr()[:n, :n]))
+    return _Inverse(on_device(queue, inverse.tocsr()[:n, :n]))

@@ -21,7 +21,7 @@ from clsparse_py._solvers.krylov import lsmr as krylov_lsmr
 from clsparse_py._solvers.krylov import lsqr as krylov_lsqr
 from clsparse_py._solvers.krylov.scaling import solve_least_squares
 from clsparse_py._solvers.krylov.system import LeastSquares
-from clsparse_py._solvers.linalg.operators import apply_adjoint, bind_operator
+from clsparse_py._solvers.linalg.operators import bind_adjoint, bind_operator
 from clsparse_py._solvers.linalg.options import check_limit, check_positive, check_tolerance
 from clsparse_py._solvers.linalg.problem import copy_vector, dtype_of_solution, place_of_solution, right_side
 
@@ -43,20 +43,20 @@ class _Operands:
 
     @staticmethod
     def _vector(name: str, values: Any, n: int) -> Any:
-        """Return a right-hand side or first guess as one vector, checked."""
+        """Return a right-hand side or first guess, checked to be a single vector."""
         vector = right_side(name, values if isinstance(values, cl_array.Array) else np.atleast_1d(values), n)
         if vector.ndim > 1 and vector.shape[1] != 1:
             raise ValueError(f"{name}: must be one vector, has shape {vector.shape}")
         return vector if vector.ndim == 1 else vector[:, 0]
 
     def problem(self, maxiter: int) -> LeastSquares:
-        """Return the problem with all vectors on the device."""
+        """Return the least-squares problem with all vectors on the device."""
         x = allocate(self.queue, "x", self.shape[1], self.dtype)
         if self.x0 is None:
             Chain(self.queue).fill(x, 0, x.size)
         else:
             x = self.on_device("x0", self.x0)
-        A, adjoint = bind_operator(self.A, self.queue, self.dtype), apply_adjoint(self.A, self.queue, self.dtype)
+        A, adjoint = bind_operator(self.A, self.queue, self.dtype), bind_adjoint(self.A, self.queue, self.dtype)
         b, guessed = self.on_device("b", self.b), self.x0 is not None
         chain = Chain(self.queue)
         return LeastSquares(chain, self.shape, self.dtype, A, adjoint, b, x, guessed, *self.limits, maxiter, self.every)
@@ -66,7 +66,7 @@ class _Operands:
         return copy_vector(self.queue, name, values, self.dtype)
 
     def deliver(self, x: cl_array.Array) -> Any:
-        """Return a vector as b was given."""
+        """Return the solution as b is: a device array, or a NumPy array."""
         if not isinstance(self.b, cl_array.Array):
             return copy_to_host(x, self.queue)
         note_written(x, cl.enqueue_marker(self.queue))
@@ -74,14 +74,14 @@ class _Operands:
 
 
 def _solve(operands: _Operands, method: Callable[[LeastSquares], tuple[Any, ...]], maxiter: int) -> tuple[Any, ...]:
-    """Return x and what the method returns."""
+    """Return the solution x and the method's report: the reason to stop, the number of iterations, and norms."""
     problem = operands.problem(maxiter)
     report = solve_least_squares(problem, method)
     return operands.deliver(problem.x), *report
 
 
 def _by_scipy(function: Callable[..., Any], *arguments: Any, check_every: int = 1, **named: Any) -> Any:  # noqa: ARG001 - ours
-    """Return the result of SciPy's function; its products with sparse arrays run on the device."""
+    """Return the result of SciPy's least-squares solver, whose products with sparse arrays run on the device."""
     return by_scipy(function, *arguments, multiplies=True, **named)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import scipy.sparse.linalg
 
 from clsparse_py._arrays.hosted import wrap_scipy
-from clsparse_py._solvers.linalg.direct import SuperLU, solver_of
+from clsparse_py._solvers.linalg.direct import SuperLU, wrap_solve
 
 __all__ = [
     "bicg",
@@ -28,7 +28,7 @@ __all__ = [
     "tfqmr",
 ]
 
-#: Text of a docstring before the call of its example.
+#: Text of a docstring of this table before the call of its example.
 _EXAMPLE = """
 Examples
 --------
@@ -36,28 +36,29 @@ Examples
 >>> import clsparse_py as sp
 >>> A, b = sp.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50), format="csc"), np.ones(50)
 >>> """
-#: What a solver of SciPy returns, by its method's name.
+#: Phrase for the result of a solver of SciPy, to be filled in with the name of the method.
 _SOLUTION = "a solution by {}, and 0 if it is one"
 
 
 def _absent(name: str) -> Callable[..., Any]:
-    """Return a function in place of one that the installed SciPy is too old to have: calls raise an AttributeError."""
+    """Return a function that raises an AttributeError, in place of a function that the installed SciPy is too old to have."""
 
     def absent(*_: Any, **__: Any) -> Any:
+        """Raise the AttributeError."""
         raise AttributeError(f"scipy.sparse.linalg.{name}: SciPy {scipy.__version__} has no such function, a newer one has")
 
     absent.__name__, absent.__module__ = name, scipy.sparse.linalg.__name__
     return absent
 
 
-def _row(name: str, does: str, example: str, shown: object, **how: Any) -> Callable[..., Any]:
-    """Return a function of SciPy's that runs on the host, with what it does to A and b for an example."""
+def _row(name: str, does: str, example: str, output: object, **how: Any) -> Callable[..., Any]:
+    """Return SciPy's function of a name for arrays of the device, with an example and its output in the docstring."""
     function = wrap_scipy(getattr(scipy.sparse.linalg, name, None) or _absent(name), does, **how)
-    function.__doc__ = f"{function.__doc__}{_EXAMPLE}{example}\n{shown}\n"
+    function.__doc__ = f"{function.__doc__}{_EXAMPLE}{example}\n{output}\n"
     return function
 
 
-# SciPy's methods on the host that ask A for products.
+# Methods of SciPy on the host that ask A for products.
 bicg = _row("bicg", _SOLUTION.format("biconjugate gradients"), "sp.linalg.bicg(A, b)[1]", 0, multiplies=True)
 cgs = _row("cgs", _SOLUTION.format("conjugate gradients squared"), "sp.linalg.cgs(A, b)[1]", 0, multiplies=True)
 gcrotmk = _row("gcrotmk", _SOLUTION.format("flexible GCROT(m, k)"), "sp.linalg.gcrotmk(A, b)[1]", 0, multiplies=True)
@@ -67,7 +68,7 @@ qmr = _row("qmr", _SOLUTION.format("quasi-minimal residuals"), "sp.linalg.qmr(A,
 svds = _row("svds", "some singular values with their vectors", "sp.linalg.svds(A, k=1)[1].round(2).item()", 6.0, multiplies=True)
 tfqmr = _row("tfqmr", _SOLUTION.format("transpose-free QMR"), "sp.linalg.tfqmr(A, b)[1]", 0, multiplies=True)
 
-# SciPy's functions on the host that take a copy of A.
+# Functions of SciPy on the host that take a copy of A.
 expm = _row("expm", "the exponential, sparse but mostly full; `expm_multiply` needs none", "sp.linalg.expm(0 * A).nnz", 50)
 factorized = _row(
     "factorized",
@@ -75,7 +76,7 @@ factorized = _row(
     "bool(np.allclose(A @ sp.linalg.factorized(A)(b), b))",
     True,
     takes="csc",
-    gives=solver_of,
+    gives=wrap_solve,
 )
 inv = _row("inv", "the inverse, sparse but mostly full", "bool(np.allclose(sp.linalg.inv(A) @ (A @ b), b))", True)
 is_sptriangular = _row(
@@ -83,7 +84,7 @@ is_sptriangular = _row(
     "whether an array is lower triangular, and whether it is upper triangular, by its stored entries",
     "sp.linalg.is_sptriangular(A)",
     (False, False),
-    gives=lambda found, _: tuple(map(bool, found)),
+    gives=lambda triangles, _: tuple(map(bool, triangles)),
 )
 spbandwidth = _row(
     "spbandwidth", "how far stored entries reach below the main diagonal, and above it", "sp.linalg.spbandwidth(A)", (1, 1)

@@ -29,7 +29,7 @@ from clsparse_py._solvers.krylov.thresholds import Thresholds
 if TYPE_CHECKING:
     from clsparse_py._arrays.csr import csr_array
 
-__all__ = ["DeviceOperator", "Diagonal", "apply_adjoint", "bind_operator", "cast_to", "fit_one_group", "is_function"]
+__all__ = ["DeviceOperator", "Diagonal", "bind_adjoint", "bind_operator", "cast_to", "fit_one_group", "is_function"]
 
 
 class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] # SciPy has no types
@@ -49,7 +49,7 @@ class DeviceOperator(scipy.sparse.linalg.LinearOperator):  # type: ignore[misc] 
 
     @abc.abstractmethod
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-        """Return the product for vectors of a dtype, on a queue in order."""
+        """Return the operator's product with vectors of a dtype, on a queue in order."""
 
     @override
     @door()
@@ -69,7 +69,7 @@ class Diagonal(DeviceOperator):
         self._diagonal = diagonal
 
     def diagonal_in(self, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-        """Return the diagonal in the dtype of the system that it preconditions."""
+        """Return the diagonal's entries in the dtype of the preconditioned system."""
         diagonal: np.ndarray[Any, Any] = cast_to(self._diagonal, dtype)
         return diagonal
 
@@ -83,12 +83,12 @@ class Diagonal(DeviceOperator):
 
 
 def cast_to(values: Any, dtype: np.dtype[Any]) -> Any:
-    """Return values, an array of NumPy's or a sparse one, in the dtype of the system that they precondition.
+    """Return the values of a preconditioner, a NumPy array or a sparse array, in the dtype of the preconditioned system.
 
     Raises
     ------
     TypeError
-        They are complex, and the system is real.
+        The values are complex, and the system is real.
     """
     if values.dtype.kind == "c" and dtype.kind != "c":
         raise TypeError(f"M: is complex ({values.dtype}), but the system is real ({dtype})")
@@ -96,7 +96,7 @@ def cast_to(values: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def is_function(A: Any) -> bool:
-    """Return whether an operator is a function of a vector: it is called, and has no shape."""
+    """Return whether an operator is a function of a vector: callable, without a shape and without ``matvec``."""
     return callable(A) and not hasattr(A, "shape") and not hasattr(A, "matvec")
 
 
@@ -112,15 +112,15 @@ def bind_operator(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply
     if scipy.sparse.issparse(A):
         A = on_device(queue, A)
     if isinstance(A, SparseArray):
-        return _product(A, queue, dtype)
+        return _bind_array(A, queue, dtype)
     if is_function(A):
         return _wrap_function(A, queue, dtype)
-    operator = _operator(A)
+    operator = _as_linear_operator(A)
     return _wrap_function(lambda x: operator.matvec(copy_to_host(x, queue)), queue, dtype)
 
 
-def apply_adjoint(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-    """Return the product of an operator's conjugate transposed, as `bind_operator`.
+def bind_adjoint(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+    """Return the product of an operator's conjugate transposed with device vectors of a dtype, on a queue in order.
 
     A sparse array is transposed once; any other operator is asked for ``rmatvec`` of a NumPy array.
     """
@@ -128,12 +128,12 @@ def apply_adjoint(A: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply
         A = on_device(queue, A)
     if isinstance(A, SparseArray):
         turned = cast("Any", A).T.tocsr()
-        return _product(turned.conj() if turned.dtype.kind == "c" else turned, queue, dtype)
-    operator = _operator(A)
+        return _bind_array(turned.conj() if turned.dtype.kind == "c" else turned, queue, dtype)
+    operator = _as_linear_operator(A)
     return _wrap_function(lambda x: operator.rmatvec(copy_to_host(x, queue)), queue, dtype)
 
 
-def _operator(A: Any) -> scipy.sparse.linalg.LinearOperator:
+def _as_linear_operator(A: Any) -> scipy.sparse.linalg.LinearOperator:
     """Return SciPy's linear operator of a matrix or operator."""
     try:
         return scipy.sparse.linalg.aslinearoperator(A)
@@ -144,45 +144,47 @@ def _operator(A: Any) -> scipy.sparse.linalg.LinearOperator:
 
 
 def fit_one_group(A: Any, M: Any, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> GroupMatrices | None:
-    """Return the matrices of a system if one work-group makes iterations sooner than launches of many, else None.
+    """Return the arrays of A and M if one work-group iterates sooner than launches of many, else None.
 
-    Both are sparse arrays of the device, or M is a diagonal, or None. Plain kernels have no work-group to do so.
+    A is a sparse array of the device; M is a sparse array, a diagonal, or None. Plain kernels have no work-groups: None.
     """
-    arrays_of_A = None if are_plain() else _small(A, dtype)
+    arrays_of_A = None if are_plain() else _small_arrays(A, dtype)
     if arrays_of_A is None:
         return None
     if M is None:
         return {"A": arrays_of_A}
-    arrays_of_M = (copy_to_device(queue, "a diagonal", M.diagonal_in(dtype)),) if isinstance(M, Diagonal) else _small(M, dtype)
+    arrays_of_M = (
+        (copy_to_device(queue, "a diagonal", M.diagonal_in(dtype)),) if isinstance(M, Diagonal) else _small_arrays(M, dtype)
+    )
     return None if arrays_of_M is None else {"A": arrays_of_A, "M": arrays_of_M}
 
 
-def _small(A: Any, dtype: np.dtype[Any]) -> tuple[cl_array.Array, ...] | None:
-    """Return the arrays of a sparse array that one work-group holds, or None if it is none, or has another dtype."""
+def _small_arrays(A: Any, dtype: np.dtype[Any]) -> tuple[cl_array.Array, ...] | None:
+    """Return the CSR arrays of a sparse array that one work-group holds; None for any other operand or dtype."""
     if not isinstance(A, SparseArray) or A.dtype != dtype:
         return None
     limits = Thresholds.of(describe(A.queue.device))
     if A.nnz > limits.max_entries_together or A.shape[0] > limits.max_rows_together:
         return None
-    rows = _ready(A, dtype)
+    rows = _ready_rows(A, dtype)
     return (rows.indptr, rows.indices, rows.data) if rows.data.offset == 0 else None
 
 
-def _ready(A: SparseArray, dtype: np.dtype[Any]) -> csr_array:
-    """Return the rows of a sparse array of the device, checked, which no queue is still writing to; cast if need be."""
+def _ready_rows(A: SparseArray, dtype: np.dtype[Any]) -> csr_array:
+    """Return a sparse array in CSR form, checked, cast if need be, and no longer written to by any queue; waits."""
     rows = A._as_csr()
     if np.result_type(rows.dtype, dtype) != dtype:
         rows = cast_to(rows, dtype)
     rows.require_valid()
     for part in rows.parts:
-        # Waited for once, as each product would ask again.
+        # Wait once here, as every product would look for pending events again.
         for event in part.events:
             event.wait()
     return rows
 
 
-def _product(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-    """Return the product of a sparse array of the device with vectors of a dtype, which its results have, too.
+def _bind_array(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
+    """Return the product of a sparse array of the device with vectors of a dtype, which is the dtype of results, too.
 
     Raises
     ------
@@ -193,10 +195,11 @@ def _product(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Ap
         blocks = cast_to(A, dtype) if np.result_type(A.dtype, dtype) != dtype else A
         blocks.require_valid()
         return lambda x, y: enqueue_product(queue, blocks.data, blocks.structure, x, y)
-    rows = _ready(A, dtype)
+    rows = _ready_rows(A, dtype)
     plan = get_spmv_plan(rows)
 
     def apply(x: cl_array.Array, y: cl_array.Array, alpha: float | None = None) -> None:
+        """Enqueue ``y = alpha A x`` by the SpMV plan of A."""
         plan.execute(rows, x, y, alpha=alpha, queue=queue)
 
     apply.takes_alpha = True  # type: ignore[attr-defined] # see `clsparse_py._solvers.krylov.scaling`
@@ -204,15 +207,16 @@ def _product(A: SparseArray, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Ap
 
 
 def _wrap_function(function: Callable[[Any], Any], queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-    """Return the product of a function of a device vector, whose result is copied.
+    """Return the product by a function of a device vector, whose result is copied to the vector y.
 
     Raises
     ------
     ValueError
-        When it is called: the result has another number of entries.
+        When the product is called: the function's result has another number of entries.
     """
 
     def apply(x: cl_array.Array, y: cl_array.Array) -> None:
+        """Copy the function's result for x to y."""
         result = function(x)
         if isinstance(result, cl_array.Array) and result.dtype == dtype and result.size == y.size and result.flags.c_contiguous:
             chain = Chain(queue, result)

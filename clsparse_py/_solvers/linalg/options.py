@@ -64,7 +64,7 @@ class Options:
     name : str
         The solver's.
     method : callable or None
-        Iterates on a `System`, whose x it makes the solution, and returns info. None: ``of_scipy`` does all.
+        Solves a `System`, whose x becomes the solution, and returns info. None: ``of_scipy`` solves.
     of_scipy : callable or None
         SciPy's solver, which takes the place of ``method`` if the device's compiler refuses plain kernels.
     rtol, atol : float
@@ -103,12 +103,12 @@ class Options:
         iterations_each: int = 10,
         **of_method: Any,
     ) -> Options:
-        """Return options as the solvers take them.
+        """Return the options of a solver, checked.
 
         Raises
         ------
         ValueError, TypeError
-            One is wrong; the message names it.
+            An option is wrong; the message names it.
         """
         bounds, every = (check_tolerance("rtol", rtol), check_tolerance("atol", atol)), check_positive("check_every", check_every)
         max_iterations = None if maxiter is None else check_limit("maxiter", maxiter)
@@ -127,11 +127,11 @@ class Options:
         }
         return {**limits, "callback": callback, **self.own}
 
-    def most(self, n: int) -> int:
-        """Return the number of iterations at most, for so many unknowns."""
+    def max_iterations(self, n: int) -> int:
+        """Return the limit of iterations for a system of n unknowns."""
         return self.iterations_each * n if self.maxiter is None else self.maxiter
 
     def by_scipy(self, A: Any, b: Any, x0: Any, M: Any) -> tuple[Any, int]:
-        """Return the solution for a vector of the host, and info, by SciPy's solver."""
+        """Return the solution for a right-hand side of the host, and info, by SciPy's solver."""
         assert self.of_scipy is not None
         return self.of_scipy(A, b, x0, M=M, rtol=self.rtol, maxiter=self.maxiter, callback=self.callback)

@@ -64,7 +64,7 @@ def nonzero_diagonal(A: Any) -> np.ndarray[Any, Any]:
     return diagonal
 
 
-def _with_inverse(A: Any) -> tuple[Any, np.ndarray[Any, Any]]:
+def _place_with_inverse(A: Any) -> tuple[Any, np.ndarray[Any, Any]]:
     """Return a square matrix on the device, and the inverse of its diagonal on the host."""
     matrix = place_square(A)
     diagonal = nonzero_diagonal(matrix)
@@ -99,12 +99,12 @@ def jacobi(A: Any) -> Any:
     >>> info
     0
     """
-    return as_divided(A).by_blocks(_by_diagonal)  # the diagonal is in each rank's block
+    return as_divided(A).by_blocks(_jacobi_on_device)  # the diagonal is in each rank's block
 
 
-def _by_diagonal(A: Any) -> Diagonal:
+def _jacobi_on_device(A: Any) -> Diagonal:
     """Return the Jacobi preconditioner of a matrix on one device."""
-    matrix, inverse = _with_inverse(A)
+    matrix, inverse = _place_with_inverse(A)
     return Diagonal(matrix.queue, inverse)
 
 
@@ -149,9 +149,9 @@ def chebyshev(A: Any, degree: int = 3, bounds: tuple[float, float] | None = None
     (0, 2.0)
     """
     degree = check_positive("degree", degree)
-    matrix, inverse = _with_inverse(A)
+    matrix, inverse = _place_with_inverse(A)
     if bounds is None:
-        # By Gershgorin: the sums of rows of D^-1 A.
+        # By Gershgorin's theorem no eigenvalue exceeds the largest sum of absolute values of a row of D^-1 A.
         high = float(np.max(np.asarray(abs(matrix).sum(axis=1)) * np.abs(inverse), initial=1))
         bounds = high / 30, high
     low, high = map(float, bounds)

@@ -47,7 +47,7 @@ __all__ = [
     "solve_problem",
 ]
 
-#: Dtypes of vectors, by NumPy's characters.
+#: Dtypes that vectors of a solver may have, by NumPy's characters.
 _INEXACT = "fdFD"
 
 
@@ -57,7 +57,7 @@ class Problem(abc.ABC):
     Attributes
     ----------
     n, own, columns : int
-        Unknowns, how many of them this rank has, and systems.
+        Numbers of all unknowns, of this rank's unknowns, and of systems.
     queue : pyopencl.CommandQueue
         In order.
     options : Options
@@ -67,7 +67,7 @@ class Problem(abc.ABC):
     b, x0
         As the solvers take them, but NumPy's if they are no device arrays; over ranks, this rank's part.
     all_sum, all_max : callable or None
-        If ranks share the system: adds numbers up over them; the largest of them.
+        If ranks share the system: functions that return sums, and maxima, of numbers over ranks.
     """
 
     n: int
@@ -83,26 +83,26 @@ class Problem(abc.ABC):
 
     @abc.abstractmethod
     def operators(self) -> tuple[Apply, Apply | None, GroupMatrices | None]:
-        """Return the products with A and M, and their matrices if one work-group is to hold them."""
+        """Return the products with A and M, and the arrays of A and M if one work-group holds the system."""
 
     @abc.abstractmethod
     def as_given(self, x: cl_array.Array) -> Any:
-        """Return a vector, or several as columns, as b was given."""
+        """Return a vector, or several vectors as columns, in the form of b."""
 
     @abc.abstractmethod
     def by_scipy(self, column: int) -> tuple[cl_array.Array, int]:
-        """Return the solution for a column of b, and info, by SciPy."""
+        """Return the solution for a column of b, and info, by SciPy's solver."""
 
     @abc.abstractmethod
     def deliver(self, solutions: list[cl_array.Array]) -> Any:
-        """Return the solutions as b was given."""
+        """Return the solutions of all columns of b, in the form of b."""
 
     def column(self, values: Any, column: int) -> Any:
-        """Return a column of b or x0."""
+        """Return a column of the right-hand sides b, or of the first guesses x0."""
         return values if values.ndim == 1 else values[:, column]
 
     def system(self, column: int) -> System:
-        """Return the system of a column of b."""
+        """Return the linear system of a column of b, with its vectors on the device."""
         chain, options, callback = Chain(self.queue), self.options, self.options.callback
         A, M, small = self.operators()
         b = copy_vector(self.queue, "b", self.column(self.b, column), self.dtype)
@@ -116,8 +116,9 @@ class Problem(abc.ABC):
                 M(b, x)
         else:
             x = copy_vector(self.queue, "x0", self.column(self.x0, column), self.dtype)
+        maxiter = options.max_iterations(self.n)
         return System(
-            chain, self.own, self.dtype, A, M, b, x, self.x0 is not None, options.rtol, options.atol, options.most(self.n),
+            chain, self.own, self.dtype, A, M, b, x, self.x0 is not None, options.rtol, options.atol, maxiter,
             callback and (lambda x: callback(self.as_given(x))), options.check_every, small, self.all_sum, self.all_max,
         )  # fmt: skip
 
@@ -160,35 +161,35 @@ class Divided(abc.ABC):
     ) -> tuple[Callable[[], object], ...]:
         """Return the functions to call before and after ``y = alpha local @ x`` is enqueued, so that y is ``alpha A @ x``.
 
-        Empty where nothing is.
+        The result is empty if no function is needed.
         """
 
     @abc.abstractmethod
     def mapped(self, of_local: Callable[[Any], Any], of_others: Callable[[Any], Any]) -> Any:
-        """Return the matrix that functions of its values make of the local block, and of the entries in others' columns."""
+        """Return the matrix with functions applied to the values of the local block, and of the entries in others' columns."""
 
     @abc.abstractmethod
     def raise_alike(self, error: Exception) -> NoReturn:
-        """Raise an error that every rank has."""
+        """Raise an error that all ranks raise."""
 
     @abc.abstractmethod
     def whole(self) -> Any:
-        """Return the matrix on every rank, as a `scipy.sparse.csr_array`."""
+        """Return the whole matrix, on every rank, as a `scipy.sparse.csr_array`."""
 
     @abc.abstractmethod
     def by_blocks(self, preconditioner: Callable[[Any], Any]) -> Any:
-        """Return the preconditioner that a function makes of each rank's block of own rows and columns."""
+        """Return the block Jacobi preconditioner, by a function that returns the preconditioner of a rank's own block."""
 
     @abc.abstractmethod
     def multigrid(self, B: Any, read: Callable[[], Any], on_one_device: Callable[[Any, Any, Any], Any]) -> Any:
-        """Return a hierarchy of smoothed aggregation, of candidates and what reads its options.
+        """Return a multigrid hierarchy of smoothed aggregation, for candidates B and a function that reads the options.
 
-        ``on_one_device`` makes it of a matrix on one device, candidates and options.
+        ``on_one_device`` builds the hierarchy of a matrix on one device from the matrix, candidates and options.
         """
 
     @abc.abstractmethod
     def problem(self, b: Any, x0: Any, M: Any, read: Callable[[], Options]) -> Problem:
-        """Return the problem with this matrix, on whose options all ranks agree."""
+        """Return the problem with this matrix; all ranks agree on the options that ``read`` returns."""
 
     @abc.abstractmethod
     def together(self) -> AbstractContextManager[object]:
@@ -239,7 +240,7 @@ class _OnOneDevice(Divided):
 
 
 def as_divided(A: Any) -> Divided:
-    """Return a matrix over ranks as it is, and one on one device as that of a single rank."""
+    """Return a matrix over ranks as it is, and a matrix on one device as a matrix over a single rank."""
     return A if isinstance(A, Divided) else _OnOneDevice(A)
 
 
@@ -255,8 +256,8 @@ class _Problem(Problem):
         if isinstance(x0, str) and x0 != "Mb":
             raise ValueError(f"x0: must be an array or 'Mb', is {x0!r}")
         self.x0 = x0 if x0 is None or isinstance(x0, str) else right_side("x0", x0, self.n)
-        self.columns = _columns(self.b)
-        if self.x0 is not None and not isinstance(self.x0, str) and _columns(self.x0) != self.columns:
+        self.columns = _count_columns(self.b)
+        if self.x0 is not None and not isinstance(self.x0, str) and _count_columns(self.x0) != self.columns:
             raise ValueError(f"x0: must have b's shape, {self.b.shape}, has {self.x0.shape}")
         self.queue = place_of_solution(A, {"b": self.b, "x0": self.x0, "M": M})
         self.dtype = dtype_of_solution(A, self.b, self.queue)
@@ -276,7 +277,7 @@ class _Problem(Problem):
 
     @override
     def solution(self, column: int) -> tuple[cl_array.Array, int]:
-        # Over ranks, which have to stay in step, doors are around what one does between two messages.
+        # Only here is a door around the whole solve: ranks have to stay in step, so theirs are between two messages.
         return door(self.by_scipy if self.options.of_scipy else None)(super().solution)(column)
 
     @override
@@ -287,7 +288,7 @@ class _Problem(Problem):
 
     @override
     def deliver(self, solutions: list[cl_array.Array]) -> Any:
-        # A vector for a single column, as in SciPy.
+        # The solution of a single column is a vector, as in SciPy.
         if self.columns == 1:
             return self.as_given(solutions[0])
         return join_columns(self.queue, solutions, self.n, self.dtype, on_device=isinstance(self.b, cl_array.Array))
@@ -311,14 +312,14 @@ def side_by_side(queue: cl.CommandQueue, columns: list[cl_array.Array], n: int, 
 
 
 def order_of(A: Any) -> int:
-    """Return how many unknowns a matrix or operator stands for.
+    """Return the order of a square matrix or operator: the number of unknowns.
 
     Raises
     ------
     ValueError
-        It is not square.
+        The matrix is not square.
     TypeError
-        It is neither.
+        A is neither a matrix nor an operator.
     """
     shape = tuple(A.shape) if hasattr(A, "shape") else tuple(scipy.sparse.linalg.aslinearoperator(A).shape)
     if len(shape) != 2 or shape[0] != shape[1]:
@@ -327,33 +328,33 @@ def order_of(A: Any) -> int:
 
 
 def right_side(name: str, values: Any, n: int) -> Any:
-    """Return a right-hand side or first guess of n rows, as it is if it is a device array, else as NumPy's."""
+    """Return a right-hand side or first guess, checked to have n rows: a device array as it is, any other one as NumPy's."""
     vector = values if isinstance(values, cl_array.Array) else np.asarray(values)
     if vector.ndim not in (1, 2) or vector.shape[0] != n:
         raise ValueError(f"{name}: must have {n} entries or rows, as A asks for, has shape {vector.shape}")
     return vector
 
 
-def _columns(values: Any) -> int:
-    """Return how many columns a right-hand side or first guess has."""
+def _count_columns(values: Any) -> int:
+    """Return the number of columns of a right-hand side or first guess."""
     return 1 if values.ndim == 1 else int(values.shape[1])
 
 
 @door()
 def copy_vector(queue: cl.CommandQueue, name: str, values: Any, dtype: np.dtype[Any]) -> cl_array.Array:
-    """Return a copy of a vector on the device, in a dtype."""
+    """Return a copy of a vector in a dtype, on the device."""
     if isinstance(values, cl_array.Array):
         return convert(queue, name, values, dtype)
     return copy_to_device(queue, name, np.asarray(values).astype(dtype))
 
 
 def place_of_solution(A: Any, operands: dict[str, Any]) -> cl.CommandQueue:
-    """Return the queue of the operands, on which their system is solved.
+    """Return the queue on which the system of the operands is solved.
 
     Raises
     ------
     ValueError
-        One of the others lives in another context than A; the message has its name.
+        An operand lives in another context than A; the message has its name.
     """
     queue = queue_in((operands["b"], A, *operands.values())) or getattr(operands.get("M"), "queue", None) or default_queue()
     context = A.context if isinstance(A, SparseArray) else queue.context
@@ -364,12 +365,12 @@ def place_of_solution(A: Any, operands: dict[str, Any]) -> cl.CommandQueue:
 
 
 def dtype_of_solution(A: Any, b: Any, queue: cl.CommandQueue) -> np.dtype[Any]:
-    """Return the dtype of all vectors: that of A and b together; float64 stands for dtypes that are not inexact.
+    """Return the dtype of all vectors of a system: the common dtype of A and b, where integers and booleans count as float64.
 
     Raises
     ------
     DtypeError
-        The device has no double precision, which they need.
+        The dtype needs double precision, which the device lacks.
     """
     dtype = getattr(A, "dtype", None)
     if dtype is None:
@@ -382,12 +383,12 @@ def dtype_of_solution(A: Any, b: Any, queue: cl.CommandQueue) -> np.dtype[Any]:
 
 
 def solve_problem(read: Callable[[], Options], A: Any, b: Any, x0: Any, M: Any) -> tuple[Any, int]:
-    """Return x and info, as the solvers return them.
+    """Return the solution x and info of a linear system, as the public solvers do.
 
     Parameters
     ----------
     read : callable
-        Returns how the solver iterates, or raises. Ranks that share A agree on what it returns.
+        Returns the options of the solver, or raises. Ranks that share A agree on these options.
     A, b, x0, M
         As the solvers take them.
 

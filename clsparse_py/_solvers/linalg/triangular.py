@@ -30,7 +30,7 @@ def _by_scipy(
     overwrite_b: bool = False,  # noqa: ARG001 - neither is
     unit_diagonal: bool = False,
 ) -> Any:
-    """Return the result of SciPy's function, after emptying the other triangle, which that function expects."""
+    """Return the solution by SciPy's `spsolve_triangular`, which expects the other triangle to be empty."""
     part = (scipy.sparse.tril if lower else scipy.sparse.triu)(on_host(A), format="csr")
     return by_scipy(scipy.sparse.linalg.spsolve_triangular, part, b, lower, unit_diagonal=unit_diagonal)
 
@@ -104,14 +104,14 @@ def spsolve_triangular(
     rows = matrix._as_csr()
     if not unit_diagonal and not rows.diagonal().all():
         raise np.linalg.LinAlgError("A: is singular, as its diagonal has a zero")
-    # As SciPy's: b adds no more than it needs; the inverse of an integer diagonal is float64, and one of 1 is not inverted.
+    # As in SciPy, b counts as at least float32; an integer diagonal, whose inverse is float64, counts only if it is inverted.
     of_b = np.promote_types(np.float32, right.dtype)
     of_A = np.empty(0, np.promote_types(A.dtype, of_b)) if unit_diagonal else A
     dtype = dtype_of_solution(of_A, np.empty(0, of_b), queue)
     if right.size == 0:
         return array_on(queue, np.zeros(right.shape, dtype)) if isinstance(b, cl_array.Array) else np.zeros(right.shape, dtype)
     rows.require_valid()
-    # Values alone are converted: rows stay in their order, and keep their levels.
+    # Convert the values alone: the structure, to which the levels belong, stays the same.
     has_dtype = rows.dtype == dtype
     factor = rows if has_dtype else rows.with_values(convert(queue, "A", rows.data, dtype))
     solve = solver(queue, factor, upper=not lower, unit=unit_diagonal)
