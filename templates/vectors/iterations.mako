@@ -7,9 +7,9 @@ Source        the recurrences are those of the methods; their modules name them
 Index space   one work-group; entries i, i + work_group, ... of all vectors belong to one work-item, and so do these rows
 Inputs        as of `sweep.mako`, of one part; A, and M if there is one: the arrays of CSR, or a diagonal. At most count
               iterations are made, with products times alpha, and if the launch is the final one, the pass that tells how the
-              last of them ended. An alpha of 0 is found by the first product, as a power of two, and 1 if no square comes near
-              the limits so; what it is then lies behind what passes tell, and behind
-              that sums of the residual after the last iteration
+              last of them ended. An alpha of 0 is determined by the first product, as a power of two, or 1 if no square comes
+              near the limits; alphas are written behind the scalars that passes write for the host, and behind alphas the sums
+              of the residual after the last iteration
 Local memory  work_group * sizeof(T) for each eight sums where lanes do not reach over the work-group
 Result        deterministic
 </%doc>
@@ -59,7 +59,7 @@ ${sweep.finish_sums([sum for sum, _ in vector_pass.sums], "_0")}\
         }
 </%def>\
 <%def name="multiply(product)">\
-        // The barriers: entries of ${product.x} are written by other work-items, and are read by them before they change.
+        // Barriers order these reads of ${product.x} behind the writes of other work-items, and before their next writes.
         if (me == 0)
             tops[0] = tops[1] = -NO_EXPONENT;
         barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
@@ -136,7 +136,7 @@ ${multiply(step) if hasattr(step, "matrix") else run_pass(step)}\
 % endfor
         going = ${going};
     }
-    // No barrier is in a branch: a compiler that makes loops of work-items copies all that follows such a one.
+    // No barrier is in a branch: a compiler that makes loops of work-items would copy all code behind such a barrier.
     for (uint last = 0; last < final; ++last) {
 ${run_pass(ending)}\
     }

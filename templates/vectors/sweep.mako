@@ -39,7 +39,7 @@ Result        deterministic for a number of work-groups
     reads, updates, writes = vector_pass.reads, vector_pass.updates, vector_pass.writes
     lists = [[item[0] for item in items] for items in (totals, sums)]
     boxes = -(-max(map(len, lists)) // 8)
-    # Elsewhere other work-items hide how long an addition takes, and registers are few.
+    # In larger work-groups other work-items hide the latency of additions, and registers are few.
     sums_at_once = unroll if work_group == 1 else 1
 %>\
 <%def name="finish_sums(names, suffix)">\

@@ -145,7 +145,7 @@ def bicgstab(system: System) -> int:
     end = sweeps.bind(_END if M is None else _END_OF_M, t=t, shadow=shadow, p_m=p_m, r_m=r_m, x=x, r=r)
 
     def begin(_: int, turn: int, goes_on: bool) -> cl.Event:  # noqa: ARG001 - no product is among it
-        """Enqueue the first pass of an iteration, and return its event."""
+        """Enqueue the first pass of an iteration, and return the event of that pass."""
         return direction[turn]()
 
     def finish(number: int) -> bool:

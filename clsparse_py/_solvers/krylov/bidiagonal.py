@@ -173,7 +173,7 @@ class Bidiagonal:
         report: list[tuple[float, ...]] = []
 
         def begin(_: int, turn: int, goes_on: bool) -> cl.Event:
-            """Enqueue the product with A and the next left vector, and return the event of its pass."""
+            """Enqueue the product with A and the next left vector, and return the event of the left vector's pass."""
             if goes_on:
                 problem.A(self.v, self.q)
             return to_left[turn]()

@@ -174,7 +174,7 @@ def cg(system: System) -> int:
         residual, direction = sweeps.bind(_RESIDUAL, q=q, r=r), sweeps.bind(_DIRECTION, z=z, x=x, p=p)
 
     def begin(_: int, turn: int, goes_on: bool) -> cl.Event:
-        """Enqueue the product with the direction and the pass of the curvature, and return its event."""
+        """Enqueue the product with the direction and the pass of the curvature, and return the event of that pass."""
         if goes_on:
             A(p, q)
         return curvature[turn]()

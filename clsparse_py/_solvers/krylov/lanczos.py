@@ -37,7 +37,7 @@ WANTED: dict[str, Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]] = {
 
 
 # ARPACK leaves residuals of up to 98 units of the precision of the largest value, LAPACK of 5. With a factor of 1 in place of 4 a
-# grid of 44 x 44 took 3.3 times the products, with 2 it took 1.2 times.
+# grid of 44 x 44 took 3.3 times the products, with a factor of 2 it took 1.2 times.
 #: Factor of the rounding floor for residuals by products, which have the rounding errors of all restarts.
 _DRIFT = 4.0
 #: Restarts whose rounding errors `_DRIFT` allows; the errors of more restarts add up as the steps of a random walk.

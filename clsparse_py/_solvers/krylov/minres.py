@@ -155,9 +155,9 @@ def minres(system: System) -> int:
     end = [sweeps.bind(_END, z=z[i % 3], w2=w[1 - i % 2], x=x, w1=w[i % 2], v=v) for i in range(6)]
 
     def begin(number: int, turn: int, goes_on: bool) -> cl.Event:
+        """Enqueue the product with A and the Lanczos step, and return the event of the step's pass."""
         if goes_on:
             A(v, y[number % 3])
-        """Enqueue the product with A and the Lanczos step, and return the event of its pass."""
         # After the last iteration only the tests of this pass count.
         return lanczos[number % 3, turn]()
 

@@ -45,7 +45,7 @@ _SYMMETRIC_SUMS = Pass(
 )  # fmt: skip
 # u is not of norm 1: nu is its norm, and the off-diagonal entry of the tridiagonal matrix. If the bilinear form gives no norm,
 # v^T D v has a phase, by which the vector before is divided.
-#: The pass of a Lanczos step.
+#: The pass of a step of the Lanczos method, which computes the next Lanczos vector.
 _STEP = Pass(
     "radius_step", reads=("q", "inverse"), updates=("u", "before"), totals=("along", "size"),
     first=(

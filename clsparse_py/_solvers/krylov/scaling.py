@@ -38,7 +38,7 @@ _OF_M = 2
 #: Largest rounding error of a residual, in units of machine epsilon times |A| |x| + |b|.
 _ROUNDING = 10
 
-#: The pass that begins the largest absolute value of a vector's entries.
+#: The pass that begins the reduction to the largest absolute value of a vector's entries.
 _TOP = Pass("scaling_top", reads=("y",), sums=(("top", "fabs(y)"),), largest=True)
 #: The pass that multiplies a vector by a power of two.
 _LDEXP = Pass("scaling_ldexp", updates=("y",), takes=("exponent",), lines=("y = times_power(y, (int)real_part(exponent));",))
@@ -175,7 +175,7 @@ class Scaling:
         return totals
 
     def find(self, power: Power, x: cl_array.Array, y: cl_array.Array) -> None:
-        """Determine a power of two by the first product y with a vector x, unless one is 0; scale y, or x if x is the guess."""
+        """Determine a power of two by the first product y with a vector x, unless a vector is 0; scale y, or the guess x."""
         exponents = self._exponents(x, y)
         if exponents is None:
             return
@@ -210,7 +210,7 @@ class Scaling:
         return [math.frexp(top)[1] for top in tops] if np.isfinite(tops).all() and tops.all() else None
 
     def sums(self) -> np.ndarray[Any, Any]:
-        """Return the work-groups' partial sums, by part; waits."""
+        """Return the partial sums of all work-groups, by part and sum; waits."""
         sweeps = self.sweeps
         shape = sweeps.parts, len(LAYOUT.sums), sweeps.groups
         return sweeps.chain.read(sweeps.sums, math.prod(shape)).reshape(shape)

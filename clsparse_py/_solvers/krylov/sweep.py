@@ -343,7 +343,7 @@ class Passes:
         self._bound: dict[tuple[Any, ...], tuple[BoundPass, tuple[cl_array.Array, ...]]] = {}
 
     def enqueue(self, step: Pass, part: int = 0, **vectors: cl_array.Array) -> cl.Event:
-        """Enqueue a pass over vectors, and return its event."""
+        """Enqueue a pass over vectors, and return the event of the launch."""
         key = step.name, part, *map(id, vectors.values())
         if key not in self._bound:
             self._bound[key] = self._sweeps.bind(step, part, 0, **vectors), tuple(vectors.values())
