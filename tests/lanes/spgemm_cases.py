@@ -23,9 +23,8 @@ from clsparse_py._operations.spgemm import METHODS, SpgemmPlan, decide, spgemm, 
 from clsparse_py._operations.spgemm.accumulator import Accumulator
 from clsparse_py._operations.spgemm.arguments import types_of
 from clsparse_py._operations.spgemm.bins import EMPTY, Bin, Bins
+from clsparse_py._operations.spgemm.methods.dense import DenseSpan, DenseWindows
 from clsparse_py._operations.spgemm.methods.dense_chunked import DenseChunked
-from clsparse_py._operations.spgemm.methods.dense_span import DenseSpan
-from clsparse_py._operations.spgemm.methods.dense_windows import DenseWindows
 from clsparse_py._operations.spgemm.methods.esc import Esc
 from clsparse_py._operations.spgemm.methods.esc_local import EscGroup, EscTeam
 from clsparse_py._operations.spgemm.methods.hash import Hash

@@ -41,7 +41,7 @@ LIMITS = {
     "_solvers.aggregation.kernels.MAX_INVERTED": "of a kernel: rows that a work-group holds",
     "_arrays.bsr.kernels.MOST": "of a kernel: values of a block that a work-item holds",
     "_primitives.segments._SHORTEST_BIN": "of a kernel: elements of its smallest bin",
-    "_operations.spgemm.methods.dense_windows._MIN_COLUMNS": "of a kernel: columns of its narrowest window",
+    "_operations.spgemm.methods.dense._MIN_COLUMNS": "of a kernel: columns of its narrowest window",
     "_operations.spgemm.methods.hash._RANKED": "of a kernel: slots of its sort by counting",
     "_command.warmup._LONG_ROW": "of kernels: entries that none of them takes in one part",
     "_command.warmup._WIDEST_BAND": "of kernels: entries of the rows of a band",

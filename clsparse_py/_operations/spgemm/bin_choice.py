@@ -12,7 +12,7 @@ from clsparse_py._operations.spgemm.bins import Bin
 from clsparse_py._operations.spgemm.choice import GIVEN, LAST, Choice, parse_choice
 from clsparse_py._operations.spgemm.features import Budget, Features
 from clsparse_py._operations.spgemm.kind import Kind
-from clsparse_py._operations.spgemm.methods.dense_windows import DenseWindows
+from clsparse_py._operations.spgemm.methods.dense import DenseWindows
 from clsparse_py._operations.spgemm.registry import FAMILIES
 from clsparse_py._operations.spgemm.strategy import Entry, Strategy, auto, is_narrow
 from clsparse_py._precision.arithmetic import name_of

@@ -21,7 +21,7 @@ from clsparse_py._ground.index_types import INT32_MAX
 from clsparse_py._ground.records import dataclass
 from clsparse_py._operations.spgemm.accumulator import Accumulator, Product
 from clsparse_py._operations.spgemm.kernels import KernelTypes, OfProduct
-from clsparse_py._operations.spgemm.methods.dense_span import DenseSpan
+from clsparse_py._operations.spgemm.methods.dense import DenseSpan
 from clsparse_py._operations.spgemm.methods.merge import Merge
 from clsparse_py._operations.spgemm.row_partition import Step
 from clsparse_py._precision.arithmetic import Arithmetic

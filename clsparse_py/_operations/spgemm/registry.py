@@ -7,10 +7,9 @@ from typing import Literal
 
 from clsparse_py._operations.spgemm.bins import Bin, Setting
 from clsparse_py._operations.spgemm.methods.dense import dense, dense_span, dense_windows
-from clsparse_py._operations.spgemm.methods.esc import esc
+from clsparse_py._operations.spgemm.methods.esc import esc, long_rows
 from clsparse_py._operations.spgemm.methods.esc_local import esc_local
 from clsparse_py._operations.spgemm.methods.hash import hash_, large_hash, reg_hash
-from clsparse_py._operations.spgemm.methods.long_rows import long_rows
 from clsparse_py._operations.spgemm.methods.merge import merge, reg_merge
 from clsparse_py._operations.spgemm.methods.sort import reg_sort, sort
 

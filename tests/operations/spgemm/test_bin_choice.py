@@ -20,8 +20,7 @@ from clsparse_py._operations.spgemm.choice import Choice, parse_choice
 from clsparse_py._operations.spgemm.decide import Decision, Reason
 from clsparse_py._operations.spgemm.features import Budget, Features
 from clsparse_py._operations.spgemm.kind import Kind
-from clsparse_py._operations.spgemm.methods.dense import FILLED
-from clsparse_py._operations.spgemm.methods.dense_windows import DenseWindows
+from clsparse_py._operations.spgemm.methods.dense import FILLED, DenseWindows
 from clsparse_py._operations.spgemm.methods.esc import Esc
 from clsparse_py._operations.spgemm.methods.hash import Hash
 from clsparse_py._operations.spgemm.methods.merge import Merge

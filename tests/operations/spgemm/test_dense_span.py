@@ -21,7 +21,7 @@ from clsparse_py._device.device import Device, Portability
 from clsparse_py._operations.spgemm import METHODS, spgemm, spgemm_plan
 from clsparse_py._operations.spgemm.bins import Bin
 from clsparse_py._operations.spgemm.kernels import KernelTypes
-from clsparse_py._operations.spgemm.methods.dense_span import DenseSpan, DenseSpanKernel, dense_spans
+from clsparse_py._operations.spgemm.methods.dense import DenseSpan, DenseSpanKernel, dense_spans
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._precision.semiring import SEMIRINGS
 
@@ -246,8 +246,8 @@ def test_bins() -> None:
         1024,
         2048,
     ]
-    assert DenseSpan(4096).legal(of_gpu(PTX), types("float64"))
-    assert not DenseSpan(4096).legal(of_gpu(PTX), types("complex128"))
+    assert DenseSpan(4096).fits(of_gpu(PTX), types("float64"))
+    assert not DenseSpan(4096).fits(of_gpu(PTX), types("complex128"))
     assert dense_spans(of_gpu(PTX, 2 << 10), types("float64"), shipped) == ()
     others = replace(shipped, min_span=256, max_span=1024, min_paired_span=64, span_entries=32, span_loads=4)
     assert dense_spans(of_gpu(PTX), types("float32"), others)[::2] == tuple(

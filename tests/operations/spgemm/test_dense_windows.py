@@ -18,7 +18,7 @@ from clsparse_py import csr_array, describe
 from clsparse_py._build import programs
 from clsparse_py._operations.spgemm import spgemm, spgemm_plan
 from clsparse_py._operations.spgemm.kernels import KernelTypes
-from clsparse_py._operations.spgemm.methods.dense_windows import DenseWindows, DenseWindowsKernel
+from clsparse_py._operations.spgemm.methods.dense import DenseWindows, DenseWindowsKernel
 from clsparse_py._precision.arithmetic import Arithmetic
 
 

@@ -20,7 +20,7 @@ from clsparse_py._operations.spgemm.accumulator import Product, Rows
 from clsparse_py._operations.spgemm.bins import Bin
 from clsparse_py._operations.spgemm.kernels import KernelTypes
 from clsparse_py._operations.spgemm.kind import Kind
-from clsparse_py._operations.spgemm.methods.dense_windows import DenseWindowsKernel
+from clsparse_py._operations.spgemm.methods.dense import DenseWindowsKernel
 from clsparse_py._operations.spgemm.methods.hash import Hash, HashKernel, HashRows, HashRowsKernel, LargeHash
 from clsparse_py._operations.spgemm.strategy import bins_for
 from clsparse_py._precision.arithmetic import Arithmetic

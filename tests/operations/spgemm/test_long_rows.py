@@ -12,7 +12,6 @@ from test_esc import make_plan, slices_of
 from clsparse_py._build import programs
 from clsparse_py._operations.spgemm import spgemm_plan
 from clsparse_py._operations.spgemm.methods.esc import Esc
-from clsparse_py._operations.spgemm.methods.long_rows import LongRows
 from clsparse_py._precision.semiring import SEMIRINGS
 
 
@@ -20,7 +19,7 @@ from clsparse_py._precision.semiring import SEMIRINGS
 def test_work_groups(queue: cl.CommandQueue, work_group: int) -> None:
     rng = np.random.default_rng(1)
     A, B = random_matrix((60, 50), 8, rng, np.float32), random_matrix((50, 70), 8, rng, np.float32)
-    plan = make_plan(queue, LongRows(work_group), A, B)
+    plan = make_plan(queue, Esc(work_group, merges=True), A, B)
     assert_product(plan(), A, B)
     assert_product(plan(), A, B)
 
@@ -33,7 +32,7 @@ def test_long_rows(queue: cl.CommandQueue, semiring: str, limit: int | None) -> 
     B = rows_of([5000] * 4 + [0, 3, 10, 0, 8] * 1000, 9000, rng, np.float32)
     A = rows_of([4, 2800, 5004, 1, 700], 5004, rng, np.float32)
     A.indices[:4] = np.arange(4)
-    plan = make_plan(queue, LongRows(), A, B, limit, SEMIRINGS[semiring])
+    plan = make_plan(queue, Esc(merges=True), A, B, limit, SEMIRINGS[semiring])
     assert (len(slices_of(plan)) > 1) == (limit is not None)
     assert_product(plan(), A, B, SEMIRINGS[semiring])
     assert_product(plan(), A, B, SEMIRINGS[semiring])
@@ -58,7 +57,7 @@ def test_memory_is_spared(queue: cl.CommandQueue, monkeypatch: pytest.MonkeyPatc
     A, B = rows_of(rng.integers(1, 60, 2000), 1000, rng, np.float32), rows_of(rng.integers(1, 90, 1000), 5000, rng, np.float32)
     left, right = device_matrix(queue, A), device_matrix(queue, B)
     most = {}
-    for accumulator in (Esc(), Esc(bounded=True), LongRows(bounded=True)):
+    for accumulator in (Esc(), Esc(bounded=True), Esc(bounded=True, merges=True)):
         with count_buffers(monkeypatch) as allocations:
             C = make_plan(queue, accumulator, A, B)()
         assert_product(C, A, B)
@@ -72,7 +71,7 @@ def test_order_is_kept_where_memory_allows(queue: cl.CommandQueue) -> None:
     # Slices are sized by A and B; what is kept of them, by C too.
     rng = np.random.default_rng(6)
     A, B = rows_of(rng.integers(1, 60, 3000), 1000, rng, np.float32), rows_of(rng.integers(1, 90, 1000), 9000, rng, np.float32)
-    plan = make_plan(queue, LongRows(bounded=True), A, B)
+    plan = make_plan(queue, Esc(bounded=True, merges=True), A, B)
     assert len(slices_of(plan)) > 2
     plan()
     with programs.recording() as built:

@@ -20,7 +20,7 @@ from clsparse_py._operations.spgemm import SpgemmPlan, product_list, spgemm_plan
 from clsparse_py._operations.spgemm.accumulator import Rows
 from clsparse_py._operations.spgemm.bins import Bin
 from clsparse_py._operations.spgemm.kind import Kind
-from clsparse_py._operations.spgemm.methods.dense_span import DenseSpan
+from clsparse_py._operations.spgemm.methods.dense import DenseSpan
 from clsparse_py._operations.spgemm.methods.merge import Merge
 from clsparse_py._operations.spgemm.methods.sort import Sort
 from clsparse_py._operations.spgemm.row_partition import Step

@@ -29,19 +29,19 @@ _BITS = 64
 _CLAIMED_BYTES = 4
 #: Chunks of rows to a worker.
 _CHUNKS = 32
-#: The weight of a row besides that of its products, in products.
+#: Weight of a row of C beside the weight of its products, in products.
 _ROW_WEIGHT = 8
-#: Room for the products of a short row: they are at most 32, and rows of B are copied by eights.
+#: Places for the products of a short row: at most 32 products, as rows of B are copied eight entries at a time.
 _ROOM = 32 + 8
 #: Most rows of B that one step adds together.
 _BLOCK = 4
-#: Entries of A ahead of which rows of B are asked for.
+#: Entries of A between the entry whose row of B is prefetched and the entry that is computed.
 _DISTANCE = 12
-#: Entries of a row of B that are not worth masks.
+#: Entries of a row of B up to which the row has no masks.
 _FEW = 4
-#: Columns apart of which accumulators would not stay in a core's cache.
+#: Columns between a row's first and last from which on its accumulator would not stay in a core's cache.
 _FAR = 1 << 15
-#: Words of masks that stand for a row without masks: more than three an entry, so that columns are set one by one.
+#: Word count of a row of B without masks: more than three words an entry, so that columns are set one by one.
 _NO_MASKS = 0xFFFFFFFC
 
 
@@ -95,7 +95,19 @@ class DenseChunkedKernel(OfListed):
 
 @dataclasses.dataclass
 class _State:
-    """Data of one product: the first row of each chunk, masks of B's rows until C has its structure, and their words."""
+    """Data of one product.
+
+    Attributes
+    ----------
+    n_chunks : int
+        Chunks of rows.
+    chunk_row : pyopencl.array.Array
+        The first row of each chunk, and the number of rows.
+    n_words : pyopencl.array.Array
+        The number of words of masks of each row of B.
+    masks : tuple of pyopencl.array.Array
+        Masks of B's rows; empty once C has its structure.
+    """
 
     n_chunks: int
     chunk_row: cl_array.Array
@@ -104,17 +116,17 @@ class _State:
 
 
 def workers_on(device: Device) -> int:
-    """Return how many workers a device has: one more than compute units, as a runtime may give one of them two."""
+    """Return the number of workers on a device: one more than compute units, as a runtime may give two workers to a unit."""
     return device.compute_units + 1
 
 
 def _words_of_bits(n_words: int, phase: str) -> int:
-    """Return the words of a worker's bits: those, a bit for each and, for rows of far columns, the place of its first column."""
+    """Return the words of a worker's bits: of columns, of words and, for rows of far columns, the first place of each word."""
     return n_words * (2 if phase == "upper_bound" else 1) + -(-n_words // _BITS)
 
 
 def worker_bytes(n_columns: int, types: KernelTypes) -> int:
-    """Return the bytes of a worker's arrays in a phase of a product with so many columns."""
+    """Return the bytes of a worker's arrays in a phase of a product with ``n_columns`` columns."""
     n_words = -(-n_columns // _BITS)
     value = types.value_bytes
     bits = 8 * _words_of_bits(n_words, types.phase) if types.phase != "values" else 0
@@ -128,7 +140,7 @@ class DenseChunked:
     Attributes
     ----------
     workers : int, optional
-        Work-items that claim chunks, at most; by default as many as `workers_on` returns.
+        Most work-items that claim chunks; by default the number that `workers_on` returns.
     """
 
     workers: int | None = None
@@ -155,7 +167,7 @@ class DenseChunked:
         del offsets, starts
         n_rows_b, nnz_b = product.b_indptr.size - 1, product.b_indices.size
         n_words = chain.scratch(n_rows_b, np.uint32)
-        # A product that hardly reads B is made before its masks were.
+        # A product that hardly reads B is made in less time than masks are.
         n_masks = nnz_b if product.n_products >= nnz_b else 0
         if 12 * n_masks > min(product.spare(), product.free - worker_bytes(product.shape[1], product.types)):
             n_masks = 0
@@ -169,15 +181,15 @@ class DenseChunked:
         return _State(n_chunks, chunk_row, n_words, masks)
 
     def chunks(self, state: Any) -> tuple[int, cl_array.Array]:
-        """Return how many chunks the rows are cut into, and the first row of each."""
+        """Return the number of chunks of rows, and the first row of each chunk."""
         return state.n_chunks, state.chunk_row
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: Any, counts: cl_array.Array) -> None:
-        """Enqueue the number of entries of each row."""
+        """Enqueue kernels that count the entries of each row of C."""
         self._enqueue(chain, product, rows, state, "symbolic", counts)
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: Any, C: Result, phase: str) -> None:
-        """Enqueue columns and values of each row, or values alone."""
+        """Enqueue kernels that make columns and values of each row of C, or values alone."""
         counts = (C.counts,) if phase == "upper_bound" else ()
         self._enqueue(chain, product, rows, state, phase, product.a_data, product.b_data, C.indptr, C.indices, C.data, *counts)
         if phase == "numeric":
@@ -202,7 +214,7 @@ class DenseChunked:
         chain.launch(built, workers, *rows.where, *product.structure, *results, *chunks, *scratch, state.n_words)
 
     def _workers(self, chain: Chain, product: Product, types: KernelTypes) -> int:
-        """Return how many workers there are arrays for."""
+        """Return the number of workers whose arrays fit in the workspace."""
         size = worker_bytes(product.shape[1], types)
         fitting = (product.free - _CLAIMED_BYTES) // size
         if fitting < 1:
@@ -213,5 +225,5 @@ class DenseChunked:
         return min(fitting, self.workers or workers_on(chain.device))
 
     def describe(self) -> str:
-        """Return its parameters in a few words."""
+        """Return the parameters of the accumulator in a few words."""
         return "chunks of rows" if self.workers is None else f"chunks of rows, {self.workers} workers"

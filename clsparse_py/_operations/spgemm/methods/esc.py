@@ -1,15 +1,18 @@
-"""Expansion, sort and contraction in global memory: "esc", the reference of Dalton et al., for rows of any length.
+"""Expansion, sort and contraction in global memory, for rows of any length: "esc" and "long-rows".
 
-The products of a slice of rows are expanded to keys (row and column as one number), sorted by the bits in use, and contracted: a
-run of equal keys is an entry of C. The order of products is kept for new values, if memory allows: these are expanded,
-gathered in this order and summed.
+"esc", the reference of Dalton et al.: the products of a slice of rows are expanded to keys (row and column as one number), sorted
+by the bits in use, and contracted: a run of equal keys is an entry of C. The order of products is kept for new values, if memory
+allows: new values are expanded, gathered in this order and summed.
+
+"long-rows", the SpGEMM of Ji et al., "Segmented merge", Section 4.3: a segmented merge takes the place of the sort. An entry of A
+names a sorted row of B, a sub-segment of its row of C, so that the products of all rows of a slice are merged together.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import field
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 from pyopencl import array as cl_array
@@ -27,18 +30,18 @@ from clsparse_py._operations.spgemm.methods.esc_kernels import (
     EscEntries,
     EscExpand,
     EscRows,
-    values_of,
 )
 from clsparse_py._operations.spgemm.methods.slices import Slice, cut_into_slices
 from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.radix_sort import enqueue_radix_sort, scratch_bytes
 from clsparse_py._primitives.scan import enqueue_scan
+from clsparse_py._primitives.segmented_merge import enqueue_segmented_merge
 from clsparse_py._run.launch import Chain
 
-__all__ = ["NUMBER_BYTES", "Esc", "esc"]
+__all__ = ["Esc", "esc", "long_rows"]
 
 #: Bytes of the number of a product.
-NUMBER_BYTES = 4
+_NUMBER_BYTES = 4
 
 
 @dataclasses.dataclass
@@ -50,11 +53,11 @@ class _Sorted:
     entry_at, entry_products : pyopencl.array.Array
         The place of each entry of A, and the number of its first product.
     keys : pyopencl.array.Array or None
-        Sorted; None once C's columns are made.
+        The sorted keys; None once C's columns are made.
     numbers : pyopencl.array.Array
-        Of the products in sorted order; bit 31 is set if an entry of C begins.
+        The numbers of the products in sorted order; bit 31 is set if an entry of C begins.
     runs_before, tile_first : pyopencl.array.Array
-        Which entry of C each row, and each tile of the contraction, begins with.
+        The first entry of C of each row, and of each tile of the contraction.
     """
 
     entry_at: cl_array.Array
@@ -73,12 +76,12 @@ class _Sorted:
 
 @dataclasses.dataclass
 class _State:
-    """The rows' entries and products, and the arrays that are kept of their slices, by number.
+    """The rows' entries and products, and the sorted products that are kept of slices, by the slice's number.
 
     Attributes
     ----------
     max_needed : int
-        Bytes that a slice needs, at most.
+        Most bytes that a slice needs.
     """
 
     entries_before: cl_array.Array
@@ -100,38 +103,40 @@ class Esc:
     Attributes
     ----------
     work_group : int
-        Of its own kernels, at most.
+        Most work-items in a work-group of the accumulator's own kernels.
     bounded : bool
         Whether slices, and arrays kept of them, take no more than `Product.spare` allows, but for single rows that need it.
         Else the fewer slices, the better.
     expected_fill : float
         The share of the bound of C's entries that C is taken to have.
+    merges : bool
+        Whether a segmented merge takes the place of the sort. A merge waits for the device once; new values of a product of
+        several slices, which wait for nothing, are sorted all the same.
     """
-
-    merges: ClassVar[bool] = False
 
     work_group: int = 128
     bounded: bool = False
     expected_fill: float = 0.0
+    merges: bool = False
 
     def describe(self) -> str:
-        """Return its parameters in a few words."""
-        return "expansion, radix sort and contraction in global memory"
+        """Return the steps of the accumulator in a few words."""
+        return f"expansion, {'segmented merge' if self.merges else 'radix sort'} and contraction in global memory"
 
     def _group(self, chain: Chain) -> int:
-        """Return the work-items of a work-group, at most as many as the device allows."""
+        """Return the number of work-items in a work-group, at most as many as the device allows."""
         return min(self.work_group, chain.device.max_work_group)
 
     def _contraction(self, chain: Chain, product: Product, rows: Rows, key: np.dtype[Any], phase: str) -> EscContract:
         """Return the record of the kernel that contracts sorted products in a phase."""
-        # In the phase of values there are no keys.
+        # The phase of values has no keys.
         name = "uint32" if phase == "values" else name_of(key)
         return EscContract.legal(chain.device, product.types.of(phase), rows.listed is not None, name, self._group(chain))
 
     def _needs(self, chain: Chain, product: Product, part: Slice, key_bytes: int, column_bits: int) -> int:
         """Return the bytes of workspace that a slice takes."""
-        n, index_bytes, value_bytes = part.n, product.a_indptr.dtype.itemsize, values_of(product.types).itemsize
-        pair = key_bytes + NUMBER_BYTES
+        n, index_bytes, value_bytes = part.n, product.types.index_bytes, product.types.value_bytes
+        pair = key_bytes + _NUMBER_BYTES
         tiles = n // self._contraction(chain, product, Rows(1), np.dtype(np.uint64), "values").tile + 1
         structure = part.n_entries * (8 + index_bytes) + 8 * part.n_rows + 4 * tiles + part.n_entries // 64 + 8192
         sorting = 2 * n * pair + self._sort_bytes(chain, part, key_bytes, column_bits)
@@ -140,37 +145,22 @@ class Esc:
         return structure + max(sorting, marking, contracting)
 
     def _sort_bytes(self, chain: Chain, part: Slice, key_bytes: int, column_bits: int) -> int:
-        """Return the bytes that the sort takes beside keys and numbers, before and after."""
-        return scratch_bytes(chain.device, part.n, column_bits + part.row_bits, key_bytes, NUMBER_BYTES)
-
-    def _enqueue_sort(
-        self,
-        chain: Chain,
-        part: Slice,
-        bits: int,
-        source: tuple[cl_array.Array, ...],
-        target: tuple[cl_array.Array, ...],
-        runs: tuple[cl_array.Array, ...],  # noqa: ARG002 - of those that merge
-    ) -> None:
-        """Enqueue the sort of keys, and of numbers with them if there are any; it may overwrite the given arrays.
-
-        ``runs`` tell the first entry of A of each row, and the first product of each entry; there are none if this is no
-        merge, or may not wait.
-        """
-        numbers = (source[1], target[1]) if len(source) > 1 else (None, None)
-        enqueue_radix_sort(
-            chain, source[0], part.n, bits=(0, bits), sorted_keys=target[0], values=numbers[0], sorted_values=numbers[1],
-            overwrites=True,
-        )  # fmt: skip
+        """Return the bytes that the sort takes, or the merge, beside keys and numbers, before and after."""
+        sorting = scratch_bytes(chain.device, part.n, column_bits + part.row_bits, key_bytes, _NUMBER_BYTES)
+        if not self.merges:
+            return sorting
+        # The output of rounds; segments, their lists, tiles and counts.
+        merging = part.n * (key_bytes + _NUMBER_BYTES) + 24 * part.n_rows + part.n // 16 + 512 * chain.device.compute_units + 4096
+        return max(sorting, merging)
 
     def _budget(self, product: Product, rows: Rows, entries: int) -> int:
-        """Return the bytes for slices, and for arrays kept of them, if C has so many entries."""
+        """Return the bytes for slices, and for arrays kept of slices, if C has ``entries`` entries."""
         if not self.bounded:
             return product.free
         return product.spare(entries) - 16 * (rows.n + 1)
 
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:
-        """Return slices of the rows, each of which fits in the workspace. Waits for the device, but for all rows in one slice.
+        """Return the rows cut into slices that fit in the workspace. Waits for the device, but for all rows in one slice.
 
         Raises
         ------
@@ -207,7 +197,7 @@ class Esc:
         return state
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
-        """Enqueue the number of entries of each row. The sorted products are kept if there is but one slice."""
+        """Enqueue kernels that count the entries of each row of C. The sorted products are kept if there is but one slice."""
         slices_state = cast("_State", state)
         is_single = len(slices_state.slices) == 1
         for number, part in enumerate(slices_state.slices):
@@ -216,11 +206,11 @@ class Esc:
             )
             if is_single:
                 slices_state.kept[number] = sorted_slice
-            # Nothing of a slice is held while the next one is made.
+            # The memory of a slice is let go before the next slice is made.
             del sorted_slice
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
-        """Enqueue columns and values of each row, or values alone."""
+        """Enqueue kernels that make columns and values of each row of C, or values alone."""
         slices_state = cast("_State", state)
         room = 0
         if phase == "numeric" and not slices_state.kept:
@@ -230,12 +220,12 @@ class Esc:
                 chain, product, rows, slices_state, part, waits=phase != "values", numbered=True
             )
             self._enqueue_contraction(chain, product, rows, slices_state, part, sorted_slice, C, phase)
-            # From now on columns are C's.
+            # C has the columns now, so that the keys are let go.
             sorted_slice.keys = None
             if sorted_slice.kept_bytes <= room:
                 room -= sorted_slice.kept_bytes
                 slices_state.kept[number] = sorted_slice
-            # Nothing of a slice is held while the next one is made, if it is not kept.
+            # The memory of a slice that is not kept is let go before the next slice is made.
             del sorted_slice
 
     def _sort_slice(
@@ -250,7 +240,7 @@ class Esc:
         numbered: bool,
         counts: Any = None,
     ) -> _Sorted:
-        """Enqueue expansion and sort of a slice, and the search of the runs in it; may wait for the device if it ``waits``."""
+        """Enqueue the expansion and sort of a slice, and the search of the runs; ``waits``: whether to wait for the device."""
         group, listed, types = self._group(chain), rows.listed is not None, product.types.of("symbolic")
         where, n = (*rows._replace(n=part.n_rows).where, np.uint64(part.begin)), np.uint32(part.n)
         entry_at = chain.scratch(part.n_entries, product.a_indices.dtype)
@@ -273,9 +263,14 @@ class Esc:
             product.a_indices, product.b_indptr, np.uint32(state.column_bits), entry_slot, product.b_indices, *source,
         )  # fmt: skip
         target = tuple(chain.scratch(part.n, dtype) for dtype in dtypes)
-        runs = (*row_entries, entry_products) if row_entries else ()
-        self._enqueue_sort(chain, part, state.column_bits + part.row_bits, source, target, runs)
-        del source, entry_slot, runs, row_entries
+        if row_entries:
+            enqueue_segmented_merge(chain, (*row_entries, entry_products), source, target, part.n)
+        else:
+            enqueue_radix_sort(
+                chain, source[0], part.n, bits=(0, state.column_bits + part.row_bits), sorted_keys=target[0],
+                values=source[1] if numbered else None, sorted_values=target[1] if numbered else None, overwrites=True,
+            )  # fmt: skip
+        del source, entry_slot, row_entries
 
         marks, places = chain.scratch(part.n, np.uint8), chain.scratch(part.n + 1, np.int32)
         enqueue_loop(chain, ESC_MARK_NUMBERED if numbered else ESC_MARK, part.n, (name_of(dtypes[0]),), *target, marks)
@@ -296,7 +291,7 @@ class Esc:
         """Enqueue the values of a slice's rows, and the columns outside the phase of values."""
         group, n = self._group(chain), np.uint32(part.n)
         where = (*rows._replace(n=part.n_rows).where, np.uint64(part.begin))
-        values = chain.scratch(part.n, values_of(product.types))
+        values = chain.scratch(part.n, product.kind.result)
         built, expand = chain.build(EscExpand(group, product.types.of("values"), "uint32", "values"))
         chain.launch(
             built, -(-part.n // (expand.work_group * expand.items)), n, np.uint32(part.n_entries), sorted_slice.entry_products,
@@ -315,6 +310,11 @@ class Esc:
             )
 
 
-def esc(on: Setting) -> tuple[Bin, ...]:  # noqa: ARG001 - it is the same everywhere
-    """Return the one bin of "esc": it takes any row."""
+def esc(_on: Setting) -> tuple[Bin, ...]:
+    """Return the one bin of "esc", for any row."""
     return (Bin("esc", Esc()),)
+
+
+def long_rows(_on: Setting) -> tuple[Bin, ...]:
+    """Return the one bin of "long-rows", for any row."""
+    return (Bin("long-rows", Esc(bounded=True, merges=True)),)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
 from typing_extensions import Self, override
 
 from clsparse_py._build.declaration import Examples, Variants, kernel
@@ -25,14 +24,7 @@ __all__ = [
     "EscEntries",
     "EscExpand",
     "EscRows",
-    "values_of",
 ]
-
-
-def values_of(types: KernelTypes) -> np.dtype[Any]:
-    """Return the dtype of C's values in a phase that has values."""
-    assert types.arithmetic is not None
-    return types.arithmetic.result
 
 
 @kernel
@@ -52,7 +44,7 @@ class EscEntries(OfRows):
     Attributes
     ----------
     pointers : bool
-        Whether to tell the first entry of each row.
+        Whether the kernel also writes the first entry of each row.
     """
 
     template = "spgemm/esc_entries"
@@ -69,7 +61,7 @@ class EscCount(OfRows):
     Attributes
     ----------
     counting : bool
-        Whether the entries of each row of C are asked for.
+        Whether the kernel also counts the entries of each row of C.
     """
 
     template = "spgemm/esc_count"
@@ -80,8 +72,8 @@ class EscCount(OfRows):
 
 ESC_MARK = declare_loop(
     "spgemm/esc_mark:keys",
-    "Which of a slice's sorted products begin an entry of C: those whose key is not that of the one before (Dalton, Olson and "
-    "Bell, Section 3.4).",
+    "Marks of a slice's sorted products: 1 where an entry of C begins, as the key is not that of the product before (Dalton, "
+    "Olson and Bell, Section 3.4).",
     "const KEY *keys, uchar *marks",
     "marks[i] = i == 0 || keys[i] != keys[i - 1];",
     types="KEY",
@@ -90,7 +82,7 @@ ESC_MARK = declare_loop(
 
 ESC_MARK_NUMBERED = declare_loop(
     "spgemm/esc_mark",
-    "As esc_mark:keys; and of the products' numbers, which were sorted with them, bit 31 set where an entry begins.",
+    "Marks as esc_mark:keys has them, and bit 31 set where an entry begins in the products' numbers, sorted with the keys.",
     "const KEY *keys, uint *numbers, uchar *marks",
     "const bool begins = i == 0 || keys[i] != keys[i - 1];",
     "marks[i] = begins;",
@@ -110,7 +102,7 @@ class EscExpand(OfProduct):
     key : str
         "uint32" or "uint64": the dtype of a product's row and column as one number.
     output : str
-        What it writes: "keys", "numbered" keys or "values".
+        The kernel's output: "keys", "numbered" keys or "values".
     items : int
         Products of a work-item.
     """
@@ -143,9 +135,9 @@ class EscContract(OfLanes, OfListed):
     Attributes
     ----------
     key : str
-        As in `EscMark`.
+        "uint32" or "uint64": the dtype of the sorted keys.
     items : int
-        Products to a work-item, an odd number: lanes that walk through products of their own do not meet in a bank.
+        Products to a work-item, an odd number: lanes that walk through products of their own do not meet in a bank of memory.
     """
 
     template = "spgemm/esc_contract"
@@ -155,16 +147,11 @@ class EscContract(OfLanes, OfListed):
 
     @classmethod
     def legal(cls, device: Device, types: KernelTypes, listed: bool, key: str, work_group: int) -> EscContract:
-        """Return the record that suits a device: many products to a work-item if sums are small; it fits in local memory."""
+        """Return the record that suits a device and its local memory: many products to a work-item if values are small."""
         record = cls(min(work_group, device.max_work_group), types, listed, device.portability, key, 15)
-        record = replace(record, items={8: 11, 16: 5}.get(record.value_bytes, 15))
+        record = replace(record, items={8: 11, 16: 5}.get(types.value_bytes, 15))
         halves = (replace(record, work_group=record.work_group >> bit) for bit in range(record.work_group.bit_length()))
         return device.fitting(halves, lambda candidate: candidate.local_bytes)
-
-    @property
-    def value_bytes(self) -> int:
-        """Bytes of a value of C."""
-        return values_of(self.types).itemsize
 
     @property
     def tile(self) -> int:
@@ -174,7 +161,8 @@ class EscContract(OfLanes, OfListed):
     @property
     def local_bytes(self) -> int:
         """Bytes of local memory of a work-group."""
-        return self.tile * (self.value_bytes + 3) + self.work_group * (self.value_bytes + 4) + 4
+        value = self.types.value_bytes
+        return self.tile * (value + 3) + self.work_group * (value + 4) + 4
 
     @property
     @override
@@ -187,7 +175,7 @@ class EscContract(OfLanes, OfListed):
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
-        # The tile stays: arrays kept of a slice count in tiles.
+        # The size of the tile stays: arrays kept of a slice count in tiles.
         fitting = next((size for size in range(work_group, 0, -1) if self.tile % size == 0), 0)
         if not fitting:
             return None
@@ -209,7 +197,7 @@ class EscCarry(OfListed):
     Attributes
     ----------
     tile : int
-        Of `EscContract`.
+        Products of a tile, as `EscContract` has them.
     """
 
     template = "spgemm/esc_carry"

@@ -1,7 +1,7 @@
 """The optimised ESC of Dalton et al.: "esc-local", each row expanded, sorted and contracted in the memory that it fits in.
 
-Rows of few products are a work-item's, in registers; those of more a sub-group's or a work-group's, in local memory; those that
-local memory does not hold a work-group's too, in global memory.
+Rows of few products have a work-item, in registers; rows of more products a sub-group or a work-group, in local memory; rows that
+local memory does not hold have a work-group, in global memory.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from clsparse_py._operations.spgemm.bins import Bin, Setting
 from clsparse_py._operations.spgemm.kernels import KernelTypes, RowKernel
 from clsparse_py._operations.spgemm.methods.esc import Esc
 from clsparse_py._operations.spgemm.methods.sort import max_columns_of
-from clsparse_py._operations.spgemm.methods.team import Team, vary
-from clsparse_py._operations.spgemm.methods.team_sync import SynchronisedKernel
+from clsparse_py._operations.spgemm.methods.team import SynchronisedKernel, Team
 from clsparse_py._operations.spgemm.thresholds import Thresholds
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._run.launch import Chain
@@ -31,14 +30,14 @@ __all__ = ["EscGroup", "EscGroupKernel", "EscItem", "EscItemKernel", "EscTeam", 
 
 #: Products that a work-item sorts at a time, in registers (quirk 6).
 _REGISTERS = 16
-#: Products of a row that a work-group sorts in global memory, at most: it is as busy with them as others are with all rows.
+#: Most products of a row that a work-group sorts in global memory: one such row takes as long as all other rows.
 _GROUP_PRODUCTS = 1 << 14
-#: Bytes of local memory that a work-group of several rows takes, so that several work-groups share a compute unit.
-_SHARED = 24 << 10
+#: Most bytes of local memory of a work-group of several rows, so that several work-groups share a compute unit.
+_LOCAL_BYTES = 24 << 10
 
 
 def _word_bytes(types: KernelTypes, columns: int | None, bits: int) -> int:
-    """Return the bytes of a word: in the symbolic phase a column, else also the number of a product."""
+    """Return the bytes of a word that is sorted: it holds a column and, but in the symbolic phase, the number of a product."""
     if types.phase == "symbolic":
         return 8 if types.wide else 4
     return 4 if columns is not None and (columns - 1).bit_length() + bits <= 32 else 8
@@ -46,14 +45,14 @@ def _word_bytes(types: KernelTypes, columns: int | None, bits: int) -> int:
 
 @dataclass(frozen=True)
 class _SortingKernel(RowKernel):
-    """Base of the records.
+    """Base of the records of kernels that sort the products of a row.
 
     Attributes
     ----------
     products : int
         Most products of a row.
     word_bytes : int
-        Of a word that is sorted.
+        Bytes of a word that is sorted.
     """
 
     products: int
@@ -110,13 +109,13 @@ class EscTeamKernel(_SortingTeamKernel):
     template = "spgemm/esc_team"
 
     @property
+    @override
     def row_bytes(self) -> int:
-        """Local memory for a row."""
         return self.products * (2 * self.word_bytes + 2) + 8 + self.lanes * (4 + self.types.value_bytes)
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        # An index fits in the place of a word.
+        # An index of B fits in the memory of a word.
         bases = self.types.index == "int32" or self.word_bytes == 8
         return {**super().arguments(), "free": self.team_sync != "barrier", "bases": bases}
 
@@ -157,22 +156,22 @@ class EscGroupKernel(_SortingTeamKernel):
 
     @property
     def room(self) -> int:
-        """Words of a row, and of one pass: lanes have as many each, an odd number and three at least."""
+        """Words of a row in one pass of the sort: lanes have equal shares, of an odd number of words, three at least."""
         return self.products + 3 * self.lanes
 
     @property
     def base_words(self) -> int:
-        """Words that hold an index for each entry of a row of A."""
+        """Words of memory that hold an index of B for each entry of a row of A."""
         return -(-self.entries * self.types.index_bytes // self.word_bytes)
 
     @property
     def scratch_bytes(self) -> int:
-        """Global memory for a work-group, a multiple of 8."""
+        """Bytes of global memory for a work-group, a multiple of 8."""
         return -(-(2 * self.room + self.base_words) * self.word_bytes // 8) * 8
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        # If a word has room for the number of a product's entry of A, that entry need not be searched for.
+        # If a word has room for the number of a product's entry of A, no search has to find this entry.
         entry_bits = (self.entries - 1).bit_length() if self.word_bytes == 8 and self.types.arithmetic else 0
         words = {"room": self.room, "base_words": self.base_words, "entry_bits": entry_bits}
         return {**super().arguments(), **words, "digit_bits": self.DIGIT_BITS}
@@ -186,15 +185,16 @@ class EscGroupKernel(_SortingTeamKernel):
 
 @dataclass(frozen=True)
 class _SortingTeam(Team):
-    """Base of the accumulators.
+    """Base of the accumulators that sort the products of a row.
 
     Attributes
     ----------
     products : int
         Most products of a row, and most entries of a row of A.
     work_group : int
+        Most work-items in a work-group.
     columns : int, optional
-        A bound above all columns of B, if one is known: few leave room for a product's number in a word of 32 bits.
+        A bound above all columns of B, if one is known: few columns leave room for a product's number in a word of 32 bits.
     """
 
     products: int
@@ -202,26 +202,25 @@ class _SortingTeam(Team):
     columns: int | None = None
 
     @override
-    def adapt(self, device: Device, product: Product, entries: int | None = None) -> Self:
-        adapted: Self = vary(self, "columns", self.columns or product.shape[1])
-        return adapted
+    def adapt(self, product: Product, entries: int | None = None) -> Self:
+        return replace(self, columns=self.columns or product.shape[1])
 
     @property
     def bits(self) -> int:
-        """Bits that tell a product of a row."""
+        """Bits of the largest number of a product within its row."""
         return (self.products - 1).bit_length()
 
     @property
     def length(self) -> int:
-        """The longest row of A that it takes."""
+        """Most entries of a row of A."""
         return self.products
 
     def min_bytes(self, device: Device, types: KernelTypes) -> int:  # noqa: ARG002 - most sort on the chip
-        """Return the workspace that it needs at least."""
+        """Return the least bytes of workspace that the accumulator needs."""
         return 0
 
     def max_columns(self, device: Device, types: KernelTypes) -> int:  # noqa: ARG002 - words of any size fit
-        """Return the most columns with which a column and the number of a product fit in a word, and a row's words in memory."""
+        """Return the most columns of B with which a column and a product's number fit in a word, and a row's words in memory."""
         return max_columns_of(self.products)
 
 
@@ -233,7 +232,7 @@ class EscItem(_SortingTeam):
     def record(self, device: Device, types: KernelTypes, listed: bool) -> EscItemKernel:
         word_bytes = _word_bytes(types, self.columns, self.bits)
         requested = EscItemKernel(self.work_group, types, listed, device.portability.at_most(1), 1, 1 << self.bits, word_bytes)
-        fitting = min(device.local_memory - RESERVED, _SHARED) // requested.work_item_bytes
+        fitting = min(device.local_memory - RESERVED, _LOCAL_BYTES) // requested.work_item_bytes
         return replace(requested, work_group=min(self.work_group, device.max_work_group, max(fitting // 32 * 32, 1)))
 
     @override
@@ -259,7 +258,7 @@ class EscTeam(_SortingTeam):
         requested = EscTeamKernel(self.work_group, types, listed, device.portability, self.lanes, self.products, word_bytes)
         legal = requested.within(min(max(self.work_group, self.lanes), device.max_work_group), device.portability.lane_width)
         assert legal is not None  # a work-group has at least one work-item
-        return legal.with_teams(min(device.local_memory - RESERVED, _SHARED))
+        return legal.with_teams(min(device.local_memory - RESERVED, _LOCAL_BYTES))
 
     @override
     def max_columns(self, device: Device, types: KernelTypes) -> int:
@@ -283,12 +282,12 @@ class EscGroup(_SortingTeam):
 
     entries: int = 8192
 
-    #: Work-groups to a compute unit.
+    #: Work-groups of a launch to a compute unit.
     _RESIDENT: ClassVar[int] = 2
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> EscGroupKernel:
-        # The lanes meet in loops of any length: on CPU devices they are one (quirk 4).
+        # Lanes meet in loops of any length: on CPU devices a row has one lane (quirk 4).
         lanes = min(self.work_group, device.resident)
         word_bytes = _word_bytes(types, self.columns, self.bits)
         shape = lanes, self.products, word_bytes, self.entries
@@ -309,7 +308,7 @@ class EscGroup(_SortingTeam):
 
     @override
     def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:
-        # Products of a few rows at a time.
+        # Half of the workspace, for the products of a few rows at a time.
         room = product.spare() // 2
         groups = max(min(rows.n, self._RESIDENT * chain.device.compute_units, room // record.scratch_bytes), 1)
         scratch = chain.scratch(groups * record.scratch_bytes // 8, np.uint64)
@@ -323,16 +322,16 @@ class EscGroup(_SortingTeam):
 
 
 def _max_products(device: Device, types: KernelTypes, lanes: int, word_bytes: int) -> int:
-    """Return how many products of a row local memory holds, in any phase."""
-    of_one = replace(EscTeam(1, lanes=lanes).record(device, types.of("numeric"), listed=True), word_bytes=word_bytes)
-    of_product = replace(of_one, products=2).row_bytes - of_one.row_bytes
-    return (device.local_memory - RESERVED - of_one.row_bytes) // of_product
+    """Return the number of products of a row that local memory holds in any phase."""
+    record = replace(EscTeam(1, lanes=lanes).record(device, types.of("numeric"), listed=True), word_bytes=word_bytes)
+    product_bytes = replace(record, products=2).row_bytes - record.row_bytes
+    return (device.local_memory - RESERVED - record.row_bytes) // product_bytes
 
 
 def esc_bins(device: Device, types: KernelTypes, thresholds: Thresholds) -> tuple[EscItem | EscTeam | EscGroup, ...]:
-    """Return the bins: rows of one work-item, one sub-group, one work-group, and one work-group in global memory.
+    """Return the accumulators of "esc-local": rows of a work-item, a sub-group, a work-group, a work-group in global memory.
 
-    There are no more products than local memory holds: more if columns leave room for a product's number in a word of 32 bits,
+    Rows have no more products than local memory holds: more if columns leave room for a product's number in a word of 32 bits,
     see `EscTeam.max_columns`.
     """
     of_item, of_sub_group, of_group = (
@@ -343,7 +342,7 @@ def esc_bins(device: Device, types: KernelTypes, thresholds: Thresholds) -> tupl
     for products, lanes in ((of_sub_group, width), (of_group, group)):
         fitting = min(products, _max_products(device, types, lanes, 8))
         packed = min(products, fitting if types.wide else _max_products(device, types, lanes, 4))
-        # Small rows with as many lanes take a quarter of the local memory: more of them share a compute unit.
+        # Rows of a quarter of the products take a quarter of the local memory: more of these rows share a compute unit.
         accumulators += [
             EscTeam(size, lanes=lanes) for size in (fitting // 4, fitting, packed) if size > accumulators[-1].products
         ]
@@ -351,7 +350,7 @@ def esc_bins(device: Device, types: KernelTypes, thresholds: Thresholds) -> tupl
 
 
 def esc_local(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "esc-local": by products of a row, which one work-item, sub-group or work-group takes at most."""
+    """Return the bins of "esc-local", by the products of a row: a row has a work-item, a sub-group or a work-group."""
     device, types, thresholds = on
     bins = (
         Bin(

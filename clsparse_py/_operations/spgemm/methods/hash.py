@@ -16,9 +16,8 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._operations.spgemm.accumulator import Product, Result, Rows
 from clsparse_py._operations.spgemm.bins import Bin, Setting
 from clsparse_py._operations.spgemm.kernels import KernelTypes, RowKernel
-from clsparse_py._operations.spgemm.methods.dense_windows import DenseWindows
-from clsparse_py._operations.spgemm.methods.team import Team, vary
-from clsparse_py._operations.spgemm.methods.team_sync import SynchronisedKernel
+from clsparse_py._operations.spgemm.methods.dense import DenseWindows
+from clsparse_py._operations.spgemm.methods.team import SynchronisedKernel, Team
 from clsparse_py._operations.spgemm.thresholds import Thresholds, thresholds_of
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._run.launch import Chain
@@ -30,14 +29,14 @@ _log = logging.getLogger(__name__)
 #: Products of the smallest bin of "hash"; bins double, as in Liu et al., Section 3.4.
 _MIN_PRODUCTS = 2
 #: Products of the smallest bin of "large-hash".
-_MIN_MANY = 1024
-#: Slots of a table with sums, at least.
+_MIN_LARGE_PRODUCTS = 1024
+#: Least slots of a hash table with sums.
 _MIN_SLOTS = 128
-#: Most entries of A of a row whose products are shared out: a kernel has a place for the first product of each.
-_LENGTH = 1024
-#: Most bytes of local memory that a kernel needs beside its table, where the table has all the rest.
-_STAGED = 4 << 10
-#: Slots up to which sorting by counting smaller ones is quicker than a network.
+#: Most entries of a row of A whose products are shared out: local memory has the number of the first product of each entry.
+_MAX_LENGTH = 1024
+#: Bytes of local memory that a kernel needs beside a hash table that has all the rest.
+_STAGED_BYTES = 4 << 10
+#: Slots up to which a sort that counts smaller columns is quicker than a sorting network.
 _RANKED = 64
 
 
@@ -51,11 +50,11 @@ class HashKernel(SynchronisedKernel):
     products : int
         Most products of a row, a power of two up to 2^15.
     slots : int
-        Of a table, a power of two.
+        Slots of a hash table, a power of two.
     items : int
         Products that a lane fetches at a time.
     ordered : bool
-        Whether values are added in the order of A's row; by atomics else.
+        Whether values are added in the order of A's row; else by atomics.
     """
 
     template = "spgemm/hash"
@@ -68,12 +67,11 @@ class HashKernel(SynchronisedKernel):
     @property
     def _places(self) -> int:
         """Numbers of 16 bits that a row needs: the first product of each entry of A, later the slots in use."""
-        return max(min(self.products, _LENGTH) + 1, self.slots if self.types.value_bytes else 0)
+        return max(min(self.products, _MAX_LENGTH) + 1, self.slots if self.types.value_bytes else 0)
 
     @property
     @override
     def row_bytes(self) -> int:
-        """Local memory for a row."""
         exchanged = 4 + (self.types.value_bytes + 2 + 4 * -(-self.lanes // 32) if self.types.value_bytes and self.ordered else 0)
         return self.slots * (4 + self.types.value_bytes) + 2 * self._places + 4 + self.lanes * exchanged
 
@@ -109,13 +107,13 @@ class HashRowsKernel(SynchronisedKernel):
     products : int
         Most products of a row, a power of two up to 2^15.
     slots : int
-        Of a table, a power of two.
+        Slots of a hash table, a power of two.
     ahead : int
         Loads that a lane has in flight.
     registers : bool
         Whether entries are sorted in registers: a word of 32 bits holds a column and its slot.
     min_entries : int
-        Fewest entries of a row of C that is made, or counted anew.
+        Fewest entries of a row of C that is made, or counted anew with a larger table.
     """
 
     template = "spgemm/hash_rows"
@@ -126,41 +124,41 @@ class HashRowsKernel(SynchronisedKernel):
     registers: bool
     min_entries: int
 
-    #: Entries of A's row that are taken at a time, at most; and entries of C in a lane's registers (quirk 6).
+    #: Most entries of A's row that are staged at a time.
     MAX_ENTRIES: ClassVar[int] = 64
+    #: Most entries of C in a lane's registers (quirk 6).
     MAX_REGISTER_ITEMS: ClassVar[int] = 16
     #: Most slots probed for a column in the symbolic phase, if a bin with a larger table may count the row.
     TRIES: ClassVar[int] = 64
 
     @property
     def entries(self) -> int:
-        """Entries of A's row that are taken at a time."""
+        """Entries of A's row that are staged at a time."""
         return min(self.MAX_ENTRIES, self.products)
 
     @property
     @override
     def row_bytes(self) -> int:
-        """Local memory for a row."""
         value = self.types.value_bytes
         staged = (self.entries + 1) * (self.types.index_bytes + 2) + self.entries * value
         return self.slots * (4 + value + 2 * bool(value)) + staged + 4 * self.lanes
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        most = self.slots // self.lanes
-        networks = [1 << bit for bit in range(1, min(most, self.MAX_REGISTER_ITEMS).bit_length())]
+        lane_slots = self.slots // self.lanes
+        networks = [1 << bit for bit in range(1, min(lane_slots, self.MAX_REGISTER_ITEMS).bit_length())]
         is_sub_group = 1 < self.lanes == self.lane_width
         return {
             **super().arguments(),
             "bits": self.slots.bit_length() - 1,
             "entries": self.entries,
             "lane_width": self.lane_width,
-            # Teams of one sub-group may each take another way.
+            # A team of a whole sub-group may take another branch than other teams.
             "networks": tuple(networks if is_sub_group else networks[-1:]),
             "registers": self.registers
             and self.lanes <= self.lane_width
-            and (is_sub_group or 2 <= most <= self.MAX_REGISTER_ITEMS),
-            "many": most > self.MAX_REGISTER_ITEMS,
+            and (is_sub_group or 2 <= lane_slots <= self.MAX_REGISTER_ITEMS),
+            "many": lane_slots > self.MAX_REGISTER_ITEMS,
             "one": is_sub_group,
             "tries": self.TRIES,
         }
@@ -168,7 +166,7 @@ class HashRowsKernel(SynchronisedKernel):
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         record = super().within(work_group, lane_width)
-        # Rows of B are walked in a loop of any length, in which there must be no barrier.
+        # Rows of B are walked in a loop of any length, which must not hold a barrier.
         return replace(record, lanes=1) if record is not None and record.team_sync == "barrier" else record
 
     @classmethod
@@ -193,13 +191,14 @@ class HashRows(Team):
     ahead : int
         Loads that a lane has in flight.
     work_group : int
+        Most work-items in a work-group.
     contraction : int
-        How many times as many products a row is taken to have as its table with sums has slots; a power of two.
+        Products of a row to a slot of its hash table with sums; a power of two.
     columns : int, optional
         A bound above all columns of B, if not their number.
     min_entries : int
-        Fewest entries of a row of C that is made, or counted anew: those that a smaller table leaves out. This one is as large as
-        local memory allows.
+        Fewest entries of a row of C that is made, or counted anew, if a smaller table left rows out: the table is as large as
+        local memory allows then.
     """
 
     products: int
@@ -210,17 +209,17 @@ class HashRows(Team):
     columns: int | None = None
     min_entries: int = 0
 
-    #: Most entries of a row of A.
+    #: Most entries of a row of A; None for no limit.
     length: ClassVar[int | None] = None
-    #: Slots of a table that counts, at most, if no smaller one leaves rows out: several have room in local memory then.
+    #: Most slots of a table of the symbolic phase, unless a smaller table left rows out: local memory holds several tables then.
     MAX_COUNTED: ClassVar[int] = 1024
 
     @override
     def record(self, device: Device, types: KernelTypes, listed: bool) -> HashRowsKernel:
         if types.arithmetic:
             slots = max(self.products // self.contraction, min(self.products, _MIN_SLOTS))
-            room = device.local_memory - _STAGED if self.min_entries else device.local_memory // 2
-            # More columns than these are windows'.
+            room = device.local_memory - _STAGED_BYTES if self.min_entries else device.local_memory // 2
+            # Rows of more columns than slots are made by windows.
             while slots * (6 + types.value_bytes) > room:
                 slots //= 2
         else:
@@ -230,12 +229,12 @@ class HashRows(Team):
         return HashRowsKernel(self.work_group, types, listed, device.portability, *shape).resident_twice(device)
 
     @override
-    def adapt(self, device: Device, product: Product, entries: int | None = None) -> Self:
-        varied: Self = vary(self, "columns", product.shape[1])
+    def adapt(self, product: Product, entries: int | None = None) -> Self:
+        contraction = self.contraction
         if entries and not self.min_entries:
             # 1.5 times the slots that the mean row needs.
-            varied = vary(varied, "contraction", 1 << max(2 * product.n_products // (3 * entries), 1).bit_length() - 1)
-        return varied
+            contraction = 1 << max(2 * product.n_products // (3 * entries), 1).bit_length() - 1
+        return replace(self, columns=product.shape[1], contraction=contraction)
 
     @override
     def predict_record(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
@@ -246,7 +245,7 @@ class HashRows(Team):
         super().enqueue_symbolic(chain, product, rows, state, counts)
         slots = self._slots(chain, product, rows, "symbolic")
         if slots:
-            vary(self, "min_entries", slots + 1)._enqueue(chain, product, rows, "symbolic", counts)
+            replace(self, min_entries=slots + 1)._enqueue(chain, product, rows, "symbolic", counts)
 
     @override
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
@@ -254,17 +253,17 @@ class HashRows(Team):
         slots = self._slots(chain, product, rows, phase, C.data.size)
         if not slots:
             return
-        fuller = vary(self, "min_entries", slots + 1)
-        if fuller._built(chain, product, rows, phase)[1].slots > slots:
-            Team.enqueue_numeric(fuller, chain, product, rows, state, C, phase)
-            slots = fuller._slots(chain, product, rows, phase)
+        larger = replace(self, min_entries=slots + 1)
+        if larger._built(chain, product, rows, phase)[1].slots > slots:
+            Team.enqueue_numeric(larger, chain, product, rows, state, C, phase)
+            slots = larger._slots(chain, product, rows, phase)
         if slots:
             DenseWindows(parts=1, min_entries=slots + 1).enqueue_numeric(chain, product, rows, state, C, phase)
 
     def _slots(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> int:
-        """Return how many entries of C a table holds, if rows may be left to another one or to windows; else 0."""
+        """Return the number of slots of a row's hash table, if rows may be left to a larger table or to windows; else 0."""
         slots: int = self._built(chain, product, rows, phase, entries)[1].slots
-        # Where columns are counted, even if B has no more of them: in a table that is nearly full they are looked for in vain.
+        # The symbolic phase leaves rows out even if B has no more columns than slots: a search in a nearly full table takes long.
         return slots if slots < (self.products if phase == "symbolic" else min(self.products, product.shape[1])) else 0
 
     @override
@@ -288,9 +287,9 @@ class Hash(Team):
     @property
     def length(self) -> int:
         """Most entries of a row of A."""
-        return min(self.products, _LENGTH)
+        return min(self.products, _MAX_LENGTH)
 
-    def _slots(self, types: KernelTypes) -> int:  # noqa: ARG002 - of any phase
+    def _slots(self, types: KernelTypes) -> int:  # noqa: ARG002 - alike in all phases
         """Return the slots of a row's hash table in a phase."""
         return self.products
 
@@ -300,9 +299,8 @@ class Hash(Team):
         return HashKernel(self.work_group, types, listed, device.portability, *shape).resident_twice(device)
 
     @override
-    def adapt(self, device: Device, product: Product, entries: int | None = None) -> Self:
-        adapted: Self = vary(self, "deterministic", product.deterministic)
-        return adapted
+    def adapt(self, product: Product, entries: int | None = None) -> Self:
+        return replace(self, deterministic=product.deterministic)
 
     @override
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
@@ -318,10 +316,17 @@ class Hash(Team):
 
 @dataclass(frozen=True)
 class LargeHash(Hash):
-    """An accumulator whose tables hold ``slots`` columns with their sums, of more products than that.
+    """An accumulator whose hash tables hold ``slots`` columns with their sums, for rows of more products than slots.
 
     Rows of C with more entries are made by dense windows, and so is the symbolic phase if a table of columns alone does not
     hold all ``products``.
+
+    Attributes
+    ----------
+    slots : int
+        Slots of a hash table with sums.
+    counts : bool
+        Whether hash tables serve in the symbolic phase, too.
     """
 
     slots: int = 0
@@ -331,24 +336,19 @@ class LargeHash(Hash):
     def _slots(self, types: KernelTypes) -> int:
         return min(self.slots, self.products) if types.arithmetic else self.products
 
-    @property
-    def _windows(self) -> DenseWindows:
-        """The accumulator of the rows that exceed a hash table: by windows of columns."""
-        # In one part: a table of columns does not tell how many of a row's entries lie in each part.
-        return DenseWindows(parts=1)
-
     @override
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:
         if self.counts:
             super().enqueue_symbolic(chain, product, rows, state, counts)
         else:
-            self._windows.enqueue_symbolic(chain, product, rows, state, counts)
+            DenseWindows(parts=1).enqueue_symbolic(chain, product, rows, state, counts)
 
     @override
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
         super().enqueue_numeric(chain, product, rows, state, C, phase)
         if self.slots < min(self.products, product.shape[1]):
-            replace(self._windows, min_entries=self.slots + 1).enqueue_numeric(chain, product, rows, state, C, phase)
+            # In one part: a hash table does not tell how many of a row's entries lie in a part.
+            DenseWindows(parts=1, min_entries=self.slots + 1).enqueue_numeric(chain, product, rows, state, C, phase)
 
     @override
     def describe(self) -> str:
@@ -357,7 +357,7 @@ class LargeHash(Hash):
 
 
 def _has_atomics(device: Device, types: KernelTypes) -> bool:
-    """Return whether a device has atomics for the values of a product, if the phase has any."""
+    """Return whether a device has atomics for the values of a product; False in the symbolic phase, which has none."""
     size = types.value_bytes
     return size == 4 or (size == 8 and device.int64_atomics)
 
@@ -367,9 +367,9 @@ def hashes(device: Device, types: KernelTypes, thresholds: Thresholds, *, regist
     if types.wide:
         return ()
     accumulators: list[Hash | HashRows] = []
-    items, most = thresholds.hash_items, thresholds.max_hash_products if registers else thresholds.max_walked_products
-    for products in _doubling(_MIN_PRODUCTS, int(most)):
-        # Rows of A and B are about as long as each other.
+    items, max_products = thresholds.hash_items, thresholds.max_hash_products if registers else thresholds.max_walked_products
+    for products in _powers_of_two(_MIN_PRODUCTS, int(max_products)):
+        # Rows of A and of B are taken to be equally long.
         lanes = min(max(products // items, 1) if registers else 1 << (products.bit_length() - 1) // 2, 32, device.resident)
         accumulators.append(Hash(products, lanes, items) if registers else HashRows(products, lanes))
     return tuple(
@@ -377,8 +377,8 @@ def hashes(device: Device, types: KernelTypes, thresholds: Thresholds, *, regist
     )
 
 
-def _doubling(first: int, last: int) -> tuple[int, ...]:
-    """Return the powers of two between two numbers, rounded down: both ends are among them."""
+def _powers_of_two(first: int, last: int) -> tuple[int, ...]:
+    """Return the powers of two from one number to another, both rounded down."""
     return tuple(1 << bit for bit in range(first.bit_length() - 1, last.bit_length()))
 
 
@@ -393,30 +393,30 @@ def large_hashes(device: Device, types: KernelTypes, thresholds: Thresholds) -> 
         return LargeHash(products, lanes, items, lanes, slots=slots).record(device, types, True).row_bytes <= budget
 
     # Rows of C have far fewer entries than products as a rule; several work-groups are to be resident.
-    sizes = reversed(_doubling(_MIN_SLOTS, thresholds.max_slots))
+    sizes = reversed(_powers_of_two(_MIN_SLOTS, thresholds.max_slots))
     slots = next(slots for slots in sizes if fits(slots, slots, types, device.local_memory * 2 // 3))
     symbolic = types.of("symbolic")
     return tuple(
         LargeHash(products, lanes, items, lanes, slots=slots, counts=fits(products, slots, symbolic, device.local_memory))
-        for products in _doubling(_MIN_MANY, thresholds.max_large_products)
+        for products in _powers_of_two(_MIN_LARGE_PRODUCTS, thresholds.max_large_products)
     )
 
 
 def _bins(method: str, accumulators: Iterable[Hash | HashRows]) -> tuple[Bin, ...]:
-    """Return a bin for each accumulator, limited to the products and the length of A's row that it holds."""
+    """Return the bins of some accumulators, limited to the products and the length of A's row that an accumulator holds."""
     return tuple(Bin(method, accumulator, accumulator.products, accumulator.length) for accumulator in accumulators)
 
 
 def hash_(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "hash": by products."""
+    """Return the bins of "hash", by the products of a row."""
     return _bins("hash", hashes(*on, registers=False))
 
 
 def reg_hash(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "reg-hash": by products."""
+    """Return the bins of "reg-hash", by the products of a row."""
     return _bins("reg-hash", hashes(*on, registers=True))
 
 
 def large_hash(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "large-hash": by products, above those of "hash" and smaller rows with them."""
+    """Return the bins of "large-hash", by the products of a row."""
     return _bins("large-hash", large_hashes(*on))

@@ -17,7 +17,7 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._operations.spgemm.accumulator import Product, Rows
 from clsparse_py._operations.spgemm.bins import Bin, Setting
 from clsparse_py._operations.spgemm.kernels import KernelTypes, RowKernel
-from clsparse_py._operations.spgemm.methods.team import Team, vary
+from clsparse_py._operations.spgemm.methods.team import Team
 from clsparse_py._operations.spgemm.thresholds import Thresholds, thresholds_of
 from clsparse_py._precision.arithmetic import Arithmetic
 
@@ -36,14 +36,13 @@ class MergeKernel(RowKernel):
     registers : bool
         Whether heads are in registers, or in local memory.
     staged_c : int
-        So many entries of C for each work-item of a work-group are staged in local memory, to be written side by side, where rows
-        are adjacent and have one work-item each; 0: none.
+        Entries of C to a work-item that are staged in local memory, to be written side by side, where rows are adjacent and have
+        one work-item each; 0: none.
     staged_b : int
-        So many entries of B are staged in local memory, where the rows of a sub-group name rows of B that lie side by side; a
+        Entries of B that are staged in local memory, where the rows of a sub-group name rows of B that lie side by side; a
         work-group is one sub-group then. 0: none.
     max_length_of_b : int
-        The speculative symbolic phase reports whether rows of A name rows of B with no more entries than
-        this. 0: they are known to be.
+        Entries of a row of B: the speculative symbolic phase reports whether rows of A name longer ones. 0: no speculation.
     """
 
     items: int
@@ -52,13 +51,13 @@ class MergeKernel(RowKernel):
     staged_b: int = 0
     max_length_of_b: int = 0
 
-    #: In how many ranges rows of B lie that are staged, at most.
+    #: Most ranges of adjacent rows of B that are staged.
     RANGES: ClassVar[int] = 8
-    #: Into how many parts products are counted, so that work-groups do not wait for each other.
+    #: Partial sums of the number of products: work-groups add to several, so that they do not wait for each other.
     SLOTS: ClassVar[int] = 64
-    #: Heads in the registers of a work-item, at most.
+    #: Most heads in the registers of a work-item.
     MAX_ITEMS: ClassVar[int] = 64
-    #: Bytes of local memory that a work-group may take: several of them share a compute unit, and no device has less than 32 KiB.
+    #: Most bytes of local memory of a work-group: several share a compute unit, and no device has less than 32 KiB.
     LOCAL_MEMORY: ClassVar[int] = 26 << 10
 
     @property
@@ -72,7 +71,7 @@ class MergeKernel(RowKernel):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        # Heads by their numbers, which a template unrolls, or by the variable of a loop over them.
+        # Heads by number, which a template unrolls, or by the variable of a loop over heads.
         heads = tuple(range(self.items)) if self.registers else ("u",)
         constants = {"ranges": self.RANGES, "slots": self.SLOTS, "lane_width": self.lane_width}
         return {**super().arguments(), **constants, "heads": heads}
@@ -89,7 +88,7 @@ class MergeKernel(RowKernel):
 
     @property
     def _work_item_bytes(self) -> int:
-        """Bytes of local memory for each work-item, but for staged entries of B."""
+        """Bytes of local memory to a work-item, without staged entries of B."""
         head = self._entry_bytes + self.types.column_bytes + self.types.index_bytes
         staged = -(-33 * self.staged_c * self._entry_bytes // 32)
         return staged + (0 if self.registers else self.items * head)
@@ -110,7 +109,7 @@ class MergeKernel(RowKernel):
         by_item = lanes == 1 and self.types.phase != "symbolic"
         staged_c = self.staged_c if by_item and not self.listed else 0
         record = replace(self, lanes=lanes, items=items, registers=registers, staged_c=staged_c, staged_b=0)
-        # A whole sub-group makes the rows: not after a compiler refused that.
+        # Staged entries of B need whole sub-groups, unless a compiler refused the kernel with them.
         is_whole_sub_group = 1 < min(lane_width, self.lane_width) == width
         if self.staged_b and by_item and registers and is_whole_sub_group and self.types.index == "int32":
             room = self.LOCAL_MEMORY - width * record._work_item_bytes
@@ -154,10 +153,11 @@ class Merge(Team):
     registers : bool
         Whether heads are in registers, or in local memory.
     work_group : int
+        Most work-items in a work-group.
     staged_c : int, optional
-        As `MergeKernel` has it; by default the number that suits the product.
+        Entries of C to a work-item that are staged, see `MergeKernel`; by default the number that suits the product.
     staged_b : int
-        As `MergeKernel` has it.
+        Entries of B that are staged, see `MergeKernel`.
     """
 
     lanes: int
@@ -167,16 +167,18 @@ class Merge(Team):
     staged_c: int | None = None
     staged_b: int = 0
 
-    #: Of how many entries of a row of C the staged ones are a multiple, and how many are too many to be staged.
-    _STAGED: ClassVar[tuple[int, int]] = (4, 32)
+    #: Entries of a row of C of which the staged entries are a multiple.
+    _STAGED_STEP: ClassVar[int] = 4
+    #: Most entries of a row of C that are staged.
+    _MAX_STAGED: ClassVar[int] = 32
 
     @property
     def length(self) -> int:
-        """The longest row of A that it takes."""
+        """Most entries of a row of A."""
         return self.lanes * self.items
 
     def legal(self, device: Device, types: KernelTypes, *, listed: bool, max_length_of_b: int = 0) -> MergeKernel | None:
-        """Return the nearest record that a device can hold, or None."""
+        """Return the nearest record of a kernel that the device can hold, or None."""
         shape = self.lanes, self.items, self.registers, self.staged_c or 0, self.staged_b, max_length_of_b
         requested = MergeKernel(self.work_group, types, listed, device.portability, *shape)
         width = device.portability.lane_width
@@ -184,7 +186,7 @@ class Merge(Team):
         return requested.within(min(group, device.max_work_group), width)
 
     def speculative(self, device: Device, types: KernelTypes, max_length_of_b: int) -> MergeKernel:
-        """Return the record of a symbolic phase that tells whether it holds all rows."""
+        """Return the record of the speculative symbolic phase, which reports whether all rows suit the kernel."""
         legal = self.legal(device, types, listed=False, max_length_of_b=max_length_of_b)
         assert legal is not None, self  # `merges` gives none else
         # The number of products of a work-item has 13 bits.
@@ -203,17 +205,12 @@ class Merge(Team):
         return None if staging else super().predict_record(product, rows, phase)
 
     @override
-    def adapt(self, device: Device, product: Product, entries: int | None = None) -> Self:
-        if self.staged_c is not None or entries is None or device.resident == 1:
+    def adapt(self, product: Product, entries: int | None = None) -> Self:
+        if self.staged_c is not None or entries is None or product.kind.device.resident == 1:
             return self
-        adapted: Self = vary(self, "staged_c", self._count_staged(entries / product.shape[0]))
-        return adapted
-
-    def _count_staged(self, mean: float) -> int:
-        """Return how many entries of C are staged for each row, by the mean row, which some are longer than."""
-        step, max_staged = self._STAGED
-        n_staged = math.ceil(1.1 * mean / step) * step
-        return n_staged if n_staged <= max_staged else 0
+        # Some rows are longer than the mean row.
+        n_staged = math.ceil(1.1 * (entries / product.shape[0]) / self._STAGED_STEP) * self._STAGED_STEP
+        return replace(self, staged_c=n_staged if n_staged <= self._MAX_STAGED else 0)
 
     @override
     def describe(self) -> str:
@@ -222,13 +219,13 @@ class Merge(Team):
         return f"{self.items} heads a work-item{where}, {self.lanes} to a row{staged}"
 
 
-# Kept: asked for while the device waits, by products that are not analysed yet.
+# The accumulators are cached: products that are not analysed yet ask for the accumulators while the device waits.
 @functools.lru_cache(maxsize=64)
 def merges(device: Device, types: KernelTypes, thresholds: Thresholds, *, registers: bool) -> tuple[Merge, ...]:
-    """Return the accumulators that a device can hold, for short rows of A first.
+    """Return the accumulators that merge and that a device can hold, for short rows of A first.
 
-    Few entries have one work-item, which has nothing to exchange and stages its entries of C; more have more lanes, at least
-    four, so that the entries found at a time fill a memory transaction; the longest have more heads to a lane.
+    Short rows have one work-item, which has nothing to exchange and stages its entries of C; longer rows have more lanes, at
+    least four, so that the entries of C of one turn fill a memory transaction; the longest rows have more heads to a lane.
     """
     width, items = min(device.portability.lane_width, thresholds.max_merge_lanes), thresholds.merge_items
     shapes = [(1, 1 << bit) for bit in range(thresholds.merge_item_length.bit_length())]
@@ -241,10 +238,10 @@ def merges(device: Device, types: KernelTypes, thresholds: Thresholds, *, regist
 
 
 def reg_merge(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "reg-merge": by entries of a row of A."""
+    """Return the bins of "reg-merge", by the entries of a row of A."""
     return tuple(Bin("reg-merge", accumulator, max_length=accumulator.length) for accumulator in merges(*on, registers=True))
 
 
 def merge(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "merge": by entries of a row of A."""
+    """Return the bins of "merge", by the entries of a row of A."""
     return tuple(Bin("merge", accumulator, max_length=accumulator.length) for accumulator in merges(*on, registers=False))

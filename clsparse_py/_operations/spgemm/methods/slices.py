@@ -12,8 +12,6 @@ from clsparse_py._ground.records import dataclass
 
 __all__ = ["Slice", "cut_into_slices"]
 
-#: Products of a slice, and entries of A in it, are counted in 32 bits with one to spare.
-
 
 @dataclass(frozen=True)
 class Slice:
@@ -22,9 +20,9 @@ class Slice:
     Attributes
     ----------
     begin, n_rows : int
-        The first, and how many.
+        The position of the first row in the list, and the number of rows.
     n_entries, n : int
-        Entries of A in them, and their intermediate products.
+        The number of entries of A in these rows, and of their intermediate products.
     """
 
     begin: int
@@ -34,11 +32,11 @@ class Slice:
 
     @property
     def row_bits(self) -> int:
-        """Bits that tell a row of the slice."""
+        """Bits of the largest row number within the slice."""
         return (self.n_rows - 1).bit_length()
 
     def fits(self, column_bits: int) -> bool:
-        """Whether 32 bits hold the numbers of its entries and products, and a word of 64 a column and a row."""
+        """Return whether 32 bits hold numbers of the slice's entries and products, and 64 bits a column and a row together."""
         return self.n <= INT32_MAX and self.n_entries <= INT32_MAX and self.row_bits <= min(32, 64 - column_bits)
 
 
@@ -50,20 +48,20 @@ def cut_into_slices(
     limit: int,
     aim: int | None = None,
 ) -> Iterator[Slice]:
-    """Iterate over slices of adjacent rows, each as large as fits.
+    """Iterate over slices of adjacent rows, as large as the workspace allows.
 
     Parameters
     ----------
     entries_before, products_before : numpy.ndarray
-        Entries of A and products before each row, and all.
+        The number of entries of A and of products before each row; the last number is that of all rows.
     column_bits : int
-        Bits that tell a column of C.
+        Bits of the largest column of C.
     needs : callable
         Returns the bytes that a slice takes.
     limit : int
-        The bytes that one may take.
+        Most bytes that a slice may take.
     aim : int, optional
-        The bytes that a slice of several rows may take; by default as many.
+        Most bytes that a slice of several rows may take; by default ``limit``.
 
     Raises
     ------

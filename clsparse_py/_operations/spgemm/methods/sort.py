@@ -14,14 +14,13 @@ from clsparse_py._ground.records import dataclass
 from clsparse_py._operations.spgemm.accumulator import Product
 from clsparse_py._operations.spgemm.bins import Bin, Setting
 from clsparse_py._operations.spgemm.kernels import KernelTypes
-from clsparse_py._operations.spgemm.methods.team import Team, vary
-from clsparse_py._operations.spgemm.methods.team_sync import SynchronisedKernel
+from clsparse_py._operations.spgemm.methods.team import SynchronisedKernel, Team
 from clsparse_py._operations.spgemm.thresholds import Thresholds
 from clsparse_py._precision.arithmetic import Arithmetic
 
 __all__ = ["Sort", "SortKernel", "max_columns_of", "reg_sort", "sort", "sorts"]
 
-#: Work-items to a row, at most.
+#: Most work-items to a row.
 _MAX_LANES = 32
 
 
@@ -37,7 +36,7 @@ class SortKernel(SynchronisedKernel):
     registers : bool
         Whether products are sorted in registers, or in local memory.
     word_bytes : int
-        Of a word that is sorted: in the symbolic phase a column, else also the number of a product.
+        Bytes of a word that is sorted: it holds a column and, but in the symbolic phase, the number of a product.
     """
 
     template = "spgemm/sort"
@@ -46,11 +45,11 @@ class SortKernel(SynchronisedKernel):
     registers: bool
     word_bytes: int
 
-    #: Products of a lane: the bits of a word tell at which of them runs begin.
+    #: Most products of a lane: a word of 32 bits marks the products of a lane at which runs begin.
     MAX_ITEMS: ClassVar[int] = 32
-    #: Products in a lane's registers (quirk 6).
+    #: Most products in a lane's registers (quirk 6).
     MAX_REGISTER_ITEMS: ClassVar[int] = 16
-    #: Bytes of local memory that a work-group of several sub-groups may take, so that several work-groups share a compute unit.
+    #: Most bytes of local memory of a work-group of several sub-groups, so that several work-groups share a compute unit.
     LOCAL_MEMORY: ClassVar[int] = 24 << 10
     #: Products that a lane fetches at a time.
     BATCH: ClassVar[int] = 8
@@ -125,8 +124,9 @@ class Sort(Team):
     registers : bool
         Whether products are sorted in registers, or in local memory.
     work_group : int
+        Most work-items in a work-group.
     columns : int, optional
-        A bound above all columns of B, if not their number: few leave room for a product's number in a word of 32 bits.
+        A bound above all columns of B, if not their number: few columns leave room for a product's number in a word of 32 bits.
     """
 
     lanes: int
@@ -154,9 +154,8 @@ class Sort(Team):
         return legal
 
     @override
-    def adapt(self, device: Device, product: Product, entries: int | None = None) -> Self:
-        adapted: Self = vary(self, "columns", self.columns or product.shape[1])
-        return adapted
+    def adapt(self, product: Product, entries: int | None = None) -> Self:
+        return replace(self, columns=self.columns or product.shape[1])
 
     @override
     def describe(self) -> str:
@@ -165,22 +164,22 @@ class Sort(Team):
 
 
 def max_columns_of(products: int) -> int:
-    """Return the most columns with which a word of 64 bits holds a column and the number of one of so many products."""
+    """Return the most columns of B with which a word of 64 bits holds a column and the number of one of ``products`` products."""
     return 1 << 64 - (products - 1).bit_length()
 
 
 def sorts(thresholds: Thresholds, *, registers: bool) -> tuple[Sort, ...]:
-    """Return the bins, those of few products first: up to 2, 4, 8 and so on to 512, as in Liu et al., Section 3.4."""
-    # A few products to a lane: neighbouring lanes write side by side.
-    most = [1 << bit for bit in range(1, 10)]
-    lanes = [min(_MAX_LANES, max(products // thresholds.sort_items, min(products // 2, 2))) for products in most]
-    return tuple(
-        Sort(lanes_of_row, products // lanes_of_row, registers) for lanes_of_row, products in zip(lanes, most, strict=True)
-    )
+    """Return the accumulators that sort, for rows of up to 2, 4, 8 and so on to 512 products, as in Liu et al., Section 3.4."""
+    accumulators = []
+    for products in (1 << bit for bit in range(1, 10)):
+        # A lane has few products: neighbouring lanes write side by side.
+        lanes = min(_MAX_LANES, max(products // thresholds.sort_items, min(products // 2, 2)))
+        accumulators.append(Sort(lanes, products // lanes, registers))
+    return tuple(accumulators)
 
 
 def _bins(method: str, accumulators: tuple[Sort, ...]) -> tuple[Bin, ...]:
-    """Return a bin for each accumulator, limited to the products and the width of C that it holds."""
+    """Return the bins of some accumulators, limited to the products and the columns of C that an accumulator holds."""
     return tuple(
         Bin(method, accumulator, accumulator.products, accumulator.products, max_columns=max_columns_of(accumulator.products))
         for accumulator in accumulators
@@ -188,10 +187,10 @@ def _bins(method: str, accumulators: tuple[Sort, ...]) -> tuple[Bin, ...]:
 
 
 def reg_sort(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "reg-sort": by products of a row."""
+    """Return the bins of "reg-sort", by the products of a row."""
     return _bins("reg-sort", sorts(on.thresholds, registers=True))
 
 
 def sort(on: Setting) -> tuple[Bin, ...]:
-    """Return the bins of "sort": by products of a row."""
+    """Return the bins of "sort", by the products of a row."""
     return _bins("sort", sorts(on.thresholds, registers=False))

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from pyopencl import array as cl_array
-from typing_extensions import Self
+from typing_extensions import Self, override
 
 from clsparse_py._build.built import Built
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._operations.spgemm.accumulator import Product, Result, Rows
 from clsparse_py._operations.spgemm.kernels import KernelTypes, RowKernel
-from clsparse_py._operations.spgemm.kind import Kind
 from clsparse_py._run.launch import Chain
 
-__all__ = ["Team", "vary"]
-
-_Team = TypeVar("_Team", bound="Team")
+__all__ = ["SynchronisedKernel", "Team"]
 
 
 @dataclass(frozen=True)
@@ -35,33 +33,34 @@ class Team(abc.ABC):
 
     @abc.abstractmethod
     def describe(self) -> str:
-        """Return its parameters in a few words."""
+        """Return the parameters of the accumulator in a few words."""
 
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> object:  # noqa: ARG002 - teams keep nothing
-        """Return nothing: a team needs nothing beside the operands."""
+        """Return None as the state of the rows: a team needs nothing but the operands."""
         return None
 
     def enqueue_symbolic(self, chain: Chain, product: Product, rows: Rows, state: object, counts: cl_array.Array) -> None:  # noqa: ARG002
-        """Enqueue the number of entries of each row."""
+        """Enqueue the kernel that counts the entries of each row of C."""
         self._enqueue(chain, product, rows, "symbolic", counts)
 
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:  # noqa: ARG002
-        """Enqueue columns and values of each row, with its number of entries if they are to be counted, or values alone."""
+        """Enqueue the kernel that makes columns and values of each row of C, or values alone; counts entries if C has counts."""
         results = C[:3] if C.counts is None else C
         self._enqueue(chain, product, rows, phase, product.a_data, product.b_data, *results, entries=C.data.size)
 
-    def adapt(self, device: Device, product: Product, entries: int | None = None) -> Self:  # noqa: ARG002 - most are always alike
+    def adapt(self, product: Product, entries: int | None = None) -> Self:  # noqa: ARG002 - most teams suit all products alike
         """Return the team adapted to a product; ``entries``: number of entries of C, if it is known."""
         return self
 
     def predict_record(self, product: Product, rows: Rows, phase: str) -> RowKernel | None:
         """Return the record of the kernel that a phase will take; None if that is not known yet."""
-        return _record(product.kind, self.adapt(product.kind.device, product), phase, rows.listed is not None)
+        kind = product.kind
+        return self.adapt(product).record(kind.device, kind.types.of(phase), rows.listed is not None)
 
     def _built(self, chain: Chain, product: Product, rows: Rows, phase: str, entries: int | None = None) -> tuple[Built, Any]:
         """Return the kernel for a phase of a product, and its record."""
-        team, kind, listed = self.adapt(chain.device, product, entries), product.kind, rows.listed is not None
-        return chain.build_once((kind, team, phase, listed), lambda: _record(kind, team, phase, listed))
+        team, kind, listed = self.adapt(product, entries), product.kind, rows.listed is not None
+        return chain.build_once((kind, team, phase, listed), lambda: team.record(kind.device, kind.types.of(phase), listed))
 
     def _enqueue(self, chain: Chain, product: Product, rows: Rows, phase: str, *results: Any, entries: int | None = None) -> None:
         """Enqueue the kernel that makes rows in a phase."""
@@ -70,15 +69,62 @@ class Team(abc.ABC):
         chain.launch(built, groups, *rows.where, *product.structure, *results, *own_arguments)
 
     def _spread(self, chain: Chain, product: Product, rows: Rows, record: Any) -> tuple[int, tuple[Any, ...]]:  # noqa: ARG002
-        """Return how many work-groups make the rows, and the kernel's last arguments, of which most have none."""
+        """Return the number of work-groups that make the rows, and the kernel's last arguments, of which most have none."""
         return record.groups(rows.n), ()
 
 
-def vary(team: _Team, field: str, value: Any) -> _Team:
-    """Return a team with another value of a field, as a product asks for it."""
-    return replace(team, **{field: value})
+@dataclass(frozen=True)
+class SynchronisedKernel(RowKernel):
+    """Base of the records of kernels whose teams exchange through local memory, by ``cl/team.cl``."""
 
+    @property
+    @abc.abstractmethod
+    def row_bytes(self) -> int:
+        """Bytes of local memory for a row."""
 
-def _record(kind: Kind, team: Team, phase: str, listed: bool) -> RowKernel:
-    """Return a team's record for a phase."""
-    return team.record(kind.device, kind.types.of(phase), listed)
+    @property
+    def team_sync(self) -> str:
+        """The order of a team's accesses to local memory: "none" (no need), the device's way ("ptx", "wave"), or "barrier"."""
+        if self.lanes == 1:
+            return "none"
+        power = self.lanes & (self.lanes - 1) == 0
+        if power and self.portability.match == "ptx" and self.lanes <= 32:
+            return "ptx"
+        if power and self.portability.lanes == "bpermute" and self.lanes <= self.portability.lane_width:
+            return "wave"
+        return "barrier"
+
+    @property
+    @override
+    def prelude(self) -> str:
+        return f"{super().prelude}\n#define TEAM {self.lanes}\n#define TEAM_SYNC_BY_{self.team_sync.upper()}"
+
+    @override
+    def within(self, work_group: int, lane_width: int) -> Self | None:
+        if not work_group:
+            return None
+        lanes = self.lanes if self.lanes <= work_group else 1 << work_group.bit_length() - 1
+        portability = self.portability.at_most(lane_width)
+        return replace(self, work_group=work_group // lanes * lanes, lanes=lanes, portability=portability)
+
+    def fitting(self, device: Device) -> Self:
+        """Return the record with a work-group that a device allows, and with as few lanes as local memory asks for."""
+        return device.fitting(self._fewer_lanes(device), lambda record: record.row_bytes)
+
+    def _fewer_lanes(self, device: Device) -> Iterator[Self]:
+        """Iterate over legal records, those with more lanes first."""
+        work_group = min(self.work_group, device.max_work_group)
+        while (record := self.within(work_group, device.portability.lane_width)) is not None:
+            yield record
+            work_group = record.lanes // 2
+
+    def resident_twice(self, device: Device) -> Self:
+        """Return the `fitting` record with work-groups of which two are resident, if that leaves local memory for a row."""
+        record = self.fitting(device)
+        rows = max(device.local_memory // 2 // record.row_bytes, 1)
+        return replace(record, work_group=min(record.work_group, record.lanes << rows.bit_length() - 1))
+
+    def with_teams(self, n_bytes: int) -> Self:
+        """Return the record with as many teams to a work-group as ``n_bytes`` of local memory hold, one at least."""
+        teams = max(min(self.work_group // self.lanes, n_bytes // self.row_bytes), 1)
+        return replace(self, work_group=teams * self.lanes)
