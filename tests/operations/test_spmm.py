@@ -21,7 +21,7 @@ from clsparse_py._device.device import Device, describe
 from clsparse_py._operations.spmm import SpmmPlan
 from clsparse_py._operations.spmm import plan as plan_module
 from clsparse_py._operations.spmm.choose import Layout, Pattern, Shape, Thresholds, choose
-from clsparse_py._operations.spmm.cuts import group
+from clsparse_py._operations.spmm.cuts import group_rows
 from clsparse_py._operations.spmm.kernels import Parts
 from clsparse_py._precision.arithmetic import Arithmetic
 from clsparse_py._precision.semiring import SEMIRINGS
@@ -456,7 +456,7 @@ def test_rows_with_other_columns_stay_apart(queue: cl.CommandQueue) -> None:
 def test_groups_of_rows() -> None:
     for lengths, wanted in (([3] * 5, 3), ([4, 4, 8], 4), ([6, 6, 3], 3), ([2, 2, 2, 1], 2), ([1] * 9, 1), ([1] * 9 + [2], 1)):
         ends = np.cumsum(lengths)
-        rows, first = group(Thresholds(), ends - lengths, int(ends[-1]))
+        rows, first = group_rows(Thresholds(), ends - lengths, int(ends[-1]))
         assert rows == wanted
         assert np.isin(ends, first).all()
         assert first[0] == 0

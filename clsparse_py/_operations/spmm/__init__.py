@@ -1,4 +1,4 @@
-"""SpMM, ``Y = A @ X`` for a dense X of several columns: decide (`choose`), cut into parts (`cuts`), held by `plan`."""
+"""SpMM, ``Y = A @ X`` for a dense X of several columns: `choose` decides, `cuts` cuts A into parts, `plan` holds launches."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pyopencl import array as cl_array
 from clsparse_py._build.plain import are_plain, door
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.operands import check_matrix, check_scale, dense_operand, require_calls, result_for
-from clsparse_py._operations.spmm.explanation import Explanation
-from clsparse_py._operations.spmm.plan import SpmmPlan
+from clsparse_py._operations.spmm.plan import Explanation, SpmmPlan
 from clsparse_py._precision.semiring import Semiring, plus_times
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     from clsparse_py._matrix.annotations import Scalar
 
-__all__ = ["Explanation", "SpmmPlan", "enqueue_spmm", "get_spmm_plan", "spmm", "spmm_plan"]
+__all__ = ["Explanation", "SpmmPlan", "get_spmm_plan", "spmm", "spmm_plan"]
 
 
 @door()
@@ -156,7 +155,7 @@ def spmm(
 def _multiply(
     A: Matrix, X: Any, alpha: Any, beta: Any, out: Any, semiring: Semiring, plan: SpmmPlan | None, work_group: int | None
 ) -> Any:
-    """Do as `spmm`, whose operands are not those of the last product, or are of a plan that was given."""
+    """Return the product that `spmm` returns, for operands that were not checked by the last product."""
     check_matrix(A)
     _check_work_group(work_group)
     if plan is None:
@@ -182,17 +181,3 @@ def _multiply(
 def get_spmm_plan(A: Matrix) -> SpmmPlan:
     """Return the plan of ``A @ X`` that A's structure keeps; made at the first call."""
     return A.structure.get_plan(SpmmPlan, lambda: SpmmPlan(A))
-
-
-def enqueue_spmm(
-    A: Matrix,
-    x: cl_array.Array,
-    y: cl_array.Array,
-    y_strides: tuple[int, int],
-    n_columns: int,
-    alpha: Any,
-    beta: Any,
-    semiring: Semiring,
-) -> None:
-    """Enqueue a product with checked operands of any strides; a vector counts as one column."""
-    get_spmm_plan(A).enqueue(A, x, y, y_strides, n_columns, alpha, beta, semiring)

@@ -1,4 +1,4 @@
-"""Decide: the kernel's shape for a product with several columns, by the product's numbers, the device and its profile."""
+"""Decide the shape of the kernel of a product with several columns, by the product's numbers, the device and its profile."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
 from clsparse_py._precision.arithmetic import Arithmetic
 
-__all__ = ["Layout", "Pattern", "Shape", "Thresholds", "choose", "together"]
+__all__ = ["Layout", "Pattern", "Shape", "Thresholds", "choose", "shape_of_groups"]
 
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(thresholds.Thresholds):
-    """The numbers that shapes are chosen by. A part is of rows and entries of A; lanes are at most a sub-group's."""
+    """The thresholds that the shape of a kernel is chosen by. A part is of rows and entries of A; lanes are of one sub-group."""
 
     operation = "spmm"
 
     #: Widest vector that a work-item loads at once; functions take no wider ones (quirk 3).
     vector_bytes: int = number(16, "bytes", on_cores=32, least=1, most=32, power=True)
-    #: Most columns, apart from each other, of an X that is read as it lies: a copy takes longer.
+    #: Most columns of an X whose columns are not adjacent and that is read where it lies: a copy takes longer.
     max_direct_columns: int = number(4, "columns", on_cores=8, least=1)
     #: Most lanes that share a part.
     max_lanes: int = number(32, "lanes", least=1, most=32, power=True)
     #: Vectors of columns to a lane before a team takes fewer columns.
     max_vectors: int = number(2, "vectors", least=1)
-    #: Lanes that count as few.
+    #: Lanes of a part up to which a part counts as one of few lanes.
     few_lanes: int = number(2, "lanes", least=1)
-    #: Lanes that count as some; more are many.
+    #: Lanes of a part up to which a part counts as one of some lanes, and above which as one of many.
     some_lanes: int = number(8, "lanes", least=1)
-    #: A part on GPUs that few lanes share. Larger ones push rows of X out of the first-level cache, smaller ones cut more rows.
+    #: Size of a part of few lanes, on GPUs: larger parts push rows of X out of the first-level cache, smaller ones cut more rows.
     part_of_few: int = number(16, "rows and entries", least=1)
-    #: A part on GPUs that some lanes share.
+    #: Size of a part of some lanes, on GPUs.
     part_of_some: int = number(32, "rows and entries", least=1)
-    #: A part on GPUs that many lanes share.
+    #: Size of a part of many lanes, on GPUs.
     part_of_many: int = number(64, "rows and entries", least=1)
     #: Factor by which a part of few lanes may grow so that no row is cut.
     larger_of_few: int = number(2, "times", least=1)
     #: Factor by which a part of more lanes may grow so that no row is cut.
     larger: int = number(4, "times", least=1)
-    #: Largest part after that growth.
+    #: Size of a part up to which it may grow so that no row is cut.
     max_part: int = number(128, "rows and entries", least=1)
     #: Loads in flight of a team.
     unroll: int = number(4, "entries", least=1)
-    #: Loads in flight of a team of few lanes, which has more registers left.
+    #: Loads in flight of a team of few lanes, which has registers to spare.
     unroll_of_few: int = number(8, "entries", least=1)
-    #: Work-group of parts on a GPU.
+    #: Work-group size of kernels of parts, on GPUs.
     part_group: int = number(128, "work-items", least=1)
-    #: Smallest part on a CPU device.
+    #: Size of the smallest part on CPU devices.
     min_core_part: int = number(512, "rows and entries", least=1)
-    #: Most parts to a core.
+    #: Most parts to a core of CPU devices.
     max_core_parts: int = number(32, "parts", least=1)
     #: On CPU devices, most vectors of columns to a work-item.
     max_core_vectors: int = number(4, "vectors", least=1, most=32, power=True)
@@ -60,44 +60,44 @@ class Thresholds(thresholds.Thresholds):
     max_core_columns: int = number(8, "columns", least=1, most=32, power=True)
     #: Columns of a block of X if X exceeds the cache and A's columns are scattered.
     cached_columns: int = number(32, "columns", least=1, most=32, power=True)
-    #: Longest row by the mean one, up to which scattered columns are cut into blocks: in uneven rows shared columns stay cached.
+    #: Longest row by the mean row up to which scattered columns are cut into blocks: in uneven rows shared columns stay cached.
     max_longest_by_mean: float = number(2.0, "mean rows")
     #: Share of entries in a column next to the one before, up to which columns count as scattered.
     max_scattered_share: float = number(0.1, "share of entries")
-    #: Longest mean row of a grid, for which a core reads X as it lies sooner than it copies X.
+    #: Longest mean row of a grid: for a grid a core reads X where it lies in less time than it copies X.
     max_local_mean: float = number(16.0, "entries")
-    #: Least share of entries in a column next to the one before, for such a grid.
+    #: Least share of entries of a grid in a column next to the one before.
     min_local_share: float = number(0.25, "share of entries")
-    #: Longest row of a matrix whose rows count as alike: a team takes each.
+    #: Longest row of a matrix whose rows count as alike, so that a row has a team of its own.
     max_alike: int = number(512, "entries")
-    #: Longest row by the mean one of a matrix whose rows count as alike.
+    #: Longest row by the mean row of a matrix whose rows count as alike.
     max_alike_by_mean: float = number(2.0, "mean rows")
-    #: Work-group of rows that are alike.
+    #: Work-group size of kernels for rows that are alike.
     rows_group: int = number(256, "work-items", least=1)
-    #: Lanes of a team before each has a second vector.
+    #: Lanes of a team above which a lane has a second vector.
     row_lanes: int = number(8, "lanes", least=1, most=32, power=True)
-    #: Shortest row that many lanes share; shorter ones take few lanes.
+    #: Shortest mean row that many lanes share; shorter rows take few lanes.
     few_entries: int = number(16, "entries")
-    #: Shortest mean row that many lanes share if they are all busy.
+    #: Shortest mean row that many lanes share if all lanes are busy.
     few_entries_of_full: int = number(6, "entries")
     #: Loads in flight of a team of twice the lanes that takes a whole row.
     unroll_of_row: int = number(2, "entries", least=1)
-    #: Calls of a plan before rows with equal columns are looked for: loading the kernels takes the host milliseconds once a
-    #: process.
+    #: Calls of a plan before groups of rows with equal columns are looked for: to load the kernels takes milliseconds of the host
+    #: once a process.
     together_after: int = number(16, "products", least=1, most=1 << 31)
-    #: Most rows with equal columns that a team takes.
+    #: Most rows of a group of rows with equal columns, which a team takes together.
     max_together: int = number(4, "rows", least=1)
-    #: Cost of a row that is taken with others, relative to the cost of its columns.
+    #: Cost of a row of a group beside the cost of the group's columns.
     cost_together: float = number(0.25, "times that of its columns")
-    #: Lanes of such a team that count as few.
+    #: Lanes of a team up to which a team that takes a group of rows counts as one of few lanes.
     few_lanes_together: int = number(4, "lanes", least=1)
-    #: Loads in flight of such a team of few lanes.
+    #: Loads in flight of a team of few lanes that takes a group of rows.
     unroll_together_of_few: int = number(8, "entries", least=1)
-    #: Loads in flight of such a team of more lanes.
+    #: Loads in flight of a team of more lanes that takes a group of rows.
     unroll_together: int = number(4, "entries", least=1)
-    #: Later pieces of a row that one work-item adds for each column; work-groups add more.
+    #: Later pieces of a cut row up to which one work-item adds the pieces of a column; of more pieces, a work-group does.
     many_pieces: int = number(16, "pieces", least=1)
-    #: Kinds of products whose launches a plan keeps, the latest ones: each has memory of its own for pieces of rows.
+    #: Kinds of products whose launches a plan keeps, the latest ones: a kind has memory of its own for pieces of rows.
     max_kinds: int = number(64, "kinds", least=1)
 
 
@@ -136,36 +136,36 @@ class Pattern:
     adjacent: int = 0
 
     def are_alike(self, limits: Thresholds, longest: int) -> bool:
-        """Return whether no row is longer than that, or much longer than others: with a team to each, none waits for long."""
+        """Return whether no row is longer than ``longest``, or much longer than the mean row, so that a row may have a team."""
         if self.longest is None:
             return False
         return self.longest <= min(longest, limits.max_alike_by_mean * self.nnz / max(self.n_rows, 1))
 
     @property
     def work(self) -> int:
-        """Rows and entries."""
+        """The number of rows and entries together."""
         return self.n_rows + self.nnz
 
     def is_scattered(self, limits: Thresholds) -> bool:
-        """Whether rows are alike and neighbouring entries are not neighbours in X."""
+        """Return whether rows are alike and neighbouring entries of a row name rows of X that are no neighbours."""
         if self.longest is None:
             return False
         are_alike = self.longest * self.n_rows <= limits.max_longest_by_mean * self.nnz
         return are_alike and self.adjacent <= limits.max_scattered_share * self.nnz
 
     def is_local(self, limits: Thresholds) -> bool:
-        """Whether rows are short and neighbouring entries are neighbours in X, as of grids."""
+        """Return whether rows are short and neighbouring entries of a row name neighbouring rows of X, as on grids."""
         return self.nnz <= limits.max_local_mean * self.n_rows and self.adjacent >= limits.min_local_share * self.nnz
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a product's kernel: fields of `kernels.Parts`, the size of parts, and what is done before.
+    """The shape of a product's kernel: fields of `kernels.Parts`, the size of parts, and whether X is copied before.
 
     Attributes
     ----------
     lanes, vectors, width, aligned, unroll, outer, work_group
-        As of the record.
+        The fields of `kernels.Parts`.
     step : int
         Rows and entries of a part; 0 if each row is a part.
     staged : bool
@@ -173,7 +173,7 @@ class Shape:
     packed : bool
         Whether X is copied first, so that the columns of a row are adjacent.
     rows : int
-        As of the record; `step` is 0 if this is not.
+        The field of `kernels.Parts`; `step` is 0 unless `rows` is 0.
     """
 
     lanes: int = 1
@@ -198,7 +198,7 @@ class Shape:
 
 
 def _power_of_two_from(n: int) -> int:
-    """Return the smallest power of two that is not below ``n``."""
+    """Return the least power of two that is not below ``n``."""
     return 1 << (n - 1).bit_length()
 
 
@@ -209,13 +209,13 @@ def choose(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Patt
     ----------
     device : Device
     arithmetic : Arithmetic
-        Of the product.
+        The arithmetic of the product.
     n_columns : int
-        Of X, at least 1.
+        Columns of X, at least 1.
     pattern : Pattern
-        Of A.
+        Features of A.
     layout : Layout
-        Of X and Y.
+        The layout of X and Y.
 
     Returns
     -------
@@ -225,11 +225,11 @@ def choose(device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Patt
     """
     if device.is_plain:
         return Shape(work_group=1), "plain kernels"
-    decide = _for_cores if device.lanes_are_loops else _for_lanes
+    decide = _choose_for_cores if device.lanes_are_loops else _choose_for_lanes
     return decide(Thresholds.of(device), device, arithmetic, n_columns, pattern, layout)
 
 
-def _for_lanes(
+def _choose_for_lanes(
     limits: Thresholds, device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Pattern, layout: Layout
 ) -> tuple[Shape, str]:
     """Return the shape for devices whose neighbouring work-items share accesses."""
@@ -237,7 +237,7 @@ def _for_lanes(
     packed = not layout.adjacent and n_columns > limits.max_direct_columns
     width = 1
     if arithmetic.vector_operations is not None and (packed or layout.adjacent):
-        # Rows of an X that is packed begin at multiples of n_columns.
+        # Rows of a packed X begin at multiples of n_columns.
         width = min(limits.vector_bytes // item, n_columns & -n_columns if packed else layout.divides)
     n_vectors = -(-n_columns // width)
     lanes = min(limits.max_lanes, _power_of_two_from(n_vectors))
@@ -248,7 +248,7 @@ def _for_lanes(
     if n_columns > cached and pattern.n_cols * n_columns * item > device.cache_bytes > 0 and pattern.is_scattered(limits):
         lanes, vectors, outer = min(limits.max_lanes, max(cached // width, 1)), 1, True
         why += ", in blocks as X exceeds the cache and A's columns are scattered"
-    by_rows = (width * item == limits.vector_bytes or n_vectors == 1) and _by_rows(limits, pattern, n_vectors)
+    by_rows = (width * item == limits.vector_bytes or n_vectors == 1) and _suits_teams(limits, pattern, n_vectors)
     if by_rows and (not outer or lanes <= limits.row_lanes):
         unroll = limits.unroll
         if not outer:
@@ -257,22 +257,22 @@ def _for_lanes(
             unroll = limits.unroll_of_row if lanes == 2 * limits.row_lanes else unroll
         why += f"{'; they are apart in X' if packed else ''}; rows are alike"
         return Shape(lanes, vectors, width, True, unroll, outer, limits.rows_group, packed=packed, rows=1), why
-    step, of_rows = _step(limits, pattern, lanes)
+    step, why_step = _choose_step(limits, pattern, lanes)
     if packed:
         why += "; they are apart in X"
     unroll = limits.unroll_of_few if lanes <= limits.few_lanes and layout.adjacent else limits.unroll
     shape = Shape(lanes, vectors, width, True, unroll, outer, limits.part_group, step, True, packed)
-    return shape, f"{why}; {of_rows}"
+    return shape, f"{why}; {why_step}"
 
 
-def together(limits: Thresholds, shape: Shape, rows: int) -> Shape:
-    """Return the shape that takes so many rows together, at most, in place of one."""
+def shape_of_groups(limits: Thresholds, shape: Shape, rows: int) -> Shape:
+    """Return the shape whose teams take groups of at most ``rows`` rows, in place of a shape whose teams take single rows."""
     unroll = limits.unroll_together_of_few if shape.lanes <= limits.few_lanes_together else limits.unroll_together
     return replace(shape, rows=rows, unroll=unroll)
 
 
-def _by_rows(limits: Thresholds, pattern: Pattern, n_vectors: int) -> bool:
-    """Return whether a GPU's teams take rows, for rows of Y of so many vectors: not few lanes long ones, nor many short ones."""
+def _suits_teams(limits: Thresholds, pattern: Pattern, n_vectors: int) -> bool:
+    """Return whether A suits a team to a row on GPUs: many lanes do not suit short rows, nor few lanes long ones."""
     # A team of a power of two lanes, with two vectors each, has no lane to spare.
     fills = n_vectors.bit_count() == 1
     if (
@@ -283,8 +283,8 @@ def _by_rows(limits: Thresholds, pattern: Pattern, n_vectors: int) -> bool:
     return pattern.are_alike(limits, limits.max_alike if n_vectors > limits.few_lanes else limits.few_entries)
 
 
-def _step(limits: Thresholds, pattern: Pattern, lanes: int) -> tuple[int, str]:
-    """Return the rows and entries of a part on a GPU, and the reason."""
+def _choose_step(limits: Thresholds, pattern: Pattern, lanes: int) -> tuple[int, str]:
+    """Return the number of rows and entries of a part on GPUs, and the reason."""
     medium_step = limits.part_of_some if lanes <= limits.some_lanes else limits.part_of_many
     step, larger = (limits.part_of_few, limits.larger_of_few) if lanes <= limits.few_lanes else (medium_step, limits.larger)
     if pattern.longest is not None and pattern.longest > step:
@@ -294,7 +294,7 @@ def _step(limits: Thresholds, pattern: Pattern, lanes: int) -> tuple[int, str]:
     return step, f"parts for {lanes} lanes"
 
 
-def _for_cores(
+def _choose_for_cores(
     limits: Thresholds, device: Device, arithmetic: Arithmetic, n_columns: int, pattern: Pattern, layout: Layout
 ) -> tuple[Shape, str]:
     """Return the shape for devices whose work-items are the iterations of a core's loop."""

@@ -1,4 +1,4 @@
-"""Partitions of A for SpMM: parts of equal work, or groups of rows."""
+"""Partitions of A for SpMM: parts of equal work, or groups of rows with equal columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clsparse_py._operations.spmm.kernels import slack_of
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_host, from_host
 
-__all__ = ["Cut", "Groups", "cut", "group", "groups_of", "rows_as_parts"]
+__all__ = ["Cut", "Groups", "cut", "find_groups", "group_rows", "rows_as_parts"]
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Cut:
     Attributes
     ----------
     n_parts, n_pieces : int
-        Parts, and those that begin inside a row: later pieces of it.
+        The number of parts, and of parts that begin inside a row: later pieces of the row.
     row, entry, slot : pyopencl.array.Array
-        Where each part begins, n_parts + 1 numbers each, and the number of its piece.
+        The first row and entry of a part, and the number of its later piece: n_parts + 1 numbers each.
     cut_rows : CutRows or None
-        None if no part begins inside a row.
+        The rows that are cut; None if no part begins inside a row.
     """
 
     n_parts: int
@@ -45,16 +45,16 @@ class Cut:
 
 @dataclass(frozen=True)
 class Groups:
-    """Adjacent rows with the same columns.
+    """Groups of adjacent rows with the same columns.
 
     Attributes
     ----------
     rows : int
-        Of a group, at most.
+        Most rows of a group.
     n : int
-        Groups.
+        The number of groups.
     first : pyopencl.array.Array
-        The first row of each, and the number of rows.
+        The first row of each group, and the number of rows.
     """
 
     rows: int
@@ -63,7 +63,7 @@ class Groups:
 
 
 def rows_as_parts(queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array) -> Cut:
-    """Return the cut that has a part for each row; no kernel makes it."""
+    """Return the cut whose parts are the rows; no kernel is launched."""
     row = from_host(queue, np.arange(n_rows + 1, dtype=indptr.dtype), copy=True)
     return Cut(n_rows, 0, row, indptr, row, None)
 
@@ -90,6 +90,7 @@ def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, s
     return Cut(n_parts, begins_inside.size, row, entry, from_host(queue, slots, copy=True), cut_rows)
 
 
+#: The kernel that compares the columns of a row with the columns of the row before.
 SAME = declare_loop(
     "spmm/same",
     "same[row]: whether a row has the columns of the row before, in the same order; 0 for the first.",
@@ -103,10 +104,10 @@ SAME = declare_loop(
 )
 
 
-def groups_of(
+def find_groups(
     limits: Thresholds, queue: cl.CommandQueue, n_rows: int, indptr: cl_array.Array, indices: cl_array.Array
 ) -> Generator[cl.Event, None, Groups | None]:
-    """Find adjacent rows with the same columns, as an `Upgrade` does; None if there are few."""
+    """Find groups of adjacent rows with the same columns, as an `Upgrade` does; None if there are few."""
     chain = Chain(queue, indptr, indices)
     flags = chain.scratch(n_rows, np.uint8)
     enqueue_loop(chain, SAME, n_rows, (indptr.dtype.name,), indptr, indices, flags)
@@ -114,11 +115,11 @@ def groups_of(
     queue.flush()
     yield chain.events[-1]
     flags_read = read_flags()
-    # The least cost is that of pairs; looking at the lengths of many groups takes the host milliseconds.
-    least = (n_rows - np.count_nonzero(flags_read)) * (1 + 2 * limits.cost_together)
-    if least >= n_rows * (1 + limits.cost_together):
+    # Groups of two rows would cost least; to compute the lengths of many groups takes milliseconds of the host.
+    least_cost = (n_rows - np.count_nonzero(flags_read)) * (1 + 2 * limits.cost_together)
+    if least_cost >= n_rows * (1 + limits.cost_together):
         return None
-    rows, first = group(limits, np.flatnonzero(flags_read == 0), n_rows)
+    rows, first = group_rows(limits, np.flatnonzero(flags_read == 0), n_rows)
     if rows == 1:
         return None
     chain, host = Chain(queue), first.astype(indptr.dtype)
@@ -130,18 +131,18 @@ def groups_of(
     return Groups(rows, first.size - 1, sent)
 
 
-def group(limits: Thresholds, begins: Any, n_rows: int) -> tuple[int, Any]:
-    """Return how many rows at most to compute together, and where each group of so many begins, with the number of rows behind.
+def group_rows(limits: Thresholds, begins: Any, n_rows: int) -> tuple[int, Any]:
+    """Return the most rows of a group that cost least, and the first row of each group, with the number of rows behind.
 
     Parameters
     ----------
     limits : Thresholds
     begins : numpy.ndarray
-        Rows whose columns are not those of the row before.
+        Rows whose columns are not the columns of the row before.
     """
     lengths = np.diff(begins, append=n_rows)
-    times = [(-(-lengths // rows)).sum() * (1 + limits.cost_together * rows) for rows in range(1, limits.max_together + 1)]
-    rows = int(np.argmin(times)) + 1
+    costs = [(-(-lengths // rows)).sum() * (1 + limits.cost_together * rows) for rows in range(1, limits.max_together + 1)]
+    rows = int(np.argmin(costs)) + 1
     # The number of each group within its run.
     n_groups = -(-lengths // rows)
     last = np.cumsum(n_groups)

@@ -19,14 +19,14 @@ from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of
 
 __all__ = ["Pack", "Parts", "slack_of"]
 
-#: Values of a tile of X that is packed.
-_PACKED = 1024
-#: Most columns of such a tile: 128 bytes of float32.
-_PACKED_COLUMNS = 32
+#: Values of a tile of X that a work-group copies.
+_TILE_VALUES = 1024
+#: Most columns of a tile of X that a work-group copies: 128 bytes of float32.
+_TILE_COLUMNS = 32
 
 
 def slack_of(step: int) -> int:
-    """Return how many entries beyond ``step`` a part may have so that it ends with a row: as many as cuts allow."""
+    """Return the most entries beyond ``step`` that a part may have so that the part ends with a row."""
     return max(step - 1, 0)
 
 
@@ -46,11 +46,11 @@ class Parts(ProductKernel):
     unroll : int
         Entries whose loads a work-item has in flight.
     outer : bool
-        Whether neighbouring work-groups have neighbouring parts, or blocks of columns of the same parts.
+        Whether neighbouring work-groups have neighbouring parts, not blocks of columns of the same parts.
     staged : bool
         Whether a work-group stages its entries in local memory.
     rows : int
-        Adjacent rows with the same columns that are a part, at most; 0 if parts are of rows and entries.
+        Most adjacent rows with the same columns in a part; 0 if parts are of rows and entries.
     exact : bool
         Whether a team has all columns, which are adjacent, and 32 bits hold the distance of rows of X.
     """
@@ -70,7 +70,7 @@ class Parts(ProductKernel):
 
     @classmethod
     def of(cls, shape: Shape, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int | None = None) -> Parts:
-        """Return the legal record nearest to a shape, with another work-group if one is given."""
+        """Return the legal record nearest to a shape; ``work_group``: the work-group size in place of the shape's."""
         work_group = max(1, min(work_group or shape.work_group, device.max_work_group))
         lanes = min(shape.lanes, work_group & -work_group)
         vectors, width = shape.vectors, shape.width
@@ -103,7 +103,7 @@ class Parts(ProductKernel):
         return self.work_group // self.lanes
 
     def room(self, step: int) -> int:
-        """Return the entries that a work-group stages, at most, of parts of ``step`` rows and entries."""
+        """Return the most entries that a work-group stages of parts of ``step`` rows and entries."""
         return self.teams * step + slack_of(step)
 
     def local_memory(self, step: int) -> int:
@@ -127,16 +127,9 @@ class Parts(ProductKernel):
     @override
     def arguments(self) -> Mapping[str, object]:
         add, multiply = self.arithmetic.vector_operations or ("", "")
-        own_arguments: dict[str, object] = {
-            "lanes": self.lanes,
-            "vectors": self.vectors,
-            "width": self.width,
-            "aligned": self.aligned,
-        }
-        own_arguments |= {"unroll": self.unroll, "outer": self.outer, "staged": self.staged, "rows": self.rows}
-        own_arguments |= {"exact": self.exact}
-        own_arguments |= {"value": OPENCL_TYPES[self.arithmetic.result.name], "add": add, "multiply": multiply}
-        return {**self._common(), **own_arguments}
+        names = "lanes", "vectors", "width", "aligned", "unroll", "outer", "staged", "rows", "exact"
+        operations = {"value": OPENCL_TYPES[self.arithmetic.result.name], "add": add, "multiply": multiply}
+        return {**self._common(), **{name: getattr(self, name) for name in names}, **operations}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -172,7 +165,7 @@ class Pack(programs.Parameters):
     dtype : str
         NumPy's name of the dtype of X; values are moved as words of its size.
     rows, columns : int
-        Of a tile, powers of two; a multiple of ``work_group`` together.
+        Rows and columns of a tile, powers of two, whose product is a multiple of ``work_group``.
     """
 
     template = "spmm/pack"
@@ -183,10 +176,10 @@ class Pack(programs.Parameters):
 
     @classmethod
     def legal(cls, device: Device, dtype: str, n_columns: int) -> Pack:
-        """Return the record for an X of so many columns."""
+        """Return the record for an X of ``n_columns`` columns."""
         work_group = power_of_two_at_most(min(256, device.max_work_group))
-        columns = min(_PACKED_COLUMNS, 1 << (n_columns - 1).bit_length())
-        return cls(work_group, dtype, max(_PACKED, work_group) // columns, columns)
+        columns = min(_TILE_COLUMNS, 1 << (n_columns - 1).bit_length())
+        return cls(work_group, dtype, max(_TILE_VALUES, work_group) // columns, columns)
 
     @property
     @override

@@ -1,4 +1,4 @@
-"""The plan of products with several columns: a structure cut into parts, and the launches of each kind of product."""
+"""The plan of products with several columns: a structure cut into parts, the launches of each kind of product, and why."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
+from typing_extensions import override
 
 from clsparse_py._build.built import Built
 from clsparse_py._device.device import Device, describe
 from clsparse_py._ground.records import SetOnce, dataclass
-from clsparse_py._ground.tables import plan_as_html
+from clsparse_py._ground.tables import Shown, Table, plan_as_html
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._memory.order import note_written
 from clsparse_py._operations.parts import Combine, add_later_pieces
-from clsparse_py._operations.spmm.choose import Layout, Pattern, Shape, Thresholds, choose, together
-from clsparse_py._operations.spmm.cuts import Cut, Groups, cut, groups_of, rows_as_parts
-from clsparse_py._operations.spmm.explanation import Explanation, Product
+from clsparse_py._operations.spmm.choose import Layout, Pattern, Shape, Thresholds, choose, shape_of_groups
+from clsparse_py._operations.spmm.cuts import Cut, Groups, cut, find_groups, rows_as_parts
 from clsparse_py._operations.spmm.kernels import Pack, Parts
 from clsparse_py._precision.arithmetic import Arithmetic, name_of
 from clsparse_py._precision.semiring import Semiring
@@ -28,10 +28,70 @@ from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Recorder
 from clsparse_py._run.upgrade import Upgrade
 
-__all__ = ["SpmmPlan"]
+__all__ = ["Explanation", "Product", "SpmmPlan"]
 
-#: Columns of Y that a work-group adds later pieces of rows to at a time, at most.
+#: Most columns of Y that a work-group adds later pieces of rows to at a time.
 _COMBINED_COLUMNS = 32
+
+
+@dataclass(frozen=True)
+class Product:
+    """A kind of product: a line of an `Explanation`.
+
+    Attributes
+    ----------
+    columns : int
+        Columns of X.
+    kernel, built : str
+        The shape that was chosen, and the kernel that was built.
+    parts, pieces : int
+        The number of parts of A, and of parts that begin inside a row.
+    launches : int
+        Kernel launches of a product.
+    why : str
+        The reason for the shape.
+    """
+
+    columns: int
+    kernel: str
+    built: str
+    parts: int
+    pieces: int
+    launches: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Explanation(Shown):
+    """The kernels of a plan's products so far. Prints as a table.
+
+    Attributes
+    ----------
+    products : tuple of Product
+        The kinds of products; the first product of a kind adds it.
+    """
+
+    products: tuple[Product, ...]
+
+    __repr__ = Shown.__repr__
+
+    @property
+    @override
+    def table(self) -> Table:
+        heads = ("columns", "kernel", "built as", "parts", "in a row", "launches", "why")
+        rows = [
+            (
+                str(product.columns),
+                product.kernel,
+                product.built,
+                f"{product.parts:,}",
+                f"{product.pieces:,}",
+                str(product.launches),
+                product.why,
+            )
+            for product in self.products
+        ]
+        return Table("SpMM", heads, rows, numbers="columns")
 
 
 class _Kind(NamedTuple):
@@ -51,20 +111,21 @@ class _Kind(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Made:
+class _Launches:
     """The launches of a kind of product.
 
     Attributes
     ----------
     shape : Shape
-        As it was chosen, or what came in its place.
+        The shape of the kernel.
     why : str
+        The reason for the shape.
     cut : Cut
-        The parts.
+        The parts of A.
     pack : Built or None
         The kernel that copies X; None if X stays where it is.
     product : DenseProduct
-        The launches after that: of the parts, and of what adds later pieces of rows.
+        The launches after the copy: of the parts, and of the kernel that adds later pieces of rows.
     awaits : bool
         Whether launches that take several rows together may take the place of these.
     """
@@ -86,12 +147,12 @@ class SpmmPlan(SetOnce, Repeating):
     Attributes
     ----------
     queue : pyopencl.CommandQueue
-        Of the planning: keeps the order of its commands.
+        The queue of the planning: keeps the order of its commands.
     device : Device
     shape : tuple of int
     nnz : int
     pattern : Pattern
-        What choices are made by.
+        The features of A that shapes are chosen by.
     indptr, indices : pyopencl.array.Array
         The structure that the plan belongs to.
     work_group : int or None
@@ -107,13 +168,12 @@ class SpmmPlan(SetOnce, Repeating):
         self.indptr, self.indices = A.indptr, A.indices
         self.work_group = work_group
         self._cuts: dict[int, Cut] = {}
-        # Rows with the same columns.
         limits, structure = Thresholds.of(self.device), (self.queue, A.shape[0], A.indptr, A.indices)
         self._groups: Upgrade[Groups] = Upgrade(
-            "rows with equal columns together", limits.together_after, expected, lambda: groups_of(limits, *structure)
+            "rows with equal columns together", limits.together_after, expected, lambda: find_groups(limits, *structure)
         )
-        self._made: dict[_Kind, _Made] = {}
-        self._making = threading.Lock()
+        self._launches: dict[_Kind, _Launches] = {}
+        self._building = threading.Lock()
         self._limits = limits
 
     def matches(self, A: Matrix) -> bool:
@@ -122,7 +182,7 @@ class SpmmPlan(SetOnce, Repeating):
 
     def __repr__(self) -> str:
         rows, columns = self.shape
-        kinds = ", ".join(str(kind.n_columns) for kind in [*self._made])
+        kinds = ", ".join(str(kind.n_columns) for kind in [*self._launches])
         return (
             f"<SpmmPlan of a {rows} x {columns} matrix with {self.nnz} entries on {self.device.name}: "
             f"{f'products of {kinds} columns' if kinds else 'no product yet'}>"
@@ -131,14 +191,13 @@ class SpmmPlan(SetOnce, Repeating):
     _repr_html_ = plan_as_html
 
     def explain(self) -> Explanation:
-        """Return which kernels products take, by their numbers of columns, and why. A product is there once it was asked for."""
+        """Return the kernels of products so far, by the number of columns, and the reasons for the kernels."""
         products = []
-        for kind, entry in [*self._made.items()]:
-            launches = (entry.pack is not None) + entry.product.recording.n_commands
-            built = entry.product.recording.kernels[0].parameters.name
-            why = f"{entry.why}; {self._groups}" if entry.awaits or entry.shape.rows > 1 else entry.why
-            sizes = entry.cut.n_parts, entry.cut.n_pieces, launches
-            products.append(Product(kind.n_columns, str(entry.shape), built, *sizes, why))
+        for kind, launches in [*self._launches.items()]:
+            recording = launches.product.recording
+            why = f"{launches.why}; {self._groups}" if launches.awaits or launches.shape.rows > 1 else launches.why
+            sizes = launches.cut.n_parts, launches.cut.n_pieces, (launches.pack is not None) + recording.n_commands
+            products.append(Product(kind.n_columns, str(launches.shape), recording.kernels[0].parameters.name, *sizes, why))
         return Explanation(tuple(products))
 
     def enqueue(
@@ -160,9 +219,9 @@ class SpmmPlan(SetOnce, Repeating):
         Parameters
         ----------
         y_strides : tuple of int
-            In bytes, from row to row and from column to column of y.
+            Bytes from row to row and from column to column of y.
         work_group : int, optional
-            In place of the plan's.
+            Work-items in a work-group, in place of the plan's.
         is_new : bool, optional
             Whether y was made for the product; given if `again` may repeat it.
         """
@@ -175,7 +234,7 @@ class SpmmPlan(SetOnce, Repeating):
         scaled = alpha is not None or beta is not None
         work_group = work_group or self.work_group
         kind = _Kind(A.data.dtype, x.dtype, semiring.name, scaled, n_columns, layout, strides, work_group)
-        launches = self._made.get(kind) or self._make(kind)
+        launches = self._launches.get(kind) or self._build(kind)
         if launches.awaits:
             launches = self._renew(kind, launches)
         queue = x.queue or A.queue
@@ -190,7 +249,7 @@ class SpmmPlan(SetOnce, Repeating):
             self._call = launches.product.checked(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
 
     def _pack(self, built: Built, queue: cl.CommandQueue, x: cl_array.Array, x_row: int, x_column: int) -> cl_array.Array:
-        """Enqueue the copy of X whose columns are adjacent, and return it."""
+        """Enqueue the copy of X whose columns are adjacent, and return the copy."""
         record = built.parameters
         assert isinstance(record, Pack)
         n_rows, n_columns = x.shape
@@ -203,52 +262,47 @@ class SpmmPlan(SetOnce, Repeating):
         chain.finish(packed)
         return packed
 
-    def _make(self, kind: _Kind) -> _Made:
-        """Build the kernels of a kind of product, and cut A for them."""
-        with self._making:
-            launches = self._made.get(kind)
-            if launches is None:
-                launches = self._build(kind)
-                while len(self._made) >= self._limits.max_kinds:
-                    self._made.pop(next(iter(self._made)))
-                self._made[kind] = launches
-            return launches
-
-    def _renew(self, kind: _Kind, launches: _Made) -> _Made:
-        """Take note of a product, and return its launches: others once it is known whether rows are computed together."""
-        with self._making:
-            if not self._groups.come():
-                return launches
-            groups, self._call = self._groups.made, None
-            if groups is None:
-                renewed = replace(launches, awaits=False)
-            else:
-                renewed = self._of(
-                    kind, self._arithmetic(kind), together(self._limits, launches.shape, groups.rows), launches.why
-                )
-            self._made[kind] = renewed
-            return renewed
-
-    def _arithmetic(self, kind: _Kind) -> Arithmetic:
-        """Return the arithmetic of a kind of product."""
-        return Arithmetic(name_of(kind.a), name_of(kind.x), name_of(self.indptr.dtype), kind.semiring)
-
-    def _build(self, kind: _Kind) -> _Made:
-        """Return the launches of the shape that is chosen.
+    def _build(self, kind: _Kind) -> _Launches:
+        """Choose the shape of the kernel for a kind of product, build its launches, and keep them.
 
         Raises
         ------
         BuildError
             A kernel is refused.
         """
-        arithmetic = self._arithmetic(kind)
-        shape, why = choose(self.device, arithmetic, kind.n_columns, self.pattern, kind.layout)
-        if shape.rows and self._groups.come() and (groups := self._groups.made) is not None:
-            shape = together(self._limits, shape, groups.rows)
-        return self._of(kind, arithmetic, shape, why)
+        with self._building:
+            launches = self._launches.get(kind)
+            if launches is None:
+                arithmetic = self._arithmetic(kind)
+                shape, why = choose(self.device, arithmetic, kind.n_columns, self.pattern, kind.layout)
+                if shape.rows and self._groups.come() and (groups := self._groups.made) is not None:
+                    shape = shape_of_groups(self._limits, shape, groups.rows)
+                launches = self._launches_of(kind, arithmetic, shape, why)
+                while len(self._launches) >= self._limits.max_kinds:
+                    self._launches.pop(next(iter(self._launches)))
+                self._launches[kind] = launches
+            return launches
 
-    def _of(self, kind: _Kind, arithmetic: Arithmetic, shape: Shape, why: str) -> _Made:
-        """Return the launches of products of a kind by a kernel of the given shape."""
+    def _renew(self, kind: _Kind, launches: _Launches) -> _Launches:
+        """Take note of a product, and return its launches: others once it is known whether rows are computed together."""
+        with self._building:
+            if not self._groups.come():
+                return launches
+            groups, self._call = self._groups.made, None
+            if groups is None:
+                renewed = replace(launches, awaits=False)
+            else:
+                shape = shape_of_groups(self._limits, launches.shape, groups.rows)
+                renewed = self._launches_of(kind, self._arithmetic(kind), shape, launches.why)
+            self._launches[kind] = renewed
+            return renewed
+
+    def _arithmetic(self, kind: _Kind) -> Arithmetic:
+        """Return the arithmetic of a kind of product."""
+        return Arithmetic(name_of(kind.a), name_of(kind.x), name_of(self.indptr.dtype), kind.semiring)
+
+    def _launches_of(self, kind: _Kind, arithmetic: Arithmetic, shape: Shape, why: str) -> _Launches:
+        """Return the launches of a kind of product by a kernel of the given shape."""
         chain, index = Chain(self.queue, self.indptr), self.indptr.dtype.type
         x_row, x_column = (kind.n_columns, 1) if shape.packed else kind.strides[:2]
         requested = Parts.of(shape, self.device, arithmetic, kind.scaled, kind.work_group)
@@ -257,7 +311,7 @@ class SpmmPlan(SetOnce, Repeating):
         pack = chain.build(Pack.legal(self.device, name_of(kind.x), kind.n_columns))[0] if shape.packed else None
         recorder = recorder_of(chain, (kind.a, kind.x, arithmetic.result), scaled=kind.scaled)
         of_product = arguments_of(recorder)
-        cut, arrays = self._rows(shape.rows) if shape.rows else self._parts(shape, recorder, arithmetic, kind.n_columns)
+        cut, arrays = self._partition(shape, recorder, arithmetic, kind.n_columns)
         n_blocks, n_columns = -(-kind.n_columns // record.columns), np.uint32(kind.n_columns)
         y_strides = tuple(map(np.int64, kind.strides[2:]))
         layout: tuple[Any, ...] = np.int64(x_row), np.int64(x_column), *y_strides, n_columns, np.uint32(n_blocks)
@@ -276,27 +330,24 @@ class SpmmPlan(SetOnce, Repeating):
         if shape.rows < 2:
             # Products may run on other queues. Groups of rows are looked for, and awaited, after this.
             self.queue.finish()
-        return _Made(shape, why, cut, pack, DenseProduct(recorder.recording(), self.queue), shape.rows == 1)
+        return _Launches(shape, why, cut, pack, DenseProduct(recorder.recording(), self.queue), shape.rows == 1)
 
-    def _rows(self, rows: int) -> tuple[Cut, tuple[cl_array.Array, ...]]:
-        """Return rows as parts, or groups of so many, and the kernel's own arrays."""
-        groups = self._groups.made
-        if rows == 1 or groups is None:
-            return Cut(self.shape[0], 0, self.indptr, self.indptr, self.indptr, None), ()
-        return Cut(groups.n, 0, groups.first, self.indptr, self.indptr, None), (groups.first,)
-
-    def _parts(
+    def _partition(
         self, shape: Shape, recorder: Recorder, arithmetic: Arithmetic, n_columns: int
     ) -> tuple[Cut, tuple[cl_array.Array, ...]]:
-        """Return A cut into parts, and the kernel's own arrays."""
+        """Return the partition of A for a shape, and the kernel's arguments that describe the partition."""
+        if shape.rows:
+            groups = self._groups.made
+            if shape.rows == 1 or groups is None:
+                return Cut(self.shape[0], 0, self.indptr, self.indptr, self.indptr, None), ()
+            return Cut(groups.n, 0, groups.first, self.indptr, self.indptr, None), (groups.first,)
         cut = self._cut_in_parts(shape.step)
-        partial = cut.slot  # of any kind, as no part has a piece
-        if cut.n_pieces:
-            partial = recorder.scratch(cut.n_pieces * n_columns, arithmetic.result)
+        # If no part has a piece, the kernel never uses this argument.
+        partial = recorder.scratch(cut.n_pieces * n_columns, arithmetic.result) if cut.n_pieces else cut.slot
         return cut, (cut.row, cut.entry, cut.slot, partial)
 
     def _cut_in_parts(self, step: int) -> Cut:
-        """Return A cut into parts of so many rows and entries; 0 for a part to each row."""
+        """Return A cut into parts of ``step`` rows and entries; 0 for a part to each row."""
         parts = self._cuts.get(step)
         if parts is None:
             n_rows = self.shape[0]

@@ -11,7 +11,7 @@ from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import Matrix
 from clsparse_py._matrix.operands import check_matrix, check_scale, dense_operand, require_calls, result_for
 from clsparse_py._memory.order import note_written
-from clsparse_py._operations.spmm import enqueue_spmm
+from clsparse_py._operations.spmm import get_spmm_plan
 from clsparse_py._operations.spmv.binning import GRANULARITIES, Scheme, SchemeName
 from clsparse_py._operations.spmv.choose import KERNELS, Explanation, KernelChoice, KernelName
 from clsparse_py._operations.spmv.plan import SpmvPlan
@@ -266,7 +266,7 @@ def _multiply(
         # SpMV's kernels read adjacent entries of x; SpMM's kernel takes any strides.
         if not y.size:
             return result.deliver()
-        enqueue_spmm(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
+        get_spmm_plan(A).enqueue(A, operand, y, (y.dtype.itemsize, 0), 1, alpha, beta, semiring)
     else:
         # The event of the product's last launch comes after the events of all earlier launches.
         note_written(y, plan.execute(A, operand, y, alpha=alpha, beta=beta, semiring=semiring)[-1])
