@@ -22,7 +22,8 @@ from clsparse_py._matrix.placement import place_part, value_dtype_on, vector
 from clsparse_py._matrix.structure import Facts, check_structure
 from clsparse_py._operations.elementwise.methods import Elementwise
 from clsparse_py._operations.indexing.methods import Indexing, resize
-from clsparse_py._operations.reductions import Reductions
+from clsparse_py._operations.reductions.extremes import Extremes
+from clsparse_py._operations.reductions.sums import Sums
 from clsparse_py._operations.spgemm import plain_product, spgemm
 from clsparse_py._operations.spmm import SpmmPlan, get_spmm_plan, spmm
 from clsparse_py._operations.spmv import SpmvPlan, get_spmv_plan, spmv
@@ -41,7 +42,7 @@ __all__ = ["csr_array"]
 
 
 @doors
-class csr_array(SetStructure, Elementwise, Reductions, Indexing, SparseArray, one_dimensional=False):  # noqa: N801 - SciPy's name for it
+class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray, one_dimensional=False):  # noqa: N801 - SciPy's name for it
     """A sparse matrix in Compressed Sparse Row form on an OpenCL device.
 
     Parameters

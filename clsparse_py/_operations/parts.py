@@ -1,4 +1,4 @@
-"""Parts of A of equal work, for SpMV and SpMM: where they begin, and the launch that adds later pieces of rows that they cut."""
+"""Parts of A of equal work, for SpMV and SpMM: the cut of A into parts, and the launch that adds later pieces of cut rows."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from clsparse_py._run.launch import Chain
 from clsparse_py._run.recording import Recorder
 from clsparse_py._run.transfer import from_host
 
-__all__ = ["Combine", "CutRows", "add_later_pieces", "begin_parts", "list_cut_rows", "power_of_two_at_most"]
+__all__ = ["Combine", "CutRows", "add_later_pieces", "cut_into_parts", "list_cut_rows", "power_of_two_at_most"]
 
 
 def power_of_two_at_most(n: int) -> int:
-    """Return the largest power of two that is not above ``n``."""
+    """Return the greatest power of two that is not above ``n``."""
     return 1 << n.bit_length() - 1
 
 
-def begin_parts(
+def cut_into_parts(
     queue: cl.CommandQueue, indptr: cl_array.Array, n_rows: int, nnz: int, step: int, row_weight: int, slack: int
 ) -> tuple[int, list[cl_array.Array]]:
-    """Return the number of parts, and where they begin: arrays of rows, entries, and whether a row is cut there.
+    """Cut A into parts, and return their number and their beginnings: arrays of rows, of entries, and of marks of cut rows.
 
-    Parameters are those of `enqueue_partition`.
+    The parameters are the parameters of `enqueue_partition`.
     """
     n_parts = max(1, -(-(nnz + row_weight * n_rows) // step))
     chain = Chain(queue, indptr)
@@ -60,7 +60,7 @@ class CutRows:
     most : int
         Greatest number of later pieces of a row.
     rows, first, last : pyopencl.array.Array
-        Each row, and the numbers of its first and its last later piece.
+        The cut rows, and the numbers of the first and the last later piece of a row.
     """
 
     n: int
@@ -74,14 +74,14 @@ class CutRows:
 def list_cut_rows(
     queue: cl.CommandQueue, index: np.dtype[Any], rows: np.ndarray[Any, Any], pieces: np.ndarray[Any, Any], many: int
 ) -> CutRows:
-    """Return the rows of later pieces, for a structure whose numbers are of dtype ``index``.
+    """Return the rows that have later pieces, for a structure whose numbers are of dtype ``index``.
 
     Parameters
     ----------
     rows, pieces : numpy.ndarray
         The row of each later piece, and the piece's number; the pieces of a row are adjacent.
     many : int
-        Later pieces, besides one, from which on a row has many.
+        A row of more later pieces than this number has many.
     """
     begins = np.flatnonzero(np.concatenate(([True], rows[1:] != rows[:-1])))
     ends = np.concatenate((begins[1:], [rows.size])) - 1
@@ -89,7 +89,7 @@ def list_cut_rows(
     order = np.argsort(~is_long, kind="stable")
 
     def upload(values: np.ndarray[Any, Any]) -> cl_array.Array:
-        """Return numbers of the cut rows on the device, those of long rows first."""
+        """Return the numbers of the cut rows as a device array, those of long rows first."""
         return from_host(queue, np.ascontiguousarray(values[order], dtype=index), copy=True)
 
     most = int((ends - begins).max()) + 1
@@ -106,7 +106,7 @@ class Combine(ProductKernel):
     columns : int
         Columns of y that a work-group takes at a time.
     lanes : int
-        Work-items to a column of a row of many pieces; ``columns * lanes`` is ``work_group`` at most.
+        Work-items to a column of a row of many pieces; ``columns * lanes`` is at most ``work_group``.
     """
 
     template = "spmv/combine"
@@ -119,19 +119,19 @@ class Combine(ProductKernel):
     def legal(
         cls, device: Device, arithmetic: Arithmetic, scaled: bool, work_group: int = 64, lanes: int = 32, columns: int = 1
     ) -> Combine:
-        """Return the legal record nearest to the one asked for."""
+        """Return the legal record nearest to a work-group, lanes and columns."""
         # Lanes exchange through local memory: those of a row are `columns` apart.
         record = cls(work_group, arithmetic, device.portability.at_most(1), scaled, columns, lanes)
         return record._of(min(work_group, device.max_work_group))
 
     def _of(self, work_group: int) -> Self:
-        """Return the record with at most so many work-items."""
+        """Return the record with at most ``work_group`` work-items in a work-group."""
         work_group = power_of_two_at_most(max(work_group, 1))
         columns = min(self.columns, work_group)
         return replace(self, work_group=work_group, columns=columns, lanes=min(self.lanes, work_group // columns))
 
     def groups(self, n_columns: int, n_long: int, n_cut: int) -> int:
-        """Return the work-groups for cut rows of which some are long."""
+        """Return the number of work-groups for ``n_cut`` cut rows, of which ``n_long`` have many pieces."""
         rows = self.work_group // self.columns
         return -(-n_columns // self.columns) * (-(-n_long * self.lanes // rows) + -(-(n_cut - n_long) // rows))
 
@@ -170,9 +170,9 @@ def add_later_pieces(
     Parameters
     ----------
     partial : pyopencl.array.Array
-        The sums of all pieces, of ``n_columns`` values each.
+        The sums of all pieces; a sum is ``n_columns`` values.
     y_strides : tuple of int
-        In values, from row to row and from column to column of y.
+        Values from row to row and from column to column of y.
     """
     record, index = combine.parameters, cut_rows.rows.dtype.type
     assert isinstance(record, Combine)

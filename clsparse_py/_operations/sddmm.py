@@ -1,4 +1,4 @@
-"""SDDMM: a product of dense matrices at the places of a sparse one."""
+"""SDDMM: the product of two dense matrices at the places of a sparse matrix's entries."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py._build.built import Built
 from clsparse_py._build.declaration import Examples, kernel
 from clsparse_py._build.plain import door
 from clsparse_py._build.programs import note_asked
@@ -28,7 +27,7 @@ from clsparse_py._memory.overlap import require_inside
 from clsparse_py._operations.elementwise.values import dense_values, require_results
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic, name_of, unsupported_dtype
 from clsparse_py._precision.semiring import plus_times
-from clsparse_py._run.dense_product import DenseProduct, Operands, Repeating, arguments_of, recorder_of
+from clsparse_py._run.dense_product import DenseProduct, Repeating, arguments_of, recorder_of
 from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import contexts_match, from_host
 
@@ -40,11 +39,11 @@ __all__ = ["Sampled", "SampledByTeams", "Thresholds", "sddmm", "vector_items"]
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(thresholds.Thresholds):
-    """The numbers that shapes of products at the places of a matrix are chosen by."""
+    """The thresholds that the shape of SDDMM's kernel is chosen by."""
 
     operation = "sddmm"
 
-    #: Work-group size, unless teams take rows that are alike.
+    #: Work-group size, unless rows are alike, so that a team takes a row.
     work_group: int = number(128, "work-items", least=1)
     #: Most lanes to an entry.
     max_lanes: int = number(8, "lanes", least=1, power=True)
@@ -52,13 +51,13 @@ class Thresholds(thresholds.Thresholds):
     min_vectors: int = number(2, "vectors", least=1)
     #: Entries that a team takes at a time.
     entries: int = number(4, "entries", least=1)
-    #: Most vectors of a row in a lane, if the kernel knows the row's length.
+    #: Most vectors of a row of X in a lane, if the kernel knows the row's length.
     max_vectors: int = number(4, "vectors", least=1)
-    #: Entries in a batch of a work-group, about.
+    #: Entries that a work-group notes in local memory at a time, about.
     noted: int = number(512, "entries", least=1)
     #: Longest row of a structure whose rows are alike.
     max_alike: int = number(512, "entries")
-    #: Longest row, by the mean, of a structure whose rows are alike.
+    #: Longest row by the mean row of a structure whose rows are alike.
     max_alike_by_mean: float = number(2.0, "mean rows")
     #: Work-group size for rows that are alike.
     rows_group: int = number(256, "work-items", least=1)
@@ -66,7 +65,7 @@ class Thresholds(thresholds.Thresholds):
     vector_bytes: int = number(16, "bytes", on_cores=32, least=1, most=32, power=True)
     #: Most turns of a work-group.
     max_turns: int = number(8, "turns", on_cores=1024, least=1)
-    #: Work-groups to a compute unit before a work-group has more than one turn.
+    #: Work-groups to a compute unit above which a work-group has more than one turn.
     groups_per_unit: int = number(32, "work-groups", least=1)
     #: Kinds of products whose launches a structure keeps.
     max_kinds: int = number(64, "kinds", least=1)
@@ -84,7 +83,7 @@ class Sampled(ProductKernel):
     items : int
         Adjacent values that a work-item takes at a time.
     entries : int
-        That lanes take at a time.
+        Entries that a team of lanes takes at a time.
     loads : str
         "aligned": values are loaded as vectors, at multiples of which rows begin; "vectors": from any address; "single".
     """
@@ -100,13 +99,13 @@ class Sampled(ProductKernel):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, n_inner: int, loads: str = "single") -> Self:
-        """Return the record for rows of so many values; single ones are loaded if there are no vectors of their type."""
+        """Return the record for rows of ``n_inner`` values; single values are loaded if OpenCL has no vectors of the dtype."""
         limits = Thresholds.of(device)
         group = 1 if device.lanes_are_loops else 1 << min(limits.work_group, device.max_work_group).bit_length() - 1
         items = vector_items(device, arithmetic.result)
-        most = min(group, device.portability.lane_width, limits.max_lanes)
+        max_lanes = min(group, device.portability.lane_width, limits.max_lanes)
         lanes = 1
-        while 2 * lanes <= most and 2 * lanes * limits.min_vectors * items <= n_inner:
+        while 2 * lanes <= max_lanes and 2 * lanes * limits.min_vectors * items <= n_inner:
             lanes *= 2
         dtypes = (np.dtype(dtype) for dtype in (arithmetic.a, arithmetic.x))
         if items == 1 or any(dtype.kind not in "iuf" for dtype in dtypes):
@@ -147,11 +146,11 @@ class SampledByTeams(Sampled):
     Attributes
     ----------
     inner : int
-        Values to a row, a multiple of ``items``.
+        Values to a row of X, a multiple of ``items``.
     by_rows : bool
-        Whether each team takes a row, not work-groups adjacent entries.
+        Whether a team takes a row of the structure; else a work-group takes adjacent entries.
     noted : int
-        Entries that a work-group notes at a time, about.
+        Entries that a work-group notes in local memory at a time, about.
     """
 
     template = "spmm/sddmm_teams"
@@ -163,18 +162,18 @@ class SampledByTeams(Sampled):
 
     @classmethod
     def of(cls, device: Device, arithmetic: Arithmetic, n_inner: int, *, by_rows: bool) -> Self | None:
-        """Return the record for rows of so many values, which begin at multiples of a vector; None if it does not take them."""
+        """Return the record for rows of ``n_inner`` values that begin at multiples of a vector; None if teams do not suit."""
         usual = Sampled.legal(device, arithmetic, n_inner, "aligned")
         if usual.loads == "single" or n_inner % usual.items or not n_inner:
             return None
         limits = Thresholds.of(device)
         group = usual.work_group if device.lanes_are_loops or not by_rows else min(limits.rows_group, device.max_work_group)
-        lanes, most, vectors = 1, min(group, device.portability.lane_width), n_inner // usual.items
-        while lanes < most and (vectors > limits.max_vectors * lanes or lanes < min(limits.max_lanes, vectors)):
+        lanes, max_lanes, vectors = 1, min(group, device.portability.lane_width), n_inner // usual.items
+        while lanes < max_lanes and (vectors > limits.max_vectors * lanes or lanes < min(limits.max_lanes, vectors)):
             lanes *= 2
         if vectors > limits.max_vectors * lanes:
             return None
-        # Lanes of teams that take rows exchange how many turns each has, in a whole sub-group.
+        # Lanes of teams that take rows exchange their numbers of turns, in a whole sub-group.
         width = device.portability.lane_width if by_rows and lanes > 1 else lanes
         portability = replace(device.portability.at_most(width), load_once="plain")
         return cls(
@@ -188,8 +187,8 @@ class SampledByTeams(Sampled):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        at_once = self.work_group // self.lanes * self.entries
-        room = max(self.noted // at_once, 1) * at_once
+        turn = self.work_group // self.lanes * self.entries
+        room = max(self.noted // turn, 1) * turn
         return {**super().arguments(), "inner": self.inner, "by_rows": self.by_rows, "room": room}
 
     @override
@@ -210,12 +209,12 @@ class SampledByTeams(Sampled):
 
 
 def vector_items(device: Device, result: np.dtype[Any]) -> int:
-    """Return how many adjacent values a work-item takes at a time."""
+    """Return the number of adjacent values that a work-item takes at a time."""
     return min(max(Thresholds.of(device).vector_bytes // result.itemsize, 1), 16)
 
 
 def _are_aligned(device: Device, X: cl_array.Array, Y: cl_array.Array) -> bool:
-    """Return whether rows of X and columns of Y begin at multiples of what a work-item of a GPU takes at a time."""
+    """Return whether rows of X and columns of Y begin at multiples of the vectors that a work-item of a GPU loads."""
     if device.lanes_are_loops:
         return False
     items = vector_items(device, np.result_type(X.dtype, Y.dtype))
@@ -223,10 +222,10 @@ def _are_aligned(device: Device, X: cl_array.Array, Y: cl_array.Array) -> bool:
 
 
 def _is_aligned(X: cl_array.Array, axis: int, vector: int) -> bool:
-    """Return whether steps along an axis begin at multiples of so many bytes; of the host's memory this is not known."""
-    begins = X.offset % vector == 0 and (X.strides[axis] % vector == 0 or X.shape[axis] < 2)
+    """Return whether the rows or columns of X begin at multiples of ``vector`` bytes; False for memory of the host."""
+    is_multiple = X.offset % vector == 0 and (X.strides[axis] % vector == 0 or X.shape[axis] < 2)
     memory = X.base_data
-    return begins and isinstance(memory, cl.MemoryObjectHolder) and not memory.flags & cl.mem_flags.USE_HOST_PTR
+    return is_multiple and isinstance(memory, cl.MemoryObjectHolder) and not memory.flags & cl.mem_flags.USE_HOST_PTR
 
 
 @door()
@@ -236,7 +235,7 @@ def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt
     Parameters
     ----------
     M : csr_array
-        m x n: the places. Its values are not read: ``M * sddmm(M, X, Y)`` is the product that is scaled by them.
+        m x n: the places. The values of M are not read: ``M * sddmm(M, X, Y)`` is the product that is scaled by these values.
     X : pyopencl.array.Array or array_like, shape (m, k)
     Y : pyopencl.array.Array or array_like, shape (k, n)
         Fastest with adjacent columns, such as ``Z.T`` of a C-contiguous Z; others are copied into that order.
@@ -270,19 +269,19 @@ def sddmm(M: MatrixT, X: cl_array.Array | npt.ArrayLike, Y: cl_array.Array | npt
             return M.with_values(repeated)
     check_matrix(M)
     m, n = M.shape
-    x, y = _operand(M, "X", X), _operand(M, "Y", Y)
+    x, y = _to_device(M, "X", X), _to_device(M, "Y", Y)
     if x.shape[0] != m:
         raise ValueError(f"X: must have {m} rows, as M is {m} x {n}, has shape {x.shape} (dimension mismatch)")
     if y.shape[1] != n:
         raise ValueError(f"Y: must have {n} columns, as M is {m} x {n}, has shape {y.shape} (dimension mismatch)")
     if x.shape[1] != y.shape[0]:
         raise ValueError(f"Y: must have {x.shape[1]} rows, as X has columns, has shape {y.shape} (dimension mismatch)")
-    values = _sample(M.queue, M, M.indices, _with_adjacent(M.queue, x, 1), _with_adjacent(M.queue, y, 0))
-    return M.with_values(values)
+    sampling = M.structure.get_plan(_Sampling, _Sampling)
+    return M.with_values(sampling.sample(M, _make_adjacent(M.queue, x, 1), _make_adjacent(M.queue, y, 0)))
 
 
-def _operand(M: Any, name: str, operand: Any) -> cl_array.Array:
-    """Return a dense operand on the device."""
+def _to_device(M: Matrix, name: str, operand: Any) -> cl_array.Array:
+    """Return a dense operand as an array on the device, checked."""
     on_device = isinstance(operand, cl_array.Array)
     values: Any = operand if on_device else np.asarray(operand)
     if name_of(values.dtype) not in OPENCL_TYPES:
@@ -298,8 +297,8 @@ def _operand(M: Any, name: str, operand: Any) -> cl_array.Array:
     return cast("cl_array.Array", values)
 
 
-def _with_adjacent(queue: cl.CommandQueue, X: cl_array.Array, axis: int) -> cl_array.Array:
-    """Return a matrix whose values are adjacent along an axis, by rows (1) or columns (0): itself, or a copy."""
+def _make_adjacent(queue: cl.CommandQueue, X: cl_array.Array, axis: int) -> cl_array.Array:
+    """Return a dense matrix with adjacent values along an axis, by rows (1) or columns (0): the same array, or a copy."""
     item, step = X.dtype.itemsize, X.strides[1 - axis]
     suits = (X.strides[axis] == item or X.shape[axis] < 2) and step >= 0
     if suits and step % item == 0 and X.offset % item == 0:
@@ -308,63 +307,46 @@ def _with_adjacent(queue: cl.CommandQueue, X: cl_array.Array, axis: int) -> cl_a
 
 
 class _Sampling(Repeating):
-    """The sampled products of a structure: launches of the latest kinds of product, and the latest product."""
+    """The sampled products of a structure: the launches of the latest kinds of product, and the latest product."""
 
     def __init__(self) -> None:
-        self.kinds: dict[Hashable, tuple[DenseProduct, np.dtype[Any]]] = {}
+        self._launches: dict[Hashable, tuple[DenseProduct, np.dtype[Any]]] = {}
 
-    def note_checked(self, product: DenseProduct, queue: cl.CommandQueue, operands: Operands) -> None:
-        """Take note that X, Y and the values of a product were checked."""
-        self._call = product.checked(queue, operands, (), None, None, plus_times, is_new=True)
+    def sample(self, M: Matrix, X: cl_array.Array, Y: cl_array.Array) -> cl_array.Array:
+        """Return the products of rows of X and columns of Y at the places of M; a row and a column have adjacent values."""
+        queue = M.queue
+        kind = X.shape, X.dtype, X.offset, X.strides, Y.dtype, Y.strides, _are_aligned(describe(queue.device), X, Y)
+        product, dtype = self._launches.get(kind) or self._prepare(M, X, Y, kind)
+        values = allocate(queue, "values of the sampled product", M.indices.size, dtype)
+        if product.recording.n_commands:
+            note_asked(product.recording.kernels)
+            note_written(values, product.run(queue, (X, Y, values), ())[-1])
+            self._call = product.checked(queue, (X, Y, values), (), None, None, plus_times, is_new=True)
+        return values
 
-
-def _sample(queue: cl.CommandQueue, M: Matrix, indices: cl_array.Array, X: cl_array.Array, Y: cl_array.Array) -> cl_array.Array:
-    """Return the products of rows of X and columns of Y, at the places of a matrix; values of each are adjacent."""
-    sampling = M.structure.get_plan(_Sampling, _Sampling)
-    kind = X.shape, X.dtype, X.offset, X.strides, Y.dtype, Y.strides, _are_aligned(describe(queue.device), X, Y)
-    product, dtype = sampling.kinds.get(kind) or _prepare(queue, M, X, Y, sampling.kinds, kind)
-    values = allocate(queue, "values of the sampled product", indices.size, dtype)
-    if product.recording.n_commands:
-        note_asked(product.recording.kernels)
-        note_written(values, product.run(queue, (X, Y, values), ())[-1])
-        sampling.note_checked(product, queue, (X, Y, values))
-    return values
-
-
-def _prepare(
-    queue: cl.CommandQueue,
-    M: Matrix,
-    X: cl_array.Array,
-    Y: cl_array.Array,
-    kinds: dict[Hashable, tuple[DenseProduct, np.dtype[Any]]],
-    kind: Hashable,
-) -> tuple[DenseProduct, np.dtype[Any]]:
-    """Return the launch of a kind of product, no launch if there is nothing to do, and the dtype of the result; keep both."""
-    n, n_rows, n_inner = M.nnz, *X.shape
-    arithmetic, chain = Arithmetic(X.dtype.name, Y.dtype.name, M.indptr.dtype.name), Chain(queue)
-    require_results(queue, f"{X.dtype} times {Y.dtype}", arithmetic.result)
-    limits = Thresholds.of(chain.device)
-    in_loops, units = chain.device.lanes_are_loops, chain.device.compute_units
-    loads = "vectors" if in_loops else "aligned" if _are_aligned(chain.device, X, Y) else "single"
-    longest = None if M.facts is None else M.facts.longest
-    are_alike = longest is not None and longest <= min(limits.max_alike, limits.max_alike_by_mean * n / max(n_rows, 1))
-    built, record = _built(chain, arithmetic, n_inner, loads, are_alike)
-    at_once = record.work_group // record.lanes * record.entries
-    span = at_once * min(max(n // (at_once * units * limits.groups_per_unit), 1), limits.max_turns)
-    by_rows = isinstance(record, SampledByTeams) and record.by_rows
-    groups = -(-n_rows // (record.work_group // record.lanes)) if by_rows else -(-n // span)
-    steps = X.offset, X.strides[0], Y.strides[1]
-    dense = (np.uint64(step // dtype.itemsize) for step, dtype in zip(steps, (X.dtype, X.dtype, Y.dtype), strict=True))
-    own_arguments = np.uint64(n), M.indptr.dtype.type(n_rows), np.uint64(n_inner), np.uint64(span), *dense, M.indptr, M.indices
-    recorder = recorder_of(chain, (X.dtype, Y.dtype, arithmetic.result), scaled=False)
-    recorder.launch(built, groups if n else 0, *arguments_of(recorder), *own_arguments)
-    while len(kinds) >= limits.max_kinds:
-        kinds.pop(next(iter(kinds)), None)
-    kinds[kind] = DenseProduct(recorder.recording(), queue), arithmetic.result
-    return kinds[kind]
-
-
-def _built(chain: Chain, arithmetic: Arithmetic, n_inner: int, loads: str, are_alike: bool) -> tuple[Built, Sampled]:
-    """Return the kernel for rows of so many values, and its record."""
-    teams = None if loads != "aligned" else SampledByTeams.of(chain.device, arithmetic, n_inner, by_rows=are_alike)
-    return chain.build(Sampled.legal(chain.device, arithmetic, n_inner, loads) if teams is None else teams)
+    def _prepare(self, M: Matrix, X: cl_array.Array, Y: cl_array.Array, kind: Hashable) -> tuple[DenseProduct, np.dtype[Any]]:
+        """Return the launch of a kind of product, or none if M has no entries, and the dtype of the result; keep both."""
+        queue, n, n_rows, n_inner = M.queue, M.nnz, *X.shape
+        arithmetic, chain = Arithmetic(X.dtype.name, Y.dtype.name, M.indptr.dtype.name), Chain(queue)
+        require_results(queue, f"{X.dtype} times {Y.dtype}", arithmetic.result)
+        device = chain.device
+        limits = Thresholds.of(device)
+        longest = None if M.facts is None else M.facts.longest
+        are_alike = longest is not None and longest <= min(limits.max_alike, limits.max_alike_by_mean * n / max(n_rows, 1))
+        loads = "vectors" if device.lanes_are_loops else "aligned" if _are_aligned(device, X, Y) else "single"
+        teams = None if loads != "aligned" else SampledByTeams.of(device, arithmetic, n_inner, by_rows=are_alike)
+        built, record = chain.build(Sampled.legal(device, arithmetic, n_inner, loads) if teams is None else teams)
+        n_teams = record.work_group // record.lanes
+        turn = n_teams * record.entries
+        span = turn * min(max(n // (turn * device.compute_units * limits.groups_per_unit), 1), limits.max_turns)
+        by_rows = isinstance(record, SampledByTeams) and record.by_rows
+        groups = -(-n_rows // n_teams) if by_rows else -(-n // span)
+        steps = X.offset, X.strides[0], Y.strides[1]
+        dense = (np.uint64(step // dtype.itemsize) for step, dtype in zip(steps, (X.dtype, X.dtype, Y.dtype), strict=True))
+        sizes = np.uint64(n), M.indptr.dtype.type(n_rows), np.uint64(n_inner), np.uint64(span)
+        recorder = recorder_of(chain, (X.dtype, Y.dtype, arithmetic.result), scaled=False)
+        recorder.launch(built, groups if n else 0, *arguments_of(recorder), *sizes, *dense, M.indptr, M.indices)
+        while len(self._launches) >= limits.max_kinds:
+            self._launches.pop(next(iter(self._launches)), None)
+        self._launches[kind] = DenseProduct(recorder.recording(), queue), arithmetic.result
+        return self._launches[kind]

@@ -22,7 +22,7 @@ class TransposeCache:
     Attributes
     ----------
     transposed : Matrix or None
-        None before the first of these products.
+        The CSR of the transposed; None before the first product that needs it.
     again : bool
         Whether the structure was transposed before, for other values: then a plan, which is a gather, is worth its memory.
     """
@@ -43,7 +43,7 @@ class MemoryReport(Shown):
     title : str
         The array.
     entries : tuple of (str, int, str)
-        What is held, its bytes, and what needs it.
+        The name of some memory, its bytes, and the operations that need it.
     """
 
     title: str
@@ -69,14 +69,14 @@ def report_memory(
     A: Matrix | None,
     cached_matrices: Mapping[str, tuple[Matrix | None, str]],
 ) -> MemoryReport:
-    """Return what an array holds: its own arrays, matrices that it keeps, and the permutation that A's structure keeps.
+    """Return the memory that an array holds: its own arrays, cached matrices, and the permutation that A's structure keeps.
 
-    Arrays that were named before, as those of a symmetric pattern are, count once.
+    An array that serves twice, as the structure of a symmetric pattern does, counts once.
     """
     counted_ids: set[int] = set()
 
     def size(arrays: Iterable[cl_array.Array]) -> int:
-        """Return the bytes of arrays that were not counted before."""
+        """Return the bytes of some arrays, without the arrays that were counted before."""
         bytes_by_id = {id(array): int(array.nbytes) for array in arrays if id(array) not in counted_ids}
         counted_ids.update(bytes_by_id)
         return sum(bytes_by_id.values())

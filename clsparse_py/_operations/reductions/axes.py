@@ -13,12 +13,12 @@ __all__ = ["axis_of", "find_summed_axes", "longest_row"]
 
 
 def axis_of(axis: Any) -> int | None:
-    """Return 0, 1, or None for all; both axes are all.
+    """Return the axis of a reduction as 0 or 1, or None for both axes.
 
     Raises
     ------
     TypeError, ValueError
-        It is no axis.
+        ``axis`` is no axis.
     """
     if axis is None:
         return None
@@ -33,17 +33,17 @@ def axis_of(axis: Any) -> int | None:
 
 
 def longest_row(A: Matrix) -> int | None:
-    """Return how many entries a row has at most, duplicates included; None if that is not known."""
+    """Return the number of entries of the longest row, duplicates included; None if that is not known."""
     return None if A.facts is None else A.facts.longest
 
 
 def find_summed_axes(axes: Any, A: tuple[int, ...], B: tuple[int, ...]) -> tuple[list[int], list[int]]:
-    """Return which axes of two arrays of these shapes are summed over.
+    """Return the axes that a product sums over, as a list for each of two arrays; ``A``, ``B``: the shapes of the arrays.
 
     Raises
     ------
     ValueError
-        They are no axes, or of other lengths.
+        ``axes`` are no axes of the arrays, or differ in length.
     """
     if isinstance(axes, (int, np.integer)):
         axes = range(len(A) - int(axes), len(A)), range(int(axes))

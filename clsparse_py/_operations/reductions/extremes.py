@@ -1,4 +1,4 @@
-"""The largest and smallest values of sparse matrices, and where they are, as SciPy's arrays have them."""
+"""The largest and smallest values of sparse matrices, and the places of these values, as SciPy's arrays have them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from clsparse_py._run.transfer import copy_to_device, copy_to_host
 
 __all__ = ["ExtremeColumns", "ExtremeOfAll", "ExtremePlaces", "Extremes", "RowExtremes"]
 
-#: Work-items of a work-group, at most.
+#: Most work-items in a work-group.
 _WORK_GROUP = 128
 
 
@@ -41,7 +41,7 @@ class _OfExtremes(WithValues):
     Attributes
     ----------
     operation : str
-        "maximum", "minimum", "fmax" or "fmin".
+        The reduction: "maximum", "minimum", "fmax" or "fmin".
     """
 
     operation: str
@@ -80,7 +80,7 @@ class ExtremeColumns(_OfExtremes):
     Attributes
     ----------
     of_all : bool
-        Whether one value is that of all rows.
+        Whether entries are compared with the extreme value of all rows, not of their own row.
     """
 
     template = "reductions/extreme_columns"
@@ -96,7 +96,7 @@ class ExtremeColumns(_OfExtremes):
     @override
     def arguments(self) -> Mapping[str, object]:
         kind = np.dtype(self.dtype).kind
-        # NaN is as good as another one.
+        # A NaN equals another NaN.
         equality = {"c": "(all(a == b) || (any(a != a) && any(b != b)))", "f": "(a == b || (a != a && b != b))"}
         return {**super().arguments(), "same": equality.get(kind, "a == b")}
 
@@ -139,7 +139,7 @@ class Extremes(Matrix):
 
     @abc.abstractmethod
     def _vector(self, values: cl_array.Array, places: cl_array.Array, n: int) -> Any:
-        """Return a one-dimensional `coo_array` of n places."""
+        """Return a one-dimensional `coo_array` of length n with some values at some places."""
 
     @of_extreme
     def max(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
@@ -181,12 +181,12 @@ class Extremes(Matrix):
         return self._extreme("fmin", axis, out, explicit)
 
     def argmax(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
-        """Return where the largest value of all is, or that of each column (axis 0) or row (axis 1); the first of equal ones.
+        """Return the place of the largest value, or of that of each column (axis 0) or row (axis 1); the first of equal values.
 
         Parameters
         ----------
         axis : {None, 0, 1, -1, -2}
-            None: the place is counted row by row.
+            None: places are counted row by row.
         out : None
             For NumPy's sake.
         explicit : bool
@@ -205,11 +205,11 @@ class Extremes(Matrix):
         return self._place("maximum", "argmax", axis, out, explicit)
 
     def argmin(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any:
-        """Return where the smallest value of all is, or that of each column or row; as for `argmax`."""
+        """Return the place of the smallest value, or of that of each column or row; as for `argmax`."""
         return self._place("minimum", "argmin", axis, out, explicit)
 
     def _extreme(self, operation: str, axis: Any, out: Any, explicit: bool) -> Any:
-        """Return the largest or smallest values, of all places or along an axis; of stored ones alone if ``explicit``."""
+        """Return the largest or smallest values, of all places or along an axis; of stored values alone if ``explicit``."""
         if out is not None:
             raise ValueError("out: must be None, as sparse min and max do not support it")
         along = axis_of(axis)
@@ -220,7 +220,7 @@ class Extremes(Matrix):
         if along is None:
             return self._extreme_of_all(operation, explicit)
         A = self if along == 1 else self._transposed()
-        parts, marks = _of_rows(self.queue, _parts_of(A), operation, 0 if explicit else A.shape[1], longest_row(A))
+        parts, marks = _reduce_rows(self.queue, _parts_of(A), operation, 0 if explicit else A.shape[1], longest_row(A))
         values, places, _ = with_marked(self.queue, parts, marks) if A.shape[0] else parts
         return self._vector(_view(values, self.dtype), places, A.shape[0])
 
@@ -229,7 +229,7 @@ class Extremes(Matrix):
         data, zero = _parts_of(self)[0], self.dtype.type(0)
         if not data.size:
             return zero
-        extreme = copy_to_host(_of_all(self.queue, data, operation), self.queue).view(self.dtype)[0]
+        extreme = copy_to_host(_reduce_all(self.queue, data, operation), self.queue).view(self.dtype)[0]
         return extreme if explicit or data.size == math.prod(self.shape) else getattr(np, operation)(zero, extreme)
 
     def _place(self, operation: str, name: str, axis: Any, out: Any, explicit: bool) -> Any:
@@ -243,12 +243,12 @@ class Extremes(Matrix):
         A = self._transposed() if along == 0 else self
         parts = _parts_of(A)
         if along is not None:
-            return copy_to_host(_places_of_rows(self.queue, parts, operation, 0 if explicit else A.shape[1]), self.queue)
+            return copy_to_host(_locate_in_rows(self.queue, parts, operation, 0 if explicit else A.shape[1]), self.queue)
         if not parts[0].size:
             if explicit:
                 raise ValueError(f"A: Cannot apply {name} to a matrix without stored values when explicit=True (zero matrix)")
             return 0
-        value, position, place, missing = _place_of_all(self.queue, parts, operation, self.shape[1])
+        value, position, place, missing = _locate_in_all(self.queue, parts, operation, self.shape[1])
         if explicit:
             return position
         zero = value.dtype.type(0)
@@ -270,8 +270,8 @@ def _view(values: cl_array.Array, dtype: np.dtype[Any]) -> cl_array.Array:
     return view
 
 
-def _of_all(queue: cl.CommandQueue, data: cl_array.Array, operation: str) -> cl_array.Array:
-    """Return the extreme of some values, of which there is one at least."""
+def _reduce_all(queue: cl.CommandQueue, data: cl_array.Array, operation: str) -> cl_array.Array:
+    """Return the extreme value of an array that is not empty."""
     ends = copy_to_device(queue, "segments", np.array([0, data.size], np.int64))
     chain, extreme = Chain(queue, data, ends), allocate(queue, "the extreme value", 1, data.dtype)
     enqueue_segmented_sum(chain, ends, 1, data, data.size, extreme, operation=operation)
@@ -279,12 +279,13 @@ def _of_all(queue: cl.CommandQueue, data: cl_array.Array, operation: str) -> cl_
     return extreme
 
 
-def _of_rows(
+def _reduce_rows(
     queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int, longest: int | None
 ) -> tuple[Parts, cl_array.Array]:
-    """Return the extreme value of each row, 0 if it has no entry, the numbers of rows, where these begin and end; and marks.
+    """Return the extreme values of rows as parts of a matrix with one row, and marks of the values that are not 0.
 
-    Places without an entry count as 0 if a row has less than ``n_columns`` entries. Marks tell which values are not 0.
+    The parts are the extreme value of each row, 0 if it has no entry; the numbers of rows; and the pointers of the one row.
+    Places without an entry count as 0 if a row has less than ``n_columns`` entries.
     """
     data, _, indptr = parts
     chain, n = Chain(queue, *parts), indptr.size - 1
@@ -301,41 +302,42 @@ def _of_rows(
     return (extremes, rows, ends), marks
 
 
-def _places_of_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> cl_array.Array:
-    """Return the column of the first extreme value of each row, stored or, unless ``n_columns`` is 0, not; 0 for empty rows."""
+def _locate_in_rows(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> cl_array.Array:
+    """Return the column of the first extreme value of each row, 0 for empty rows; ``n_columns`` 0: of stored values alone."""
     data, indices, indptr = parts
     rows = rows_of(queue, indptr, data.size)
     chain, n = Chain(queue, *parts, rows), indptr.size - 1
     types = name_of(indptr.dtype), name_of(data.dtype), operation
-    mark, marking = chain.build(ExtremeColumns(min(_WORK_GROUP, chain.device.max_work_group), *types, False))
-    settle, settling = chain.build(ExtremePlaces(min(_WORK_GROUP, chain.device.max_work_group), *types))
+    group = min(_WORK_GROUP, chain.device.max_work_group)
+    mark, mark_record = chain.build(ExtremeColumns(group, *types, False))
+    settle, settle_record = chain.build(ExtremePlaces(group, *types))
     places = allocate(queue, "places", n, np.dtype(np.int64), data.allocator)
     if not n:
         return places
     extremes, columns = chain.scratch(n, data.dtype), chain.scratch(n, indptr.dtype)
     of_extremes = chain.scratch(data.size, indptr.dtype)
     enqueue_segmented_sum(chain, indptr, n, data, data.size, extremes, operation=operation)
-    groups, sizes = spread(chain.device, data.size, marking.work_group, 64)
+    groups, sizes = spread(chain.device, data.size, mark_record.work_group, 64)
     chain.launch(mark, groups, *sizes, rows, indices, data, extremes, of_extremes)
     enqueue_segmented_sum(chain, indptr, n, of_extremes, data.size, columns, operation="minimum")
-    groups, sizes = spread(chain.device, n, settling.work_group, 64)
+    groups, sizes = spread(chain.device, n, settle_record.work_group, 64)
     chain.launch(settle, groups, *sizes, np.uint64(n_columns), indptr, indices, extremes, columns, places)
     chain.finish(places)
     return places
 
 
-def _place_of_all(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> tuple[Any, int, int, int]:
-    """Return the first extreme entry of a matrix, its position, its place row by row, and the first place without entry."""
+def _locate_in_all(queue: cl.CommandQueue, parts: Parts, operation: str, n_columns: int) -> tuple[Any, int, int, int]:
+    """Return the extreme value of a matrix, the position and the place of its first entry, and the first place without entry."""
     data, indices, indptr = parts
     chain, n = Chain(queue, *parts), indptr.size - 1
     types = name_of(indptr.dtype), name_of(data.dtype), operation
-    mark, marking = chain.build(ExtremeColumns(min(_WORK_GROUP, chain.device.max_work_group), *types, True))
+    mark, mark_record = chain.build(ExtremeColumns(min(_WORK_GROUP, chain.device.max_work_group), *types, True))
     locate, _ = chain.build(ExtremeOfAll(1, types[0]))
     ends = copy_to_device(queue, "segments", np.array([0, data.size], indptr.dtype))
     extreme, position, places = chain.scratch(1, data.dtype), chain.scratch(1, indptr.dtype), chain.scratch(2, np.int64)
     of_extremes = chain.scratch(data.size, indptr.dtype)
     enqueue_segmented_sum(chain, ends, 1, data, data.size, extreme, operation=operation)
-    groups, sizes = spread(chain.device, data.size, marking.work_group, 64)
+    groups, sizes = spread(chain.device, data.size, mark_record.work_group, 64)
     chain.launch(mark, groups, *sizes, data, extreme, of_extremes)
     enqueue_segmented_sum(chain, ends, 1, of_extremes, data.size, position, operation="minimum")
     chain.launch(locate, 1, np.uint64(n), np.uint64(n_columns), indptr, indices, position, places)

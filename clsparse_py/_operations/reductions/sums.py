@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import functools
 import math
 import operator
 from typing import Any
@@ -36,19 +35,18 @@ from clsparse_py._run.transfer import contexts_match, copy_to_device, copy_to_ho
 
 __all__ = ["Diagonal", "Sums", "diagonal_on_device"]
 
-
-#: The dtypes that sums of single precision are added up in.
+#: The dtypes of accumulators for long sums of single precision.
 _ACCUMULATORS = {"float32": np.dtype(np.float64), "complex64": np.dtype(np.complex128)}
 
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(thresholds.Thresholds):
-    """The numbers by which reductions decide."""
+    """The thresholds of reductions."""
 
     operation = "reductions"
 
-    #: Entries of the longest sum that is made in single precision: one after another, as a core adds them, 2 million entries of
-    #: one value lose three of seven digits.
+    #: Entries of the longest sum that is made in single precision: if a core adds one entry after another, 2 million entries of
+    #: the same value lose three of seven digits.
     max_in_single: int = number(1024, "entries")
 
 
@@ -61,7 +59,7 @@ class Diagonal(WithValues):
 
 
 class Sums(Matrix):
-    """Base of matrices with sums and counts of entries.
+    """Base of matrices with sums, means, diagonals and counts of entries.
 
     Results are NumPy's, for which the host waits, unless ``out`` or ``like`` says that they stay on the device.
     """
@@ -79,8 +77,8 @@ class Sums(Matrix):
         axis : {None, 0, 1, -1, -2}
             None: over all entries; 0: over each column, by way of the transposed matrix, which is kept; 1: over each row.
         dtype : dtype, optional
-            Of the result. By default that of the values, or int64 or uint64 for booleans and shorter integers. As in SciPy,
-            values are converted before all of them are summed, and sums of rows or columns after they were.
+            The dtype of the result. By default that of the values, or int64 or uint64 for booleans and shorter integers. As in
+            SciPy, values are converted before all of them are summed, and sums of rows or columns after they were.
         out : numpy.ndarray or pyopencl.array.Array, optional
             Where the result goes, converted from ``dtype`` to its own. Of shape (n,) for axis 0, (m,) for axis 1.
         like : pyopencl.array.Array or pyopencl.CommandQueue, optional
@@ -94,32 +92,32 @@ class Sums(Matrix):
         Raises
         ------
         ValueError, TypeError
-            ``axis`` is no axis, ``out`` has another shape, a dtype is not supported, or ``like`` is none of these.
+            ``axis`` is no axis, ``out`` has another shape, a dtype is not supported, or ``like`` is neither array nor queue.
         """
-        along, accumulated = axis_of(axis), _sum_dtype(self.dtype)
+        along, sum_dtype = axis_of(axis), np.zeros(0, self.dtype).sum().dtype
         if along is None:
             # As in SciPy: duplicates are added up before, in the values' dtype.
             data, _, indptr = canonical_parts(self, self.dtype)
             ends = copy_to_device(self.queue, "segments", np.array([0, data.size], indptr.dtype))
             # As in NumPy: values are converted before they are added up.
-            inner = _device_dtype(self, accumulated if dtype is None else dtype)
+            inner = _check_dtype(self, sum_dtype if dtype is None else dtype)
             data = convert(self.queue, "data", data, inner) if inner.kind == "b" else data
-            return _Where(self, (), out, like).add_up(ends, data, inner, dtype)
+            return _Destination(self, (), out, like).sum_segments(ends, data, inner, dtype)
         A = self if along == 1 else self._transposed()
         A.require_valid()
-        where = _Where(self, (A.shape[0],), out, like)
-        return where.add_up(A.indptr, A.data, _device_dtype(self, accumulated), dtype, longest_row(A))
+        destination = _Destination(self, (A.shape[0],), out, like)
+        return destination.sum_segments(A.indptr, A.data, _check_dtype(self, sum_dtype), dtype, longest_row(A))
 
     @of_axis
     def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, *, like: Any = None) -> Any:
-        """Return the mean over all places, stored or not, or over those of each column or row.
+        """Return the mean over all places, stored or not, or over the places of each column or row.
 
         Parameters
         ----------
         axis, out, like
             As for `sum`.
         dtype : dtype, optional
-            Of the result; by default float64 for booleans and integers, else that of the values.
+            The dtype of the result; by default float64 for booleans and integers, else that of the values.
 
         Raises
         ------
@@ -128,11 +126,11 @@ class Sums(Matrix):
         """
         along = axis_of(axis)
         n = math.prod(self.shape) if along is None else self.shape[along]
-        inner = _dtype_of_shares(self, dtype)
+        inner = _mean_dtype(self, dtype)
         self.require_valid()
         shares = self.with_values(scale(self.queue, self.data, inner.type(1 / n), inner))
         means = shares.sum(axis, out=out, like=like)
-        return means if dtype is None or out is not None else _as_dtype(self.queue, means, np.dtype(dtype))
+        return means if dtype is None or out is not None else _cast(self.queue, means, np.dtype(dtype))
 
     def diagonal(self, k: int = 0) -> np.ndarray[Any, Any]:
         """Return the values on the k-th diagonal, where duplicates are added up.
@@ -140,7 +138,7 @@ class Sums(Matrix):
         Parameters
         ----------
         k : int
-            Place i is in row i and column i + k or, if k is negative, in row i - k and column i.
+            Entry i of the diagonal is in row i and column i + k or, if k is negative, in row i - k and column i.
         """
         k = operator.index(k)
         rows, columns = self.shape
@@ -149,14 +147,14 @@ class Sums(Matrix):
         if not n:
             return np.empty(0, self.dtype)
         parts = self.parts
-        return copy_to_host(_diagonal(self.queue, parts, (n, max(-k, 0), max(k, 0)), is_sorted=sorted_rows), self.queue)
+        return copy_to_host(_read_diagonal(self.queue, parts, (n, max(-k, 0), max(k, 0)), is_sorted=sorted_rows), self.queue)
 
     def trace(self, offset: int = 0) -> Any:
         """Return the sum of the values on a diagonal, as `diagonal` counts them."""
         return self.diagonal(offset).sum()
 
     def getnnz(self, axis: Any = None) -> Any:
-        """Return how many entries are stored, or how many in each column (axis 0) or row (axis 1).
+        """Return the number of stored entries, of the matrix or of each column (axis 0) or row (axis 1).
 
         Raises
         ------
@@ -172,7 +170,7 @@ class Sums(Matrix):
         return lengths if along == 1 else lengths.astype(np.int64)
 
     def count_nonzero(self, axis: Any = None) -> Any:
-        """Return how many entries are not 0 once duplicates are added up, in all or as `getnnz` counts them; A stays as it is."""
+        """Return the number of entries that are not 0 once duplicates are added up, by ``axis`` as `getnnz`; A is not changed."""
         along = axis_of(axis)
         parts = canonical_parts(self, self.dtype)
         _, indices, indptr = without_zeros(self.queue, parts)
@@ -191,20 +189,13 @@ class Sums(Matrix):
         return np.repeat(np.arange(self.shape[0], dtype=indices.dtype), np.diff(indptr))[is_nonzero], indices[is_nonzero]
 
 
-@functools.lru_cache(maxsize=32)
-def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of NumPy's sums of values."""
-    sum_dtype: np.dtype[Any] = np.zeros(0, dtype).sum().dtype
-    return sum_dtype
-
-
-def _device_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
-    """Return a dtype in which the matrix's device can compute.
+def _check_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
+    """Return ``dtype`` as a NumPy dtype that the matrix's device can compute in.
 
     Raises
     ------
     TypeError
-        It is not supported, or needs double precision, which the device lacks.
+        The dtype is not supported, or needs double precision, which the device lacks.
     """
     result_dtype = value_dtype("dtype", dtype)
     if needs_fp64(result_dtype) and not describe(arena_of(A.queue).pool.device).fp64:
@@ -212,15 +203,15 @@ def _device_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
     return result_dtype
 
 
-def _dtype_of_shares(A: Matrix, dtype: Any) -> np.dtype[Any]:
-    """Return the dtype in which a mean of some dtype is computed: of integers float64, or float32 if that is all there is."""
+def _mean_dtype(A: Matrix, dtype: Any) -> np.dtype[Any]:
+    """Return the dtype in which a mean is computed: of integers float64, or float32 if the device has no double precision."""
     is_single = dtype is not None and value_dtype("dtype", dtype).name in ("float32", "complex64")
     if A.dtype.kind not in "biu":
-        return _device_dtype(A, A.dtype)
-    return _device_dtype(A, np.float32 if is_single and not describe(A.queue.device).fp64 else np.float64)
+        return _check_dtype(A, A.dtype)
+    return _check_dtype(A, np.float32 if is_single and not describe(A.queue.device).fp64 else np.float64)
 
 
-def _add_up(
+def _enqueue_sums(
     queue: cl.CommandQueue,
     ends: cl_array.Array,
     data: cl_array.Array,
@@ -228,7 +219,7 @@ def _add_up(
     longest: int | None,
     is_given: bool,
 ) -> cl_array.Array:
-    """Return the sums of values between ends, in ``target``; those of booleans tell whether one is True, in another array."""
+    """Enqueue the sums of segments of values, and return them: ``target``, or another array if they are booleans."""
     n = ends.size - 1
     sums = allocate(queue, "sums", n, np.int64) if target.dtype.kind == "b" else target
     if n:
@@ -238,8 +229,8 @@ def _add_up(
     return sums if sums is target else convert(queue, "sums", sums, target.dtype)
 
 
-def _as_dtype(queue: cl.CommandQueue, value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return an array or a scalar of NumPy's, or a device array, as one of a dtype."""
+def _cast(queue: cl.CommandQueue, value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return an array or a scalar of NumPy's, or a device array, with its values cast to a dtype."""
     if not isinstance(value, cl_array.Array):
         return value.astype(dtype, copy=False)
     flat = value.reshape(value.size)  # type: ignore[no-untyped-call] # PyOpenCL's
@@ -247,7 +238,7 @@ def _as_dtype(queue: cl.CommandQueue, value: Any, dtype: np.dtype[Any]) -> Any:
     return converted if value.shape else converted[0]
 
 
-class _Where:
+class _Destination:
     """The destination of sums: NumPy, ``out``, or a new device array if there is a ``like``.
 
     Raises
@@ -274,10 +265,24 @@ class _Where:
             if out.offset or (out.size and out.strides != (out.dtype.itemsize,) * len(shape)):
                 raise ValueError("out: must be contiguous and begin its buffer")
 
-    def add_up(
+    def sum_segments(
         self, ends: cl_array.Array, data: cl_array.Array, inner: np.dtype[Any], dtype: Any, longest: int | None = None
     ) -> Any:
-        """Return the sums of values between ends, computed in a dtype, there."""
+        """Return the sums of segments of values, computed in the dtype ``inner``, at the destination.
+
+        Parameters
+        ----------
+        ends : pyopencl.array.Array
+            The first entry of each segment, and the number of entries.
+        data : pyopencl.array.Array
+            The values.
+        inner : numpy.dtype
+            The dtype of NumPy's sums.
+        dtype : dtype or None
+            The dtype of the result, if it is not ``inner``.
+        longest : int, optional
+            Entries of the longest segment.
+        """
         out, result_dtype = self._out, inner if dtype is None else np.dtype(dtype)
         accumulator = inner
         device = describe(self._queue.device)
@@ -285,13 +290,13 @@ class _Where:
             accumulator = _ACCUMULATORS.get(inner.name, inner)
         is_given = isinstance(out, cl_array.Array) and out.dtype == accumulator == result_dtype
         target = out if is_given else allocate(self._queue, "sums", ends.size - 1, accumulator)
-        sums = _add_up(self._queue, ends, data, target, longest, is_given)
+        sums = _enqueue_sums(self._queue, ends, data, target, longest, is_given)
         if isinstance(out, np.ndarray) or (out is None and self._like is None):
-            host = copy_to_host(sums, self._queue).reshape(self._shape)[()]
-            host = host.astype(inner, copy=False).astype(result_dtype, copy=False)
+            host_sums = copy_to_host(sums, self._queue).reshape(self._shape)[()]
+            host_sums = host_sums.astype(inner, copy=False).astype(result_dtype, copy=False)
             if out is None:
-                return host
-            out[...] = host
+                return host_sums
+            out[...] = host_sums
         else:
             for step in (inner, result_dtype):
                 sums = sums if sums.dtype == step else convert(self._queue, "sums", sums, step)
@@ -308,13 +313,13 @@ class _Where:
 def diagonal_on_device(A: Matrix) -> cl_array.Array:
     """Return the values on the main diagonal of a matrix as a device array; duplicates are added up."""
     is_sorted = A.has_sorted_indices
-    return _diagonal(A.queue, A.parts, (min(A.shape), 0, 0), is_sorted=is_sorted)
+    return _read_diagonal(A.queue, A.parts, (min(A.shape), 0, 0), is_sorted=is_sorted)
 
 
-def _diagonal(
+def _read_diagonal(
     queue: cl.CommandQueue, parts: tuple[cl_array.Array, ...], places: tuple[int, int, int], *, is_sorted: bool
 ) -> cl_array.Array:
-    """Return the values at some places: how many, and the row and the column of the first."""
+    """Return the values on a diagonal; ``places``: the number of values, and the row and the column of the first."""
     data, indices, indptr = parts
     chain, index = Chain(queue, *parts), indptr.dtype.type
     n, row, column = places

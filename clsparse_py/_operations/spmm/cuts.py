@@ -12,7 +12,7 @@ from pyopencl import array as cl_array
 from clsparse_py._device.device import describe
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.loops import declare_loop, enqueue_loop
-from clsparse_py._operations.parts import CutRows, begin_parts, list_cut_rows
+from clsparse_py._operations.parts import CutRows, cut_into_parts, list_cut_rows
 from clsparse_py._operations.spmm.choose import Thresholds
 from clsparse_py._operations.spmm.kernels import slack_of
 from clsparse_py._run.launch import Chain
@@ -76,7 +76,7 @@ def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, s
     longest : int or None
         Entries of the longest row, if that is known.
     """
-    n_parts, (row, entry, slot) = begin_parts(queue, indptr, n_rows, nnz, step, 1, slack_of(step))
+    n_parts, (row, entry, slot) = cut_into_parts(queue, indptr, n_rows, nnz, step, 1, slack_of(step))
     if longest is not None and longest <= slack_of(step):  # a cut moves to the end of its row
         return Cut(n_parts, 0, row, entry, slot, None)
     begins_inside = np.flatnonzero(copy_to_host(slot)[:n_parts])

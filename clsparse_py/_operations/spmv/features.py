@@ -10,7 +10,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._device.device import Device
 from clsparse_py._ground.records import dataclass
-from clsparse_py._operations.parts import begin_parts
+from clsparse_py._operations.parts import cut_into_parts
 from clsparse_py._operations.spmv.kernels import CountFeatures, RowNumbers, TotalFeatures
 from clsparse_py._run.launch import Chain
 
@@ -120,7 +120,7 @@ class Inspected:
 
     def cut(self, step: int, row_weight: int, slack: int) -> tuple[int, list[cl_array.Array]]:
         """Return the number of parts, and where they begin: arrays of rows, entries, and whether a row is cut there."""
-        return begin_parts(self.queue, self.indptr, self.features.n_rows, self.features.nnz, step, row_weight, slack)
+        return cut_into_parts(self.queue, self.indptr, self.features.n_rows, self.features.nnz, step, row_weight, slack)
 
 
 def inspect(

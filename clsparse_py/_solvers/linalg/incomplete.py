@@ -16,8 +16,7 @@ from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue
 from clsparse_py._ground.errors import runs_on_host
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.triangular.factors import sweep_factors
-from clsparse_py._operations.triangular.solve import solver
+from clsparse_py._operations.triangular import make_solver, sweep_factors
 from clsparse_py._solvers.krylov.system import Apply
 from clsparse_py._solvers.linalg.operators import DeviceOperator, bind_operator, cast_to
 from clsparse_py._solvers.linalg.options import check_positive
@@ -41,7 +40,9 @@ class _Factors(DeviceOperator):
 
     @override
     def bound(self, queue: cl.CommandQueue, dtype: np.dtype[Any]) -> Apply:
-        first, second = (solver(queue, cast_to(matrix, dtype), upper=upper, unit=unit) for matrix, upper, unit in self._factors)
+        first, second = (
+            make_solver(queue, cast_to(matrix, dtype), upper=upper, unit=unit) for matrix, upper, unit in self._factors
+        )
         between = allocate(queue, "a vector", self.shape[0], dtype)
 
         def apply(x: cl_array.Array, y: cl_array.Array) -> None:

@@ -15,7 +15,7 @@ from clsparse_py._arrays.hosted import array_on, by_scipy, on_host
 from clsparse_py._build.plain import door
 from clsparse_py._matrix.convert import convert
 from clsparse_py._memory.memory import allocate
-from clsparse_py._operations.triangular.solve import solver
+from clsparse_py._operations.triangular import make_solver
 from clsparse_py._run.transfer import copy_to_device, copy_to_host
 from clsparse_py._solvers.linalg.problem import dtype_of_solution, order_of, place_of_solution, right_side
 
@@ -114,7 +114,7 @@ def spsolve_triangular(
     # Convert the values alone: the structure, to which the levels belong, stays the same.
     has_dtype = rows.dtype == dtype
     factor = rows if has_dtype else rows.with_values(convert(queue, "A", rows.data, dtype))
-    solve = solver(queue, factor, upper=not lower, unit=unit_diagonal)
+    solve = make_solver(queue, factor, upper=not lower, unit=unit_diagonal)
     if not isinstance(right, cl_array.Array):
         values = copy_to_device(queue, "b", np.ascontiguousarray(right, dtype).ravel())
     elif right.ndim == 1:

@@ -18,7 +18,7 @@ from clsparse_py import BuildError, linalg
 from clsparse_py._build import programs
 from clsparse_py._build.plain import are_plain
 from clsparse_py._device.device import describe
-from clsparse_py._operations.triangular import levels
+from clsparse_py._operations import triangular
 
 pytestmark = pytest.mark.any_platform
 
@@ -47,8 +47,8 @@ def random(dtype: Any) -> scipy.sparse.csr_array:
 def test_triangular_systems_are_scipys(wide: cl.CommandQueue, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
     # A launch for each level, too.
-    for threshold in (levels._WIDE_ON_CPU, 0):
-        monkeypatch.setattr(levels, "_WIDE_ON_CPU", threshold)
+    for threshold in (triangular._WIDE_ON_CPU, 0):
+        monkeypatch.setattr(triangular, "_WIDE_ON_CPU", threshold)
         for dtype, near in (("float64", 1e-12), ("complex128", 1e-12), ("float32", 1e-4)):
             host = random(dtype)
             A = clsparse_py.csr_array(host, queue=wide)
@@ -95,7 +95,7 @@ def test_triangles_in_any_format_are_converted_as_they_stand(wide: cl.CommandQue
                         result.get() if isinstance(result, cl_array.Array) else result, [1, 2, 2], rtol=1e-6
                     )
             # Levels are found once for all dtypes.
-            assert len({id(levels.get_levels(matrix, upper=False)) for matrix in (A, A.with_values(A.indices))}) == 1
+            assert len({id(triangular.get_level_sets(matrix, upper=False)) for matrix in (A, A.with_values(A.indices))}) == 1
 
 
 def test_triangles_of_other_devices(wide: cl.CommandQueue, take_as: Callable[..., None], monkeypatch: Any) -> None:
@@ -103,7 +103,7 @@ def test_triangles_of_other_devices(wide: cl.CommandQueue, take_as: Callable[...
     wanted = [of_scipy.spsolve_triangular((scipy.sparse.tril, scipy.sparse.triu)[i](host).tocsr(), b, not i) for i in (0, 1)]
     take_as(type="gpu")
     for threshold in (0, 8):
-        monkeypatch.setattr(levels, "_WIDE", threshold)
+        monkeypatch.setattr(triangular, "_WIDE", threshold)
         A = clsparse_py.csr_array(host, queue=wide)
         for i in (0, 1):
             np.testing.assert_allclose(linalg.spsolve_triangular(A, b, not i), wanted[i], rtol=1e-9)
