@@ -8,7 +8,7 @@
 
 void add_atomic(local T *sum, const T x)
 {
-    // The value expected first is the one that a sum begins with.
+    // The exchange first expects ZERO, the value that a sum begins with.
 #if T_BYTES == 4
     uint current = T_BITS(ZERO), expected;
     do {

@@ -2,7 +2,7 @@
 //
 // flags_word(flags, i): the flags of columns 32 * i to 32 * i + 31 as bits, column 32 * i in the lowest bit.
 
-// The lowest bits of the four bytes of a word, packed into four bits: the product shifts each one to its place.
+// Return the lowest bits of the four bytes of a word, packed into four bits: the multiplication shifts each bit to its place.
 uint flags_bits(const uint bytes)
 {
     return bytes * 0x10204080u >> 28;

@@ -1,4 +1,4 @@
-// The place of each product of a short row in its row of C: the number of distinct smaller columns.
+// The places of a short row's products in its row of C: the place of a product is the number of distinct smaller columns.
 //
 // column_places_16, column_places_32(columns, n, places): places[i] becomes the number of distinct columns below columns[i], for
 // i < n <= 16 or 32. The result has as many bits set as there are distinct columns. Both arrays have room for 16 or 32; columns
@@ -18,7 +18,7 @@ uint any_of_8(const uint8 bits)
     return bits.s0 | bits.s1 | bits.s2 | bits.s3 | bits.s4 | bits.s5 | bits.s6 | bits.s7;
 }
 
-// Eight columns, those behind n replaced by UINT_MAX, which is smaller than no column.
+// Return eight columns, with UINT_MAX, which is smaller than no column, in place of the columns behind n.
 uint8 eight_columns(global uint *columns, const uint block, const uint n)
 {
     const uint8 column = vload8(block, columns) | as_uint8(~(LANES_8 + 8 * block < n));
@@ -26,7 +26,7 @@ uint8 eight_columns(global uint *columns, const uint block, const uint n)
     return column;
 }
 
-// For each of eight columns before n: bit `smaller`, the number of smaller columns, repeated ones counted.
+// Return the bit of each of eight columns before n: bit number `smaller`, the number of smaller columns, duplicates counted.
 uint8 eight_bits(const uint8 smaller, const uint block, const uint n)
 {
     return ((uint8)(1) << smaller) & as_uint8(LANES_8 + 8 * block < n);

@@ -1,4 +1,4 @@
-// rows_before(list, n, row): how many of the n ascending rows in a list are before one.
+// rows_before(list, n, row): the number of rows below `row` in a list of n ascending rows.
 ulong rows_before(global const I *list, const ulong n, const ulong row)
 {
     ulong low = 0, high = n;

@@ -5,16 +5,16 @@
 //
 // COLUMN_OF(u)                 the column of head u; NO_COLUMN behind the end of its row of B.
 // POSITION(u)                  the head's position in B's arrays.
-// REMAINING(u)                 the entries of its row of B from the head on.
-// FACTOR(u)                    the value of A that multiplies the row; not in the symbolic phase.
+// REMAINING(u)                 the number of entries of the head's row of B from the head on.
+// FACTOR(u)                    the value of A that multiplies the head's row of B; not in the symbolic phase.
 //
-// HEADS_IN_REGISTERS 1: in registers, and u is a literal that the template unrolls. 0: in local memory, and u is a loop variable.
+// HEADS_IN_REGISTERS 1: heads are in registers, and u is a literal of the template. 0: in local memory, and u is a loop variable.
 //
-// HEADS_IN_LOCAL_MEMORY        declares the arrays in local memory; needs `me`, the work-item's number in its work-group.
+// HEADS_IN_LOCAL_MEMORY        declares the heads' arrays; other macros need `me`, the work-item's number in its work-group.
 // HEAD(u)                      declares head u, without entries.
 // FOR_USED_HEADS(u) statement  runs the statement for the heads that have an entry of A.
 // FOR_HEADS(u) statement       runs the statement for all heads.
-// TAKE_HEAD(u)                 begins head u: declares a, its entry of A, and sets POSITION(u) and REMAINING(u).
+// TAKE_HEAD(u)                 begins head u: declares a, the head's entry of A, and sets POSITION(u) and REMAINING(u).
 // START_HEAD(u)                loads the head's first column.
 // TAKE_FACTOR(u)               loads the head's value of A.
 // ADD_PRODUCT(u)               adds the head's product to `sum`; nothing in the symbolic phase.

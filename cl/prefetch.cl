@@ -1,11 +1,11 @@
 // Hints that memory will be used soon.
 //
 // PREFETCH_LINE(p)        prefetches the cache line of p; nothing where the compiler has no prefetch.
-// PREFETCH_TO_WRITE(p)    the same for a line that will be written. Stores reach a cache in order: without it each waits for its line.
+// PREFETCH_TO_WRITE(p)    prefetches a line that will be written: stores reach a cache in order, and each waits for its line.
 // PREFETCH_TO_SECOND(p)   prefetches into a core's second-level cache alone: lines from far away would stall the first-level cache.
-// HAS_PREFETCH            defined where these do something.
-// PREFETCH_TO_SHARED(p)   prefetches into the cache that all work-groups share, which takes no register meanwhile.
-// Only for compilers known to accept it: others end the process, which no probe survives (quirk 23).
+// HAS_PREFETCH            defined where the compiler has a prefetch.
+// PREFETCH_TO_SHARED(p)   prefetches into the cache that all work-groups share; the load in flight takes no register.
+// The built-in is used by compilers that are known to accept it: others end the process, which no probe survives (quirk 23).
 #if defined(__x86_64__) || defined(__aarch64__) || defined(__INTEL_CLANG_COMPILER)
     #define HAS_PREFETCH
     #define PREFETCH_LINE(p) __builtin_prefetch(p);

@@ -1,11 +1,11 @@
 // The common parameters of kernels that make rows of C = A @ B.
 //
-// SPGEMM_PARAMETERS come first in each of them. With SYMBOLIC, counts[row] takes the number of distinct columns. Else c_data takes
-// the values of a row from c_indptr[row] on, and c_indices its columns, ascending; with VALUES_ONLY those are there and are read.
-// With UPPER_BOUND, c_indptr tells where rows have room for all their products, and counts[row] takes the number of entries.
-// B's rows are sorted and have no duplicates; A's may be in any order.
+// SPGEMM_PARAMETERS are a kernel's first parameters. With SYMBOLIC, counts[row] takes the number of distinct columns. Else c_data
+// takes the values of a row from c_indptr[row] on, and c_indices its columns, ascending; with VALUES_ONLY columns are there and are
+// read. With UPPER_BOUND, rows from c_indptr[row] on have room for all products, and counts[row] takes the number of entries.
+// Rows of B are sorted and have no duplicates; rows of A may be in any order.
 //
-// COLUMN is an unsigned type that holds every column of B and NO_COLUMN, which is none and compares as larger than all.
+// COLUMN is an unsigned type that holds every column of B and NO_COLUMN, which is no column and greater than all columns.
 #ifndef SYMBOLIC
     #error "spgemm.cl needs SYMBOLIC: 1 in the symbolic phase, else 0"
 #endif

@@ -1,6 +1,6 @@
 // Common to all SpMV kernels: the first parameters, and the update of y by the sum of a row.
 //
-// The operands come first, in this order, in every kernel of an SpMV plan, so that the plan can set them alike. x and y begin
+// The operands are the first parameters, in this order, of every kernel of a plan, so that the plan sets them alike. x and y begin
 // x_offset and y_offset entries into their buffers.
 #include "update.cl"
 

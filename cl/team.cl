@@ -1,15 +1,15 @@
-// Operations of a team: TEAM consecutive work-items of a work-group, which make a row together. TEAM divides the
-// work-group size; where it is no whole work-group and TEAM_SYNC_BY is not "barrier", it is a power of two within a sub-group.
+// Operations of a team: TEAM consecutive work-items of a work-group, which make a row together. TEAM divides the work-group size;
+// a team that is no whole work-group and has no TEAM_SYNC_BY_BARRIER is a power of two of work-items of one sub-group.
 //
-// TEAM_ROW:                          declares lane, team, and the row of C that the team makes, if it is active; begin and length of
-//                                    that row of A.
-// team_sync():                       writes to local memory by lanes of the team before it are visible to the others after it.
-// team_scan(box, x):                 the sum of x over the lanes before this one; box holds a uint for each lane of the team.
-// team_offsets(offsets, n, box):     offsets[i] becomes the sum of the first i of n counts, offsets[n] that of all: n + 1 entries.
-// team_find(offsets, low, high, i):  the last k in low to high - 1 with offsets[k] <= i, of which low is one. No lane needs others.
+// TEAM_ROW:                          declares lane, team, active (whether the team has a row), the row of C, and begin and length
+//                                    of the row of A.
+// team_sync():                       makes a lane's writes to local memory before the call visible to the team's lanes after it.
+// team_scan(box, x):                 the sum of x over the lower lanes of the team; box holds a uint for each lane of the team.
+// team_offsets(offsets, n, box):     scans n counts: offsets[i] becomes the sum of the first i counts, for i from 0 to n.
+// team_find(offsets, low, high, i):  the last k in low to high - 1 with offsets[k] <= i; k = low has it. A lane calls it alone.
 //
-// PLACE is an unsigned type that holds every offset. With TEAM_SYNC_BY_BARRIER the whole work-group has to call all but
-// team_find, and loops that hold them have a trip count that the compiler knows (quirk 4).
+// PLACE is an unsigned type that holds every offset. With TEAM_SYNC_BY_BARRIER the whole work-group has to call these functions,
+// but for team_find, and loops that call them have a trip count that the compiler knows (quirk 4).
 #ifndef TEAM
     #error "team.cl needs TEAM: work-items to a row"
 #endif
@@ -26,14 +26,14 @@
 #elif defined(TEAM_SYNC_BY_PTX)
     void team_sync(void)
     {
-        // The lanes of the team among the 32 of the sub-group: others may be elsewhere.
+        // The mask has the lanes of the team among the 32 of the sub-group: lanes of other teams may be elsewhere in the program.
         const uint mask = (TEAM < 32 ? (1u << TEAM % 32) - 1 : UINT_MAX) << get_local_id(0) % 32 / TEAM * TEAM;
         asm volatile("bar.warp.sync %0;" ::"r"(mask) : "memory");
     }
 #elif defined(TEAM_SYNC_BY_WAVE)
     void team_sync(void)
     {
-        // Lanes run in step: only the compiler has to keep the order.
+        // Lanes of a wave run in step: only the compiler has to keep the order of accesses.
         mem_fence(CLK_LOCAL_MEM_FENCE);
         __builtin_amdgcn_wave_barrier();
         mem_fence(CLK_LOCAL_MEM_FENCE);

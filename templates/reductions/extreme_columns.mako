@@ -1,6 +1,6 @@
 <%doc>
-The columns of entries that have the extreme value of their row; the largest integer for others. `of_all`: the positions of
-those that have the extreme value of all.
+The columns of entries that have the extreme value of their row; the largest integer for other entries. `of_all`: the positions
+of entries that have the extreme value of the matrix.
 
 Index space   work-items that stride over the entries, or take adjacent ones: `spread` says which
 Inputs        values of n entries, their rows and columns; extremes: the extreme value of each row, or of all

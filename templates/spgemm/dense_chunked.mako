@@ -3,12 +3,12 @@ Rows of C with dense accumulators: products are added where their column lies in
 columns that C has are set in an array of bits, a word of B's masks at a time. The bits are visited in order and cleared, so both
 arrays are empty again after each row. Rows of B that follow one another in A's row and have the same columns are added at once.
 
-Rows of a few products have no use for that: their products are listed, and the place of each is the number of smaller columns,
+Rows of a few products need no accumulator: the products are listed, and the place of a product is the number of smaller columns,
 which vectors count. A row of A whose columns are those of the row before, or one more each where rows of B do likewise, gives C's
 row the columns of the row before: so do neighbours on regular grids, and the unknowns of a mesh's node.
 
-Each worker claims chunks of rows until there are none, and has arrays of its own: accumulators, all ZERO between rows; bits, a
-word of 64 columns each; a bit for each word, by which words are found; and the list of a short row.
+A worker claims chunks of rows until none is left, and has arrays of its own: accumulators, all ZERO between rows; bits, in words
+of 64 columns; a bit for each word, by which words with columns are looked up; and the list of a short row.
 
 With `upper_bound`, rows of a chunk are not apart: they follow one another from where the room of its first row begins. If columns
 of a row lie far apart, accumulators would not stay in a cache: then its bits tell the place of each column, which holds the sum.
@@ -63,7 +63,7 @@ void ${name}(
         return;
     global uint *restrict columns = all_columns + get_global_id(0) * ${2 * room};
     global uint *restrict places = columns + ${room};
-    // All lanes are read, those behind the last product too.
+    // The vectors of columns are read as a whole, with the elements behind the last product.
     for (uint i = 0; i < ${room}; ++i)
         columns[i] = 0;
 % if not symbolic:
@@ -95,7 +95,7 @@ void ${name}(
 % endif
 % endif
 % if upper_bound:
-        // Rows of a chunk follow one another in the chunk's room, without gaps.
+        // Rows of a chunk follow one another in the memory of the chunk, without gaps.
         C_INDEX next_place = c_indptr[chunk_row[chunk]];
 % endif
         for (ulong slot = first_slot; slot < last_slot; ++slot) {
@@ -110,7 +110,7 @@ void ${name}(
             C_INDEX place = c_indptr[row];
 % endif
 % if not values_only:
-            // Whether the row has the columns of the row before, or those after them.
+            // Whether the row of A has the columns of the row before, all of them shifted by 0 or by 1.
             I shift = 0;
             bool repeats = false;
             if (${"slot > first_slot && SPGEMM_ROW(slot - 1) + 1 == row" if listed else "slot > first_slot"}) {
@@ -168,7 +168,7 @@ ${ahead(False)}\
                 counts[row] = count;
 % endif
 % if not symbolic:
-                // By sixteens, where there are rows behind that are written later.
+                // Sixteen values of C are cleared at a time, where rows that are written later lie behind.
                 const uint cleared = (count + 15) / 16 * 16;
                 if (place + (C_INDEX)cleared <= ${"c_indptr[row + 1]" if listed else "chunk_end"}) {
                     for (uint i = 0; i < cleared; i += 16)
@@ -194,7 +194,7 @@ ${ahead(False)}\
             uint lowest = UINT_MAX, highest = 0;
 % endif
 % if upper_bound:
-            // From the first column of the first of B's rows to the last of the last one, if rows are sorted: that bounds no access.
+            // The span of the row: from the first column of its first row of B to the last column of the last. No access relies on it.
             const I head = a_begin < a_end ? b_indptr[a_indices[a_begin]] : 0;
             const I tail = a_begin < a_end ? b_indptr[a_indices[a_end - 1] + 1] : 0;
             if (!repeats && head < tail && b_indices[tail - 1] - b_indices[head] >= ${far}) {
@@ -244,7 +244,7 @@ ${ahead(True)}\
                 continue;
             }
 % endif
-            // Rows of B alike that follow one another, of which the last were found.
+            // The number of consecutive rows of B that have the same columns and are added together.
             uint n_alike = 1;
             for (I a = a_begin; a < a_end; a += (I)n_alike) {
                 if (${"" if values_only else "!repeats && "}n_alike == 1) {
@@ -257,7 +257,7 @@ ${ahead(True)}\
                 while (n_alike < ${block} && a + (I)n_alike < a_end && a_indices[a + (I)n_alike] == k + (I)n_alike && b_n_words[k + (I)n_alike] & 1)
                     ++n_alike;
 % if not values_only:
-                // Few columns to a word are cheaper set one by one, and where rows are short what is known of them is not even read.
+                // Columns are set one by one if a word has few; of short rows of B the number of words is not even read.
                 bool by_columns = ${"false" if symbolic else "repeats"};
                 if (length && !by_columns) {
                     lowest = min(lowest, (uint)(b_indices[begin] >> 6));

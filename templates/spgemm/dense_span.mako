@@ -25,11 +25,11 @@ typedef ushort PLACE;
 % endif
 
 % if not values_only:
-// Turn low and high into the smallest low and the largest high of the team; the boxes hold a column for each lane.
+// Set low and high to the least low and the greatest high of the team's lanes; the boxes hold a column for each lane.
 void team_range(local COLUMN *lows, local COLUMN *highs, COLUMN *low, COLUMN *high)
 {
     const uint lane = get_local_id(0) % TEAM;
-    // Each lane takes from the lane that is step lanes on, in a ring: to take some of them twice does no harm.
+    // A lane takes the columns of the lane that is step lanes on, in a ring: to take columns twice does no harm.
     for (uint step = 1; step < TEAM; step *= 2) {
         const uint other = (lane + step) % TEAM;
         lows[lane] = *low;
@@ -42,7 +42,7 @@ void team_range(local COLUMN *lows, local COLUMN *highs, COLUMN *low, COLUMN *hi
 }
 
 % endif
-## Stage n entries of A's row from part on: all loads of a kind are on their way before one is waited for.
+## Stage n entries of A's row from entry `part` on: all loads of a kind are in flight before the first is used.
 <%def name="stage(ranged, indent)">\
 ${indent}for (uint first = lane; first < n; first += ${2 * lanes}) {
 % for u in range(2):
@@ -81,7 +81,7 @@ ${indent}    }
 % endfor
 ${indent}}
 </%def>\
-## Add rows of B in pieces. begin_pieces starts the loads of the first ones, add_pieces adds all of them. Row k of the n rows of B has
+## Add rows of B in pieces: begin_pieces starts the loads of the first pieces, add_pieces adds all pieces. Row k of the n rows of B has
 ## lengths[k] entries from begins[k] on, and the factor factors[k] of A; an empty row behind the last one ends the loading. sums and
 ## present begin at column start; ahead pieces are in flight.
 <%def name="begin_pieces(ahead, indent)">\
@@ -142,7 +142,7 @@ void ${name}(SPGEMM_PARAMETERS)
     local I all_begins[${teams * (entries + 1)}];
     local ushort all_lengths[${teams * (entries + 1)}];
 % if not values_only:
-    // Bytes that tell whether a column is there, sixteen to each.
+    // Flags of columns, 1 if the row has the column: a byte each, sixteen to a uint4.
     local uint4 all_flags[${teams * columns // 16}];
     local uint boxes[${work_group}];
     local COLUMN all_lows[${work_group}], all_highs[${work_group}];
@@ -170,7 +170,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const COLUMN low = n_columns ? (COLUMN)c_indices[place] : 0, high = n_columns ? (COLUMN)c_indices[place + n_columns - 1] : 0;
 % else:
     COLUMN low = NO_COLUMN, high = 0;
-    // Backwards, so that the first part is in place when all were gone through.
+    // Parts of A's row are staged backwards, so that the first part is in local memory at the end.
     for (uint part = (length + ${entries - 1}) / ${entries} * ${entries}; part > 0;) {
         part -= ${entries};
         const uint n = min(length - part, ${entries}u);
@@ -188,14 +188,14 @@ ${stage(False, " " * 12)}\
 % else:
 ${stage(False, " " * 8)}\
 % endif
-        // After the last row of B one without entries, where loading stays.
+        // A row without entries follows the last row of B: loads end there.
         if (lane == 0) {
             begins[n] = 0;
             lengths[n] = 0;
         }
         team_sync();
 ${begin_pieces(ahead, " " * 8)}\
-        // The first loads are on their way by now.
+        // The first loads of B are in flight here.
         if (part == 0) {
 % if values_only:
             const bool empty = n_columns == 0;
@@ -221,7 +221,7 @@ ${add_pieces(ahead, " " * 8)}\
     uint count = 0;
     for (uint i = lane; i < 2 * n_words; i += ${lanes})
         count += popcount(flags[i].x) + popcount(flags[i].y) + popcount(flags[i].z) + popcount(flags[i].w);
-    // The counts of the lanes come after one another: the last sees them all.
+    // The scan adds up the counts of the lanes in their order: the last lane has the total.
     count += team_scan(box, count);
     if (active && lane == ${lanes - 1})
         counts[row] = count;
@@ -240,7 +240,7 @@ ${add_pieces(ahead, " " * 8)}\
     local PLACE *const ranks = all_ranks + team * ${columns // 32 + 1};
     for (uint i = lane; i < n_words; i += ${lanes}) {
         const uint word = flags_word(flags, i);
-        // The word goes where its bytes were, as no other lane reads those.
+        // The word of bits overwrites the flags that it was made of, as no other lane reads these flags.
         flags[2 * i].x = word;
         ranks[i] = (PLACE)popcount(word);
     }

@@ -23,11 +23,11 @@ typedef ushort PLACE;
 #include "byte_flags.cl"
 % endif
 
-// Return the smallest x of the team.
+// Return the least x of the team's lanes.
 COLUMN team_min(local COLUMN *box, COLUMN x)
 {
     const uint lane = get_local_id(0) % TEAM;
-    // Each lane takes from the lane that is step lanes on, in a ring: to take some of them twice does no harm.
+    // A lane takes the x of the lane that is step lanes on, in a ring: to take an x twice does no harm.
     for (uint step = 1; step < TEAM; step *= 2) {
         box[lane] = x;
         team_sync();
@@ -37,7 +37,7 @@ COLUMN team_min(local COLUMN *box, COLUMN x)
     return x;
 }
 
-// Return the place of the first column of at least x, from low on; high if there is none.
+// Return the position in low to high - 1 of the first column that is x or greater; high if no column is.
 #define DEFINE_REACH(NAME, TYPE, AT) \
     AT NAME(global const TYPE *restrict columns, AT low, AT high, const COLUMN x) \
     { \
@@ -74,7 +74,7 @@ void ${name}(
 % if not symbolic:
     local T sums[${columns}], factors[${entries}];
 % if not values_only:
-    // Columns that are there, of those that ${lanes} words of 32 stand for.
+    // The columns of the row among the ${32 * lanes} columns that ${lanes} words of flags stand for.
     local ushort listed[${32 * lanes}];
 % endif
 % endif
@@ -169,7 +169,7 @@ ${spans.add_pieces(ahead, " " * 12)}\
         team_sync();
     }
 % if symbolic:
-    // The counts of the lanes come after one another: the last sees them all.
+    // The scan adds up the counts of the lanes in their order: the last lane has the total.
     count += team_scan(box, count);
     if (lane == ${lanes - 1})
         counts[n_parts > 1 ? get_group_id(0) : row] = count;

@@ -1,5 +1,5 @@
 <%doc>
-Adds what later tiles hold of an entry of C to what the tile holds that began it.
+Add the later tiles' parts of an entry of C to the sum of the tile in which the entry begins.
 
 Source        own; as the carries of a segmented sum
 Index space   a work-item to a tile
@@ -16,7 +16,7 @@ void ${name}(
     global T *restrict c_data, global const T *restrict partial)
 {
     uint tile = get_global_id(0);
-    // The entry that this tile goes on with, if it began in the tile before.
+    // A tile that goes on with an entry which began in the tile before adds up this entry; other tiles have nothing to add.
     if (tile == 0 || tile >= n_tiles || numbers[(ulong)tile * ${tile}] >> 31 || tile_first[tile] == tile_first[tile - 1])
         return;
     const ulong place = ESC_PLACE(tile_first[tile] - 1);

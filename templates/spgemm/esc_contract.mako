@@ -34,7 +34,7 @@ void ${name}(
     local uint n_ends;
     const uint me = get_local_id(0), tile = get_group_id(0), at = tile * ${work_group * items};
     const uint n_valid = min(n - at, ${work_group * items}u);
-    // All loads are in flight before the first is used.
+    // The loads of all products of a work-item are in flight before the first is used.
 % for i in range(items):
     const uint number_${i} = me + ${i * work_group} < n_valid ? numbers[at + me + ${i * work_group}] : 0;
 % endfor

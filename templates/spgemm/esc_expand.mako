@@ -10,7 +10,7 @@ Local memory  2 numbers of 32 bits
 Result        exact; values are the semiring's products
 </%doc>
 
-// The entry of A that a product belongs to: the last one in low to high - 1 whose products begin at or before it.
+// Return the entry of A that a product belongs to: the last entry in low to high - 1 whose products begin at or before it.
 uint entry_of(global const int *restrict entry_products, uint low, uint high, const uint product)
 {
     while (low + 1 < high) {

@@ -30,7 +30,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const ulong row = SPGEMM_ROW(slot);
     const I begin = a_indptr[row];
     const uint length = (uint)(a_indptr[row + 1] - begin);
-    // Each work-item has words of its own from here on: every ${work_group}th, from its number on.
+    // A work-item has words of its own: its number's, and every ${work_group}th word from there on.
     uint n = 0, starts = 0;
     for (uint k = 0; k < length; ++k) {
         const I column = a_indices[begin + k], end = b_indptr[column + 1];
@@ -65,7 +65,7 @@ ${sorting.network(registers, 1, 1, work_group, False)}\
     C_INDEX place = c_indptr[row];
     T sum = ZERO;
 % endif
-    // The columns are merged from two runs: those before and from ${registers} on.
+    // Two sorted runs of words are merged: the words before number ${registers}, and the words from there on.
     const uint last_a = min(n, ${registers}u);
     uint a = 0, b = ${registers};
     WORD word_a = n > 0 ? words[me] : NO_WORD, word_b = n > ${registers} ? words[${registers * work_group} + me] : NO_WORD, before = 0;
@@ -89,7 +89,7 @@ ${sorting.network(registers, 1, 1, work_group, False)}\
 % endif
         }
         const uint number = (uint)word & ${2**bits - 1}, k = entries[number * ${work_group} + me];
-        // The place of a product in its row of B: its number less that of the row's first product.
+        // The place of a product in its row of B: the product's number less the number of the row's first product.
         const uint first = 31 - clz(starts & (UINT_MAX >> (31 - number)));
         const I at = b_indptr[a_indices[begin + k]] + (I)(number - first);
         const T term = MULTIPLY(from_a(a_data[begin + k]), from_x(b_data[at]));

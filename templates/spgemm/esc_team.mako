@@ -19,11 +19,11 @@ Result        deterministic: a column's products are always added in the same or
 ${types()}\
 #include "merge_path.cl"
 #define WORDS local
-// Where product i lies: one of the lane's own, and any.
+// The position of product i among the words: OWN for a product of the lane's share, ANY for any product.
 #define OWN(i) (i)
 #define ANY(i) (i)
 #define words_sync() team_sync()
-// Where product i, of entry k of A, lies in B.
+// The position in B of product i, which belongs to entry k of A.
 % if bases:
 #define PLACE_IN_B(k, i) (bases[k] + (I)(i))
 % else:
@@ -42,19 +42,19 @@ void ${name}(SPGEMM_PARAMETERS)
     const uint me = get_local_id(0), lane = me % ${lanes}, team = me / ${lanes};
     WORDS WORD *const words = all_words + team * ${2 * products};
 % if bases:
-    // Bases of rows of B lie in words that are not needed yet.
+    // Bases of rows of B use the memory of words that are not needed yet.
     local I *bases = (local I *)(words + ${products});
 % endif
     local PLACE *const places = all_places + team * ${products + 1};
     const ulong number = (ulong)get_group_id(0) * ${teams} + team;
     const bool active = number < n_rows;
 ${entries_of_row(bases)}\
-    // An odd number of products for each lane: they do not meet in a bank.
+    // A lane has an odd number of products, so that lanes do not meet in a bank of local memory.
     const uint share = (n + ${lanes - 1}) / ${lanes} | 1, begin_here = min(lane * share, n), end_here = min(begin_here + share, n);
 % if bases:
 ${bases_of_products()}\
 % endif
-    // Several products at a time, so that no load waits for another: neighbouring lanes have neighbouring ones.
+    // A lane loads several products at a time, so that no load waits for another; neighbouring lanes load neighbouring products.
     for (uint first = lane; first < n; first += ${batch * lanes}) {
         const uint beyond = n;
 % for u in range(batch):
@@ -102,7 +102,7 @@ ${columns()}\
 ${count_columns()}\
 % if not symbolic:
 % if bases:
-    // Bases of rows of B lie in words that are no longer needed.
+    // Bases of rows of B use the memory of words that are no longer needed.
     bases = (local I *)(words + (~rounds & 1) * ${products});
     for (uint k = lane; k < length; k += ${lanes})
         bases[k] = b_indptr[a_indices[begin + k]] - (I)places[k];
@@ -111,7 +111,7 @@ ${count_columns()}\
 ${add_products()}\
 % endif
 }
-## All of the following is shared with esc_group.mako. There, too, products of a row are n; a lane has those from begin_here to end_here.
+## esc_group.mako renders the following blocks, too. A lane has the products from begin_here to end_here - 1 of the row's n.
 <%def name="types(entry_bits=0)">\
 typedef ushort PLACE;
 typedef ${"ulong" if word_bytes == 8 else "uint"} WORD;
@@ -121,7 +121,7 @@ typedef ${"ulong" if word_bytes == 8 else "uint"} WORD;
 #include "team.cl"
 #define COLUMN_IN(word) ((word) >> ${bits + entry_bits})
 </%def>
-## The row, and where the products of each of its entries begin.
+## The row of C, and the number of the first product of each entry of A's row.
 <%def name="entries_of_row(keeps_bases)">\
     const ulong row = active ? SPGEMM_ROW(number) : 0;
     const I begin = active ? a_indptr[row] : 0;
@@ -139,18 +139,18 @@ typedef ${"ulong" if word_bytes == 8 else "uint"} WORD;
     const uint n = places[length];
 </%def>
 <%def name="bases_of_products()">\
-    // The difference between a product's place in B and its number, by entry of A.
+    // bases[k] becomes the difference between a product's position in B and its number, for the products of entry k of A.
     for (uint k = lane; k < length; k += ${lanes})
         bases[k] -= (I)places[k];
     words_sync();
 </%def>
-## The columns of products i_u, of entries k_u.
+## The columns of products i_u, which belong to entries k_u of A.
 <%def name="columns()">\
 % for u in range(batch):
         const COLUMN column_${u} = i_${u} < beyond ? (COLUMN)b_indices[PLACE_IN_B(k_${u}, i_${u})] : 0;
 % endfor
 </%def>
-## How many columns begin in the lane, heads, and before it, run; the symbolic phase is done then.
+## heads: the number of columns that begin in the lane; run: the number of columns that begin before it. Ends the symbolic phase.
 <%def name="count_columns()">\
     uint heads = 0;
     const WORD earlier = begin_here > 0 && begin_here < n ? sorted[ANY(begin_here - 1)] : NO_WORD;
@@ -173,9 +173,9 @@ typedef ${"ulong" if word_bytes == 8 else "uint"} WORD;
 % endif
 % endif
 </%def>
-## The sums of the columns; entry_bits of a word are the entry of A that its product is of, or it is looked for.
+## The sums of the columns: a word has the product's entry of A in entry_bits bits or, if these are 0, the entry is searched for.
 <%def name="add_products(entry_bits=0)">\
-    // The lane's part of the entry that an earlier lane began, and its part of the last entry.
+    // lead: the lane's part of the entry of C that an earlier lane began; sum: the lane's part of its last entry of C.
     T lead = ZERO, sum = ZERO;
     bool led = false, open = false;
     last = earlier;
@@ -222,7 +222,7 @@ ${sort.find_entries(range(batch), " " * 8)}\
         }
 % endfor
     }
-    // The sum of earlier lanes for the entry that ends here.
+    // sum becomes the sum over the lanes, up to this one, that share the lane's last entry of C.
     uint begins = heads > 0;
     const T mine = sum;
     for (uint step = 1; step < ${lanes}; step *= 2) {

@@ -20,7 +20,7 @@ typedef ushort PLACE;
 #include "add_${"ordered" if ordered else "atomic"}.cl"
 % endif
 
-// Return the slot of a column, inserted if it is new; the table always has room for it.
+// Return the slot of a column, which is inserted if it is new; the table always has room for a new column.
 uint insert(local uint *table, const uint last, const uint shift, const uint column, uint *n_new)
 {
     for (uint slot = column * 2654435769u >> shift;; slot = (slot + 1) & last) {
@@ -53,7 +53,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const C_INDEX place = active ? c_indptr[row] : 0;
     uint n = active ? (uint)(c_indptr[row + 1] - place) : 0;
 % if slots < products:
-    // Rows whose columns exceed the table are left to other kernels.
+    // Rows of more columns than slots are left to other kernels.
     if (n > ${slots}) {
         active = false;
         n = 0;
@@ -68,7 +68,7 @@ void ${name}(SPGEMM_PARAMETERS)
     const uint shift = ${32 - bits}, size = ${slots};
 % else:
     local T *const sums = all_sums + team * ${slots};
-    // Twice as many slots as columns are enough, however many products there are.
+    // Twice as many slots as a row has columns of C are enough for the row, however many products it has.
     const uint shift = max(clz((2 * n - 1) | 1u), ${32 - bits}u), size = 1u << (32 - shift);
 % endif
     for (uint i = lane; i < size; i += ${lanes}) {
@@ -158,7 +158,7 @@ void ${name}(SPGEMM_PARAMETERS)
         c_data[place + rank] = sums[slot];
     }
 % else:
-    // Runs of width / 2 become runs of width: the one is compared with the other mirrored first, so that all go upwards.
+    // A bitonic merge of runs of width / 2: a run is compared with the mirrored run behind it first, so that all runs ascend.
     const uint pairs = n > 1 ? 1u << (31 - clz(n - 1)) : 0;
     uint width = 2, step = 1;
     for (uint stage = 0; stage < ${bits * (bits + 1) // 2}${" && width <= 2 * pairs" if free else ""}; ++stage) {

@@ -32,7 +32,7 @@ void ${name}(SPGEMM_PARAMETERS)
     HEADS_IN_LOCAL_MEMORY
     const uint me = get_local_id(0), lane = get_local_id(0) % TEAM;
     const ulong slot = get_global_id(0) / TEAM;
-    // No early return: every lane takes part in exchanges.
+    // Lanes without a row go on: every lane takes part in exchanges.
     const bool active = slot < n_rows;
     const ulong row = active ? SPGEMM_ROW(slot) : 0;
     const I begin = active ? a_indptr[row] : 0;
@@ -80,7 +80,7 @@ ${item.smallest_column()}\
             sum_${k} = i == ${k} ? sum : sum_${k};
 % endfor
         }
-        // Transposed reduction: lane i gets the sum over all lanes for the turn's column i. Each step halves what a lane holds.
+        // A transposed reduction: lane i gets the sum over all lanes for column i of the turn. A step halves a lane's number of sums.
 % for half in [1 << b for b in reversed(range(turn.bit_length() - 1))]:
 % for k in range(half):
         {

@@ -35,7 +35,7 @@ ${indent}        k_${u} += step;
 % endfor
 ${indent}}
 </%def>\
-// The place of the i-th word in local memory: a gap follows the words of each lane, so that lanes do not meet in a bank.
+// SLOT(i) is the position of word i in local memory: a gap follows the words of each lane, so that lanes do not meet in a bank.
 #define SLOT(i) ((i) + (i) / ${items})
 #define COLUMN_IN(word) ((word) >> ${bits})
 
@@ -70,13 +70,13 @@ void ${name}(SPGEMM_PARAMETERS)
     team_sync();
     team_offsets(places, length, boxes + team * lanes);
     const uint n = places[length];
-    // The difference between a product's place in B and its number, by entry of A.
+    // bases[k] becomes the difference between a product's position in B and its number, for the products of entry k of A.
     for (uint k = lane; k < length; k += lanes)
         bases[k] -= (I)places[k];
     team_sync();
 % for first in range(0, items, batch):
     {
-        // Entries of several products are found at a time, so that no load waits for another.
+        // The entries of A of several products are searched for at the same time, so that no load waits for another.
 % for u in range(first, first + batch):
         const uint i_${u} = lane + ${u * lanes};
 % endfor
@@ -107,7 +107,7 @@ ${find_entries(range(first, first + batch), " " * 8)}\
 % endfor
     team_sync();
 % if registers:
-    // Neighbours in a lane, before and after.
+    // A lane has neighbouring words in its registers, before the sort and after it.
 % for u in range(items):
     WORD word_${u} = words[lane * ${items + 1} + ${u}];
 % endfor
@@ -120,7 +120,7 @@ ${sorting.network(items, lanes, lane_width, work_group, False)}\
 % endfor
     team_sync();
 % else:
-    // Runs of width / 2 become runs of width: the one is compared with the other mirrored first, so that all ascend.
+    // A bitonic merge of runs of width / 2: a run is compared with the mirrored run behind it first, so that all runs ascend.
     uint width = 2, step = 1;
     for (uint turn = 0; turn < ${bits_of_products * (bits_of_products + 1) // 2}; ++turn) {
         for (uint i = lane; i < ${products // 2}; i += lanes) {
@@ -137,7 +137,7 @@ ${sorting.network(items, lanes, lane_width, work_group, False)}\
     }
 % endif
 
-    // Where runs begin, bit by bit.
+    // Bit i of begins is set if a run of equal columns begins at the lane's word i.
     uint begins = 0;
     WORD before = lane ? words[lane * ${items + 1} - 2] : 0;
     for (uint i = 0; i < ${items}; ++i) {
@@ -158,7 +158,7 @@ ${sorting.network(items, lanes, lane_width, work_group, False)}\
             counts[row] = place + popcount(begins);
     }
 % endif
-    // The order of the rows of B is no longer needed.
+    // places[i] becomes the position of run i, as the first products of A's entries are no longer needed.
     for (; begins; begins &= begins - 1)
         places[place++] = (PLACE)(lane * ${items} + 31 - clz(begins & -begins));
     team_sync();

@@ -102,7 +102,7 @@ void ${name}(
 % endif
     const I begin = indptr[row];
     const uint n = (uint)(indptr[row + 1] - begin);
-    // own_r: where the entries of row r begin, counted from the first row's; a row that is not there reads the first row's.
+    // own_r is the position of row r's entries behind those of the first row; 0 for a row that the group does not have.
     const I own_0 = 0;
 % for r in members[1:]:
     const I own_${r} = ${r} < n_rows ? (I)n * ${r} : 0;
@@ -122,7 +122,7 @@ void ${name}(
     const I begin = part_entry[part], row_end = part_row[part + 1];
     const uint n = (uint)(part_entry[part + 1] - begin);
     I row = part_row[part];
-    // The rest of a row that an earlier part began comes first.
+    // A part begins with the rest of the row that an earlier part began, if there is one.
     bool is_rest = begin < indptr[row];
     if (is_rest)
         --row;
@@ -145,7 +145,7 @@ void ${name}(
 #define Y(c) (y + (c) * ${lanes * width})
 #define IS_THERE(c) true
 % else:
-    // A lane behind the last column loads the last ones and writes nothing.
+    // A lane behind the last column of X loads the last columns and writes nothing.
     const uint lane = me % ${lanes};
 % for c in slots:
     const uint column_${c} = block * ${lanes * vectors * width} + (lane + ${c * lanes}) * ${width};
@@ -219,7 +219,7 @@ void ${name}(
         sum_0_${c} = (TV)ZERO; \
 % endfor
         ++row;
-    // Where the row ends, counted from the part's first entry; no further than the part.
+    // until is the end of the row, counted from the part's first entry, but at most the end of the part.
     uint until = (uint)min(indptr[row + 1] - begin, (I)n);
 % if unroll == 1:
     uint i = 0;

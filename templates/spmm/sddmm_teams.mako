@@ -28,7 +28,7 @@ Result        deterministic: products are always added in the same order
 *(global const ${kind}${items} *)(${base} + ${step * lanes * items})\
 % endif
 </%def>
-## The sums of entries, each lane's own: lanes exchange half of their sums until each has its own entries.
+## The sums of entries: lanes exchange half of their sums until a lane has the sums of its own entries alone.
 <%def name="sum_entries(a, count, first)">
 % for u in range(entries):
             ${t_value}${items} sum_${u} = convert_${t_value}${items}(${a(u, 0)}) * convert_${t_value}${items}(b_${u}_0);
@@ -73,7 +73,7 @@ void ${name}(
     x_base += x_offset + lane * ${items};
     y_base += y_offset + lane * ${items};
 % if by_rows:
-    // Teams behind the last row take it without entries: lanes of a sub-group take as many turns, as they exchange.
+    // Teams behind the last row take this row without entries: lanes of a sub-group take equally many turns, as they exchange.
     const ulong row = get_group_id(0) * ${work_group // lanes}ul + team, of_x = min(row, (ulong)n_rows - 1);
     const ulong begin = indptr[of_x], end = row < (ulong)n_rows ? (ulong)indptr[of_x + 1] : begin;
 % for s in range(steps):
@@ -113,7 +113,7 @@ ${sum_entries(lambda u, s: f"a_{s}", "end", "e")}
             column_of_entry[i] = columns[from + i];
         }
         barrier(CLK_LOCAL_MEM_FENCE);
-        // All teams take as many turns, as lanes exchange: those beyond the end repeat the last entry.
+        // All teams of a work-group take equally many turns, as lanes exchange: teams beyond the end repeat the last entry.
         for (uint turn = 0; turn < count; turn += ${work_group // lanes * entries}) {
             const ulong e = from + turn + team * ${entries};
 % for u in range(entries):

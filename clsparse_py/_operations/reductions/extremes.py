@@ -96,7 +96,7 @@ class ExtremeColumns(_OfExtremes):
     @override
     def arguments(self) -> Mapping[str, object]:
         kind = np.dtype(self.dtype).kind
-        # A NaN equals another NaN.
+        # A value equals the extreme value also if both are NaN.
         equality = {"c": "(all(a == b) || (any(a != a) && any(b != b)))", "f": "(a == b || (a != a && b != b))"}
         return {**super().arguments(), "same": equality.get(kind, "a == b")}
 

@@ -96,10 +96,10 @@ class Sums(Matrix):
         """
         along, sum_dtype = axis_of(axis), np.zeros(0, self.dtype).sum().dtype
         if along is None:
-            # As in SciPy: duplicates are added up before, in the values' dtype.
+            # As in SciPy, duplicates are added up first, in the dtype of the values.
             data, _, indptr = canonical_parts(self, self.dtype)
             ends = copy_to_device(self.queue, "segments", np.array([0, data.size], indptr.dtype))
-            # As in NumPy: values are converted before they are added up.
+            # As in NumPy, values are converted to the dtype of the sum before they are added up.
             inner = _check_dtype(self, sum_dtype if dtype is None else dtype)
             data = convert(self.queue, "data", data, inner) if inner.kind == "b" else data
             return _Destination(self, (), out, like).sum_segments(ends, data, inner, dtype)

@@ -84,7 +84,7 @@ def cut(queue: cl.CommandQueue, n_rows: int, nnz: int, indptr: cl_array.Array, s
         return Cut(n_parts, 0, row, entry, slot, None)
     slots = np.zeros(n_parts + 1, indptr.dtype)
     slots[begins_inside] = np.arange(begins_inside.size)
-    # A cut row's number is one below that of the first row to begin after the cut; its pieces are adjacent.
+    # The number of a cut row is one below that of the first row that begins after the cut; the pieces of a row are adjacent.
     rows, numbers = copy_to_host(row)[begins_inside] - 1, np.arange(begins_inside.size)
     cut_rows = list_cut_rows(queue, indptr.dtype, rows, numbers, Thresholds.of(describe(queue.device)).many_pieces)
     return Cut(n_parts, begins_inside.size, row, entry, from_host(queue, slots, copy=True), cut_rows)
@@ -143,7 +143,7 @@ def group_rows(limits: Thresholds, begins: Any, n_rows: int) -> tuple[int, Any]:
     lengths = np.diff(begins, append=n_rows)
     costs = [(-(-lengths // rows)).sum() * (1 + limits.cost_together * rows) for rows in range(1, limits.max_together + 1)]
     rows = int(np.argmin(costs)) + 1
-    # The number of each group within its run.
+    # number: the number of a group within its run of rows with equal columns.
     n_groups = -(-lengths // rows)
     last = np.cumsum(n_groups)
     number = np.arange(last[-1] if last.size else 0) - np.repeat(last - n_groups, n_groups)

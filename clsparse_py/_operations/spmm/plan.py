@@ -243,7 +243,7 @@ class SpmmPlan(SetOnce, Repeating):
         scale = ()
         if scaled:
             scale = tuple(y.dtype.type(default if factor is None else factor) for factor, default in ((alpha, 1), (beta, 0)))
-        # The newest event stands for all before it: it waits for them.
+        # The newest event of the product waits for all other events of the product.
         note_written(y, launches.product.run(queue, (A.data, x, y), scale)[-1])
         if is_new is not None and launches.pack is None and not launches.awaits:
             self._call = launches.product.checked(self.queue, (A.data, x, y), scale, alpha, beta, semiring, is_new=is_new)
@@ -328,7 +328,7 @@ class SpmmPlan(SetOnce, Repeating):
             combine, _ = chain.build(Combine.legal(self.device, arithmetic, kind.scaled, 256, 256, columns))
             add_later_pieces(recorder, combine, rows, arrays[-1], kind.n_columns, kind.strides[2:])
         if shape.rows < 2:
-            # Products may run on other queues. Groups of rows are looked for, and awaited, after this.
+            # Products may run on other queues, so the cut has to be there. Groups of rows are awaited by events instead.
             self.queue.finish()
         return _Launches(shape, why, cut, pack, DenseProduct(recorder.recording(), self.queue), shape.rows == 1)
 

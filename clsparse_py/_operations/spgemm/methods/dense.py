@@ -91,7 +91,7 @@ class DenseSpanKernel(SynchronisedKernel):
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
         record = super().within(work_group, lane_width)
-        # Barriers in loops of any length have to be reached by the whole work-group: it is a team.
+        # Barriers in loops of any length have to be reached by the whole work-group: the work-group is one team.
         return replace(record, work_group=record.lanes) if record and record.team_sync == "barrier" else record
 
     @classmethod
@@ -267,7 +267,7 @@ class DenseWindows(Team):
     def prepare(self, chain: Chain, product: Product, rows: Rows) -> cl_array.Array | None:
         """Return memory for the first place of each part of a row; None if rows have one part."""
         windows = -(-product.shape[1] // self.columns_of(product.types))
-        # Half of the memory that may be taken.
+        # Places of parts take at most half of the workspace that is left.
         parts = min(self.parts, windows, _MANY_GROUPS // rows.n, product.spare() // (8 * rows.n))
         return chain.scratch(rows.n * parts, np.uint32) if parts > 1 else None
 

@@ -149,7 +149,7 @@ class Esc:
         sorting = scratch_bytes(chain.device, part.n, column_bits + part.row_bits, key_bytes, _NUMBER_BYTES)
         if not self.merges:
             return sorting
-        # The output of rounds; segments, their lists, tiles and counts.
+        # Memory of the merge: the output of rounds; segments, their lists, tiles and counts.
         merging = part.n * (key_bytes + _NUMBER_BYTES) + 24 * part.n_rows + part.n // 16 + 512 * chain.device.compute_units + 4096
         return max(sorting, merging)
 

@@ -232,7 +232,7 @@ class HashRows(Team):
     def adapt(self, product: Product, entries: int | None = None) -> Self:
         contraction = self.contraction
         if entries and not self.min_entries:
-            # 1.5 times the slots that the mean row needs.
+            # The table has 1.5 times the slots that the mean row of C needs.
             contraction = 1 << max(2 * product.n_products // (3 * entries), 1).bit_length() - 1
         return replace(self, columns=product.shape[1], contraction=contraction)
 
@@ -347,7 +347,7 @@ class LargeHash(Hash):
     def enqueue_numeric(self, chain: Chain, product: Product, rows: Rows, state: object, C: Result, phase: str) -> None:
         super().enqueue_numeric(chain, product, rows, state, C, phase)
         if self.slots < min(self.products, product.shape[1]):
-            # In one part: a hash table does not tell how many of a row's entries lie in a part.
+            # Windows make a row in one part: a hash table does not count the entries of the parts of a row.
             DenseWindows(parts=1, min_entries=self.slots + 1).enqueue_numeric(chain, product, rows, state, C, phase)
 
     @override

@@ -118,7 +118,7 @@ class MergeKernel(RowKernel):
         record = replace(record, portability=self.portability.at_most(width if lanes > 1 else 1))
         while work_group * record._work_item_bytes > self.LOCAL_MEMORY:
             work_group //= 2
-        # Whole sub-groups, as their lanes exchange values.
+        # A work-group is whole sub-groups, as their lanes exchange values.
         group = work_group // record.lane_width * record.lane_width
         return replace(record, work_group=group) if group else None
 
@@ -189,7 +189,7 @@ class Merge(Team):
         """Return the record of the speculative symbolic phase, which reports whether all rows suit the kernel."""
         legal = self.legal(device, types, listed=False, max_length_of_b=max_length_of_b)
         assert legal is not None, self  # `merges` gives none else
-        # The number of products of a work-item has 13 bits.
+        # The kernel counts the products of a work-item in 13 bits.
         return replace(legal, max_length_of_b=min(max_length_of_b, 8191 // legal.items))
 
     @override
@@ -208,7 +208,7 @@ class Merge(Team):
     def adapt(self, product: Product, entries: int | None = None) -> Self:
         if self.staged_c is not None or entries is None or product.kind.device.resident == 1:
             return self
-        # Some rows are longer than the mean row.
+        # Some rows of C are longer than the mean row: a tenth more is staged.
         n_staged = math.ceil(1.1 * (entries / product.shape[0]) / self._STAGED_STEP) * self._STAGED_STEP
         return replace(self, staged_c=n_staged if n_staged <= self._MAX_STAGED else 0)
 

@@ -87,7 +87,7 @@ class SortKernel(SynchronisedKernel):
         items = self.products // lanes
         if items > self.MAX_ITEMS:
             return None
-        # Whole sub-groups, as their lanes exchange values.
+        # A work-group is whole sub-groups, as their lanes exchange values.
         unit = max(lanes, width)
         group = work_group // unit * unit
         record = replace(
