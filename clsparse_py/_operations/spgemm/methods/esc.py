@@ -202,7 +202,7 @@ class Esc:
         is_single = len(slices_state.slices) == 1
         for number, part in enumerate(slices_state.slices):
             sorted_slice = self._sort_slice(
-                chain, product, rows, slices_state, part, waits=True, numbered=is_single, counts=counts
+                chain, product, rows, slices_state, part, may_wait=True, numbered=is_single, counts=counts
             )
             if is_single:
                 slices_state.kept[number] = sorted_slice
@@ -217,7 +217,7 @@ class Esc:
             room = self._budget(product, rows, C.indices.size) - slices_state.max_needed
         for number, part in enumerate(slices_state.slices):
             sorted_slice = slices_state.kept.get(number) or self._sort_slice(
-                chain, product, rows, slices_state, part, waits=phase != "values", numbered=True
+                chain, product, rows, slices_state, part, may_wait=phase != "values", numbered=True
             )
             self._enqueue_contraction(chain, product, rows, slices_state, part, sorted_slice, C, phase)
             # C has the columns now, so that the keys are let go.
@@ -236,21 +236,20 @@ class Esc:
         state: _State,
         part: Slice,
         *,
-        waits: bool,
+        may_wait: bool,
         numbered: bool,
         counts: Any = None,
     ) -> _Sorted:
-        """Enqueue the expansion and sort of a slice, and the search of the runs; ``waits``: whether to wait for the device."""
+        """Enqueue the expansion and sort of a slice, and the search of its runs; waits for the device only if it ``may_wait``."""
         group, listed, types = self._group(chain), rows.listed is not None, product.types.of("symbolic")
-        where, n = (*rows._replace(n=part.n_rows).where, np.uint64(part.begin)), np.uint32(part.n)
         entry_at = chain.scratch(part.n_entries, product.a_indices.dtype)
         entry_slot = chain.scratch(part.n_entries, np.uint32)
         entry_products = chain.scratch(part.n_entries + 1, np.int32)
-        row_entries = (chain.scratch(part.n_rows + 1, np.int32),) if self.merges and waits else ()
+        row_entries = (chain.scratch(part.n_rows + 1, np.int32),) if self.merges and may_wait else ()
         built, entries = chain.build(EscEntries(group, types.index, listed, bool(row_entries)))
         chain.launch(
-            built, -(-part.n_entries // entries.work_group), *where, np.uint64(part.n_entries), state.entries_before,
-            product.a_indptr, product.a_indices, product.b_indptr, entry_at, entry_slot, entry_products,
+            built, -(-part.n_entries // entries.work_group), *part.where(rows), np.uint64(part.n_entries),
+            state.entries_before, product.a_indptr, product.a_indices, product.b_indptr, entry_at, entry_slot, entry_products,
             *row_entries,
         )  # fmt: skip
         enqueue_scan(chain, entry_products, entry_products, part.n_entries, kind="pointers")
@@ -259,8 +258,8 @@ class Esc:
         source = tuple(chain.scratch(part.n, dtype) for dtype in dtypes)
         built, expand = chain.build(EscExpand(group, types, name_of(dtypes[0]), "numbered" if numbered else "keys"))
         chain.launch(
-            built, -(-part.n // (expand.work_group * expand.items)), n, np.uint32(part.n_entries), entry_products, entry_at,
-            product.a_indices, product.b_indptr, np.uint32(state.column_bits), entry_slot, product.b_indices, *source,
+            built, -(-part.n // (expand.work_group * expand.items)), np.uint32(part.n), np.uint32(part.n_entries), entry_products,
+            entry_at, product.a_indices, product.b_indptr, np.uint32(state.column_bits), entry_slot, product.b_indices, *source,
         )  # fmt: skip
         target = tuple(chain.scratch(part.n, dtype) for dtype in dtypes)
         if row_entries:
@@ -272,25 +271,40 @@ class Esc:
             )  # fmt: skip
         del source, entry_slot, row_entries
 
+        runs_before, tile_first = self._find_runs(chain, product, rows, state, part, target, counts)
+        return _Sorted(entry_at, entry_products, target[0], target[-1], runs_before, tile_first)
+
+    def _find_runs(
+        self,
+        chain: Chain,
+        product: Product,
+        rows: Rows,
+        state: _State,
+        part: Slice,
+        target: tuple[cl_array.Array, ...],
+        counts: Any,
+    ) -> tuple[cl_array.Array, cl_array.Array]:
+        """Enqueue the search of runs of equal keys, and return the first entry of C of each row and of each tile."""
+        keys = target[0].dtype
         marks, places = chain.scratch(part.n, np.uint8), chain.scratch(part.n + 1, np.int32)
-        enqueue_loop(chain, ESC_MARK_NUMBERED if numbered else ESC_MARK, part.n, (name_of(dtypes[0]),), *target, marks)
+        enqueue_loop(chain, ESC_MARK_NUMBERED if len(target) > 1 else ESC_MARK, part.n, (name_of(keys),), *target, marks)
         enqueue_scan(chain, marks, places, part.n, kind="pointers")
-        tile = self._contraction(chain, product, rows, dtypes[0], "values").tile
+        tile = self._contraction(chain, product, rows, keys, "values").tile
         n_tiles = -(-part.n // tile)
         runs_before, tile_first = chain.scratch(part.n_rows + 1, np.uint32), chain.scratch(n_tiles + 1, np.uint32)
-        built, count = chain.build(EscCount(group, types.index, listed, counts is not None))
+        built, count = chain.build(EscCount(self._group(chain), product.types.index, rows.listed is not None, counts is not None))
         chain.launch(
-            built, -(-(max(part.n_rows, n_tiles) + 1) // count.work_group), *where, n, np.uint32(n_tiles), np.uint32(tile),
-            state.products_before, places, runs_before, tile_first, *(() if counts is None else (counts,)),
+            built, -(-(max(part.n_rows, n_tiles) + 1) // count.work_group), *part.where(rows), np.uint32(part.n),
+            np.uint32(n_tiles), np.uint32(tile), state.products_before, places, runs_before, tile_first,
+            *(() if counts is None else (counts,)),
         )  # fmt: skip
-        return _Sorted(entry_at, entry_products, target[0], target[-1], runs_before, tile_first)
+        return runs_before, tile_first
 
     def _enqueue_contraction(
         self, chain: Chain, product: Product, rows: Rows, state: _State, part: Slice, sorted_slice: _Sorted, C: Result, phase: str
     ) -> None:
         """Enqueue the values of a slice's rows, and the columns outside the phase of values."""
-        group, n = self._group(chain), np.uint32(part.n)
-        where = (*rows._replace(n=part.n_rows).where, np.uint64(part.begin))
+        group, n, where = self._group(chain), np.uint32(part.n), part.where(rows)
         values = chain.scratch(part.n, product.kind.result)
         built, expand = chain.build(EscExpand(group, product.types.of("values"), "uint32", "values"))
         chain.launch(

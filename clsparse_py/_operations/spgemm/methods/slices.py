@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from clsparse_py._ground.index_types import INT32_MAX
 from clsparse_py._ground.records import dataclass
+from clsparse_py._operations.spgemm.accumulator import Rows
 
 __all__ = ["Slice", "cut_into_slices"]
 
@@ -34,6 +36,10 @@ class Slice:
     def row_bits(self) -> int:
         """Bits of the largest row number within the slice."""
         return (self.n_rows - 1).bit_length()
+
+    def where(self, rows: Rows) -> tuple[Any, ...]:
+        """Return the arguments of ``SPGEMM_ROWS`` in ``cl/spgemm.cl`` for ``rows``, and the first row of the slice."""
+        return *rows._replace(n=self.n_rows).where, np.uint64(self.begin)
 
     def fits(self, column_bits: int) -> bool:
         """Return whether 32 bits hold numbers of the slice's entries and products, and 64 bits a column and a row together."""
@@ -69,29 +75,26 @@ def cut_into_slices(
         One row does not fit; the message names ``memory_limit``, the bytes needed and the bytes there are.
     """
     n_rows, begin = len(products_before) - 1, 0
+    aim = limit if aim is None else aim
 
     def slice_to(end: int) -> Slice:
         """Return the slice of the rows from ``begin`` to ``end``."""
         entries, products = (int(sums_before[end]) - int(sums_before[begin]) for sums_before in (entries_before, products_before))
         return Slice(begin, end - begin, entries, products)
 
+    def exceeds(end: int) -> bool:
+        """Return whether the rows from ``begin`` to ``end`` are too many for a slice."""
+        candidate = slice_to(end)
+        return not candidate.fits(column_bits) or needs(candidate) > (limit if candidate.n_rows == 1 else aim)
+
     while begin < n_rows:
-        # The last row after which a slice that begins here fits.
-        low, high = begin, n_rows
-        while low < high:
-            middle = (low + high + 1) // 2
-            candidate = slice_to(middle)
-            allowed = limit if aim is None or candidate.n_rows == 1 else aim
-            if candidate.fits(column_bits) and needs(candidate) <= allowed:
-                low = middle
-            else:
-                high = middle - 1
-        if low == begin:
+        n_fitting = bisect.bisect_left(range(begin + 1, n_rows + 1), True, key=exceeds)
+        if not n_fitting:
             row = slice_to(begin + 1)
             more = "" if row.n <= INT32_MAX else f", and a slice {INT32_MAX:,} products"
             raise MemoryError(
                 f"memory_limit: a row of the product has {row.n:,} intermediate products, whose expansion needs {needs(row):,} "
                 f"bytes; the workspace may have {limit:,}{more}"
             )
-        yield slice_to(low)
-        begin = low
+        yield slice_to(begin + n_fitting)
+        begin += n_fitting
