@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import NegativeCycleError
 
 from clsparse_py._arrays.hosted import wrap_scipy
 
-#: What each function returns.
+#: Results of the functions of `scipy.sparse.csgraph`, for docstrings, by the functions' names.
 _FUNCTIONS = {
     "bellman_ford": "shortest paths, with weights of any sign",
     "breadth_first_order": "the nodes in the order of a breadth-first search",

@@ -1,6 +1,7 @@
 """A backend of NetworkX: ``nx.triangles(G, backend="clsparse")`` runs on the device.
 
-NetworkX finds it by an entry point of the package. It converts a graph at the first call and keeps what it made with the graph.
+NetworkX finds the backend by an entry point of the package. It converts a graph at the first call, and keeps the converted
+graph in the graph's cache.
 """
 
 from clsparse_py._graph.networkx import (

@@ -1,7 +1,7 @@
 """Segmented and plain primitives on device arrays: scan, reduce, sort, merge.
 
-All take and return one-dimensional `pyopencl.array.Array` objects and work on the queue of the first. A serial reference of
-each is in `clsparse_py.primitives.reference`.
+The primitives take and return one-dimensional `pyopencl.array.Array` objects, and run on the queue of the first. Their serial
+references are in `clsparse_py.primitives.reference`.
 """
 
 from clsparse_py._primitives import reference as reference

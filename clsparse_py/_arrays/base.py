@@ -1,4 +1,4 @@
-"""Methods that sparse arrays of all formats share: conversions by name, products, NumPy's functions, pickling, how they show."""
+"""Methods that sparse arrays of all formats share: conversions, products, NumPy's functions, pickling, printing."""
 
 from __future__ import annotations
 
@@ -36,35 +36,35 @@ if TYPE_CHECKING:
     from clsparse_py._arrays.coo import coo_array
     from clsparse_py._arrays.csc import csc_array
     from clsparse_py._arrays.csr import csr_array
-    from clsparse_py._matrix.annotations import Gives, SciPySparse
+    from clsparse_py._matrix.annotations import HasPairType, SciPySparse
 
 __all__ = [
     "ON_DEVICE",
     "SparseArray",
     "cast_target",
     "class_of_format",
+    "combine_with_scipy",
     "dense_operand_of",
     "on_device",
     "require_reversed",
-    "with_scipys",
 ]
 
-#: The formats that live on the device.
+#: The names of the formats that live on the device.
 ON_DEVICE = ("csr", "csc", "coo", "bsr")
-_Given = TypeVar("_Given")
-#: The array classes by format, and by whether they have one dimension.
+_Class = TypeVar("_Class")
+#: The array classes, by format and by whether their arrays have one dimension.
 _CLASSES: dict[tuple[str, bool], Any] = {}
 
 
 def class_of_format(name: str, *, one_dimensional: bool = False) -> Any:
-    """Return the class of a format of `ON_DEVICE`; that of its one-dimensional arrays, if asked for."""
+    """Return the array class of a format of `ON_DEVICE`, or the class of its one-dimensional arrays."""
     if name == "bsr":
-        importlib.import_module("clsparse_py._arrays.bsr")  # which few processes use: its class is noted then
+        importlib.import_module("clsparse_py._arrays.bsr")  # few processes use it; the import registers its class
     return _CLASSES[name, one_dimensional]
 
 
 def on_device(queue: cl.CommandQueue, value: Any) -> SparseArray:
-    """Return a sparse array, ours or SciPy's, as one of ours: of the same format or, if there is none on the device, CSR."""
+    """Return a sparse array, ours or SciPy's, as one of this package: of the same format or, for dia, lil and dok, CSR."""
     if isinstance(value, SparseArray):
         return value
     name = value.format if value.format in ON_DEVICE else "csr"
@@ -72,22 +72,22 @@ def on_device(queue: cl.CommandQueue, value: Any) -> SparseArray:
     return array
 
 
-def with_scipys(name: str, A: SparseArray, other: Any) -> Any:
-    """Return ``other + A`` or so for a sparse array of SciPy, in its format; ``name`` is A's method, such as ``__radd__``."""
+def combine_with_scipy(name: str, A: SparseArray, other: Any) -> Any:
+    """Return the result of A's reflected operator ``name``, such as ``__radd__``, for a sparse array of SciPy, in its format."""
     if name == "__rmul__" and isinstance(other, scipy.sparse.spmatrix):
-        name = "__rmatmul__"  # as of matrices
+        name = "__rmatmul__"  # `*` of SciPy's matrices is the product of matrices
     if name == "__radd__" and other.format == "dia":
         return A + other
     return getattr(on_device(A.queue, other), name.replace("__r", "__", 1))(A)
 
 
 def dense_operand_of(other: Any) -> Any:
-    """Return a dense operand of @ as an array of one or two dimensions; None if it is no array, which is left to Python.
+    """Return a dense operand of @ as an array of one or two dimensions; None for other objects, which Python asks in turn.
 
     Raises
     ------
     ValueError
-        It is a scalar, or has other dimensions.
+        The operand is a scalar, or has more dimensions.
     """
     dense = other if isinstance(other, cl_array.Array) else np.asarray(other)
     if dense.ndim in (1, 2):
@@ -108,7 +108,7 @@ def cast_target(current: np.dtype[Any], dtype: Any, casting: str) -> np.dtype[An
     Raises
     ------
     TypeError
-        It is not supported, or ``casting``, one of NumPy's rules, forbids the conversion.
+        The dtype is not supported, or ``casting``, one of NumPy's rules, forbids the conversion.
     """
     target = value_dtype("dtype", dtype)
     if not np.can_cast(current, target, casting):  # type: ignore[arg-type] # one of NumPy's rules, or NumPy says so
@@ -117,24 +117,18 @@ def cast_target(current: np.dtype[Any], dtype: Any, casting: str) -> np.dtype[An
 
 
 def require_reversed(axes: Any) -> None:
-    """Require that ``axes`` of a transposition of two dimensions are None or (1, 0).
-
-    Raises
-    ------
-    ValueError
-        They are others.
-    """
+    """Raise a ValueError unless the ``axes`` of a transposition of two dimensions are None or (1, 0)."""
     if axes is not None and not (isinstance(axes, (tuple, list)) and tuple(axes) == (1, 0)):
         raise ValueError(f"axes: must be None or (1, 0), are {axes!r}")
 
 
-def _new_shape(lengths: tuple[Any, ...], old_shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape that `SparseArray.reshape` is asked for.
+def _resolve_shape(lengths: tuple[Any, ...], old_shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the new shape from the arguments of `SparseArray.reshape`; a negative length is computed from the others.
 
     Raises
     ------
     TypeError, ValueError
-        It is no shape of as many places.
+        The new shape has another number of places, or is no shape.
     """
     if not lengths:
         raise TypeError("shape: is missing")
@@ -157,25 +151,25 @@ class SparseArray(InPlace, Sparse):
     """Base of `csr_array`, `csc_array`, `coo_array` and `bsr_array`."""
 
     _format: ClassVar[str]
-    _of_one: coo_array  # for type checkers: see `annotations.GivesRows`
-    # Before NumPy's and PyOpenCL's arrays.
+    _vector_type: coo_array  # for type checkers: see `annotations.HasVectorType`
+    # The priority of the operators, above NumPy's and PyOpenCL's arrays.
     __array_priority__ = 200.0
-    #: How many entries are printed; an array may have another number, as SciPy's may.
+    #: Most entries that are printed; an array may have a number of its own, as SciPy's may.
     maxprint: int = 50
-    # Unhashable, as SciPy's and NumPy's arrays: `==` compares entries.
+    # Sparse arrays are unhashable, as SciPy's and NumPy's are: `==` compares entries.
     __hash__ = None  # type: ignore[assignment] # the way to say so
 
-    # As SciPy's classes: csr_array[np.float32] is a type, to annotate with.
+    # The type csr_array[np.float32] is for annotations, as with SciPy's classes.
     __class_getitem__: Any = classmethod(types.GenericAlias)
 
     def __init_subclass__(cls, one_dimensional: bool | None = None, **options: Any) -> None:
-        """Note the class of a format."""
+        """Register a subclass under its format and its number of dimensions."""
         super().__init_subclass__(**options)
         if hasattr(cls, "_format"):
             for dimensions in (False, True) if one_dimensional is None else (one_dimensional,):
                 _CLASSES.setdefault((cls._format, dimensions), cls)
 
-    # ---- members that each format defines
+    # ---- members that formats define
 
     @property
     @abc.abstractmethod
@@ -190,11 +184,11 @@ class SparseArray(InPlace, Sparse):
     @property
     @abc.abstractmethod
     def nnz(self) -> int:
-        """How many entries are stored."""
+        """The number of stored entries."""
 
     @abc.abstractmethod
     def get(self) -> Any:
-        """Return the array as SciPy's of the same format, of its own memory."""
+        """Return the array as SciPy's array of the same format, with memory of its own."""
 
     @abc.abstractmethod
     def copy(self) -> Self:
@@ -206,18 +200,18 @@ class SparseArray(InPlace, Sparse):
 
     @abc.abstractmethod
     def _as_csr(self) -> csr_array:
-        """Return the array of two dimensions in CSR form, to be read alone: it is kept until the array changes."""
+        """Return the array in CSR form with two dimensions, which is not to be changed: it is cached until the array changes."""
 
     def _times(self, dense: Any) -> Any:
-        """Return ``A @ dense``."""
+        """Return the product ``A @ dense``."""
         return self._as_csr()._times(dense)
 
     def _dense_times(self, dense: Any) -> Any:
-        """Return ``dense @ A``; their shapes go together."""
+        """Return the product ``dense @ A`` of operands whose shapes match."""
         return self._as_csr()._dense_times(dense)
 
     def _times_sparse(self, other: SparseArray) -> Any:
-        """Return ``A @ other``, a sparse array of ours."""
+        """Return the product ``A @ other`` for a sparse array of this package."""
         return self._as_csr()._times_sparse(other)
 
     # ---- attributes
@@ -234,7 +228,7 @@ class SparseArray(InPlace, Sparse):
 
     @property
     def size(self) -> int:
-        """Stored entries, as `nnz`."""
+        """The number of stored entries, as `nnz`."""
         return self.nnz
 
     def __len__(self) -> int:
@@ -242,15 +236,14 @@ class SparseArray(InPlace, Sparse):
         raise TypeError("length: ambiguous for a sparse array; ask for A.nnz or A.shape[0]")
 
     def __bool__(self) -> bool:
-        """Return whether an array of one place stores an entry; others have no truth value, as in SciPy."""
+        """Return whether an array of one place stores an entry; larger arrays have no truth value, as in SciPy."""
         if self.shape == (1, 1):
             return self.nnz != 0
-        shown = " x ".join(map(str, self.shape))
-        raise ValueError(f"truth value: ambiguous, as A is {shown}; ask for A.nnz, or use A.get()")
+        raise ValueError(f"truth value: ambiguous, as A is {self._shape_as_text()}; ask for A.nnz, or use A.get()")
 
     @property
     def mT(self) -> Any:  # noqa: N802 - SciPy's name for it
-        """The transposed matrix, as ``A.T``; an array of one dimension has none."""
+        """The transposed matrix, as ``A.T``; a ValueError for an array of one dimension."""
         if self.ndim < 2:
             raise ValueError(f"A: must have two dimensions, has {self.ndim}")
         return self.T  # type: ignore[attr-defined] # of each format
@@ -266,7 +259,7 @@ class SparseArray(InPlace, Sparse):
         """Return the array in COO form."""
 
     def asformat(self, format: str | None, copy: bool = False) -> Any:  # noqa: A002 - SciPy's name for it
-        """Return the array in a format by its name; itself if it has that format, or if there is no name.
+        """Return the array in the format of a name; the array itself if it has that format, or if the name is None.
 
         Parameters
         ----------
@@ -295,18 +288,18 @@ class SparseArray(InPlace, Sparse):
         Parameters
         ----------
         shape : int or tuple of int
-            One length may be negative: it is what the others leave.
+            One length may be negative: it is computed from the others.
         order : {"C", "F"}
-            How places are counted: by rows, or by columns.
+            The order in which places are counted: by rows, or by columns.
         copy : bool
             True: the result shares no array with this one.
 
         Raises
         ------
         TypeError, ValueError
-            The shape has another number of places, or is none.
+            The shape has another number of places, or is no shape.
         """
-        new_shape = _new_shape(shape, self.shape)
+        new_shape = _resolve_shape(shape, self.shape)
         if new_shape == self.shape:
             return self.copy() if copy else self
         if order not in ("C", "F"):
@@ -319,7 +312,7 @@ class SparseArray(InPlace, Sparse):
         return self.get().todia()
 
     def tobsr(self, blocksize: tuple[int, int] | None = None, copy: bool = False) -> bsr_array:
-        """Return the array as a `bsr_array` on the device: the blocks in which it has entries, sorted, duplicates summed.
+        """Return the array as a `bsr_array`: the blocks in which the array has entries, sorted, duplicates summed.
 
         Parameters
         ----------
@@ -358,29 +351,29 @@ class SparseArray(InPlace, Sparse):
     def toarray(self, *, out: cl_array.Array) -> cl_array.Array: ...
 
     def toarray(self, order: Any = None, out: Any = None) -> Any:
-        """Return the array as a dense one; duplicates are summed.
+        """Return the entries as a dense array; duplicates are summed.
 
         Parameters
         ----------
         order : {"C", "F"}, optional
             The order of a new NumPy array.
         out : numpy.ndarray or pyopencl.array.Array, optional
-            Of the same shape and dtype: it is overwritten and returned. A device array is C-contiguous and begins its buffer.
+            An array of the same shape and dtype, to overwrite and return. A device array is C-contiguous and begins its buffer.
 
         Raises
         ------
         ValueError
-            ``out`` is another array, or ``order`` is given beside it.
+            ``out`` has another shape or dtype, or ``order`` is given beside it.
         """
         if isinstance(out, cl_array.Array):
-            return self._into(out, order)
+            return self._write_dense(out, order)
         dense = self.get().toarray(order=order, out=out)
         return np.asarray(dense) if out is None else out
 
     todense = toarray
 
-    def _into(self, out: cl_array.Array, order: Any) -> Any:
-        """Write the array into a dense one on the device, and return that."""
+    def _write_dense(self, out: cl_array.Array, order: Any) -> Any:
+        """Write the entries into a dense array on the device, and return that array."""
         if order is not None:
             raise ValueError("order: cannot be given beside out")
         if out.shape != self.shape or out.dtype != self.dtype:
@@ -400,7 +393,7 @@ class SparseArray(InPlace, Sparse):
     def __matmul__(self, other: cl_array.Array) -> cl_array.Array: ...
 
     @overload
-    def __matmul__(self: Gives[_Given], other: SparseArray | SciPySparse) -> _Given: ...
+    def __matmul__(self: HasPairType[_Class], other: SparseArray | SciPySparse) -> _Class: ...
 
     @overload
     def __matmul__(self, other: SparseArray | SciPySparse) -> Any: ...
@@ -409,9 +402,9 @@ class SparseArray(InPlace, Sparse):
     def __matmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
 
     def __matmul__(self, other: Any) -> Any:
-        """Return ``A @ other``: NumPy for NumPy, a device array, not waited for, for a device array; sparse of a sparse array.
+        """Return the product ``A @ other``: NumPy for NumPy, a device array, not waited for, for a device array, else sparse.
 
-        A sparse product has A's format, but CSR if A is in COO form.
+        The product of sparse arrays has A's format, but CSR if A is in COO form.
         """
         if scipy.sparse.issparse(other):
             other = on_device(self.queue, other)
@@ -421,7 +414,7 @@ class SparseArray(InPlace, Sparse):
             return self._times_sparse(other)
         dense = dense_operand_of(other)
         if dense is None:
-            # SciPy's LinearOperator would make an array of A. Where it is not imported, there is none.
+            # SciPy's LinearOperator would make an array of A. If its module is not imported, ``other`` is no such operator.
             linalg = sys.modules.get("scipy.sparse.linalg")
             is_operator = linalg is not None and isinstance(other, linalg.LinearOperator)
             return linalg.aslinearoperator(self) @ other if linalg is not None and is_operator else NotImplemented
@@ -437,7 +430,7 @@ class SparseArray(InPlace, Sparse):
     def __rmatmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
 
     def __rmatmul__(self, other: Any) -> Any:
-        """Return ``other @ A`` for a dense array, NumPy's or the device's, or a sparse array of SciPy."""
+        """Return the product ``other @ A`` for a dense array, NumPy's or the device's, or a sparse array of SciPy."""
         if scipy.sparse.issparse(other):
             return on_device(self.queue, other) @ self
         dense = dense_operand_of(other)
@@ -445,7 +438,7 @@ class SparseArray(InPlace, Sparse):
             return NotImplemented
         if dense.shape[-1] != self.shape[0]:
             expected = f"{self.shape[0]} {'entries' if dense.ndim == 1 else 'columns'}"
-            shown = " x ".join(map(str, self.shape))
+            shown = self._shape_as_text()
             raise ValueError(f"x: must have {expected}, as A is {shown}, has shape {dense.shape} (dimension mismatch)")
         return self._dense_times(dense)
 
@@ -453,7 +446,7 @@ class SparseArray(InPlace, Sparse):
     def dot(self, other: cl_array.Array) -> cl_array.Array: ...
 
     @overload
-    def dot(self: Gives[_Given], other: SparseArray) -> _Given: ...
+    def dot(self: HasPairType[_Class], other: SparseArray) -> _Class: ...
 
     @overload
     def dot(self, other: complex | np.number[Any]) -> Self: ...
@@ -465,46 +458,48 @@ class SparseArray(InPlace, Sparse):
     def dot(self, other: Any) -> Any: ...
 
     def dot(self, other: Any) -> Any:
-        """Return ``A @ other`` or, of a scalar, ``A * other``."""
+        """Return the product ``A @ other`` or, of a scalar, ``A * other``."""
         return self * other if np.isscalar(other) else self @ other  # type: ignore[operator] # of each format
 
     def matvec(self, x: Any) -> Any:
-        """Return ``A @ x`` for a vector x of n entries, or of n x 1, whose shape the result has.
+        """Return the product ``A @ x`` for a vector x of n entries, or of n x 1, whose shape the result has.
 
         With `matvec`, `rmatvec`, `matmat` and `rmatmat`, the array serves all of `scipy.sparse.linalg`.
         """
         return self @ x
 
     def rmatvec(self, x: Any) -> Any:
-        """Return ``A.conj().T @ x`` for a vector x of m entries, or of m x 1. The CSR that it needs is kept."""
+        """Return the product ``A.conj().T @ x`` for a vector x of m entries, or of m x 1; the CSR that it needs is cached."""
         if self.dtype.kind != "c":
-            return self._conjugate_times(x)
-        return _conjugate(self._conjugate_times(_conjugate(x)))
+            return self._transposed_times(x)
+        return _conjugate(self._transposed_times(_conjugate(x)))
 
-    def _conjugate_times(self, x: Any) -> Any:
-        """Return ``A.T @ x`` as a product from the left."""
+    def _transposed_times(self, x: Any) -> Any:
+        """Return the product ``A.T @ x`` as ``x @ A``."""
         return x @ self if np.ndim(x) == 1 else (x.T @ self).T
 
     def matmat(self, X: Any) -> Any:
-        """Return ``A @ X`` for a matrix X of n rows."""
+        """Return the product ``A @ X`` for a matrix X of n rows."""
         return self @ X
 
     def rmatmat(self, X: Any) -> Any:
-        """Return ``A.conj().T @ X`` for a matrix X of m rows. The CSR that it needs is kept."""
+        """Return the product ``A.conj().T @ X`` for a matrix X of m rows; the CSR that it needs is cached."""
         return self.rmatvec(X)
 
     # ---- NumPy's functions
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: tuple[Any, ...] = (), **options: Any) -> Any:
-        """Apply a function of NumPy's, such as ``np.add`` or ``np.matmul``, as the operator or method that it stands for."""
-        if out and options.get("axes") in _IN_PLACE:
+        """Call the operator or method that implements a ufunc of NumPy, such as ``np.add`` or ``np.matmul``."""
+        if out and options.get("axes") in _AXES_IN_PLACE:
             options = {}
-        result = NotImplemented if method != "__call__" or options else _apply(ufunc, inputs)
+        result = NotImplemented if method != "__call__" or options else _apply_ufunc(ufunc, inputs)
         if result is NotImplemented and all(
             isinstance(operand, (SparseArray, np.ndarray, np.generic, Number)) for operand in inputs
         ):
             types = " and ".join(type(operand).__name__ for operand in inputs)
-            raise TypeError(f"unsupported operand types for np.{ufunc.__name__}{_way(method, options)}: {types}; see A.get()")
+            raise TypeError(
+                f"unsupported operand types for np.{ufunc.__name__}{_describe_call(method, options)}: {types}; see A.get()"
+            )
         if result is NotImplemented or not out:
             return result
         (target,) = out
@@ -532,12 +527,12 @@ class SparseArray(InPlace, Sparse):
     if not TYPE_CHECKING:  # by NumPy's types, ``x @ A`` would be an operator of NumPy's
 
         def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-            """Return a NumPy array of one object, the array itself, as of SciPy's: their operators give ours a turn then.
+            """Return a NumPy array of one object, the sparse array, so that operators of NumPy's arrays leave the call to ours.
 
             Raises
             ------
             TypeError
-                Numbers are asked for.
+                ``dtype`` is a dtype of numbers.
             """
             if dtype is not None and np.dtype(dtype) != object:
                 self._refuse_number()
@@ -546,7 +541,7 @@ class SparseArray(InPlace, Sparse):
             return boxed
 
     def _refuse_number(self, name: str = "A") -> NoReturn:
-        """Raise a TypeError that says what to call."""
+        """Raise a TypeError that names `get` and `toarray`, which return arrays of the host."""
         reason = f"is a {self.format}_array on a device, where NumPy does not compute"
         raise TypeError(f"{name}: {reason}: A.get() returns it as SciPy's, A.toarray() as NumPy's")
 
@@ -561,7 +556,7 @@ class SparseArray(InPlace, Sparse):
         return self.copy()
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Pickle what `get` returns, and the device's name; it is loaded on the default queue."""
+        """Pickle the array of SciPy that `get` returns, and the device's name; the array is loaded on the default queue."""
         return _load, (self.format, self.get(), self.queue.device.name)
 
     # ---- text of an array
@@ -570,18 +565,22 @@ class SparseArray(InPlace, Sparse):
     def _index_dtype(self) -> np.dtype[Any]:
         """Return the dtype of the indices."""
 
-    @abc.abstractmethod
     def _n_stored(self) -> int:
-        """Return how many entries are stored, without a look at the structure."""
+        """Return the number of stored values, without a check of the structure."""
+        return int(self.data.size)
 
     def __str__(self) -> str:
-        """Return the text that SciPy's array of these entries prints: at most `maxprint` entries."""
+        """Return the text of SciPy's array with the same entries: at most `maxprint` entries."""
         host = self.get()
         host.maxprint = self.maxprint
         return str(host)
 
+    def _shape_as_text(self) -> str:
+        """Return the shape as text, such as "3 x 4"."""
+        return " x ".join(map(str, self.shape))
+
     def _print_at_most(self, maxprint: int | None) -> None:
-        """Take the number of entries that are printed, if one is given."""
+        """Set the most entries that are printed, unless ``maxprint`` is None."""
         if maxprint is not None:
             self.maxprint = operator.index(maxprint)
 
@@ -591,13 +590,14 @@ class SparseArray(InPlace, Sparse):
 
     def __repr__(self) -> str:
         kind = f"{self.dtype} values, {self._index_dtype()} indices"
-        shown = " x ".join(map(str, self.shape)) if self.ndim == 2 else f"length {self.shape[0]}"
+        shown = self._shape_as_text() if self.ndim == 2 else f"length {self.shape[0]}"
         name = self.queue.device.name
-        # Packages that do not know the class put this into their errors.
+        # Packages that do not know the class put its text into their errors.
         where = f"on {name}; get() copies it to the host"
         return f"<{self.format}_array of {shown}, {self._n_stored()} stored entries, {kind}, {where}>"
 
     def _repr_html_(self) -> str:
+        """Return the array's shape, number of entries, types and device as a table in HTML."""
         kinds = f"{self._n_stored():,}", str(self.dtype), str(self._index_dtype()), self.queue.device.name
         lengths = ("rows", "columns") if self.ndim == 2 else ("length",)
         heads = *lengths, "stored entries", "values", "indices", "device"
@@ -615,17 +615,17 @@ def _conjugate(values: Any) -> Any:
     return values.conj() if isinstance(values, cl_array.Array) else np.conj(values)
 
 
-def _way(method: str, options: Mapping[str, Any]) -> str:
-    """Return how a function of NumPy's was called, if it was not called plainly."""
+def _describe_call(method: str, options: Mapping[str, Any]) -> str:
+    """Return the method and the options of a call of a ufunc as text; "" for a plain call."""
     return ("" if method == "__call__" else f".{method}") + (f" with {', '.join(options)}" if options else "")
 
 
-#: The axes that ``x @= A`` names, for a matrix x and for a vector.
-_IN_PLACE = [(-2, -1)] * 3, [(-1,), (-2, -1), (-1,)]
+#: The axes in NumPy's call of ``np.matmul`` for ``x @= A``: for a matrix x, and for a vector x.
+_AXES_IN_PLACE = [(-2, -1)] * 3, [(-1,), (-2, -1), (-1,)]
 
 
-def _apply(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
-    """Return the result of a function of NumPy's on operands, one of which is sparse."""
+def _apply_ufunc(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+    """Return the result of a ufunc of NumPy on operands, of which at least one is a sparse array of this package."""
     if ufunc in REFUSED:
         name = ufunc.__name__
         raise REFUSED[ufunc](f"numpy.{name}: takes no sparse array, as with SciPy's; use A.{name}()")

@@ -25,7 +25,6 @@ from clsparse_py._ground.fork_guard import use_device
 from clsparse_py._matrix.convert import convert, copied
 from clsparse_py._matrix.matrix import Structure, is_sparse
 from clsparse_py._matrix.placement import index_dtype, index_vector, place_part, queue_for, shape_of, value_dtype_on, vector
-from clsparse_py._matrix.structure import Facts
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.operands import is_scalar
 from clsparse_py._operations.indexing.methods import Indexing
@@ -35,11 +34,11 @@ from clsparse_py._run.launch import Chain
 from clsparse_py._run.transfer import copy_to_host
 
 if TYPE_CHECKING:
-    from clsparse_py._formats.canonical import Parts
+    from clsparse_py._matrix.matrix import Parts
 
 __all__ = ["coo_array"]
 
-#: Names of the coordinate arrays, by dimensions.
+#: Names of the coordinate arrays, by the number of dimensions.
 _NAMES = {1: ("col",), 2: ("row", "col")}
 
 
@@ -74,7 +73,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     ndim : int
         1 or 2.
     has_canonical_format : bool
-        Whether entries are known to be sorted, without duplicates. Who sets it is believed.
+        Whether the entries are known to be sorted, without duplicates. A value that is set is trusted.
     queue : pyopencl.CommandQueue
     context : pyopencl.Context
         Of the queue.
@@ -104,7 +103,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     """
 
     _format = "coo"
-    _of_two: csr_array  # for type checkers: see `annotations.Gives`
+    _pair_type: csr_array  # for type checkers: see `annotations.HasPairType`
 
     def __init__(
         self,
@@ -121,7 +120,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         is_own = isinstance(arg1, cl_array.Array)
         if is_own:
             arg1 = csr_array(arg1, queue=queue)
-        values, coordinates, own_shape, is_canonical = _entries_of(arg1, expected_shape, dtype)
+        values, coordinates, own_shape, is_canonical = _parse_entries(arg1, expected_shape, dtype)
         if expected_shape not in (None, own_shape) and own_shape is not None:
             raise ValueError(f"shape: {expected_shape} differs from that of arg1, {own_shape} (inconsistent shapes)")
         queue = queue_for((values, *coordinates), queue)
@@ -131,7 +130,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         names = _NAMES[len(coordinates)]
         numbers = dict(zip(names, coordinates, strict=True))
         placed, shape = place_coordinates(queue, numbers, own_shape, copy=copy, check=check, n=values.size)
-        # As in SciPy: an array over shared arrays is not marked as canonical.
+        # An array over shared arrays is not marked as canonical, as in SciPy.
         self._hold(queue, shape, placed, data, is_canonical=is_canonical and (copy or is_own or not is_sparse(arg1)))
         self._print_at_most(maxprint)
 
@@ -139,7 +138,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     def over(
         cls, queue: cl.CommandQueue, shape: tuple[int, ...], coordinates: tuple[cl_array.Array, ...], data: cl_array.Array
     ) -> Self:
-        """Return the array of entries on the device; nothing is checked or copied."""
+        """Return a `coo_array` of coordinates and values on the device, which are neither checked nor copied."""
         array = object.__new__(cls)
         array._hold(queue, shape, coordinates, data, is_canonical=False)
         return array
@@ -153,21 +152,21 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         *,
         is_canonical: bool,
     ) -> None:
-        """Take entries: their coordinates and values."""
+        """Set the coordinates and the values of a new array."""
         self._queue, self._shape = queue, shape
-        self._context: cl.Context = queue.context  # kept, as the queue may not keep it: quirk 9
+        self._context: cl.Context = queue.context  # a queue may not keep its context alive: quirk 9
         self._become(coordinates, data, is_canonical=is_canonical)
 
     def _become(self, coordinates: tuple[cl_array.Array, ...], data: cl_array.Array, *, is_canonical: bool) -> None:
-        """Take other entries."""
+        """Replace the coordinates and the values of the array."""
         self._coords, self._data, self._canonical = coordinates, data, is_canonical
         self._csr: csr_array | None = None
         self._checked = True
 
     @override
     def _alias(self) -> Self:
-        alias = self.over(self._queue, self._shape, self._coords, self._data)
-        alias._canonical, alias._csr, alias._checked = self._canonical, self._csr, self._checked
+        alias = self._with_values(self._data)
+        alias._csr = self._csr
         return alias
 
     # ---- attributes
@@ -175,7 +174,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     @property
     @override
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns, or the length."""
+        """The numbers of rows and columns, or the length."""
         return self._shape
 
     @property
@@ -190,7 +189,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @property
     def nnz(self) -> int:
-        """How many entries are stored."""
+        """The number of stored entries."""
         self._require_valid()
         return int(self._data.size)
 
@@ -201,6 +200,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @data.setter
     def data(self, values: Any) -> None:
+        """Replace the values of the array."""
         part = vector("data", values)
         on_device = place_part(self._queue, "data", part, value_dtype_on(self._queue, part.dtype, None), copy=False)
         self._become(self._coords, on_device, is_canonical=self._canonical)
@@ -208,15 +208,15 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @property
     def coords(self) -> tuple[cl_array.Array, ...]:
-        """The coordinates of entries along each axis, device arrays of int32 or int64. May be set to others."""
+        """The coordinates of entries along each axis, device arrays of int32 or int64, which may be replaced."""
         return self._coords
 
     @coords.setter
     def coords(self, coordinates: Any) -> None:
+        """Replace the coordinates of the entries."""
         if len(coordinates) != self.ndim:
             raise ValueError(f"coords: must have {self.ndim} arrays, has {len(coordinates)}")
-        names = _NAMES[self.ndim]
-        by_name = {name: index_vector(name, coordinate) for name, coordinate in zip(names, coordinates, strict=True)}
+        by_name = {name: index_vector(name, part) for name, part in zip(_NAMES[self.ndim], coordinates, strict=True)}
         placed, _ = place_coordinates(self._queue, by_name, self._shape, check=False)
         self._become(placed, self._data, is_canonical=False)
         self._checked = False
@@ -224,10 +224,11 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     @property
     def row(self) -> cl_array.Array:
         """The row of each entry; zeros if the array has one dimension."""
-        return self._coords[0] if self.ndim == 2 else self._zeros()
+        return self._coords[0] if self.ndim == 2 else self._make_row_zeros()
 
     @row.setter
     def row(self, rows: Any) -> None:
+        """Replace the rows of the entries."""
         if self.ndim == 1:
             raise ValueError("row: cannot set row attribute, as A has one dimension")
         self.coords = rows, self._coords[1]
@@ -239,19 +240,21 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @col.setter
     def col(self, columns: Any) -> None:
+        """Replace the columns of the entries."""
         self.coords = (*self._coords[:-1], columns)
 
     @property
     def has_canonical_format(self) -> bool:
-        """Whether entries are known to be sorted, without duplicates. Who sets it is believed."""
+        """Whether the entries are known to be sorted, without duplicates. A value that is set is trusted."""
         return self._canonical
 
     @has_canonical_format.setter
     def has_canonical_format(self, is_canonical: bool) -> None:
+        """Declare the format canonical or not."""
         self._canonical = bool(is_canonical)
 
-    def _zeros(self) -> cl_array.Array:
-        """Return a coordinate of each entry that is 0."""
+    def _make_row_zeros(self) -> cl_array.Array:
+        """Return a device array with a row 0 for each entry."""
         n = self._data.size
         zeros = allocate(self._queue, "rows", n, self._coords[0].dtype)
         if n:
@@ -261,21 +264,20 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         return zeros
 
     def _require_valid(self) -> None:
-        """Check what was set since the last look."""
+        """Check the coordinates and values that were set since the last check."""
         if self._checked:
             return
-        n = int(self._data.size)
-        for name, part in zip(_NAMES[self.ndim], self._coords, strict=True):
+        n, numbers = int(self._data.size), dict(zip(_NAMES[self.ndim], self._coords, strict=True))
+        for name, part in numbers.items():
             if part.size != n:
                 raise ValueError(f"{name}: must have as many entries as data, has {part.size}, not {n}")
-        numbers = dict(zip(_NAMES[self.ndim], self._coords, strict=True))
         place_coordinates(self._queue, numbers, self._shape)
         self._checked = True
 
     # ---- methods that change the array in place, and copies
 
     def sum_duplicates(self) -> None:
-        """Sort entries by row, then by column, and add up those of one place, in place: all arrays are new.
+        """Sort entries by row, then by column, and sum duplicates, in place: all arrays are new.
 
         Values are added in the order of the entries; the sum of booleans is whether one of them is True. An array that is known
         to be in canonical format stays as it is.
@@ -283,38 +285,38 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         if self._canonical:
             return
         if self._has_many_rows():
-            flat = self._flat()
+            flat = self._flatten()
             flat.sum_duplicates()
             columns, index = flat._coords[0], self._coords[0].dtype
             self._become(regroup(self._queue, columns, columns, (0, 1), self._shape[1], index), flat._data, is_canonical=True)
             return
-        (data, indices, indptr), _ = self._sorted(by_column=False)
+        data, indices, indptr = self._sort_to_csr(by_column=False)
         coordinates = (indices,) if self.ndim == 1 else (rows_of(self._queue, indptr, indices.size), indices)
         self._become(coordinates, data, is_canonical=True)
 
     def _has_many_rows(self) -> bool:
-        """Return whether entries are better sorted by the numbers of their places than row by row."""
+        """Return whether the array has so many rows that entries are sorted by flat positions, not row by row."""
         limits = Thresholds.of(describe(self._queue.device))
         if self.ndim == 1 or self._shape[0] <= max(limits.min_rows_by_entries * self._data.size, limits.min_many_rows):
             return False
         return 0 < math.prod(self._shape) <= np.iinfo(np.int64).max
 
-    def _flat(self) -> Self:
-        """Return the array with its places, row by row, along one axis."""
+    def _flatten(self) -> Self:
+        """Return the array with one dimension, its flat positions counted row by row."""
         return self._reshaped((math.prod(self._shape),), "C")
 
-    def _sorted(self, *, by_column: bool) -> tuple[Parts, Facts]:
-        """Return the array in CSR form or, ``by_column``, its transposed; that of one row, if it has one dimension."""
+    def _sort_to_csr(self, *, by_column: bool) -> Parts:
+        """Return the CSR arrays of the entries or, ``by_column``, of the transposed; one dimension is a row."""
         self._require_valid()
         if self.ndim == 1:
-            return sort_entries(self._queue, self._data, self._zeros(), self._coords[0], (1, self._shape[0]))
+            return sort_entries(self._queue, self._data, self._make_row_zeros(), self._coords[0], (1, self._shape[0]))
         (row, col), (rows, columns) = self._coords, self._shape
         if by_column:
             return sort_entries(self._queue, self._data, col, row, (columns, rows))
         return sort_entries(self._queue, self._data, row, col, (rows, columns))
 
     def eliminate_zeros(self) -> None:
-        """Leave out entries whose value is zero, in place: if there are some, all arrays are new."""
+        """Remove explicit zeros in place: if there are any, all arrays are new."""
         self._require_valid()
         n, index = int(self._data.size), self._coords[0].dtype
         ends = place_part(self._queue, "segment", np.array([0, n], index), index, copy=False)
@@ -326,9 +328,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     def copy(self) -> Self:
         """Return an array with device arrays of its own."""
         coordinates = tuple(copied(self._queue, "coordinates", coordinate) for coordinate in self._coords)
-        result = self.over(self._queue, self._shape, coordinates, copied(self._queue, "data", self._data))
-        result._canonical, result._checked = self._canonical, self._checked
-        return result
+        return self._with_values(copied(self._queue, "data", self._data), coordinates)
 
     def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> Self:
         """Return the array with values of another dtype; duplicates are summed then, as in SciPy. See `csr_array.astype`."""
@@ -340,9 +340,9 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         result.sum_duplicates()
         return result
 
-    def _with_values(self, values: cl_array.Array) -> Self:
-        """Return an array of the same coordinates with other values."""
-        array = self.over(self._queue, self._shape, self._coords, values)
+    def _with_values(self, values: cl_array.Array, coordinates: tuple[cl_array.Array, ...] | None = None) -> Self:
+        """Return an array of other values with the coordinates of this array, or with copies of them, ``coordinates``."""
+        array = self.over(self._queue, self._shape, coordinates or self._coords, values)
         array._canonical, array._checked = self._canonical, self._checked
         return array
 
@@ -366,7 +366,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         Raises
         ------
         ValueError
-            ``axes`` are no axes of the array, each once.
+            ``axes`` are not the axes of the array, each once.
         """
         order = tuple(range(self.ndim))[::-1] if axes is None else tuple(np.atleast_1d(axes).tolist())
         if len(order) != self.ndim or any(not -self.ndim <= axis < self.ndim for axis in order):
@@ -386,7 +386,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def get(self) -> Any:
-        """Return the array as a `scipy.sparse.coo_array` of its own memory."""
+        """Return the array as a `scipy.sparse.coo_array` with memory of its own."""
         use_device()
         self._require_valid()
         data, *coordinates = (copy_to_host(part, self._queue) for part in (self._data, *self._coords))
@@ -397,10 +397,10 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     @override
     def tocsr(self, copy: bool = False) -> csr_array:
         """Return the array in CSR form, sorted, duplicates summed."""
-        (data, indices, indptr), facts = self._sorted(by_column=False)
+        data, indices, indptr = self._sort_to_csr(by_column=False)
         shape = (1, self._shape[0]) if self.ndim == 1 else (self._shape[0], self._shape[1])
         cls = csr_vector if self.ndim == 1 else csr_array
-        return cls.assembled(Structure(self._queue, shape, indices, indptr, facts), data)
+        return cls.assembled(Structure.canonical(self._queue, shape, indices, indptr), data)
 
     @override
     def tocsc(self, copy: bool = False) -> csc_array:
@@ -413,9 +413,9 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         """
         if self.ndim == 1:
             raise ValueError("A: Cannot convert an array of one dimension; csc_array takes two")
-        (data, indices, indptr), facts = self._sorted(by_column=True)
+        data, indices, indptr = self._sort_to_csr(by_column=True)
         rows, columns = self._shape
-        return csc_array.over(csr_array.assembled(Structure(self._queue, (columns, rows), indices, indptr, facts), data))
+        return csc_array.over(csr_array.assembled(Structure.canonical(self._queue, (columns, rows), indices, indptr), data))
 
     @override
     def tocoo(self, copy: bool = False) -> Self:
@@ -462,7 +462,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
             self.resize(-(-self._shape[0] // columns) * columns)
             reshaped = self._reshaped((self._shape[0] // columns, columns), "C")
         else:
-            reshaped = self._reshaped((math.prod(self._shape),), "C")
+            reshaped = self._flatten()
         self._shape = reshaped.shape
         self._become(reshaped._coords, reshaped._data, is_canonical=self._canonical)
 
@@ -475,7 +475,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     # ---- operations
 
     def _cached_csr(self) -> csr_array:
-        """Return the array in CSR form, to be read alone: it is kept until the array changes."""
+        """Return the array in CSR form, which is not to be changed: it is cached until the array changes."""
         self._require_valid()
         if self._csr is None:
             self._csr = self.tocsr()
@@ -485,19 +485,19 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     def _as_csr(self) -> csr_array:
         return self._cached_csr()._as_csr()
 
-    def _csr_beside(self, dtype: np.dtype[Any]) -> csr_array:
-        """Return the CSR form for an operation with a dense operand of a dtype: duplicates are added up in that of the result."""
+    def _csr_for_dense(self, dtype: np.dtype[Any]) -> csr_array:
+        """Return the CSR form for an operation with a dense operand of a dtype: duplicates are summed in the result's dtype."""
         rows, wide = self._cached_csr(), np.result_type(self.dtype, dtype)
         is_exact = self.dtype.kind not in "biu" or wide == self.dtype or rows.nnz == self.nnz
         return rows if is_exact else self.astype(wide).tocsr()
 
     @override
     def _times(self, dense: Any) -> Any:
-        return self._csr_beside(dense.dtype)._times(dense)
+        return self._csr_for_dense(dense.dtype)._times(dense)
 
     @override
     def _dense_times(self, dense: Any) -> Any:
-        return self._csr_beside(dense.dtype)._dense_times(dense)
+        return self._csr_for_dense(dense.dtype)._dense_times(dense)
 
     @override
     def _times_sparse(self, other: SparseArray) -> Any:
@@ -511,18 +511,18 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         other : sparse array or array_like
             Of one or two dimensions.
         axes : int or pair of sequences of int
-            How many of the last axes of A are summed over together with the first ones of ``other``; or which of A, and which of
-            ``other``.
+            The number of A's last axes that are summed over together with the first axes of ``other``; or the axes of A, and the
+            axes of ``other``.
 
         Returns
         -------
         coo_array, numpy.ndarray or scalar
-            Its axes are A's other ones, then those of ``other``: at most two. Dense if ``other`` is.
+            An array of A's remaining axes, then the remaining axes of ``other``: at most two. Dense if ``other`` is.
 
         Raises
         ------
         ValueError
-            The axes do not go together, or more than two are left.
+            The axes differ in length, or more than two axes remain.
         """
         B = on_device(self._queue, other).tocoo() if is_sparse(other) else np.asarray(other)
         of_A, of_B = find_summed_axes(axes, self.shape, B.shape)
@@ -544,7 +544,7 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         return self.tocsr().diagonal(k)
 
     def trace(self, offset: int = 0) -> Any:
-        """Return the sum of the values on a diagonal, as `diagonal` counts them."""
+        """Return the sum of the values on a diagonal, which is counted as by `diagonal`."""
         return self.tocsr().trace(offset)
 
     def nonzero(self) -> tuple[np.ndarray[Any, Any], ...]:
@@ -555,13 +555,13 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
 
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of an operation on all places: a `coo_array`, if it is one on stored values alone."""
+        """Return the result of an operation entry by entry: a `coo_array`, if the operation changes stored values alone."""
         of_values = name in OF_VALUES or (name in BY_SCALAR and is_scalar(arguments[0]))
         if not of_values and name not in OF_SUMS:
             is_dense_sum = name in ("__add__", "__radd__") and isinstance(arguments[0], (np.ndarray, cl_array.Array))
-            rows = self._csr_beside(arguments[0].dtype) if is_dense_sum else self.tocsr()
+            rows = self._csr_for_dense(arguments[0].dtype) if is_dense_sum else self.tocsr()
             result = result_of(rows, name, *arguments, **named)
-            return result.tocoo(copy=False) if _is_of_coo(name, arguments) else result
+            return result.tocoo(copy=False) if _is_coo_in_scipy(name, arguments) else result
         A = self
         if not self._canonical and not of_values:
             A = self.copy()
@@ -572,32 +572,33 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
         return A._with_values(result.data) if isinstance(result, csr_array) else result
 
     def _values_as_row(self) -> csr_array:
-        """Return a matrix whose stored values are those of the array, for operations that read values alone."""
+        """Return a matrix of one row with the array's stored values, for operations that read values alone."""
         self._require_valid()
-        facts = Facts(int(self._data.size), sorted=True, canonical=True)
-        structure = Structure(self._queue, (1, max(1, math.prod(self._shape))), self._coords[-1], self._coords[-1], facts)
+        # Operations on values never read the structure, whose arrays only have the right number of entries.
+        indices, shape = self._coords[-1], (1, max(1, math.prod(self._shape)))
+        structure = Structure.canonical(self._queue, shape, indices, indices)
         return csr_array.assembled(structure, self._data)
 
     @override
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
-        """Return the result of a reduction, which the CSR form does."""
+        """Return the result of a reduction along an axis, which the CSR form does."""
         if name == "getnnz" and axis is None:
             return self.nnz
         A = self
         if not self._canonical and self.dtype.kind in "biu" and (name == "mean" or (name == "sum" and axis is not None)):
-            # SciPy adds duplicates up in the dtype of the result.
+            # SciPy sums duplicates in the dtype of the result.
             A = self.astype(np.float64 if name == "mean" else np.zeros(0, self.dtype).sum().dtype)
         along = axis_of(axis)
         if along is None and A._has_many_rows():
-            return getattr(A._flat(), name)(None, *arguments, **named)
+            return getattr(A._flatten(), name)(None, *arguments, **named)
         if along == 0 and A.ndim == 2:
-            # Sums of columns need no rows.
+            # Columns are reduced as the rows of the transposed array.
             A, axis = A.T, 1
         result = getattr(A.tocsr(), name)(axis, *arguments, **named)
         return result if name not in ("count_nonzero", "getnnz") or along is None else result.astype(np.int64)
 
     def explain(self) -> MemoryReport:
-        """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
+        """Return a report of the bytes that the array holds, its caches for products included; prints as a table."""
         arrays = {"data": self._data, **dict(zip(_NAMES[self.ndim], self._coords, strict=True))}
         return report_memory(repr(self), arrays, None, {"CSR": (self._csr, "products")})
 
@@ -605,13 +606,9 @@ class coo_array(Indexing, Delegating):  # noqa: N801 - SciPy's name for it
     def _index_dtype(self) -> np.dtype[Any]:
         return np.dtype(self._coords[0].dtype)
 
-    @override
-    def _n_stored(self) -> int:
-        return int(self._data.size)
 
-
-def _is_of_coo(name: str, arguments: tuple[Any, ...]) -> bool:
-    """Return whether SciPy's result of an operation is in COO form, so that the CSR result is converted."""
+def _is_coo_in_scipy(name: str, arguments: tuple[Any, ...]) -> bool:
+    """Return whether SciPy's result of an operation is in COO form, to which the CSR result is then converted."""
     if not arguments or not is_scalar(arguments[0]):
         return False
     if name in ("maximum", "minimum"):
@@ -620,15 +617,15 @@ def _is_of_coo(name: str, arguments: tuple[Any, ...]) -> bool:
 
 
 def _shape_of(shape: Any) -> tuple[int, ...]:
-    """Return a shape of one or two dimensions."""
+    """Return a shape of one or two dimensions as a tuple of Python integers."""
     lengths = tuple(np.atleast_1d(shape).tolist()) if np.ndim(shape) == 0 else tuple(shape)
     return shape_of((1, *lengths))[1:] if len(lengths) == 1 else shape_of(lengths)
 
 
-def _entries_of(
+def _parse_entries(
     arg1: Any, shape: tuple[int, ...] | None, dtype: Any
 ) -> tuple[Any, tuple[Any, ...], tuple[int, ...] | None, bool]:
-    """Return values, coordinates, shape (None: to be found) and whether they are known to be sorted, without duplicates."""
+    """Return the values and coordinates of a first argument, its shape if known, and whether its entries are known canonical."""
     if isinstance(arg1, SparseArray) or scipy.sparse.issparse(arg1):
         entries = arg1.tocoo(copy=False)
         if entries.ndim > 2:

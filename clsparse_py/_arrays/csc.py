@@ -14,10 +14,10 @@ from clsparse_py._arrays.base import SparseArray, require_reversed
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.delegation import NO_LISTS, Delegating, delegate, result_of
 from clsparse_py._arrays.doors import doors
-from clsparse_py._formats.coordinates import place_coordinates, sort_entries
-from clsparse_py._formats.parts import coordinates_of, dense_values, is_one_dimensional, is_shape
+from clsparse_py._formats.coordinates import from_coordinates
+from clsparse_py._formats.parts import coordinates_of, dense_values, is_one_dimensional, is_shape, require_two_dimensions
 from clsparse_py._matrix.matrix import Structure, is_sparse
-from clsparse_py._matrix.placement import index_vector, place_part, queue_for, value_dtype_on, vector
+from clsparse_py._matrix.placement import index_vector, queue_for, value_dtype_on, vector
 from clsparse_py._operations.elementwise.operands import is_scalar
 from clsparse_py._operations.elementwise.products import format_of_product
 from clsparse_py._operations.indexing.methods import Indexing
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["csc_array"]
 
-#: Elementwise products, whose operands are broadcast.
+#: Names of elementwise products, whose operands are broadcast.
 _PRODUCTS = ("multiply", "__mul__", "__rmul__")
-#: Operations whose result is dense if the other operand is, or for a quotient sparse. SciPy's sums are in columns, too.
+#: Operations whose dense results are made row by row, as SciPy's; SciPy's dense sums may be in the order of columns.
 _DENSE = (
     "__sub__", "__rsub__", "maximum", "minimum", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "__truediv__",
 )  # fmt: skip
@@ -95,7 +95,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
     """
 
     _format = "csc"
-    _of_two: Self  # for type checkers: see `annotations.Gives`
+    _pair_type: Self  # for type checkers: see `annotations.HasPairType`
     _columns: csr_array | None
     _rows: csr_array | None = None
 
@@ -113,35 +113,35 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         if is_one_dimensional(arg1, shape):
             raise ValueError("arg1: a csc_array has two dimensions, not one (CSC arrays don't support 1D input)")
         turned = None if shape is None else tuple(shape)[::-1]
-        self._columns = _transpose_of(arg1, turned, dtype, copy=copy, queue=queue, check=check)
+        self._columns = _make_transposed(arg1, turned, dtype, copy=copy, queue=queue, check=check)
         self._print_at_most(maxprint)
 
     @classmethod
     def over(cls, transposed: csr_array) -> Self:
-        """Return the transposed view of a `csr_array`; the view owns that array, which nobody else may change."""
+        """Return the transposed view of a `csr_array`, which the view owns: nobody else may change that array."""
         array = object.__new__(cls)
         array._columns = transposed
         return array
 
     @classmethod
-    def _of(cls, rows: csr_array) -> Self:
-        """Return the matrix that a product made in CSR form; it is transposed when its columns are asked for."""
+    def _from_rows(cls, rows: csr_array) -> Self:
+        """Return a matrix that a product made in CSR form; the CSC form is made when an operation asks for it."""
         array = object.__new__(cls)
         array._columns, array._rows = None, rows
         return array
 
     @property
     def _t(self) -> csr_array:
-        """The CSR of the transposed."""
+        """The transposed matrix in CSR form, which has the arrays of this one's CSC form."""
         if self._columns is None:
             assert self._rows is not None
             self._columns = transpose(self._rows)
-            self._columns._kept, self._rows = TransposeCache(self._rows), None
+            self._columns._transpose_cache, self._rows = TransposeCache(self._rows), None
         return self._columns
 
     @property
     def _either(self) -> csr_array:
-        """The matrix or its transposed, whichever is there."""
+        """The matrix or its transposed, in CSR form: the one that needs no conversion."""
         return self._t if self._rows is None else self._rows
 
     @override
@@ -153,7 +153,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
     @property
     @override
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """The numbers of rows and columns."""
         if self._rows is not None:
             return self._rows.shape
         columns, rows = self._t.shape
@@ -171,7 +171,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @property
     def nnz(self) -> int:
-        """How many entries are stored."""
+        """The number of stored entries."""
         return self._either.nnz
 
     @property
@@ -181,42 +181,47 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @data.setter
     def data(self, values: Any) -> None:
+        """Replace the values of the matrix."""
         self._t.data = values
 
     @property
     def indices(self) -> cl_array.Array:
-        """The row of each entry, a device array of int32 or int64. Setting it replaces the structure: plans are dropped."""
+        """The row of each entry, a device array of int32 or int64. Setting `indices` replaces the structure and its plans."""
         return self._t.indices
 
     @indices.setter
     def indices(self, rows: Any) -> None:
+        """Replace the rows of the entries."""
         self._t.indices = rows
 
     @property
     def indptr(self) -> cl_array.Array:
-        """Where each column begins, ``columns + 1`` entries. Setting it replaces the structure."""
+        """The column pointers, ``columns + 1`` entries. Setting `indptr` replaces the structure."""
         return self._t.indptr
 
     @indptr.setter
     def indptr(self, offsets: Any) -> None:
+        """Replace the column pointers."""
         self._t.indptr = offsets
 
     @property
     def has_sorted_indices(self) -> bool:
-        """Whether the rows of each column ascend. Who sets it is believed."""
+        """Whether the rows of each column ascend. A value that is set is trusted."""
         return self._t.has_sorted_indices
 
     @has_sorted_indices.setter
     def has_sorted_indices(self, is_sorted: bool) -> None:
+        """Declare the rows of columns sorted or not."""
         self._t.has_sorted_indices = is_sorted
 
     @property
     def has_canonical_format(self) -> bool:
-        """Whether the rows of each column ascend strictly. Who sets it is believed."""
+        """Whether the rows of each column ascend strictly. A value that is set is trusted."""
         return self._t.has_canonical_format
 
     @has_canonical_format.setter
     def has_canonical_format(self, is_canonical: bool) -> None:
+        """Declare the format canonical or not."""
         self._t.has_canonical_format = is_canonical
 
     # ---- methods that change the array in place, and copies
@@ -226,19 +231,19 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         self._t.sort_indices()
 
     def sum_duplicates(self) -> None:
-        """Sort the rows of each column, and add up entries of one place, in place; as `csr_array.sum_duplicates`."""
+        """Sort the rows of each column, and sum duplicates, in place; as `csr_array.sum_duplicates`."""
         self._t.sum_duplicates()
 
     def eliminate_zeros(self) -> None:
-        """Leave out entries whose value is zero, in place."""
+        """Remove explicit zeros in place."""
         self._t.eliminate_zeros()
 
     def prune(self) -> None:
-        """Cut off what is stored behind the last column."""
+        """Cut off the entries that are stored behind the last column."""
         self._t.prune()
 
     def check_format(self, full_check: bool = True) -> None:
-        """Check the structure; as `csr_array.check_format`."""
+        """Check the structure of the matrix; as `csr_array.check_format`."""
         self._t.check_format(full_check)
 
     def sorted_indices(self) -> Self:
@@ -269,13 +274,13 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def get(self) -> Any:
-        """Return the matrix as a `scipy.sparse.csc_array` of its own memory."""
+        """Return the matrix as a `scipy.sparse.csc_array` with memory of its own."""
         return self._t.get().T
 
     @override
     def tocsr(self, copy: bool = False) -> csr_array:
         """Return the matrix in CSR form, its rows sorted: SpTRANS, see `clsparse_py.transpose`."""
-        cached: csr_array | None = self._rows if self._rows is not None else self._t._kept.transposed
+        cached: csr_array | None = self._rows if self._rows is not None else self._t._transpose_cache.transposed
         return transpose(self._t) if cached is None else cached.copy()
 
     @override
@@ -314,7 +319,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
             return self._as_csr()._times_sparse(other)
         if isinstance(other, csc_array):
             return self.over(spgemm(other._t, self._t))
-        return self._of(spgemm(self._as_csr(), other._as_csr()))
+        return self._from_rows(spgemm(self._as_csr(), other._as_csr()))
 
     # ---- entry by entry, and along axes
 
@@ -323,7 +328,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         return self._t.diagonal(-k)
 
     def trace(self, offset: int = 0) -> Any:
-        """Return the sum of the values on a diagonal, as `diagonal` counts them."""
+        """Return the sum of the values on a diagonal, which is counted as by `diagonal`."""
         return self._t.trace(-offset)
 
     def nonzero(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -332,18 +337,19 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
 
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of an operation on all places, which the transposed matrix does with transposed operands."""
+        """Return the result of an operation entry by entry, which the transposed matrix does with transposed operands."""
         if name in NO_LISTS and isinstance(arguments[0], (list, tuple)):
             return NotImplemented
         if name not in _PRODUCTS and arguments and is_sparse(arguments[0]) and arguments[0].ndim == 1:
-            # A vector is no column: the rows know what to answer.
+            # A vector is broadcast along rows, in which case `csr_array` decides.
             return result_of(self._as_csr(), name, *arguments, **named)
         if name in _DENSE and not is_scalar(arguments[0]) and is_sparse(arguments[0]) == (name == "__truediv__"):
-            # Dense, row by row: not made by columns, and turned.
+            # A dense result is made row by row: the transposed matrix would make it column by column.
             return result_of(self._as_csr(), name, *arguments, **named)
-        result = result_of(self._t, name, *map(_turn, arguments), **{key: _turn(argument) for key, argument in named.items()})
+        turned = {key: _transpose_operand(argument) for key, argument in named.items()}
+        result = result_of(self._t, name, *map(_transpose_operand, arguments), **turned)
         if name not in _PRODUCTS or not is_sparse(arguments[0]) or arguments[0].shape == self.shape:
-            return _turn(result) if getattr(result, "ndim", 0) > 1 else result
+            return _transpose_operand(result) if getattr(result, "ndim", 0) > 1 else result
         target = format_of_product(("csc", arguments[0].format), self.shape, tuple(arguments[0].shape))
         return result.T.asformat(target if target in ("csc", "coo") else "csr")
 
@@ -352,7 +358,7 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         """Return the result of a reduction, which the transposed matrix does along the other axis."""
         along = axis_of(axis)
         if along is None and name.startswith("arg"):
-            # The place of an entry counts row by row.
+            # Flat positions of entries count row by row.
             return getattr(self._as_csr(), name)(None, *arguments, **named)
         return getattr(self._t, name)(None if along is None else 1 - along, *arguments, **named)
 
@@ -365,10 +371,11 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         return self._as_csr().spmm_plan()
 
     def explain(self) -> MemoryReport:
-        """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
+        """Return a report of the bytes that the array holds, its caches for products included; prints as a table."""
         A = self._t
         arrays = {"data": A.data, "indices": A.indices, "indptr": A.indptr}
-        return report_memory(repr(self), arrays, A, {"CSR": (A._kept.transposed, "A @ x, A @ B, sums of columns of A.T")})
+        caches = {"CSR": (A._transpose_cache.transposed, "A @ x, A @ B, sums of columns of A.T")}
+        return report_memory(repr(self), arrays, A, caches)
 
     @override
     def _index_dtype(self) -> np.dtype[Any]:
@@ -379,8 +386,8 @@ class csc_array(Indexing, Delegating, one_dimensional=False):  # noqa: N801 - Sc
         return self._either._n_stored()
 
 
-def _turn(operand: Any) -> Any:
-    """Return an operand of a matrix as that of its transposed: transposed itself, if it has places."""
+def _transpose_operand(operand: Any) -> Any:
+    """Return an operand of a matrix as an operand of the transposed matrix: arrays transposed, scalars unchanged."""
     if isinstance(operand, (list, tuple)):
         operand = np.asarray(operand)
     if getattr(operand, "ndim", 0) == 1:
@@ -390,10 +397,10 @@ def _turn(operand: Any) -> Any:
     return operand.T if getattr(operand, "ndim", 0) == 2 else operand
 
 
-def _transpose_of(
+def _make_transposed(
     arg1: Any, shape: tuple[Any, ...] | None, dtype: Any, *, copy: bool, queue: cl.CommandQueue | None, check: bool
 ) -> csr_array:
-    """Return the transposed, in CSR form, of a constructor's first argument; ``shape`` is the transposed shape."""
+    """Return the transposed, in CSR form, of a constructor's first argument; ``shape`` is the transposed matrix's."""
     if isinstance(arg1, SparseArray) or scipy.sparse.issparse(arg1):
         columns = arg1.asformat("csc", copy=copy)
         arg1, copy = columns._t if isinstance(columns, csc_array) else columns.T, False
@@ -401,9 +408,7 @@ def _transpose_of(
         arg1 = arg1.T
     elif not isinstance(arg1, tuple):
         dense = dense_values(arg1)
-        if dense.ndim != 2:
-            no_such = f"shape {dense.shape}; arrays don't support {dense.ndim}D"
-            raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} ({no_such})")
+        require_two_dimensions(dense)
         arg1 = scipy.sparse.csr_array(dense.T)
     elif is_shape(arg1):
         arg1 = arg1[::-1]
@@ -413,19 +418,13 @@ def _transpose_of(
 
 
 def _from_coordinates(data: Any, coordinates: Any, shape: Any, dtype: Any, queue: cl.CommandQueue | None) -> csr_array:
-    """Return the CSR of the transposed of the matrix of entries; ``shape`` is that of the transposed."""
+    """Return the transposed, in CSR form, of a matrix given by coordinates; ``shape`` is the transposed matrix's."""
     values = vector("data", data, dtype)
     row, col = (index_vector(*named) for named in zip(("row", "col"), coordinates, strict=True))
-    for name, part in (("row", row), ("col", col)):
-        if part.size != values.size:
-            raise ValueError(f"{name}: must have as many entries as data, has {part.size}, not {values.size}")
-    if shape is None and not values.size:
-        raise ValueError("shape: cannot be told from arrays without entries; give it")
     queue = queue_for((values, row, col), queue)
-    on_device = place_part(queue, "data", values, value_dtype_on(queue, values.dtype, dtype), copy=False)
-    (col, row), (columns, rows) = place_coordinates(queue, {"col": col, "row": row}, shape, n=values.size)
-    (new, indices, indptr), facts = sort_entries(queue, on_device, col, row, (columns, rows))
-    return csr_array.assembled(Structure(queue, (columns, rows), indices, indptr, facts), new)
+    numbers, value = {"col": col, "row": row}, value_dtype_on(queue, values.dtype, dtype)
+    (data, indices, indptr), turned = from_coordinates(queue, values, numbers, shape, value)
+    return csr_array.assembled(Structure.canonical(queue, turned, indices, indptr), data)
 
 
 delegate(csc_array)

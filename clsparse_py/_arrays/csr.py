@@ -1,16 +1,15 @@
-"""`csr_array`: a sparse matrix in CSR form on an OpenCL device. Each operator calls one operation."""
+"""`csr_array`: a sparse matrix in CSR form on an OpenCL device, whose operators call the operations."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
 import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
-from clsparse_py._arrays.base import SparseArray, cast_target, class_of_format, require_reversed, with_scipys
+from clsparse_py._arrays.base import SparseArray, cast_target, class_of_format, combine_with_scipy, require_reversed
 from clsparse_py._arrays.doors import doors
 from clsparse_py._formats.canonical import with_sorted_rows, without_duplicates, without_zeros
 from clsparse_py._formats.coordinates import copy_coordinates, rows_of
@@ -19,7 +18,6 @@ from clsparse_py._formats.zero_copy import on_memory_of
 from clsparse_py._ground.fork_guard import use_device
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._matrix.placement import place_part, value_dtype_on, vector
-from clsparse_py._matrix.structure import Facts, check_structure
 from clsparse_py._operations.elementwise.methods import Elementwise
 from clsparse_py._operations.indexing.methods import Indexing, resize
 from clsparse_py._operations.reductions.extremes import Extremes
@@ -110,17 +108,17 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
     """
 
     _format = "csr"
-    _kept: TransposeCache
+    _transpose_cache: TransposeCache
     _plan: TransposePlan[csr_array] | None
-    _set: dict[str, cl_array.Array]
-    _of_two: Self  # for type checkers: see `annotations.Gives`
+    _set_arrays: dict[str, cl_array.Array]
+    _pair_type: Self  # for type checkers: see `annotations.HasPairType`
 
     def __new__(cls, arg1: Any = None, shape: Any = None, *options: Any, **named: Any) -> Self:
-        """Return an empty array, of the class of one-dimensional ones if such a one is asked for."""
+        """Return an array without content: of the one-dimensional class, if the arguments describe an array of one dimension."""
         array_class = class_of_format("csr", one_dimensional=True) if is_one_dimensional(arg1, shape) else cls
         if issubclass(array_class, cls):
             return object.__new__(array_class)  # type: ignore[no-any-return] # csr_vector is a csr_array
-        # For a class that a user derived: Python calls __init__ of instances of that class only.
+        # Python calls __init__ for instances of ``cls`` only, which is a class that a user derived here.
         return array_class(arg1, shape, *options, **named)
 
     if TYPE_CHECKING:
@@ -150,12 +148,12 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
     @override
     def _hold(self, structure: Structure, data: cl_array.Array) -> None:
         super()._hold(structure, data)
-        self._kept, self._plan, self._set = TransposeCache(), None, {}
+        self._transpose_cache, self._plan, self._set_arrays = TransposeCache(), None, {}
 
     @override
     def _alias(self) -> Self:
         alias = self.sharing(self)
-        alias._kept, alias._plan = self._kept, self._plan
+        alias._transpose_cache, alias._plan = self._transpose_cache, self._plan
         return alias
 
     @property
@@ -169,50 +167,31 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
 
     @data.setter
     def data(self, values: Any) -> None:
+        """Replace the values of the matrix."""
         part = vector("data", values)
         self._data = place_part(self.queue, "data", part, value_dtype_on(self.queue, part.dtype, None), copy=False)
-        self._kept = TransposeCache(again=self._kept.again or self._kept.transposed is not None)
+        self._transpose_cache = TransposeCache(again=self._transpose_cache.again or self._transpose_cache.transposed is not None)
         self._version += 1
 
     @override
     def _become(self, structure: Structure, data: cl_array.Array) -> None:
         super()._become(structure, data)
-        self._kept, self._plan, self._set = TransposeCache(), None, {}
+        self._transpose_cache, self._plan, self._set_arrays = TransposeCache(), None, {}
 
-    def check_format(self, full_check: bool = True) -> None:
-        """Check the structure.
-
-        Parameters
-        ----------
-        full_check : bool
-            True: again, even if it is known to be valid.
-
-        Raises
-        ------
-        ValueError
-            It is not valid; the message says why.
-        """
-        self.require_valid()
-        if full_check:
-            check_structure(self.queue, self._structure.shape, self.indices, self.indptr)
-
-    def prune(self) -> None:
-        """Cut off what is stored behind the last row."""
-        self.require_valid()
-
+    @override
     def sort_indices(self) -> None:
         """Sort the columns of each row, in place: `indices` and `data` become new arrays, and plans are dropped.
 
-        Duplicates keep their order. Where the columns are sorted, nothing changes.
+        Duplicates keep their order. If the columns are sorted, nothing changes.
         """
         if not self.has_sorted_indices:
             data, indices, indptr = with_sorted_rows(self.queue, self.parts)
             self._become(Structure(self.queue, self._structure.shape, indices, indptr), data)
 
     def sum_duplicates(self) -> None:
-        """Sort the columns of each row, and add up entries of one place, in place: as `sort_indices`, with a new `indptr` too.
+        """Sort the columns of each row, and sum duplicates, in place: as `sort_indices`, with a new `indptr` too.
 
-        Values are added in the order of the entries; the sum of booleans is whether one of them is True. Where the format is
+        Values are added in the order of the entries; the sum of booleans is whether one of them is True. If the format is
         canonical, nothing changes.
         """
         if not self.has_canonical_format:
@@ -225,19 +204,18 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
         self.require_valid()
         (data, indices, indptr), facts_before = without_zeros(self.queue, self.parts), self.facts
         if indices is not self.indices:
-            # Without some entries, rows may be sorted that were not, and duplicates may be none.
-            facts = (
-                Facts(indices.size, sorted=True, canonical=True) if facts_before is not None and facts_before.canonical else None
-            )
-            self._become(Structure(self.queue, self._structure.shape, indices, indptr, facts), data)
+            # Without its zeros, a matrix that was not canonical may be: the facts are asked for anew.
+            is_canonical = facts_before is not None and facts_before.canonical
+            new_structure = Structure.canonical if is_canonical else Structure
+            self._become(new_structure(self.queue, self._structure.shape, indices, indptr), data)
 
     @property
     def T(self) -> csc_array:  # noqa: N802 - SciPy's name for it
         """The transposed matrix: a `csc_array` over the same arrays, without a kernel.
 
         Its products with dense operands need the transposed matrix in CSR form (SpTRANS, see `clsparse_py.transpose`), which is
-        kept until A changes: until `data`, `indices` or `indptr` is set. With the second set of values a plan is made, which
-        transposes each further one by a gather. Values written into `data` in place go unnoticed by these products: after that
+        cached until A changes: until `data`, `indices` or `indptr` is set. With the second set of values a plan is made, which
+        transposes further values by a gather. Values written into `data` in place go unnoticed by these products: after that
         say ``A.data = A.data``.
         """
         transposed: csc_array = class_of_format("csc").over(self._alias())
@@ -251,22 +229,22 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
         axes : None or (1, 0)
             For NumPy's sake.
         copy : bool
-            False: what `T` gives. True: a matrix with arrays of its own.
+            False: the result is `T`. True: a matrix with arrays of its own.
 
         Raises
         ------
         ValueError
-            ``axes`` are others.
+            ``axes`` are neither None nor (1, 0).
         """
         require_reversed(axes)
         return self.T.copy() if copy else self.T
 
     @override
     def _transposed(self) -> csr_array:
-        """Return the transposed matrix in CSR form, to be read alone: it is kept until A changes."""
-        cache = self._kept
+        """Return the transposed matrix in CSR form, which is not to be changed: it is cached until A changes."""
+        cache = self._transpose_cache
         if cache.transposed is None:
-            # The first one is made without the permutation, which costs more to make and to keep.
+            # The first transposition is made without the permutation, which costs more to make and to keep.
             cache.transposed = self.transpose_plan()(self.data) if cache.again else transpose(self)
         transposed: csr_array = cache.transposed
         return transposed
@@ -275,7 +253,7 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
     def _prepare_for(self, shape: tuple[int, ...]) -> None:
         is_flat = len(shape) == 1
         if type(self) is not class_of_format("csr", one_dimensional=not is_flat):
-            super()._prepare_for(shape)  # of a class that a user derived
+            super()._prepare_for(shape)  # A is of a class that a user derived
         if is_flat:
             resize(self, (1, self.shape[1]))
         self.__class__ = class_of_format("csr", one_dimensional=is_flat)
@@ -292,7 +270,7 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
 
     @override
     def get(self) -> scipy.sparse.csr_array:
-        """Return the matrix as a `scipy.sparse.csr_array` of its own memory."""
+        """Return the matrix as a `scipy.sparse.csr_array` with memory of its own."""
         use_device()
         self.require_valid()
         parts = tuple(copy_to_host(part, self.queue) for part in self.parts)
@@ -328,12 +306,6 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
         array.has_canonical_format = facts is not None and facts.canonical
         return array
 
-    def sorted_indices(self) -> Self:
-        """Return a copy of the matrix with the columns of each row in ascending order, as `sort_indices` leaves them."""
-        result = self.copy()
-        result.sort_indices()
-        return result
-
     @override
     def copy(self) -> Self:
         """Return a matrix with arrays of its own."""
@@ -348,9 +320,9 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
         Parameters
         ----------
         dtype : dtype
-            One that `csr_array` supports.
+            A dtype that `csr_array` supports.
         casting : {"no", "equiv", "safe", "same_kind", "unsafe"}
-            Which conversions are allowed, as by NumPy.
+            NumPy's rule for conversions that are allowed.
         copy : bool
             False: a matrix that has the dtype is returned as it is.
 
@@ -378,34 +350,18 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
     def __matmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
 
     def __matmul__(self, other: Any) -> Any:
-        """Return ``A @ x`` for a dense vector or matrix x: NumPy for NumPy, device array, not waited for, for device array.
+        """Return the product ``A @ x``: for a dense x NumPy for NumPy, a device array, not waited for, for a device array.
 
-        Of a sparse array, ours or SciPy's, the product is a `csr_array`, see `clsparse_py.spgemm`; of a one-dimensional one a
-        `coo_array` of one dimension.
+        For a sparse array, ours or SciPy's, the product is a `csr_array`, see `clsparse_py.spgemm`; for a one-dimensional sparse
+        array it is a `coo_array` of one dimension.
         """
-        if isinstance(other, cl_array.Array):  # before SciPy is asked, which takes microseconds
+        if isinstance(other, cl_array.Array):  # comes first, as SciPy's `issparse` takes microseconds
             plan: SpmvPlan | None = self._structure.find_plan((SpmvPlan, self._data.dtype))
             if plan is not None and (repeated := plan.again(self._data, other)) is not None:
                 return repeated
             if 0 < len(other.shape) < 3:
                 return self._times(other)
         return super().__matmul__(other)
-
-    @overload
-    def __rmatmul__(self, other: cl_array.Array) -> cl_array.Array: ...
-
-    @overload
-    def __rmatmul__(self, other: SciPySparse) -> csr_array: ...
-
-    @overload
-    def __rmatmul__(self, other: npt.ArrayLike) -> npt.NDArray[Any]: ...
-
-    def __rmatmul__(self, other: Any) -> Any:
-        """Return ``x @ A`` for a dense vector or matrix x, NumPy or device array, by way of A's transposed, which is kept.
-
-        Of a SciPy sparse array, the product is one of ours.
-        """
-        return super().__rmatmul__(other)
 
     @override
     def _times(self, dense: Any) -> Any:
@@ -419,18 +375,18 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
     @override
     def _times_sparse(self, other: SparseArray) -> Any:
         if other.ndim == 1:
-            return _as_vector(spgemm(self, other.tocsr().as_column()))
+            return _flatten_column(spgemm(self, other.tocsr().as_column()))
         return plain_product(self, other._as_csr())
 
-    # With a SciPy array at the left, the result has the format of SciPy's result.
+    # If the left operand is a sparse array of SciPy, the result has the format of SciPy's result.
 
     @override
     def __radd__(self, other: Any) -> Any:
-        return with_scipys("__radd__", self, other) if scipy.sparse.issparse(other) else super().__radd__(other)
+        return combine_with_scipy("__radd__", self, other) if scipy.sparse.issparse(other) else super().__radd__(other)
 
     @override
     def __rsub__(self, other: Any) -> Any:
-        return with_scipys("__rsub__", self, other) if scipy.sparse.issparse(other) else super().__rsub__(other)
+        return combine_with_scipy("__rsub__", self, other) if scipy.sparse.issparse(other) else super().__rsub__(other)
 
     @overload
     def __rmul__(self, other: Matrix | Number) -> Self: ...
@@ -440,10 +396,10 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
 
     @override
     def __rmul__(self, other: Any) -> Any:
-        return with_scipys("__rmul__", self, other) if scipy.sparse.issparse(other) else super().__rmul__(other)
+        return combine_with_scipy("__rmul__", self, other) if scipy.sparse.issparse(other) else super().__rmul__(other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        return with_scipys("__rtruediv__", self, other) if scipy.sparse.issparse(other) else NotImplemented
+        return combine_with_scipy("__rtruediv__", self, other) if scipy.sparse.issparse(other) else NotImplemented
 
     def spmv_plan(self) -> SpmvPlan:
         """Return the plan of ``A @ x``, made at the first call and kept until the structure is replaced."""
@@ -461,22 +417,14 @@ class csr_array(SetStructure, Elementwise, Sums, Extremes, Indexing, SparseArray
         return self._plan
 
     def explain(self) -> MemoryReport:
-        """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
+        """Return a report of the bytes that the array holds, its caches for products included; prints as a table."""
         arrays = {"data": self.data, "indices": self.indices, "indptr": self.indptr}
         uses = "A.T @ x, x @ A, A.T @ B, sums of columns"
-        return report_memory(repr(self), arrays, self, {"CSR of the transposed": (self._kept.transposed, uses)})
-
-    @override
-    def _index_dtype(self) -> np.dtype[Any]:
-        return np.dtype(self.indptr.dtype)
-
-    @override
-    def _n_stored(self) -> int:
-        return int(self.indices.size)
+        return report_memory(repr(self), arrays, self, {"CSR of the transposed": (self._transpose_cache.transposed, uses)})
 
 
-def _as_vector(column: csr_array) -> coo_array:
-    """Return a matrix of one column as a one-dimensional array."""
+def _flatten_column(column: csr_array) -> coo_array:
+    """Return a matrix of one column as a one-dimensional `coo_array`."""
     vector: coo_array = class_of_format("coo").over(
         column.queue, column.shape[:1], (rows_of(column.queue, column.indptr, column.nnz),), column.data
     )

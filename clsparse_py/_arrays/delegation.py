@@ -1,4 +1,4 @@
-"""Methods that other formats delegate to `csr_array`."""
+"""Methods that arrays of other formats delegate to `csr_array`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import scipy.sparse
 
-from clsparse_py._arrays.base import SparseArray, with_scipys
+from clsparse_py._arrays.base import SparseArray, combine_with_scipy
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._operations.elementwise.operators import UFUNCS
 
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from clsparse_py._arrays.coo import coo_array
-    from clsparse_py._matrix.annotations import Extreme, Gives, Number, OfAxis
+    from clsparse_py._matrix.annotations import Extreme, HasPairType, Number, OfAxis
     from clsparse_py._matrix.matrix import Sparse
 
-_Given = TypeVar("_Given")
+_Class = TypeVar("_Class")
 
 __all__ = ["ALONG", "BY_SCALAR", "ENTRYWISE", "NO_LISTS", "OF_SUMS", "OF_VALUES", "Delegating", "delegate", "result_of"]
 
-#: Operations on each place, whose operands have places too, or none.
+#: Operations entry by entry, whose other operand is an array or a scalar.
 ENTRYWISE = (
     "__abs__", "__neg__", "__pos__", "__round__", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__",
     "__truediv__", "__rtruediv__", "__pow__", "__eq__", "__ne__", "__lt__", "__gt__", "__le__", "__ge__", "multiply", "maximum",
     "minimum", "power", "conj", "conjugate", "real", "imag", *UFUNCS,
 )  # fmt: skip
-#: Operators of a right operand, on each place.
+#: Operators of a right operand (reflected operators), entry by entry.
 REFLECTED = ("__radd__", "__rsub__", "__rmul__", "__rtruediv__")
-#: Operations on stored values, duplicates included.
+#: Operations that change stored values one by one, duplicates included.
 OF_VALUES = frozenset(("__neg__", "conj", "conjugate", "real", "imag"))
-#: Operations on values whose duplicates are summed first.
+#: Operations that change stored values one by one, after duplicates were summed.
 OF_SUMS = frozenset(("__abs__", "__round__", "__pow__", "power", *UFUNCS))
-#: Operations that are on stored values if the other operand is a scalar.
+#: Operations that change stored values one by one if the other operand is a scalar.
 BY_SCALAR = frozenset(("multiply", "__mul__", "__rmul__", "__truediv__", "__add__", "__radd__", "__sub__", "__rsub__"))
-#: Operators to which a list is no array, as in SciPy.
+#: Operators that take a list for no array, as in SciPy.
 NO_LISTS = ("__add__", "__radd__", "__sub__", "__rsub__")
-#: Reductions, whose first argument is an axis.
+#: Names of reductions, whose first argument is an axis.
 ALONG = ("sum", "mean", "max", "min", "nanmax", "nanmin", "argmax", "argmin", "getnnz", "count_nonzero")
 
 
@@ -50,11 +50,11 @@ class Delegating(SparseArray):
 
     @abc.abstractmethod
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of one of `ENTRYWISE`."""
+        """Return the result of the operation ``name`` of `ENTRYWISE`."""
 
     @abc.abstractmethod
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
-        """Return the result of one of `ALONG`."""
+        """Return the result of the reduction ``name`` of `ALONG`."""
 
     if TYPE_CHECKING:
 
@@ -75,7 +75,7 @@ class Delegating(SparseArray):
         min: Extreme[coo_array]
 
         @overload
-        def __add__(self: Gives[_Given], other: Sparse) -> _Given: ...
+        def __add__(self: HasPairType[_Class], other: Sparse) -> _Class: ...
         @overload
         def __add__(self, other: cl_array.Array) -> cl_array.Array: ...
         @overload
@@ -85,7 +85,7 @@ class Delegating(SparseArray):
         __radd__ = __sub__ = __rsub__ = __add__
 
         @overload
-        def __mul__(self: Gives[_Given], other: Sparse) -> _Given: ...
+        def __mul__(self: HasPairType[_Class], other: Sparse) -> _Class: ...
         @overload
         def __mul__(self, other: Number) -> Self: ...
         @overload
@@ -104,13 +104,13 @@ class Delegating(SparseArray):
 
 
 def result_of(A: Any, name: str, *arguments: Any, **named: Any) -> Any:
-    """Return the result of a method, or the value of a property."""
+    """Return the result of an array's method, or the value of its property, of a name."""
     attribute = getattr(A, name)
     return attribute(*arguments, **named) if callable(attribute) else attribute
 
 
 def delegate(cls: type[Any]) -> None:
-    """Give a class the methods of `csr_array` that it leaves to one, with their names, signatures and docstrings."""
+    """Give an array class the methods of `csr_array` that it delegates, with their names, signatures and docstrings."""
     for names, method in ((ENTRYWISE, "_entrywise"), (ALONG, "_along")):
         for name in names:
             of_csr = inspect.getattr_static(csr_array, name, None)
@@ -119,14 +119,15 @@ def delegate(cls: type[Any]) -> None:
 
 
 def _make_delegate(name: str, passing: str, of_csr: Any) -> Any:
-    """Return the method or property that passes an operation on to another method, ``passing``."""
+    """Return the method or property of an operation that calls the method ``passing`` with the operation's name."""
     if isinstance(of_csr, property):
         return property(lambda self: getattr(self, passing)(name), doc=of_csr.__doc__)
 
     @functools.wraps(of_csr)
     def method(self: Any, *arguments: Any, **named: Any) -> Any:
+        """Delegate the operation; SciPy's sparse arrays come first in reflected operators."""
         if name in REFLECTED and scipy.sparse.issparse(arguments[0]):
-            return with_scipys(name, self, arguments[0])
+            return combine_with_scipy(name, self, arguments[0])
         return getattr(self, passing)(name, *arguments, **named)
 
     return method

@@ -1,4 +1,4 @@
-"""Doors of arrays to SciPy: an operation whose plain kernels are refused, too, is done by SciPy as a whole (see `plain`)."""
+"""Doors of arrays to SciPy: an operation whose plain kernels a driver refuses, too, is done by SciPy (see `plain`)."""
 
 from __future__ import annotations
 
@@ -19,25 +19,26 @@ __all__ = ["doors", "on_scipy"]
 
 _Array = TypeVar("_Array", bound=type[Any])
 
-#: Members without a door: members of every object, and attributes that launch nothing. Products have their door inside.
+#: Members without a door: members of every object, attributes that launch nothing, and products, whose doors are in `_PRODUCTS`.
 _WITHOUT = {
     *vars(object), "__bool__", "__class_getitem__", "__len__", "__matmul__", "__rmatmul__", "data", "dot", "dtype", "format",
     "indices", "indptr", "maxprint", "ndim", "nnz", "shape", "size",
 } - {"__eq__", "__ge__", "__gt__", "__le__", "__lt__", "__ne__"}  # fmt: skip
-#: Members without a door that are properties here, and attributes of SciPy's arrays, not of its classes.
+#: Names of properties that SciPy's classes lack, as they are attributes of its arrays.
 _PARTS = ("coords", "data", "indices", "indptr")
-#: SciPy's operators in place of the products that arrays define.
+#: SciPy's operators that take the place of the methods for products.
 _PRODUCTS = {"_times": "__matmul__", "_dense_times": "__rmatmul__", "_times_sparse": "__matmul__"}
-#: Methods that change their array in place.
+#: Names of methods that change their array in place.
 _IN_PLACE = (
     "__imul__", "__itruediv__", "__setitem__", "eliminate_zeros", "prune", "resize", "setdiag", "sort_indices", "sum_duplicates",
 )  # fmt: skip
 
 
 def on_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of SciPy that takes arrays of the device, and a ``queue``, with copies on the host, and returns some."""
+    """Return a function of SciPy that takes and returns arrays of the device, with copies on the host, and takes a ``queue``."""
 
     def call(*arguments: Any, queue: Any = None, **named: Any) -> Any:
+        """Call the SciPy function with host copies of the arguments."""
         queue = queue or queue_in((*arguments, *named.values())) or default_queue()
         return by_scipy(function, *arguments, queue=queue, **named)
 
@@ -45,17 +46,17 @@ def on_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def doors(cls: _Array) -> _Array:
-    """Give doors to what a class of arrays shares with its namesake in SciPy, and to its products."""
+    """Give doors to the products of an array class, and to the members that SciPy's class of the same name has."""
     for name in (*dir(getattr(scipy.sparse, cls.__name__)), *_PARTS):
         member = inspect.getattr_static(cls, name, None)
         if isinstance(member, property) and member.fset is not None:
             member = property(member.fget, door(_edit_on_host(cls, name, setattr))(member.fset), member.fdel, member.__doc__)
-            _put(cls, name, member)
+            _set_property(cls, name, member)
         if name in _WITHOUT or f"A.{name}" in ON_HOST or (name.startswith("_") and not name.endswith("__")):
             continue
         if isinstance(member, property) and member.fget is not None:
             read = door(on_scipy(operator.attrgetter(name)))(member.fget)
-            _put(cls, name, property(read, member.fset, member.fdel, member.__doc__))
+            _set_property(cls, name, property(read, member.fset, member.fdel, member.__doc__))
         elif inspect.isfunction(member):
             setattr(cls, name, door(_edit_on_host(cls, name) if name in _IN_PLACE else on_scipy(_method(name)))(member))
     for name, scipy_name in _PRODUCTS.items():
@@ -64,26 +65,28 @@ def doors(cls: _Array) -> _Array:
     return cls
 
 
-def _put(cls: type[Any], name: str, of_class: property) -> None:
-    """Make a property one of a class, as if it stood in its body: errors name it."""
+def _set_property(cls: type[Any], name: str, of_class: property) -> None:
+    """Set a property of a class as if it stood in the class body: error messages have its name."""
     of_class.__set_name__(cls, name)  # type: ignore[attr-defined]
     setattr(cls, name, of_class)
 
 
 def _method(name: str) -> Callable[..., Any]:
-    """Return a function that calls an array's method."""
+    """Return a function that calls the method ``name`` of its first argument, an array of SciPy."""
 
     def call(A: Any, *arguments: Any, **named: Any) -> Any:
+        """Call the method of an array."""
         return getattr(A, name)(*arguments, **named)
 
     return call
 
 
 def _edit_on_host(cls: type[Any], name: str, change: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Return the host fallback of a method that works in place: SciPy edits a copy, and the array takes over its arrays."""
+    """Return the host fallback of a method that works in place: SciPy edits a copy, which the array is then made of."""
     make: Callable[..., None] = cls.__init__
 
     def call(A: Any, *arguments: Any, **named: Any) -> Any:
+        """Change an array in place by SciPy's method."""
         host = A.get()
         method = getattr(host, name) if change is None else functools.partial(change, host, name)
         result = method(*map(on_host, arguments), **{key: on_host(argument) for key, argument in named.items()})
@@ -94,16 +97,15 @@ def _edit_on_host(cls: type[Any], name: str, change: Callable[..., Any] | None =
 
 
 def _replace_constructor(cls: type[Any]) -> Callable[..., Any]:
-    """Return a function that has SciPy check and make an array, and puts it on the device."""
+    """Return the host fallback of a constructor: SciPy checks and makes the array, which is then copied to the device."""
     make: Callable[..., None] = cls.__init__
 
     def call(A: Any, *arguments: Any, queue: Any = None, check: bool = True, **named: Any) -> None:
-        queue, own_options = (
-            queue or queue_in(arguments),
-            {key: named.pop(key) for key in ("maxprint", "zero_copy") if key in named},
-        )
+        """Construct an array by SciPy's constructor."""
+        queue = queue or queue_in(arguments)
+        own_options = {key: named.pop(key) for key in ("maxprint", "zero_copy") if key in named}
         host = getattr(scipy.sparse, cls.__name__)(*map(on_host, arguments), **named)
-        if check and hasattr(host, "check_format"):  # coordinates are checked when they are made
+        if check and hasattr(host, "check_format"):  # SciPy's coo_array, which has no such method, checks its arguments
             host.check_format()
         make(A, host, queue=queue, check=False, **own_options)
 

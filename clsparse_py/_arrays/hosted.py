@@ -1,4 +1,4 @@
-"""Functions of SciPy that run on the host, for arrays of the device: operands are copied there, and results back."""
+"""SciPy's functions for arrays of the device: operands are copied to the host, and results back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["array_on", "as_given", "by_scipy", "on_host", "queue_in", "wrap_scip
 
 
 def on_host(operand: Any) -> Any:
-    """Return an operand on the host: sparse arrays as SciPy's, device arrays as NumPy's, in lists, too; else as it is."""
+    """Return an operand on the host: sparse arrays as SciPy's, device arrays as NumPy's, in lists, too; others unchanged."""
     if type(operand) in (list, tuple):
         return type(operand)(map(on_host, operand))
     if isinstance(operand, cl_array.Array) and not operand.flags.forc:
@@ -30,7 +30,7 @@ def on_host(operand: Any) -> Any:
 
 
 def _copy_strided(array: cl_array.Array) -> np.ndarray[Any, Any]:
-    """Return the values of a device array of any strides: those of its buffer from its first value to its last are read."""
+    """Return a NumPy copy of a device array of any strides, from one read of its buffer from the first value to the last."""
     item = array.dtype.itemsize
     reach = [(length - 1) * step // item for length, step in zip(array.shape, array.strides, strict=True)]
     below, n = -sum(min(offset, 0) for offset in reach), sum(map(abs, reach)) + 1
@@ -38,32 +38,32 @@ def _copy_strided(array: cl_array.Array) -> np.ndarray[Any, Any]:
     return np.ndarray(array.shape, array.dtype, read, below * item, array.strides)
 
 
-def _each(operands: Iterable[Any]) -> Iterator[Any]:
-    """Iterate over operands, and over those in lists and tuples."""
+def _flatten(operands: Iterable[Any]) -> Iterator[Any]:
+    """Iterate over operands, and over the elements of lists and tuples among them."""
     for operand in operands:
         if type(operand) in (list, tuple):
-            yield from _each(operand)
+            yield from _flatten(operand)
         else:
             yield operand
 
 
 def queue_in(operands: Iterable[Any]) -> cl.CommandQueue | None:
-    """Return the queue of the first operand on a device, in lists, too; None if there is none."""
+    """Return the queue of the first operand on a device, in lists, too; None if no operand is."""
     queues = (
         operand.queue
-        for operand in _each(operands)
+        for operand in _flatten(operands)
         if isinstance(operand, (SparseArray, cl_array.Array)) and operand.queue is not None
     )
     return next(queues, None)
 
 
 def array_on(queue: cl.CommandQueue, values: Any) -> cl_array.Array:
-    """Return a dense array of the host on the device."""
+    """Return a device array with the values of a dense array of the host."""
     return from_host(queue, np.ascontiguousarray(values), copy=True)
 
 
 def as_given(b: Any, values: Any) -> Any:
-    """Return a dense result where the right-hand side lives."""
+    """Return a dense result as a device array if the right-hand side b is one; other results unchanged."""
     is_dense = type(values) is np.ndarray and isinstance(b, cl_array.Array)
     return array_on(b.queue or default_queue(), values) if is_dense else values
 
@@ -81,36 +81,38 @@ def by_scipy(
     Parameters
     ----------
     function : callable
-        Of SciPy.
+        The function of SciPy.
     *arguments, **named
-        Its arguments.
+        The arguments of the function.
     multiplies : bool
-        Sparse arrays stay on the device: the function asks them for products alone.
+        True: sparse arrays stay on the device, as the function asks them for products alone.
     takes : str, optional
-        The format in which it takes sparse arrays; by default any.
+        The format of the sparse arrays that the function takes; by default any.
     queue : pyopencl.CommandQueue, optional
-        Where sparse results are; by default that of the operands, and SciPy's if that is none.
+        The queue of sparse results: by default the queue of the operands; without one, sparse results are SciPy's.
     """
     operands = *arguments, *named.values()
     queue = queue or queue_in(operands)
-    dense = next((operand for operand in _each(operands) if isinstance(operand, cl_array.Array)), None)
+    dense = next((operand for operand in _flatten(operands) if isinstance(operand, cl_array.Array)), None)
 
-    def moved(operand: Any) -> Any:
+    def copy_to_host(operand: Any) -> Any:
+        """Return an operand on the host, in the format that the function takes."""
         if multiplies and isinstance(operand, SparseArray):
             return operand
         host = on_host(operand)
         return host.asformat(takes) if takes and scipy.sparse.issparse(host) else host
 
-    def back(result: Any) -> Any:
+    def copy_back(result: Any) -> Any:
+        """Return a result of the function, or a tuple of results, on the device."""
         if isinstance(result, tuple):
-            return tuple(map(back, result))
+            return tuple(map(copy_back, result))
         if queue is None or not scipy.sparse.issparse(result):
             return as_given(dense, result)
         if isinstance(result, scipy.sparse.spmatrix):
             result = getattr(scipy.sparse, f"{result.format}_array")(result)
         return on_device(queue, result)
 
-    return back(function(*map(moved, arguments), **{name: moved(operand) for name, operand in named.items()}))
+    return copy_back(function(*map(copy_to_host, arguments), **{name: copy_to_host(operand) for name, operand in named.items()}))
 
 
 def wrap_scipy(
@@ -126,13 +128,13 @@ def wrap_scipy(
     Parameters
     ----------
     function : callable
-        Of SciPy.
+        The function of SciPy.
     does : str
-        What it returns, for the docstring.
+        The result of the function, for the docstring.
     multiplies, takes
         As of `by_scipy`.
     gives : callable, optional
-        Makes the result of SciPy's and of the queue of the operands.
+        Converts the result of SciPy, given it and the queue of the operands.
     """
     name, module = function.__name__, function.__module__.partition("._")[0]
 

@@ -1,4 +1,4 @@
-"""Sparse matrices from files."""
+"""Files of sparse matrices, read to SciPy's arrays and written from them: Matrix Market, and NumPy's ``.npz``."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["SUFFIXES", "read_matrix", "suffix_of", "write_matrix"]
 #: Endings of the names of files that `read_matrix` takes.
 SUFFIXES = (".mtx", ".mtx.gz", ".npz")
 
-# Errors of SciPy's readers for malformed, truncated or oversized files.
+#: Errors of SciPy's readers for malformed, truncated or oversized files.
 _DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, zipfile.BadZipFile, zlib.error)
 
-# Asks for an array: older versions of SciPy have no such option, and later ones warn if it is not given.
+#: Options of `scipy.io.mmread` for an array as the result: SciPy warns without ``spmatrix``, which older versions lack.
 _AS_ARRAY: dict[str, Any] = {"spmatrix": False} if "spmatrix" in inspect.signature(scipy.io.mmread).parameters else {}
 
 
@@ -40,23 +40,23 @@ def read_matrix(path: str | os.PathLike[str]) -> scipy.sparse.csr_array:
     Returns
     -------
     scipy.sparse.csr_array
-        With the values' dtype in the file; patterns are ones, and duplicates are summed. A Matrix Market file of a dense matrix
-        gives its nonzeros.
+        The matrix, in the dtype of the file's values; patterns are ones, and duplicates are summed. A Matrix Market file of a
+        dense matrix gives its nonzeros.
 
     Raises
     ------
     OSError
         The file is not there or may not be read.
     ValueError
-        It holds no sparse matrix; the message names the file and says why.
+        The file holds no sparse matrix; the message names the file and says why.
     """
     path = Path(path)
     suffix = suffix_of(path)
-    # The readers' own errors for such files differ, and not all of them name the file.
+    # A file that is not there raises its OSError here: not all errors of the readers name the file.
     with path.open("rb"):
         pass
     try:
-        matrix = _check(_load(path, suffix))
+        matrix = _canonical_csr(_load(path, suffix))
     except _DAMAGED as error:
         reason = str(error).strip() or type(error).__name__
         raise ValueError(f"{path}: holds no sparse matrix that can be read: {reason.splitlines()[0]}") from error
@@ -73,14 +73,14 @@ def write_matrix(path: str | os.PathLike[str], matrix: scipy.sparse.csr_array) -
     path : path-like
         Ends with ``.mtx``, ``.mtx.gz`` or ``.npz``, in upper or lower case.
     matrix : scipy.sparse.csr_array
-        Any supported dtype; Matrix Market has no bool, which is written as integers.
+        A matrix of any supported dtype; Matrix Market has no bool, which is written as integers.
 
     Raises
     ------
     OSError
         The file cannot be written.
     ValueError
-        The name ends otherwise.
+        The name has another ending.
     """
     path = Path(path)
     suffix = suffix_of(path)
@@ -96,13 +96,7 @@ def write_matrix(path: str | os.PathLike[str], matrix: scipy.sparse.csr_array) -
 
 
 def suffix_of(path: Path) -> str:
-    """Return which of `SUFFIXES` a name ends with, in upper or lower case.
-
-    Raises
-    ------
-    ValueError
-        None of them.
-    """
+    """Return the ending of a file's name, one of `SUFFIXES`, in upper or lower case; raise a ValueError for others."""
     ending = next((suffix for suffix in SUFFIXES if path.name.lower().endswith(suffix)), None)
     if ending is None:
         raise ValueError(f"{path}: not a name of a matrix file, which ends with {', '.join(SUFFIXES)}")
@@ -110,7 +104,7 @@ def suffix_of(path: Path) -> str:
 
 
 def _load(path: Path, suffix: str) -> Any:
-    """Return the matrix as SciPy reads it, in any format, dense included."""
+    """Return the matrix in a file as SciPy's reader returns it: in any format, dense included."""
     if suffix == ".mtx":
         return scipy.io.mmread(path, **_AS_ARRAY)
     if suffix == ".mtx.gz":
@@ -122,29 +116,29 @@ def _load(path: Path, suffix: str) -> Any:
     return scipy.sparse.load_npz(path)
 
 
-def _check(loaded: Any) -> scipy.sparse.csr_array:
-    """Return a matrix in CSR form, in order and without duplicates."""
+def _canonical_csr(loaded: Any) -> scipy.sparse.csr_array:
+    """Return a loaded matrix in canonical CSR form; raise a ValueError if it is no valid matrix of a supported dtype."""
     if loaded.ndim != 2:
         raise ValueError(f"has {loaded.ndim} dimensions, a matrix has 2")
     if loaded.dtype.name not in OPENCL_TYPES:
         raise ValueError(f"dtype {loaded.dtype} is not supported; use one of {', '.join(OPENCL_TYPES)}")
     if hasattr(loaded, "check_format"):
-        # Before any conversion: SciPy converts compressed formats without looking, whatever the indices in the file are.
+        # The check comes before any conversion, as SciPy's conversions of compressed formats trust the indices.
         loaded.check_format(full_check=True)
     if (
         getattr(loaded, "format", "") == "coo"
         and 8 * loaded.shape[0] > loaded.row.nbytes + loaded.col.nbytes + loaded.data.nbytes
     ):
-        return _of_few_entries(loaded)
+        return _convert_hypersparse(loaded)
     matrix = scipy.sparse.csr_array(loaded)
     matrix.sum_duplicates()
     return matrix
 
 
-def _of_few_entries(coordinates: Any) -> scipy.sparse.csr_array:
-    """Return the CSR form of a matrix in coordinates that takes less memory than the pointers of its rows.
+def _convert_hypersparse(coordinates: Any) -> scipy.sparse.csr_array:
+    """Return the CSR form of a matrix whose coordinates take less memory than its row pointers.
 
-    SciPy passes over all rows several times; this writes each row's pointer once.
+    SciPy's conversion passes over all rows several times; this conversion writes row pointers once.
     """
     coordinates.sum_duplicates()
     order = np.lexsort((coordinates.col, coordinates.row))

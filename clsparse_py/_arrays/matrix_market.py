@@ -33,7 +33,7 @@ def mminfo(source: Any) -> tuple[int, int, int, str, str, str]:
     Parameters
     ----------
     source : path-like or file
-        As of `mmread`.
+        The file, as for `mmread`.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def mmread(source: Any, *, spmatrix: bool = False, queue: cl.CommandQueue | None
     Raises
     ------
     OSError, ValueError
-        The file is not there, or is no such file; ``spmatrix`` is True.
+        The file is not there, or is no Matrix Market file; ``spmatrix`` is True.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One-dimensional `csr_array`, delegated to a matrix of one row."""
+"""One-dimensional `csr_array`, which delegates operations to a matrix of one row."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 __all__ = ["csr_vector"]
 
-#: Results of comparisons with an array of another shape.
+#: Results of ``==`` and ``!=`` with an array of another shape.
 _OTHER_SHAPES = {"__eq__": False, "__ne__": True}
 
 
 class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
-    """A `csr_array` of one dimension. `csr_array` makes it; its structure is that of a matrix of one row."""
+    """A `csr_array` of one dimension, which the constructor of `csr_array` returns; the structure is a matrix of one row."""
 
     def __init__(
         self,
@@ -57,13 +57,13 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
 
     @property
     def _row(self) -> csr_array:
-        """The matrix of one row, over the same arrays."""
+        """The matrix of one row, over the arrays of the vector."""
         matrix = csr_array.sharing(self)
-        matrix._kept = self._kept
+        matrix._transpose_cache = self._transpose_cache
         return matrix
 
     def as_column(self) -> csr_array:
-        """Return the matrix of one column, to be read alone: it is kept until the array changes."""
+        """Return the vector as a matrix of one column, which is not to be changed: it is cached until the vector changes."""
         return self._row._transposed()
 
     @override
@@ -121,7 +121,7 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
 
     @override
     def nonzero(self) -> tuple[np.ndarray[Any, Any], ...]:  # type: ignore[override] # of one dimension
-        """Return the places of stored entries that are not 0, as a NumPy array in a tuple."""
+        """Return the positions of stored entries that are not 0, as a NumPy array in a tuple."""
         return self._row.nonzero()[1:]
 
     @override
@@ -136,10 +136,10 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
     def _times_sparse(self, other: SparseArray) -> Any:
         if other.ndim == 1:
             return spgemm(self._row, other.tocsr().as_column()).toarray().reshape(())
-        return _flat(spgemm(self._row, other._as_csr())).tocoo(copy=False)
+        return _drop_rows(spgemm(self._row, other._as_csr())).tocoo(copy=False)
 
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of an operation on all places, which the matrix of one row does with such operands."""
+        """Return the result of an operation entry by entry, which the matrix of one row does with operands of one row."""
         if any(is_sparse(argument) and argument.ndim == 2 for argument in arguments) and name not in (
             "multiply",
             "__mul__",
@@ -155,10 +155,10 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
             np.ndim(argument) < 2 if isinstance(argument, (list, tuple)) else getattr(argument, "ndim", 0) < 2
             for argument in arguments
         )
-        return _flat(result) if is_flat and getattr(result, "ndim", 0) == 2 else result
+        return _drop_rows(result) if is_flat and getattr(result, "ndim", 0) == 2 else result
 
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
-        """Return the result of a reduction over all places."""
+        """Return the result of a reduction over the whole vector."""
         try:
             axes = None if axis is None else [operator.index(number) for number in (axis if isinstance(axis, tuple) else (axis,))]
         except TypeError:
@@ -169,7 +169,7 @@ class csr_vector(csr_array, one_dimensional=True):  # noqa: N801 - a csr_array
 
 
 def _as_row(operand: Any) -> Any:
-    """Return an operand of one dimension as one of one row; all others as they are."""
+    """Return an operand of one dimension as a matrix of one row; other operands unchanged."""
     if isinstance(operand, csr_vector):
         return operand._row
     if isinstance(operand, Sparse) and operand.ndim == 1:
@@ -183,12 +183,12 @@ def _as_row(operand: Any) -> Any:
     return operand.reshape(1, operand.shape[0])
 
 
-def _flat(row: Any) -> Any:
-    """Return a one-row array, sparse or dense, with one dimension."""
+def _drop_rows(row: Any) -> Any:
+    """Return an array of one row, sparse or dense, with one dimension."""
     if isinstance(row, csr_array):
         return csr_vector.sharing(row)
     return row.reshape(row.shape[1])
 
 
 delegate(csr_vector)
-csr_vector.__name__ = csr_vector.__qualname__ = "csr_array"  # as users call it
+csr_vector.__name__ = csr_vector.__qualname__ = "csr_array"  # the name that users know

@@ -1,7 +1,7 @@
-"""Sorted rows, duplicates summed and zeros left out, on the device.
+"""Sort the rows of a CSR matrix, sum its duplicates and remove its zeros, on the device.
 
-All functions work on arrays: `csr_array` calls them and takes the arrays that they return. Entries that are kept are marked, a
-scan finds their places, and one kernel puts them there. How many they are is read.
+The functions take and return the three arrays of a matrix. Entries that remain are marked in bytes, a scan of the marks gives
+their new positions, and one kernel moves the entries there. The host reads the number of entries that remain.
 """
 
 from __future__ import annotations
@@ -41,42 +41,43 @@ __all__ = [
     "without_duplicates",
     "without_zeros",
 ]
+#: Work-items in a work-group of kernels that move entries.
 _WORK_GROUP = 128
 
-
+#: The loop that marks the entries whose column differs from the column of the entry before.
 BEGINS = declare_loop(
     "canonical/begins",
-    "Which entries begin a run of duplicates in their row, an entry with no duplicate being a run of one: those whose column is "
-    "not their predecessor's, and those that begin a row, which begins:rows marks behind it. Rows are sorted.",
+    "Marks the entries that begin a run of duplicates, an entry without duplicates being a run of one: entries whose column is "
+    "not their predecessor's. The first entries of rows are marked by begins:rows afterwards. Rows are sorted.",
     "const I *indices, uchar *begins",
     "begins[k] = k == 0 || indices[k] != indices[k - 1];",
     counter="k",
 )
 
-
+#: The loop that marks the first entries of rows.
 ROW_BEGINS = declare_loop(
     "canonical/begins:rows",
-    "Marks which entries begin a row.",
+    "Marks the first entry of each row that has entries.",
     "const I *indptr, uchar *begins",
     "if (indptr[row] < indptr[row + 1])",
     "    begins[indptr[row]] = 1;",
     counter="row",
 )
 
-
+#: The loop that marks the entries whose real value is not 0.
 NONZEROS = declare_loop(
     "canonical/nonzeros",
-    "Which entries are not 0, as NaN is not: 1, else 0.",
+    "Marks the entries whose value is not 0, NaN among them: 1, else 0.",
     "const REAL *data, uchar *marks",
     "marks[k] = data[k] != 0;",
     counter="k",
     types="REAL",
 )
 
-
+#: The loop that marks the entries whose complex value is not 0.
 COMPLEX_NONZEROS = declare_loop(
     "canonical/nonzeros:complex",
-    "Which complex entries are not 0, as NaN is not: 1, else 0.",
+    "Marks the entries whose complex value is not 0, NaN among them: 1, else 0.",
     "const COMPLEX *data, uchar *marks",
     "const COMPLEX v = data[k];",
     "marks[k] = v.x != 0 || v.y != 0;",
@@ -99,13 +100,13 @@ class Compact(Moving):
 
 
 def _enqueue_over(chain: Chain, parameters: Parameters, n: int, *arguments: Any) -> None:
-    """Enqueue a kernel whose work-items take an entry each."""
+    """Enqueue a kernel of one work-item to an entry, for n entries."""
     built, record = chain.build(parameters)
     chain.launch(built, -(-n // record.work_group), np.uint64(n), *arguments)
 
 
 def with_sorted_rows(queue: cl.CommandQueue, parts: Parts) -> Parts:
-    """Return the parts of the same matrix with the columns of each row in ascending order; duplicates keep their order.
+    """Return the arrays of a matrix with the columns of its rows in ascending order; duplicates keep their order.
 
     Parameters
     ----------
@@ -124,14 +125,14 @@ def with_sorted_rows(queue: cl.CommandQueue, parts: Parts) -> Parts:
 
 
 def without_duplicates(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_GROUP) -> Parts:
-    """Return the parts of a matrix with duplicates added up, in their order; the parts themselves where there are none.
+    """Return the arrays of a matrix with duplicates summed in their order; the given arrays if there are no duplicates.
 
     The sum of booleans is whether one of them is true, as in SciPy.
 
     Parameters
     ----------
     queue, parts
-        As for `with_sorted_rows`; rows are sorted.
+        As for `with_sorted_rows`; the rows are sorted.
     work_group : int
         Work-items in a work-group.
     """
@@ -142,76 +143,76 @@ def without_duplicates(queue: cl.CommandQueue, parts: Parts, work_group: int = _
     begins = chain.scratch(n, np.uint8)
     enqueue_loop(chain, BEGINS, n, (index.name,), indices, begins)
     enqueue_loop(chain, ROW_BEGINS, n_rows, (index.name,), indptr, begins)
-    positions, n_kept = _places(chain, begins, n, index)
-    if n_kept == n:
+    positions, n_remaining = _scan_marks(chain, begins, n, index)
+    if n_remaining == n:
         return parts
     dtype = sum_dtype(data.dtype)
-    new_indices, new_indptr = _new(queue, parts, n_kept)
-    sums = allocate(queue, "data", n_kept, dtype, data.allocator)
-    starts = chain.scratch(n_kept + 1, index)
+    new_indices, new_indptr = _allocate_structure(queue, parts, n_remaining)
+    sums = allocate(queue, "data", n_remaining, dtype, data.allocator)
+    starts = chain.scratch(n_remaining + 1, index)
     _enqueue_over(chain, Compact(group, index.name, 0), n, positions, indices, new_indices, starts)
     enqueue_permute(chain, indptr, positions, new_indptr, n_rows + 1)
-    # No segment is empty.
-    enqueue_segmented_sum(chain, starts, n_kept, data, n, sums, operation="signed_plus" if dtype.kind in "fc" else "plus")
+    # Segments are the runs of duplicates: none is empty, as `enqueue_segmented_sum` asks for.
+    enqueue_segmented_sum(chain, starts, n_remaining, data, n, sums, operation="signed_plus" if dtype.kind in "fc" else "plus")
     chain.finish(sums, new_indices, new_indptr)
     return sums if dtype == data.dtype else convert(queue, "data", sums, data.dtype), new_indices, new_indptr
 
 
 def without_zeros(queue: cl.CommandQueue, parts: Parts, work_group: int = _WORK_GROUP) -> Parts:
-    """Return the parts of a matrix without the entries that are zero; the parts themselves where there are none.
+    """Return the arrays of a matrix without its explicit zeros; the given arrays if there are no zeros.
 
     Parameters
     ----------
     queue, parts, work_group
-        As for `without_duplicates`; rows need not be sorted.
+        As for `without_duplicates`; the rows need not be sorted.
     """
     data = parts[0]
     chain = Chain(queue, *parts)
     marks = chain.scratch(data.size, np.uint8)
     marking = COMPLEX_NONZEROS if data.dtype.kind == "c" else NONZEROS
     enqueue_loop(chain, marking, data.size, (name_of(data.dtype),), data, marks)
-    return _mark(chain, parts, marks, work_group)
+    return _keep_marked(chain, parts, marks, work_group)
 
 
 def with_marked(queue: cl.CommandQueue, parts: Parts, marks: cl_array.Array, work_group: int = _WORK_GROUP) -> Parts:
-    """Return the parts of the entries of a matrix that are marked; the parts themselves if all are.
+    """Return the arrays of a matrix of the marked entries of another one; the given arrays if all entries are marked.
 
     Parameters
     ----------
     queue, parts, work_group
         As for `without_zeros`.
     marks : pyopencl.array.Array
-        A byte for each entry, 1 for those that are kept, else 0.
+        A byte for each entry: 1 if the entry remains, else 0.
     """
-    return _mark(Chain(queue, *parts, marks), parts, marks, work_group)
+    return _keep_marked(Chain(queue, *parts, marks), parts, marks, work_group)
 
 
-def _mark(chain: Chain, parts: Parts, marks: cl_array.Array, work_group: int) -> Parts:
-    """Return the result of `with_marked`; waits to learn how many entries are marked."""
+def _keep_marked(chain: Chain, parts: Parts, marks: cl_array.Array, work_group: int) -> Parts:
+    """Return the arrays of the marked entries, by a chain; the host waits to read the number of marked entries."""
     data, indices, indptr = parts
     queue, n, index = chain.queue, indices.size, indices.dtype
     group = min(work_group, chain.device.max_work_group)
-    positions, n_kept = _places(chain, marks, n, index)
-    if n_kept == n:
+    positions, n_remaining = _scan_marks(chain, marks, n, index)
+    if n_remaining == n:
         return parts
-    new_indices, new_indptr = _new(queue, parts, n_kept)
-    new_data = allocate(queue, "data", n_kept, data.dtype, data.allocator)
+    new_indices, new_indptr = _allocate_structure(queue, parts, n_remaining)
+    new_data = allocate(queue, "data", n_remaining, data.dtype, data.allocator)
     _enqueue_over(chain, Compact(group, index.name, data.dtype.itemsize), n, positions, indices, data, new_indices, new_data)
     enqueue_permute(chain, indptr, positions, new_indptr, indptr.size)
     chain.finish(new_data, new_indices, new_indptr)
     return new_data, new_indices, new_indptr
 
 
-def _places(chain: Chain, marks: cl_array.Array, n: int, index: np.dtype[Any]) -> tuple[cl_array.Array, int]:
-    """Return how many entries before each are marked, n + 1 numbers, and how many are in all."""
+def _scan_marks(chain: Chain, marks: cl_array.Array, n: int, index: np.dtype[Any]) -> tuple[cl_array.Array, int]:
+    """Return the number of marked entries before each of n entries and the end, and the number of all marked entries."""
     positions = chain.scratch(n + 1, index)
     enqueue_scan(chain, marks, positions, n, kind="pointers")
     return positions, int(chain.read(positions, 1, n)[0])
 
 
-def _new(queue: cl.CommandQueue, parts: Parts, n_kept: int) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return new indices and indptr for a matrix of as many rows with other entries."""
+def _allocate_structure(queue: cl.CommandQueue, parts: Parts, n_remaining: int) -> tuple[cl_array.Array, cl_array.Array]:
+    """Return new `indices` and `indptr`, not filled, for ``n_remaining`` entries in the rows of a matrix."""
     data, indices, indptr = parts
-    lengths = {"indices": n_kept, "indptr": indptr.size}
+    lengths = {"indices": n_remaining, "indptr": indptr.size}
     new_indices, new_indptr = (allocate(queue, label, n, indices.dtype, data.allocator) for label, n in lengths.items())
     return new_indices, new_indptr

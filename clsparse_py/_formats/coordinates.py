@@ -1,10 +1,10 @@
-"""Coordinate (COO) arrays on the device: placement, checks, conversion to CSR and back, reshaping."""
+"""Coordinate (COO) arrays on the device: placement, checks, order, conversion to CSR and back, reshaping."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyopencl as cl
@@ -15,13 +15,13 @@ from clsparse_py._build.declaration import Examples, Parameters, kernel
 from clsparse_py._decisions import thresholds
 from clsparse_py._decisions.thresholds import number
 from clsparse_py._device.device import Device
-from clsparse_py._formats.canonical import Parts, with_sorted_rows, without_duplicates
-from clsparse_py._formats.row_order import EntryOrder, order_of, row_begins
+from clsparse_py._formats.canonical import with_sorted_rows, without_duplicates
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.convert import convert, copied
 from clsparse_py._matrix.loops import declare_loop
+from clsparse_py._matrix.matrix import Parts
 from clsparse_py._matrix.placement import index_dtype, place_part
-from clsparse_py._matrix.structure import Facts, OfStructure, check_structure
+from clsparse_py._matrix.structure import OfStructure, check_structure
 from clsparse_py._memory.memory import allocate, allocate_each
 from clsparse_py._precision.arithmetic import MOVED_TYPES, OPENCL_TYPES, Arithmetic, name_of
 from clsparse_py._primitives.partition import enqueue_parts
@@ -31,36 +31,35 @@ from clsparse_py._run.launch import Chain, spread
 from clsparse_py._run.recording import run
 
 __all__ = [
-    "REGROUP",
-    "EntryRows",
-    "EntryRowsChunked",
-    "Range",
-    "copy_coordinates",
-    "from_coordinates",
-    "place_coordinates",
-    "regroup",
-    "rows_of",
-    "sort_entries",
+    "REGROUP", "EntryOrder", "EntryRows", "EntryRowsChunked", "Range", "RowBegins", "RowOrder", "copy_coordinates",
+    "from_coordinates", "order_of", "place_coordinates", "regroup", "row_begins", "rows_of", "sort_entries",
 ]  # fmt: skip
 
+#: Work-items in a work-group of the kernels `Range` and `REGROUP`.
 _WORK_GROUP = 128
+#: Work-items in a work-group of the kernels `RowOrder` and `RowBegins`.
+_ORDER_WORK_GROUP = 256
+#: Most work-groups to a compute unit of the kernel `RowOrder`, whose counts the host reads.
+_COUNTING_GROUPS = 8
+#: Most work-groups to a compute unit of the kernel `RowBegins`.
+_GROUPS_PER_UNIT = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(thresholds.Thresholds):
-    """The numbers that decide how the rows of entries are found, and how entries are sorted."""
+    """Limits of the kernels that expand row pointers to a row for each entry, and of the sort of coordinates."""
 
     operation = "coordinates"
 
-    #: On CPU devices: chunks of rows and entries to a core.
+    #: Chunks of rows and entries to a core of a CPU device.
     chunks_per_core: int = number(4, "chunks", least=1)
-    #: On CPU devices: least rows and entries of a chunk.
+    #: Least number of rows and entries of a chunk on CPU devices.
     min_chunk: int = number(64, "rows and entries", least=1)
-    #: Not on CPU devices: most entries whose columns and values the kernel that finds rows copies, too, and not the driver.
+    #: Most entries whose columns and values the kernel `EntryRows` copies on GPUs; the driver copies more.
     max_copied: int = number(1 << 23, "entries")
-    #: Least number of rows of an array with many rows, whose entries are sorted by flat positions.
+    #: Least number of rows of an array whose entries are sorted by flat positions, not by row.
     min_many_rows: int = number(1 << 20, "rows")
-    #: Least ratio of rows to entries of such an array.
+    #: Least ratio of rows to entries of an array whose entries are sorted by flat positions.
     min_rows_by_entries: float = number(8.0, "rows to an entry")
 
 
@@ -91,7 +90,7 @@ class Range(Parameters):
 
 @dataclass(frozen=True)
 class OfEntries(OfStructure):
-    """Base of the records of kernels that tell the row of each entry.
+    """Base of the records of kernels that expand row pointers to the row of each entry.
 
     Attributes
     ----------
@@ -124,7 +123,7 @@ class EntryRows(OfEntries, OfPath):
     def legal(
         cls, device: Device, index: str, few_rows: bool, work_group: int = 128, items: int = 32, *, value_bytes: int = 0
     ) -> EntryRows:
-        """Return the nearest legal record."""
+        """Return the record for a device, with the nearest legal work-group and number of items."""
         group, items = path_shape(device, work_group, items)
         return cls(group, index, items, few_rows, value_bytes=value_bytes)
 
@@ -150,10 +149,45 @@ class EntryRowsChunked(OfEntries):
         yield "copies", cls(1, arithmetic.index, value_bytes=arithmetic.result.itemsize)
 
 
+@kernel
+@dataclass(frozen=True)
+class RowOrder(OfStructure):
+    """Parameters of ``templates/canonical/order.mako``."""
+
+    template = "canonical/order"
+
+
+@kernel
+@dataclass(frozen=True)
+class RowBegins(OfStructure):
+    """Parameters of ``templates/canonical/row_begins.mako``."""
+
+    template = "canonical/row_begins"
+
+
+class EntryOrder(NamedTuple):
+    """The order of entries given by coordinates.
+
+    Attributes
+    ----------
+    by_row : bool
+        Whether the rows of the entries ascend.
+    by_column : bool
+        Whether the entries are sorted by row, and within rows by column.
+    canonical : bool
+        Whether the entries are sorted by row, within rows by column, and have no duplicates.
+    """
+
+    by_row: bool
+    by_column: bool
+    canonical: bool
+
+
+#: The loop that computes the coordinates of a reshaped matrix.
 REGROUP = declare_loop(
     "canonical/regroup",
-    "The coordinates that entries have in a matrix of another shape, whose places are numbered alike: the place of an "
-    "entry, row * by_row + column * by_column, which 64 bits hold, divided by the divisor, and the rest.",
+    "Coordinates of entries in a reshaped matrix: the flat position of an entry, row * by_row + column * by_column, which 64 "
+    "bits hold, divided by the divisor: quotient and rest.",
     "ulong by_row, ulong by_column, ulong divisor, const I *rows, const I *columns, J *quotients, J *rests",
     "const ulong place = (ulong)rows[k] * by_row + (ulong)columns[k] * by_column, quotient = place / divisor;",
     "quotients[k] = (J)quotient;",
@@ -171,35 +205,32 @@ def place_coordinates(
     copy: bool = False,
     check: bool = True,
     n: int = 0,
-    work_group: int = _WORK_GROUP,
 ) -> tuple[tuple[cl_array.Array, ...], tuple[int, ...]]:
-    """Return coordinates on the device, all of one index type, and their shape, after all were found to lie in it.
+    """Return coordinates on the device, of one index type, and the shape of their array, in which they lie.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
     numbers : mapping of str to pyopencl.array.Array or numpy.ndarray
-        The coordinates along each axis, of any integer dtype, by the names that errors give them.
+        The coordinates along each axis, of any integer dtype, by the names of the axes in error messages.
     shape : tuple of int or None
-        None: the smallest that holds all entries, of which there are some.
+        The shape of the array; None: the smallest shape that holds all entries, of which there is at least one.
     copy : bool
         Whether arrays of the device are copied.
     check : bool
-        False: the caller, who gives the shape, answers for it that they lie in it.
+        Whether the coordinates are checked; if not, the caller gives the shape and vouches that they lie in it.
     n : int
-        A number that the index type has to hold, too.
-    work_group : int
-        Work-items in a work-group.
+        A number that the index type has to hold besides, such as the number of entries.
 
     Raises
     ------
     ValueError
-        They are outside of the shape, or live in another context.
+        Coordinates lie outside of the shape, or in another context.
     """
     placed = [place_part(queue, name, part, part.dtype.newbyteorder("="), copy=copy) for name, part in numbers.items()]
     if check or shape is None:
         lengths: tuple[int | None, ...] = shape or (None,) * len(placed)
-        largest = [_largest(queue, *coordinate, work_group) for coordinate in zip(numbers, placed, lengths, strict=True)]
+        largest = [_check_range(queue, *coordinate) for coordinate in zip(numbers, placed, lengths, strict=True)]
         shape = shape or tuple(maximum + 1 for maximum in largest)
     index = index_dtype(placed, (*shape, n))
     return tuple(
@@ -210,40 +241,41 @@ def place_coordinates(
 def from_coordinates(
     queue: cl.CommandQueue,
     data: Any,
-    row: Any,
-    col: Any,
+    numbers: Mapping[str, Any],
     shape: tuple[int, int] | None,
     dtype: np.dtype[Any],
-    work_group: int = _WORK_GROUP,
-) -> tuple[Parts, tuple[int, int], Facts]:
-    """Return the matrix of entries with their rows and columns, rows sorted and duplicates added up, its shape and structure.
+) -> tuple[Parts, tuple[int, int]]:
+    """Return the arrays of a CSR matrix in canonical format, and its shape, from entries given by coordinates.
 
-    Waits to learn how many are outside and what the largest are, and for `sort_entries`.
+    The host waits for the range of the coordinates, and for `sort_entries`.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
-    data, row, col : pyopencl.array.Array or numpy.ndarray
-        One-dimensional, of one length; rows and columns of any integer dtype.
+    data : pyopencl.array.Array or numpy.ndarray
+        The values, one-dimensional.
+    numbers : mapping of str to pyopencl.array.Array or numpy.ndarray
+        The rows, then the columns of the entries, of any integer dtype, by their names in error messages.
     shape : tuple of int or None
-        None: the smallest that holds all entries, of which there are some.
+        The shape of the matrix; None: the smallest shape that holds all entries, of which there is at least one.
     dtype : dtype
-        Of the values, also while they are added up.
-    work_group : int
-        Work-items in a work-group.
+        The dtype of the values, also while duplicates are summed.
 
     Raises
     ------
     ValueError
-        Rows or columns are outside of the shape, or one of ``data``, ``row``, ``col`` lives in another context.
+        Rows or columns lie outside of the shape, differ in number from the values, or an array lives in another context.
     MemoryError
         The device has not the memory for the result.
     """
+    for name, part in numbers.items():
+        if part.size != data.size:
+            raise ValueError(f"{name}: must have as many entries as data, has {part.size}, not {data.size}")
+    if shape is None and not data.size:
+        raise ValueError("shape: cannot be told from arrays without entries; give it")
     values = place_part(queue, "data", data, dtype, copy=False)
-    numbers = {"row": row, "col": col}
-    (of_row, of_col), (rows, columns) = place_coordinates(queue, numbers, shape, n=values.size, work_group=work_group)
-    parts, facts = sort_entries(queue, values, of_row, of_col, (rows, columns), work_group)
-    return parts, (rows, columns), facts
+    (row, col), (n_rows, n_columns) = place_coordinates(queue, numbers, shape, n=values.size)
+    return sort_entries(queue, values, row, col, (n_rows, n_columns)), (n_rows, n_columns)
 
 
 def sort_entries(
@@ -252,12 +284,11 @@ def sort_entries(
     row: cl_array.Array,
     col: cl_array.Array,
     shape: tuple[int, int],
-    work_group: int = _WORK_GROUP,
-) -> tuple[Parts, Facts]:
-    """Return the matrix of entries with their rows and columns, which lie in its shape, in canonical format, and its facts.
+) -> Parts:
+    """Return the arrays of a CSR matrix in canonical format, from the rows and columns of entries, which lie in its shape.
 
-    Entries that are not sorted by row are sorted so, then within rows by column, both stably. Waits to learn how they are sorted,
-    if they were not by row how they are then, and how many are left.
+    Entries out of order are sorted stably by row, then within rows by column. The host waits up to three times: for the order of
+    the entries; for the order within rows, if the entries were sorted by row; and for the number of entries without duplicates.
     """
     order = order_of(queue, row, col) if values.size else None
     if order is not None and order.by_row:
@@ -269,59 +300,74 @@ def sort_entries(
     if not order.by_column:
         parts = with_sorted_rows(queue, parts)
     if not order.canonical:
-        parts = without_duplicates(queue, parts, work_group)
-    return parts, Facts(parts[1].size, sorted=True, canonical=True)
+        parts = without_duplicates(queue, parts)
+    return parts
+
+
+def order_of(queue: cl.CommandQueue, row: cl_array.Array, col: cl_array.Array) -> EntryOrder:
+    """Return the order of entries, from their rows and columns of one index type. The host waits for the device."""
+    chain, n = Chain(queue, row, col), row.size
+    built, record = chain.build(RowOrder(min(_ORDER_WORK_GROUP, chain.device.max_work_group), name_of(row.dtype)))
+    groups, sizes = spread(chain.device, n, record.work_group, _COUNTING_GROUPS)
+    report = chain.scratch(3 * groups, np.int64)
+    chain.launch(built, groups, *sizes, row, col, report)
+    fallen, unsorted, repeated = chain.read(report, 3 * groups).reshape(groups, 3).sum(axis=0).tolist()
+    return EntryOrder(not fallen, not (fallen or unsorted), not (fallen or unsorted or repeated))
+
+
+def row_begins(queue: cl.CommandQueue, row: cl_array.Array, n_rows: int) -> cl_array.Array:
+    """Return the row pointers of entries whose rows ascend, in the dtype of the rows."""
+    chain, indptr = Chain(queue, row), allocate(queue, "indptr", n_rows + 1, row.dtype, row.allocator)
+    built, record = chain.build(RowBegins(min(_ORDER_WORK_GROUP, chain.device.max_work_group), name_of(row.dtype)))
+    groups, sizes = spread(chain.device, n_rows + 1, record.work_group, _GROUPS_PER_UNIT)
+    chain.launch(built, groups, *sizes, np.uint64(row.size), row, indptr)
+    chain.finish(indptr)
+    return indptr
 
 
 def _sort_by_row(
     queue: cl.CommandQueue, values: cl_array.Array, row: cl_array.Array, col: cl_array.Array, shape: tuple[int, int]
 ) -> Parts:
-    """Return the parts of a matrix of entries, sorted by row, those of a row in the order in which they come."""
+    """Return the arrays of a CSR matrix of entries, sorted stably by row."""
     n = values.size
-    index = row.dtype if n else index_dtype((), shape)  # as SciPy has it
+    index = row.dtype if n else index_dtype((), shape)  # of a matrix without entries, the index type is SciPy's
     chain = Chain(queue, row, col, values)
     lengths = {"data": (n, values.dtype), "indices": (n, index), "indptr": (shape[0] + 1, index)}
     suffix = f"of a {shape[0]} x {shape[1]} matrix"
     data, indices, indptr = (allocate(queue, f"{name} {suffix}", *size) for name, size in lengths.items())
-    parts = data, indices, indptr
     enqueue_sort_by_key(
-        chain, row, n, shape[0], n_items=shape[1], sorted_items=parts[1], items=col, values=values, sorted_values=parts[0],
-        pointers=parts[2],
+        chain, row, n, shape[0], n_items=shape[1], sorted_items=indices, items=col, values=values, sorted_values=data,
+        pointers=indptr,
     )  # fmt: skip
-    chain.finish(*parts)
-    return parts
+    chain.finish(data, indices, indptr)
+    return data, indices, indptr
 
 
-def _largest(queue: cl.CommandQueue, name: str, numbers: cl_array.Array, length: int | None, work_group: int) -> int:
-    """Return the largest of some rows or columns, after all were found to be in range."""
-    outside, largest = _range(queue, numbers, np.iinfo(np.int64).max if length is None else length, work_group)
-    if outside:
-        raise ValueError(f"{name}: must lie in [0, {'n' if length is None else length}), {outside} of {numbers.size} do not")
-    return largest
-
-
-def _range(queue: cl.CommandQueue, numbers: cl_array.Array, length: int, work_group: int) -> tuple[int, int]:
-    """Return how many numbers lie outside [0, length), and the largest of all."""
-    chain = Chain(queue, numbers)
-    built, record = chain.build(Range(min(work_group, chain.device.max_work_group), numbers.dtype.name))
+def _check_range(queue: cl.CommandQueue, name: str, numbers: cl_array.Array, length: int | None) -> int:
+    """Return the largest of the coordinates along an axis; raise a ValueError if one of them lies outside of its length."""
+    chain, limit = Chain(queue, numbers), np.iinfo(np.int64).max if length is None else length
+    built, record = chain.build(Range(min(_WORK_GROUP, chain.device.max_work_group), numbers.dtype.name))
     groups, sizes = spread(chain.device, numbers.size, record.work_group)
     report = chain.scratch(2 * groups, np.int64)
-    chain.launch(built, groups, *sizes, np.int64(length), numbers, report)
+    chain.launch(built, groups, *sizes, np.int64(limit), numbers, report)
     per_group = chain.read(report, 2 * groups).reshape(groups, 2)
-    return int(per_group[:, 0].sum()), int(per_group[:, 1].max(initial=-1))
+    outside = int(per_group[:, 0].sum())
+    if outside:
+        raise ValueError(f"{name}: must lie in [0, {'n' if length is None else length}), {outside} of {numbers.size} do not")
+    return int(per_group[:, 1].max(initial=-1))
 
 
 def rows_of(queue: cl.CommandQueue, indptr: cl_array.Array, n: int) -> cl_array.Array:
-    """Return the row of each of n entries, of the dtype of ``indptr``, which is that of a valid structure."""
+    """Return the row of each of n entries of a valid structure, in the dtype of its ``indptr``."""
     chain, rows = Chain(queue, indptr), allocate(queue, "rows", n, indptr.dtype, indptr.allocator)
     if n:
-        run(chain, _enqueue_rows, (indptr, rows), n, indptr.size - 1)
+        run(chain, _enqueue_entry_rows, (indptr, rows), n, indptr.size - 1)
         chain.finish(rows)
     return rows
 
 
 def copy_coordinates(queue: cl.CommandQueue, parts: Parts) -> Parts:
-    """Return copies of the values and the columns of entries, and the row of each; ``parts`` are valid."""
+    """Return copies of the values and the columns of a valid CSR matrix, and the row of each entry."""
     data, indices, indptr = parts
     chain, n = Chain(queue, *parts), indices.size
     sizes = (n, data.dtype), (n, indices.dtype), (n, indptr.dtype)
@@ -330,11 +376,6 @@ def copy_coordinates(queue: cl.CommandQueue, parts: Parts) -> Parts:
         run(chain, _enqueue_rows_and_copies, (indptr, indices, data, rows, col, values), n, indptr.size - 1)
         chain.finish(*copies)
     return values, col, rows
-
-
-def _enqueue_rows(chain: Chain, indptr: cl_array.Array, rows: cl_array.Array, n: int, n_rows: int) -> None:
-    """Enqueue the row of each of n entries."""
-    _enqueue_at_entries(chain, indptr, rows, n, n_rows)
 
 
 def _enqueue_rows_and_copies(
@@ -348,16 +389,15 @@ def _enqueue_rows_and_copies(
     n: int,
     n_rows: int,
 ) -> None:
-    """Enqueue the row of each of n entries, and copies of their columns and values."""
-    if chain.device.lanes_are_loops or n <= Thresholds.of(chain.device).max_copied:
-        _enqueue_at_entries(chain, indptr, rows, n, n_rows, (indices, data, col, values))
-        return
-    _enqueue_at_entries(chain, indptr, rows, n, n_rows)
-    chain.copy(col, indices, n)
-    chain.copy(values, data, n)
+    """Enqueue the expansion of row pointers to n entries, and copies of the entries' columns and values."""
+    kernel_copies = chain.device.lanes_are_loops or n <= Thresholds.of(chain.device).max_copied
+    _enqueue_entry_rows(chain, indptr, rows, n, n_rows, (indices, data, col, values) if kernel_copies else ())
+    if not kernel_copies:
+        chain.copy(col, indices, n)
+        chain.copy(values, data, n)
 
 
-def _enqueue_at_entries(
+def _enqueue_entry_rows(
     chain: Chain,
     indptr: cl_array.Array,
     rows: cl_array.Array,
@@ -365,7 +405,7 @@ def _enqueue_at_entries(
     n_rows: int,
     copies: tuple[cl_array.Array, ...] = (),
 ) -> None:
-    """Enqueue the kernel that tells the row of each of n entries, and makes ``copies``: of two arrays, to two arrays."""
+    """Enqueue the kernel that expands row pointers to n entries; ``copies``: columns and values, then arrays for their copies."""
     index, of_index = name_of(indptr.dtype), indptr.dtype.type
     value_bytes = copies[1].dtype.itemsize if copies else 0
     if not chain.device.lanes_are_loops:
@@ -387,7 +427,10 @@ def regroup(
     divisor: int,
     index: np.dtype[Any],
 ) -> tuple[cl_array.Array, cl_array.Array]:
-    """Return the places ``row * factors[0] + col * factors[1]`` of entries divided by ``divisor``: quotients and rests."""
+    """Return the coordinates of entries in a reshaped matrix.
+
+    The flat positions ``row * factors[0] + col * factors[1]`` of the entries are divided by ``divisor``: quotients and rests.
+    """
     chain, n = Chain(queue, row, col), row.size
     quotients, rests = (allocate(queue, "coordinates", n, index, row.allocator) for _ in range(2))
     if n:

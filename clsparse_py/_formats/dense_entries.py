@@ -1,4 +1,4 @@
-"""The entries of a dense matrix on the device, as CSR."""
+"""Conversion of a dense matrix on the device to CSR."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pyopencl import array as cl_array
 from typing_extensions import override
 
 from clsparse_py._build.declaration import Variants, kernel
-from clsparse_py._formats.canonical import Parts
 from clsparse_py._ground.records import dataclass
 from clsparse_py._matrix.convert import convert
+from clsparse_py._matrix.matrix import Parts
 from clsparse_py._matrix.placement import index_dtype
 from clsparse_py._matrix.structure import OfStructure
 from clsparse_py._memory.memory import allocate
@@ -38,11 +38,11 @@ class Entries(OfStructure):
     dtype : str
         NumPy's name of the dtype of the values.
     phase : str
-        "mark" or "place".
+        "mark", which marks the entries that are not 0, or "place", which moves them to their positions.
     """
 
     template = "canonical/entries"
-    variants: ClassVar[Variants] = {each: {"phase": each or "mark"} for each in ("", "place")}
+    variants: ClassVar[Variants] = {"": {"phase": "mark"}, "place": {"phase": "place"}}
 
     dtype: str
     phase: str
@@ -50,12 +50,12 @@ class Entries(OfStructure):
     @override
     def arguments(self) -> Mapping[str, object]:
         dtype = np.dtype(self.dtype)
-        of_values = {"number": OPENCL_TYPES[self.dtype], "is_complex": dtype.kind == "c", "fp64": needs_fp64(dtype)}
-        return {**super().arguments(), **of_values}
+        value_arguments = {"number": OPENCL_TYPES[self.dtype], "is_complex": dtype.kind == "c", "fp64": needs_fp64(dtype)}
+        return {**super().arguments(), **value_arguments}
 
 
-def _entries(queue: cl.CommandQueue, dense: cl_array.Array, index: np.dtype[Any]) -> Parts:
-    """Return the result of `entries_of`, with indices of a dtype that holds the number of places."""
+def _extract_entries(queue: cl.CommandQueue, dense: cl_array.Array, index: np.dtype[Any]) -> Parts:
+    """Return the CSR arrays of a dense matrix, in an index dtype that holds rows times columns."""
     rows, columns = dense.shape
     n, item, chain = rows * columns, dense.dtype.itemsize, Chain(queue, dense)
     types = min(128, chain.device.max_work_group), name_of(index), name_of(dense.dtype)
@@ -65,9 +65,9 @@ def _entries(queue: cl.CommandQueue, dense: cl_array.Array, index: np.dtype[Any]
     marks, positions = chain.scratch(n, np.uint8), chain.scratch(n + 1, index)
     chain.launch(mark_kernel, groups, *sizes, *origin, dense, marks)
     enqueue_scan(chain, marks, positions, n, kind="pointers")
-    n_kept = int(chain.read(positions, 1, n)[0])
-    data = allocate(queue, "data", n_kept, dense.dtype, dense.allocator)
-    indices, indptr = (allocate(queue, *size, index) for size in (("indices", n_kept), ("indptr", rows + 1)))
+    n_entries = int(chain.read(positions, 1, n)[0])
+    data = allocate(queue, "data", n_entries, dense.dtype, dense.allocator)
+    indices, indptr = (allocate(queue, *size, index) for size in (("indices", n_entries), ("indptr", rows + 1)))
     chain.launch(place_kernel, groups, *sizes, *origin, dense, positions, indices, data)
     begins = copy_to_device(queue, "beginnings of rows", np.arange(rows + 1, dtype=index) * index.type(columns))
     enqueue_permute(chain, begins, positions, indptr, rows + 1)
@@ -76,18 +76,18 @@ def _entries(queue: cl.CommandQueue, dense: cl_array.Array, index: np.dtype[Any]
 
 
 def entries_of(queue: cl.CommandQueue, dense: cl_array.Array) -> Parts:
-    """Return data, indices and indptr of the entries of a dense matrix that are not 0. Waits to learn how many they are.
+    """Return the CSR arrays of the entries of a dense matrix that are not 0. The host waits to read the number of entries.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
     dense : pyopencl.array.Array
-        Two-dimensional, with places, of any strides, of a dtype that kernels take.
+        A matrix of any strides, with rows and columns, of a dtype that kernels take.
 
     Raises
     ------
     ValueError
-        It lives in another context, reaches past its buffer, or begins between two values.
+        The dense matrix lives in another context, reaches past its buffer, or begins between two values.
     """
     if not contexts_match(dense, queue.context):
         raise ValueError("arg1: lives in another context than the queue of the matrix")
@@ -95,7 +95,7 @@ def entries_of(queue: cl.CommandQueue, dense: cl_array.Array) -> Parts:
     item = dense.dtype.itemsize
     if any(number % item for number in (dense.offset, *dense.strides)):
         raise ValueError(f"arg1: values must stand at multiples of {item} bytes in its buffer")
-    data, indices, indptr = _entries(queue, dense, index_dtype((), (math.prod(dense.shape),)))
+    data, indices, indptr = _extract_entries(queue, dense, index_dtype((), (math.prod(dense.shape),)))
     index = index_dtype((), (*dense.shape, data.size))
     if indices.dtype != index:
         indices, indptr = (convert(queue, "indices", part, index) for part in (indices, indptr))

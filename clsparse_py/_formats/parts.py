@@ -1,7 +1,8 @@
-"""The first argument of sparse arrays, of each kind that they take, as data, indices and indptr."""
+"""The arguments of the constructors of sparse arrays, converted to data, indices and indptr."""
 
 from __future__ import annotations
 
+import abc
 import operator
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
+from typing_extensions import Self
 
 from clsparse_py._formats.coordinates import from_coordinates
 from clsparse_py._formats.dense_entries import entries_of
@@ -27,7 +29,7 @@ from clsparse_py._matrix.placement import (
     value_dtype_on,
     vector,
 )
-from clsparse_py._matrix.structure import Facts
+from clsparse_py._matrix.structure import Facts, check_structure
 from clsparse_py._memory.memory import array_of
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, unsupported_dtype
 
@@ -40,6 +42,7 @@ __all__ = [
     "is_one_dimensional",
     "is_shape",
     "matrix_of",
+    "require_two_dimensions",
 ]
 
 
@@ -52,7 +55,7 @@ def build_csr_parts(
     copy: bool = False,
     check: bool = True,
 ) -> tuple[Structure, cl_array.Array]:
-    """Return the structure and the values of the matrix that `csr_array` is asked to make; the structure is still to be checked.
+    """Return the structure, not yet checked, and the values of the matrix that the arguments of `csr_array` describe.
 
     Parameters
     ----------
@@ -65,22 +68,24 @@ def build_csr_parts(
         ``arg1`` is of no kind that is taken, or its parts do not go together; the message names the part.
     """
     shape = None if shape is None else shape_of(shape)
-    facts: Facts | None = None
+    is_canonical = False
     if isinstance(arg1, Sparse) and not isinstance(arg1, Matrix):
         arg1, copy = arg1.tocsr(copy=copy), False
     if isinstance(arg1, Matrix):
         parts, own_shape = (arg1.data, arg1.indices, arg1.indptr), arg1.structure.shape
     else:
-        parts, own_shape, facts = _parts_of(arg1, shape, dtype, queue)
+        parts, own_shape, is_canonical = _parts_of(arg1, shape, dtype, queue)
     if shape is not None and shape[0] == own_shape[0] and shape[1] > own_shape[1]:
         own_shape = shape  # with more columns, as SciPy allows
     if shape not in (None, own_shape):
         raise ValueError(f"shape: {shape} differs from that of arg1, {own_shape} (inconsistent shapes)")
     queue = queue_for(parts, queue)
-    # Arrays that were made here, with facts, are private already: they are not copied.
-    data, indices, indptr = place(queue, parts, own_shape, dtype, copy=copy and facts is None)
+    # Canonical arrays are the work of `_parts_of`: nobody else has them, so that they are not copied.
+    data, indices, indptr = place(queue, parts, own_shape, dtype, copy=copy and not is_canonical)
+    if is_canonical:
+        return Structure.canonical(queue, own_shape, indices, indptr), data
     if not isinstance(arg1, Matrix):
-        return Structure(queue, own_shape, indices, indptr, facts, vouched=not check), data
+        return Structure(queue, own_shape, indices, indptr, vouched=not check), data
     if own_shape != arg1.structure.shape:
         return Structure(queue, own_shape, indices, indptr, arg1.facts), data
     shared = indices is arg1.indices and indptr is arg1.indptr and queue == arg1.queue
@@ -88,17 +93,17 @@ def build_csr_parts(
 
 
 def matrix_of(queue: cl.CommandQueue, value: Any) -> Matrix:
-    """Return a sparse array of any format, ours or SciPy's, of two dimensions, as operations take it; they check it."""
+    """Return a sparse array of two dimensions and any format, ours or SciPy's, as a `Matrix`, whose structure is not checked."""
     return value if isinstance(value, Matrix) else Matrix.assembled(*build_csr_parts(value, queue=queue))
 
 
 def is_shape(arg1: Any) -> bool:
-    """Return whether the first argument is a shape: a tuple of integers."""
+    """Return whether a constructor's first argument is a shape: a tuple of integers."""
     return isinstance(arg1, tuple) and bool(arg1) and all(isinstance(length, (int, np.integer)) for length in arg1)
 
 
 def coordinates_of(arg1: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return the coordinates of a first argument ``(data, coordinates)``, an array for each axis; None if it is none such."""
+    """Return the coordinates of a first argument ``(data, coordinates)``, an array for each axis; None for another argument."""
     if len(arg1) != 2:
         return None
     is_table = isinstance(arg1[1], np.ndarray | cl_array.Array) and arg1[1].ndim == 2
@@ -106,7 +111,7 @@ def coordinates_of(arg1: tuple[Any, ...]) -> tuple[Any, ...] | None:
 
 
 def is_one_dimensional(arg1: Any, shape: Any = None) -> bool:
-    """Return whether a sparse array of one dimension is asked for."""
+    """Return whether a constructor's arguments describe an array of one dimension."""
     if shape is not None:
         return isinstance(shape, (int, np.integer)) or (hasattr(shape, "__len__") and len(shape) == 1)
     if isinstance(arg1, tuple):
@@ -146,13 +151,13 @@ def as_row(arg1: Any, shape: Any) -> tuple[Any, Any]:
 
 def _parts_of(
     arg1: Any, shape: tuple[int, int] | None, dtype: Any, queue: cl.CommandQueue | None
-) -> tuple[Parts, tuple[int, int], Facts | None]:
-    """Return ``(data, indices, indptr)``, on host or device, the shape, and what is known of the structure.
+) -> tuple[Parts, tuple[int, int], bool]:
+    """Return ``(data, indices, indptr)``, on host or device, the shape, and whether they are new arrays in canonical format.
 
     Parameters
     ----------
     arg1, shape, dtype, queue
-        As for `csr_array`; ``arg1`` is no sparse array of ours.
+        As for `csr_array`; ``arg1`` is no sparse array of this package.
 
     Raises
     ------
@@ -160,26 +165,27 @@ def _parts_of(
         ``arg1`` is of no kind that is taken; the message names the part.
     """
     if scipy.sparse.issparse(arg1):
-        return *_from_scipy(arg1), None
+        return *_from_scipy(arg1), False
     if isinstance(arg1, cl_array.Array):
         return _from_device(arg1, queue)
     if not isinstance(arg1, tuple):
-        return *_from_scipy(_from_dense(arg1, shape)), None
+        return *_from_scipy(_from_dense(arg1, shape)), False
     if is_shape(arg1):
-        return *_empty(shape_of(arg1), dtype), None
+        return *_empty(shape_of(arg1), dtype), False
     coordinates = coordinates_of(arg1)
     if coordinates is not None and len(coordinates) == 2:
-        return _from_coordinates(arg1[0], *coordinates, shape, dtype, queue)
-    return *_from_tuple(arg1, shape, dtype), None
+        return *_from_coordinates(arg1[0], *coordinates, shape, dtype, queue), True
+    return *_from_tuple(arg1, shape, dtype), False
 
 
 def _empty(shape: tuple[int, int], dtype: Any) -> tuple[Parts, tuple[int, int]]:
-    """Return the parts of a matrix without entries; of float64 if no dtype is given, as in SciPy."""
+    """Return the arrays of a matrix without entries, and its shape; the dtype is float64 by default, as in SciPy."""
     index = index_for(max(shape))
     return (np.zeros(0, dtype), np.zeros(0, index), np.zeros(shape[0] + 1, index)), shape
 
 
 def _from_scipy(matrix: Any) -> tuple[Parts, tuple[int, int]]:
+    """Return the CSR arrays and the shape of a sparse matrix of SciPy, on the host."""
     if matrix.ndim != 2:
         raise ValueError(f"arg1: must have two dimensions, has {matrix.ndim}")
     rows = matrix.tocsr()
@@ -187,12 +193,12 @@ def _from_scipy(matrix: Any) -> tuple[Parts, tuple[int, int]]:
 
 
 def dense_values(values: Any) -> np.ndarray[Any, Any]:
-    """Return a dense array on the host, of a dtype that kernels take.
+    """Return a constructor's first argument as a dense array on the host, of a dtype that kernels take.
 
     Raises
     ------
     TypeError, ValueError
-        It is none, or a scalar.
+        The argument is None, a scalar, or of another dtype.
     """
     if values is None:
         raise TypeError("arg1: must be a sparse matrix, a dense array or a tuple of arrays, is None")
@@ -205,38 +211,41 @@ def dense_values(values: Any) -> np.ndarray[Any, Any]:
     return dense
 
 
-def _from_device(dense: cl_array.Array, queue: cl.CommandQueue | None) -> tuple[Parts, tuple[int, int], Facts]:
-    """Return the parts and the shape of a dense matrix on the device, and the facts of its structure."""
-    if dense.dtype.name not in OPENCL_TYPES or not dense.dtype.isnative:
-        raise unsupported_dtype("arg1", dense.dtype)
+def require_two_dimensions(dense: Any) -> None:
+    """Raise a ValueError unless a dense first argument, of the host or the device, has two dimensions."""
     if dense.ndim != 2:
         no_such = f"shape {dense.shape}; arrays don't support {dense.ndim}D"
         raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} ({no_such})")
+
+
+def _from_device(dense: cl_array.Array, queue: cl.CommandQueue | None) -> tuple[Parts, tuple[int, int], bool]:
+    """Return the CSR arrays and the shape of a dense matrix on the device, and True, as the arrays are canonical."""
+    if dense.dtype.name not in OPENCL_TYPES or not dense.dtype.isnative:
+        raise unsupported_dtype("arg1", dense.dtype)
+    require_two_dimensions(dense)
     rows, columns = dense.shape
     if not dense.size:
-        return *_empty((rows, columns), dense.dtype), Facts(0, sorted=True, canonical=True)
-    parts = entries_of(queue_for((dense,), queue), dense)
-    return parts, (rows, columns), Facts(int(parts[0].size), sorted=True, canonical=True)
+        return *_empty((rows, columns), dense.dtype), True
+    return entries_of(queue_for((dense,), queue), dense), (rows, columns), True
 
 
 def _from_dense(values: Any, shape: tuple[int, int] | None) -> scipy.sparse.csr_array:
+    """Return a dense matrix of the host, or a vector as a matrix of one row, as SciPy's CSR array."""
     dense = dense_values(values)
     if not dense.ndim:
         raise TypeError("arg1: must be a sparse matrix, a dense array or a tuple of arrays, is an array without dimensions")
     if dense.ndim == 1 and shape is not None:
         dense = dense[None]  # a row of the shape that is asked for
-    if dense.ndim != 2:
-        no_such = f"shape {dense.shape}; arrays don't support {dense.ndim}D"
-        raise ValueError(f"arg1: a dense array must have two dimensions, has {dense.ndim} ({no_such})")
+    require_two_dimensions(dense)
     return scipy.sparse.csr_array(dense)
 
 
 def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None, dtype: Any) -> tuple[Parts, tuple[int, int]]:
-    """Return the three arrays and the shape of a tuple of three parts."""
+    """Return the data, indices and indptr of a first argument with these three parts, and the shape of the matrix."""
     if len(arg1) != 3:
         raise ValueError(f"arg1: a tuple must be (data, indices, indptr) or (data, (row, col)) or a shape, has {len(arg1)} parts")
     data = vector("data", arg1[0], dtype)
-    indices, indptr = (_whole(name, part) for name, part in zip(("indices", "indptr"), arg1[1:], strict=True))
+    indices, indptr = (_integers(name, part) for name, part in zip(("indices", "indptr"), arg1[1:], strict=True))
     value_dtype("data", data.dtype)
     if not indptr.size:
         raise ValueError("indptr: must have rows + 1 entries, has none")
@@ -248,13 +257,13 @@ def _from_tuple(arg1: tuple[Any, ...], shape: tuple[int, int] | None, dtype: Any
     return (data, indices, indptr), shape
 
 
-def _whole(name: str, part: Any) -> Any:
-    """Return indices as integers, also whole numbers among the floats of an array of the host, as SciPy does.
+def _integers(name: str, part: Any) -> Any:
+    """Return an index array of integers; floats of an array of the host are converted, as by SciPy.
 
     Raises
     ------
     TypeError
-        They are no whole numbers.
+        The index array holds other numbers than integers.
     """
     if isinstance(part, cl_array.Array) or np.asarray(part).dtype.kind != "f":
         return index_vector(name, part)
@@ -265,26 +274,21 @@ def _whole(name: str, part: Any) -> Any:
 
 def _from_coordinates(
     data: Any, row: Any, col: Any, shape: tuple[int, int] | None, dtype: Any, queue: cl.CommandQueue | None
-) -> tuple[Parts, tuple[int, int], Facts]:
-    """Return the parts and the shape of a matrix given by coordinates, duplicates summed, and the facts of its structure."""
+) -> tuple[Parts, tuple[int, int]]:
+    """Return the CSR arrays, in canonical format, and the shape of a matrix given by coordinates."""
     data, row, col = vector("data", data, dtype), index_vector("row", row), index_vector("col", col)
     value_dtype("data", data.dtype)
-    if shape is None and not data.size:
-        raise ValueError("shape: cannot be told from arrays without entries; give it")
-    for name, part in (("row", row), ("col", col)):
-        if part.size != data.size:
-            raise ValueError(f"{name}: must have as many entries as data, has {part.size}, not {data.size}")
     queue = queue_for((data, row, col), queue)
-    return from_coordinates(queue, data, row, col, shape, value_dtype_on(queue, data.dtype, dtype))
+    return from_coordinates(queue, data, {"row": row, "col": col}, shape, value_dtype_on(queue, data.dtype, dtype))
 
 
 class SetStructure:
-    """Base of matrices in compressed form whose `indices` and `indptr` may be set, and facts about them be told."""
+    """Base of `csr_array` and `bsr_array`, whose `indices` and `indptr` may be set, and be declared sorted or canonical."""
 
     _structure: Structure
     _data: cl_array.Array
-    #: The arrays as the user set them, in their own index type.
-    _set: dict[str, cl_array.Array]
+    #: The index arrays that the user set, in their own index types, by name.
+    _set_arrays: dict[str, cl_array.Array]
 
     if TYPE_CHECKING:
 
@@ -294,6 +298,8 @@ class SetStructure:
 
         def _become(self, structure: Structure, data: cl_array.Array) -> None: ...
         def _checked(self) -> Facts: ...
+        def copy(self) -> Self: ...
+        def require_valid(self) -> None: ...
 
     @property
     def indices(self) -> cl_array.Array:
@@ -310,11 +316,12 @@ class SetStructure:
 
     @indices.setter
     def indices(self, columns: Any) -> None:
+        """Replace the columns of the entries or blocks."""
         self._replace("indices", columns)
 
     @property
     def indptr(self) -> cl_array.Array:
-        """Where each row of entries or blocks begins, and the last one ends. Setting it replaces the structure, as for `indices`.
+        """The row pointers of the entries or blocks. Setting `indptr` replaces the structure, as for `indices`.
 
         If you write into the array in place, say ``A.indptr = A.indptr`` after that, as for `indices`.
         """
@@ -322,47 +329,87 @@ class SetStructure:
 
     @indptr.setter
     def indptr(self, offsets: Any) -> None:
+        """Replace the row pointers."""
         n_pointers = self._structure.shape[0] + 1
         if np.size(offsets) != n_pointers:
             raise ValueError(f"indptr: must have {n_pointers} entries, has {np.size(offsets)}")
         self._replace("indptr", offsets)
 
-    def _replace(self, name: str, array: Any) -> None:
-        """Take another structure, of which nothing is known: it is checked before its first use.
+    def check_format(self, full_check: bool = True) -> None:
+        """Check the structure.
 
-        Both arrays have the wider of the index types of those that were set.
+        Parameters
+        ----------
+        full_check : bool
+            True: the structure is checked again, even if it is known to be valid.
+
+        Raises
+        ------
+        ValueError
+            The structure is not valid; the message says why.
+        """
+        self.require_valid()
+        if full_check:
+            check_structure(self.queue, self._structure.shape, self.indices, self.indptr)
+
+    def prune(self) -> None:
+        """Cut off the entries or blocks that are stored behind the last row."""
+        self.require_valid()
+
+    @abc.abstractmethod
+    def sort_indices(self) -> None:
+        """Sort the columns of each row of entries or blocks, in place."""
+
+    def sorted_indices(self) -> Self:
+        """Return a copy of the matrix with the columns of each row in ascending order, as `sort_indices` leaves them."""
+        result = self.copy()
+        result.sort_indices()
+        return result
+
+    def _replace(self, name: str, array: Any) -> None:
+        """Replace ``indices`` or ``indptr``: the matrix has another structure, which is checked before its first use.
+
+        The index type of the structure is the wider one of the arrays that were set.
         """
         shape, values = self._structure.shape, index_vector(name, array)
-        self._set[name] = place_part(self.queue, name, values, index_dtype((values,), shape), copy=False)
-        parts = {part_name: self._set.get(part_name, getattr(self._structure, part_name)) for part_name in ("indices", "indptr")}
+        self._set_arrays[name] = place_part(self.queue, name, values, index_dtype((values,), shape), copy=False)
+        parts = {
+            part_name: self._set_arrays.get(part_name, getattr(self._structure, part_name)) for part_name in ("indices", "indptr")
+        }
         index = index_dtype(parts.values(), shape)
         indices, indptr = (
             part if part.dtype == index else convert(self.queue, part_name, part, index) for part_name, part in parts.items()
         )
-        were_set = self._set
+        set_arrays = self._set_arrays
         self._become(Structure(self.queue, shape, indices, indptr, vouched=False), self._data)
-        self._set = were_set
+        self._set_arrays = set_arrays
 
     @property
     def has_sorted_indices(self) -> bool:
-        """Whether the columns of each row ascend (duplicates may stand beside each other). Who sets it is believed."""
+        """Whether the columns of each row ascend (duplicates may stand beside each other). A value that is set is trusted."""
         return self._checked().sorted
 
     @has_sorted_indices.setter
     def has_sorted_indices(self, is_sorted: bool) -> None:
+        """Declare the columns of rows sorted or not."""
         self._believe(is_sorted=bool(is_sorted), is_canonical=bool(is_sorted) and self._checked().canonical)
 
     @property
     def has_canonical_format(self) -> bool:
-        """Whether the columns of each row ascend strictly: sorted and without duplicates. Who sets it is believed."""
+        """Whether the columns of each row ascend strictly: sorted and without duplicates. A value that is set is trusted."""
         return self._checked().canonical
 
     @has_canonical_format.setter
     def has_canonical_format(self, is_canonical: bool) -> None:
+        """Declare the format canonical or not."""
         self._believe(is_sorted=bool(is_canonical) or self._checked().sorted, is_canonical=bool(is_canonical))
 
+    def _index_dtype(self) -> np.dtype[Any]:
+        """Return the dtype of `indices` and `indptr`."""
+        return np.dtype(self.indptr.dtype)
+
     def _believe(self, *, is_sorted: bool, is_canonical: bool) -> None:
-        """Take facts about the structure that a caller answers for."""
+        """Replace the facts sorted and canonical of the structure by facts that the caller vouches for."""
         facts = self._checked()
         believed = Facts(facts.nnz, sorted=is_sorted, canonical=is_canonical, longest=facts.longest, adjacent=facts.adjacent)
         if believed != facts:

@@ -1,4 +1,4 @@
-"""Matrices on the memory of host arrays, which are read-only meanwhile."""
+"""Matrices on the memory of host arrays (zero copy), which are read-only as long as the memory is in use."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from clsparse_py._run.transfer import from_host, in_place
 
 __all__ = ["on_memory_of"]
 
-#: The garbage collector may end a buffer at any time, in a thread that has the lock too: so `_give_back` never waits for it.
+#: The lock of `_lent`. The garbage collector may end a buffer in a thread that has the lock: `_give_back` never waits for it.
 _lock = threading.Lock()
-#: Arrays of which a buffer has gone, once for each, to be counted by whoever has the lock next.
-_gone: deque[np.ndarray[Any, Any]] = deque()
+#: Host arrays whose buffers have ended, once for each buffer, to be counted by the next thread with the lock.
+_ended: deque[np.ndarray[Any, Any]] = deque()
 #: Number of buffers over each host array that was made read-only for them, by the array's id.
 _lent: dict[int, int] = {}
 
@@ -31,9 +31,9 @@ _lent: dict[int, int] = {}
 def on_memory_of(
     arg1: Any, shape: Any = None, dtype: Any = None, queue: cl.CommandQueue | None = None, *, copy: bool = False
 ) -> tuple[Parts, tuple[int, int]]:
-    """Return device arrays on the memory of a matrix's three NumPy arrays, and its shape, of one row if it has one dimension.
+    """Return device arrays on the memory of a matrix's three NumPy arrays, and its shape; one dimension is a matrix of one row.
 
-    The NumPy arrays are read-only until the device arrays, and all that use their memory, are gone.
+    The NumPy arrays are read-only until the last device array on their memory is gone.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def on_memory_of(
     Raises
     ------
     ValueError
-        It cannot be done without a copy; the message says why.
+        The arrays cannot be used without a copy; the message says why.
     TypeError
         A part is no NumPy array.
     """
@@ -58,7 +58,7 @@ def on_memory_of(
 
 
 def _arrays_of(arg1: Any, shape: Any) -> tuple[dict[str, np.ndarray[Any, Any]], tuple[int, int]]:
-    """Return the three arrays by name, and the shape as that of a matrix."""
+    """Return the three NumPy arrays by name, and the shape of the matrix, of one row for one dimension."""
     if scipy.sparse.issparse(arg1) and arg1.format == "csr":
         parts, own_shape = (arg1.data, arg1.indices, arg1.indptr), arg1.shape if shape is None else shape
     elif isinstance(arg1, tuple) and len(arg1) == 3:
@@ -68,19 +68,19 @@ def _arrays_of(arg1: Any, shape: Any) -> tuple[dict[str, np.ndarray[Any, Any]], 
         raise ValueError(f"zero_copy: takes a SciPy matrix in CSR format or (data, indices, indptr), not {shown}")
     if own_shape is None:
         raise ValueError("zero_copy: (data, indices, indptr) need a shape")
-    names = ("data", "indices", "indptr")
-    for name, part in zip(names, parts, strict=True):
+    host = dict(zip(("data", "indices", "indptr"), parts, strict=True))
+    for name, part in host.items():
         if not isinstance(part, np.ndarray):
             raise TypeError(f"zero_copy: {name} must be a NumPy array, is {class_of(part)}")
         if part.ndim != 1 or not part.flags.c_contiguous:
             raise ValueError(f"zero_copy: {name} must be contiguous, has shape {part.shape} and strides {part.strides}")
     if np.ndim(own_shape) == 0 or len(own_shape) == 1:
         own_shape = 1, operator.index(own_shape if np.ndim(own_shape) == 0 else own_shape[0])
-    return dict(zip(names, parts, strict=True)), shape_of(own_shape)
+    return host, shape_of(own_shape)
 
 
 def _require_fitting(host: dict[str, np.ndarray[Any, Any]], shape: tuple[int, int], dtype: Any) -> None:
-    """Raise a ValueError if kernels do not take the arrays' dtypes as they are."""
+    """Raise a ValueError if the dtype of an array would have to be converted."""
     data, indices, indptr = host.values()
     value_dtype("data", data.dtype)
     if not data.dtype.isnative or (dtype is not None and np.dtype(dtype) != data.dtype):
@@ -96,7 +96,7 @@ def _require_fitting(host: dict[str, np.ndarray[Any, Any]], shape: tuple[int, in
 
 
 def _require_reachable(host: dict[str, np.ndarray[Any, Any]], queue: cl.CommandQueue) -> None:
-    """Raise a ValueError if the device does not work on the arrays' own memory."""
+    """Raise a ValueError if the device cannot work on the memory of the host arrays."""
     device = describe(queue.device)
     if not device.aliases_host:
         has = "shares the host's memory, but was not seen to work on NumPy's" if device.unified_memory else "has its own memory"
@@ -110,7 +110,7 @@ def _require_reachable(host: dict[str, np.ndarray[Any, Any]], queue: cl.CommandQ
 
 
 def _lend(queue: cl.CommandQueue, array: np.ndarray[Any, Any]) -> Any:
-    """Return a device array on an array's memory; the array is read-only as long as the memory is in use."""
+    """Return a device array on the memory of a host array, which is read-only as long as the memory is in use."""
     lent = from_host(queue, array, copy=False)
     with _lock:
         if array.size and (array.flags.writeable or id(array) in _lent):
@@ -119,22 +119,22 @@ def _lend(queue: cl.CommandQueue, array: np.ndarray[Any, Any]) -> Any:
             # The buffer keeps the host array alive, and is released after the commands that use it.
             buffer: Any = lent.base_data
             weakref.finalize(buffer.hostbuf, _give_back, array).atexit = False
-    _settle()
+    _count_ended()
     return lent
 
 
 def _give_back(array: np.ndarray[Any, Any]) -> None:
-    """Let an array be written to if no device works on it any more."""
-    _gone.append(array)
-    _settle()
+    """Make a host array writable again if the buffer that ended was the last one on its memory."""
+    _ended.append(array)
+    _count_ended()
 
 
-def _settle() -> None:
-    """Count the buffers that have gone, unless a thread has the lock: it does so when it lets go of it."""
-    while _gone and _lock.acquire(blocking=False):
+def _count_ended() -> None:
+    """Count the buffers that have ended, unless another thread has the lock: that thread counts them before it goes on."""
+    while _ended and _lock.acquire(blocking=False):
         try:
-            while _gone:
-                array = _gone.popleft()
+            while _ended:
+                array = _ended.popleft()
                 _lent[id(array)] -= 1
                 if not _lent[id(array)]:
                     del _lent[id(array)]

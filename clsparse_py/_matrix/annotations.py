@@ -1,4 +1,4 @@
-"""Types of arguments, for signatures."""
+"""Types of arguments and results, for signatures."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 __all__ = [
-    "Extreme", "Found", "Gives", "GivesRows", "Number", "OfAxis", "Pair", "Scalar", "SciPySparse", "Solver", "Values",
-    "of_axis", "of_extreme", "solver",
+    "Extreme", "HasPairType", "HasVectorType", "NumPyScalar", "Number", "OfAxis", "Pair", "Scalar", "SciPySparse", "Solver",
+    "Values", "of_axis", "of_extreme", "solver",
 ]  # fmt: skip
 
 _Options = ParamSpec("_Options")
-_Given = TypeVar("_Given", covariant=True)
+_Class = TypeVar("_Class", covariant=True)
 
 #: A number: Python's, NumPy's, or an array without dimensions.
 Scalar: TypeAlias = complex | np.number[Any] | np.bool_ | npt.NDArray[Any]
 #: A number: Python's or NumPy's.
 Number: TypeAlias = complex | np.number[Any] | np.bool_
-#: A number that an operation gives: NumPy's, of an array of booleans `numpy.bool_`, whose methods are nearly these.
-Found: TypeAlias = np.number[Any]
-#: Keys, and the values that moved with them.
+#: The number that a reduction of an array returns, as NumPy's; of booleans it is `numpy.bool_`, whose methods are alike.
+NumPyScalar: TypeAlias = np.number[Any]
+#: Sorted keys, and values in the order of the keys.
 Pair: TypeAlias = tuple[cl_array.Array, cl_array.Array]
-#: Values on the device, or what NumPy makes an array of.
+#: Values on the device, or an object that NumPy converts to an array.
 Values: TypeAlias = cl_array.Array | npt.ArrayLike
 
 
@@ -35,35 +35,37 @@ class SciPySparse(Protocol):
 
     @property
     def ndim(self) -> int:
-        """Dimensions."""
+        """The number of dimensions."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
+        """The numbers of rows and columns."""
 
     def tocsr(self) -> Any:
-        """Return it in CSR form."""
+        """Return the matrix or array in CSR form."""
 
 
-class Gives(Protocol[_Given]):
-    """A sparse array whose sums and products with others are of a class."""
-
-    @property
-    def _of_two(self) -> _Given: ...
-
-
-class GivesRows(Protocol[_Given]):
-    """A sparse array whose single rows and columns are one-dimensional arrays of a class."""
+class HasPairType(Protocol[_Class]):
+    """A sparse array that declares the class of its sums and products with sparse arrays."""
 
     @property
-    def _of_one(self) -> _Given: ...
+    def _pair_type(self) -> _Class:
+        """The class of the sum or product of two sparse arrays."""
+
+
+class HasVectorType(Protocol[_Class]):
+    """A sparse array that declares the class of its single rows and columns, which are one-dimensional."""
+
+    @property
+    def _vector_type(self) -> _Class:
+        """The class of a single row or column."""
 
 
 class OfAxis(Protocol):
-    """``A.sum`` and ``A.mean``."""
+    """The type of the reductions ``A.sum`` and ``A.mean``."""
 
     @overload
-    def __call__(self, axis: None = None, dtype: Any = None, out: None = None, *, like: None = None) -> Found: ...
+    def __call__(self, axis: None = None, dtype: Any = None, out: None = None, *, like: None = None) -> NumPyScalar: ...
 
     @overload
     def __call__(self, axis: int, dtype: Any = None, out: None = None, *, like: None = None) -> npt.NDArray[Any]: ...
@@ -77,21 +79,21 @@ class OfAxis(Protocol):
     def __call__(self, axis: Any = None, dtype: Any = None, out: Any = None, *, like: Any = None) -> Any: ...
 
 
-class Extreme(Protocol[_Given]):
-    """``A.max`` and ``A.min``, and those without NaN."""
+class Extreme(Protocol[_Class]):
+    """The type of the reductions ``A.max``, ``A.min``, ``A.nanmax`` and ``A.nanmin``."""
 
     @overload
-    def __call__(self, axis: None = None, out: None = None, *, explicit: bool = False) -> Found: ...
+    def __call__(self, axis: None = None, out: None = None, *, explicit: bool = False) -> NumPyScalar: ...
 
     @overload
-    def __call__(self, axis: int, out: None = None, *, explicit: bool = False) -> _Given: ...
+    def __call__(self, axis: int, out: None = None, *, explicit: bool = False) -> _Class: ...
 
     @overload
     def __call__(self, axis: Any = None, out: Any = None, *, explicit: bool = False) -> Any: ...
 
 
 class Solver(Protocol[_Options]):
-    """A function that solves ``A x = b``: x is as b is."""
+    """A function that solves ``A x = b``; x is an array of the same library as b."""
 
     @overload
     def __call__(
@@ -106,21 +108,21 @@ class Solver(Protocol[_Options]):
     @overload
     def __call__(self, A: Any, b: Any, *options: _Options.args, **keywords: _Options.kwargs) -> tuple[Any, int]: ...
 
-    # By PEP 612 these two have no names where the others follow; mypy takes them for names all the same.
+    # By PEP 612, A and b have no names in signatures with a ParamSpec; mypy takes them for names all the same.
     @overload
     def __call__(self, *, A: Any, b: Any, **keywords: Any) -> tuple[Any, int]: ...
 
 
 def of_axis(method: Callable[..., Any]) -> OfAxis:
-    """Return a method as it is, for type checkers as an `OfAxis`."""
+    """Return the given method, which type checkers then take for an `OfAxis`."""
     return cast("OfAxis", method)
 
 
 def of_extreme(method: Callable[..., Any]) -> Extreme[Any]:
-    """Return a method as it is, for type checkers as an `Extreme`."""
+    """Return the given method, which type checkers then take for an `Extreme`."""
     return cast("Extreme[Any]", method)
 
 
 def solver(function: Callable[Concatenate[Any, Any, _Options], tuple[Any, int]]) -> Solver[_Options]:
-    """Return a function as it is, for type checkers as a `Solver`."""
+    """Return the given function, which type checkers then take for a `Solver`."""
     return cast("Solver[_Options]", function)

@@ -1,4 +1,4 @@
-"""Device arrays of another dtype, or in a buffer of their own, without PyOpenCL's own kernels and their cache."""
+"""Conversion of device arrays to another dtype, and copies, without PyOpenCL's own kernels and their cache."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Convert(programs.Parameters):
 def convert(
     queue: cl.CommandQueue, name: str, values: cl_array.Array, dtype: np.dtype[Any], work_group: int = 64
 ) -> cl_array.Array:
-    """Return a new contiguous device array with the values of a one-dimensional one, converted to ``dtype``.
+    """Return a new contiguous device array with the values of a one-dimensional device array, converted to ``dtype``.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def copied(queue: cl.CommandQueue, name: str, values: cl_array.Array) -> cl_arra
     result.strides = values.strides
     if values.nbytes:
         chain = Chain(queue, values)
-        # By bytes: a view may begin between two entries.
+        # The copy counts bytes, as a view may begin between two entries of its buffer.
         chain.copy_bytes(result.base_data, values.base_data, values.nbytes, 0, values.offset)
         chain.finish(result)
     return result
@@ -95,7 +95,7 @@ def copied(queue: cl.CommandQueue, name: str, values: cl_array.Array) -> cl_arra
 def with_index(
     queue: cl.CommandQueue, parts: tuple[cl_array.Array, cl_array.Array, cl_array.Array], index: np.dtype[Any]
 ) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
-    """Return the data, indices and indptr of a matrix with indices of a dtype: as they are, if they have it."""
+    """Return the data, indices and indptr of a matrix, both index arrays converted to an index dtype that they lack."""
     data, indices, indptr = parts
     if indices.dtype == index:
         return parts

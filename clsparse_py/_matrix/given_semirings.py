@@ -45,18 +45,18 @@ def require_semiring(queue: cl.CommandQueue, semiring: Semiring, a: np.dtype, x:
     Parameters
     ----------
     queue : pyopencl.CommandQueue
-        On whose device.
+        A queue of the device.
     semiring : Semiring
-        Given by expressions.
+        A semiring defined by OpenCL C expressions.
     a, x : dtype
-        Of the operands' values.
+        The dtypes of the operands' values.
     sums : bool
         Whether the identity of addition is needed.
 
     Raises
     ------
     ValueError
-        An expression does not compile, the message has the compiler's words and the line; or there is no such identity.
+        An expression does not compile, and the message has the compiler's words and the line; or addition has no identity.
     """
     if sums:
         semiring.identity(semiring.result_dtype(a, x))
@@ -65,9 +65,9 @@ def require_semiring(queue: cl.CommandQueue, semiring: Semiring, a: np.dtype, x:
 
 
 def _build_check(queue: cl.CommandQueue, semiring: Semiring, check: SemiringCheck) -> cl.Program:
-    """Return the program of a check.
+    """Return the compiled program of a semiring's check; raise a ValueError if an expression does not compile.
 
-    Not by `programs.build`, which keeps what was refused: a wrong expression is no refused kernel.
+    `programs.build` is passed by, as it records refused kernels: a wrong expression of a user is none.
     """
     source = programs.render(check)
     try:

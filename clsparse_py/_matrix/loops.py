@@ -1,4 +1,4 @@
-"""Small kernels that run a few statements for each of n entries: each is a row of a table, over one template."""
+"""Small kernels that run a few statements for each of n entries: rows of a table, rendered by one template."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from clsparse_py._run.launch import Chain, spread
 
 __all__ = ["LOOPS", "Loop", "LoopKernel", "declare_loop", "enqueue_loop"]
 
-#: Most work-groups to a compute unit of a GPU.
+#: Most work-groups of a loop to a compute unit of a GPU.
 _GROUPS_PER_UNIT = 64
-#: Most work-groups to a core of a CPU.
+#: Most work-groups of a loop to a core of a CPU.
 _GROUPS_PER_CORE = 4
-#: All loops that were declared.
+#: The declared loops, in the order of their declarations.
 LOOPS: list[Loop] = []
 
 
@@ -34,20 +34,20 @@ class Loop:
     name : str
         The kernel's name, such as "primitives/permute", with a variant behind a colon if there are several.
     description : str
-        What it computes, from what.
+        The results of the loop, and the arrays that it reads.
     declarations : str
-        Its arguments behind those of `spread`: "const I *indptr, I *lengths, ulong n_rows". Arrays share no memory.
+        The arguments of the kernel behind those of `spread`: "const I *indptr, I *lengths, ulong n_rows". Arrays share no memory.
     statements : tuple of str
-        For an entry.
+        The OpenCL C statements for an entry.
     counter : str
-        What the number of an entry is called in them.
+        The variable of the statements that has the number of the entry.
     epilogue : tuple of str
-        Statements behind all entries.
+        OpenCL C statements behind the loop.
     types : str
-        The names of types in the statements: I of indices, V of values that are moved, T of values, REAL and
-        COMPLEX of those that are so, KEY of keys that are sorted; others are indices.
+        The names of types in the statements: I of indices, V of values that are moved, T of values, REAL of real and
+        COMPLEX of complex values, KEY of keys that are sorted; other names are of indices.
     includes : tuple of str
-        Files of ``cl/``.
+        Names of files of ``cl/`` that the kernel includes.
     """
 
     name: str
@@ -60,22 +60,22 @@ class Loop:
     includes: tuple[str, ...] = ()
 
     def record(self, work_group: int, *types: str) -> LoopKernel:
-        """Return the record for types, in the order of `types`: NumPy's names of dtypes, or OpenCL's of what is moved."""
+        """Return the kernel's record for types, in the order of `types`: NumPy's names of dtypes, or OpenCL's of moved values."""
         return LoopKernel(work_group, self, types)
 
     @property
     def arguments(self) -> str:
-        """The kernel's arguments as OpenCL C has them."""
-        return textwrap.fill(", ".join(map(_argument, self.declarations.split(", "))), 120, subsequent_indent=4 * " ")
+        """The kernel's arguments in OpenCL C."""
+        return textwrap.fill(", ".join(map(_declare_argument, self.declarations.split(", "))), 120, subsequent_indent=4 * " ")
 
     @property
     def comment(self) -> str:
-        """Lines of a comment that say what the loop computes."""
+        """The description of the loop, as lines of a comment in OpenCL C."""
         return textwrap.fill(self.description, 120, initial_indent="// ", subsequent_indent="// ")
 
 
-def _argument(declaration: str) -> str:
-    """Return an argument in OpenCL C: a macro as it is."""
+def _declare_argument(declaration: str) -> str:
+    """Return the declaration of a kernel's argument in OpenCL C; a macro stays as it is."""
     kind, star, name = declaration.partition("*")
     if star:
         return f"global {kind}*restrict {name}"
@@ -83,7 +83,7 @@ def _argument(declaration: str) -> str:
 
 
 def declare_loop(name: str, description: str, declarations: str, *statements: str, **more: Any) -> Loop:
-    """Return a kernel of a few statements for each entry, and register it; ``more`` are further fields of `Loop`."""
+    """Register a kernel of a few statements for each entry, and return its `Loop`; ``more`` are further fields of `Loop`."""
     LOOPS.append(Loop(name, description, declarations, statements, **more))
     return LOOPS[-1]
 
@@ -91,7 +91,7 @@ def declare_loop(name: str, description: str, declarations: str, *statements: st
 def enqueue_loop(
     chain: Chain, loop: Loop, n: int, types: tuple[str, ...], *arguments: Any, work_group: int | None = None
 ) -> None:
-    """Enqueue a kernel for n entries, with types as for `Loop.record`; work-groups are of one on CPU devices unless told."""
+    """Enqueue a loop over n entries, with types as for `Loop.record`; the default work-group is 1 on CPU devices, else 256."""
     in_loops = chain.device.lanes_are_loops
     group = min(work_group or (1 if in_loops else 256), chain.device.max_work_group)
     built, record = chain.build(loop.record(group, *types))
@@ -108,7 +108,7 @@ class LoopKernel(Parameters):
     ----------
     row : Loop
     types : tuple of str
-        NumPy's names of the dtypes that its types stand for, or OpenCL's of types.
+        The types that the names in the loop's statements stand for: NumPy's names of dtypes, or OpenCL's of types.
     """
 
     row: Loop

@@ -23,21 +23,21 @@ __all__ = ["Matrix", "MatrixT", "Origin", "Parts", "Sparse", "Structure", "Symme
 #: The values, columns and row pointers of one matrix.
 Parts = tuple[cl_array.Array, cl_array.Array, cl_array.Array]
 _Plan = TypeVar("_Plan")
-#: The class of an operand, which is that of the result.
+#: The class of an operand, which the result has too.
 MatrixT = TypeVar("MatrixT", bound="Matrix", default="Matrix")
 
 
 @dataclass(frozen=True)
 class Symmetry:
-    """The symmetry of a square matrix's pattern, as its first transposition by `gather` found it.
+    """The symmetry of a square matrix's pattern, as its first transposition by `gather` measures it.
 
     Attributes
     ----------
     sampled, missing, at_guess : int
-        Entries in the sample; how many of them have no mirror image; how many have it at the first position that is tried.
+        Numbers of entries: in the sample; of the sample without a mirror image; of the sample with it at the first guess.
     verified : bool
-        Whether the format is canonical and every entry has its mirror image. False also if an entry of the sample has none and
-        the others were not checked.
+        Whether the format is canonical and every entry has its mirror image. False also if an entry of the sample has no mirror
+        image and the other entries were not checked.
     missed, unsorted : bool
         Whether an entry outside of the sample has no mirror image; whether a row is not sorted, or holds duplicates.
     flags : pyopencl.array.Array
@@ -62,20 +62,20 @@ class Structure:
     Parameters
     ----------
     queue : pyopencl.CommandQueue
-        The queue of its matrices.
+        The queue of the matrices that have the structure.
     shape : tuple of int
     indices, indptr : pyopencl.array.Array
-        Both of the same index type, and each begins its buffer.
+        Arrays of one index type that begin their buffers.
     facts : Facts, optional
-        Facts that are known already; by default none.
+        The facts about the structure, if they are known already.
     vouched : bool
-        Whether the caller answers for the arrays; if not, they are checked before the first use.
+        Whether the caller vouches for the arrays; if not, they are checked before the first use.
 
     Attributes
     ----------
     context : pyopencl.Context
     facts : Facts or None
-        Those that are known without asking the device; None if the structure was not checked yet.
+        The facts that are known without asking the device; None if the structure was not checked yet.
     n_given : int
         Length of ``indices`` as given; entries behind the last row are cut off when the structure is checked.
     symmetry : Symmetry or None
@@ -83,9 +83,9 @@ class Structure:
     longest_column : int or None
         Entries of the longest column; None before the first transposition by `atomics`.
     scattered : bool or None
-        Whether few entries have another one in a near column shortly before them; None before a CPU device transposed it.
+        Whether few entries follow shortly on an entry of a near column; None before a CPU device transposed the matrix.
     transposed : bool
-        Whether it was transposed before.
+        Whether a matrix of this structure was transposed before.
     """
 
     __slots__ = (
@@ -104,7 +104,7 @@ class Structure:
         vouched: bool = True,
     ) -> None:
         self.queue = queue
-        # Kept, as the queue may not keep it: quirk 9. Arrays are not asked by a driver.
+        # A queue may not keep its context alive: quirk 9. An array has its context without a call of the driver.
         self.context: cl.Context = indptr.context or queue.context
         self.shape = shape
         self.indices, self.indptr = indices, indptr
@@ -131,7 +131,7 @@ class Structure:
         return int(self.indices.size)
 
     def checked(self) -> Facts:
-        """Return the facts; check the structure first if there are none.
+        """Return the facts about the structure, which is checked first if there are none.
 
         Raises
         ------
@@ -146,23 +146,23 @@ class Structure:
         return self.facts
 
     def require_valid(self) -> None:
-        """Check the structure, unless it was checked before or the caller answers for it."""
+        """Check the structure, unless it was checked before or the caller vouches for it."""
         if self.facts is None and not self._vouched:
             self.checked()
 
     def copied(self, queue: cl.CommandQueue, indices: cl_array.Array, indptr: cl_array.Array) -> Structure:
-        """Return a structure of copies of both arrays, or of the arrays on another queue. Facts are kept, plans are not."""
+        """Return this structure over copies of `indices` and `indptr`, or on another queue: with the facts, without plans."""
         return Structure(queue, self.shape, indices, indptr, self.facts, vouched=self._vouched)
 
     def find_plan(self, kind: Hashable) -> Any:
-        """Return the plan of a kind if it was made, else None."""
+        """Return the plan of a kind if a product made it, else None."""
         return None if are_plain() else self._plans.get(kind)
 
     def get_plan(self, kind: Hashable, make: Callable[[], _Plan]) -> _Plan:
         """Return the plan of a kind, which all matrices of this structure share; ``make`` makes it at the first call.
 
         A plan must not refer to the structure: the cycle, and its device memory, would stay until Python's garbage collection.
-        Plans of plain kernels are others.
+        Plain kernels have plans of their own.
         """
         if are_plain():
             kind = "plain", kind
@@ -196,10 +196,10 @@ class Matrix:
         return cls.assembled(other._structure, other._data)
 
     def with_values(self, values: cl_array.Array) -> Self:
-        """Return a matrix of this one's structure and other values in the order of its entries, which are not copied.
+        """Return a matrix of this structure and other values, in the order of the entries, which are not copied.
 
-        Facts and plans are shared. A structure is never changed in place, so that values that were computed of this matrix go
-        with it as long as it was not given other indices in between.
+        Facts and plans are shared. A structure is never changed in place: values that were computed of this matrix fit it as
+        long as the indices of the matrix were not replaced in between.
 
         Raises
         ------
@@ -212,28 +212,28 @@ class Matrix:
         return self.assembled(structure, values)
 
     def _hold(self, structure: Structure, data: cl_array.Array) -> None:
-        """Initialise the matrix with these parts."""
+        """Set the structure and the values of a new matrix."""
         self._structure, self._data = structure, data
         self._version = 0  # grows with each replaced part
 
     def _become(self, structure: Structure, data: cl_array.Array) -> None:
-        """Take other parts."""
+        """Replace the structure and the values of the matrix."""
         self._structure, self._data = structure, data
         self._version += 1
 
     @property
     def structure(self) -> Structure:
-        """The arrays beside the values, facts about them, and their plans."""
+        """The structure of the matrix: `indices`, `indptr`, facts about them, and their plans."""
         return self._structure
 
     @property
     def facts(self) -> Facts | None:
-        """The facts about the structure that are known without asking the device; None if it was not checked yet."""
+        """The facts about the structure that are known without asking the device; None if the structure was not checked yet."""
         return self._structure.facts
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """The numbers of rows and columns."""
         return self._structure.shape
 
     @property
@@ -253,17 +253,18 @@ class Matrix:
 
     @data.setter
     def data(self, values: cl_array.Array) -> None:
+        """Replace the values of the matrix."""
         self._data = values
         self._version += 1
 
     @property
     def parts(self) -> Parts:
-        """The values, and `indices` and `indptr`, which belong to them: no others are put together with either."""
+        """The values, `indices` and `indptr`, which belong together."""
         return self._data, self._structure.indices, self._structure.indptr
 
     @property
     def indices(self) -> cl_array.Array:
-        """The column of each entry, a device array of int32 or int64. It is not to be written to: facts and plans would stay."""
+        """The column of each entry, a device array of int32 or int64. Do not write to this array: facts and plans would stay."""
         return self._structure.indices
 
     @property
@@ -293,19 +294,19 @@ class Matrix:
         return self._checked().canonical
 
     def _checked(self) -> Facts:
-        """Return the facts about the structure; check it first if there are none."""
+        """Return the facts about the structure, which is checked first if there are none."""
         facts = self._structure.checked()
         self._require_values()
         return facts
 
     def require_valid(self) -> None:
-        """Check the structure if nobody did; every operation calls this before a kernel that relies on it runs."""
+        """Check the structure unless it was checked; operations call `require_valid` before a kernel relies on the structure."""
         if self._structure.facts is None:
             self._structure.require_valid()
         self._require_values()
 
     def _require_values(self) -> None:
-        """Cut off the values of entries behind the last row, and check that each entry has a value, in memory that is there."""
+        """Cut off the values of entries behind the last row; raise a ValueError if values are missing, or released."""
         structure, n = self._structure, self._structure.indices.size
         if is_released(self._data.base_data):
             raise ValueError("data: its memory was released")
@@ -316,40 +317,40 @@ class Matrix:
 
 
 class Origin:
-    """The matrix that a plan was made of, and which structure it had then: later values may come with another.
+    """The matrix that a plan was made of, and the structure that the matrix had then.
 
     Parameters
     ----------
     A : Matrix
-        Valid.
+        The matrix, of a valid structure.
     """
 
     def __init__(self, A: Matrix) -> None:
         self._matrix, self._indices = weakref.ref(A), weakref.ref(A.structure.indices)
 
     def check(self, name: str, values: object) -> None:
-        """Raise a ValueError if these are the values that the matrix has in another structure by now."""
+        """Raise a ValueError if ``values`` are those of the matrix, which has another structure by now."""
         A = self._matrix()
         if A is not None and values is A._data and A.structure.indices is not self._indices():
             raise ValueError(f"{name}: the matrix has other indices than were planned for, which its values now go with")
 
 
 class Sparse:
-    """Base of the classes for users, of all formats."""
+    """Base of the array classes of all formats."""
 
     @property
     def ndim(self) -> int:
-        """Dimensions."""
+        """The number of dimensions."""
         return len(self.shape)
 
     @property
     @abc.abstractmethod
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns or, of one dimension, its length."""
+        """The numbers of rows and columns or, of one dimension, the length."""
 
     @abc.abstractmethod
     def tocsr(self, copy: bool = False) -> Any:
-        """Return it in CSR form."""
+        """Return the array in CSR form."""
 
 
 def is_sparse(value: Any) -> bool:

@@ -21,7 +21,7 @@ from clsparse_py._run.transfer import contexts_match, from_host, on_host, to_hos
 
 __all__ = ["Result", "check_matrix", "check_scale", "dense_operand", "require_calls", "result_for", "values_of_result"]
 
-#: Dtypes that kernels take.
+#: Dtypes of values that kernels take.
 _DTYPES = frozenset(np.dtype(name) for name in OPENCL_TYPES)
 
 
@@ -35,23 +35,23 @@ def check_matrix(A: Any) -> None:
 
 
 def require_calls(expected: Any) -> None:
-    """Check how many calls of a plan are expected."""
+    """Raise a ValueError unless the number of calls that a plan expects is a whole number or None."""
     if expected is not None and (not isinstance(expected, (int, np.integer)) or expected < 0):
         raise ValueError(f"expected_calls: must be a whole number, or None, is {expected!r}")
 
 
 def dense_operand(A: Matrix, name: str, values: Any, ndim: int) -> tuple[cl_array.Array, bool]:
-    """Return a dense operand on the device, and whether it came from there.
+    """Return a dense operand as a device array, and whether the operand is on the device already.
 
     Raises
     ------
     ValueError, TypeError
-        It has the wrong number of dimensions, length, dtype or context.
+        The operand has the wrong number of dimensions, length, dtype or context.
     """
     on_device = isinstance(values, cl_array.Array)
     if not on_device:
         values = np.asarray(values)
-    # By value where it is one of ours: the name of a dtype takes long to make.
+    # A supported dtype in the host's byte order is compared by value, as the name of a dtype takes long to make.
     if values.dtype not in _DTYPES and values.dtype.name not in OPENCL_TYPES:
         raise unsupported_dtype(name, values.dtype)
     if values.ndim != ndim:
@@ -66,7 +66,7 @@ def dense_operand(A: Matrix, name: str, values: Any, ndim: int) -> tuple[cl_arra
         if not values.dtype.isnative:
             raise TypeError(f"{name}: must be in the host's byte order, is {values.dtype.str}")
         if values.offset % values.dtype.itemsize:
-            # Kernels count entries, not bytes: a view that begins between two is copied to a buffer of its own.
+            # Kernels count entries: a view that begins between two entries is copied to a buffer of its own.
             values = copied(A.queue, name, values)
         return values, True
     if not values.dtype.isnative:
@@ -77,19 +77,20 @@ def dense_operand(A: Matrix, name: str, values: Any, ndim: int) -> tuple[cl_arra
 
 
 def _require_fp64(A: Matrix, name: str, dtype: np.dtype[Any]) -> None:
+    """Raise a TypeError if A's device lacks double precision, which a dtype needs."""
     if not describe(A.queue.device).fp64:
         raise TypeError(f"{name}: {dtype} needs double precision, which {A.queue.device.name} lacks; use single precision")
 
 
 def check_scale(A: Matrix, x: cl_array.Array, alpha: Any, beta: Any, out: Any, semiring: Semiring) -> np.dtype[Any]:
-    """Check semiring, alpha and beta, and return the dtype of the result."""
+    """Return the dtype of a product, after checks of its semiring, alpha and beta."""
     if not isinstance(semiring, Semiring):
         raise TypeError(f"semiring: must be one of clsparse_py._precision.semiring, is {type(semiring).__name__}")
-    dtype, needs_fp64 = _result(A.data.dtype, x.dtype, semiring)
-    if needs_fp64 and A.data.dtype.char not in "dD":  # the device supports the dtype of values that it holds
+    dtype, needs_fp64 = _result_dtype(A.data.dtype, x.dtype, semiring)
+    if needs_fp64 and A.data.dtype.char not in "dD":  # A's values are on the device, which supports their dtype
         _require_fp64(A, "x", dtype)
     if semiring.is_given:
-        # Loaded when it is asked for, as few processes use it.
+        # Few processes define a semiring, so that the module is loaded late.
         from clsparse_py._matrix.given_semirings import require_semiring
 
         require_semiring(A.queue, semiring, A.data.dtype, x.dtype)
@@ -112,7 +113,7 @@ def check_scale(A: Matrix, x: cl_array.Array, alpha: Any, beta: Any, out: Any, s
 
 
 def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
-    """Return whether alpha or beta can be a scalar of ``dtype``: a Python integer by its value, all else by its type."""
+    """Return whether alpha or beta can be cast to a dtype: an integer of Python by its value, another number by its type."""
     if isinstance(value, int) and dtype.kind in "iu":
         return bool(np.iinfo(dtype).min <= value <= np.iinfo(dtype).max)
     if dtype.kind in "fc" and np.isfinite(value) and max(abs(np.real(value)), abs(np.imag(value))) > float(np.finfo(dtype).max):
@@ -121,7 +122,7 @@ def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
 
 
 @functools.cache
-def _result(a: np.dtype[Any], x: np.dtype[Any], semiring: Semiring) -> tuple[np.dtype[Any], bool]:
+def _result_dtype(a: np.dtype[Any], x: np.dtype[Any], semiring: Semiring) -> tuple[np.dtype[Any], bool]:
     """Return the dtype of a product, and whether computing it needs double precision."""
     arithmetic = Arithmetic(a.name, x.name, "int32", semiring.name)
     if arithmetic.result.name not in OPENCL_TYPES:
@@ -130,14 +131,14 @@ def _result(a: np.dtype[Any], x: np.dtype[Any], semiring: Semiring) -> tuple[np.
 
 
 class Result:
-    """The destination of an operation's result, and its way to the caller.
+    """The destination of an operation's result: a device array, and the host array that the values are copied to.
 
     Attributes
     ----------
     array : pyopencl.array.Array
         The array that the kernels write to.
     host : numpy.ndarray or None
-        The caller's, to which the values are brought; None if the result stays on the device.
+        The caller's array, to which the values are copied; None if the result stays on the device.
     """
 
     def __init__(self, array: cl_array.Array, host: np.ndarray[Any, Any] | None) -> None:
@@ -159,7 +160,7 @@ def result_for(
     *,
     on_device: bool,
 ) -> Result:
-    """Return where the result of ``A @ x`` goes: ``out``, or a new array.
+    """Return the destination of the result of ``A @ x``: ``out``, or a new array.
 
     ``original`` is x as the caller gave it, and ``name`` what the caller calls it.
 
@@ -180,7 +181,7 @@ def result_for(
         raise ValueError(f"out: must have shape {shape}, has {out.shape}")
     if out.dtype != dtype:
         raise TypeError(f"out: must have the result's dtype {dtype}, has {out.dtype}")
-    if out.size and not _c_contiguous(out):
+    if out.size and not _is_c_contiguous(out):
         raise ValueError(f"out: must be C-contiguous, has strides {out.strides}")
     require_writable(out)
     if isinstance(out, np.ndarray):
@@ -193,14 +194,14 @@ def result_for(
     if target.array.offset % out.dtype.itemsize:
         begin = target.array.offset
         raise ValueError(f"out: must begin at a multiple of {out.dtype.itemsize} bytes in its buffer, begins at {begin}")
-    # A host array may have been copied to the device, there and not on others: what counts is what the caller gave.
+    # Whether a host array was copied depends on the device: `out` is compared with the arrays that the caller gave.
     operand = original if isinstance(original, np.ndarray) else x
     require_apart(out, {name: operand, "A.data": A.data, "A.indices": A.indices, "A.indptr": A.indptr})
     return target
 
 
-def _c_contiguous(array: Any) -> bool:
-    """Return ``flags.c_contiguous``, faster than a device array finds it out."""
+def _is_c_contiguous(array: Any) -> bool:
+    """Return whether an array is C-contiguous, faster than ``flags.c_contiguous`` of a device array."""
     step = array.dtype.itemsize
     for length, stride in zip(reversed(array.shape), reversed(array.strides), strict=True):
         if length > 1 and stride != step:
@@ -218,27 +219,27 @@ def values_of_result(
     source: str,
     inputs: Mapping[str, cl_array.Array],
 ) -> cl_array.Array:
-    """Check a matrix that a plan returned and that is to take other values, and return its array of values.
+    """Return the array of values of ``out``, a matrix that a plan returned and whose values are to be overwritten.
 
     Parameters
     ----------
     out : object
-        As the caller gave it.
+        The argument ``out`` of the caller.
     shape, indptr, indices
-        Those that all results of the plan share.
+        The shape and the structure of all results of the plan.
     dtype : numpy.dtype
-        Of the new values.
+        The dtype of the new values.
     source : str
-        Name of the array that has this dtype, for the error.
+        The name, for the error, of the array that has this dtype.
     inputs : mapping of str to pyopencl.array.Array
         The arrays that are read besides ``indptr`` and ``indices``, by the names that callers know.
 
     Raises
     ------
     TypeError
-        It is no matrix, or has another dtype.
+        ``out`` is no matrix, or has another dtype.
     ValueError
-        It has another structure, or shares memory with an array that is read.
+        ``out`` has another structure, or shares memory with an array that is read.
     """
     if not isinstance(out, Matrix):
         raise TypeError(f"out: must be a csr_array that this plan returned, is {type(out).__name__}")

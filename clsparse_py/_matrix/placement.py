@@ -31,12 +31,12 @@ __all__ = [
     "vector",
 ]
 
-#: data, indices and indptr, on host or device.
+#: The data, indices and indptr of a matrix, on host or device.
 Parts = tuple[Any, Any, Any]
 
 
 def shape_of(shape: Any) -> tuple[int, int]:
-    """Return a shape as two Python integers."""
+    """Return a matrix's shape as two Python integers; raise an error if it is none."""
     if hasattr(shape, "__len__") and not isinstance(shape, str) and len(shape) != 2:
         raise ValueError(f"shape: must be two integers, is {shape!r} (unable to infer matrix dimensions)")
     try:
@@ -74,7 +74,7 @@ def value_dtype_on(queue: cl.CommandQueue, data_dtype: np.dtype[Any], dtype: Any
 
 
 def queue_for(parts: Iterable[Any], queue: cl.CommandQueue | None) -> cl.CommandQueue:
-    """Return the queue given, or that of the first part on a device, or the default one.
+    """Return the given queue, or the queue of the first part on a device, or the default queue.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def queue_for(parts: Iterable[Any], queue: cl.CommandQueue | None) -> cl.Command
 
 
 def vector(name: str, part: Any, dtype: Any = None) -> Any:
-    """Return one of the three arrays of a CSR matrix, on host or device, as a one-dimensional array; a list of a dtype."""
+    """Return one of the three arrays of a CSR matrix, on host or device, with one dimension; lists are converted to ``dtype``."""
     if not isinstance(part, cl_array.Array):
         part = np.asarray(part, dtype) if isinstance(part, (list, tuple)) else np.asarray(part)
     elif not part.dtype.isnative:
@@ -99,7 +99,7 @@ def vector(name: str, part: Any, dtype: Any = None) -> Any:
 
 
 def index_vector(name: str, part: Any) -> Any:
-    """Return indices or indptr as `vector` does; raise a TypeError if they are no integers."""
+    """Return `indices` or `indptr` with one dimension, as by `vector`; raise a TypeError unless they are integers."""
     part = vector(name, part)
     if part.dtype.kind not in "iu" and part.size:
         raise TypeError(f"{name}: must be integers, is {part.dtype}")
@@ -115,12 +115,12 @@ def index_dtype(parts: Iterable[Any], shape: Iterable[int]) -> np.dtype[Any]:
 def place(
     queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], dtype: Any, *, copy: bool
 ) -> tuple[cl_array.Array, cl_array.Array, cl_array.Array]:
-    """Return the three arrays on the device, of matching index type, and the values of the dtype asked for.
+    """Return the three arrays of a matrix on the device: values of ``dtype``, and index arrays of one index type.
 
     Raises
     ------
     ValueError, TypeError
-        Their lengths do not go together; a dtype is not supported, or not by this device; a part lives in another context.
+        The arrays' lengths do not match; a dtype is not supported, or not by the device; a part lives in another context.
     """
     data, indices, indptr = vector("data", parts[0]), index_vector("indices", parts[1]), index_vector("indptr", parts[2])
     if indptr.size != shape[0] + 1:
@@ -137,7 +137,7 @@ def place(
 
 
 def place_part(queue: cl.CommandQueue, name: str, part: Any, dtype: np.dtype[Any], *, copy: bool) -> cl_array.Array:
-    """Return one of the three arrays on the device, contiguous and from the beginning of its buffer.
+    """Return one of the three arrays of a matrix on the device, contiguous and from the beginning of its buffer.
 
     An array of the host is always copied, even with ``copy=False``: SciPy's matrices sort their arrays in place, even when they
     are only asked for their largest entry, and facts about a structure have to stay true.

@@ -1,4 +1,4 @@
-"""The parameter record that kernels of products with a dense operand, SpMV and SpMM, have in common."""
+"""The base record of kernels of products with a dense operand: SpMV, SpMM and SDDMM."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ProductKernel"]
 
 @dataclass(frozen=True)
 class ProductKernel(Parameters):
-    """Fields that the records of all products with a dense operand share.
+    """Base of the records of kernels of products with a dense operand.
 
     Attributes
     ----------
@@ -25,9 +25,10 @@ class ProductKernel(Parameters):
     portability : Portability
         How lanes exchange values, how far, and how loads are hinted.
     scaled : bool
-        Whether there are alpha and beta.
+        Whether the kernel multiplies by alpha and beta.
     """
 
+    #: The first part of the kernel's name.
     kind: ClassVar[str]
     #: Whether the kernel has a variant with alpha and beta, whose records say `scaled`.
     scalable: ClassVar[bool] = True
@@ -38,7 +39,7 @@ class ProductKernel(Parameters):
 
     @property
     def shape_name(self) -> str:
-        """The part of the kernel's name that tells its tunable parameters."""
+        """The part of the kernel's name that names its tunable parameters."""
         return f"wg{self.work_group}"
 
     @property
@@ -52,4 +53,5 @@ class ProductKernel(Parameters):
         return f"{self.portability.defines}\n#define SCALED {int(self.scaled)}\n{self.arithmetic.prelude}"
 
     def _common(self) -> dict[str, object]:
+        """Return the template arguments that all product kernels have."""
         return {"work_group": self.work_group}

@@ -40,7 +40,7 @@ class OfStructure(programs.Parameters):
 
 @dataclass(frozen=True)
 class WithValues(OfStructure):
-    """Base of the records of kernels that read the structure of a matrix and its values, as they are stored.
+    """Base of the records of kernels that read the structure of a matrix and its stored values.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class OfNumbers(OfStructure):
     Attributes
     ----------
     dtype : str
-        NumPy's name of their dtype: float32, float64, complex64 or complex128.
+        NumPy's name of the dtype of the values: float32, float64, complex64 or complex128.
     """
 
     dtype: str
@@ -86,14 +86,14 @@ class OfNumbers(OfStructure):
 
 
 def positions(prefix: str, names: Iterable[str]) -> str:
-    """Return macros for the positions of numbers in an array that host and device share: PREFIX_NAME, from 0 on."""
+    """Return macros PREFIX_NAME, numbered from 0, for the positions of named numbers in an array that host and device share."""
     return "".join(f"#define {prefix}_{name.upper()} {position}\n" for position, name in enumerate(names))
 
 
 class _Counts(NamedTuple):
-    """The numbers that ``templates/csr/check.mako`` counts, in the order in which they stand in its output.
+    """The counts of ``templates/csr/check.mako``, in the order of its output.
 
-    All are to be summed over the work-groups, but the last, of which the largest counts.
+    Counts are summed over the work-groups, except for `longest`, whose largest value counts.
     """
 
     decreasing: Any
@@ -121,7 +121,7 @@ class Check(OfStructure):
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts about a structure, as `check_structure` finds them.
+    """Facts about a structure, which `check_structure` measures.
 
     Attributes
     ----------
@@ -130,11 +130,11 @@ class Facts:
     sorted : bool
         Whether the columns of each row ascend.
     canonical : bool
-        Whether they ascend strictly: sorted, and without duplicates.
+        Whether the columns of each row ascend strictly: sorted, and without duplicates.
     longest : int or None
-        Entries of the longest row; None if that is not known.
+        Entries of the longest row; None if the number is not known.
     adjacent : int
-        Entries whose column is the one next to that of the entry before; 0 if that is not known.
+        Entries whose column is next to the column of the entry before; 0 if the number is not known.
     """
 
     nnz: int
@@ -144,10 +144,10 @@ class Facts:
     adjacent: int = 0
 
 
-def _count(
+def _count_violations(
     chain: Chain, shape: tuple[int, int], indices: cl_array.Array, indptr: cl_array.Array, work_group: int
 ) -> np.ndarray[Any, Any]:
-    """Return the counts of ``templates/csr/check.mako``, a row for each work-group."""
+    """Return the counts of ``templates/csr/check.mako`` for a structure, a row for each work-group."""
     built, record = chain.build(Check(min(work_group, chain.device.max_work_group), indptr.dtype.name))
     work = max(shape[0], indices.size, 1)
     groups = max(1, min(-(-work // record.work_group), chain.device.compute_units * 16))
@@ -162,7 +162,7 @@ def _count(
 def check_structure(
     queue: cl.CommandQueue, shape: tuple[int, int], indices: cl_array.Array, indptr: cl_array.Array, work_group: int = 128
 ) -> Facts:
-    """Check a structure on the device, with one kernel and one read.
+    """Return the facts about a structure, which one kernel and one read check on the device.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def check_structure(
         The arrays are no CSR structure of that shape; the message says why.
     """
     chain = Chain(queue, indptr, indices)
-    counts = _count(chain, shape, indices, indptr, work_group)
+    counts = _count_violations(chain, shape, indices, indptr, work_group)
     total = _Counts(*counts.sum(axis=0).tolist())._replace(longest=int(counts[:, -1].max()))
     last, outside = total.last, total.outside
     if total.first != 0:
@@ -180,7 +180,7 @@ def check_structure(
     if last > indices.size:
         raise ValueError(f"indptr: ends with {last}, but there are only {indices.size} indices")
     if outside and last < indices.size:
-        # Entries behind the last row are cut off, and need not be valid columns: count again without them.
+        # Entries behind the last row are cut off, and need not be valid columns: the others are counted again.
         return check_structure(queue, shape, indices[:last], indptr, work_group)
     if outside:
         raise ValueError(f"indices: must lie in [0, {shape[1]}), {outside} of {indices.size} do not")

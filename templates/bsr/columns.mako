@@ -1,7 +1,6 @@
 <%doc>
 Y = A @ X for a matrix of blocks of `rows` x `columns` and a dense X of any strides. A work-item sums a block row for `width`
-adjacent columns of X, as vectors of the type `value`; if `chunked`, for one after another of all columns of a chunk of block
-rows.
+adjacent columns of X, as vectors of the type `value`; if `chunked`, a work-item sums a chunk of block rows for all columns.
 
 Source        own
 Index space   `chunked`: n_parts work-items; else one for each block row and column, neighbours having neighbouring columns

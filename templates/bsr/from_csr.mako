@@ -1,13 +1,13 @@
 <%doc>
-The blocks of a CSR matrix, in which it has entries. A work-item walks the rows of a block row side by side, block by block. Two
-phases: "count" writes how many blocks a block row has, "fill" their columns and values.
+The blocks in which a CSR matrix has entries. A work-item walks the rows of a block row side by side, block by block. Two
+phases: "count" writes the number of blocks of a block row, "fill" the columns and values of the blocks.
 
 Source        own
 Index space   a work-item to a block row
 Inputs        rows sorted, duplicates allowed; a shape that blocks of `block_rows` x `block_columns` divide; places: scratch, an
-              index for each row; pointers, of "fill": where each block row begins
+              index for each row; pointers, of "fill": the row pointers of the blocks
 Local memory  none
-Result        sorted, without duplicates: entries of one place are added up in their order
+Result        sorted, without duplicates: duplicates are summed in their order
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(

@@ -1,13 +1,13 @@
 <%doc>
-Blocks that are those of a source in another order; or, by the `way`, these transposed, or sums of several of them.
+The blocks of a source in another order: moved, transposed or summed, by the `way`.
 
 Source        own
 Index space   a work-item for each row of each new block; or, if `entries`, a work-group to `at_once` new blocks, neighbours
               having neighbouring entries
-Inputs        a new block has block_rows x block_columns; numbers: of the source's blocks; if they are summed, those from
-              starts[k] to starts[k + 1] - 1 stand for block k
+Inputs        a new block has block_rows x block_columns; numbers: of the source's blocks; of sums, the blocks with the
+              numbers from starts[k] to starts[k + 1] - 1 are summed to block k
 Local memory  none
-Result        deterministic: blocks are added up in the order of their numbers' places
+Result        deterministic: blocks are summed in the order of `numbers`
 </%doc>
 kernel __attribute__((reqd_work_group_size(${work_group}, 1, 1)))
 void ${name}(

@@ -1,7 +1,7 @@
 <%doc>
 The values of C = A @ B for matrices of blocks of `rows` x `columns` and `columns` x `wide`, C's structure being known. Each
-product of two blocks is added to C's block of its column, which is found by bisection among those behind the last one; rows of
-blocks are computed with as `vectors` of the type `value`.
+product of two blocks is added to the block of C in its column, which a bisection of the rest of C's row finds; rows of blocks
+are computed as `vectors` of the type `value`.
 
 Source        own
 Index space   a work-item to chunks of block rows of C; or, if `lanes`, a work-group to each block row: teams of a work-item for

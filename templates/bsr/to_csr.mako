@@ -1,9 +1,9 @@
 <%doc>
-The entries of a matrix of blocks as CSR. Two phases: "pointers" writes where each row begins, "entries" columns and values.
+The entries of a matrix of blocks as CSR. Two phases: "pointers" writes the row pointers, "entries" columns and values.
 
 Source        own
 Index space   "pointers": a work-item for each row, and one for the end; "entries": one for each row of each block
-Inputs        the block rows of blocks in `rows`; all entries can be numbered by I
+Inputs        rows: the block row of each block; I holds the number of entries
 Local memory  none
 Result        entries of a row in the order of its blocks, zeros too: sorted or canonical if the blocks are
 </%doc>

@@ -3,7 +3,7 @@ Compact the marked entries: their columns and values; without `values` their pos
 them the number n of all entries.
 
 Index space   an entry to a work-item
-Inputs        places: n + 1, how many entries before each are kept; an entry is kept where the next place is another
+Inputs        places: n + 1, the number of kept entries before each entry; entry k is kept if places[k + 1] is not places[k]
 Local memory  none
 Result        exact
 </%doc>

@@ -1,6 +1,6 @@
 <%doc>
 The entries of a dense matrix that are not 0: from a dense matrix to CSR.
-Phase "mark": which places hold one. Phase "place", after an exclusive scan of the marks: their values and columns.
+Phase "mark" marks the places that hold an entry. Phase "place", after an exclusive scan of the marks, writes values and columns.
 
 Index space   work-items that stride over the places, row by row, or take adjacent ones: `spread` says which
 Inputs        dense: of any strides, counted in values, from the value at `origin` on

@@ -1,8 +1,8 @@
 <%doc>
-How many numbers lie outside [0, length), and which is the largest: for the rows or columns of entries from outside.
+The number of coordinates outside [0, length), and the largest coordinate: a check of rows or columns that users give.
 
 Index space   any number of work-groups; work-item i takes span numbers from i * stride on, step apart
-Output        report[2 * group]: how many lie outside; report[2 * group + 1]: the largest, -1 where none is above that
+Output        report[2 * group]: coordinates outside; report[2 * group + 1]: the largest coordinate, or -1 if all are below 0
 Local memory  work_group * sizeof(long)
 Result        exact; numbers that do not fit 63 bits count as outside
 </%doc>

@@ -15,7 +15,7 @@ void ${name}(
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
     ulong at = 0;
     for (ulong row = begin; row < end; row += step) {
-        // Entries before `at` lie in rows before this one. Steps double, then halve; to the first row they are many.
+        // Entries before `at` lie in earlier rows. The steps of the search double, then halve; the first row's search bisects all.
         ulong reach = row == begin ? n_entries : 1;
         for (; at + reach <= n_entries && (ulong)rows[at + reach - 1] < row; reach *= 2)
             at += reach;

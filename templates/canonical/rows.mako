@@ -1,11 +1,11 @@
 <%doc>
-The row of each entry of a matrix: from CSR to coordinates; if `value_bytes`, with copies of columns and values. All work-groups
-have equal shares of rows + entries, however long rows are, and each finds its own share by a search.
+The row of each entry of a CSR matrix; if `value_bytes`, with copies of columns and values. Work-groups have equal shares of
+rows + entries, however long rows are, and find the beginning of their share by a search.
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
 Index space   a work-group for each `work_group * items` rows and entries
 Inputs        a valid structure
-Output        rows: for each entry; copies
+Output        rows: of each entry; the copies
 Local memory  `work_group * items + 1` numbers of 16 bits, twice, and two of 32 for each step of a search
 Result        exact
 </%doc>

@@ -1,10 +1,11 @@
 <%doc>
-As rows.mako, one work-item to a long chunk of rows and entries: for devices whose work-items are the iterations of a core's loop.
+The row of each entry of a CSR matrix, as rows.mako; a work-item takes a long chunk of rows and entries: for devices whose
+work-items are the iterations of a core's loop.
 
 Source        own; parts of equal rows + entries after Merrill and Garland, SC 2016, Section 3
 Index space   n_parts work-items
 Inputs        a valid structure; part_row, part_entry: n_parts + 1 each, of partition.mako
-Output        rows: for each entry; if `value_bytes`, copies of columns and values
+Output        rows: of each entry; if `value_bytes`, copies of columns and values
 Local memory  none
 Result        exact
 </%doc>

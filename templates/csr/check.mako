@@ -1,16 +1,16 @@
 <%doc>
-Is this a CSR structure, are its rows sorted, are their columns unique, how long is the longest, how many columns are neighbours?
-Trusts nothing but the arrays' lengths.
+The check of a CSR structure: is it valid, are its rows sorted, are columns unique, how long is the longest row, how many columns
+are neighbours? The kernel trusts nothing but the arrays' lengths.
 
 Index space   any number of work-groups; work-items take adjacent rows and entries each, where in_chunks is not 0, or in turn
 Inputs        indptr: n_rows + 1; indices: n_entries; both unchecked
 Output        counts: of each group the numbers COUNT_..., to be summed over the groups. DECREASING: rows whose indptr decreases.
-              OUTSIDE: columns out of range. FALLS: entries whose column is below its predecessor's, less those that begin a row;
+              OUTSIDE: columns out of range. FALLS: entries whose column is below its predecessor's, but not the first of a row;
               NOT_RISES: the same for "not above". FIRST, LAST: indptr[0] and indptr[n_rows], from group 0 alone. ADJACENT:
               entries whose column is next to its predecessor's. Not to be summed: LONGEST, the longest of the group's rows.
 Local memory  work_group * sizeof(long)
-Result        exact. FALLS and NOT_RISES mean something if DECREASING is zero: then rows that hold entries begin at different
-              entries, so that falls at a row's beginning can be counted by row and taken away.
+Result        exact. FALLS and NOT_RISES are valid if DECREASING is zero: then rows with entries begin at different entries,
+              so that the falls at the beginnings of rows are counted by row and subtracted.
 </%doc>
 #include "group.cl"
 

@@ -1,5 +1,5 @@
 <%doc>
-A few statements for each of n entries: `row` is one of the table of such kernels, which says what it computes.
+A few statements for each of n entries: `row` is a row of the table of loops, with the statements and their description.
 
 Source        own
 Index space   work-items that stride over the entries, or take adjacent ones: `spread` says which
@@ -18,7 +18,7 @@ void ${name}(
     const ulong n, const ulong stride, const ulong step, const ulong span,
     ${row.arguments})
 {
-    ## A step that compilers know is 1 lets them take several entries at once.
+    ## Compilers make vectors of a loop whose step they know to be 1.
     const ulong begin = get_global_id(0) * stride, end = min(n, begin + span);
     for (ulong ${row.counter} = begin; ${row.counter} < end; ${"++" + row.counter if work_group == 1 else row.counter + " += step"}) {
 % for line in row.statements:

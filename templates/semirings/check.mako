@@ -1,5 +1,5 @@
 <%doc>
-Addition and multiplication of a semiring, for one pair of values: whether its expressions compile.
+Addition and multiplication of a semiring for one pair of values: a test whether its expressions compile.
 
 Source        own
 Index space   any

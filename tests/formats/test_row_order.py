@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from clsparse_py import coo_array, csr_array
-from clsparse_py._formats.row_order import order_of
+from clsparse_py._formats.coordinates import order_of
 
 SHAPE = (3000, 40)
 

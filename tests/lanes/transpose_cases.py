@@ -195,7 +195,7 @@ def add_up(dtype: np.dtype[Any], index: type[Any], work_group: int) -> None:
     equal(canonical.without_zeros(queue, parts, work_group), wanted)
 
 
-def in_order(dtype: np.dtype[Any], index: type[Any], work_group: int) -> None:
+def in_order(dtype: np.dtype[Any], index: type[Any]) -> None:
     """Sort rows, and sort coordinates and add them up, and compare."""
     queue = clsparse_py.default_queue()
     rows = np.repeat(np.arange(RAGGED.shape[0]), np.diff(RAGGED.indptr))
@@ -205,12 +205,13 @@ def in_order(dtype: np.dtype[Any], index: type[Any], work_group: int) -> None:
     equal(canonical.with_sorted_rows(queue, (A.data, A.indices, A.indptr)), wanted)
     order = np.random.default_rng(4).permutation(rows.size)
     numbered = rows[order].astype(np.int16), RAGGED.indices[order].astype(index)
-    made, _, _ = coordinates.from_coordinates(queue, values[order], *numbered, RAGGED.shape, dtype, work_group)
+    pairs = {"row": numbered[0], "col": numbered[1]}
+    made, _ = coordinates.from_coordinates(queue, values[order], pairs, RAGGED.shape, dtype)
     wanted = scipy.sparse.coo_array((values[order], numbered), shape=RAGGED.shape).tocsr()
     equal(made, wanted)
     # Sorted by row already.
-    numbered = rows.astype(index), RAGGED.indices.astype(index)
-    made, _, _ = coordinates.from_coordinates(queue, values, *numbered, RAGGED.shape, dtype)
+    pairs = {"row": rows.astype(index), "col": RAGGED.indices.astype(index)}
+    made, _ = coordinates.from_coordinates(queue, values, pairs, RAGGED.shape, dtype)
     equal(made, scipy.sparse.coo_array((values, (rows, RAGGED.indices)), shape=RAGGED.shape).tocsr())
     places = rows * RAGGED.shape[1] + RAGGED.indices
     result = coordinates.regroup(queue, to_device(rows.astype(index)), A.indices, (RAGGED.shape[1], 1), 7, np.dtype(np.int64))
@@ -248,6 +249,6 @@ def transpose_cases(dtypes: tuple[np.dtype[Any], ...], work_groups: tuple[int, .
             yield partial(in_bucket_chunks, dtype, index)
             yield partial(in_buckets, dtype, index, max(work_group, 8) if simulated else work_group)
         if i < 1 or not simulated:
-            yield partial(in_order, dtype, index, work_group)
+            yield partial(in_order, dtype, index)
     for index, device_type in zip(INDEX_TYPES, TYPES, strict=True):
         yield partial(expect_refusal, index, device_type)

@@ -39,7 +39,7 @@ LIMITS = {
     "_primitives.path_tiles._LEAST": "of a kernel: work-items that it needs",
     "_primitives.segments.FEW_REGISTERS": "of a kernel: elements of its smallest sort",
     "_solvers.aggregation.kernels.MAX_INVERTED": "of a kernel: rows that a work-group holds",
-    "_arrays.bsr.kernels.MOST": "of a kernel: values of a block that a work-item holds",
+    "_arrays.bsr.kernels.MAX_ENTRIES": "of a kernel: values of a block that a work-item holds",
     "_primitives.segments._SHORTEST_BIN": "of a kernel: elements of its smallest bin",
     "_operations.spgemm.methods.dense._MIN_COLUMNS": "of a kernel: columns of its narrowest window",
     "_operations.spgemm.methods.hash._RANKED": "of a kernel: slots of its sort by counting",

@@ -1,4 +1,4 @@
-"""`bsr_array`, a matrix of dense blocks: the class (`array`), what it is made of (`parts`), `conversion`, `products`."""
+"""`bsr_array`, a matrix of dense blocks: the class (`array`), its constructor (`parts`), `conversion`, `products`."""
 
 from __future__ import annotations
 

@@ -11,9 +11,9 @@ from pyopencl import array as cl_array
 from typing_extensions import Self, override
 
 from clsparse_py._arrays.base import SparseArray, cast_target, require_reversed
-from clsparse_py._arrays.bsr.conversion import flat, gather, marks_of, to_csr
-from clsparse_py._arrays.bsr.kernels import MOST
-from clsparse_py._arrays.bsr.parts import build_from_blocks, of_rows, place_blocks, size_of, view_as_blocks
+from clsparse_py._arrays.bsr.conversion import flat, gather, mark_nonzero_blocks, to_csr
+from clsparse_py._arrays.bsr.kernels import MAX_ENTRIES
+from clsparse_py._arrays.bsr.parts import build_from_blocks, make_blocks, parse_blocksize, place_blocks, view_as_blocks
 from clsparse_py._arrays.bsr.products import enqueue_product, product_of_blocks
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.delegation import BY_SCALAR, OF_SUMS, OF_VALUES, Delegating, delegate, result_of
@@ -24,7 +24,7 @@ from clsparse_py._ground.fork_guard import use_device
 from clsparse_py._matrix.convert import copied
 from clsparse_py._matrix.matrix import Matrix, Structure, is_sparse
 from clsparse_py._matrix.operands import check_scale, dense_operand, result_for
-from clsparse_py._matrix.structure import Facts, check_structure
+from clsparse_py._matrix.structure import Facts
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.elementwise.operands import is_scalar
 from clsparse_py._operations.indexing.methods import Indexing
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["bsr_array"]
 
-#: Operations on two sparse matrices of one shape whose result has blocks.
+#: Operations on two sparse matrices of one shape whose result is a `bsr_array`.
 _OF_BLOCKS = frozenset(("__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "multiply"))
 
 
@@ -118,7 +118,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
     """
 
     _format = "bsr"
-    _of_two: Self  # for type checkers: see `annotations.Gives`
+    _pair_type: Self  # for type checkers: see `annotations.HasPairType`
     _structure: Structure
     _data: cl_array.Array
 
@@ -134,32 +134,28 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         check: bool = True,
         maxprint: int | None = None,
     ) -> None:
-        self._hold(*build_from_blocks(arg1, shape, dtype, blocksize, queue, copy=copy, check=check))
+        self._become(*build_from_blocks(arg1, shape, dtype, blocksize, queue, copy=copy, check=check))
         self.require_valid()
         self._print_at_most(maxprint)
 
     @classmethod
     def over(cls, structure: Structure, data: cl_array.Array) -> Self:
-        """Return the matrix of a structure of blocks and their values, three-dimensional; nothing is checked or copied."""
+        """Return the matrix of a structure and its blocks, three-dimensional; neither is checked or copied."""
         array = object.__new__(cls)
-        array._hold(structure, data)
+        array._become(structure, data)
         return array
 
     @classmethod
     def of_rows(cls, A: csr_array, blocksize: Any = None) -> Self:
-        """Return a `csr_array` as blocks; see `csr_array.tobsr`."""
-        return cls.over(*of_rows(A, blocksize))
-
-    def _hold(self, structure: Structure, data: cl_array.Array) -> None:
-        """Take a structure of blocks and their values."""
-        self._structure, self._data = structure, data
-        self._csr: csr_array | None = None
-        self._turned: Self | None = None
-        self._set = {}
+        """Return a `csr_array` as a `bsr_array`; see `csr_array.tobsr`."""
+        return cls.over(*make_blocks(A, blocksize))
 
     @override
     def _become(self, structure: Structure, data: cl_array.Array) -> None:
-        self._hold(structure, data)
+        self._structure, self._data = structure, data
+        self._csr: csr_array | None = None
+        self._transposed_blocks: Self | None = None
+        self._set_arrays = {}
 
     @override
     def _checked(self) -> Facts:
@@ -169,7 +165,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
     @override
     def _alias(self) -> Self:
         alias = self.over(self._structure, self._data)
-        alias._csr, alias._turned = self._csr, self._turned
+        alias._csr, alias._transposed_blocks = self._csr, self._transposed_blocks
         return alias
 
     # ---- attributes
@@ -183,7 +179,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
     @property
     @override
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """The numbers of rows and columns."""
         (rows, columns), (n_rows, n_columns) = self.blocksize, self._structure.shape
         return n_rows * rows, n_columns * columns
 
@@ -202,7 +198,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
     @property
     @override
     def nnz(self) -> int:
-        """How many entries are stored, zeros of blocks included."""
+        """The number of stored entries, zeros of blocks included."""
         self.require_valid()
         return int(self._data.size)
 
@@ -218,13 +214,14 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @data.setter
     def data(self, blocks: Any) -> None:
+        """Replace the blocks of the matrix."""
         values = place_blocks(self.queue, blocks, None, copy=False)
         if values.shape != self._data.shape:
             raise ValueError(f"data: must have shape {self._data.shape}, has {values.shape}")
-        self._hold(self._structure, values)
+        self._become(self._structure, values)
 
     def require_valid(self) -> None:
-        """Check the structure if nobody did, and cut off blocks behind the last row."""
+        """Check the structure unless it was checked, and cut off blocks behind the last row."""
         self._structure.require_valid()
         n, n_data = self._structure.indices.size, self._data.shape[0]
         if n_data != n:
@@ -233,67 +230,51 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
             rows, columns = self.blocksize
             self._data = view_as_blocks(flat(self.queue, self._data, n * rows * columns), self.blocksize)
 
-    def check_format(self, full_check: bool = True) -> None:
-        """Check the structure; as `csr_array.check_format`."""
-        self.require_valid()
-        if full_check:
-            check_structure(self.queue, self._structure.shape, self.indices, self.indptr)
-
-    def prune(self) -> None:
-        """Cut off what is stored behind the last row."""
-        self.require_valid()
-
     # ---- methods that change the array in place, and copies
 
-    def _pattern(self) -> Matrix:
-        """Return the matrix that has an entry, of any value, for each block."""
+    def _block_pattern(self) -> Matrix:
+        """Return the matrix of the blocks' structure, with one entry, of any value, for a block."""
         self.require_valid()
         return Matrix.assembled(self._structure, flat(self.queue, self._data, self._data.shape[0]))
 
-    def _numbers(self) -> cl_array.Array:
-        """Return the number of each block."""
+    def _number_blocks(self) -> cl_array.Array:
+        """Return the numbers of the blocks, from 0 on, on the device."""
         n, index = self.indices.size, self.indptr.dtype
         return copy_to_device(self.queue, "numbers of blocks", np.arange(n, dtype=index))
 
+    @override
     def sort_indices(self) -> None:
         """Sort the columns of each row of blocks, in place: all arrays but `indptr` are new. Duplicates keep their order."""
         if not self.has_sorted_indices:
-            numbers, indices, indptr = with_sorted_rows(self.queue, (self._numbers(), self.indices, self.indptr))
+            numbers, indices, indptr = with_sorted_rows(self.queue, (self._number_blocks(), self.indices, self.indptr))
             data = gather(self.queue, self._data, numbers, "moved")
-            self._hold(Structure(self.queue, self._structure.shape, indices, indptr), data)
+            self._become(Structure(self.queue, self._structure.shape, indices, indptr), data)
 
     def sum_duplicates(self) -> None:
-        """Sort the columns of each row of blocks, and add up blocks of one place, in their order, in place."""
+        """Sort the columns of each row of blocks, and sum blocks of one place in their order, in place."""
         if self.has_canonical_format:
             return
         queue = self.queue
-        numbers, indices, indptr = with_sorted_rows(queue, (self._numbers(), self.indices, self.indptr))
+        numbers, indices, indptr = with_sorted_rows(queue, (self._number_blocks(), self.indices, self.indptr))
         ones = copy_to_device(queue, "counts of blocks", np.ones(indices.size, indptr.dtype))
         counts, indices, indptr = without_duplicates(queue, (ones, indices, indptr))
         starts, chain = allocate(queue, "places of blocks", indices.size + 1, indptr.dtype), Chain(queue, counts)
         enqueue_scan(chain, counts, starts, indices.size, kind="pointers")
         chain.finish(starts)
         data = gather(queue, self._data, numbers, "summed", starts)
-        self._hold(Structure.canonical(queue, self._structure.shape, indices, indptr), data)
+        self._become(Structure.canonical(queue, self._structure.shape, indices, indptr), data)
 
     def eliminate_zeros(self) -> None:
-        """Leave out blocks of which all entries are zero, in place: if there are some, all arrays are new."""
+        """Remove the blocks whose entries are all zero, in place: if there are any, all arrays are new."""
         self.require_valid()
-        facts_before, numbers = self._structure.facts, self._numbers()
+        facts_before, numbers = self._structure.facts, self._number_blocks()
         parts = numbers, self.indices, self.indptr
-        remaining, indices, indptr = with_marked(self.queue, parts, marks_of(self.queue, self._data))
+        remaining, indices, indptr = with_marked(self.queue, parts, mark_nonzero_blocks(self.queue, self._data))
         if remaining is not numbers:
-            facts = (
-                Facts(indices.size, sorted=True, canonical=True) if facts_before is not None and facts_before.canonical else None
-            )
             data = gather(self.queue, self._data, remaining, "moved")
-            self._hold(Structure(self.queue, self._structure.shape, indices, indptr, facts), data)
-
-    def sorted_indices(self) -> Self:
-        """Return a copy of the matrix with sorted rows of blocks, as `sort_indices` leaves them."""
-        result = self.copy()
-        result.sort_indices()
-        return result
+            is_canonical = facts_before is not None and facts_before.canonical
+            new_structure = Structure.canonical if is_canonical else Structure
+            self._become(new_structure(self.queue, self._structure.shape, indices, indptr), data)
 
     @override
     def copy(self) -> Self:
@@ -315,7 +296,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @property
     def T(self) -> Self:  # noqa: N802 - SciPy's name for it
-        """The transposed matrix, with arrays of its own; the permutation of blocks is kept with the structure."""
+        """The transposed matrix, with arrays of its own; the permutation of blocks is cached in the structure."""
         return self.transpose()
 
     def transpose(self, axes: Any = None, copy: bool = False) -> Self:  # noqa: ARG002 - always its own
@@ -331,23 +312,23 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         Raises
         ------
         ValueError
-            ``axes`` are others.
+            ``axes`` are neither None nor (1, 0).
         """
         require_reversed(axes)
-        pattern = self._pattern()
+        pattern = self._block_pattern()
         order = self._structure.get_plan(Permutation, lambda: find_permutation(pattern, "auto"))
         data = gather(self.queue, self._data, order.positions, "transposed")
         return self.over(order.transposed or self._structure, data)
 
     def _transposed(self) -> Self:
-        """Return the transposed matrix, to be read alone: it is kept until the matrix changes."""
-        if self._turned is None:
-            self._turned = self.transpose()
-        return self._turned
+        """Return the transposed matrix, which is not to be changed: it is cached until this matrix changes."""
+        if self._transposed_blocks is None:
+            self._transposed_blocks = self.transpose()
+        return self._transposed_blocks
 
     @override
     def get(self) -> Any:
-        """Return the matrix as a `scipy.sparse.bsr_array` of its own memory."""
+        """Return the matrix as a `scipy.sparse.bsr_array` with memory of its own."""
         use_device()
         self.require_valid()
         parts = tuple(copy_to_host(part, self.queue) for part in (self._data, self.indices, self.indptr))
@@ -362,11 +343,10 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
             return rows.copy() if copy else rows
         data, indices, indptr = to_csr(self.queue, (self._data, self.indices, self.indptr), self.shape)
         block_facts = self._structure.facts
-        facts = (
-            None if block_facts is None else Facts(int(indices.size), sorted=block_facts.sorted, canonical=block_facts.canonical)
-        )
-        if facts is not None and facts.sorted and not facts.canonical:
-            facts = None  # columns of blocks of one place come one block after another
+        facts = None
+        # Of sorted blocks with duplicates nothing is known: a row has the columns of one block, then those of its duplicate.
+        if block_facts is not None and block_facts.sorted == block_facts.canonical:
+            facts = Facts(int(indices.size), sorted=block_facts.sorted, canonical=block_facts.canonical)
         return csr_array.assembled(Structure(self.queue, self.shape, indices, indptr, facts), data)
 
     @override
@@ -381,8 +361,8 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def tobsr(self, blocksize: tuple[int, int] | None = None, copy: bool = False) -> Self:
-        """Return the matrix itself or, with ``copy`` or a ``blocksize`` that it does not have, another one."""
-        if blocksize is not None and size_of(blocksize) != self.blocksize:
+        """Return the matrix itself or, with ``copy`` or another ``blocksize``, a new matrix."""
+        if blocksize is not None and parse_blocksize(blocksize) != self.blocksize:
             return self.of_rows(self._as_csr(), blocksize)
         return self.copy() if copy else self
 
@@ -404,15 +384,15 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def _apply_change(self, A: csr_array) -> None:
-        self._hold(*of_rows(A, self.blocksize))
+        self._become(*make_blocks(A, self.blocksize))
 
     # ---- products
 
     @property
     def has_kernels(self) -> bool:
-        """Whether products with dense operands have kernels for this size of blocks; others go by way of CSR."""
+        """Whether products with dense operands have kernels for this size of blocks; if not, products go by way of CSR."""
         rows, columns = self.blocksize
-        return 1 < rows * columns <= MOST
+        return 1 < rows * columns <= MAX_ENTRIES
 
     @override
     def _times(self, dense: Any) -> Any:
@@ -439,10 +419,10 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
             return self._as_csr()._times_sparse(other)
         if self.shape[1] != other.shape[0]:
             raise ValueError(
-                f"B: must have {self.shape[1]} rows, as A is {_show(self)}, has {other.shape[0]} (dimension mismatch)"
+                f"B: must have {self.shape[1]} rows, as A is {self._shape_as_text()}, has {other.shape[0]} (dimension mismatch)"
             )
         (rows, inner), wide = self.blocksize, other.blocksize[1] if isinstance(other, bsr_array) else 1
-        if rows * inner * wide == 1 or max(rows * inner, inner * wide, rows * wide) > MOST:
+        if rows * inner * wide == 1 or max(rows * inner, inner * wide, rows * wide) > MAX_ENTRIES:
             return self.of_rows(self._as_csr()._times_sparse(other), (rows, wide))
         self.require_valid()
         B = other.tobsr((inner, wide))
@@ -458,7 +438,7 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
         return self._as_csr().diagonal(k)
 
     def trace(self, offset: int = 0) -> Any:
-        """Return the sum of the values on a diagonal, as `diagonal` counts them."""
+        """Return the sum of the values on a diagonal, which is counted as by `diagonal`."""
         return self._as_csr().trace(offset)
 
     def nonzero(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -467,17 +447,17 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
 
     @override
     def _entrywise(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of an operation on all places: of blocks, if SciPy's is."""
+        """Return the result of an operation entry by entry: a `bsr_array`, if SciPy's result is."""
         if name in OF_VALUES or name in OF_SUMS or (name in BY_SCALAR and is_scalar(arguments[0])):
             return self._on_values(name, *arguments, **named)
         result = result_of(self._as_csr(), name, *arguments, **named)
         if name in ("maximum", "minimum") and is_scalar(arguments[0]) and getattr(np, name)(0, arguments[0]):
-            return self.of_rows(result)  # it has an entry at each place
+            return self.of_rows(result)  # the result has an entry at each place
         is_pair = name in _OF_BLOCKS and is_sparse(arguments[0]) and arguments[0].shape == self.shape
         return self.of_rows(result, self.blocksize) if is_pair else result
 
     def _on_values(self, name: str, *arguments: Any, **named: Any) -> Any:
-        """Return the result of an operation on stored values alone."""
+        """Return the result of an operation that changes stored values one by one."""
         A = self
         if name in OF_SUMS and not self.has_canonical_format:
             A = self.copy()
@@ -491,40 +471,26 @@ class bsr_array(SetStructure, Indexing, Delegating, one_dimensional=False):  # n
     def _scale(self, factor: Any) -> None:
         row = self._values_as_row()
         row._scale(factor)
-        self._hold(self._structure, view_as_blocks(row.data, self.blocksize))
+        self._become(self._structure, view_as_blocks(row.data, self.blocksize))
 
     def _values_as_row(self) -> csr_array:
-        """Return a matrix whose stored values are those of the blocks, for operations that read values alone."""
+        """Return a matrix of one row with the blocks' stored values, for operations that read values alone."""
         self.require_valid()
         n, values = self._data.size, flat(self.queue, self._data)
-        facts = Facts(n, sorted=True, canonical=True)
-        # Its structure, which has the right size, is never read.
-        return csr_array.assembled(Structure(self.queue, (1, max(1, n)), values, self.indptr, facts), values)
+        # Operations on values never read the structure, whose arrays only have the right number of entries.
+        return csr_array.assembled(Structure.canonical(self.queue, (1, max(1, n)), values, self.indptr), values)
 
     @override
     def _along(self, name: str, axis: Any = None, *arguments: Any, **named: Any) -> Any:
-        """Return the result of a reduction, which the CSR form does."""
+        """Return the result of a reduction along an axis, which the CSR form does."""
         return getattr(self._as_csr(), name)(axis, *arguments, **named)
 
     def explain(self) -> MemoryReport:
-        """Return how many bytes the array holds, what it keeps for products included; prints as a table."""
+        """Return a report of the bytes that the array holds, its caches for products included; prints as a table."""
         arrays = {"data": self._data, "indices": self.indices, "indptr": self.indptr}
-        turned: Any = self._turned
-        caches = {"CSR": (self._csr, "operations by way of CSR"), "blocks of the transposed": (turned, "x @ A")}
+        transposed: Any = self._transposed_blocks
+        caches = {"CSR": (self._csr, "operations by way of CSR"), "blocks of the transposed": (transposed, "x @ A")}
         return report_memory(repr(self), arrays, None, caches)
-
-    @override
-    def _index_dtype(self) -> np.dtype[Any]:
-        return np.dtype(self.indptr.dtype)
-
-    @override
-    def _n_stored(self) -> int:
-        return int(self._data.size)
-
-
-def _show(A: bsr_array) -> str:
-    """Return the shape of an array as text."""
-    return " x ".join(map(str, A.shape))
 
 
 delegate(bsr_array)

@@ -9,7 +9,7 @@ import numpy as np
 import pyopencl as cl
 from pyopencl import array as cl_array
 
-from clsparse_py._arrays.bsr.kernels import AT_ONCE, MOST, NONZERO, FromCsr, Gather, ToCsr
+from clsparse_py._arrays.bsr.kernels import BLOCKS_PER_GROUP, MAX_ENTRIES, NONZERO, FromCsr, Gather, ToCsr
 from clsparse_py._build.programs import Parameters
 from clsparse_py._formats.coordinates import rows_of
 from clsparse_py._ground.index_types import index_for
@@ -21,7 +21,7 @@ from clsparse_py._precision.arithmetic import name_of
 from clsparse_py._primitives.scan import enqueue_scan
 from clsparse_py._run.launch import Chain
 
-__all__ = ["Parts", "Size", "count_of", "flat", "from_csr", "gather", "likely_size", "marks_of", "to_csr"]
+__all__ = ["Parts", "Size", "choose_blocksize", "count_blocks", "flat", "from_csr", "gather", "mark_nonzero_blocks", "to_csr"]
 
 #: Rows and columns of a block.
 Size = tuple[int, int]
@@ -31,14 +31,14 @@ _WORK_GROUP = 64
 
 
 def flat(queue: cl.CommandQueue, values: cl_array.Array, n: int | None = None) -> cl_array.Array:
-    """Return the first n values of an array, by default all, as an array of one dimension over the same memory."""
+    """Return the first n values of an array, by default all, as a one-dimensional array over the same memory."""
     view = array_of(queue, values.size if n is None else n, np.dtype(values.dtype), values.base_data)
     view.events.extend(values.events)
     return view
 
 
 def _enqueue_over(chain: Chain, record: Parameters, n: int, *arguments: Any) -> None:
-    """Enqueue a kernel of n work-items."""
+    """Enqueue a kernel of n work-items, built from a record."""
     built, built_record = chain.build(record)
     chain.launch(built, -(-n // built_record.work_group), *arguments)
 
@@ -49,20 +49,20 @@ def _group(chain: Chain) -> int:
 
 
 def _group_of_rows(chain: Chain) -> int:
-    """Return the work-group size of kernels with a block row to a work-item: one on CPU devices, where work-items run long."""
+    """Return the work-group size of kernels with one block row to a work-item: 1 on CPU devices, where work-items run long."""
     return 1 if chain.device.lanes_are_loops else _group(chain)
 
 
-def count_of(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size: Size) -> int:
-    """Return how many blocks of a size the entries of a CSR matrix, its rows sorted, lie in; waits for the device."""
+def count_blocks(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size: Size) -> int:
+    """Return the number of blocks of a size that have entries of a CSR matrix with sorted rows. The host waits for it."""
     chain = Chain(queue, *parts)
-    return _pointers(chain, parts, shape, size, chain.scratch(shape[0], parts[1].dtype))[1]
+    return _count_in_rows(chain, parts, shape, size, chain.scratch(shape[0], parts[1].dtype))[1]
 
 
-def _pointers(
+def _count_in_rows(
     chain: Chain, parts: Parts, shape: tuple[int, int], size: Size, positions: cl_array.Array
 ) -> tuple[cl_array.Array, int]:
-    """Return the pointers of block rows and the number of blocks; waits for the device."""
+    """Return the row pointers of the blocks of a CSR matrix, and the number of blocks, which the host waits for."""
     data, indices, indptr = parts
     n, index = shape[0] // size[0], indptr.dtype
     pointers = allocate(chain.queue, "indptr", n + 1, index)
@@ -75,7 +75,7 @@ def _pointers(
 
 
 def from_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size: Size) -> Parts:
-    """Return the blocks in which a CSR matrix has entries, sorted; duplicates are added up. Waits to learn how many there are.
+    """Return the blocks in which a CSR matrix has entries, sorted, duplicates summed. The host waits for the number of blocks.
 
     Parameters
     ----------
@@ -83,14 +83,14 @@ def from_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size:
     parts : tuple of pyopencl.array.Array
         data, indices and indptr of a matrix with sorted rows.
     shape, size : tuple of int
-        Of the matrix, and of blocks, which divide it.
+        The shape of the matrix, and the size of blocks, which divides the shape.
     """
     data, indices, indptr = parts
     chain, index = Chain(queue, *parts), indptr.dtype
     record = FromCsr(_group_of_rows(chain), name_of(index), name_of(data.dtype), "fill")
     chain.build(record)
     positions = chain.scratch(shape[0], index)
-    pointers, n_blocks = _pointers(chain, parts, shape, size, positions)
+    pointers, n_blocks = _count_in_rows(chain, parts, shape, size, positions)
     blocks = allocate(queue, "data", (n_blocks, *size), data.dtype, data.allocator)
     columns = allocate(queue, "indices", n_blocks, index, data.allocator)
     n = shape[0] // size[0]
@@ -100,41 +100,42 @@ def from_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int], size:
     return blocks, columns, pointers
 
 
-def likely_size(count: Callable[[Size], int], shape: tuple[int, int], nnz: int, efficiency: float = 0.7) -> Size:
-    """Return a size of blocks that the entries of a matrix fill well: square, of 1, 2, 3, 4 or 6 rows, as SciPy chooses.
+def choose_blocksize(count: Callable[[Size], int], shape: tuple[int, int], nnz: int, efficiency: float = 0.7) -> Size:
+    """Return a size of blocks that a matrix's entries fill well: square, of 1, 2, 3, 4 or 6 rows, as SciPy chooses.
 
     Parameters
     ----------
     count : callable
-        Returns how many blocks of a size there are.
+        Returns the number of blocks of a size in which the matrix has entries.
     shape : tuple of int
     nnz : int
-        Entries of the matrix.
+        Number of the matrix's entries.
     efficiency : float
-        Least share of the places of blocks that entries fill; SciPy's default.
+        Least ratio of entries to places of the blocks; SciPy's default.
     """
 
     def filled(n: int) -> float:
+        """Return the ratio of entries to places of blocks of n x n; 0 if such blocks do not divide the shape."""
         divides = not shape[0] % n and not shape[1] % n
         return nnz / (n * n * count((n, n))) if divides and nnz else 0.0
 
     of_two, of_three = filled(2), filled(3)
     if min(of_two, of_three) > (1 + efficiency) / 2:
         return (6, 6) if filled(6) > efficiency else (3, 3)
-    if of_two > efficiency and filled(4) > efficiency:  # blocks of 4 are no better filled than those of 2
+    if of_two > efficiency and filled(4) > efficiency:  # blocks of 4 x 4 are never better filled than blocks of 2 x 2
         return 4, 4
     return (3, 3) if of_three > efficiency else (2, 2) if of_two > efficiency else (1, 1)
 
 
 def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Parts:
-    """Return the entries of blocks, zeros included, as the parts of a CSR matrix of that shape."""
+    """Return the entries of blocks, zeros included, as the arrays of a CSR matrix of a shape."""
     rows, columns = parts[0].shape[1:]
     n = parts[0].size
     index = index_for(max(n, shape[1]), parts[1].dtype)
     blocks, of_blocks, pointers = with_index(queue, parts, index)
     n_blocks = of_blocks.size
     of_rows = rows_of(queue, pointers, n_blocks)
-    # Made after the commands that fill its operands: on a queue without order, a chain waits for the commands enqueued by now.
+    # The chain comes after the commands that fill its operands: on a queue without order, it waits for earlier commands.
     chain = Chain(queue, blocks, of_blocks, pointers, of_rows)
     records = [ToCsr(_group(chain), name_of(index), name_of(blocks.dtype), phase) for phase in ("pointers", "entries")]
     for record in records:
@@ -155,32 +156,34 @@ def to_csr(queue: cl.CommandQueue, parts: Parts, shape: tuple[int, int]) -> Part
 def gather(
     queue: cl.CommandQueue, blocks: cl_array.Array, numbers: cl_array.Array, kind: str, starts: cl_array.Array | None = None
 ) -> cl_array.Array:
-    """Return the blocks with the given numbers, copied.
+    """Return copies of the blocks with the given numbers: as they are, transposed, or summed.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
     blocks : pyopencl.array.Array
     numbers : pyopencl.array.Array
-    way : {"moved", "transposed", "summed"}
-        "summed": the sums of those from each of ``starts`` to the next; there is at least one.
+        The numbers of the source's blocks.
+    kind : {"moved", "transposed", "summed"}
+        "summed": a result is the sum of the blocks ``numbers[starts[k]:starts[k + 1]]``, of which there is at least one.
     starts : pyopencl.array.Array, optional
+        The first position in ``numbers`` of each sum, and the end.
     """
     n = numbers.size if starts is None else starts.size - 1
     size = blocks.shape[1:][:: -1 if kind == "transposed" else 1]
     result = allocate(queue, "data", (n, *size), blocks.dtype, blocks.allocator)
     operands = (numbers,) if starts is None else (numbers, starts)
     chain, index = Chain(queue, blocks, *operands), numbers.dtype
-    entries = not chain.device.lanes_are_loops and starts is None and size[0] * size[1] <= MOST
+    entries = not chain.device.lanes_are_loops and starts is None and size[0] * size[1] <= MAX_ENTRIES
     built, record = chain.build(Gather(_group(chain), name_of(index), name_of(blocks.dtype), kind, entries))
-    of_group, items = (AT_ONCE, n) if entries else (record.work_group, n * size[0])
+    of_group, items = (BLOCKS_PER_GROUP, n) if entries else (record.work_group, n * size[0])
     chain.launch(built, -(-items // of_group), np.uint64(items), *map(index.type, size), *operands, blocks, result)
     chain.finish(result)
     return result
 
 
-def marks_of(queue: cl.CommandQueue, blocks: cl_array.Array) -> cl_array.Array:
-    """Return a byte for each block: 1 if an entry of it is not 0, else 0."""
+def mark_nonzero_blocks(queue: cl.CommandQueue, blocks: cl_array.Array) -> cl_array.Array:
+    """Return a byte for each block: 1 if the block has an entry other than 0, else 0."""
     n, rows, columns = blocks.shape
     chain, marks = Chain(queue, blocks), allocate(queue, "marks", n, np.uint8)
     parts = 2 if blocks.dtype.kind == "c" else 1

@@ -1,4 +1,4 @@
-"""A parameter record beside each template of matrices of blocks."""
+"""The parameter records of the templates of block matrices."""
 
 from __future__ import annotations
 
@@ -19,38 +19,41 @@ from clsparse_py._matrix.loops import declare_loop
 from clsparse_py._matrix.structure import WithValues
 from clsparse_py._precision.arithmetic import OPENCL_TYPES, Arithmetic
 
-__all__ = ["AT_ONCE", "MOST", "NONZERO", "Columns", "FromCsr", "Gather", "Multiply", "Product", "ProductChunked", "ToCsr"]
+__all__ = [
+    "BLOCKS_PER_GROUP", "MAX_ENTRIES", "NONZERO", "Columns", "FromCsr", "Gather", "Multiply", "Product", "ProductChunked",
+    "ToCsr",
+]  # fmt: skip
 
-#: Largest number of entries of a block for product kernels, which name each entry.
-MOST = 64
-#: Blocks that a work-group takes, if its work-items take entries.
-AT_ONCE = 32
-#: Bytes of the longest OpenCL vectors that products compute with.
-_VECTOR = 32
+#: Most entries of a block in product kernels, which have a variable for each entry.
+MAX_ENTRIES = 64
+#: Blocks to a work-group of the kernel `Gather`, if work-items take entries.
+BLOCKS_PER_GROUP = 32
+#: Most bytes of an OpenCL vector in product kernels.
+_VECTOR_BYTES = 32
 
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(thresholds.Thresholds):
-    """The numbers by which products of blocks share work out."""
+    """Limits of the work-groups and prefetches of products of blocks."""
 
     operation = "bsr"
 
-    #: Largest block whose cache lines are prefetched; larger blocks are streams of their own.
+    #: Most bytes of a block whose cache lines are prefetched; larger blocks are streams of their own.
     max_asked_ahead: int = number(128, "bytes")
-    #: Distance of a prefetch from the load.
+    #: Bytes from a load to its prefetch.
     ahead: int = number(1024, "bytes")
-    #: That sum a row of blocks, unless a block has more entries.
+    #: Most work-items that sum a row of blocks, unless a block has more entries.
     team: int = number(48, "work-items", least=1)
-    #: That make a row of blocks of a product, at most.
+    #: Most work-items that make a row of blocks of a product of two block matrices.
     max_teams: int = number(256, "work-items", least=1)
 
 
-def vectors_of(arithmetic: Arithmetic, n: int) -> tuple[tuple[int, int], ...]:
-    """Return how ``n`` adjacent values are computed with as vectors: the first value of each vector, and its width.
+def split_into_vectors(arithmetic: Arithmetic, n: int) -> tuple[tuple[int, int], ...]:
+    """Return the vectors that ``n`` adjacent values are computed in: the first value and the width of each vector.
 
-    They are single values if the arithmetic has no vectors.
+    The width is 1 if the arithmetic has no vectors.
     """
-    longest = _VECTOR // arithmetic.result.itemsize if arithmetic.vector_operations else 1
+    longest = _VECTOR_BYTES // arithmetic.result.itemsize if arithmetic.vector_operations else 1
     vectors, begin = [], 0
     while begin < n:
         width = min(longest, 1 << (n - begin).bit_length() - 1)
@@ -70,7 +73,7 @@ class _OfBlocks(programs.Parameters):
     portability : Portability
         How loads are hinted.
     rows, columns : int
-        Of a block.
+        Rows and columns of a block.
     """
 
     arithmetic: Arithmetic
@@ -84,7 +87,7 @@ class _OfBlocks(programs.Parameters):
         return f"{self.portability.defines}\n{self.arithmetic.prelude}"
 
     def _of_vectors(self) -> dict[str, object]:
-        """Return the arguments of templates that compute with vectors: the type of their values."""
+        """Return the template arguments for vectors: the OpenCL type of their values."""
         return {"value": OPENCL_TYPES[self.arithmetic.result.name]}
 
 
@@ -96,7 +99,7 @@ class ProductChunked(_OfBlocks):
     Attributes
     ----------
     ahead : int
-        Values ahead that lines are asked for; 0 for none.
+        Number of values from a load to its prefetch; 0 without prefetches.
     """
 
     template = "bsr/product_chunked"
@@ -105,14 +108,15 @@ class ProductChunked(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int) -> ProductChunked:
-        """Return the record for a device."""
+        """Return the record for a device and a size of blocks."""
         limits, item = Thresholds.of(device), np.dtype(arithmetic.a).itemsize
         ahead = limits.ahead // item if rows * columns * item <= limits.max_asked_ahead else 0
         return cls(1, arithmetic, device.portability.at_most(1), rows, columns, ahead)
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), **self._of_vectors(), "vectors": vectors_of(self.arithmetic, self.rows * self.columns)}
+        vectors = split_into_vectors(self.arithmetic, self.rows * self.columns)
+        return {**super().arguments(), **self._of_vectors(), "vectors": vectors}
 
     @classmethod
     @override
@@ -128,7 +132,7 @@ class Product(_OfBlocks):
     Attributes
     ----------
     slices : int
-        Blocks of a row that are taken at once.
+        Blocks of a row that a team multiplies at the same time.
     """
 
     template = "bsr/product"
@@ -136,8 +140,8 @@ class Product(_OfBlocks):
     slices: int
 
     @staticmethod
-    def slices_of(device: Device, rows: int, columns: int, mean: float) -> int:
-        """Return how many blocks are taken at once of rows of ``mean`` blocks."""
+    def choose_slices(device: Device, rows: int, columns: int, mean: float) -> int:
+        """Return the number of blocks that a team multiplies at the same time, for rows of ``mean`` blocks."""
         slices, team = 1, Thresholds.of(device).team
         while 2 * slices <= mean and 2 * slices * rows * columns <= team:
             slices *= 2
@@ -145,16 +149,10 @@ class Product(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, slices: int) -> Product:
-        """Return the record for a device."""
+        """Return the record for a device and a size of blocks."""
         team = rows * columns * slices
-        return cls(
-            max(min(128, device.max_work_group) // team, 1) * team,
-            arithmetic,
-            device.portability.at_most(1),
-            rows,
-            columns,
-            slices,
-        )
+        group = max(min(128, device.max_work_group) // team, 1) * team
+        return cls(group, arithmetic, device.portability.at_most(1), rows, columns, slices)
 
     @override
     def arguments(self) -> Mapping[str, object]:
@@ -179,9 +177,9 @@ class Columns(_OfBlocks):
     Attributes
     ----------
     width : int
-        Adjacent columns of X that a work-item takes together.
+        Adjacent columns of X that a work-item computes as a vector.
     chunked : bool
-        Whether a work-item takes all columns of many rows, else one row and ``width`` columns.
+        Whether a work-item computes all columns of many block rows; if not, ``width`` columns of one block row.
     """
 
     template = "bsr/columns"
@@ -191,10 +189,10 @@ class Columns(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, n_columns: int, adjacent: bool) -> Columns:
-        """Return the record for an X of ``n_columns`` columns, which are ``adjacent`` or not."""
+        """Return the record for a device and an X of ``n_columns`` columns, whose entries in a row are ``adjacent`` or not."""
         width = 1
         if device.lanes_are_loops and adjacent and arithmetic.vector_operations:
-            width = min(_VECTOR // arithmetic.result.itemsize, 1 << max(n_columns, 1).bit_length() - 1)
+            width = min(_VECTOR_BYTES // arithmetic.result.itemsize, 1 << max(n_columns, 1).bit_length() - 1)
         group = 1 if device.lanes_are_loops else min(128, device.max_work_group)
         return cls(group, arithmetic, device.portability.at_most(1), rows, columns, width, device.lanes_are_loops)
 
@@ -220,7 +218,8 @@ class Multiply(_OfBlocks):
     wide : int
         Columns of a block of B.
     lanes : bool
-        Whether a work-group makes a row of blocks, in teams of a work-item for each entry of a block; else one makes many rows.
+        Whether a work-group makes a row of blocks, in teams of a work-item to an entry of a block; if not, a work-item makes many
+        rows of blocks.
     """
 
     template = "bsr/multiply"
@@ -230,7 +229,7 @@ class Multiply(_OfBlocks):
 
     @classmethod
     def legal(cls, device: Device, arithmetic: Arithmetic, rows: int, columns: int, wide: int, mean: float) -> Multiply:
-        """Return the record for rows of B of ``mean`` blocks."""
+        """Return the record for a device and a B with ``mean`` blocks to a row."""
         team, teams = rows * wide, 1
         while teams < mean and 2 * teams * team <= min(Thresholds.of(device).max_teams, device.max_work_group):
             teams *= 2
@@ -239,7 +238,7 @@ class Multiply(_OfBlocks):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), **self._of_vectors(), "vectors": vectors_of(self.arithmetic, self.wide)}
+        return {**super().arguments(), **self._of_vectors(), "vectors": split_into_vectors(self.arithmetic, self.wide)}
 
     @override
     def within(self, work_group: int, lane_width: int) -> Self | None:
@@ -255,15 +254,16 @@ class Multiply(_OfBlocks):
 @kernel
 @dataclass(frozen=True)
 class FromCsr(WithValues):
-    """Parameters of ``templates/bsr/from_csr.mako``. Phases are "count" and "fill".
+    """Parameters of ``templates/bsr/from_csr.mako``.
 
     Attributes
     ----------
     phase : str
+        "count", which counts the blocks of rows, or "fill", which writes the blocks.
     """
 
     template = "bsr/from_csr"
-    variants: ClassVar[Variants] = {each: {"work_group": 64, "phase": each or "fill"} for each in ("", "count")}
+    variants: ClassVar[Variants] = {"": {"work_group": 64, "phase": "fill"}, "count": {"work_group": 64, "phase": "count"}}
 
     phase: str
 
@@ -271,10 +271,18 @@ class FromCsr(WithValues):
 @kernel
 @dataclass(frozen=True)
 class ToCsr(WithValues):
-    """Parameters of ``templates/bsr/to_csr.mako``. Phases are "pointers" and "entries"."""
+    """Parameters of ``templates/bsr/to_csr.mako``.
+
+    Attributes
+    ----------
+    phase : str
+        "pointers", which writes the row pointers, or "entries", which writes columns and values.
+    """
 
     template = "bsr/to_csr"
-    variants: ClassVar[Variants] = {each: {"work_group": 64, "phase": each or "entries"} for each in ("", "pointers")}
+    variants: ClassVar[Variants] = {
+        name: {"work_group": 64, "phase": phase} for name, phase in (("", "entries"), ("pointers", "pointers"))
+    }
 
     phase: str
 
@@ -287,9 +295,9 @@ class Gather(WithValues):
     Attributes
     ----------
     way : str
-        "moved": each block is one of the source; "transposed": one of the source, transposed; "summed": the sum of several.
+        "moved": a new block is a block of the source; "transposed": a block of the source, transposed; "summed": the sum of some.
     entries : bool
-        Whether a work-item takes entries of some blocks, not a row of one; not if they are summed.
+        Whether a work-item moves entries of several blocks; if not, a row of a block. Sums are made by rows of blocks.
     """
 
     template = "bsr/gather"
@@ -299,7 +307,7 @@ class Gather(WithValues):
 
     @override
     def arguments(self) -> Mapping[str, object]:
-        return {**super().arguments(), "at_once": AT_ONCE}
+        return {**super().arguments(), "at_once": BLOCKS_PER_GROUP}
 
     @classmethod
     @override
@@ -312,9 +320,10 @@ class Gather(WithValues):
             yield f"{way}_entries", cls(**usual, way=way, entries=True)
 
 
+#: The loop that marks the blocks that have an entry other than 0.
 NONZERO = declare_loop(
     "bsr/nonzero",
-    "Which blocks have an entry that is not 0: of size real numbers, two for a complex entry.",
+    "Marks the blocks that have an entry other than 0; a block has size real numbers, two for a complex entry.",
     "ulong size, const REAL *blocks, uchar *marks",
     "bool found = false;",
     "for (ulong e = k * size; e < (k + 1) * size; ++e)",

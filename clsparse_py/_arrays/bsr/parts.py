@@ -1,4 +1,4 @@
-"""Construct the structure and values of a `bsr_array` from its arguments."""
+"""The arguments of `bsr_array`, converted to a structure of blocks and their values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyopencl as cl
 import scipy.sparse
 from pyopencl import array as cl_array
 
-from clsparse_py._arrays.bsr.conversion import Size, count_of, flat, from_csr, likely_size
+from clsparse_py._arrays.bsr.conversion import Size, choose_blocksize, count_blocks, flat, from_csr
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._formats.parts import dense_values, is_one_dimensional, is_shape
 from clsparse_py._matrix.convert import convert, copied
@@ -19,17 +19,11 @@ from clsparse_py._matrix.placement import index_dtype, index_vector, place_part,
 from clsparse_py._memory.memory import array_of
 from clsparse_py._run.transfer import from_host
 
-__all__ = ["blocks_of", "build_from_blocks", "of_rows", "place_blocks", "size_of", "view_as_blocks"]
+__all__ = ["block_grid", "build_from_blocks", "make_blocks", "parse_blocksize", "place_blocks", "view_as_blocks"]
 
 
-def size_of(blocksize: Any) -> Size:
-    """Return the size of blocks as two Python integers.
-
-    Raises
-    ------
-    TypeError, ValueError
-        They are no such, or not positive.
-    """
+def parse_blocksize(blocksize: Any) -> Size:
+    """Return the size of blocks as two Python integers; raise an error unless it is two positive integers."""
     lengths = tuple(blocksize) if np.iterable(blocksize) else None
     if lengths is None:
         raise TypeError(f"blocksize: must be two integers, is {blocksize!r}")
@@ -41,28 +35,22 @@ def size_of(blocksize: Any) -> Size:
     return rows, columns
 
 
-def blocks_of(shape: tuple[int, int], size: Size) -> tuple[int, int]:
-    """Return how many blocks there are along each axis.
-
-    Raises
-    ------
-    ValueError
-        They do not divide the shape.
-    """
+def block_grid(shape: tuple[int, int], size: Size) -> tuple[int, int]:
+    """Return the numbers of blocks along both axes of a matrix; raise a ValueError unless blocks divide its shape."""
     if shape[0] % size[0] or shape[1] % size[1]:
         raise ValueError(f"blocksize: invalid blocksize {size}, the shape {shape} must be a multiple of it")
     return shape[0] // size[0], shape[1] // size[1]
 
 
-def of_rows(A: csr_array, blocksize: Any = None) -> tuple[Structure, cl_array.Array]:
+def make_blocks(A: csr_array, blocksize: Any = None) -> tuple[Structure, cl_array.Array]:
     """Return the structure and the values of the blocks in which a matrix has entries.
 
     Parameters
     ----------
     A : csr_array
-        Of two dimensions.
+        A matrix of two dimensions.
     blocksize : tuple of int, optional
-        By default one that `likely_size` chooses.
+        The size of blocks; by default the one that `choose_blocksize` returns.
 
     Raises
     ------
@@ -71,14 +59,14 @@ def of_rows(A: csr_array, blocksize: Any = None) -> tuple[Structure, cl_array.Ar
     """
     A.require_valid()
     shape, queue = A.structure.shape, A.queue
-    size = None if blocksize is None else size_of(blocksize)
+    size = None if blocksize is None else parse_blocksize(blocksize)
     if size is not None:
-        blocks_of(shape, size)
+        block_grid(shape, size)
     A = A if A.has_sorted_indices else A.sorted_indices()
     if size is None:
         parts = A.parts
-        size = likely_size(lambda tried: count_of(queue, parts, shape, tried), shape, A.nnz)
-    n = blocks_of(shape, size)
+        size = choose_blocksize(lambda tried: count_blocks(queue, parts, shape, tried), shape, A.nnz)
+    n = block_grid(shape, size)
     if size == (1, 1):
         if not A.has_canonical_format:
             A = A.copy()
@@ -102,7 +90,7 @@ def place_blocks(queue: cl.CommandQueue, data: Any, dtype: Any, *, copy: bool) -
     Raises
     ------
     ValueError, TypeError
-        They have not three dimensions, or the device or the package has no such dtype.
+        The blocks have not three dimensions, or the device or the package lacks their dtype.
     """
     if not isinstance(data, cl_array.Array):
         data = np.asarray(data)
@@ -122,7 +110,7 @@ def place_blocks(queue: cl.CommandQueue, data: Any, dtype: Any, *, copy: bool) -
 def build_from_blocks(
     arg1: Any, shape: Any, dtype: Any, blocksize: Any, queue: cl.CommandQueue | None, *, copy: bool, check: bool
 ) -> tuple[Structure, cl_array.Array]:
-    """Return the structure of blocks, which is still to be checked, and their values; arguments as for `bsr_array`.
+    """Return the structure, not yet checked, and the blocks that the arguments of `bsr_array` describe.
 
     Raises
     ------
@@ -131,13 +119,13 @@ def build_from_blocks(
     """
     expected_shape = None if shape is None else shape_of(shape)
     if isinstance(arg1, tuple) and is_shape(arg1):
-        empty_shape, size = shape_of(arg1), (1, 1) if blocksize is None else size_of(blocksize)
-        n, queue = blocks_of(empty_shape, size), queue_for((), queue)
+        empty_shape, size = shape_of(arg1), (1, 1) if blocksize is None else parse_blocksize(blocksize)
+        n, queue = block_grid(empty_shape, size), queue_for((), queue)
         empty = np.zeros((0, *size), np.float64 if dtype is None else dtype), np.zeros(0, np.int32), np.zeros(n[0] + 1, np.int32)
         structure, data = _of_parts(empty, empty_shape, dtype, None, queue, copy=False, check=False)
     elif isinstance(arg1, tuple) and len(arg1) == 3:
         return _of_parts(arg1, expected_shape, dtype, blocksize, queue_for(arg1, queue), copy=copy, check=check)
-    elif getattr(arg1, "format", None) == "bsr" and (blocksize is None or tuple(arg1.blocksize) == size_of(blocksize)):
+    elif getattr(arg1, "format", None) == "bsr" and (blocksize is None or tuple(arg1.blocksize) == parse_blocksize(blocksize)):
         structure, data = _of_bsr(arg1, dtype, queue, copy=copy)
     elif is_one_dimensional(arg1):
         raise ValueError("arg1: a bsr_array has two dimensions, not one (BSR arrays don't support 1D input)")
@@ -147,10 +135,10 @@ def build_from_blocks(
             if arg1.ndim != 2:
                 raise ValueError(f"arg1: must have two dimensions, has {arg1.ndim} (BSR arrays don't support {arg1.ndim}D input)")
         rows = csr_array(arg1, expected_shape, dtype, queue=queue, check=check)
-        structure, data = of_rows(rows, blocksize)
+        structure, data = make_blocks(rows, blocksize)
         if copy and structure is rows.structure:
-            # Blocks of one entry are the entries.
-            structure, data = of_rows(rows.copy(), data.shape[1:])
+            # Blocks of one entry are the arrays of the CSR form, which are copied.
+            structure, data = make_blocks(rows.copy(), data.shape[1:])
     shape_of_blocks = structure.shape[0] * data.shape[1], structure.shape[1] * data.shape[2]
     if expected_shape not in (None, shape_of_blocks):
         raise ValueError(f"shape: {expected_shape} differs from that of arg1, {shape_of_blocks} (inconsistent shapes)")
@@ -158,7 +146,7 @@ def build_from_blocks(
 
 
 def _of_bsr(arg1: Any, dtype: Any, queue: cl.CommandQueue | None, *, copy: bool) -> tuple[Structure, cl_array.Array]:
-    """Return the parts of an array of blocks, ours or SciPy's."""
+    """Return the structure and the blocks of a `bsr_array`, ours or SciPy's."""
     if scipy.sparse.issparse(arg1):
         parts, shape = (arg1.data, arg1.indices, arg1.indptr), shape_of(arg1.shape)
         return _of_parts(parts, shape, dtype, None, queue_for((), queue), copy=copy, check=True)
@@ -188,12 +176,14 @@ def _of_parts(
     copy: bool,
     check: bool,
 ) -> tuple[Structure, cl_array.Array]:
-    """Return the structure and the values of ``(data, indices, indptr)``, NumPy's or the device's."""
+    """Return the structure and the blocks of a first argument ``(data, indices, indptr)``, NumPy's or the device's."""
     data = place_blocks(queue, parts[0], dtype, copy=copy)
     indices, indptr = index_vector("indices", parts[1]), index_vector("indptr", parts[2])
     size = int(data.shape[1]), int(data.shape[2])
-    if blocksize is not None and size_of(blocksize) != size:
-        raise ValueError(f"blocksize: mismatching blocksize {size_of(blocksize)}, the blocks of data are {size[0]} x {size[1]}")
+    if blocksize is not None and parse_blocksize(blocksize) != size:
+        raise ValueError(
+            f"blocksize: mismatching blocksize {parse_blocksize(blocksize)}, the blocks of data are {size[0]} x {size[1]}"
+        )
     if not indptr.size:
         raise ValueError("indptr: must have an entry for each row of blocks, and one more, has none")
     if shape is None:
@@ -201,7 +191,7 @@ def _of_parts(
             raise ValueError("shape: cannot be told from arrays without entries; give it (unable to infer matrix dimensions)")
         largest = indices.get().max() if isinstance(indices, cl_array.Array) else indices.max()
         shape = (indptr.size - 1) * size[0], max(int(largest) + 1, 0) * size[1]
-    n = blocks_of(shape, size)
+    n = block_grid(shape, size)
     if indptr.size != n[0] + 1:
         raise ValueError(f"indptr: must have rows of blocks + 1 = {n[0] + 1} entries, has {indptr.size}")
     if data.shape[0] != indices.size:

@@ -1,4 +1,4 @@
-"""Products of matrices of blocks, with dense operands and with one another, by kernels that know the size of blocks."""
+"""Products of matrices of blocks, with dense operands and with one another, by kernels for a size of blocks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyopencl as cl
 from pyopencl import array as cl_array
 
 from clsparse_py._arrays.bsr.conversion import flat
-from clsparse_py._arrays.bsr.kernels import MOST, Columns, Multiply, Product, ProductChunked
+from clsparse_py._arrays.bsr.kernels import MAX_ENTRIES, Columns, Multiply, Product, ProductChunked
 from clsparse_py._matrix.convert import with_index
 from clsparse_py._matrix.matrix import Matrix, Structure
 from clsparse_py._memory.memory import allocate
@@ -20,21 +20,22 @@ from clsparse_py._run.launch import Chain
 
 __all__ = ["enqueue_product", "product_of_blocks"]
 
-#: Parts of whole block rows to a core, among which a product is shared out.
+#: Parts of block rows to a core of a CPU device, in a product.
 _PARTS_PER_CORE = 16
 
 
-def _parts_of(structure: Structure, queue: cl.CommandQueue) -> cl_array.Array:
-    """Return where parts of whole rows and about as many blocks begin, for as many parts as a CPU device takes."""
+def _get_row_parts(structure: Structure, queue: cl.CommandQueue) -> cl_array.Array:
+    """Return the first block rows of the parts of a CPU device's product: parts have about equal numbers of rows and blocks."""
 
     def make() -> cl_array.Array:
+        """Return the first block rows of the parts, computed on the device."""
         chain = Chain(queue, structure.indptr)
         n_rows, n = structure.shape[0], int(structure.indices.size)
         n_parts = max(1, min(n_rows, chain.device.compute_units * _PARTS_PER_CORE))
         ends = [allocate(queue, "ends of parts", n_parts + 1, structure.indptr.dtype) for _ in range(3)]
         enqueue_partition(chain, structure.indptr, n_rows, n, n_parts, -(-(n + n_rows) // n_parts), ends, slack=n)
         chain.finish(*ends)
-        queue.finish()  # once, so that no product has to ask
+        queue.finish()  # a wait for the first product alone: later ones use the parts without events
         return ends[0]
 
     return structure.get_plan("parts of block rows", make)
@@ -51,13 +52,13 @@ def enqueue_product(
     blocks : pyopencl.array.Array
         A's values, three-dimensional.
     structure : Structure
-        Of A's blocks.
+        The structure of A's blocks.
     x, y : pyopencl.array.Array
     """
     _, rows, columns = blocks.shape
     indptr, indices = structure.indptr, structure.indices
     chain = Chain(queue, blocks, indices, indptr, x, writes=(y,))
-    parts = (_parts_of(structure, queue),) if chain.device.lanes_are_loops else ()
+    parts = (_get_row_parts(structure, queue),) if chain.device.lanes_are_loops else ()
     device, index, item = chain.device, indptr.dtype.type, x.dtype.itemsize
     offset, y_offset = np.uint64(x.offset // item), np.uint64(y.offset // y.dtype.itemsize)
     n_rows = structure.shape[0]
@@ -75,7 +76,7 @@ def enqueue_product(
             built, _ = chain.build_once(key, lambda: ProductChunked.legal(device, arithmetic(), rows, columns))
             chain.launch(built, n, index(n), *parts, *operands, offset, y, y_offset)
         else:
-            slices = Product.slices_of(device, rows, columns, indices.size / max(n_rows, 1))
+            slices = Product.choose_slices(device, rows, columns, indices.size / max(n_rows, 1))
             built, built_record = chain.build_once(
                 (Product, types, rows, columns, slices), lambda: Product.legal(device, arithmetic(), rows, columns, slices)
             )
@@ -84,8 +85,8 @@ def enqueue_product(
     else:
         n_columns = 1 if x.ndim == 1 else x.shape[1]
         steps = [step // item for step in (*x.strides, item)[:2]]
-        # More columns make no other kernel: OpenCL vectors have fewer values.
-        kind = rows, columns, min(n_columns, MOST), steps[1] == 1
+        # The kernel is the same for more columns: OpenCL vectors have fewer values.
+        kind = rows, columns, min(n_columns, MAX_ENTRIES), steps[1] == 1
         built, of_columns = chain.build_once((Columns, types, *kind), lambda: Columns.legal(device, arithmetic(), *kind))
         groups = n if parts else -(-n * n_columns // of_columns.work_group)
         chain.launch(built, groups, index(n), np.uint32(n_columns), *map(np.int64, steps), offset, *parts, *operands, y, y_offset)
@@ -95,11 +96,11 @@ def enqueue_product(
 def _enqueue_multiply(
     queue: cl.CommandQueue, a: cl_array.Array, b: cl_array.Array, c: cl_array.Array, *structures: Structure
 ) -> None:
-    """Enqueue the values c of a product of blocks a and b, of these structures; c's is that of the product."""
+    """Enqueue the blocks c of ``A @ B``, from the blocks a and b; ``structures`` are those of A, B and the product."""
     arrays = [array for structure in structures for array in (structure.indptr, structure.indices)]
     chain, index = Chain(queue, a, b, *arrays, writes=(c,)), arrays[0].dtype
     arithmetic = Arithmetic(name_of(a.dtype), name_of(b.dtype), name_of(index))
-    parts = (_parts_of(structures[0], queue),) if chain.device.lanes_are_loops else ()
+    parts = (_get_row_parts(structures[0], queue),) if chain.device.lanes_are_loops else ()
     mean = structures[1].indices.size / max(structures[1].shape[0], 1)
     built, _ = chain.build(Multiply.legal(chain.device, arithmetic, a.shape[1], a.shape[2], b.shape[2], mean))
     chain.fill(c, 0, c.size)
@@ -114,13 +115,13 @@ def _enqueue_multiply(
 def product_of_blocks(
     queue: cl.CommandQueue, a: tuple[Structure, cl_array.Array], b: tuple[Structure, cl_array.Array]
 ) -> tuple[Structure, cl_array.Array]:
-    """Return the structure and the blocks of ``A @ B``: the structure is the product's of both structures.
+    """Return the structure and the blocks of ``A @ B``; the structure is that of SpGEMM of both operands' structures.
 
     Parameters
     ----------
     queue : pyopencl.CommandQueue
     a, b : tuple of Structure and pyopencl.array.Array
-        Valid; B sorted, without duplicates; A has as many columns in a block as B rows.
+        The valid structures and the blocks of A and B. B is canonical; A's blocks have as many columns as B's have rows.
     """
     patterns = [Matrix.assembled(pattern, flat(queue, values, pattern.indices.size)) for pattern, values in (a, b)]
     structure = spgemm(*patterns).structure
@@ -135,7 +136,7 @@ def product_of_blocks(
 
 
 def _with_index(queue: cl.CommandQueue, structure: Structure, index: np.dtype[Any]) -> Structure:
-    """Return a structure with indices of a dtype: itself, if it has it."""
+    """Return a structure with its index arrays converted to a dtype; the structure itself if it has that dtype."""
     indptr = structure.indptr
     _, indices, offsets = with_index(queue, (indptr, structure.indices, indptr), index)
     return structure if offsets is indptr else structure.copied(queue, indices, offsets)

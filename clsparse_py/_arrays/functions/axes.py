@@ -1,4 +1,4 @@
-"""Axes of sparse arrays in another order, and new ones."""
+"""Functions that permute the axes of sparse arrays, or add an axis."""
 
 from __future__ import annotations
 
@@ -45,20 +45,18 @@ def permute_dims(A: Any, axes: Any = None, copy: bool = False) -> Any:
     (3, 1)
     """
     if A.ndim > 2:
-        return _by_scipy("permute_dims", A, axes, copy)
+        return _run_on_host("permute_dims", A, axes, copy)
     A = on_device(queue_of((A,)), A)
-    ndim = A.ndim
-    if axes is None:
-        order = list(range(ndim))[::-1]
-    elif not isinstance(axes, (tuple, list)):
+    natural_order = tuple(range(A.ndim))
+    axes = natural_order[::-1] if axes is None else axes
+    if not isinstance(axes, (tuple, list)):
         raise TypeError(f"axes: axis must be an integer/tuple of ints, not {type(axes).__name__}")
-    elif len(axes) != ndim:
-        raise ValueError(f"Incorrect number of axes: {len(axes)} instead of {ndim}")
-    else:
-        order = [_axis("axes", axis, ndim) for axis in axes]
-    if len(set(order)) < ndim:
+    if len(axes) != A.ndim:
+        raise ValueError(f"Incorrect number of axes: {len(axes)} instead of {A.ndim}")
+    order = tuple(_normalize_axis("axes", axis, A.ndim) for axis in axes)
+    if len(set(order)) < A.ndim:
         raise ValueError(f"axes: duplicate value in axis, {tuple(axes)}")
-    if order == list(range(ndim)):
+    if order == natural_order:
         return A.copy() if copy else A
     return A.tocoo(copy=copy).transpose()
 
@@ -88,7 +86,7 @@ def swapaxes(A: Any, axis1: int, axis2: int) -> Any:
     """
     order = list(range(A.ndim))
     try:
-        first, second = (_axis("Invalid axis", axis, A.ndim) for axis in (axis1, axis2))
+        first, second = (_normalize_axis("Invalid axis", axis, A.ndim) for axis in (axis1, axis2))
     except TypeError as error:
         raise ValueError(str(error)) from None
     order[first], order[second] = order[second], order[first]
@@ -154,20 +152,20 @@ def expand_dims(A: Any, /, *, axis: int = 0) -> Any:
     if not -A.ndim - 1 <= position <= A.ndim:
         raise ValueError(f"Invalid axis {axis} for N={A.ndim}. Must be in [-N-1, N].")
     if A.ndim > 1:
-        return _by_scipy("expand_dims", A, axis=position)
+        return _run_on_host("expand_dims", A, axis=position)
     A = on_device(queue_of((A,)), A)
     row = as_rows("A", A, A.queue).tocoo(copy=True)
     return row if position in (0, -2) else row.transpose()
 
 
-def _by_scipy(name: str, A: Any, *arguments: Any, **named: Any) -> Any:
-    """Return the result of a function of SciPy, for arrays of more dimensions than there are on the device."""
+def _run_on_host(name: str, A: Any, *arguments: Any, **named: Any) -> Any:
+    """Return the result of a SciPy function, on the host, for arrays of more than two dimensions."""
     warn_of_fallback(name)
     return getattr(scipy.sparse, name)(on_host(A), *arguments, **named)
 
 
-def _axis(name: str, axis: Any, ndim: int) -> int:
-    """Return an axis counted from the first."""
+def _normalize_axis(name: str, axis: Any, ndim: int) -> int:
+    """Return the number of an axis, counted from the first; raise an error if the array has no such axis."""
     try:
         number = operator.index(axis)
     except TypeError:

@@ -11,7 +11,7 @@ from pyopencl import array as cl_array
 
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.doors import on_scipy
-from clsparse_py._arrays.functions.operands import in_format, queue_of
+from clsparse_py._arrays.functions.operands import queue_of
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import default_queue
 from clsparse_py._formats.canonical import without_zeros
@@ -27,7 +27,7 @@ from clsparse_py._run.transfer import from_host
 
 __all__ = ["diags_array", "eye_array"]
 
-#: No dtype was given; None has a meaning of its own.
+#: Default of the argument ``dtype``, as None has a meaning of its own.
 _NOT_GIVEN: Any = object()
 
 
@@ -91,7 +91,7 @@ def diags_array(
     dtype: Any = _NOT_GIVEN,
     queue: cl.CommandQueue | None = None,
 ) -> csr_array | Any:
-    """Return a sparse array with these diagonals.
+    """Return a sparse array with the given diagonals.
 
     Parameters
     ----------
@@ -132,30 +132,31 @@ def diags_array(
            [1, 2, 3],
            [0, 1, 2]])
     """
-    values, offset_list = _pair(diagonals, offsets)
+    values, offset_list = _pair_with_offsets(diagonals, offsets)
     queue = queue or (queue_of(values) if values else default_queue())
     if shape is None:
         m = len(values[0]) + abs(offset_list[0])
         shape = m, m
     rows, columns = (int(length) for length in shape)
     lengths = [
-        _length(j, diagonal, offset, rows, columns) for j, (diagonal, offset) in enumerate(zip(values, offset_list, strict=True))
+        _length_of(j, diagonal, offset, rows, columns)
+        for j, (diagonal, offset) in enumerate(zip(values, offset_list, strict=True))
     ]
     if len(set(offset_list)) < len(offset_list):
         raise ValueError(f"offset array contains duplicate values: {offset_list}")
     shape_of((rows, columns))
-    value = value_dtype_on(queue, _dtype(values, dtype), None if dtype is _NOT_GIVEN else dtype)
-    table, joined = _table(queue, values, offset_list, lengths, value)
+    value = value_dtype_on(queue, _common_dtype(values, dtype), None if dtype is _NOT_GIVEN else dtype)
+    table, joined = _join_diagonals(queue, values, offset_list, lengths, value)
     index = index_for(max(rows, columns, sum(lengths)))
     parts = from_diagonals(queue, table, joined, rows, index)
     data, indices, indptr = parts if _is_full(values) else without_zeros(queue, parts)
-    return in_format(csr_array.assembled(Structure.canonical(queue, (rows, columns), indices, indptr), data), format)
+    return csr_array.assembled(Structure.canonical(queue, (rows, columns), indices, indptr), data).asformat(format)
 
 
-def _pair(diagonals: Any, offsets: Any) -> tuple[list[Any], list[int]]:
-    """Return diagonals as arrays of one dimension, and as many offsets."""
+def _pair_with_offsets(diagonals: Any, offsets: Any) -> tuple[list[Any], list[int]]:
+    """Return the diagonals as one-dimensional arrays, and their offsets; raise an error if their numbers differ."""
     if np.ndim(offsets) == 0:
-        # One diagonal, given by itself.
+        # A number as offsets: `diagonals` is one diagonal.
         if not isinstance(diagonals, cl_array.Array) and len(diagonals) and np.ndim(diagonals[0]):
             raise ValueError(
                 "Different number of diagonals and offsets: offsets is one number, diagonals is a sequence of arrays"
@@ -175,8 +176,8 @@ def _pair(diagonals: Any, offsets: Any) -> tuple[list[Any], list[int]]:
     return values, offset_list
 
 
-def _length(j: int, values: Any, offset: int, rows: int, columns: int) -> int:
-    """Return how many places a diagonal has, after checking that there are values for all of them."""
+def _length_of(j: int, values: Any, offset: int, rows: int, columns: int) -> int:
+    """Return the length of the diagonal with an offset; raise a ValueError if the diagonal has fewer values, or lies outside."""
     length = min(rows + offset, columns - offset, rows, columns)
     if length < 0:
         raise ValueError(f"Offset {offset} (index {j}) out of bounds for shape ({rows}, {columns})")
@@ -188,8 +189,8 @@ def _length(j: int, values: Any, offset: int, rows: int, columns: int) -> int:
     return length
 
 
-def _dtype(values: list[Any], dtype: Any) -> np.dtype[Any]:
-    """Return the dtype of the result by the diagonals' own."""
+def _common_dtype(values: list[Any], dtype: Any) -> np.dtype[Any]:
+    """Return the dtype of the result, by the dtypes of the diagonals."""
     future: np.dtype[Any] = np.result_type(*(diagonal.dtype for diagonal in values))
     if dtype is not _NOT_GIVEN:
         return future
@@ -200,10 +201,10 @@ def _dtype(values: list[Any], dtype: Any) -> np.dtype[Any]:
     return common
 
 
-def _table(
+def _join_diagonals(
     queue: cl.CommandQueue, values: list[Any], offset_list: list[int], lengths: list[int], dtype: np.dtype[Any]
 ) -> tuple[list[Diagonal], cl_array.Array]:
-    """Return the diagonals by ascending offset, and the values of all on the device."""
+    """Return the descriptions of the diagonals by ascending offset, and the values of all diagonals in one device array."""
     trimmed = [diagonal if len(diagonal) == 1 else diagonal[:length] for diagonal, length in zip(values, lengths, strict=True)]
     begins = np.cumsum([0, *(len(diagonal) for diagonal in trimmed)])
     table = [
@@ -224,5 +225,5 @@ def _table(
 
 
 def _is_full(values: list[Any]) -> bool:
-    """Return whether no value is known to be 0."""
+    """Return whether no diagonal has a zero, as far as the host knows: values on the device are not read."""
     return all(isinstance(diagonal, np.ndarray) and bool(diagonal.all()) for diagonal in values)

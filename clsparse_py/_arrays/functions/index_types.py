@@ -1,4 +1,4 @@
-"""Index dtypes: choice and conversion."""
+"""The dtypes of index arrays: functions that choose one, and that convert to it."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def get_index_dtype(arrays: Any = (), maxval: Any = None, check_contents: bool =
     <class 'numpy.int64'>
     """
     sequence = arrays if isinstance(arrays, (tuple, list)) else (arrays,)
-    hosts = tuple(_on_host(array, with_values=check_contents) for array in sequence)
+    hosts = tuple(_copy_for_scipy(array, with_values=check_contents) for array in sequence)
     return scipy.sparse.get_index_dtype(hosts, maxval, check_contents)
 
 
-def _on_host(array: Any, *, with_values: bool) -> Any:
-    """Return an array of the host of the same dtype, of the same values if they are wanted."""
+def _copy_for_scipy(array: Any, *, with_values: bool) -> Any:
+    """Return a host array of an index array's dtype: with the values of the index array if asked for, else empty."""
     if not isinstance(array, cl_array.Array):
         return array
     return copy_to_host(array) if with_values else np.empty(0, array.dtype)
@@ -54,7 +54,7 @@ def _on_host(array: Any, *, with_values: bool) -> Any:
 
 @door()
 def safely_cast_index_arrays(A: Any, idx_dtype: Any = np.int32, msg: str = "") -> Any:
-    """Return the index arrays of a sparse array as another dtype; arrays that have it are returned as they are.
+    """Return the index arrays of a sparse array in another dtype; an array of that dtype is returned itself.
 
     Parameters
     ----------

@@ -11,8 +11,8 @@ from clsparse_py._arrays.base import SparseArray
 __all__ = ["dia_array", "dok_array", "issparse", "lil_array", "sparray"]
 
 
-class _Kind(type):
-    """The class of `sparray`, of which this package's arrays are instances as well as SciPy's."""
+class _AnySparseArray(type):
+    """The metaclass of `sparray`: sparse arrays of this package and of SciPy are instances of `sparray`."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, (SparseArray, scipy.sparse.sparray))
@@ -21,7 +21,7 @@ class _Kind(type):
         return issubclass(subclass, (SparseArray, scipy.sparse.sparray))
 
 
-class sparray(metaclass=_Kind):  # noqa: N801 - SciPy's name for it
+class sparray(metaclass=_AnySparseArray):  # noqa: N801 - SciPy's name for it
     """Any sparse array, of this package or of SciPy, for ``isinstance``.
 
     Examples
@@ -44,31 +44,31 @@ def issparse(x: Any) -> bool:
     return isinstance(x, SparseArray) or bool(scipy.sparse.issparse(x))
 
 
-class _OfSciPy(type):
-    """The class of a format without a device form: its constructor returns arrays of SciPy's class of that name."""
+class _HostFormat(type):
+    """The metaclass of formats that live on the host: their constructors return arrays of SciPy's classes."""
 
-    # A subclass of SciPy's class would have SciPy ask it what else is sparse.
+    # `lil_array` and others are no subclasses of SciPy's: SciPy would ask them whether an object is a sparse array.
     @property
-    def _scipys(cls) -> Any:
+    def _scipy_class(cls) -> Any:
         """SciPy's class of the format."""
         return getattr(scipy.sparse, cls.__name__)
 
     def __call__(cls, arg1: Any, *arguments: Any, **named: Any) -> Any:
         values = arg1.asformat(cls.__name__[:3]) if isinstance(arg1, SparseArray) else arg1
-        return cls._scipys(values, *arguments, **named)
+        return cls._scipy_class(values, *arguments, **named)
 
     def __getattr__(cls, name: str) -> Any:
-        return getattr(cls._scipys, name)
+        return getattr(cls._scipy_class, name)
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, cls._scipys)
+        return isinstance(instance, cls._scipy_class)
 
     def __subclasscheck__(cls, subclass: type) -> bool:
-        return issubclass(subclass, cls._scipys)
+        return issubclass(subclass, cls._scipy_class)
 
 
-class dia_array(metaclass=_OfSciPy):  # noqa: N801 - SciPy's name for it
-    """SciPy's `scipy.sparse.dia_array`, on the host; it is made of this package's arrays, too.
+class dia_array(metaclass=_HostFormat):  # noqa: N801 - SciPy's name for it
+    """SciPy's `scipy.sparse.dia_array`, on the host, whose constructor takes this package's arrays, too.
 
     Examples
     --------
@@ -78,8 +78,8 @@ class dia_array(metaclass=_OfSciPy):  # noqa: N801 - SciPy's name for it
     """
 
 
-class dok_array(metaclass=_OfSciPy):  # noqa: N801 - SciPy's name for it
-    """SciPy's `scipy.sparse.dok_array`, on the host; it is made of this package's arrays, too.
+class dok_array(metaclass=_HostFormat):  # noqa: N801 - SciPy's name for it
+    """SciPy's `scipy.sparse.dok_array`, on the host, whose constructor takes this package's arrays, too.
 
     Examples
     --------
@@ -89,8 +89,8 @@ class dok_array(metaclass=_OfSciPy):  # noqa: N801 - SciPy's name for it
     """
 
 
-class lil_array(metaclass=_OfSciPy):  # noqa: N801 - SciPy's name for it
-    """SciPy's `scipy.sparse.lil_array`, on the host; it is made of this package's arrays, too.
+class lil_array(metaclass=_HostFormat):  # noqa: N801 - SciPy's name for it
+    """SciPy's `scipy.sparse.lil_array`, on the host, whose constructor takes this package's arrays, too.
 
     Examples
     --------

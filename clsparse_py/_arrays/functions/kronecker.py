@@ -13,9 +13,10 @@ from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.doors import on_scipy
 from clsparse_py._arrays.functions.diagonals import eye_array
 from clsparse_py._arrays.functions.kinds import issparse
-from clsparse_py._arrays.functions.operands import as_rows, in_format, index_dtype, queue_of
+from clsparse_py._arrays.functions.operands import as_rows, queue_of
 from clsparse_py._build.plain import door
 from clsparse_py._device.device import describe
+from clsparse_py._ground.index_types import index_for
 from clsparse_py._matrix.convert import convert
 from clsparse_py._matrix.matrix import Structure
 from clsparse_py._matrix.structure import Facts
@@ -26,7 +27,7 @@ __all__ = ["kron", "kronsum"]
 
 @door(on_scipy(scipy.sparse.kron))
 def kron(A: Any, B: Any, format: str | None = None) -> csr_array | coo_array | Any:
-    """Return the Kronecker product: B times each entry of A, in its place.
+    """Return the Kronecker product of A and B: a grid of blocks, of which block (i, j) is ``A[i, j] * B``.
 
     Parameters
     ----------
@@ -67,17 +68,17 @@ def kron(A: Any, B: Any, format: str | None = None) -> csr_array | coo_array | A
     shape = a.shape[0] * b.shape[0], a.shape[1] * b.shape[1]
     empty = not a.nnz or not b.nnz
     if ndim == 2 and not empty and (format in ("csr", "bsr") or (format is None and dense)):
-        result_rows = _of_rows(a, b, shape)
+        result_rows = _kron_in_csr(a, b, shape)
         return result_rows.tobsr(b.shape) if format == "bsr" else result_rows
     if empty:
         # SciPy gives a product without entries the default dtype.
         dtype = np.float64 if describe(queue.device).fp64 else np.result_type(a.dtype, b.dtype)
-        return in_format(coo_array(shape[-ndim:], dtype=dtype, queue=queue), format)
-    data, columns, rows = kron_entries(queue, *_parts(a, b, shape), b.shape[1], coordinates=True)
+        return coo_array(shape[-ndim:], dtype=dtype, queue=queue).asformat(format)
+    data, columns, rows = kron_entries(queue, *_parts_of_factors(a, b, shape), b.shape[1], coordinates=True)
     coords = (rows, columns) if ndim == 2 else (columns,)
     result = coo_array.over(queue, shape[-ndim:], coords, data)
     result.has_canonical_format = _is_canonical(a, b)
-    return in_format(result, format)
+    return result.asformat(format)
 
 
 @door(on_scipy(scipy.sparse.kronsum))
@@ -123,13 +124,12 @@ def kronsum(A: Any, B: Any, format: str | None = None) -> Any:
             raise ValueError(f"{name} is not square: {operand.shape[0]} x {operand.shape[1]}")
     dtype = np.result_type(a.dtype, b.dtype)
     eyes = [eye_array(n, dtype=dtype, queue=queue) for n in (b.shape[0], a.shape[0])]
-    return in_format(kron(eyes[0], a, format="csr") + kron(b, eyes[1], format="csr"), format)
+    return (kron(eyes[0], a, format="csr") + kron(b, eyes[1], format="csr")).asformat(format)
 
 
 def _dimensions(name: str, operand: Any) -> int:
-    """Return an operand's dimensions; raise a ValueError if it is a scalar, a TypeError if it has more than two."""
-    ndim = getattr(operand, "ndim", None)
-    ndim = np.ndim(operand) if ndim is None else int(ndim)
+    """Return the number of an operand's dimensions; raise a ValueError for a scalar, a TypeError for more than two dimensions."""
+    ndim = np.ndim(operand)
     if not ndim:
         raise ValueError(f"{name}: must have one or two dimensions, is a scalar")
     if ndim > 2:
@@ -137,32 +137,30 @@ def _dimensions(name: str, operand: Any) -> int:
     return ndim
 
 
-def _parts(a: csr_array, b: csr_array, shape: tuple[int, int]) -> tuple[Any, Any]:
-    """Return the CSR arrays of both factors, in one index dtype that holds the Kronecker product's."""
-    index = index_dtype((a, b), *shape, a.nnz * b.nnz)
+def _parts_of_factors(a: csr_array, b: csr_array, shape: tuple[int, int]) -> tuple[Any, Any]:
+    """Return the CSR arrays of both factors, in the index dtype of the Kronecker product."""
+    index = index_for(max(*shape, a.nnz * b.nnz), a.indptr.dtype, b.indptr.dtype)
 
-    def of(matrix: csr_array) -> tuple[Any, ...]:
-        """Return the values, columns and row pointers of a factor."""
+    def convert_factor(matrix: csr_array) -> tuple[Any, ...]:
+        """Return the values, columns and row pointers of a factor, in the index dtype of the Kronecker product."""
         names = {"indices": matrix.indices, "indptr": matrix.indptr}
         converted = (part if part.dtype == index else convert(a.queue, name, part, index) for name, part in names.items())
         return matrix.data, *converted
 
-    return of(a), of(b)
+    return convert_factor(a), convert_factor(b)
 
 
-def _of_rows(a: csr_array, b: csr_array, shape: tuple[int, int]) -> csr_array:
+def _kron_in_csr(a: csr_array, b: csr_array, shape: tuple[int, int]) -> csr_array:
     """Return the Kronecker product of two matrices with entries, in CSR form."""
-    queue, parts = a.queue, _parts(a, b, shape)
+    queue, parts = a.queue, _parts_of_factors(a, b, shape)
     data, indices = kron_entries(queue, *parts, b.shape[1], coordinates=False)
     indptr = kron_pointers(queue, parts[0][2], parts[1][2])
-    is_known = a.facts is not None and b.facts is not None
-    facts = Facts(int(indices.size), sorted=_is_sorted(a, b), canonical=_is_canonical(a, b)) if is_known else None
+    facts = None
+    if a.facts is not None and b.facts is not None:
+        # Duplicates in A would repeat all columns of B.
+        is_sorted = a.facts.canonical and b.facts.sorted
+        facts = Facts(int(indices.size), sorted=is_sorted, canonical=_is_canonical(a, b))
     return csr_array.assembled(Structure(queue, shape, indices, indptr, facts), data)
-
-
-def _is_sorted(a: csr_array, b: csr_array) -> bool:
-    """Return whether the Kronecker product is known to be sorted. Duplicates of A would repeat all of B's columns."""
-    return a.facts is not None and a.facts.canonical and b.facts is not None and b.facts.sorted
 
 
 def _is_canonical(a: csr_array, b: csr_array) -> bool:

@@ -1,4 +1,4 @@
-"""Sparse arrays in NumPy's files."""
+"""Sparse arrays in NumPy's ``.npz`` files."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def load_npz(file: Any, *, queue: cl.CommandQueue | None = None) -> Any:
     Raises
     ------
     OSError, ValueError
-        The file is not there, or is no such file.
+        The file is not there, or holds no sparse array.
 
     Examples
     --------

@@ -8,7 +8,6 @@ import pyopencl as cl
 import scipy.sparse
 
 from clsparse_py._arrays.coo import coo_array
-from clsparse_py._arrays.functions.operands import in_format
 from clsparse_py._ground.errors import warn_of_fallback
 
 __all__ = ["random_array"]
@@ -71,4 +70,4 @@ def random_array(
     if len(shape) > 2:
         warn_of_fallback("random_array of more than two dimensions")
         return host.asformat(format)
-    return in_format(coo_array(host, queue=queue, check=False), format)
+    return coo_array(host, queue=queue, check=False).asformat(format)

@@ -13,7 +13,8 @@ import scipy.sparse
 
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.doors import on_scipy
-from clsparse_py._arrays.functions.operands import as_rows, format_of, in_format, queue_of
+from clsparse_py._arrays.functions.kinds import issparse
+from clsparse_py._arrays.functions.operands import as_rows, queue_of
 from clsparse_py._build.plain import door
 from clsparse_py._ground.index_types import index_for
 from clsparse_py._matrix.convert import convert, with_index
@@ -24,6 +25,7 @@ from clsparse_py._operations.construct.blocks import Block, BlockRow, stack
 
 __all__ = ["block_array", "block_diag", "hstack", "vstack"]
 
+#: Rows of a grid of blocks: arrays, or None for an empty block.
 Grid = list[list[Any]]
 
 
@@ -58,7 +60,7 @@ def hstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) 
     array([[1, 0, 1, 0],
            [0, 2, 0, 2]])
     """
-    return _block([list(blocks)], format, dtype)
+    return _stack_grid([list(blocks)], format, dtype)
 
 
 @door(on_scipy(scipy.sparse.vstack))
@@ -90,7 +92,7 @@ def vstack(blocks: Sequence[Any], format: str | None = None, dtype: Any = None) 
            [1, 0],
            [0, 2]])
     """
-    return _block([[block] for block in blocks], format, dtype)
+    return _stack_grid([[block] for block in blocks], format, dtype)
 
 
 @door(on_scipy(scipy.sparse.block_array))
@@ -126,7 +128,7 @@ def block_array(blocks: Sequence[Sequence[Any]], *, format: str | None = None, d
     """
     if not isinstance(blocks, (list, tuple, np.ndarray)) or not all(isinstance(row, (list, tuple, np.ndarray)) for row in blocks):
         raise ValueError("blocks must be 2-D: a sequence of sequences of arrays")
-    return _block([list(row) for row in blocks], format, dtype)
+    return _stack_grid([list(row) for row in blocks], format, dtype)
 
 
 @door(on_scipy(scipy.sparse.block_diag))
@@ -161,15 +163,15 @@ def block_diag(mats: Sequence[Any], format: str | None = None, dtype: Any = None
     if not len(mats):
         raise ValueError("mats: need at least one array to concatenate")
     queue = queue_of(mats)
-    rows = [_of_diagonal(f"mats[{i}]", block, queue) for i, block in enumerate(mats)]
+    rows = [_convert_to_csr(f"mats[{i}]", block, queue) for i, block in enumerate(mats)]
     columns = list(itertools.accumulate((block.shape[1] for block in rows), initial=0))
     grid = [[(block, column)] for block, column in zip(rows, columns[:-1], strict=True)]
     lengths = [block.shape[0] for block in rows]
-    return in_format(_join_blocks(queue, grid, lengths, columns[-1], dtype), format or "coo")
+    return _join_blocks(queue, grid, lengths, columns[-1], dtype).asformat(format or "coo")
 
 
-def _of_diagonal(name: str, block: Any, queue: cl.CommandQueue) -> csr_array:
-    """Return an array of `block_diag`, of a dense one with its zeros, as in SciPy."""
+def _convert_to_csr(name: str, block: Any, queue: cl.CommandQueue) -> csr_array:
+    """Return a block of `block_diag` in CSR form; a dense block keeps its zeros as entries, as in SciPy."""
     if isinstance(block, (list, numbers.Number)):
         block = np.atleast_2d(np.asarray(block))
     elif isinstance(block, np.ndarray):
@@ -181,26 +183,26 @@ def _of_diagonal(name: str, block: Any, queue: cl.CommandQueue) -> csr_array:
     return as_rows(name, block, queue)
 
 
-def _block(blocks: Grid, format: str | None, dtype: Any) -> Any:
-    """Return the array of a grid of blocks."""
+def _stack_grid(blocks: Grid, format: str | None, dtype: Any) -> Any:
+    """Return the array of a grid of blocks, in SciPy's format or the format asked for."""
     if not blocks or len({len(row) for row in blocks}) != 1:
         raise ValueError("blocks must be 2-D: rows of as many blocks each, at least one")
     if not blocks[0]:
         raise IndexError("blocks: there are none")
-    formats = {format_of(block) for row in blocks for block in row}
+    formats = {block.format if issparse(block) else "" for row in blocks for block in row}
     if formats == {"csc"} and format in (None, "csc"):
-        # The same of the transposed blocks, whose rows are columns.
-        turned = [[block.T for block in column] for column in zip(*blocks, strict=True)]
-        return _of_rows(turned, dtype, transposed=True).T
+        # Blocks in CSC form are stacked as their transposed blocks, in CSR form.
+        transposed_grid = [[block.T for block in column] for column in zip(*blocks, strict=True)]
+        return _stack_in_csr(transposed_grid, dtype, transposed=True).T
     natural = "csr" if formats == {"csr"} else "coo"
-    joined, target = _of_rows(blocks, dtype), format or natural
+    joined, target = _stack_in_csr(blocks, dtype), format or natural
     if target not in (natural, "coo"):
         joined.sum_duplicates()  # as in SciPy, which goes by way of coordinates
-    return in_format(joined, target)
+    return joined.asformat(target)
 
 
-def _of_rows(blocks: Grid, dtype: Any, *, transposed: bool = False) -> csr_array:
-    """Return the CSR of a grid of blocks."""
+def _stack_in_csr(blocks: Grid, dtype: Any, *, transposed: bool = False) -> csr_array:
+    """Return the array of a grid of blocks in CSR form; ``transposed``: errors name places of the transposed grid."""
     queue = queue_of(block for row in blocks for block in row)
     grid = [
         [
@@ -209,19 +211,19 @@ def _of_rows(blocks: Grid, dtype: Any, *, transposed: bool = False) -> csr_array
         ]
         for i, row in enumerate(blocks)
     ]
-    heights = _lengths(grid, 0, transposed=transposed)
-    columns = list(itertools.accumulate(_lengths(grid, 1, transposed=transposed), initial=0))
+    heights = _line_lengths(grid, 0, transposed=transposed)
+    columns = list(itertools.accumulate(_line_lengths(grid, 1, transposed=transposed), initial=0))
     blocks_of_rows = [[(array, columns[j]) for j, array in enumerate(row) if array is not None] for row in grid]
     return _join_blocks(queue, blocks_of_rows, heights, columns[-1], dtype)
 
 
-def _lengths(grid: list[list[csr_array | None]], axis: int, *, transposed: bool) -> list[int]:
-    """Return the rows of each row of blocks (axis 0), or the columns of each column of blocks (axis 1).
+def _line_lengths(grid: list[list[csr_array | None]], axis: int, *, transposed: bool) -> list[int]:
+    """Return the heights of the grid's rows of blocks (axis 0), or the widths of its columns of blocks (axis 1).
 
     Raises
     ------
     ValueError
-        Blocks that stand in one line differ.
+        Blocks of one row of the grid differ in height, or blocks of one column in width.
     """
     lines = grid if axis == 0 else list(zip(*grid, strict=True))
     totals = []
@@ -234,7 +236,7 @@ def _lengths(grid: list[list[csr_array | None]], axis: int, *, transposed: bool)
             axis_of_user = 1 - axis if transposed else axis
             name = f"blocks[{i},{j}]" if axis_of_user == 0 else f"blocks[{j},{i}]"
             line_of = f"blocks[{i},:] has incompatible row" if axis_of_user == 0 else f"blocks[:,{i}] has incompatible column"
-            # In SciPy's words, which differ by the way it takes.
+            # SciPy's words for rows differ from its words for columns.
             how = f"incompatible dimensions for axis {axis_of_user}"
             how = how if axis else f"Mismatching dimensions along axis {axis_of_user}: {{{length}, {other}}}"
             raise ValueError(f"{line_of} dimensions. Got {name}.shape[{axis_of_user}] == {other}, expected {length}: {how}")
@@ -245,7 +247,7 @@ def _lengths(grid: list[list[csr_array | None]], axis: int, *, transposed: bool)
 def _join_blocks(
     queue: cl.CommandQueue, grid: list[list[tuple[csr_array, int]]], heights: list[int], n_columns: int, dtype: Any
 ) -> csr_array:
-    """Return the CSR of rows of blocks, each with its first column."""
+    """Return the CSR form of rows of blocks; a block comes with its first column in the result."""
     blocks = [block for row in grid for block, _ in row]
     dtypes = {block.dtype for block in blocks} or {np.dtype(np.float64)}
     common = dtypes.pop() if len(dtypes) == 1 else np.result_type(*(block.dtype for block in blocks))
@@ -257,20 +259,20 @@ def _join_blocks(
         for row, height in zip(grid, heights, strict=True)
     ]
     data, indices, indptr = stack(queue, rows, index, value)
-    facts = _facts([[block for block, _ in row] for row in grid], nnz)
+    facts = _join_facts([[block for block, _ in row] for row in grid], nnz)
     return csr_array.assembled(Structure(queue, shape, indices, indptr, facts), data)
 
 
 def _convert_block(queue: cl.CommandQueue, block: csr_array, column: int, index: np.dtype[Any], value: np.dtype[Any]) -> Block:
-    """Return the parts of a block in the result's dtypes."""
+    """Return the device arrays of a block, converted to the index dtype and the value dtype of the result."""
     data, indices, indptr = block.parts
     if indptr.dtype != index:
         data, indices, indptr = with_index(queue, (data, indices, indptr), index)
     return Block(data if data.dtype == value else convert(queue, "data", data, value), indices, indptr, column)
 
 
-def _facts(grid: list[list[csr_array]], nnz: int) -> Facts | None:
-    """Return the facts of the joined structure: sorted or canonical if all blocks are. None if a block was never checked."""
+def _join_facts(grid: list[list[csr_array]], nnz: int) -> Facts | None:
+    """Return the facts of the stacked structure: sorted or canonical if all blocks are; None if a block was never checked."""
     all_facts = [block.facts for row in grid for block in row]
     known_facts = [facts for facts in all_facts if facts is not None]
     if len(known_facts) < len(all_facts):

@@ -1,4 +1,4 @@
-"""Triangles of sparse arrays, and their entries as NumPy arrays."""
+"""`tril` and `triu`, the triangles of sparse arrays; and `find`, entries as NumPy arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import scipy.sparse
 
 from clsparse_py._arrays.csr import csr_array
 from clsparse_py._arrays.doors import on_scipy
-from clsparse_py._arrays.functions.operands import as_rows, in_format, queue_of
+from clsparse_py._arrays.functions.operands import as_rows, queue_of
 from clsparse_py._build.plain import door
 from clsparse_py._formats.canonical import with_marked
 from clsparse_py._matrix.convert import copied
@@ -88,10 +88,9 @@ def triu(A: Any, k: float = 0, format: str | None = None) -> Any:
 
 
 def _triangle(A: Any, k: int, format: str | None, *, upper: bool) -> Any:
-    """Return the entries of an array on its k-th diagonal and above it, or below it."""
-    ndim = getattr(A, "ndim", None)
-    if (np.ndim(A) if ndim is None else ndim) != 2:
-        raise ValueError(f"A: must have two dimensions, has {np.ndim(A) if ndim is None else ndim}")
+    """Return the upper triangle of an array, from its k-th diagonal on, or the lower triangle, up to that diagonal."""
+    if np.ndim(A) != 2:
+        raise ValueError(f"A: must have two dimensions, has {np.ndim(A)}")
     rows = as_rows("A", A, queue_of((A,)))
     rows.require_valid()
     parts = rows.parts
@@ -103,7 +102,7 @@ def _triangle(A: Any, k: int, format: str | None, *, upper: bool) -> Any:
     array = csr_array.assembled(Structure(rows.queue, rows.shape, indices, indptr, facts), data)
     if format not in (None, "coo"):
         array.sum_duplicates()
-    return in_format(array, format or "coo")
+    return array.asformat(format or "coo")
 
 
 @door(on_scipy(scipy.sparse.find))
@@ -118,12 +117,12 @@ def find(A: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray
     Returns
     -------
     tuple of numpy.ndarray
-        Three of one length, by rows, and in each by columns.
+        Three of one length; entries are sorted by row, then by column.
 
     Examples
     --------
     >>> import clsparse_py as sp
-    >>> [each.tolist() for each in sp.find(sp.csr_array([[0, 7], [8, 0]]))]
+    >>> [part.tolist() for part in sp.find(sp.csr_array([[0, 7], [8, 0]]))]
     [[0, 1], [1, 0], [7, 8]]
     """
     rows = as_rows("A", A, queue_of((A,)))

@@ -14,7 +14,7 @@ from clsparse_py._arrays.functions.kinds import issparse
 from clsparse_py._arrays.hosted import by_scipy
 from clsparse_py._build.plain import door
 from clsparse_py._ground.errors import runs_on_host
-from clsparse_py._matrix.annotations import Found
+from clsparse_py._matrix.annotations import NumPyScalar
 
 __all__ = [
     "aslinearoperator",
@@ -206,7 +206,7 @@ def funm_multiply_krylov(f: Any, A: Any, b: Any, **options: Any) -> Any:
 
 
 @overload
-def norm(x: Any, ord: Any = None, axis: tuple[int, int] | None = None) -> Found: ...
+def norm(x: Any, ord: Any = None, axis: tuple[int, int] | None = None) -> NumPyScalar: ...
 
 
 @overload
