@@ -21,6 +21,7 @@ import clsparse_py._ground.errors
 from clsparse_py import BuildError
 from clsparse_py._build.plain import are_plain, door, plain_kernels
 from clsparse_py._device.device import describe
+from clsparse_py._solvers.linalg import solvers
 
 #: Public functions without a door: they launch nothing, or call what has one.
 WITHOUT = {
@@ -29,7 +30,7 @@ WITHOUT = {
         "isspmatrix_coo", "isspmatrix_csc", "isspmatrix_csr", "isspmatrix_dia", "isspmatrix_dok", "isspmatrix_lil",
         "matrix_transpose", "memory_info", "permute_dims", "random_array", "record_use", "spmm", "spmv", "swapaxes", "warmup",
     },
-    ".linalg": {"aslinearoperator", "bicgstab", "cg", "chebyshev", "gmres", "jacobi", "matrix_power", "minres"},
+    ".linalg": {"aslinearoperator", "chebyshev", "jacobi", "matrix_power", *solvers.__all__},
     ".amg": {"smoothed_aggregation_solver"},
     ".distributed": {"by_blocks", "by_entries", "by_graph", "by_rows", "mmread", "over", "petsc_mat", "spgemm_plan", "world"},
 }  # fmt: skip

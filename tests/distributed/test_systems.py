@@ -16,6 +16,7 @@ from clsparse_py._build import programs
 from clsparse_py._build.built import Built
 from clsparse_py._build.plain import are_plain
 from clsparse_py._device.device import describe
+from clsparse_py._solvers.linalg import solvers
 
 #: Divisions of 60 unknowns: one rank has none.
 DIVISIONS = ([0, 60], [0, 10, 10, 60])
@@ -35,7 +36,7 @@ def team_on(queue: cl.CommandQueue, division: list[int]) -> distributed.Team:
 
 
 @pytest.mark.any_platform
-@pytest.mark.parametrize("method", ["cg", "bicgstab", "gmres", "minres", "cg of one reduction"])
+@pytest.mark.parametrize("method", [*solvers.__all__, "cg of one reduction"])
 def test_iterations_are_those_of_one_device(queue: cl.CommandQueue, method: str) -> None:
     method, _, option = method.partition(" of ")
     options: dict[str, Any] = {"rtol": 1e-10} | ({"one_reduction": True} if option else {})

@@ -13,6 +13,7 @@ import scipy.sparse.linalg
 from supposed import describe_as
 
 from clsparse_py import csr_array, default_queue, linalg
+from clsparse_py._solvers.linalg import solvers
 
 Case = partial[None]
 
@@ -93,7 +94,7 @@ def triangles(dtype: np.dtype[Any], kind: str, *, simulated: bool) -> None:
 def krylov_cases(dtypes: tuple[np.dtype[Any], ...], *, simulated: bool) -> Iterator[Case]:
     """Methods and kinds of devices, with dtypes in rotation."""
     inexact = [dtype for dtype in dtypes if dtype.kind in "fc"]
-    for i, method in enumerate(("cg", "bicgstab", "gmres", "minres")):
+    for i, method in enumerate(solvers.__all__):
         for j, kind in enumerate(("cpu", "gpu")):
             for preconditioned in ("no", ("jacobi", "chebyshev")[i % 2]):
                 dtype = inexact[(i + j) % len(inexact)]

@@ -26,10 +26,11 @@ from clsparse_py._device.device import describe
 from clsparse_py._solvers.krylov import one_group
 from clsparse_py._solvers.krylov.thresholds import Thresholds
 from clsparse_py._solvers.krylov.watch import Watch
+from clsparse_py._solvers.linalg import solvers
 
 pytestmark = pytest.mark.any_platform
 
-METHODS = ("cg", "bicgstab", "gmres", "minres")
+METHODS = tuple(solvers.__all__)
 
 
 @pytest.fixture
@@ -391,7 +392,7 @@ def test_plain_kernels_solve_where_others_are_refused_or_else_scipy(
 
 
 #: A method, and what is asked of it.
-OF_ANY_SIZE = {"cg": {}, "cg of one reduction": {"one_reduction": True}, "bicgstab": {}, "gmres": {}, "minres": {}}
+OF_ANY_SIZE = {**{method: {} for method in METHODS}, "cg of one reduction": {"one_reduction": True}}
 
 
 @pytest.mark.parametrize("method", OF_ANY_SIZE)
