@@ -6,16 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from clsparse_py._solvers.krylov.bidiagonal import (
-    CONSTANTS,
-    START,
-    Bidiagonal,
-    declare_left_pass,
-    declare_right_pass,
-    name_initial_values,
-    name_scalars,
-    unpack,
-)
+from clsparse_py._solvers.krylov import bidiagonal
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, declare_passes
 from clsparse_py._solvers.krylov.system import LeastSquares
 
@@ -30,7 +21,7 @@ _CARRIED = (
 _TOLD = ("stop", "itn", "normr", "normar", "normA", "condA", "normx")
 
 #: Scalars and sums of LSMR, and the scalars that the host reads.
-LAYOUT = Layout(scalars=name_scalars(_CARRIED), sums=("uu", "bb", "vv", "xx"), told=_TOLD)
+LAYOUT = Layout(scalars=bidiagonal.name_scalars(_CARRIED), sums=("uu", "bb", "vv", "xx"), told=_TOLD)
 
 #: The pass that computes the first direction h = v / alpha, and begins the sum for the norm of x.
 _FIRST = Pass(
@@ -38,7 +29,7 @@ _FIRST = Pass(
     sums=(("xx", "of_real(square(x))"),),
 )  # fmt: skip
 #: The pass that computes LSMR's next left vector u, after the tests of the iteration before, which need the norm of x.
-_LEFT = declare_left_pass(
+_LEFT = bidiagonal.declare_left_pass(
     "lsmr", _CARRIED, _TOLD, totals=("xx",),
     first=(
         "const R normA = sqrt(below_A), normx = itn > 0 ? sqrt(real_part(xx)) : 0;",
@@ -56,14 +47,14 @@ _LEFT = declare_left_pass(
     ),
 )  # fmt: skip
 #: The pass that computes the next right vector v of LSMR's bidiagonalisation.
-_RIGHT = declare_right_pass("lsmr")
+_RIGHT = bidiagonal.declare_right_pass("lsmr")
 #: The pass that ends an iteration of LSMR: the rotations, the estimates of norms, and the step of x.
 _UPDATE = Pass(
     "lsmr_update", reads=("v",), updates=("x", "h", "hbar"), totals=("vv",),
-    takes=(*(f"{scalar}_0" for scalar in _CARRIED), *(f"{scalar}_set" for scalar in CONSTANTS), "beta_new"),
+    takes=(*(f"{scalar}_0" for scalar in _CARRIED), *(f"{scalar}_set" for scalar in bidiagonal.CONSTANTS), "beta_new"),
     first=(
         "const bool active = real_part(stop_0) == 0;",
-        unpack(_CARRIED),
+        bidiagonal.unpack(_CARRIED),
         "const R damp = real_part(damp_set);",
         "R of_hbar = 0, step = 0, of_h = 0, scale = 0;",
         "if (active) {",
@@ -104,18 +95,18 @@ _UPDATE = Pass(
 )  # fmt: skip
 #: Powers of the units of b and of A in LSMR's norms: normr, normar, norma, conda, normx.
 _UNITS = (1, 1, 0, 0, 1), (0, 1, 1, 0, -1)
-declare_passes(LAYOUT, *START, _FIRST, _LEFT, _RIGHT, _UPDATE)
+declare_passes(LAYOUT, *bidiagonal.START, _FIRST, _LEFT, _RIGHT, _UPDATE)
 
 
 def lsmr(problem: LeastSquares) -> tuple[Any, ...]:
     """Solve a least-squares problem by LSMR, and return istop, itn and norms as SciPy's function does, with powers as `lsqr`."""
-    state = Bidiagonal.begin(problem, LAYOUT)
+    state = bidiagonal.Bidiagonal.begin(problem, LAYOUT)
     alpha, beta, sweeps = state.alpha, state.beta, state.sweeps
     if alpha * beta == 0 or state.bnorm == 0 or problem.maxiter < 1:
         if state.bnorm == 0:
             sweeps.fill(problem.x)
         return 0, 0, *zip((beta, alpha * beta, alpha, 1.0, 0.0), *_UNITS, strict=True)
-    values = name_initial_values(
+    values = bidiagonal.name_initial_values(
         _CARRIED, normr=beta, normar=alpha * beta, condA=1, alpha=alpha, beta=beta, alphabar=alpha, rho=1, rhobar=1, cbar=1,
         zetabar=alpha * beta, betadd=beta, rhodold=1, square_of_A=alpha**2, below_A=alpha**2, minrbar=np.finfo(problem.dtype).max,
     )  # fmt: skip

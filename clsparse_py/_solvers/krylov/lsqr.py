@@ -6,16 +6,7 @@ from typing import Any
 
 from pyopencl import array as cl_array
 
-from clsparse_py._solvers.krylov.bidiagonal import (
-    CONSTANTS,
-    START,
-    Bidiagonal,
-    declare_left_pass,
-    declare_right_pass,
-    name_initial_values,
-    name_scalars,
-    unpack,
-)
+from clsparse_py._solvers.krylov import bidiagonal
 from clsparse_py._solvers.krylov.sweep import Layout, Pass, declare_passes
 from clsparse_py._solvers.krylov.system import LeastSquares
 
@@ -27,7 +18,7 @@ _TOLD = ("stop", "itn", "r1norm", "r2norm", "anorm", "acond", "arnorm", "xnorm")
 _CARRIED = (*_TOLD, "alpha", "beta", "rhobar", "phibar", "ddnorm", "res2", "xxnorm", "z", "cs2", "sn2")
 
 #: Scalars and sums of LSQR, and the scalars that the host reads.
-LAYOUT = Layout(scalars=name_scalars(_CARRIED, "of_w"), sums=("uu", "bb", "vv", "ww"), told=_TOLD)
+LAYOUT = Layout(scalars=bidiagonal.name_scalars(_CARRIED, "of_w"), sums=("uu", "bb", "vv", "ww"), told=_TOLD)
 
 #: The pass that computes the first direction w = v / alpha, and begins the sum for the norm of w.
 _FIRST = Pass(
@@ -35,20 +26,22 @@ _FIRST = Pass(
     sums=(("ww", "of_real(square(w))"),),
 )  # fmt: skip
 #: The pass that computes LSQR's next left vector u, and ends the sum of squares of w that the update before began.
-_LEFT = declare_left_pass("lsqr", _CARRIED, _TOLD, totals=("ww",), keeps=(("of_w", "ww"),))
+_LEFT = bidiagonal.declare_left_pass("lsqr", _CARRIED, _TOLD, totals=("ww",), keeps=(("of_w", "ww"),))
 #: The pass that computes the next right vector v of LSQR's bidiagonalisation.
-_RIGHT = declare_right_pass("lsqr")
+_RIGHT = bidiagonal.declare_right_pass("lsqr")
 
 
 def _declare_update(name: str, *, variance: bool) -> Pass:
     """Return the pass that ends an iteration of LSQR: the rotation, the steps of x and w, and the tests."""
     return Pass(
         name, reads=("v",), updates=("x", "w", *(("var",) if variance else ())), totals=("vv",),
-        takes=(*(f"{scalar}_0" for scalar in _CARRIED), *(f"{scalar}_set" for scalar in CONSTANTS), "beta_new", "of_w"),
+        takes=(
+            *(f"{scalar}_0" for scalar in _CARRIED), *(f"{scalar}_set" for scalar in bidiagonal.CONSTANTS), "beta_new", "of_w",
+        ),
         first=(
             "const bool active = real_part(stop_0) == 0;",
-            unpack(_CARRIED),
-            unpack(CONSTANTS, "_set"),
+            bidiagonal.unpack(_CARRIED),
+            bidiagonal.unpack(bidiagonal.CONSTANTS, "_set"),
             "R step = 0, kept = 0, scale = 0, inverse = 0;",
             "if (active) {",
             "    beta = real_part(beta_new);",
@@ -102,7 +95,7 @@ _UPDATE = _declare_update("lsqr_update", variance=False)
 _UPDATE_OF_VARIANCE = _declare_update("lsqr_update_var", variance=True)
 #: Powers of the units of b and of A in LSQR's norms: r1norm, r2norm, anorm, acond, arnorm, xnorm.
 _UNITS = (1, 1, 0, 0, 1, 1), (0, 0, 1, 0, 1, -1)
-declare_passes(LAYOUT, *START, _FIRST, _LEFT, _RIGHT, _UPDATE, _UPDATE_OF_VARIANCE)
+declare_passes(LAYOUT, *bidiagonal.START, _FIRST, _LEFT, _RIGHT, _UPDATE, _UPDATE_OF_VARIANCE)
 
 
 def lsqr(problem: LeastSquares, variance: cl_array.Array | None) -> tuple[Any, ...]:
@@ -110,12 +103,14 @@ def lsqr(problem: LeastSquares, variance: cl_array.Array | None) -> tuple[Any, .
 
     A norm comes with the powers of b's and of A's unit in it.
     """
-    state = Bidiagonal.begin(problem, LAYOUT)
+    state = bidiagonal.Bidiagonal.begin(problem, LAYOUT)
     alpha, beta, sweeps = state.alpha, state.beta, state.sweeps
     if alpha * beta == 0 or problem.maxiter < 1:
         return 0, 0, *zip((beta, beta, 0.0, 0.0, alpha * beta, 0.0), *_UNITS, strict=True)
     values: dict[str, Any] = {"alpha": alpha, "beta": beta, "rhobar": alpha, "phibar": beta, "cs2": -1}
-    sweeps.set(**name_initial_values(_CARRIED, r1norm=beta, r2norm=beta, arnorm=alpha * beta, **values), **state.constants())
+    sweeps.set(
+        **bidiagonal.name_initial_values(_CARRIED, r1norm=beta, r2norm=beta, arnorm=alpha * beta, **values), **state.constants()
+    )
     w = sweeps.vector(problem.shape[1])
     sweeps.bind(_FIRST, v=state.v, w=w)()
     if variance is None:

@@ -203,20 +203,18 @@ def iterate_together(
     built, _ = chain.build(Iterations.legal(chain.device, sweeps.dtype.name, script, sweeps.layout, indices))
     real = np.zeros(0, sweeps.dtype).real.dtype.type
     vectors = {**vectors, "b": system.b}
-    arrays = [sweeps.scalars, sweeps.sums, *(vectors[name] for name in script.vectors)]
-    arrays += [array for parts in matrices.values() for array in parts]
+    of_matrices = [array for parts in matrices.values() for array in parts]
+    arrays = [sweeps.scalars, sweeps.sums, *(vectors[name] for name in script.vectors), *of_matrices]
     sizes = [np.uint64(size) for size in (sweeps.n, sweeps.groups, sweeps.told_at)]
     powers = [getattr(system.scaling, name) for name in matrices]
     remaining, n_told = system.maxiter, len(sweeps.layout.told)
     n_known = n_told + len(powers)
-    max_iterations = Thresholds.of(chain.device).together_at_once
     while True:
-        count = min(remaining, max_iterations)
+        count = min(remaining, Thresholds.of(chain.device).together_at_once)
         remaining -= count
-        numbers_of_launch = [np.uint32(count), np.uint32(remaining == 0)]
         # An alpha of 0 is found by the launch itself, by its first product.
         alphas = [real(0 if power.exponent is None else power.alpha) for power in powers]
-        arguments = [*sizes, *numbers_of_launch, *alphas, *(array.base_data for array in arrays)]
+        arguments = [*sizes, np.uint32(count), np.uint32(remaining == 0), *alphas, *(array.base_data for array in arrays)]
         Bound(chain.queue, (built, 1, arguments))()
         values = chain.read(sweeps.scalars, n_known + len(RESIDUAL.sums), sweeps.told_at).real
         for power, alpha in zip(powers, values[n_told:n_known], strict=True):

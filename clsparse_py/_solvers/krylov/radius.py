@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -105,6 +106,11 @@ def spectral_radius(
             step_command()
     sums = chain.read(sweeps.sums, steps * len(LAYOUT.sums) * sweeps.groups).reshape(steps, len(LAYOUT.sums), sweeps.groups)
     along, size = np.moveaxis(sums.sum(axis=2, dtype=np.complex128), 1, 0)
+    return _largest_eigenvalue(along, size, float(np.finfo(inverse.dtype).eps), symmetric=symmetric)
+
+
+def _largest_eigenvalue(along: np.ndarray[Any, Any], size: np.ndarray[Any, Any], eps: float, *, symmetric: bool) -> float:
+    """Return the largest absolute eigenvalue of the tridiagonal matrix of Lanczos steps, by their sums u A u and u D u."""
     if not (np.isfinite(along).all() and np.isfinite(size).all()):
         return float("nan")
     squares = np.abs(size)
@@ -113,7 +119,7 @@ def spectral_radius(
     with np.errstate(all="ignore"):
         diagonal, phases = along / size, size / squares
     # Leave out the steps after the Krylov space is exhausted: they have rounding errors alone.
-    least = np.finfo(inverse.dtype).eps ** 2 * max(abs(diagonal[0]) ** 2, *squares[1:2])
+    least = eps**2 * max(abs(diagonal[0]) ** 2, *squares[1:2])
     used = 1 + int(np.argmin(np.append(squares[1:] > least, False)))
     diagonal, phases, off_diagonal = diagonal[:used], phases[:used], np.sqrt(squares[1:used])
     if symmetric:

@@ -255,7 +255,7 @@ def solve(system: System, method: Callable[[System], int]) -> int:
     If the residual is too large though the method ended or broke down, the method goes on once, from its x. If a number of x is
     not finite in the end, x is the first guess again.
     """
-    first, maxiter, callback = None, system.maxiter, system.callback
+    first, maxiter = None, system.maxiter
     if system.guessed:
         first = allocate(system.chain.queue, "x0", system.n, system.dtype)
         system.chain.copy(first, system.x, system.n)
@@ -263,16 +263,8 @@ def solve(system: System, method: Callable[[System], int]) -> int:
     system.A = scaling.scale_product(system.A, scaling.A, system.shift)
     if system.M is not None:
         system.M = scaling.scale_product(system.M, scaling.M)
-    if callback is not None:
-        shown = scaling.sweeps.vector()
-
-        def show(x: cl_array.Array) -> None:
-            """Call the user's callback with x in the units of the system."""
-            scaling.sweeps.copy(shown, x)
-            scaling.ldexp(shown, scaling.x)
-            callback(shown)
-
-        system.callback = show
+    if system.callback is not None:
+        system.callback = _scale_callback(scaling, system.callback)
     if maxiter:
         info = method(system)
     else:
@@ -283,14 +275,7 @@ def solve(system: System, method: Callable[[System], int]) -> int:
     if info <= 0 and not is_small:
         system.maxiter, system.guessed, system.again = max(maxiter - system.made, 0), True, True
         if system.maxiter and is_finite:
-            previous_x, norm_before = scaling.sweeps.vector(), norm
-            scaling.sweeps.copy(previous_x, system.x)
-            info = method(system)
-            is_small, is_finite, norm = _check_solution(system, scaling)
-            if not is_small and not norm < Thresholds.of(scaling.sweeps.chain.device).better * norm_before:
-                # A singular system keeps the former x, as the rounding error of an update has no bound there.
-                scaling.sweeps.copy(system.x, previous_x)
-                is_finite = True
+            info, is_small, is_finite = _solve_further(system, method, norm)
         if info == 0 and not is_small:
             info = max(maxiter, 1)
     if is_finite:
@@ -300,6 +285,33 @@ def solve(system: System, method: Callable[[System], int]) -> int:
     else:
         scaling.sweeps.copy(system.x, first)
     return info
+
+
+def _scale_callback(scaling: Scaling, callback: Callable[[cl_array.Array], object]) -> Callable[[cl_array.Array], None]:
+    """Return the function of the scaled x that calls a callback with x in the units of the system."""
+    unscaled = scaling.sweeps.vector()
+
+    def show(x: cl_array.Array) -> None:
+        """Call the callback with x in the units of the system."""
+        scaling.sweeps.copy(unscaled, x)
+        scaling.ldexp(unscaled, scaling.x)
+        callback(unscaled)
+
+    return show
+
+
+def _solve_further(system: System, method: Callable[[System], int], norm: float) -> tuple[int, bool, bool]:
+    """Solve a system further from an x whose residual has a norm; return info, whether the residual is small, and x finite."""
+    sweeps = system.scaling.sweeps
+    previous_x = sweeps.vector()
+    sweeps.copy(previous_x, system.x)
+    info = method(system)
+    is_small, is_finite, new_norm = _check_solution(system, system.scaling)
+    if not is_small and not new_norm < Thresholds.of(sweeps.chain.device).better * norm:
+        # A singular system keeps the former x, as the rounding error of an update has no bound there.
+        sweeps.copy(system.x, previous_x)
+        is_finite = True
+    return info, is_small, is_finite
 
 
 def solve_least_squares(problem: LeastSquares, method: Callable[[LeastSquares], tuple[Any, ...]]) -> tuple[Any, ...]:

@@ -150,10 +150,6 @@ def ic0(A: Any, sweeps: int = 5) -> DeviceOperator:
     ValueError
         A is not square, its diagonal has a 0, or there are no such factors: A may be indefinite.
 
-    Notes
-    -----
-    As of `ilu0`.
-
     Examples
     --------
     >>> import numpy as np
