@@ -30,26 +30,26 @@ LAYOUT = Layout(scalars=(*(f"h{i}" for i in _PLACES), "norm"), sums=(*(f"s{i}" f
 
 #: The sum of squares of w, the vector that becomes the next basis vector: its name, and its expression.
 _WW = ("ww", "of_real(square(w))")
-#: The pass that computes the residual b - A x of the first guess, and begins the sums for the residual's norm and b's.
+#: The vector pass that computes the residual b - A x of the first guess, and begins the sums for the residual's norm and b's.
 START = Pass(
     "basis_start", reads=("b", "q"), writes=("w",), lines=("w = b - q;",), sums=(_WW, ("bb", "of_real(square(b))"))
 )  # fmt: skip
-#: The pass that begins the sum for the norm of w.
+#: The vector pass that begins the sum for the norm of w.
 _NORM = Pass("basis_norm", reads=("w",), sums=(_WW,))
-#: The pass that begins the inner products of w with a block of basis vectors (classical Gram-Schmidt).
+#: The vector pass that begins the inner products of w with a block of basis vectors (classical Gram-Schmidt).
 _PRODUCTS = Pass("basis_products", reads=("w", *_BASIS), sums=tuple((f"s{i}", f"times(conjugate(v{i}), w)") for i in _PLACES))
-#: The pass that subtracts w's projection on a block of basis vectors from w, and begins the sum for the norm of the rest.
+#: The vector pass that subtracts w's projection on a block of basis vectors from w, and begins the sum for the norm of the rest.
 _SUBTRACTION = Pass(
     "basis_subtraction", reads=_BASIS, updates=("w",), totals=tuple(f"s{i}" for i in _PLACES),
     lines=tuple(f"w -= times(s{i}, v{i});" for i in _PLACES), sums=(_WW,), keeps=tuple((f"h{i}", f"s{i}") for i in _PLACES),
 )  # fmt: skip
-#: The pass that scales w to norm 1, as the next basis vector; the norm of w is the Hessenberg matrix's subdiagonal entry.
+#: The vector pass that scales w to norm 1, as the next basis vector; the norm of w is the Hessenberg matrix's subdiagonal entry.
 _SCALING = Pass(
     "basis_scaling", reads=("w",), writes=("v",), totals=("ww",),
     first=("const R size = sqrt(real_part(ww)), factor = size > 0 ? 1 / size : 0;",),
     lines=("v = w * factor;",), keeps=(("norm", "of_real(size)"),),
 )  # fmt: skip
-#: The pass that adds a linear combination of a block of basis vectors to x.
+#: The vector pass that adds a linear combination of a block of basis vectors to x.
 _COMBINATION = Pass(
     "basis_combination", reads=_BASIS, updates=("x",), takes=tuple(f"h{i}" for i in _PLACES),
     lines=tuple(f"x += times(h{i}, v{i});" for i in _PLACES),
@@ -95,7 +95,7 @@ class Basis:
     ) -> None:
         self._A, self._M, self.size, self.blocks = A, M, size, -(-size // _AT_ONCE)
         # Each vector is made orthogonal to the others twice: once is not enough in finite precision.
-        # The scalars of a column are read while the scalars of the next column are written, so two columns have parts.
+        # The scalars of a column are read while the scalars of the next column are written, so there are sets for two columns.
         self.sweeps = Sweeps(chain, n, dtype, LAYOUT, 4 * self.blocks, all_sum)
         self._reading = side_queue(chain.queue) if chain.device.waits_cost else chain.queue
         self.vectors = [self.sweeps.vector() for _ in range(max(self.blocks * _AT_ONCE, size + 1))]

@@ -25,12 +25,12 @@ LAYOUT = Layout(
 
 #: The sum of squares of the residual r: its name, and its expression.
 _RR = ("rr", "of_real(square(r))")
-#: The pass that computes the residual of the first guess, and the shadow residual, which is equal to that residual.
+#: The vector pass that computes the residual of the first guess, and the shadow residual, which is equal to that residual.
 _START = Pass(
     "bicgstab_start", reads=("b", "q"), writes=("r", "shadow"), lines=("r = b - q;", "shadow = r;"),
     sums=(_RR, ("bb", "of_real(square(b))"), ("shadow_r", "of_real(square(r))")),
 )  # fmt: skip
-#: The pass that computes the next direction p, after the tests of the residual and for breakdown.
+#: The vector pass that computes the next direction p, after the tests of the residual and for breakdown.
 _DIRECTION = Pass(
     "bicgstab_direction", reads=("r", "v"), updates=("p",), totals=("shadow_r", "rr"),
     takes=("bound", "tolerance", "code_after", "rho_before", "alpha", "omega"),
@@ -46,9 +46,9 @@ _DIRECTION = Pass(
     keeps=(("code", "of_real(code)"), ("rho", "shadow_r")), guarded=True,
     tells=(("norm", "rr"), ("code", "of_real(code)"), ("code_after", "code_after")),
 )  # fmt: skip
-#: The pass that begins the inner product of the shadow residual with v = A M p, from which alpha is computed.
+#: The vector pass that begins the inner product of the shadow residual with v = A M p, from which alpha is computed.
 _ALONG = Pass("bicgstab_along", reads=("shadow", "v"), sums=(("shadow_v", "times(conjugate(shadow), v)"),))
-#: The pass of the half step by alpha: the residual r becomes s = r - alpha v.
+#: The vector pass of the half step by alpha: the residual r becomes s = r - alpha v.
 _HALF = Pass(
     "bicgstab_half", reads=("v",), updates=("r",), takes=("code", "rho"), totals=("shadow_v",),
     first=(
@@ -58,7 +58,7 @@ _HALF = Pass(
     lines=("if (active) r -= times(alpha, v);",), sums=(("ss", "of_real(square(r))"),),
     keeps=(("alpha", "alpha"), ("middle", "active || real_part(code) != 1 ? code : of_real(-11)")), guarded=True,
 )  # fmt: skip
-#: The pass that begins the inner products of t = A M s, from which omega is computed.
+#: The vector pass that begins the inner products of t = A M s, from which omega is computed.
 _STABILISER = Pass("bicgstab_stabiliser", reads=("t", "r"), sums=(("ts", "times(conjugate(t), r)"), ("tt", "of_real(square(t))")))
 
 
@@ -82,9 +82,9 @@ def _declare_end(name: str, r_m: str) -> Pass:
     )  # fmt: skip
 
 
-#: The pass that ends an iteration without a preconditioner.
+#: The vector pass that ends an iteration without a preconditioner.
 _END = _declare_end("bicgstab_end", "r")
-#: The pass that ends an iteration with a preconditioner M.
+#: The vector pass that ends an iteration with a preconditioner M.
 _END_OF_M = _declare_end("bicgstab_end_m", "r_m")
 
 

@@ -32,18 +32,18 @@ __all__ = [
 #: Names of the constants of LSQR and LSMR, without a suffix.
 CONSTANTS = ("damp", "atol", "btol", "ctol", "bnorm", "eps")
 
-#: The pass that computes the first left vector u = b - A x, not scaled yet, and begins the sums for the norms of u and b.
+#: The vector pass that computes the first left vector u = b - A x, not scaled yet, and begins the sums for the norms of u and b.
 _LEFT = Pass(
     "bidiagonal_start", reads=("b", "q"), writes=("u",), lines=("u = b - q;",),
     sums=(("uu", "of_real(square(u))"), ("bb", "of_real(square(b))")),
 )  # fmt: skip
-#: The pass that computes the first right vector v = A^H u / |u|, not scaled yet, and begins the sum for the norm of v.
+#: The vector pass that computes the first right vector v = A^H u / |u|, not scaled yet, and begins the sum for the norm of v.
 _RIGHT = Pass(
     "bidiagonal_first", reads=("t",), writes=("v",), totals=("uu",),
     first=("const R beta = sqrt(real_part(uu)), scale = beta > 0 ? 1 / beta : 0;",),
     lines=("v = t * scale;",), sums=(("vv", "of_real(square(v))"),),
 )  # fmt: skip
-#: The passes of the first step of the bidiagonalisation.
+#: The vector passes of the first step of the bidiagonalisation.
 START = (_LEFT, _RIGHT)
 
 

@@ -31,9 +31,9 @@ LAYOUT = Layout(
 _RR = ("rr", "of_real(square(r))")
 #: The sum for the curvature p^H A p, where q is A p: its name, and its expression.
 _PQ = ("pq", "times(conjugate(p), q)")
-#: The pass that computes the residual of the first guess, and begins the sums for the norms of the residual and b.
+#: The vector pass that computes the residual of the first guess, and begins the sums for the norms of the residual and b.
 _START = Pass("cg_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR, ("bb", "of_real(square(b))")))
-#: The pass that begins the inner product of the residual r with z = M r.
+#: The vector pass that begins the inner product of the residual r with z = M r.
 _PRECONDITIONED = Pass("cg_preconditioned", reads=("r", "z"), sums=(("rz", "times(conjugate(r), z)"),))
 #: The pass that begins the sum for the curvature p^H A p without a preconditioner, and ends the sum for the residual's norm.
 _CURVATURE = Pass(
@@ -43,7 +43,7 @@ _CURVATURE = Pass(
 )  # fmt: skip
 # Vectors no longer change once the residual of the iteration before is small enough. The residual's norm is predicted for the
 # next direction, which so needs no pass of its own, and is computed anew for the next iteration.
-#: The pass of the step of x and r, and of the next direction, without a preconditioner.
+#: The vector pass of the step of x and r, and of the next direction, without a preconditioner.
 _STEP = Pass(
     "cg_step", reads=("q",), updates=("x", "r", "p"), takes=("bound", "norm"), totals=("pq", "qq", "rq"),
     first=(
@@ -56,12 +56,12 @@ _STEP = Pass(
     lines=("x += times(alpha, p);", "if (active) r -= times(alpha, q);", "p = r + p * beta;"), sums=(_RR,),
     keeps=(("going", "of_real(active ? 1 : 0)"),), guarded=True,
 )  # fmt: skip
-#: The pass that begins the sum for the curvature p^H A p with a preconditioner M.
+#: The vector pass that begins the sum for the curvature p^H A p with a preconditioner M.
 _CURVATURE_OF_M = Pass(
     "cg_curvature_m", reads=("p", "q"), takes=("going",), totals=("rr",), sums=(_PQ,),
     keeps=(("norm", "rr"),), tells=(("norm", "rr"), ("going", "going")),
 )  # fmt: skip
-#: The pass of the step of the residual alone, with a preconditioner M: x follows in `_DIRECTION`.
+#: The vector pass of the step of the residual alone, with a preconditioner M: x follows in `_DIRECTION`.
 _RESIDUAL = Pass(
     "cg_residual", reads=("q",), updates=("r",), takes=("bound", "rho", "norm"), totals=("pq",),
     first=(
@@ -96,7 +96,7 @@ _LAYOUT_ONE_REDUCTION = Layout(
     scalars=("bound", "alpha", "rho", "going", "alpha_before", "rho_before", "counted"), sums=("rr", "rz", "zw", "bb"),
     told=("norm", "going"),
 )  # fmt: skip
-#: The pass that computes the residual of the first guess for CG with one reduction.
+#: The vector pass that computes the residual of the first guess for CG with one reduction.
 _START_ONE_REDUCTION = dataclasses.replace(_START, name="one_reduction_start")
 
 
@@ -130,13 +130,13 @@ def _declare_step(name: str, z: str) -> Pass:
     )  # fmt: skip
 
 
-#: The pass that begins the inner products of an iteration with one reduction, without a preconditioner.
+#: The vector pass that begins the inner products of an iteration with one reduction, without a preconditioner.
 _SUMS = _declare_sums("one_reduction_sums", "r")
-#: The pass that begins the inner products of an iteration with one reduction, with a preconditioner M.
+#: The vector pass that begins the inner products of an iteration with one reduction, with a preconditioner M.
 _SUMS_OF_M = _declare_sums("one_reduction_sums_m", "z")
-#: The pass of the step of an iteration with one reduction, without a preconditioner.
+#: The vector pass of the step of an iteration with one reduction, without a preconditioner.
 _STEP_ONE_REDUCTION = _declare_step("one_reduction_step", "r")
-#: The pass of the step of an iteration with one reduction, with a preconditioner M.
+#: The vector pass of the step of an iteration with one reduction, with a preconditioner M.
 _STEP_ONE_REDUCTION_M = _declare_step("one_reduction_step_m", "z")
 declare_passes(_LAYOUT_ONE_REDUCTION, _START_ONE_REDUCTION, _SUMS, _SUMS_OF_M, _STEP_ONE_REDUCTION, _STEP_ONE_REDUCTION_M)
 

@@ -23,12 +23,12 @@ _TOLD = ("stop", "itn", "normr", "normar", "normA", "condA", "normx")
 #: Scalars and sums of LSMR, and the scalars that the host reads.
 LAYOUT = Layout(scalars=bidiagonal.name_scalars(_CARRIED), sums=("uu", "bb", "vv", "xx"), told=_TOLD)
 
-#: The pass that computes the first direction h = v / alpha, and begins the sum for the norm of x.
+#: The vector pass that computes the first direction h = v / alpha, and begins the sum for the norm of x.
 _FIRST = Pass(
     "lsmr_first", reads=("v", "x"), writes=("h",), takes=("alpha_1",), lines=("h = v / real_part(alpha_1);",),
     sums=(("xx", "of_real(square(x))"),),
 )  # fmt: skip
-#: The pass that computes LSMR's next left vector u, after the tests of the iteration before, which need the norm of x.
+#: The vector pass that computes LSMR's next left vector u, after the tests of the iteration before, which need the norm of x.
 _LEFT = bidiagonal.declare_left_pass(
     "lsmr", _CARRIED, _TOLD, totals=("xx",),
     first=(
@@ -46,9 +46,9 @@ _LEFT = bidiagonal.declare_left_pass(
         "}",
     ),
 )  # fmt: skip
-#: The pass that computes the next right vector v of LSMR's bidiagonalisation.
+#: The vector pass that computes the next right vector v of LSMR's bidiagonalisation.
 _RIGHT = bidiagonal.declare_right_pass("lsmr")
-#: The pass that ends an iteration of LSMR: the rotations, the estimates of norms, and the step of x.
+#: The vector pass that ends an iteration of LSMR: the rotations, the estimates of norms, and the step of x.
 _UPDATE = Pass(
     "lsmr_update", reads=("v",), updates=("x", "h", "hbar"), totals=("vv",),
     takes=(*(f"{scalar}_0" for scalar in _CARRIED), *(f"{scalar}_set" for scalar in bidiagonal.CONSTANTS), "beta_new"),

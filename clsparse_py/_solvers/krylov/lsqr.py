@@ -20,14 +20,14 @@ _CARRIED = (*_TOLD, "alpha", "beta", "rhobar", "phibar", "ddnorm", "res2", "xxno
 #: Scalars and sums of LSQR, and the scalars that the host reads.
 LAYOUT = Layout(scalars=bidiagonal.name_scalars(_CARRIED, "of_w"), sums=("uu", "bb", "vv", "ww"), told=_TOLD)
 
-#: The pass that computes the first direction w = v / alpha, and begins the sum for the norm of w.
+#: The vector pass that computes the first direction w = v / alpha, and begins the sum for the norm of w.
 _FIRST = Pass(
     "lsqr_first", reads=("v",), writes=("w",), takes=("alpha_1",), lines=("w = v / real_part(alpha_1);",),
     sums=(("ww", "of_real(square(w))"),),
 )  # fmt: skip
-#: The pass that computes LSQR's next left vector u, and ends the sum of squares of w that the update before began.
+#: The vector pass that computes LSQR's next left vector u, and ends the sum of squares of w that the update before began.
 _LEFT = bidiagonal.declare_left_pass("lsqr", _CARRIED, _TOLD, totals=("ww",), keeps=(("of_w", "ww"),))
-#: The pass that computes the next right vector v of LSQR's bidiagonalisation.
+#: The vector pass that computes the next right vector v of LSQR's bidiagonalisation.
 _RIGHT = bidiagonal.declare_right_pass("lsqr")
 
 
@@ -89,9 +89,9 @@ def _declare_update(name: str, *, variance: bool) -> Pass:
     )  # fmt: skip
 
 
-#: The pass that ends an iteration of LSQR, without the variance of x.
+#: The vector pass that ends an iteration of LSQR, without the variance of x.
 _UPDATE = _declare_update("lsqr_update", variance=False)
-#: The pass that ends an iteration of LSQR, with the variance of x.
+#: The vector pass that ends an iteration of LSQR, with the variance of x.
 _UPDATE_OF_VARIANCE = _declare_update("lsqr_update_var", variance=True)
 #: Powers of the units of b and of A in LSQR's norms: r1norm, r2norm, anorm, acond, arnorm, xnorm.
 _UNITS = (1, 1, 0, 0, 1, 1), (0, 0, 1, 0, 1, -1)

@@ -30,14 +30,14 @@ LAYOUT = Layout(
     told=("stop",),
 )
 
-#: The pass that computes the residual of the first guess, and begins the sums for the norms of the residual and b.
+#: The vector pass that computes the residual of the first guess, and begins the sums for the norms of the residual and b.
 _START = Pass(
     "minres_start", reads=("b", "q"), writes=("r",), lines=("r = b - q;",),
     sums=(("rr", "of_real(square(r))"), ("bb", "of_real(square(b))")),
 )  # fmt: skip
-#: The pass that begins the inner product of y with z = M y, the square of the next beta.
+#: The vector pass that begins the inner product of y with z = M y, the square of the next beta.
 _PRECONDITIONED = Pass("minres_preconditioned", reads=("y", "z"), sums=(("bz", "of_real(real_part(times(conjugate(y), z)))"),))
-#: The pass that scales the first Lanczos vector to norm 1, and begins the sum for the norm of x.
+#: The vector pass that scales the first Lanczos vector to norm 1, and begins the sum for the norm of x.
 _FIRST = Pass(
     "minres_first", reads=("z", "x"), writes=("v",), takes=("beta",), lines=("v = z / real_part(beta);",),
     sums=(("xx", "of_real(square(x))"),),
@@ -64,13 +64,13 @@ _LANCZOS = Pass(
     keeps=(*((f"{name}_0", name) for name in _CARRIED[:-1]), ("stop_0", "of_real(why)")), tells=(("stop", "of_real(why)"),),
     guarded=True,
 )  # fmt: skip
-#: The pass that makes the next Lanczos vector orthogonal to the newest one, and begins the sum for its norm without M.
+#: The vector pass that makes the next Lanczos vector orthogonal to the newest one, and begins the sum for its norm without M.
 _ORTHOGONAL = Pass(
     "minres_orthogonal", reads=("r2",), updates=("y",), totals=("alpha",), takes=("beta_0", "stop_0"),
     first=("const bool active = real_part(stop_0) == 0;", "const R back = real_part(alpha) / real_part(beta_0);"),
     lines=("if (active) y -= r2 * back;",), sums=(("bz", "of_real(square(y))"),), guarded=True,
 )  # fmt: skip
-#: The pass that ends an iteration: applies the plane rotation, and updates x and the next Lanczos vector v.
+#: The vector pass that ends an iteration: applies the plane rotation, and updates x and the next Lanczos vector v.
 _END = Pass(
     "minres_end", reads=("z", "w2"), updates=("x", "w1", "v"), totals=("alpha", "bz"),
     takes=(*(f"{name}_0" for name in _CARRIED if name != "old_beta"), "eps"),

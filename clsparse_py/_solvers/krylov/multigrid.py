@@ -9,7 +9,7 @@ __all__ = [
     "LAYOUT", "NORM", "POLYNOMIAL_BEGIN", "POLYNOMIAL_END", "POLYNOMIAL_STEP", "RESIDUAL", "RESIDUAL_NORM",
 ]  # fmt: skip
 
-# A smoother's coefficients have a part each, as gain; curvature is p^H A p of a K-cycle's first direction.
+# Each coefficient of a smoother has a set of scalars, as its gain; curvature is p^H A p of a K-cycle's first direction.
 #: Scalars and sums of a multigrid cycle.
 LAYOUT = Layout(scalars=("gain", "curvature"), sums=("rr", "pb", "pq", "cross"))
 
@@ -20,61 +20,61 @@ _ALPHA = ("const T alpha = magnitude(pq) > 0 ? quotient(pb, pq) : ZERO;",)
 #: The sums for the length of a K-cycle's step: their names, and their expressions.
 _CURVATURES = (("pb", "times(conjugate(p), b)"), ("pq", "times(conjugate(p), q)"))
 
-#: The pass that begins the sum for the norm of a vector.
+#: The vector pass that begins the sum for the norm of a vector.
 NORM = Pass("amg_norm", reads=("r",), sums=(_RR,))
-#: The pass that computes the residual b - A x, where q is A x.
+#: The vector pass that computes the residual b - A x, where q is A x.
 RESIDUAL = Pass("amg_residual", reads=("b", "q"), writes=("r",), lines=("r = b - q;",))
-#: The pass that computes the residual b - A x, where q is A x, and begins the sum for its norm.
+#: The vector pass that computes the residual b - A x, where q is A x, and begins the sum for its norm.
 RESIDUAL_NORM = Pass("amg_residual_norm", reads=("b", "q"), writes=("r",), lines=("r = b - q;",), sums=(_RR,))
 
-#: The pass of a step of the Jacobi method from x = 0.
+#: The vector pass of a step of the Jacobi method from x = 0.
 JACOBI_BEGIN = Pass(
     "amg_jacobi_begin", reads=("r", "inverse"), writes=("x",), takes=("gain",), lines=("x = times(gain, times(inverse, r));",)
 )  # fmt: skip
-#: The pass of a step of the Jacobi method from a known residual.
+#: The vector pass of a step of the Jacobi method from a known residual.
 JACOBI_OF_RESIDUAL = Pass(
     "amg_jacobi_of_residual", reads=("r", "inverse"), updates=("x",), takes=("gain",),
     lines=("x += times(gain, times(inverse, r));",),
 )  # fmt: skip
-#: The pass of a step of the Jacobi method from any x, where q is A x.
+#: The vector pass of a step of the Jacobi method from any x, where q is A x.
 JACOBI = Pass(
     "amg_jacobi", reads=("b", "q", "inverse"), updates=("x",), takes=("gain",),
     lines=("x += times(gain, times(inverse, b - q));",),
 )  # fmt: skip
 
-#: The pass of the highest coefficient of a polynomial smoother in D^-1 A by Horner's rule, for the scaled residual s.
+#: The vector pass of the highest coefficient of a polynomial smoother in D^-1 A by Horner's rule, for the scaled residual s.
 POLYNOMIAL_BEGIN = Pass(
     "amg_polynomial_begin", reads=("r", "inverse"), writes=("s", "h"), takes=("gain",),
     lines=("s = times(inverse, r);", "h = times(gain, s);"),
 )  # fmt: skip
-#: The pass of the next coefficient of a polynomial smoother, where q is A h.
+#: The vector pass of the next coefficient of a polynomial smoother, where q is A h.
 POLYNOMIAL_STEP = Pass(
     "amg_polynomial_step", reads=("s", "q", "inverse"), writes=("h",), takes=("gain",),
     lines=("h = times(gain, s) + times(inverse, q);",),
 )  # fmt: skip
-#: The pass of the last coefficient of a polynomial smoother, and of the step of x.
+#: The vector pass of the last coefficient of a polynomial smoother, and of the step of x.
 POLYNOMIAL_END = Pass(
     "amg_polynomial_end", reads=("s", "q", "inverse"), updates=("x",), takes=("gain",),
     lines=("x += times(gain, s) + times(inverse, q);",),
 )  # fmt: skip
 
 # A K-cycle is two conjugate gradient steps, preconditioned by the coarser cycle.
-#: The pass that begins the inner products of a K-cycle, where p is a direction and q is A p.
+#: The vector pass that begins the inner products of a K-cycle, where p is a direction and q is A p.
 K_SUMS = Pass("amg_k_sums", reads=("p", "q", "b"), sums=_CURVATURES)
-#: The pass of the first step of a K-cycle: x, and the residual, which takes b's place.
+#: The vector pass of the first step of a K-cycle: x, and the residual, which takes b's place.
 K_FIRST = Pass(
     "amg_k_first", reads=("p", "q"), updates=("b",), writes=("x",), totals=("pb", "pq"), first=_ALPHA,
     lines=("x = times(alpha, p);", "b -= times(alpha, q);"), keeps=(("curvature", "pq"),),
 )  # fmt: skip
-#: The pass that begins the A-inner product of a K-cycle's two directions.
+#: The vector pass that begins the A-inner product of a K-cycle's two directions.
 K_CROSS = Pass("amg_k_cross", reads=("p", "q"), sums=(("cross", "times(conjugate(p), q)"),))
-#: The pass that makes the second direction of a K-cycle A-orthogonal to the first one.
+#: The vector pass that makes the second direction of a K-cycle A-orthogonal to the first one.
 K_ORTHOGONAL = Pass(
     "amg_k_orthogonal", reads=("p_first", "q_first", "b"), updates=("p", "q"), takes=("curvature",), totals=("cross",),
     first=("const T beta = magnitude(curvature) > 0 ? quotient(cross, curvature) : ZERO;",),
     lines=("p -= times(beta, p_first);", "q -= times(beta, q_first);"), sums=_CURVATURES,
 )  # fmt: skip
-#: The pass of the second step of a K-cycle.
+#: The vector pass of the second step of a K-cycle.
 K_SECOND = Pass(
     "amg_k_second", reads=("p",), updates=("x",), totals=("pb", "pq"), first=_ALPHA, lines=("x += times(alpha, p);",)
 )  # fmt: skip

@@ -70,7 +70,7 @@ class Script:
 
     @property
     def carried(self) -> tuple[str, ...]:
-        """The names of the sums that the iteration before began: an iteration ends these before it begins them."""
+        """The names of the sums that an iteration takes over from the iteration before."""
         begun_sums: set[str] = set()
         names: dict[str, None] = {}
         for step in self.steps:
@@ -212,7 +212,7 @@ def iterate_together(
     while True:
         count = min(remaining, Thresholds.of(chain.device).together_at_once)
         remaining -= count
-        # An alpha of 0 is found by the launch itself, by its first product.
+        # An alpha of 0 is determined by the launch itself, by its first product.
         alphas = [real(0 if power.exponent is None else power.alpha) for power in powers]
         arguments = [*sizes, np.uint32(count), np.uint32(remaining == 0), *alphas, *(array.base_data for array in arrays)]
         Bound(chain.queue, (built, 1, arguments))()

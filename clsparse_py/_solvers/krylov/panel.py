@@ -25,17 +25,17 @@ _PAIRS = [(i, j) for i in _PLACES for j in _PLACES]
 #: Scalars and sums for a pair of blocks of columns: the inner products of columns, or the factors of linear combinations.
 LAYOUT = Layout(scalars=tuple(f"c{i}{j}" for i, j in _PAIRS), sums=tuple(f"s{i}{j}" for i, j in _PAIRS))
 
-#: The pass that begins the inner products of all columns of a left block with all columns of a right block.
+#: The vector pass that begins the inner products of all columns of a left block with all columns of a right block.
 _PRODUCTS = Pass(
     "panel_products", reads=(*(f"l{i}" for i in _PLACES), *(f"r{j}" for j in _PLACES)),
     sums=tuple((f"s{i}{j}", f"times(conjugate(l{i}), r{j})") for i, j in _PAIRS),
 )  # fmt: skip
-#: The pass that ends the sums of inner products, and writes them to the scalars.
+#: The vector pass that ends the sums of inner products, and writes them to the scalars.
 _TOTALS = Pass(
     "panel_totals", reads=("any",), totals=tuple(f"s{i}{j}" for i, j in _PAIRS),
     keeps=tuple((f"c{i}{j}", f"s{i}{j}") for i, j in _PAIRS),
 )  # fmt: skip
-#: The pass that adds linear combinations of a left block's columns to the columns of a right block.
+#: The vector pass that adds linear combinations of a left block's columns to the columns of a right block.
 _COMBINATION = Pass(
     "panel_combination", reads=tuple(f"l{i}" for i in _PLACES), updates=tuple(f"r{j}" for j in _PLACES),
     takes=tuple(f"c{i}{j}" for i, j in _PAIRS), lines=tuple(f"r{j} += times(c{i}{j}, l{i});" for i, j in _PAIRS),

@@ -14,14 +14,14 @@ __all__ = ["chebyshev", "jacobi"]
 #: Scalars of a Chebyshev step: kept is the factor of the old direction, gain the factor of the residual.
 LAYOUT = Layout(scalars=("kept", "gain"), sums=())
 
-#: The pass that multiplies a vector by the inverse of a diagonal, and by a factor.
+#: The vector pass that multiplies a vector by the inverse of a diagonal, and by a factor.
 _JACOBI = Pass("jacobi", reads=("x", "inverse"), writes=("y",), takes=("gain",), lines=("y = times(gain, times(inverse, x));",))
-#: The pass of the first step of the Chebyshev iteration, from y = 0, for the scaled residual r.
+#: The vector pass of the first step of the Chebyshev iteration, from y = 0, for the scaled residual r.
 _FIRST = Pass(
     "chebyshev_first", reads=("x", "inverse"), writes=("r", "d", "y"), takes=("gain",),
     lines=("r = times(inverse, x);", "d = times(gain, r);", "y = d;"),
 )  # fmt: skip
-#: The pass of a further step of the Chebyshev iteration, where q is A d.
+#: The vector pass of a further step of the Chebyshev iteration, where q is A d.
 _STEP = Pass(
     "chebyshev_step", reads=("q", "inverse"), updates=("r", "d", "y"), takes=("kept", "gain"),
     lines=("r -= times(inverse, q);", "d = times(kept, d) + times(gain, r);", "y += d;"),

@@ -20,7 +20,7 @@ LAYOUT = Layout(scalars=("shift",), sums=("along", "size"))
 #: Integers from 0 on that single precision represents exactly: the index of the first entry is passed modulo this number.
 _NUMBERS = 1 << 24
 
-#: The pass that fills the first Lanczos vector with hashes of the entries' indices, or 0 in rows without a diagonal entry.
+#: The vector pass that fills the first Lanczos vector with hashes of the entries' indices, or 0 in rows without a diagonal entry.
 _START = Pass(
     "radius_start", reads=("inverse",), writes=("u", "before"), takes=("shift",), numbered=True,
     lines=(
@@ -30,7 +30,7 @@ _START = Pass(
         "before = ZERO;",
     ),
 )  # fmt: skip
-#: The pass that begins the sums of a step for a Hermitian A: u^H A u and u^H D u.
+#: The vector pass that begins the sums of a step for a Hermitian A: u^H A u and u^H D u.
 _SUMS = Pass(
     "radius_sums", reads=("u", "q", "inverse"),
     sums=(
@@ -39,14 +39,14 @@ _SUMS = Pass(
     ),
 )  # fmt: skip
 # D^-1 A is self-adjoint in the bilinear form u^T D v, which gives no norm if A is complex.
-#: The pass that begins the sums of a step for a symmetric A: u^T A u and u^T D u.
+#: The vector pass that begins the sums of a step for a symmetric A: u^T A u and u^T D u.
 _SYMMETRIC_SUMS = Pass(
     "radius_symmetric_sums", reads=("u", "q", "inverse"),
     sums=(("along", "times(u, q)"), ("size", "magnitude(inverse) > 0 ? quotient(times(u, u), inverse) : ZERO")),
 )  # fmt: skip
 # u is not of norm 1: nu is its norm, and the off-diagonal entry of the tridiagonal matrix. If the bilinear form gives no norm,
 # v^T D v has a phase, by which the vector before is divided.
-#: The pass of a step of the Lanczos method, which computes the next Lanczos vector.
+#: The vector pass of a step of the Lanczos method, which computes the next Lanczos vector.
 _STEP = Pass(
     "radius_step", reads=("q", "inverse"), updates=("u", "before"), totals=("along", "size"),
     first=(

@@ -26,25 +26,25 @@ from clsparse_py._solvers.krylov.thresholds import Thresholds
 
 __all__ = ["RESIDUAL", "Scaling", "Vectors", "max_unscaled_exponent", "solve", "solve_least_squares"]
 
-# The powers of two of vectors, of A and of M have a part each; ``shift`` is the shift of A.
+# The powers of two of vectors, of A and of M have a set of scalars each; ``shift`` is the shift of A.
 #: Scalars and sums of a scaled system.
 LAYOUT = Layout(scalars=("exponent", "shift"), sums=("top", "rr", "xx", "qq", "bb"))
-#: Number of the part of scalars and sums that has the power of two of vectors.
+#: Number of the set of scalars and sums for the power of two of vectors.
 _OF_VECTORS = 0
-#: Number of the part of scalars and sums that has the power of two of A.
+#: Number of the set of scalars and sums for the power of two of A.
 _OF_A = 1
-#: Number of the part of scalars and sums that has the power of two of M.
+#: Number of the set of scalars and sums for the power of two of M.
 _OF_M = 2
 #: Largest rounding error of a residual, in units of machine epsilon times |A| |x| + |b|.
 _ROUNDING = 10
 
-#: The pass that begins the reduction to the largest absolute value of a vector's entries.
+#: The vector pass that begins the reduction to the largest absolute value of a vector's entries.
 _TOP = Pass("scaling_top", reads=("y",), sums=(("top", "fabs(y)"),), largest=True)
-#: The pass that multiplies a vector by a power of two.
+#: The vector pass that multiplies a vector by a power of two.
 _LDEXP = Pass("scaling_ldexp", updates=("y",), takes=("exponent",), lines=("y = times_power(y, (int)real_part(exponent));",))
-#: The pass that computes the product y of A - shift I with x, where y was A x.
+#: The vector pass that computes the product y of A - shift I with x, where y was A x.
 _SHIFTED = Pass("scaling_shifted", reads=("x",), updates=("y",), takes=("shift",), lines=("y -= times(shift, x);",))
-#: The pass that computes the residual b - A x, and begins the sums for the norms of the residual, x, A x and b.
+#: The vector pass that computes the residual b - A x, and begins the sums for the norms of the residual, x, A x and b.
 RESIDUAL = Pass(
     "scaling_residual", reads=("b", "x"), updates=("q",), lines=("const T product = q;", "q = b - q;"),
     sums=(
@@ -101,7 +101,7 @@ class Scaling:
         self._n, self._all_max = n, all_max
         self.A, self.M = Power(_OF_A), Power(_OF_M)
         self.near = max_unscaled_exponent(system.dtype) if isinstance(system, System) else -1
-        # The scalars of parts on the device; NaN is unequal to any number, so a part is set before its first use.
+        # The scalars on the device, a row for each set; NaN is unequal to any number, so a set is written before its first use.
         self._values = np.full((3, 2), np.nan, system.dtype)
         self.b, self._is_b_scaled = 0, False
 
@@ -193,7 +193,7 @@ class Scaling:
             self.enqueue(_LDEXP, _OF_VECTORS, exponent, y=y)
 
     def enqueue(self, step: Pass, part: int, exponent: int, shift: float = 0.0, **vectors: cl_array.Array) -> None:
-        """Enqueue a pass over vectors with the scalars of a part, which are set first if they changed."""
+        """Enqueue a pass over vectors with a set of scalars, the part, which is written first if it changed."""
         if step.takes and not np.array_equal(self._values[part], [exponent, shift]):
             self._values[part] = exponent, shift
             self.sweeps.set_all(self._values.ravel())
@@ -210,7 +210,7 @@ class Scaling:
         return [math.frexp(top)[1] for top in tops] if np.isfinite(tops).all() and tops.all() else None
 
     def sums(self) -> np.ndarray[Any, Any]:
-        """Return the partial sums of all work-groups, by part and sum; waits."""
+        """Return the partial sums of all work-groups, by set of scalars and sums; waits."""
         sweeps = self.sweeps
         shape = sweeps.parts, len(LAYOUT.sums), sweeps.groups
         return sweeps.chain.read(sweeps.sums, math.prod(shape)).reshape(shape)

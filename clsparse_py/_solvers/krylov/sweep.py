@@ -35,7 +35,7 @@ AllSum: TypeAlias = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 
 #: Further scalars of room behind the scalars that passes write for the host: `krylov.one_group` writes more.
 _MORE = 8
-#: Position of the argument ``part`` among the arguments of a pass's kernel.
+#: Position of the number of the set of scalars and sums, ``part``, among the arguments of a pass's kernel.
 _PART = 2
 
 
@@ -196,7 +196,7 @@ class BoundPass(Bound):
     """A pass bound to its vectors."""
 
     def use(self, part: int) -> None:
-        """Switch the pass to another part of scalars and sums."""
+        """Switch the pass to another set of scalars and sums, the part."""
         self.set(_PART, np.uint64(part))
 
 
@@ -256,7 +256,7 @@ class Sweeps:
         max_groups = device.compute_units * limits.groups_per_unit
         at_once = 1 if device.lanes_are_loops else limits.work_group * limits.unroll
         self.groups = -(-max(n, 1) // _round_up(-(-max(n, 1) // max_groups), at_once))
-        # The scalars for the host lie behind the parts, twice: one copy is read while the other is written.
+        # The scalars for the host lie behind all sets of scalars, twice: one copy is read while the other is written.
         self.told_at = parts * len(layout.scalars)
         self.scalars = allocate(chain.queue, "scalars", self.told_at + 2 * len(layout.told) + _MORE, dtype)
         self.sums = allocate(chain.queue, "sums", parts * max(len(layout.sums), 1) * self.groups, dtype)
@@ -279,7 +279,7 @@ class Sweeps:
     def bind(self, step: Pass, part: int = 0, turn: int = 0, **vectors: cl_array.Array) -> BoundPass:
         """Return a pass bound to vectors, which are keyword arguments.
 
-        ``part`` numbers its scalars and sums; ``turn``, 0 or 1, numbers the copy of the host's scalars that it writes.
+        ``part`` numbers its set of scalars and sums; ``turn``, 0 or 1, numbers the copy of the host's scalars that it writes.
 
         Raises
         ------
@@ -297,7 +297,7 @@ class Sweeps:
         return SharedPass(self, step, part, built, arguments)
 
     def add_up(self, part: int) -> None:
-        """Add up the begun sums of a part over all ranks; waits.
+        """Add up the begun sums of a set, the part, over all ranks; waits.
 
         The first work-group's partial sum is then the whole sum, and the other partial sums are 0.
         """
@@ -316,18 +316,18 @@ class Sweeps:
         submit("sums", cl.enqueue_copy, queue, self.sums.base_data, parts, dst_offset=part * parts.nbytes, is_blocking=True)
 
     def set(self, **values: Any) -> None:
-        """Enqueue setting the scalars of the first part: named ones to their values, all others to 0."""
+        """Enqueue setting the scalars of the first set: named ones to their values, all others to 0."""
         self.set_all(np.array([values.get(name, 0) for name in self.layout.scalars], self.dtype))
 
     def set_all(self, values: np.ndarray[Any, Any]) -> None:
-        """Enqueue setting the scalars of the first parts to values in the order of memory, which are copied."""
+        """Enqueue setting the scalars of the first sets to values in the order of memory, which are copied."""
         # The event refers to the copy. Store the event, as its destructor would wait.
         self._setting = submit(
             "scalars", cl.enqueue_copy, self.chain.queue, self.scalars.base_data, values.copy(), is_blocking=False
         )  # fmt: skip
 
     def totals(self) -> dict[str, Any]:
-        """Return all sums of the first part, by name; waits. A sum that no pass has begun yet is any number."""
+        """Return all sums of the first set, by name; waits. A sum that no pass has begun yet is any number."""
         if self._all_sum is not None:
             self.add_up(0)
         parts = self.chain.read(self.sums, len(self.layout.sums) * self.groups).reshape(-1, self.groups)

@@ -43,7 +43,7 @@ class Watch:
         self._next = self._step = every
         self.turn = 0
 
-    def late(self, iterations: int, event_of_values: cl.Event) -> np.ndarray[Any, Any] | None:
+    def read_late(self, iterations: int, event_of_values: cl.Event) -> np.ndarray[Any, Any] | None:
         """Begin to read the scalars of a command, and return the scalars of the read before.
 
         The result is None if there was no read before, or if it is not yet time to look.
@@ -63,7 +63,7 @@ class Watch:
         self._next = iterations + self._step
         return None if previous is None else host
 
-    def now(self, event_of_values: cl.Event) -> np.ndarray[Any, Any]:
+    def read_now(self, event_of_values: cl.Event) -> np.ndarray[Any, Any]:
         """Return the scalars that a command writes for the host; waits, and no read is pending afterwards."""
         self._read = None
         event, host = self._enqueue_read(event_of_values)
@@ -123,7 +123,7 @@ def iterate(system: System | LeastSquares, sweeps: Sweeps, iteration: Iteration)
     for number in range(system.maxiter):
         system.made = number
         event = iteration.begin(number, watch.turn, True)
-        values = watch.late(number, event) if system.callback is None else watch.now(event)
+        values = watch.read_late(number, event) if system.callback is None else watch.read_now(event)
         if values is not None:
             if system.callback is not None and number and iteration.counts(*values):
                 system.callback(system.x)
@@ -132,11 +132,12 @@ def iterate(system: System | LeastSquares, sweeps: Sweeps, iteration: Iteration)
                 return info
         is_last = iteration.finish(number)
         if is_last or (
-            number < iteration.early and iteration.info(*watch.now(iteration.begin(number + 1, watch.turn, False))) is not None
+            number < iteration.early
+            and iteration.info(*watch.read_now(iteration.begin(number + 1, watch.turn, False))) is not None
         ):
             break
     system.made = number + 1
-    values = watch.now(iteration.begin(number + 1, watch.turn, False))
+    values = watch.read_now(iteration.begin(number + 1, watch.turn, False))
     if system.callback is not None and system.maxiter and iteration.counts(*values):
         system.callback(system.x)
     info = (iteration.last or iteration.info)(*values)

@@ -30,12 +30,12 @@ from clsparse_py._solvers.krylov.system import Apply
 from clsparse_py._solvers.linalg.functions import aslinearoperator
 from clsparse_py._solvers.linalg.operators import bind_operator, is_function
 from clsparse_py._solvers.linalg.problem import (
+    check_right_side,
     copy_vector,
     dtype_of_solution,
     join_columns,
     order_of,
     place_of_solution,
-    right_side,
 )
 from clsparse_py._solvers.linalg.solvers import minres
 
@@ -165,7 +165,7 @@ def eigsh(
     if sigma is not None and not np.isfinite(sigma):
         raise ValueError(f"sigma: must be a finite number, is {sigma}")
     generator = np.random.default_rng(rng)
-    first = generator.standard_normal(n) if v0 is None else right_side("v0", v0, n)
+    first = generator.standard_normal(n) if v0 is None else check_right_side("v0", v0, n)
     queue = place_of_solution(A, {"b": v0, "v0": v0})
     dtype = dtype_of_solution(A, A if hasattr(A, "dtype") else first, queue)
     multiplied = bind_operator(A, queue, dtype) if sigma is None else _bind_inverse(A, float(sigma), OPinv, queue, dtype)

@@ -23,7 +23,7 @@ from clsparse_py._solvers.krylov.scaling import solve_least_squares
 from clsparse_py._solvers.krylov.system import LeastSquares
 from clsparse_py._solvers.linalg.operators import bind_adjoint, bind_operator
 from clsparse_py._solvers.linalg.options import check_limit, check_positive, check_tolerance
-from clsparse_py._solvers.linalg.problem import copy_vector, dtype_of_solution, place_of_solution, right_side
+from clsparse_py._solvers.linalg.problem import check_right_side, copy_vector, dtype_of_solution, place_of_solution
 
 __all__ = ["lsmr", "lsqr"]
 
@@ -44,7 +44,7 @@ class _Operands:
     @staticmethod
     def _vector(name: str, values: Any, n: int) -> Any:
         """Return a right-hand side or first guess, checked to be a single vector."""
-        vector = right_side(name, values if isinstance(values, cl_array.Array) else np.atleast_1d(values), n)
+        vector = check_right_side(name, values if isinstance(values, cl_array.Array) else np.atleast_1d(values), n)
         if vector.ndim > 1 and vector.shape[1] != 1:
             raise ValueError(f"{name}: must be one vector, has shape {vector.shape}")
         return vector if vector.ndim == 1 else vector[:, 0]

@@ -37,12 +37,12 @@ __all__ = [
     "Divided",
     "Problem",
     "as_divided",
+    "check_right_side",
     "copy_vector",
     "dtype_of_solution",
     "join_columns",
     "order_of",
     "place_of_solution",
-    "right_side",
     "side_by_side",
     "solve_problem",
 ]
@@ -250,12 +250,12 @@ class _Problem(Problem):
     def __init__(self, A: Any, b: Any, x0: Any, M: Any, options: Options) -> None:
         self.n = self.own = order_of(A)
         self.A, self.M, self.options = A, M, options
-        self.b = right_side("b", b, self.n)
+        self.b = check_right_side("b", b, self.n)
         if M is not None and not is_function(M) and tuple(scipy.sparse.linalg.aslinearoperator(M).shape) != (self.n, self.n):
             raise ValueError(f"M: must be {self.n} x {self.n}, as A is, has shape {tuple(M.shape)}")
         if isinstance(x0, str) and x0 != "Mb":
             raise ValueError(f"x0: must be an array or 'Mb', is {x0!r}")
-        self.x0 = x0 if x0 is None or isinstance(x0, str) else right_side("x0", x0, self.n)
+        self.x0 = x0 if x0 is None or isinstance(x0, str) else check_right_side("x0", x0, self.n)
         self.columns = _count_columns(self.b)
         if self.x0 is not None and not isinstance(self.x0, str) and _count_columns(self.x0) != self.columns:
             raise ValueError(f"x0: must have b's shape, {self.b.shape}, has {self.x0.shape}")
@@ -327,7 +327,7 @@ def order_of(A: Any) -> int:
     return int(shape[0])
 
 
-def right_side(name: str, values: Any, n: int) -> Any:
+def check_right_side(name: str, values: Any, n: int) -> Any:
     """Return a right-hand side or first guess, checked to have n rows: a device array as it is, any other one as NumPy's."""
     vector = values if isinstance(values, cl_array.Array) else np.asarray(values)
     if vector.ndim not in (1, 2) or vector.shape[0] != n:

@@ -17,7 +17,7 @@ from clsparse_py._matrix.convert import convert
 from clsparse_py._memory.memory import allocate
 from clsparse_py._operations.triangular import make_solver
 from clsparse_py._run.transfer import copy_to_device, copy_to_host
-from clsparse_py._solvers.linalg.problem import dtype_of_solution, order_of, place_of_solution, right_side
+from clsparse_py._solvers.linalg.problem import check_right_side, dtype_of_solution, order_of, place_of_solution
 
 __all__ = ["spsolve_triangular"]
 
@@ -98,7 +98,7 @@ def spsolve_triangular(
     array([1., 2.])
     """
     n = order_of(A)
-    right = right_side("b", b, n)
+    right = check_right_side("b", b, n)
     queue = place_of_solution(A, {"b": right})
     matrix: Any = A if isinstance(A, SparseArray) else on_device(queue, scipy.sparse.csr_array(A))
     rows = matrix._as_csr()
