@@ -150,13 +150,8 @@ class Bidiagonal:
         problem = self.problem
         ctol = 1 / problem.conlim if problem.conlim > 0 else 0.0
         eps = float(np.finfo(problem.dtype).eps)
-        return dict(
-            zip(
-                (f"{constant}_set" for constant in CONSTANTS),
-                (problem.damp * problem.scaling.A.alpha, problem.atol, problem.btol, ctol, self.bnorm, eps),
-                strict=True,
-            )
-        )
+        values = problem.damp * problem.scaling.A.alpha, problem.atol, problem.btol, ctol, self.bnorm, eps
+        return {f"{name}_set": value for name, value in zip(CONSTANTS, values, strict=True)}
 
     def run(self, of_left: Pass, of_right: Pass, update: Pass, **vectors: cl_array.Array) -> tuple[float, ...]:
         """Iterate until a test holds, and return the scalars that the host read last.
@@ -166,10 +161,8 @@ class Bidiagonal:
         """
         problem, sweeps = self.problem, self.sweeps
         to_left = [sweeps.bind(of_left, 0, turn, q=self.q, u=self.u) for turn in (0, 1)]
-        to_right, to_solution = (
-            sweeps.bind(of_right, t=self.t, v=self.v),
-            sweeps.bind(update, 0, 0, v=self.v, x=problem.x, **vectors),
-        )
+        to_right = sweeps.bind(of_right, t=self.t, v=self.v)
+        to_solution = sweeps.bind(update, 0, 0, v=self.v, x=problem.x, **vectors)
         report: list[tuple[float, ...]] = []
 
         def begin(_: int, turn: int, goes_on: bool) -> cl.Event:

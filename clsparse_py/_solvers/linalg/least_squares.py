@@ -51,14 +51,14 @@ class _Operands:
 
     def problem(self, maxiter: int) -> LeastSquares:
         """Return the least-squares problem with all vectors on the device."""
-        x = allocate(self.queue, "x", self.shape[1], self.dtype)
+        chain = Chain(self.queue)
         if self.x0 is None:
-            Chain(self.queue).fill(x, 0, x.size)
+            x = allocate(self.queue, "x", self.shape[1], self.dtype)
+            chain.fill(x, 0, x.size)
         else:
             x = self.on_device("x0", self.x0)
         A, adjoint = bind_operator(self.A, self.queue, self.dtype), bind_adjoint(self.A, self.queue, self.dtype)
         b, guessed = self.on_device("b", self.b), self.x0 is not None
-        chain = Chain(self.queue)
         return LeastSquares(chain, self.shape, self.dtype, A, adjoint, b, x, guessed, *self.limits, maxiter, self.every)
 
     def on_device(self, name: str, values: Any) -> cl_array.Array:
